@@ -1,0 +1,53 @@
+# Compilers, flags, sanitizers and warnings: everything about how one file is compiled.
+
+include(CheckCXXSourceCompiles)
+
+# Call sites come from std::source_location, and its absence is the first thing an old compiler would
+# stumble over. The text of an error in a header would not say what to do about it; this does.
+set(CMAKE_REQUIRED_FLAGS "-std=c++20")
+check_cxx_source_compiles("
+  #include <source_location>
+  int main() { return static_cast<int>(std::source_location::current().line()) == 0; }
+" ROLLCALL_HAS_SOURCE_LOCATION)
+unset(CMAKE_REQUIRED_FLAGS)
+if(NOT ROLLCALL_HAS_SOURCE_LOCATION)
+  message(FATAL_ERROR
+    "rollcall needs a compiler with C++20's std::source_location: GCC 12 or newer, or Clang 16 or newer. "
+    "This is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} (${CMAKE_CXX_COMPILER}). "
+    "Clang 14 with GCC's standard library lacks it. Choose another with -DCMAKE_CXX_COMPILER=g++-12.")
+endif()
+
+# The same report on every machine: no a * b + c fused into one rounding. GCC fuses by default where
+# the processor can (always on aarch64, with -march=native on x86-64), which changes the last bit of
+# float arithmetic and with it every value and fingerprint derived from it.
+add_compile_options(-ffp-contract=off)
+
+if(ROLLCALL_SANITIZE)
+  add_compile_options(-fsanitize=${ROLLCALL_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${ROLLCALL_SANITIZE})
+  if(ROLLCALL_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)  # a finding fails its test
+  endif()
+endif()
+
+# Lazy binding would run the dynamic linker's resolver on the small stack of whichever rank makes the
+# first call into a shared library: 3 KiB that count on a 16 KiB stack.
+add_link_options(-Wl,-z,now)
+
+find_program(ROLLCALL_CCACHE ccache)
+mark_as_advanced(ROLLCALL_CCACHE)
+if(ROLLCALL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${ROLLCALL_CCACHE}")
+endif()
+
+# Linked by our own targets only, so that nobody who embeds rollcall inherits the list.
+add_library(rollcall_warnings INTERFACE)
+target_compile_options(rollcall_warnings INTERFACE
+  -Wall
+  -Wextra
+  -Wshadow
+  -Wnon-virtual-dtor
+  -Woverloaded-virtual
+  -Wimplicit-fallthrough
+  -Wextra-semi
+  $<$<BOOL:${ROLLCALL_WERROR}>:-Werror>)

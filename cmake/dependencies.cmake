@@ -1,0 +1,36 @@
+# The libraries rollcall is built on, and one line for each that is missing but not needed.
+
+# Linked statically: a fiber switch through the shared library pays for the PLT and for a call that
+# looks up the thread's storage, a third of its instructions. 1.74 (Debian 11's) has everything we
+# call; 1.81 is what we measure with.
+set(Boost_USE_STATIC_LIBS ON)
+set(Boost_NO_WARN_NEW_VERSIONS ON)
+find_package(Boost 1.74 REQUIRED COMPONENTS fiber context)
+if(Boost_VERSION VERSION_LESS 1.81)
+  message(STATUS "rollcall: Boost ${Boost_VERSION_STRING} found, 1.81 or newer is preferred")
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+
+# valijson is headers only; some distributions ship it without a CMake package.
+find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
+mark_as_advanced(VALIJSON_INCLUDE_DIR)
+
+# What real runs need. A machine without them still builds, tests and simulates everything else.
+function(rollcall_look_for name header)
+  string(TOUPPER "${name}" key)
+  find_path(ROLLCALL_${key}_INCLUDE_DIR ${header} PATH_SUFFIXES cuda/include PATHS /usr/local/cuda/include)
+  mark_as_advanced(ROLLCALL_${key}_INCLUDE_DIR)
+  if(ROLLCALL_${key}_INCLUDE_DIR)
+    message(STATUS "rollcall: ${name} found in ${ROLLCALL_${key}_INCLUDE_DIR}")
+  else()
+    message(STATUS "rollcall: ${name} not found: real/ will be built without it")
+  endif()
+endfunction()
+
+rollcall_look_for(CUDA cuda_runtime_api.h)
+rollcall_look_for(NCCL nccl.h)
+rollcall_look_for(Gloo gloo/algorithm.h)

@@ -1,0 +1,36 @@
+# cmake -DINPUT=FILE -DOUTPUT=FILE.cc -DHEADER=declaring.h -DFUNCTION=name -DNAMESPACE=a::b -P embed_text.cmake
+#
+# Writes a C++ source whose FUNCTION returns INPUT's text as a std::string_view. The text travels as
+# numbers: compilers limit the length of a string literal, and no text can break out of an array.
+
+foreach(argument INPUT OUTPUT HEADER FUNCTION NAMESPACE)
+  if(NOT DEFINED ${argument})
+    message(FATAL_ERROR "embed_text.cmake needs -D${argument}=...")
+  endif()
+endforeach()
+
+file(READ "${INPUT}" hex HEX)
+string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+
+cmake_path(GET INPUT FILENAME input_name)
+file(WRITE "${OUTPUT}" "// Generated from ${input_name}.
+
+#include \"${HEADER}\"
+
+namespace ${NAMESPACE} {
+
+namespace {
+
+constexpr unsigned char text[] = {
+${bytes}
+0x00};
+
+}  // namespace
+
+std::string_view ${FUNCTION}() {
+  return {reinterpret_cast<const char*>(text), sizeof text - 1};
+}
+
+}  // namespace ${NAMESPACE}
+")
