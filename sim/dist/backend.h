@@ -1,0 +1,44 @@
+#pragma once
+
+// Backend: the one seam between rank programs and what runs them. The simulator, Gloo, NCCL and a
+// recorder around any of them are the implementations.
+//
+// Every call is made by a rank, on that rank's own fiber, thread or process.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/dist/process_group.h"
+#include "sim/dist/work.h"
+
+namespace rollcall {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // torch's backend name: "nccl" or "gloo".
+  virtual std::string_view name() const = 0;
+
+  // Starts `op`. The tensors stay the caller's; they must live until the Work has completed unless
+  // op.async_op is set, in which case the backend keeps references of its own. Throws Error when the
+  // backend refuses the call itself, as torch does for a CPU tensor on NCCL.
+  virtual Work issue(const Op& op) = 0;
+
+  // Blocks the calling rank until `work` is done. Throws Error when the operation failed.
+  virtual void wait(const Work& work) = 0;
+  virtual bool is_completed(const Work& work) = 0;
+
+  // The calling rank computes for `duration` of (simulated or real) time.
+  virtual void compute(Duration duration) = 0;
+
+  // The group called `name`, or a null handle. Groups of a run exist before its first op.
+  virtual ProcessGroup find_group(std::string_view name) = 0;
+
+  // A line the rank program printed, or a warning it caused ("UserWarning: ...").
+  virtual void print(std::string_view text) = 0;
+  virtual void warn(std::string_view text) = 0;
+};
+
+}  // namespace rollcall

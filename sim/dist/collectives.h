@@ -1,0 +1,73 @@
+#pragma once
+
+// torch.distributed's functions, for the current rank. Names, defaults and argument meaning are
+// torch's (torch/distributed/distributed_c10d.py): the group defaults to the world, src and dst are
+// *global* ranks, a call on a group the caller does not belong to warns and does nothing.
+//
+// Every function blocks until the collective is done unless async_op is set; then the returned Work
+// must be waited for before the tensors are read.
+
+#include <string_view>
+
+#include "sim/dist/process_group.h"
+#include "sim/dist/site.h"
+#include "sim/dist/tensor.h"
+#include "sim/dist/work.h"
+
+namespace rollcall {
+
+struct CollectiveOptions {
+  ProcessGroup group{};
+  bool async_op = false;
+};
+
+struct ReduceOptions {
+  ReduceOp op = ReduceOp::sum;
+  ProcessGroup group{};
+  bool async_op = false;
+};
+
+Rank get_rank(const ProcessGroup& group = {});        // -1 for a non-member
+Rank get_world_size(const ProcessGroup& group = {});  // -1 for a non-member
+ProcessGroup world();
+ProcessGroup find_group(std::string_view name);
+
+// tensor: reduced in place, same shape and dtype on every rank.
+Work all_reduce(const Tensor& tensor, const ReduceOptions& options = {}, Site site = Site::here());
+// tensor: sent by global rank `src`, overwritten on the others.
+Work broadcast(const Tensor& tensor, Rank src, const CollectiveOptions& options = {},
+               Site site = Site::here());
+// tensor: reduced into global rank `dst`'s tensor. The others' contents are undefined afterwards.
+Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options = {}, Site site = Site::here());
+// outputs: world_size tensors of tensor's shape; outputs[r] receives group rank r's tensor.
+Work all_gather(const TensorList& outputs, const Tensor& tensor, const CollectiveOptions& options = {},
+                Site site = Site::here());
+// output: world_size * input.numel() elements, in group-rank order.
+Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {},
+                            Site site = Site::here());
+// outputs: world_size tensors on `dst`, empty elsewhere.
+Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const CollectiveOptions& options = {},
+            Site site = Site::here());
+// inputs: world_size tensors on `src`, empty elsewhere; each rank receives one in `tensor`.
+Work scatter(const Tensor& tensor, const TensorList& inputs, Rank src, const CollectiveOptions& options = {},
+             Site site = Site::here());
+// inputs: world_size tensors; output receives the reduction of everyone's inputs[own rank].
+Work reduce_scatter(const Tensor& output, const TensorList& inputs, const ReduceOptions& options = {},
+                    Site site = Site::here());
+// input: world_size * output.numel() elements.
+Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const ReduceOptions& options = {},
+                           Site site = Site::here());
+// inputs[r] goes to group rank r; outputs[r] comes from it.
+Work all_to_all(const TensorList& outputs, const TensorList& inputs, const CollectiveOptions& options = {},
+                Site site = Site::here());
+// input and output: world_size equal parts, in group-rank order.
+Work all_to_all_single(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {},
+                       Site site = Site::here());
+Work barrier(const CollectiveOptions& options = {}, Site site = Site::here());
+
+// The rank computes for `duration` nanoseconds of simulated time.
+void compute(Duration duration);
+// A line for the run's output, kept per rank and in order.
+void print(std::string_view text);
+
+}  // namespace rollcall

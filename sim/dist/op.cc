@@ -1,0 +1,65 @@
+#include "sim/dist/op.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+namespace rollcall {
+namespace {
+
+struct OpInfo {
+  std::string_view name;
+  bool reduces;
+  bool rooted;
+};
+
+constexpr std::array<OpInfo, op_kind_count> infos{{
+    {"all_reduce", true, false},
+    {"broadcast", false, true},
+    {"reduce", true, true},
+    {"all_gather", false, false},
+    {"all_gather_into_tensor", false, false},
+    {"gather", false, true},
+    {"scatter", false, true},
+    {"reduce_scatter", true, false},
+    {"reduce_scatter_tensor", true, false},
+    {"all_to_all", false, false},
+    {"all_to_all_single", false, false},
+    {"barrier", false, false},
+}};
+
+const OpInfo& info(OpKind kind) { return infos[static_cast<std::size_t>(kind)]; }
+
+}  // namespace
+
+std::string_view to_string(OpKind kind) { return info(kind).name; }
+
+std::optional<OpKind> parse_op_kind(std::string_view text) {
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (infos[i].name == text) {
+      return static_cast<OpKind>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+bool has_reduce_op(OpKind kind) { return info(kind).reduces; }
+bool has_root(OpKind kind) { return info(kind).rooted; }
+bool has_tensor(OpKind kind) { return kind != OpKind::barrier; }
+
+std::string describe(const Op& op) {
+  std::string text(to_string(op.kind));
+  if (!has_tensor(op.kind)) {
+    return text + "()";
+  }
+  text += fmt::format("(numel={}, {}", op.numel, to_string(op.dtype));
+  if (has_reduce_op(op.kind)) {
+    text += fmt::format(", {}", to_string(op.reduce));
+  }
+  if (has_root(op.kind)) {
+    text += fmt::format(", root={}", op.root);
+  }
+  return text + ")";
+}
+
+}  // namespace rollcall

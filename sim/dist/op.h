@@ -1,0 +1,77 @@
+#pragma once
+
+// Op: what one rank asked for, as data. A rank program only produces Ops and waits on Works; the
+// simulator, Gloo, NCCL, a recorder and the judge all read this one value.
+//
+// It is trivially copyable and small: names and texts are looked up only when a report is written.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/dist/device.h"
+#include "sim/dist/dtype.h"
+#include "sim/dist/scope.h"
+#include "sim/dist/site.h"
+#include "sim/dist/tensor.h"
+#include "sim/dist/time.h"
+
+namespace rollcall {
+
+using Rank = std::int32_t;
+using GroupId = std::uint32_t;
+inline constexpr GroupId world_group = 0;
+
+enum class OpKind : std::uint8_t {
+  all_reduce,
+  broadcast,
+  reduce,
+  all_gather,
+  all_gather_into_tensor,
+  gather,
+  scatter,
+  reduce_scatter,
+  reduce_scatter_tensor,
+  all_to_all,
+  all_to_all_single,
+  barrier,
+};
+inline constexpr std::size_t op_kind_count = 12;
+
+std::string_view to_string(OpKind kind);  // torch.distributed's function name
+std::optional<OpKind> parse_op_kind(std::string_view text);
+
+bool has_reduce_op(OpKind kind);
+bool has_root(OpKind kind);
+bool has_tensor(OpKind kind);  // all but barrier
+
+// The tensors of a collective, borrowed from the caller until its Work has completed (the engine
+// keeps its own references for asynchronous calls).
+struct OpTensors {
+  Storage* input = nullptr;             // the tensor given; all_reduce and broadcast write it too
+  Storage* output = nullptr;            // *_into_tensor, reduce_scatter*, all_to_all_single, scatter
+  const TensorList* inputs = nullptr;   // reduce_scatter, all_to_all, scatter's list on the root
+  const TensorList* outputs = nullptr;  // all_gather, all_to_all, gather's list on the root
+};
+
+struct Op {
+  OpKind kind = OpKind::barrier;
+  Dtype dtype = Dtype::float32;
+  ReduceOp reduce = ReduceOp::sum;
+  bool async_op = false;
+  bool shadow = false;  // issued by a rank that has joined, on behalf of its hooks
+  Device device;        // where the input lives
+  GroupId group = world_group;
+  Rank rank = 0;   // of the caller, inside the group
+  Rank root = -1;  // src or dst, inside the group; -1: none
+  ScopeId scope = no_scope;
+  std::int64_t numel = 0;  // elements of the input (of the whole list, where there is one)
+  OpTensors tensors;
+  Site site;
+};
+
+// "all_reduce(numel=4, float32, SUM)": what the judge compares between ranks.
+std::string describe(const Op& op);
+
+}  // namespace rollcall

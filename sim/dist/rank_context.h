@@ -1,0 +1,50 @@
+#pragma once
+
+// What a running rank knows about itself. One slot per OS thread says which rank is running: the
+// scheduler sets it on every fiber switch, a real launcher once per process. Only this header and
+// the free functions of collectives.h read it; nothing below them does.
+
+#include <cstdint>
+#include <memory>
+
+#include "sim/dist/backend.h"
+#include "sim/dist/scope.h"
+#include "sim/dist/warnings.h"
+
+namespace rollcall {
+
+struct RankContext {
+  Backend* backend = nullptr;
+  ScopeTable* scopes = nullptr;  // shared by the ranks of one process
+  ProcessGroup world;
+  Device device;  // where tensors live when the program names no device
+  ScopeId scope = no_scope;
+  Rank rank = 0;           // global
+  bool shadowing = false;  // has joined: what it issues comes from its hooks
+
+  std::unique_ptr<WarningFilter> warnings;  // per process in Python; null while nothing was warned about
+  std::int64_t inputs_taken = -1;           // for reports: how far the rank got; -1: it does not count
+  std::int64_t* steps_left = nullptr;       // shared by all ranks of a run; null: no limit
+};
+
+// Thrown out of a rank program whose run has used up its steps. Not a std::exception, so that a
+// program's own catch clauses let it through.
+struct StepLimitReached {};
+
+namespace detail {
+extern constinit thread_local RankContext* current_rank;
+}
+
+// The running rank. Calling it outside a rank program is our bug or the test's: it aborts.
+RankContext& this_rank();
+
+// Pays for one loop iteration or call out of the run's step limit. Every loop that a scenario can
+// make endless calls it, so that an endless program ends in a verdict and not in a hang.
+inline void spend_step() {
+  std::int64_t* steps = detail::current_rank->steps_left;
+  if (steps != nullptr && --*steps < 0) [[unlikely]] {
+    throw StepLimitReached{};
+  }
+}
+
+}  // namespace rollcall

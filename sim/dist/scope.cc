@@ -1,0 +1,62 @@
+#include "sim/dist/scope.h"
+
+#include "sim/dist/expects.h"
+#include "sim/dist/rank_context.h"
+
+namespace rollcall {
+
+ScopeTable::ScopeTable() {
+  nodes_.emplace_back();     // scope 0: outside every scope
+  pairings_.emplace_back();  // pairing 0: unlabelled
+}
+
+ScopeId ScopeTable::enter(ScopeId parent, std::string_view name) {
+  const Pairing outer = pairing(parent);
+  return add(parent, name, outer.strict ? outer : Pairing{pairing_id(name), false});
+}
+
+ScopeId ScopeTable::enter_paired(ScopeId parent, std::string_view name, std::string_view pairing) {
+  return add(parent, name, Pairing{pairing_id(pairing), true});
+}
+
+ScopeId ScopeTable::add(ScopeId parent, std::string_view name, Pairing pairing) {
+  // The key's parts cannot run together: the numbers come first and end in a blank.
+  std::string key = std::to_string(parent) + ' ' + std::to_string(pairing.id) + (pairing.strict ? "! " : " ");
+  key += name;
+  auto [entry, is_new] = children_.try_emplace(std::move(key), static_cast<ScopeId>(nodes_.size()));
+  if (is_new) {
+    nodes_.push_back({std::string(name), parent, pairing});
+  }
+  return entry->second;
+}
+
+std::uint32_t ScopeTable::pairing_id(std::string_view name) {
+  auto [entry, is_new] =
+      pairing_ids_.try_emplace(std::string(name), static_cast<std::uint32_t>(pairings_.size()));
+  if (is_new) {
+    pairings_.emplace_back(name);
+  }
+  return entry->second;
+}
+
+std::string ScopeTable::path(ScopeId scope) const {
+  std::string text;
+  for (; scope != no_scope; scope = parent(scope)) {
+    text = std::string(name(scope)) + (text.empty() ? "" : "/") + text;
+  }
+  return text;
+}
+
+Scope::Scope(std::string_view name) : outer_(this_rank().scope) {
+  RankContext& rank = this_rank();
+  rank.scope = rank.scopes->enter(outer_, name);
+}
+
+Scope::Scope(std::string_view name, std::string_view pairing) : outer_(this_rank().scope) {
+  RankContext& rank = this_rank();
+  rank.scope = rank.scopes->enter_paired(outer_, name, pairing);
+}
+
+Scope::~Scope() { this_rank().scope = outer_; }
+
+}  // namespace rollcall

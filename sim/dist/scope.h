@@ -1,0 +1,84 @@
+#pragma once
+
+// Scope: names the part of a program that issues collectives, like torch's record_function. A report
+// then says "all_reduce in DDP.backward" instead of a line inside our own DDP.
+//
+// Scopes also answer the question no size or dtype can: *did these two calls belong together?* Each
+// scope has a pairing. Calls that meet in one slot must have equal pairings; two barriers from
+// different places pair silently in every real backend, and here that is a first divergence.
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace rollcall {
+
+using ScopeId = std::uint32_t;
+inline constexpr ScopeId no_scope = 0;
+
+// What a call belongs together with. Weak pairings (a user's labels) are compared among labelled
+// calls only; strict ones (the Join protocol) also against calls without any label.
+struct Pairing {
+  std::uint32_t id = 0;  // 0: unlabelled
+  bool strict = false;
+
+  friend bool operator==(const Pairing&, const Pairing&) = default;
+};
+
+// False when two calls in one slot provably came from different places.
+constexpr bool may_pair(Pairing a, Pairing b) {
+  if (a.id == b.id) {
+    return true;
+  }
+  return !(a.strict || b.strict) && (a.id == 0 || b.id == 0);
+}
+
+// The scopes of one run, as a tree. Ids are indexes in order of first use and never change; scope 0
+// is the empty one.
+class ScopeTable {
+ public:
+  ScopeTable();
+
+  // The scope `name` inside `parent`. A scope inherits its parent's strict pairing; otherwise it
+  // pairs by its own name.
+  ScopeId enter(ScopeId parent, std::string_view name);
+  // The same, with an explicit strict pairing: "join.count" pairs as "join.presence".
+  ScopeId enter_paired(ScopeId parent, std::string_view name, std::string_view pairing);
+
+  std::string_view name(ScopeId scope) const { return nodes_[scope].name; }
+  ScopeId parent(ScopeId scope) const { return nodes_[scope].parent; }
+  Pairing pairing(ScopeId scope) const { return nodes_[scope].pairing; }
+  std::string_view pairing_name(Pairing pairing) const { return pairings_[pairing.id]; }
+  std::string path(ScopeId scope) const;  // "epoch/counter.forward"
+
+ private:
+  struct Node {
+    std::string name;
+    ScopeId parent = no_scope;
+    Pairing pairing;
+  };
+  ScopeId add(ScopeId parent, std::string_view name, Pairing pairing);
+  std::uint32_t pairing_id(std::string_view name);
+
+  std::deque<Node> nodes_;  // never shrinks: ids are indexes
+  std::deque<std::string> pairings_;
+  std::unordered_map<std::string, ScopeId> children_;           // looked up, never iterated
+  std::unordered_map<std::string, std::uint32_t> pairing_ids_;  // likewise
+};
+
+// Enters a scope of the current rank for the lifetime of the object. `name` is copied when new.
+class Scope {
+ public:
+  explicit Scope(std::string_view name);
+  Scope(std::string_view name, std::string_view pairing);  // strict
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  ScopeId outer_;
+};
+
+}  // namespace rollcall

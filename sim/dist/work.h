@@ -1,0 +1,36 @@
+#pragma once
+
+// Work: the ticket for one issued Op, as torch's async_op=True returns. A small value, not an object
+// of its own: the backend that issued it knows the rest, so issuing allocates nothing.
+
+#include <cstdint>
+
+#include "sim/dist/op.h"
+
+namespace rollcall {
+
+class Backend;
+
+class Work {
+ public:
+  Work() = default;  // nothing to wait for: always completed
+  Work(Backend& backend, GroupId group, Rank rank, std::int64_t seq)
+      : backend_(&backend), seq_(seq), group_(group), rank_(rank) {}
+
+  // Blocks the rank until the operation is done. Throws what the backend reports as its failure
+  // (RuntimeError with the transport's text, for instance). Waiting twice is allowed.
+  void wait() const;
+  bool is_completed() const;
+
+  GroupId group() const { return group_; }
+  Rank rank() const { return rank_; }        // inside the group
+  std::int64_t seq() const { return seq_; }  // counts from 0 per group
+
+ private:
+  Backend* backend_ = nullptr;
+  std::int64_t seq_ = -1;
+  GroupId group_ = 0;
+  Rank rank_ = -1;
+};
+
+}  // namespace rollcall
