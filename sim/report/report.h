@@ -1,0 +1,59 @@
+#pragma once
+
+// Report: everything a run leaves behind. Writers (terminal, JSON, Chrome trace) and tests see only this.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/report/timeline.h"
+#include "sim/report/verdict.h"
+
+namespace rollcall {
+
+// Ranks in the same state, shown as one line.
+struct RankClass {
+  enum class State { finished, waiting, raised, crashed, running };
+
+  RankSet ranks;
+  State state = State::finished;
+  std::optional<Call> call;            // waiting: the call it is blocked in
+  std::optional<Call> last_completed;  // the last call of that group that completed
+  std::int64_t inputs = -1;            // inputs taken so far; -1: the program does not count
+  std::string exception;               // raised, crashed: "ValueError: bad sample"
+  RankSet waits_for;                   // waiting: who has not come
+};
+
+std::string_view to_string(RankClass::State state);
+
+// A line a rank printed, or a warning it caused.
+struct OutputLine {
+  Rank rank = 0;
+  Time time = 0;
+  bool warning = false;
+  std::string text;
+};
+
+struct Report {
+  std::string scenario;
+  std::uint64_t seed = 0;
+  std::string replay;  // the command that repeats this run
+  Rank world_size = 0;
+  std::string backend;  // "nccl" or "gloo"
+  Verdict verdict;
+  std::vector<RankClass> ranks;    // by first rank
+  std::vector<OutputLine> output;  // by rank, then in program order
+  Time simulated_time = 0;
+  std::int64_t ops = 0;  // issued by all ranks together
+  std::int64_t schedules = 1;
+  bool exhaustive = true;          // no choice was left open: every schedule gives this verdict
+  std::optional<bool> expected;    // did it come out as the scenario expects?
+  std::vector<std::string> unmet;  // expectations that did not hold, one sentence each
+  Timeline timeline;               // empty unless asked for
+
+  // The class a rank is in. The rank must exist.
+  const RankClass& of(Rank rank) const;
+};
+
+}  // namespace rollcall

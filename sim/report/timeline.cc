@@ -1,0 +1,74 @@
+#include "sim/report/timeline.h"
+
+#include <utility>
+
+namespace rollcall {
+
+std::uint32_t Timeline::intern(std::string_view name) {
+  if (name.empty()) {
+    return 0;
+  }
+  auto [entry, is_new] = indexes_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
+  if (is_new) {
+    names_.emplace_back(name);
+  }
+  return entry->second;
+}
+
+namespace {
+
+// A hash fed with numbers in a fixed order, so that neither byte order nor padding can matter. Each
+// number is mixed with SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom
+// number generators"), whose every input bit reaches every output bit.
+class Fingerprint {
+ public:
+  void add(std::uint64_t number) {
+    std::uint64_t mixed = state_ + number + 0x9e3779b97f4a7c15;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+    state_ = mixed ^ (mixed >> 31);
+  }
+  void add_signed(std::int64_t number) { add(static_cast<std::uint64_t>(number)); }
+  void add(const std::string& text) {
+    add(text.size());
+    for (const char letter : text) {
+      add(static_cast<unsigned char>(letter));
+    }
+  }
+  std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0;
+};
+
+void add_span(Fingerprint& hash, const Span& span) {
+  hash.add_signed(span.start);
+  hash.add_signed(span.end);
+  hash.add_signed(span.seq);
+  hash.add_signed(span.numel);
+  hash.add_signed(span.rank);
+  hash.add(static_cast<std::uint64_t>(span.kind));
+  hash.add(span.async_op ? 1 : 0);
+  hash.add(static_cast<std::uint64_t>(span.dtype));
+  hash.add(span.name);
+  hash.add(span.group);
+  hash.add(span.label);
+  hash.add(span.site);
+}
+
+}  // namespace
+
+std::uint64_t Timeline::fingerprint() const {
+  Fingerprint hash;
+  hash.add(names_.size());
+  for (const std::string& name : names_) {
+    hash.add(name);
+  }
+  hash.add(spans_.size());
+  for (const Span& span : spans_) {
+    add_span(hash, span);
+  }
+  return hash.value();
+}
+
+}  // namespace rollcall

@@ -1,0 +1,52 @@
+#pragma once
+
+// Timeline: what every rank did when. Append-only; recorded only when someone asked for it.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/dist/op.h"
+
+namespace rollcall {
+
+// One stretch of one rank's time.
+struct Span {
+  static constexpr Time open = -1;  // `end` of a call that never returned
+
+  enum class Kind : std::uint8_t { collective, compute };
+
+  Time start = 0;
+  Time end = open;
+  std::int64_t seq = -1;  // collectives: from 0 per group
+  std::int64_t numel = 0;
+  Rank rank = 0;  // global
+  Kind kind = Kind::collective;
+  bool async_op = false;
+  Dtype dtype = Dtype::float32;
+  std::uint32_t name = 0;  // the names below are indexes into Timeline::name
+  std::uint32_t group = 0;
+  std::uint32_t label = 0;
+  std::uint32_t site = 0;
+};
+
+class Timeline {
+ public:
+  void add(const Span& span) { spans_.push_back(span); }
+  std::uint32_t intern(std::string_view name);
+
+  const std::vector<Span>& spans() const { return spans_; }
+  const std::string& name(std::uint32_t index) const { return names_[index]; }
+
+  // A hash of every span and name: equal runs, equal fingerprints, on every machine.
+  std::uint64_t fingerprint() const;
+
+ private:
+  std::vector<Span> spans_;
+  std::vector<std::string> names_{std::string()};
+  std::unordered_map<std::string, std::uint32_t> indexes_;  // looked up, never iterated
+};
+
+}  // namespace rollcall

@@ -1,0 +1,36 @@
+#include "sim/report/verdict.h"
+
+namespace rollcall {
+
+std::string call_phrase(const Call& call) {
+  return call.op + " #" + std::to_string(call.seq) + " on " + call.group;
+}
+
+namespace {
+
+// What verdict_word needs per alternative: a forgotten one does not compile.
+struct Word {
+  std::string_view operator()(const Completed&) const { return "ok"; }
+  std::string_view operator()(const Deadlock&) const { return "deadlock"; }
+  std::string_view operator()(const Mismatch&) const { return "mismatch"; }
+  std::string_view operator()(const DeviceMismatch&) const { return "device_mismatch"; }
+  std::string_view operator()(const WrongResult&) const { return "wrong_result"; }
+  std::string_view operator()(const RankFailed&) const { return "rank_failed"; }
+  std::string_view operator()(const LimitReached&) const { return "limit_reached"; }
+};
+
+struct FindingOf {
+  const Finding* operator()(const Completed&) const { return nullptr; }
+  template <typename Unhappy>
+  const Finding* operator()(const Unhappy& verdict) const {
+    return &verdict.finding;
+  }
+};
+
+}  // namespace
+
+std::string_view verdict_word(const Verdict& verdict) { return std::visit(Word{}, verdict); }
+
+const Finding* finding_of(const Verdict& verdict) { return std::visit(FindingOf{}, verdict); }
+
+}  // namespace rollcall

@@ -1,0 +1,105 @@
+#pragma once
+
+// Verdict: what a run came to, with the evidence. A variant, so that nobody can forget a case and no
+// case carries another's fields.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sim/dist/time.h"
+#include "sim/report/rank_set.h"
+
+namespace rollcall {
+
+// One call as a report shows it. Names are looked up already; nothing here refers to a run.
+struct Call {
+  std::string op;        // "all_reduce"
+  std::string group;     // "world"
+  std::int64_t seq = 0;  // from 0 per group
+  std::int64_t numel = 0;
+  std::string dtype;      // "float32"; empty for barrier
+  std::string reduce_op;  // "SUM"; empty where there is none
+  Rank root = -1;         // global; -1: none
+  std::string device;     // "cuda:0"
+  std::string label;      // the scopes it was issued in: "counter.forward"; may be empty
+  std::string site;       // "uneven_inputs.json:12:9"; may be empty
+
+  friend bool operator==(const Call&, const Call&) = default;
+};
+
+// "all_reduce #5 on world": how every text names a call.
+std::string call_phrase(const Call& call);
+
+// Where a run came apart: one slot of one group, and who was and was not there.
+struct Place {
+  Call call;
+  RankSet waiting;
+  RankSet missing;
+};
+
+// The variants of one slot: which ranks called what.
+struct Variant {
+  RankSet ranks;
+  Call call;
+};
+
+// The earliest slot that paired calls from different places. Every real backend lets them pass when
+// op, size and dtype agree; whatever fails later fails because of this.
+struct Divergence {
+  std::string group;
+  std::int64_t seq = 0;
+  std::vector<Variant> variants;
+};
+
+// What every unhappy verdict has in common.
+struct Finding {
+  std::string kind;  // finer than the verdict: "missing_participant"; see `rollcall explain`
+  RankSet culprits;  // ranks whose program deviates; on a tie all of them
+  bool tie = false;
+  std::optional<Place> at;
+  std::optional<Divergence> first_divergence;  // only when earlier than `at`
+  std::string headline;                        // who, what, where: one sentence without a full stop
+  std::string cause;                           // one sentence
+  std::string advice;                          // one sentence
+  std::string on_backend;                      // what the real backend would show; may be empty
+  std::vector<std::string> chain;              // who waits for whom, one step a line
+};
+
+struct Completed {};
+struct Deadlock {
+  Finding finding;
+};
+struct Mismatch {
+  Finding finding;
+  std::vector<Variant> variants;  // majority first
+};
+struct DeviceMismatch {
+  Finding finding;
+  std::vector<Variant> variants;
+};
+struct WrongResult {
+  Finding finding;
+  std::vector<Variant> variants;  // the calls that met without belonging together, majority first
+};
+struct RankFailed {
+  Finding finding;
+  std::string exception;  // "ValueError: bad sample", of the first culprit
+};
+struct LimitReached {
+  Finding finding;
+  std::string limit;  // "ops" or "simulated_time"
+  std::int64_t value = 0;
+};
+
+using Verdict =
+    std::variant<Completed, Deadlock, Mismatch, DeviceMismatch, WrongResult, RankFailed, LimitReached>;
+
+// "ok", "deadlock", ...: the words of the report format.
+std::string_view verdict_word(const Verdict& verdict);
+// The common part, or null for Completed.
+const Finding* finding_of(const Verdict& verdict);
+
+}  // namespace rollcall

@@ -1,0 +1,44 @@
+#include "sim/report/verdict.h"
+
+#include <catch2/catch.hpp>
+
+#include "sim/report/report.h"
+
+namespace rollcall {
+
+TEST_CASE("every verdict has its word of the report format") {
+  CHECK(verdict_word(Completed{}) == "ok");
+  CHECK(verdict_word(Deadlock{}) == "deadlock");
+  CHECK(verdict_word(Mismatch{}) == "mismatch");
+  CHECK(verdict_word(DeviceMismatch{}) == "device_mismatch");
+  CHECK(verdict_word(WrongResult{}) == "wrong_result");
+  CHECK(verdict_word(RankFailed{}) == "rank_failed");
+  CHECK(verdict_word(LimitReached{}) == "limit_reached");
+}
+
+TEST_CASE("every unhappy verdict has a finding, and a run that completed has none") {
+  CHECK(finding_of(Completed{}) == nullptr);
+  Finding finding;
+  finding.kind = "ops";
+  const Verdict verdict = LimitReached{finding, "ops", 10};
+  REQUIRE(finding_of(verdict) != nullptr);
+  CHECK(finding_of(verdict)->kind == "ops");
+}
+
+TEST_CASE("a call is named by operation, number and group") {
+  Call call;
+  call.op = "all_reduce";
+  call.group = "dp";
+  call.seq = 5;
+  CHECK(call_phrase(call) == "all_reduce #5 on dp");
+}
+
+TEST_CASE("a report finds the class a rank is in") {
+  Report report;
+  report.ranks.push_back({{0, 2}, RankClass::State::finished, {}, {}, 5, "", {}});
+  report.ranks.push_back({{1}, RankClass::State::raised, {}, {}, 3, "ValueError: bad sample", {}});
+  CHECK(report.of(2).inputs == 5);
+  CHECK(to_string(report.of(1).state) == "raised");
+}
+
+}  // namespace rollcall
