@@ -1,0 +1,102 @@
+// Ranks in equal states, as one line each: part of the judge's interface (judge.h).
+
+#include <map>
+#include <tuple>
+
+#include "sim/check/judge.h"
+#include "sim/check/naming.h"
+
+namespace rollcall::check {
+namespace {
+
+RankClass::State state_of(RankStatus::State state) {
+  switch (state) {
+    case RankStatus::State::running:
+      return RankClass::State::running;
+    case RankStatus::State::waiting:
+      return RankClass::State::waiting;
+    case RankStatus::State::finished:
+      return RankClass::State::finished;
+    case RankStatus::State::raised:
+      return RankClass::State::raised;
+    case RankStatus::State::crashed:
+      return RankClass::State::crashed;
+  }
+  return RankClass::State::running;
+}
+
+std::string exception_text(const Evidence& evidence, const RankStatus& status) {
+  if (status.exception < 0) {
+    return {};
+  }
+  const Exception& exception = evidence.exceptions[static_cast<std::size_t>(status.exception)];
+  return exception.message.empty() ? exception.type : exception.type + ": " + exception.message;
+}
+
+// What puts two ranks into one class. Scope and call stand for the site: both are stable numbers.
+using Key = std::tuple<RankStatus::State, GroupId, std::int64_t, std::int64_t, ScopeId, OpKind, std::uint32_t,
+                       std::uint32_t, std::int64_t, Dtype, std::string>;
+
+Key key_of(const Evidence& evidence, const RankStatus& status) {
+  Op op;
+  if (status.state == RankStatus::State::waiting) {
+    const GroupMatcher& matcher = *evidence.groups[status.group].matcher;
+    op = matcher.op_of(*matcher.find(status.seq), status.group_rank);
+  }
+  return {status.state,
+          op.group,
+          status.seq,
+          status.inputs,
+          op.scope,
+          op.kind,
+          op.site.line,
+          op.site.column,
+          op.numel,
+          op.dtype,
+          exception_text(evidence, status)};
+}
+
+RankSet missing_in(const Evidence& evidence, const RankStatus& status) {
+  const GroupEvidence& group = evidence.groups[status.group];
+  const Slot* slot = group.matcher->find(status.seq);
+  RankSet missing;
+  for (Rank member = 0; member < group.members->size(); ++member) {
+    if (!slot->has(member)) {
+      missing.insert(group.members->ranks[static_cast<std::size_t>(member)]);
+    }
+  }
+  return missing;
+}
+
+RankClass open_class(const Evidence& evidence, const RankStatus& status) {
+  RankClass result;
+  result.state = state_of(status.state);
+  result.inputs = status.inputs;
+  result.exception = exception_text(evidence, status);
+  if (status.state == RankStatus::State::waiting) {
+    result.call = name_member_call(evidence, status.group, status.seq, status.group_rank);
+    result.waits_for = missing_in(evidence, status);
+    if (const auto& last = evidence.groups[status.group].matcher->last_done()) {
+      result.last_completed = name_call(evidence, last->op, last->seq);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<RankClass> classify(const Evidence& evidence) {
+  std::map<Key, std::size_t> index;
+  std::vector<RankClass> classes;
+  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
+    const RankStatus& status = evidence.ranks[rank];
+    const auto [entry, is_new] = index.try_emplace(key_of(evidence, status), classes.size());
+    if (is_new) {
+      classes.push_back(open_class(evidence, status));
+    }
+    classes[entry->second].ranks.insert(static_cast<Rank>(rank));
+  }
+  return classes;
+}
+
+}  // namespace rollcall::check

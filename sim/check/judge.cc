@@ -1,0 +1,343 @@
+#include "sim/check/judge.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/check/naming.h"
+#include "sim/check/wait_graph.h"
+#include "sim/check/wording.h"
+#include "sim/dist/expects.h"
+
+namespace rollcall::check {
+namespace {
+
+using State = RankStatus::State;
+
+const RankStatus& status_of(const Evidence& evidence, Rank rank) {
+  return evidence.ranks[static_cast<std::size_t>(rank)];
+}
+
+RankSet ranks_in(const Evidence& evidence, State state) {
+  RankSet ranks;
+  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
+    if (evidence.ranks[rank].state == state) {
+      ranks.insert(static_cast<Rank>(rank));
+    }
+  }
+  return ranks;
+}
+
+// Everyone outside the largest variant; on a tie for the largest, everyone.
+void vote(const std::vector<OpVariant>& variants, Finding& finding) {
+  const std::size_t most = variants.front().ranks.size();
+  finding.tie = variants.size() > 1 && variants[1].ranks.size() == most;
+  for (std::size_t i = finding.tie ? 0 : 1; i < variants.size(); ++i) {
+    finding.culprits.insert(RankSet::of(variants[i].ranks));
+  }
+}
+
+bool has_both_sides(const Incident& incident) {
+  const auto shadows = [](const OpVariant& variant) { return variant.op.shadow; };
+  return std::ranges::any_of(incident.variants, shadows) && !std::ranges::all_of(incident.variants, shadows);
+}
+
+// In a mismatch between a joined rank's hook and an active rank, the hook is to blame, unless the
+// active rank's call belongs to no joinable at all: then nothing could have shadowed it.
+void blame_hook(const Evidence& evidence, const Incident& incident, Finding& finding) {
+  bool unshadowed = false;
+  for (const OpVariant& variant : incident.variants) {
+    unshadowed = unshadowed || (!variant.op.shadow && !evidence.scopes->pairing(variant.op.scope).strict);
+  }
+  finding.culprits = {};
+  finding.tie = false;
+  for (const OpVariant& variant : incident.variants) {
+    if (variant.op.shadow != unshadowed) {
+      finding.culprits.insert(RankSet::of(variant.ranks));
+    }
+  }
+}
+
+const char* mismatch_kind(const std::vector<OpVariant>& variants) {
+  const Op& a = variants.front().op;
+  const auto differs = [&](auto&& field) {
+    return std::ranges::any_of(variants,
+                               [&](const OpVariant& variant) { return field(variant.op) != field(a); });
+  };
+  if (differs([](const Op& op) { return op.kind; })) {
+    return "op_mismatch";
+  }
+  if (differs([](const Op& op) { return op.numel; })) {
+    return "numel_mismatch";
+  }
+  if (differs([](const Op& op) { return op.dtype; })) {
+    return "dtype_mismatch";
+  }
+  if (differs([](const Op& op) { return op.reduce; })) {
+    return "reduce_op_mismatch";
+  }
+  return "root_mismatch";
+}
+
+// Where an incident happened; every variant's ranks were there.
+Place place_of(const Evidence& evidence, const Incident& incident) {
+  Place place;
+  place.call = name_call(evidence, incident.variants.front().op, incident.seq);
+  for (const OpVariant& variant : incident.variants) {
+    place.waiting.insert(RankSet::of(variant.ranks));
+  }
+  return place;
+}
+
+Divergence divergence_of(const Evidence& evidence, const Incident& incident) {
+  return {group_name(evidence, incident.group), incident.seq, name_variants(evidence, incident)};
+}
+
+// The earlier mispairing explains a later failure in the same group.
+void attach_divergence(const Evidence& evidence, GroupId group, std::int64_t seq, Finding& finding) {
+  const auto& incident = evidence.mispairing;
+  if (!incident || (incident->group == group && incident->seq >= seq)) {
+    return;
+  }
+  finding.first_divergence = divergence_of(evidence, *incident);
+  if (has_both_sides(*incident)) {
+    finding.kind = "join_hook_mismatch";
+    blame_hook(evidence, *incident, finding);
+    word_hook_mismatch(evidence, *incident, finding);
+    return;
+  }
+  Finding voted;
+  vote(incident->variants, voted);
+  if (!voted.tie) {
+    finding.culprits = voted.culprits;
+  }
+  Finding words;
+  word_mispairing(evidence, *incident, words);
+  finding.cause = fmt::format("{}; from there on the ranks are one call apart", words.headline);
+  finding.advice = words.advice;
+}
+
+Verdict judge_mismatch(const Evidence& evidence) {
+  const Incident& incident = *evidence.mismatch;
+  Mismatch mismatch;
+  Finding& finding = mismatch.finding;
+  mismatch.variants = name_variants(evidence, incident);
+  finding.kind = mismatch_kind(incident.variants);
+  finding.at = place_of(evidence, incident);
+  vote(incident.variants, finding);
+  if (has_both_sides(incident)) {
+    finding.kind = "join_hook_mismatch";
+    blame_hook(evidence, incident, finding);
+    word_hook_mismatch(evidence, incident, finding);
+  } else {
+    word_mismatch(evidence, incident, finding);
+  }
+  attach_divergence(evidence, incident.group, incident.seq, finding);
+  return mismatch;
+}
+
+Verdict judge_device(const Evidence& evidence) {
+  const DeviceIncident& incident = *evidence.device;
+  DeviceMismatch mismatch;
+  Finding& finding = mismatch.finding;
+  switch (incident.kind) {
+    case DeviceIncident::Kind::cpu_tensor:
+      finding.kind = "cpu_tensor";
+      break;
+    case DeviceIncident::Kind::duplicate_gpu:
+      finding.kind = "duplicate_gpu";
+      break;
+    case DeviceIncident::Kind::stray_device:
+      finding.kind = "stray_device";
+      break;
+  }
+  finding.culprits = RankSet::of(incident.ranks);
+  finding.at = Place{name_call(evidence, incident.op, incident.seq), {}, {}};
+  finding.at->call.device = to_string(incident.op.device);
+  word_device(evidence, incident, finding);
+  mismatch.variants = {{finding.culprits, finding.at->call}};
+  return mismatch;
+}
+
+Place place_of(const Evidence& evidence, const BlockedSlot& slot) {
+  const Rank first = evidence.groups[slot.group].members->rank_of(slot.waiting.front());
+  return {name_member_call(evidence, slot.group, slot.seq, first), RankSet::of(slot.waiting),
+          RankSet::of(slot.missing)};
+}
+
+// Of the ranks missing in a slot, those that could still have come are not to blame.
+RankSet gone_from(const Evidence& evidence, const BlockedSlot& slot) {
+  RankSet gone;
+  for (const Rank rank : slot.missing) {
+    if (status_of(evidence, rank).state != State::waiting) {
+      gone.insert(rank);
+    }
+  }
+  return gone;
+}
+
+bool any_failed(const Evidence& evidence, const RankSet& ranks) {
+  return std::ranges::any_of(ranks.to_vector(), [&](Rank rank) {
+    const State state = status_of(evidence, rank).state;
+    return state == State::raised || state == State::crashed;
+  });
+}
+
+RankSet failed_among(const Evidence& evidence, const RankSet& ranks) {
+  RankSet failed;
+  for (const Rank rank : ranks.to_vector()) {
+    const State state = status_of(evidence, rank).state;
+    if (state == State::raised || state == State::crashed) {
+      failed.insert(rank);
+    }
+  }
+  return failed;
+}
+
+void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
+                   Finding& finding) {
+  // A slot whose missing rank crashed explains more than one whose missing rank finished.
+  std::size_t shown = blame.slots.front();
+  for (const std::size_t i : blame.slots) {
+    if (any_failed(evidence, gone_from(evidence, slots[i]))) {
+      shown = i;
+      break;
+    }
+  }
+  const BlockedSlot& slot = slots[shown];
+  const RankSet gone = gone_from(evidence, slot);
+  finding.at = place_of(evidence, slot);
+  if (any_failed(evidence, gone)) {
+    finding.kind = "rank_crashed";
+    finding.culprits = failed_among(evidence, gone);
+  } else {
+    finding.kind = "missing_participant";
+    // Whoever deviates from the majority: usually the missing ones, but a call that a few ranks make
+    // alone is those ranks' doing.
+    const bool few_wait = slot.waiting.size() < slot.missing.size() && gone.size() == slot.missing.size();
+    finding.culprits = few_wait ? finding.at->waiting : RankSet::of(blame.culprits);
+  }
+  word_missing(evidence, slot, finding);
+}
+
+// Who waits for whom, at most a handful of lines.
+void draw_chain(const Evidence& evidence, const std::vector<BlockedSlot>& slots, Finding& finding) {
+  constexpr std::size_t most_lines = 8;
+  if (slots.size() < 2 || !finding.chain.empty()) {
+    return;
+  }
+  for (std::size_t i = 0; i < std::min(slots.size(), most_lines); ++i) {
+    const Place place = place_of(evidence, slots[i]);
+    finding.chain.push_back(fmt::format("{} {} in {} for {}", ranks_phrase(place.waiting),
+                                        place.waiting.size() == 1 ? "waits" : "wait", call_phrase(place.call),
+                                        ranks_phrase(place.missing)));
+  }
+  if (slots.size() > most_lines) {
+    finding.chain.push_back(fmt::format("and {} more calls with waiting ranks", slots.size() - most_lines));
+  }
+}
+
+Verdict judge_deadlock(const Evidence& evidence) {
+  const std::vector<BlockedSlot> slots = blocked_slots(evidence);
+  const Blame blame = find_blame(evidence, slots);
+  expects(!blame.slots.empty(), "blocked ranks wait for somebody who is gone, or in a circle");
+  Deadlock deadlock;
+  Finding& finding = deadlock.finding;
+  if (blame.cycle) {
+    finding.kind = "order_crossing";
+    finding.culprits = RankSet::of(blame.culprits);
+    finding.at = place_of(evidence, slots[blame.slots.front()]);
+    word_crossing(evidence, slots, blame, finding);
+  } else {
+    blame_missing(evidence, slots, blame, finding);
+  }
+  draw_chain(evidence, slots, finding);
+  const BlockedSlot& shown = slots[blame.slots.front()];
+  attach_divergence(evidence, shown.group, shown.seq, finding);
+  return deadlock;
+}
+
+bool says_exhausted(const Exception& exception) {
+  return exception.message.ends_with("exhausted all inputs.");
+}
+
+Verdict judge_failure(const Evidence& evidence) {
+  RankFailed failed;
+  Finding& finding = failed.finding;
+  finding.kind = "raised";
+  finding.culprits = failed_among(evidence, ranks_in(evidence, State::raised));
+  finding.culprits.insert(ranks_in(evidence, State::crashed));
+  RankSet exhausted;
+  for (const Rank rank : finding.culprits.to_vector()) {
+    if (says_exhausted(evidence.exceptions[static_cast<std::size_t>(status_of(evidence, rank).exception)])) {
+      exhausted.insert(rank);
+    }
+  }
+  if (!exhausted.empty()) {
+    finding.kind = "early_termination";
+    finding.culprits = exhausted;
+  }
+  word_failure(evidence, finding);
+  const Exception& first =
+      evidence.exceptions[static_cast<std::size_t>(status_of(evidence, finding.culprits.first()).exception)];
+  failed.exception = first.type + ": " + first.message;
+  return failed;
+}
+
+Verdict judge_mispairing(const Evidence& evidence) {
+  const Incident& incident = *evidence.mispairing;
+  WrongResult wrong;
+  Finding& finding = wrong.finding;
+  wrong.variants = name_variants(evidence, incident);
+  finding.at = place_of(evidence, incident);
+  if (has_both_sides(incident)) {
+    finding.kind = "join_hook_mismatch";
+    blame_hook(evidence, incident, finding);
+    word_hook_mismatch(evidence, incident, finding);
+  } else {
+    finding.kind = "mispaired";
+    vote(incident.variants, finding);
+    word_mispairing(evidence, incident, finding);
+  }
+  return wrong;
+}
+
+Verdict judge_limit(const Evidence& evidence) {
+  LimitReached reached;
+  reached.finding.kind = evidence.limit->limit;
+  reached.limit = evidence.limit->limit;
+  reached.value = evidence.limit->value;
+  word_limit(*evidence.limit, reached.finding);
+  return reached;
+}
+
+bool any_in(const Evidence& evidence, State state) {
+  return std::ranges::any_of(evidence.ranks,
+                             [state](const RankStatus& status) { return status.state == state; });
+}
+
+}  // namespace
+
+Verdict judge(const Evidence& evidence) {
+  if (evidence.device && (!evidence.mismatch || evidence.device->at <= evidence.mismatch->at)) {
+    return judge_device(evidence);
+  }
+  if (evidence.mismatch) {
+    return judge_mismatch(evidence);
+  }
+  if (evidence.limit) {
+    return judge_limit(evidence);
+  }
+  if (any_in(evidence, State::waiting)) {
+    return judge_deadlock(evidence);
+  }
+  if (any_in(evidence, State::raised) || any_in(evidence, State::crashed)) {
+    return judge_failure(evidence);
+  }
+  if (evidence.mispairing) {
+    return judge_mispairing(evidence);
+  }
+  return Completed{};
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,235 @@
+#include "sim/check/matcher.h"
+
+#include <algorithm>
+
+#include "sim/dist/apply.h"
+#include "sim/dist/expects.h"
+
+namespace rollcall::check {
+namespace {
+
+// Stands for the tensor of an operation without one, so that "has come" is one comparison.
+Storage no_tensor;
+
+// Before a member's first call.
+constexpr Device no_device{DeviceType::meta, -1};
+
+Storage* presence_of(const Op& op) { return op.tensors.input != nullptr ? op.tensors.input : &no_tensor; }
+
+bool same_site(const Site& a, const Site& b) {
+  return a.line == b.line && a.column == b.column && a.file == b.file;
+}
+
+// Everything a report shows about a call, the device apart (it differs from rank to rank).
+bool same_in_reports(const Op& a, const Op& b) {
+  return same_call(a, b) && a.scope == b.scope && a.shadow == b.shadow && a.async_op == b.async_op &&
+         same_site(a.site, b.site);
+}
+
+bool needs_every_op(OpKind kind) { return has_tensor(kind) && !has_uniform_form(kind); }
+
+}  // namespace
+
+bool same_call(const Op& a, const Op& b) {
+  if (a.kind != b.kind || a.dtype != b.dtype || a.reduce != b.reduce || a.root != b.root) {
+    return false;
+  }
+  // Members of an all_to_all may send different amounts.
+  return a.numel == b.numel || a.kind == OpKind::all_to_all;
+}
+
+GroupMatcher::GroupMatcher(Rank group_size)
+    : size_(group_size),
+      ring_(2),
+      next_(static_cast<std::size_t>(group_size), 0),
+      devices_(static_cast<std::size_t>(group_size), no_device) {}
+
+Slot& GroupMatcher::arrive(const Op& op) {
+  const auto rank = static_cast<std::size_t>(op.rank);
+  expects(op.rank >= 0 && op.rank < size_, "a call comes from a member of its group");
+  Slot& slot = slot_at(next_[rank]++);
+  expects(slot.tensors[rank] == nullptr, "a member comes to a slot once");
+  if (slot.arrived == 0) {
+    slot.reference = op;
+  } else if (!same_in_reports(slot.reference, op)) [[unlikely]] {
+    if (slot.deviants.empty()) {
+      slot.deviant_of.assign(static_cast<std::size_t>(size_), -1);
+    }
+    slot.deviant_of[rank] = static_cast<std::int32_t>(slot.deviants.size());
+    slot.deviants.push_back(op);
+    slot.differs = slot.differs || !same_call(slot.reference, op);
+  }
+  if (needs_every_op(op.kind)) [[unlikely]] {
+    slot.ops.resize(static_cast<std::size_t>(size_));
+    slot.ops[rank] = op;
+  }
+  Storage* tensor = presence_of(op);
+  slot.tensors[rank] = tensor;
+  slot.values[rank] = tensor->value;
+  slot.uniform = slot.uniform && tensor->form == Storage::Form::uniform;
+  if (devices_[rank] == no_device) [[unlikely]] {
+    devices_[rank] = op.device;
+  }
+  if (++slot.arrived == size_) {
+    slot.phase = Slot::Phase::full;
+  }
+  return slot;
+}
+
+Slot* GroupMatcher::find(std::int64_t seq) {
+  return seq >= base_ && seq < end_ ? ring_[index(seq)].get() : nullptr;
+}
+
+const Slot* GroupMatcher::find(std::int64_t seq) const {
+  return seq >= base_ && seq < end_ ? ring_[index(seq)].get() : nullptr;
+}
+
+Op GroupMatcher::op_of(const Slot& slot, Rank rank) const {
+  expects(slot.has(rank), "only a member that has come has a call");
+  if (!slot.ops.empty() && needs_every_op(slot.ops[static_cast<std::size_t>(rank)].kind)) {
+    return slot.ops[static_cast<std::size_t>(rank)];
+  }
+  if (!slot.deviants.empty() && slot.deviant_of[static_cast<std::size_t>(rank)] >= 0) {
+    return slot.deviants[static_cast<std::size_t>(slot.deviant_of[static_cast<std::size_t>(rank)])];
+  }
+  Op op = slot.reference;
+  op.rank = rank;
+  op.device = devices_[static_cast<std::size_t>(rank)];
+  Storage* tensor = slot.tensors[static_cast<std::size_t>(rank)];
+  op.tensors = {.input = tensor == &no_tensor ? nullptr : tensor};
+  return op;
+}
+
+std::optional<Device> GroupMatcher::device_of(Rank rank) const {
+  const Device device = devices_[static_cast<std::size_t>(rank)];
+  return device == no_device ? std::nullopt : std::optional<Device>(device);
+}
+
+void GroupMatcher::retire() {
+  while (base_ < end_ && ring_[index(base_)]->phase == Slot::Phase::done) {
+    const Slot& slot = *ring_[index(base_)];
+    last_done_ = LastDone{slot.seq, slot.reference};
+    ++base_;
+  }
+}
+
+Slot& GroupMatcher::slot_at(std::int64_t seq) {
+  expects(seq >= base_ && seq <= end_, "a rank's next call is at most one beyond the latest slot");
+  return seq == end_ ? open_slot() : *ring_[index(seq)];
+}
+
+Slot& GroupMatcher::open_slot() {
+  if (end_ - base_ == static_cast<std::int64_t>(ring_.size())) {
+    grow();
+  }
+  std::unique_ptr<Slot>& place = ring_[index(end_)];
+  if (place == nullptr) {
+    place = std::make_unique<Slot>();
+  }
+  Slot& slot = *place;
+  const auto members = static_cast<std::size_t>(size_);
+  slot.seq = end_++;
+  slot.phase = Slot::Phase::collecting;
+  slot.uniform = true;
+  slot.differs = false;
+  slot.arrived = 0;
+  slot.tensors.assign(members, nullptr);
+  slot.values.resize(members);
+  slot.deviants.clear();
+  slot.ops.clear();
+  slot.waiters.clear();
+  slot.fates.clear();
+  slot.failures.clear();
+  slot.retained.clear();
+  slot.retained_lists.clear();
+  slot.arrivals.clear();
+  return slot;
+}
+
+void GroupMatcher::grow() {
+  std::vector<std::unique_ptr<Slot>> larger(ring_.size() * 2);
+  for (std::int64_t seq = base_; seq < end_; ++seq) {
+    larger[static_cast<std::size_t>(seq) & (larger.size() - 1)] = std::move(ring_[index(seq)]);
+  }
+  ring_ = std::move(larger);
+}
+
+namespace {
+
+// Groups the arrivals of a slot; `same` decides. Calls that do not deviate are one group from the
+// start, so the cost is members + deviants * variants.
+template <typename Same>
+std::vector<OpVariant> group_arrivals(const GroupMatcher& matcher, const Slot& slot, Same&& same) {
+  std::vector<OpVariant> variants;
+  const auto place = [&](const Op& op, Rank rank) {
+    const auto found =
+        std::find_if(variants.begin(), variants.end(), [&](const OpVariant& v) { return same(v.op, op); });
+    if (found == variants.end()) {
+      variants.push_back({op, {rank}});
+    } else {
+      found->ranks.push_back(rank);
+    }
+  };
+  for (const Op& deviant : slot.deviants) {
+    place(deviant, deviant.rank);
+  }
+  OpVariant regular{slot.reference, {}};
+  for (Rank rank = 0; rank < matcher.size(); ++rank) {
+    if (slot.has(rank) && (slot.deviants.empty() || slot.deviant_of[static_cast<std::size_t>(rank)] < 0)) {
+      regular.ranks.push_back(rank);
+    }
+  }
+  const auto joined = std::find_if(variants.begin(), variants.end(),
+                                   [&](const OpVariant& v) { return same(v.op, regular.op); });
+  if (joined == variants.end()) {
+    variants.push_back(std::move(regular));
+  } else {
+    joined->ranks.insert(joined->ranks.end(), regular.ranks.begin(), regular.ranks.end());
+  }
+  for (OpVariant& variant : variants) {
+    std::sort(variant.ranks.begin(), variant.ranks.end());
+    variant.op = matcher.op_of(slot, variant.ranks.front());  // independent of the order of arrival
+  }
+  std::sort(variants.begin(), variants.end(), [](const OpVariant& a, const OpVariant& b) {
+    return a.ranks.size() != b.ranks.size() ? a.ranks.size() > b.ranks.size()
+                                            : a.ranks.front() < b.ranks.front();
+  });
+  return variants;
+}
+
+// A hook's calls have labels of their own, so a user's label says nothing there; strict pairings do.
+Pairing pairing_of(const Op& op, const ScopeTable& scopes) {
+  const Pairing pairing = scopes.pairing(op.scope);
+  return op.shadow && !pairing.strict ? Pairing{} : pairing;
+}
+
+}  // namespace
+
+std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot& slot) {
+  return group_arrivals(matcher, slot, same_call);
+}
+
+std::vector<OpVariant> variants_by_pairing(const GroupMatcher& matcher, const Slot& slot,
+                                           const ScopeTable& scopes) {
+  return group_arrivals(matcher, slot, [&scopes](const Op& a, const Op& b) {
+    return pairing_of(a, scopes) == pairing_of(b, scopes);
+  });
+}
+
+bool is_mispaired(const Slot& slot, const ScopeTable& scopes) {
+  // Calls that share the reference's scope share its pairing, so only deviants can differ. Labels are
+  // an equivalence among labelled calls: one labelled call is enough to compare with.
+  Pairing labelled = pairing_of(slot.reference, scopes);
+  for (const Op& deviant : slot.deviants) {
+    const Pairing pairing = pairing_of(deviant, scopes);
+    if (!may_pair(labelled, pairing)) {
+      return true;
+    }
+    if (labelled.id == 0) {
+      labelled = pairing;
+    }
+  }
+  return false;
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,120 @@
+#pragma once
+
+// The matcher: who pairs with whom. Pure; it knows nothing of fibers, time or backends, so the same
+// code pairs calls of a simulation, of a live run and of a dump somebody mailed us.
+//
+// The rule is every library's: the k-th collective of a rank on a group meets the k-th of every other
+// member. Point k of one group is a Slot. Nothing else is compared by real backends; the matcher
+// compares what they do not.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/dist/op.h"
+
+namespace rollcall::check {
+
+// True when two calls may stand in one slot: same operation, dtype, reduction and root, and the same
+// number of elements where the operation asks for it.
+bool same_call(const Op& a, const Op& b);
+
+// How an arrived member fares in a slot whose calls do not agree. Regular slots need none of this.
+enum class Fate : std::uint8_t { hangs, completes, fails, crashes };
+
+struct Slot {
+  enum class Phase : std::uint8_t {
+    collecting,  // members are missing
+    full,        // everyone has come; not completed yet
+    done,        // completed for everyone
+    irregular,   // calls disagree: `fates` says how each member fares
+  };
+
+  std::int64_t seq = 0;
+  Phase phase = Phase::collecting;
+  bool uniform = true;   // every tensor so far is uniform and of the reference's call
+  bool differs = false;  // some call is not the reference's
+  Rank arrived = 0;
+  Op reference;                   // the first arrival's call
+  std::vector<Storage*> tensors;  // by group rank; null: has not come (`no_tensor` for barrier)
+  std::vector<Bits> values;       // by group rank: uniform contributions
+  std::vector<Op> deviants;       // calls that differ from `reference` in anything a report shows
+  std::vector<std::int32_t>
+      deviant_of;             // by group rank: index into `deviants`, -1: none; empty while none deviates
+  std::vector<Op> ops;        // by group rank; only for operations with lists or outputs
+  std::vector<Rank> waiters;  // global ranks blocked here, in order of arrival
+  std::vector<Fate> fates;    // by group rank; irregular slots only
+  std::vector<std::string> failures;  // by group rank; texts of `fails` and `crashes`
+  std::vector<Tensor> retained;       // what asynchronous callers need not keep alive
+  std::vector<std::unique_ptr<TensorList>> retained_lists;
+  std::vector<Time> arrivals;  // by group rank; only while a timeline is recorded
+
+  bool has(Rank rank) const { return tensors[static_cast<std::size_t>(rank)] != nullptr; }
+};
+
+// The slots of one group.
+class GroupMatcher {
+ public:
+  explicit GroupMatcher(Rank group_size);
+
+  // The next call of `op.rank` (inside the group). The slot stays valid until it is retired.
+  Slot& arrive(const Op& op);
+
+  // The slot of `seq`, or null when it has been retired or nobody has come yet.
+  Slot* find(std::int64_t seq);
+  const Slot* find(std::int64_t seq) const;
+
+  // The call of a member that has come to `slot`.
+  Op op_of(const Slot& slot, Rank rank) const;
+
+  // Forgets slots that are done, oldest first. Their memory serves later slots.
+  void retire();
+
+  // The last slot that completed for everyone: its number and call.
+  struct LastDone {
+    std::int64_t seq;
+    Op op;
+  };
+  const std::optional<LastDone>& last_done() const { return last_done_; }
+
+  Rank size() const { return size_; }
+  std::int64_t first_live() const { return base_; }  // slots below are retired: done for everyone
+  std::int64_t end() const { return end_; }          // one past the latest slot
+  std::int64_t calls_of(Rank rank) const { return next_[static_cast<std::size_t>(rank)]; }
+
+  // The device a member used on this group, from its first call on; for stray-device checks.
+  std::optional<Device> device_of(Rank rank) const;
+  bool uses(Rank rank, Device device) const { return devices_[static_cast<std::size_t>(rank)] == device; }
+
+ private:
+  Slot& slot_at(std::int64_t seq);
+  Slot& open_slot();
+  void grow();
+  std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & (ring_.size() - 1); }
+
+  Rank size_;
+  std::int64_t base_ = 0;  // invariant: base_ <= end_ <= base_ + ring_.size()
+  std::int64_t end_ = 0;
+  std::vector<std::unique_ptr<Slot>> ring_;  // a power of two of slots; slot s at index(s)
+  std::vector<std::int64_t> next_;           // by rank: the number of its next call
+  std::vector<Device> devices_;              // by rank; `no_device` before its first call
+  std::optional<LastDone> last_done_;
+};
+
+// One variant of a slot: members (group ranks) whose calls agree.
+struct OpVariant {
+  Op op;
+  std::vector<Rank> ranks;
+};
+
+// The arrivals of a slot, grouped by same_call; the largest variant first, ties by lowest rank.
+std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot& slot);
+// The same, grouped by pairing.
+std::vector<OpVariant> variants_by_pairing(const GroupMatcher& matcher, const Slot& slot,
+                                           const ScopeTable& scopes);
+
+// True when two calls in the slot provably came from different places.
+bool is_mispaired(const Slot& slot, const ScopeTable& scopes);
+
+}  // namespace rollcall::check

@@ -1,0 +1,26 @@
+#pragma once
+
+// From the run's numbers to a report's names.
+
+#include <vector>
+
+#include "sim/check/evidence.h"
+#include "sim/report/verdict.h"
+
+namespace rollcall::check {
+
+// `op` as a report shows it. Its ranks are inside the group; the call's are global.
+Call name_call(const Evidence& evidence, const Op& op, std::int64_t seq);
+
+// The call of a member in a live slot.
+Call name_member_call(const Evidence& evidence, GroupId group, std::int64_t seq, Rank group_rank);
+
+const std::string& group_name(const Evidence& evidence, GroupId group);
+
+// Incident variants (global ranks) as a report shows them, majority first.
+std::vector<Variant> name_variants(const Evidence& evidence, const Incident& incident);
+
+// "all_reduce of 4 x float32, SUM": what tells one call from another, without its place.
+std::string call_signature(const Call& call);
+
+}  // namespace rollcall::check

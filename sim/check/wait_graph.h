@@ -1,0 +1,36 @@
+#pragma once
+
+// Who waits for whom, and who is to blame: the sinks of the wait-for graph, or its cycle.
+//
+// Nodes are slots somebody waits in, not ranks: 100,000 ranks in one slot are one node. A slot waits
+// for another slot when a member it misses is blocked there.
+
+#include <vector>
+
+#include "sim/check/evidence.h"
+
+namespace rollcall::check {
+
+// A slot in which ranks are blocked. Ranks are global and ascending.
+struct BlockedSlot {
+  GroupId group = 0;
+  std::int64_t seq = 0;
+  std::vector<Rank> waiting;
+  std::vector<Rank> missing;      // members that have not come
+  std::vector<std::size_t> next;  // indexes of the slots where missing members are blocked
+};
+
+struct Blame {
+  std::vector<Rank> culprits;      // global, ascending
+  bool cycle = false;              // nobody left: ranks wait for each other in a circle
+  std::vector<std::size_t> slots;  // indexes of the blocked slots to show, the one to blame first
+};
+
+// All blocked slots, by (group, seq).
+std::vector<BlockedSlot> blocked_slots(const Evidence& evidence);
+
+// Culprits are the missing ranks that are not blocked themselves. When every missing rank is blocked
+// too, they are the ranks of the first cycle.
+Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots);
+
+}  // namespace rollcall::check
