@@ -1,0 +1,61 @@
+#pragma once
+
+// What the real backends do with calls that do not agree, and what they refuse on the spot. One table of
+// rules per backend; nothing outside this module knows the difference between them.
+//
+// Gloo's rules were measured on PyTorch 1.13 (golden families mismatch and desync); NCCL's follow from
+// its kernels, which exchange data by step number and compare nothing (NCCL src/collectives.cc).
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "sim/check/matcher.h"
+#include "sim/dist/error.h"
+
+namespace rollcall::sim {
+
+class BackendRules {
+ public:
+  virtual ~BackendRules() = default;
+
+  virtual std::string_view name() const = 0;
+
+  // True when torch raises for this call by itself, before anything is exchanged. Asked for every call.
+  virtual bool refuses(const Op& op) const = 0;
+  // The error it raises then.
+  virtual Error refusal(const Op& op) const = 0;
+  // True when tensors live on GPUs, so that devices of members are checked.
+  virtual bool needs_cuda() const = 0;
+
+  // Decides the fate of every member of a full slot whose calls differ, and writes the results of those
+  // that complete.
+  virtual void settle(const check::GroupMatcher& matcher, check::Slot& slot) const = 0;
+
+  // What a waiting rank sees when its operation times out, and when its peer's process is gone. Empty:
+  // it notices nothing and goes on waiting.
+  virtual std::string timeout_text(Duration timeout) const = 0;
+  virtual std::string lost_peer_text() const = 0;
+};
+
+// "gloo" or "nccl". The name must be one of them.
+std::unique_ptr<BackendRules> make_backend_rules(std::string_view name);
+
+// BackendRules::refuses as a table, because it is asked for every call.
+class Admission {
+ public:
+  explicit Admission(const BackendRules& rules);
+
+  bool admits(const Op& op) const {
+    return admitted_[static_cast<std::size_t>(op.device.type)][static_cast<std::size_t>(op.kind)]
+                    [static_cast<std::size_t>(op.dtype)][static_cast<std::size_t>(op.reduce)];
+  }
+  bool one_gpu_per_rank() const { return one_gpu_per_rank_; }
+
+ private:
+  bool admitted_[3][op_kind_count][dtype_count][reduce_op_count] =
+      {};  // by device type, kind, dtype, reduce op
+  bool one_gpu_per_rank_;
+};
+
+}  // namespace rollcall::sim

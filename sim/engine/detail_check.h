@@ -1,0 +1,24 @@
+#pragma once
+
+// TORCH_DISTRIBUTED_DEBUG=DETAIL: PyTorch's ProcessGroupWrapper compares collectives between ranks
+// before running them (torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp). Operation, shape and dtype
+// are compared; reduce op, root, values and point-to-point are not.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/check/matcher.h"
+
+namespace rollcall::sim {
+
+// The error every member raises, by group rank, when the calls of a full slot have different
+// fingerprints; empty when they agree as far as DETAIL looks.
+std::vector<std::string> detail_mismatch(const check::GroupMatcher& matcher, const check::Slot& slot);
+
+// What a rank raises when members are missing until the timeout: rank 0 runs the monitored barrier and
+// names them, the others only see rank 0 fail. `transport` is the backend's own timeout text.
+std::string detail_timeout(Rank group_rank, const std::vector<Rank>& missing, Duration timeout,
+                           const std::string& transport);
+
+}  // namespace rollcall::sim

@@ -1,0 +1,638 @@
+#include "sim/engine/engine.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "sim/check/judge.h"
+#include "sim/dist/apply.h"
+#include "sim/dist/error.h"
+#include "sim/dist/expects.h"
+#include "sim/engine/detail_check.h"
+#include "sim/engine/start_order.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::Fate;
+using check::GroupMatcher;
+using check::RankStatus;
+using check::Slot;
+
+// A rank's process dies, as by SIGABRT: no destructor of the user's would run in reality, but ours may.
+struct RankCrashed {
+  std::string text;
+};
+
+}  // namespace
+
+Engine::Engine(const Options& options, const Program& program)
+    : options_(options),
+      program_(program),
+      rules_(make_backend_rules(options.backend)),
+      admission_(*rules_),
+      watches_issues_(options.timeline || options.debug == DebugLevel::detail),
+      steps_left_(options.limits.ops) {
+  make_groups();
+  incidents_ = std::make_unique<IncidentLog>(groups_, scopes_);
+  if (options.timeline) {
+    recorder_.emplace(scopes_);
+  }
+  make_ranks();
+  scheduler_ = std::make_unique<RankScheduler>(contexts_, start_order(options.world_size, options.seed));
+}
+
+Engine::~Engine() = default;
+
+void Engine::make_groups() {
+  std::vector<Rank> everyone(static_cast<std::size_t>(options_.world_size));
+  for (Rank rank = 0; rank < options_.world_size; ++rank) {
+    everyone[static_cast<std::size_t>(rank)] = rank;
+  }
+  members_.push_back({world_group, "world", std::move(everyone)});
+  for (const Group& group : options_.groups) {
+    std::vector<Rank> ranks = group.ranks;
+    std::sort(ranks.begin(), ranks.end());
+    members_.push_back({static_cast<GroupId>(members_.size()), group.name, std::move(ranks)});
+  }
+  for (const GroupMembers& group : members_) {
+    matchers_.push_back(std::make_unique<GroupMatcher>(group.size()));
+    groups_.push_back({&group, matchers_.back().get()});
+    group_ids_.emplace(group.name, group.id);
+  }
+  broken_.assign(members_.size(), false);
+}
+
+void Engine::make_ranks() {
+  const auto ranks = static_cast<std::size_t>(options_.world_size);
+  contexts_.resize(ranks);
+  status_.resize(ranks);
+  if (options_.timeout > 0) {
+    wait_since_.resize(ranks);
+  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    RankContext& context = contexts_[rank];
+    context.backend = this;
+    if (options_.decorate) {
+      decorators_.push_back(options_.decorate(*this));
+      context.backend = decorators_.back().get();
+    }
+    context.scopes = &scopes_;
+    context.rank = static_cast<Rank>(rank);
+    context.world = ProcessGroup(members_.front(), context.rank);
+    context.device = device_of_rank(options_, context.rank);
+    context.steps_left = &steps_left_;
+  }
+}
+
+Report Engine::run() {
+  scheduler_->run([this](Rank rank) { run_rank(rank); }, [this] { at_quiescence(); });
+  conclude();
+  decorators_.clear();  // they may still ask what has completed
+  return report();
+}
+
+void Engine::run_rank(Rank rank) {
+  using State = RankStatus::State;
+  try {
+    program_(rank);
+    end_rank(rank, State::finished, nullptr, {});
+  } catch (const RankAborted&) {
+    // Woken only so that destructors run: its state is the one it was stopped in.
+  } catch (const StepLimitReached&) {
+    stop("ops", options_.limits.ops);
+  } catch (const RankCrashed& crash) {
+    end_rank(rank, State::crashed, "SIGABRT", crash.text);
+  } catch (const Error& error) {
+    end_rank(rank, State::raised, error.type(), error.what());
+  } catch (const std::exception& error) {
+    end_rank(rank, State::raised, "std::exception", error.what());
+  } catch (...) {
+    end_rank(rank, State::raised, "exception", "of a type that is not a std::exception");
+  }
+}
+
+void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, const std::string& message) {
+  if (aborting_) {
+    return;  // the story is over; only destructors run
+  }
+  RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  status.state = state;
+  if (type != nullptr) {
+    const auto [entry, is_new] = exception_ids_.try_emplace(std::string(type) + ": " + message,
+                                                            static_cast<std::int32_t>(exceptions_.size()));
+    if (is_new) {
+      exceptions_.push_back({type, message});
+    }
+    status.exception = entry->second;
+  }
+}
+
+// ---- What ranks call ----
+
+// The hot path: every call of every rank. What is rare is kept out of line, so that the frame stays small
+// and the lines a rank touches few.
+Work Engine::issue(const Op& op) {
+  if (aborting_ || any_broken_) [[unlikely]] {
+    check_alive(op.group);
+  }
+  ++ops_;
+  GroupMatcher& matcher = *matchers_[op.group];
+  if (!admission_.admits(op) || (admission_.one_gpu_per_rank() && !matcher.uses(op.rank, op.device)))
+      [[unlikely]] {
+    check_device(op);
+  }
+  Slot& slot = matcher.arrive(op);
+  if (slot.phase == Slot::Phase::full) {
+    full_.push_back({op.group, slot.seq});
+  }
+  const Work work(*this, op.group, op.rank, slot.seq);
+  if (op.async_op || slot.differs || watches_issues_) [[unlikely]] {
+    issued(op, slot, work);
+  }
+  return work;
+}
+
+void Engine::check_alive(GroupId group) const {
+  if (aborting_) {
+    throw RankAborted{};
+  }
+  if (broken_[group]) {
+    throw RuntimeError("Application timeout caused pair closure");
+  }
+}
+
+// What only some calls, or only some runs, have to do after a call was matched.
+void Engine::issued(const Op& op, Slot& slot, const Work& work) {
+  if (slot.differs) {
+    incidents_->suspect(now_, op.group, slot.seq);
+  }
+  if (op.async_op) {
+    retain(op, slot);
+  }
+  if (recorder_) {
+    recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
+  }
+  if (options_.debug == DebugLevel::detail && op.async_op) {
+    wait(work);  // DETAIL compares with the others first, and the host blocks in that
+  }
+}
+
+void Engine::check_device(const Op& op) {
+  const GroupMatcher& matcher = *matchers_[op.group];
+  const Rank rank = scheduler_->running();
+  check::DeviceIncident incident;
+  incident.at = now_;
+  incident.seq = matcher.calls_of(op.rank);
+  incident.ranks = {rank};
+  incident.op = op;
+  if (!admission_.admits(op)) {
+    if (rules_->needs_cuda()) {
+      incidents_->device(incident);
+    }
+    throw rules_->refusal(op);
+  }
+  const std::optional<Device> before = matcher.device_of(op.rank);
+  if (before == op.device) [[likely]] {
+    return;
+  }
+  if (before) {
+    incident.kind = check::DeviceIncident::Kind::stray_device;
+    incident.expected = *before;
+    incidents_->device(incident);
+    throw Error(
+        "torch.distributed.DistBackendError",
+        fmt::format("Attempt to perform collective on tensor not on device passed to init_process_group: {} "
+                    "instead of {}",
+                    to_string(op.device), to_string(*before)));
+  }
+  if (options_.devices.empty() && op.device == device_of_rank(options_, rank)) {
+    return;  // the default mapping gives every rank a GPU of its own
+  }
+  const auto [user, is_first] =
+      gpu_users_.try_emplace({op.group, {host_of_rank(options_, rank), op.device}}, rank);
+  if (!is_first && user->second != rank) {
+    incident.kind = check::DeviceIncident::Kind::duplicate_gpu;
+    incident.ranks = {std::max(rank, user->second)};
+    incident.other = std::min(rank, user->second);
+    incidents_->device(incident);
+    throw Error(
+        "torch.distributed.DistBackendError",
+        fmt::format("NCCL error: invalid usage. Duplicate GPU detected : rank {} and rank {} both on {}",
+                    rank, user->second, to_string(op.device)));
+  }
+}
+
+// An asynchronous caller may drop its tensors before the call completes.
+void Engine::retain(const Op& op, Slot& slot) const {
+  if (op.tensors.input != nullptr) {
+    slot.retained.push_back(Tensor::share(*op.tensors.input));
+  }
+  if (op.tensors.output != nullptr) {
+    slot.retained.push_back(Tensor::share(*op.tensors.output));
+  }
+  const auto keep = [&slot](const TensorList*& list) {
+    if (list != nullptr) {
+      slot.retained_lists.push_back(std::make_unique<TensorList>(*list));
+      list = slot.retained_lists.back().get();
+    }
+  };
+  if (!slot.ops.empty()) {
+    OpTensors& tensors = slot.ops[static_cast<std::size_t>(op.rank)].tensors;
+    keep(tensors.inputs);
+    keep(tensors.outputs);
+  }
+}
+
+void Engine::wait(const Work& work) {
+  if (aborting_) [[unlikely]] {
+    throw RankAborted{};
+  }
+  Slot* slot = matchers_[work.group()]->find(work.seq());
+  if (slot == nullptr || slot->phase == Slot::Phase::done) {
+    return;
+  }
+  if (slot->phase == Slot::Phase::irregular) {
+    const auto member = static_cast<std::size_t>(work.rank());
+    switch (slot->fates[member]) {
+      case Fate::completes:
+        return;
+      case Fate::fails:
+        interrupt({false, slot->failures[member]});
+      case Fate::crashes:
+        interrupt({true, slot->failures[member]});
+      case Fate::hangs:
+        break;
+    }
+  }
+  block(work, *slot);
+}
+
+void Engine::block(const Work& work, Slot& slot) {
+  const Rank rank = scheduler_->running();
+  RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  status.state = RankStatus::State::waiting;
+  status.group = work.group();
+  status.group_rank = work.rank();
+  status.seq = work.seq();
+  slot.waiters.push_back(rank);
+  if (options_.timeout > 0) [[unlikely]] {
+    wait_since_[static_cast<std::size_t>(rank)] = now_;
+  }
+  scheduler_->park();
+  if (aborting_) [[unlikely]] {
+    throw RankAborted{};
+  }
+  if (!interruptions_.empty()) [[unlikely]] {
+    const auto found = interruptions_.find(rank);
+    if (found != interruptions_.end()) {
+      const Interruption interruption = std::move(found->second);
+      interruptions_.erase(found);
+      interrupt(interruption);
+    }
+  }
+}
+
+void Engine::interrupt(const Interruption& interruption) {
+  if (interruption.crash) {
+    throw RankCrashed{interruption.text};
+  }
+  throw RuntimeError(interruption.text);
+}
+
+bool Engine::is_completed(const Work& work) {
+  const Slot* slot = matchers_[work.group()]->find(work.seq());
+  if (slot == nullptr) {
+    return true;
+  }
+  return slot->phase == Slot::Phase::done ||
+         (slot->phase == Slot::Phase::irregular &&
+          slot->fates[static_cast<std::size_t>(work.rank())] == Fate::completes);
+}
+
+void Engine::compute(Duration duration) {
+  if (aborting_) [[unlikely]] {
+    throw RankAborted{};
+  }
+  if (duration <= 0) {
+    return;
+  }
+  const Rank rank = scheduler_->running();
+  if (recorder_) {
+    recorder_->computed(rank, now_, now_ + duration);
+  }
+  events_.add(now_ + duration, {.kind = Event::Kind::wake, .rank = rank});
+  scheduler_->park();
+  if (aborting_) [[unlikely]] {
+    throw RankAborted{};
+  }
+}
+
+ProcessGroup Engine::find_group(std::string_view name) {
+  const auto found = group_ids_.find(std::string(name));
+  if (found == group_ids_.end()) {
+    return {};
+  }
+  const GroupMembers& group = members_[found->second];
+  return {group, group.rank_of(scheduler_->running())};
+}
+
+void Engine::print(std::string_view text) {
+  output_.push_back({scheduler_->running(), now_, false, std::string(text)});
+}
+
+void Engine::warn(std::string_view text) {
+  output_.push_back({scheduler_->running(), now_, true, std::string(text)});
+}
+
+// ---- The loop ----
+
+void Engine::at_quiescence() {
+  if (aborting_) {
+    abort_waiting();
+    return;
+  }
+  schedule_full_slots();
+  if (events_.empty()) {
+    at_deadlock();
+    return;
+  }
+  now_ = events_.next_time();
+  if (now_ > options_.limits.simulated_time) {
+    now_ = options_.limits.simulated_time;
+    stop("simulated_time", options_.limits.simulated_time);
+    abort_waiting();
+    return;
+  }
+  while (!events_.empty() && events_.next_time() == now_) {
+    process(events_.pop());
+  }
+}
+
+void Engine::schedule_full_slots() {
+  std::sort(full_.begin(), full_.end());  // not the order of arrival: schedules must not be visible
+  for (const SlotKey& key : full_) {
+    const Slot& slot = *matchers_[key.group]->find(key.seq);
+    incidents_->inspect_full(now_, key.group, slot);
+    const std::int64_t bytes =
+        has_tensor(slot.reference.kind)
+            ? slot.reference.numel * static_cast<std::int64_t>(size_of(slot.reference.dtype))
+            : 0;
+    events_.add(now_ + cost_.of(slot.reference.kind, bytes, members_[key.group].size()),
+                {.kind = Event::Kind::complete, .group = key.group, .seq = key.seq});
+  }
+  full_.clear();
+}
+
+void Engine::process(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::complete:
+      complete(event.group, *matchers_[event.group]->find(event.seq));
+      matchers_[event.group]->retire();
+      return;
+    case Event::Kind::wake:
+      scheduler_->make_ready(event.rank);
+      return;
+  }
+}
+
+void Engine::complete(GroupId group, Slot& slot) {
+  if (slot.differs) [[unlikely]] {
+    settle(group, slot);
+    return;
+  }
+  const Op& op = slot.reference;
+  if (slot.uniform && has_uniform_form(op.kind)) {
+    apply_uniform(op, slot.values, slot.tensors);
+  } else if (has_tensor(op.kind)) {
+    std::vector<OpTensors> tensors;
+    for (Rank member = 0; member < members_[group].size(); ++member) {
+      tensors.push_back(matchers_[group]->op_of(slot, member).tensors);
+    }
+    apply_op(op, tensors);
+  }
+  slot.phase = Slot::Phase::done;
+  if (recorder_) [[unlikely]] {
+    recorder_->finished(groups_[group], slot, now_);
+  }
+  for (const Rank rank : slot.waiters) {
+    wake(rank);
+  }
+  slot.waiters.clear();
+}
+
+// A full slot whose calls disagree: everyone fares as on the real backend.
+void Engine::settle(GroupId group, Slot& slot) {
+  GroupMatcher& matcher = *matchers_[group];
+  const std::vector<std::string> refused =
+      options_.debug == DebugLevel::detail ? detail_mismatch(matcher, slot) : std::vector<std::string>();
+  if (refused.empty()) {
+    rules_->settle(matcher, slot);
+  } else {
+    slot.fates.assign(refused.size(), Fate::fails);
+    slot.failures = refused;
+  }
+  const bool all_complete =
+      std::ranges::all_of(slot.fates, [](Fate fate) { return fate == Fate::completes; });
+  slot.phase = all_complete ? Slot::Phase::done : Slot::Phase::irregular;
+  if (recorder_) {
+    recorder_->finished(groups_[group], slot, now_);
+  }
+  std::vector<Rank> staying;
+  for (const Rank rank : slot.waiters) {
+    const auto member = static_cast<std::size_t>(status_[static_cast<std::size_t>(rank)].group_rank);
+    switch (slot.fates[member]) {
+      case Fate::completes:
+        wake(rank);
+        break;
+      case Fate::hangs:
+        staying.push_back(rank);
+        break;
+      case Fate::fails:
+      case Fate::crashes:
+        wake_interrupted(rank, {slot.fates[member] == Fate::crashes, slot.failures[member]});
+        break;
+    }
+  }
+  slot.waiters = std::move(staying);
+}
+
+void Engine::wake(Rank rank) {
+  status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+  scheduler_->make_ready(rank);
+}
+
+void Engine::wake_interrupted(Rank rank, Interruption interruption) {
+  interruptions_.emplace(rank, std::move(interruption));
+  wake(rank);
+}
+
+// ---- The end ----
+
+// Nothing is scheduled and ranks are parked: whatever they wait for can never come. The verdict is
+// settled here. What follows is only how the real job would notice.
+void Engine::at_deadlock() {
+  if (!verdict_) {
+    verdict_ = check::judge(evidence());
+  }
+  if (tell_lost_peers() || expire_timeouts()) {
+    return;
+  }
+  conclude();
+  aborting_ = true;
+  abort_waiting();
+}
+
+// Ranks whose peer's process is gone see its connection close. True when there was one.
+bool Engine::tell_lost_peers() {
+  const std::string text = rules_->lost_peer_text();
+  std::vector<Rank> told;
+  for (std::size_t rank = 0; rank < status_.size() && !text.empty(); ++rank) {
+    if (status_[rank].state == RankStatus::State::waiting && has_lost_peer(status_[rank])) {
+      told.push_back(static_cast<Rank>(rank));
+    }
+  }
+  for (const Rank rank : told) {
+    wake_interrupted(rank, {false, text});
+  }
+  return !told.empty();
+}
+
+bool Engine::has_lost_peer(const RankStatus& status) const {
+  return std::ranges::any_of(members_[status.group].ranks, [this](Rank peer) {
+    const RankStatus::State state = status_[static_cast<std::size_t>(peer)].state;
+    const bool ended = state == RankStatus::State::finished || state == RankStatus::State::raised;
+    return state == RankStatus::State::crashed || (ended && options_.finished_ranks_exit);
+  });
+}
+
+// The ranks whose deadline comes first give up. True when there was one.
+bool Engine::expire_timeouts() {
+  if (options_.timeout <= 0) {
+    return false;
+  }
+  std::optional<Time> deadline;
+  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
+    if (status_[rank].state == RankStatus::State::waiting) {
+      const Time mine = wait_since_[rank] + options_.timeout;
+      deadline = deadline ? std::min(*deadline, mine) : mine;
+    }
+  }
+  expects(deadline.has_value(), "a deadlock has waiting ranks");
+  now_ = std::max(now_, *deadline);
+  std::vector<std::pair<Rank, Interruption>> expired;
+  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
+    if (status_[rank].state == RankStatus::State::waiting && wait_since_[rank] + options_.timeout <= now_) {
+      expired.emplace_back(static_cast<Rank>(rank), timeout_of(status_[rank]));
+      broken_[status_[rank].group] = any_broken_ = true;
+    }
+  }
+  for (auto& [rank, interruption] : expired) {
+    wake_interrupted(rank, std::move(interruption));
+  }
+  return true;
+}
+
+Engine::Interruption Engine::timeout_of(const RankStatus& status) const {
+  const std::string transport = rules_->timeout_text(options_.timeout);
+  if (options_.debug != DebugLevel::detail) {
+    return {false, transport};
+  }
+  std::vector<Rank> missing;
+  const Slot& slot = *matchers_[status.group]->find(status.seq);
+  for (Rank member = 0; member < members_[status.group].size(); ++member) {
+    if (!slot.has(member)) {
+      missing.push_back(member);
+    }
+  }
+  if (missing.empty()) {
+    return {false, transport};  // the comparison passed; the collective itself hangs
+  }
+  return {false, detail_timeout(status.group_rank, missing, options_.timeout, transport)};
+}
+
+void Engine::stop(const char* limit, std::int64_t value) {
+  if (!aborting_) {
+    limit_ = check::LimitIncident{limit, value};
+    conclude();
+    aborting_ = true;
+  }
+}
+
+// Wakes every parked rank so that it unwinds: each wait throws once `aborting_` is set.
+void Engine::abort_waiting() {
+  expects(aborting_, "ranks are aborted once the verdict is settled");
+  bool anybody = false;
+  const auto end = [&](Rank rank) {
+    anybody = true;
+    scheduler_->make_ready(rank);
+  };
+  for (const auto& matcher : matchers_) {
+    for (std::int64_t seq = matcher->first_live(); seq < matcher->end(); ++seq) {
+      Slot& slot = *matcher->find(seq);
+      std::ranges::for_each(slot.waiters, end);
+      slot.waiters.clear();
+    }
+  }
+  while (!events_.empty()) {
+    const Event event = events_.pop();
+    if (event.kind == Event::Kind::wake) {
+      end(event.rank);
+    }
+  }
+  expects(anybody, "a rank that has not ended is parked somewhere");
+}
+
+check::Evidence Engine::evidence() {
+  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
+    status_[rank].inputs = contexts_[rank].inputs_taken;
+  }
+  check::Evidence evidence;
+  evidence.backend = rules_->name();
+  evidence.groups = groups_;
+  evidence.ranks = status_;
+  evidence.exceptions = exceptions_;
+  evidence.scopes = &scopes_;
+  evidence.limit = limit_;
+  incidents_->add_to(evidence);
+  return evidence;
+}
+
+// Takes the final state down, once; it needs the tensors and frames of ranks that still wait.
+void Engine::conclude() {
+  if (!classes_.empty()) {
+    return;
+  }
+  const check::Evidence all = evidence();
+  if (!verdict_) {
+    verdict_ = check::judge(all);
+  }
+  classes_ = check::classify(all);
+  if (recorder_) {
+    for (const check::GroupEvidence& group : groups_) {
+      for (std::int64_t seq = group.matcher->first_live(); seq < group.matcher->end(); ++seq) {
+        recorder_->finished(group, *group.matcher->find(seq), Span::open);
+      }
+    }
+  }
+}
+
+Report Engine::report() {
+  Report report;
+  report.seed = options_.seed;
+  report.world_size = options_.world_size;
+  report.backend = rules_->name();
+  report.verdict = std::move(*verdict_);
+  report.ranks = std::move(classes_);
+  std::ranges::stable_sort(output_, {}, &OutputLine::rank);
+  report.output = std::move(output_);
+  report.simulated_time = now_;
+  report.ops = ops_;
+  if (recorder_) {
+    report.timeline = recorder_->take();
+  }
+  return report;
+}
+
+}  // namespace rollcall::sim

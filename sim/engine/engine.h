@@ -1,0 +1,138 @@
+#pragma once
+
+// The engine: N ranks, one clock, one loop.
+//
+//   repeat
+//     run ranks until every one is parked or done      quiescence: only now may time move
+//     match what they asked for, give it a finishing time
+//     nothing is scheduled and ranks are parked         a deadlock, proven: judge it
+//     advance the clock to the next event, complete it, wake its ranks
+//
+// Quiescence is what makes determinism easy to believe: matching waits for everyone, so the order in
+// which ranks ran cannot change what is matched.
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/check/evidence.h"
+#include "sim/engine/backend_rules.h"
+#include "sim/engine/cost_model.h"
+#include "sim/engine/event_queue.h"
+#include "sim/engine/incidents.h"
+#include "sim/engine/rank_scheduler.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/timeline_recorder.h"
+
+namespace rollcall::sim {
+
+class Engine final : public Backend {
+ public:
+  // `options` have been checked. Both are borrowed for the engine's lifetime.
+  Engine(const Options& options, const Program& program);
+  ~Engine() override;
+
+  // Once per engine.
+  Report run();
+
+  std::string_view name() const override { return rules_->name(); }
+  Work issue(const Op& op) override;
+  void wait(const Work& work) override;
+  bool is_completed(const Work& work) override;
+  void compute(Duration duration) override;
+  ProcessGroup find_group(std::string_view name) override;
+  void print(std::string_view text) override;
+  void warn(std::string_view text) override;
+
+ private:
+  struct Event {
+    enum class Kind : std::uint8_t { complete, wake };
+    Kind kind;
+    GroupId group = 0;
+    Rank rank = 0;         // wake
+    std::int64_t seq = 0;  // complete
+  };
+  struct SlotKey {
+    GroupId group;
+    std::int64_t seq;
+    friend auto operator<=>(const SlotKey&, const SlotKey&) = default;
+  };
+  // How a rank's wait ends when not by completion.
+  struct Interruption {
+    bool crash = false;
+    std::string text;
+  };
+
+  void make_groups();
+  void make_ranks();
+  void run_rank(Rank rank);
+  void end_rank(Rank rank, check::RankStatus::State state, const char* type, const std::string& message);
+
+  void check_alive(GroupId group) const;
+  void issued(const Op& op, check::Slot& slot, const Work& work);
+  void check_device(const Op& op);
+  void retain(const Op& op, check::Slot& slot) const;
+  void block(const Work& work, check::Slot& slot);
+  [[noreturn]] void interrupt(const Interruption& interruption);
+
+  void at_quiescence();
+  void schedule_full_slots();
+  void process(const Event& event);
+  void complete(GroupId group, check::Slot& slot);
+  void settle(GroupId group, check::Slot& slot);
+  void wake(Rank rank);
+  void wake_interrupted(Rank rank, Interruption interruption);
+
+  void at_deadlock();
+  bool tell_lost_peers();
+  bool expire_timeouts();
+  bool has_lost_peer(const check::RankStatus& status) const;
+  Interruption timeout_of(const check::RankStatus& status) const;
+  void stop(const char* limit, std::int64_t value);
+  void abort_waiting();
+
+  check::Evidence evidence();
+  void conclude();
+  Report report();
+
+  const Options& options_;
+  const Program& program_;
+  std::unique_ptr<BackendRules> rules_;
+  Admission admission_;
+  bool watches_issues_;
+  UniformCost cost_;
+  ScopeTable scopes_;
+  std::deque<GroupMembers> members_;                            // by GroupId; addresses are stable
+  std::vector<std::unique_ptr<check::GroupMatcher>> matchers_;  // by GroupId
+  std::vector<check::GroupEvidence> groups_;                    // the same, as the judge sees them
+  std::unordered_map<std::string, GroupId> group_ids_;          // looked up, never iterated
+  std::vector<RankContext> contexts_;
+  std::vector<std::unique_ptr<Backend>> decorators_;  // by rank; empty without options.decorate
+  std::vector<check::RankStatus> status_;             // by global rank
+  std::vector<Time> wait_since_;                      // by global rank; only with options.timeout
+  std::unique_ptr<RankScheduler> scheduler_;
+  EventQueue<Event> events_;
+  std::vector<SlotKey> full_;  // filled up since the last quiescence
+  std::vector<bool> broken_;   // by GroupId: a timeout closed its connections
+  std::map<std::pair<GroupId, std::pair<Rank, Device>>, Rank> gpu_users_;  // (group, (host, device)) -> rank
+  std::unordered_map<Rank, Interruption> interruptions_;                   // looked up, never iterated
+  std::unique_ptr<IncidentLog> incidents_;
+  std::optional<TimelineRecorder> recorder_;
+  std::vector<check::Exception> exceptions_;
+  std::unordered_map<std::string, std::int32_t> exception_ids_;  // looked up, never iterated
+  std::vector<OutputLine> output_;
+  std::optional<check::LimitIncident> limit_;
+  std::optional<Verdict> verdict_;  // set at the proof; what follows cannot change it
+  std::vector<RankClass> classes_;
+  std::int64_t steps_left_ = 0;
+  std::int64_t ops_ = 0;
+  Time now_ = 0;
+  bool any_broken_ = false;
+  bool aborting_ = false;
+};
+
+}  // namespace rollcall::sim

@@ -1,0 +1,68 @@
+#include "sim/engine/incidents.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace rollcall::sim {
+
+void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq) {
+  const Key key{at, group, seq};
+  if (!mismatch_key_ || key < *mismatch_key_) {
+    mismatch_key_ = key;
+    mismatch_.reset();
+  }
+}
+
+void IncidentLog::inspect_full(Time at, GroupId group, const check::Slot& slot) {
+  const check::GroupMatcher& matcher = *groups_[group].matcher;
+  if (slot.differs && mismatch_key_ && mismatch_key_->group == group && mismatch_key_->seq == slot.seq) {
+    mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
+  }
+  const Key key{at, group, slot.seq};
+  if (!slot.differs && (!mispairing_key_ || key < *mispairing_key_) && is_mispaired(slot, scopes_)) {
+    mispairing_key_ = key;
+    mispairing_ = incident_of(key, variants_by_pairing(matcher, slot, scopes_));
+  }
+}
+
+void IncidentLog::device(const check::DeviceIncident& incident) {
+  const auto key = [](const check::DeviceIncident& i) { return std::tuple(i.at, i.op.group, i.seq, i.kind); };
+  if (!device_ || key(incident) < key(*device_)) {
+    device_ = incident;
+    return;
+  }
+  if (key(incident) == key(*device_)) {  // the same mistake on another rank
+    const bool first = incident.ranks.front() < device_->ranks.front();
+    std::vector<Rank> ranks = device_->ranks;
+    ranks.insert(ranks.end(), incident.ranks.begin(), incident.ranks.end());
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    if (first) {
+      device_ = incident;
+    }
+    device_->ranks = std::move(ranks);
+  }
+}
+
+void IncidentLog::add_to(check::Evidence& evidence) const {
+  evidence.mismatch = mismatch_;
+  if (mismatch_key_ && !mismatch_) {
+    const check::GroupMatcher& matcher = *groups_[mismatch_key_->group].matcher;
+    evidence.mismatch =
+        incident_of(*mismatch_key_, variants_by_call(matcher, *matcher.find(mismatch_key_->seq)));
+  }
+  evidence.mispairing = mispairing_;
+  evidence.device = device_;
+}
+
+check::Incident IncidentLog::incident_of(const Key& key, std::vector<check::OpVariant> variants) const {
+  const std::vector<Rank>& members = groups_[key.group].members->ranks;
+  for (check::OpVariant& variant : variants) {
+    for (Rank& rank : variant.ranks) {
+      rank = members[static_cast<std::size_t>(rank)];
+    }
+  }
+  return {key.at, key.group, key.seq, std::move(variants)};
+}
+
+}  // namespace rollcall::sim

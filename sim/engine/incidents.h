@@ -1,0 +1,45 @@
+#pragma once
+
+// The earliest thing of each kind that went wrong in a run, independent of the order in which ranks of
+// one instant happened to run: earlier in simulated time first, then the lower group, then the lower slot.
+
+#include <optional>
+#include <span>
+
+#include "sim/check/evidence.h"
+
+namespace rollcall::sim {
+
+class IncidentLog {
+ public:
+  IncidentLog(std::span<const check::GroupEvidence> groups, const ScopeTable& scopes)
+      : groups_(groups), scopes_(scopes) {}
+
+  // Some calls in the slot disagree. Cheap; called when the first difference arrives.
+  void suspect(Time at, GroupId group, std::int64_t seq);
+  // The slot is full and about to be settled: last chance to look at it.
+  void inspect_full(Time at, GroupId group, const check::Slot& slot);
+  void device(const check::DeviceIncident& incident);
+
+  // Fills the incidents of `evidence`. Slots that never filled up are inspected now.
+  void add_to(check::Evidence& evidence) const;
+
+ private:
+  struct Key {
+    Time at = 0;
+    GroupId group = 0;
+    std::int64_t seq = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  check::Incident incident_of(const Key& key, std::vector<check::OpVariant> variants) const;
+
+  std::span<const check::GroupEvidence> groups_;
+  const ScopeTable& scopes_;
+  std::optional<Key> mismatch_key_;
+  std::optional<check::Incident> mismatch_;  // filled once the slot of mismatch_key_ is full
+  std::optional<Key> mispairing_key_;
+  std::optional<check::Incident> mispairing_;
+  std::optional<check::DeviceIncident> device_;
+};
+
+}  // namespace rollcall::sim

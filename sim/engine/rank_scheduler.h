@@ -1,0 +1,67 @@
+#pragma once
+
+// Ranks as fibers on one OS thread, in a deterministic order: first ready, first run.
+//
+// The seam is narrow on purpose (start, park, make ready, quiescence), so that another kind of context
+// switch can replace Boost.Fiber behind it. Only this module includes Boost.Fiber.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sim/dist/rank_context.h"
+
+namespace rollcall::sim {
+
+// Thrown out of a parked rank's wait to end it early, so that its destructors run. Not a
+// std::exception: a program's own catch clauses let it through.
+struct RankAborted {};
+
+class RankScheduler {
+ public:
+  // `contexts[r]` becomes the current rank whenever rank r runs. Borrowed; so is the program.
+  RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order);
+  ~RankScheduler();
+  RankScheduler(const RankScheduler&) = delete;
+  RankScheduler& operator=(const RankScheduler&) = delete;
+
+  // Runs `body` once per rank, in the start order, until every body has returned. Whenever no rank can
+  // run, calls `at_quiescence` until it has made some rank ready. `body` must not throw.
+  void run(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence);
+
+  // Called by a rank: sleeps until somebody makes it ready.
+  void park();
+  // Puts a parked rank at the end of the ready queue.
+  void make_ready(Rank rank);
+
+  // The rank that is running.
+  Rank running() const { return running_; }
+
+ private:
+  struct Impl;
+  friend struct Algorithm;
+
+  // Where a parked fiber continues: its context and the frame to prefetch.
+  struct Ready {
+    void* context = nullptr;
+    const char* frame = nullptr;
+  };
+
+  void run_on_this_thread(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence);
+  void enter(Rank rank);
+  void push(const Ready& ready) { ring_[tail_++ & mask_] = ready; }
+
+  std::vector<RankContext>& contexts_;
+  std::vector<Ready> fibers_;  // by rank
+  std::vector<Ready> ring_;    // a power of two; holds every rank at most once
+  std::size_t mask_ = 0;
+  std::size_t head_ = 0;
+  std::size_t tail_ = 0;
+  Rank running_ = -1;
+  Rank unfinished_ = 0;
+  std::vector<Rank> start_order_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rollcall::sim

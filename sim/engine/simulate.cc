@@ -1,0 +1,50 @@
+#include "sim/engine/simulate.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "sim/engine/engine.h"
+
+namespace rollcall::sim {
+namespace {
+
+void require(bool holds, const std::string& message) {
+  if (!holds) {
+    throw std::invalid_argument(message);
+  }
+}
+
+void check(const Group& group, Rank world_size) {
+  require(!group.name.empty() && group.name != "world",
+          "a group needs a name of its own; \"world\" exists already");
+  require(!group.ranks.empty(), fmt::format("group {} has no ranks", group.name));
+  std::vector<Rank> ranks = group.ranks;
+  std::sort(ranks.begin(), ranks.end());
+  require(ranks.front() >= 0 && ranks.back() < world_size,
+          fmt::format("group {} names ranks outside 0-{}", group.name, world_size - 1));
+  require(std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end(),
+          fmt::format("group {} names a rank twice", group.name));
+}
+
+void check(const Options& options) {
+  require(options.world_size >= 1, "world_size must be at least 1");
+  require(options.backend == "gloo" || options.backend == "nccl",
+          fmt::format("unknown backend \"{}\": \"nccl\" or \"gloo\"", options.backend));
+  require(options.devices.empty() || options.devices.size() == static_cast<std::size_t>(options.world_size),
+          "devices must name one device per rank");
+  require(options.limits.ops > 0 && options.limits.simulated_time > 0, "limits must be positive");
+  for (const Group& group : options.groups) {
+    check(group, options.world_size);
+  }
+}
+
+}  // namespace
+
+Report run(const Options& options, const Program& program) {
+  check(options);
+  return Engine(options, program).run();
+}
+
+}  // namespace rollcall::sim

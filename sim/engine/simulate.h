@@ -1,0 +1,61 @@
+#pragma once
+
+// sim::run: run a rank program on N virtual ranks and judge what happens.
+//
+//   Report report = sim::run({.world_size = 4}, [](Rank rank) {
+//     for (int i = 0; i < 5 + rank; ++i) all_reduce(Tensor::ones({1}));
+//   });
+//
+// Ranks are fibers on one OS thread. Time is simulated, order is deterministic: the same options and
+// program give the same report on every machine.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/dist/backend.h"
+#include "sim/report/report.h"
+
+namespace rollcall::sim {
+
+using Program = std::function<void(Rank)>;
+
+// TORCH_DISTRIBUTED_DEBUG. `detail` compares collectives between ranks before running them.
+enum class DebugLevel { off, detail };
+
+struct Limits {
+  std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of all ranks
+  Duration simulated_time = 1'000'000 * second;
+};
+
+struct Group {
+  std::string name;
+  std::vector<Rank> ranks;  // global
+};
+
+struct Options {
+  Rank world_size = 1;
+  std::uint64_t seed = 0;
+  std::string backend = "nccl";   // or "gloo"
+  std::vector<Device> devices{};  // per rank; empty: cuda:<local rank> on nccl, cpu on gloo
+  Rank ranks_per_host = 0;        // 0: all on one host. Equal devices of two hosts differ
+  std::vector<Group> groups{};    // besides "world"
+  DebugLevel debug = DebugLevel::off;
+  Limits limits{};
+  bool timeline = false;
+
+  // A deadlock is a proof: nothing can move any more. These two continue the story as the real job
+  // would: waiting ranks get their timeout error, and peers of a finished process its closed
+  // connection. The verdict stays that of the proof.
+  Duration timeout = 0;              // 0: waiting ranks simply stay
+  bool finished_ranks_exit = false;  // a finished rank's process leaves at once
+
+  // Wraps every rank's backend, for recorders. Null: none.
+  std::function<std::unique_ptr<Backend>(Backend&)> decorate{};
+};
+
+// Never throws for what the program does. Throws std::invalid_argument for impossible options.
+Report run(const Options& options, const Program& program);
+
+}  // namespace rollcall::sim

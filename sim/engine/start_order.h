@@ -1,0 +1,17 @@
+#pragma once
+
+// What a run's options say about single ranks: in which order they start, and where they run.
+
+#include <vector>
+
+#include "sim/engine/simulate.h"
+
+namespace rollcall::sim {
+
+// All ranks, in the order in which they first run. Seed 0 is 0, 1, 2, ...; others shuffle.
+std::vector<Rank> start_order(Rank world_size, std::uint64_t seed);
+
+Rank host_of_rank(const Options& options, Rank rank);
+Device device_of_rank(const Options& options, Rank rank);
+
+}  // namespace rollcall::sim

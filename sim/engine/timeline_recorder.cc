@@ -1,0 +1,52 @@
+#include "sim/engine/timeline_recorder.h"
+
+namespace rollcall::sim {
+
+void TimelineRecorder::arrived(check::Slot& slot, Rank group_rank, Rank members, Time now) const {
+  slot.arrivals.resize(static_cast<std::size_t>(members));
+  slot.arrivals[static_cast<std::size_t>(group_rank)] = now;
+}
+
+void TimelineRecorder::finished(const check::GroupEvidence& group, const check::Slot& slot, Time end) {
+  for (Rank member = 0; member < group.members->size(); ++member) {
+    if (!slot.has(member)) {
+      continue;
+    }
+    const bool stays = slot.phase == check::Slot::Phase::irregular &&
+                       slot.fates[static_cast<std::size_t>(member)] == check::Fate::hangs;
+    const bool now_known = stays == (end == Span::open) || slot.phase != check::Slot::Phase::irregular;
+    if (now_known) {
+      add(group, slot, member, end);
+    }
+  }
+}
+
+void TimelineRecorder::add(const check::GroupEvidence& group, const check::Slot& slot, Rank member,
+                           Time end) {
+  const Op op = group.matcher->op_of(slot, member);
+  Span span;
+  span.start = slot.arrivals[static_cast<std::size_t>(member)];
+  span.end = end;
+  span.seq = slot.seq;
+  span.numel = op.numel;
+  span.rank = group.members->ranks[static_cast<std::size_t>(member)];
+  span.async_op = op.async_op;
+  span.dtype = op.dtype;
+  span.name = timeline_.intern(to_string(op.kind));
+  span.group = timeline_.intern(group.members->name);
+  span.label = timeline_.intern(scopes_.path(op.scope));
+  span.site = timeline_.intern(to_string(op.site));
+  timeline_.add(span);
+}
+
+void TimelineRecorder::computed(Rank rank, Time start, Time end) {
+  Span span;
+  span.start = start;
+  span.end = end;
+  span.rank = rank;
+  span.kind = Span::Kind::compute;
+  span.name = timeline_.intern("compute");
+  timeline_.add(span);
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,29 @@
+#pragma once
+
+// Turns what the engine does into a Timeline. Exists only in runs that asked for one.
+
+#include "sim/check/evidence.h"
+#include "sim/report/timeline.h"
+
+namespace rollcall::sim {
+
+class TimelineRecorder {
+ public:
+  explicit TimelineRecorder(const ScopeTable& scopes) : scopes_(scopes) {}
+
+  // A member came to the slot at `now`.
+  void arrived(check::Slot& slot, Rank group_rank, Rank members, Time now) const;
+  // The slot's members that completed, or stay in it for ever (`end` is then Span::open).
+  void finished(const check::GroupEvidence& group, const check::Slot& slot, Time end);
+  void computed(Rank rank, Time start, Time end);
+
+  Timeline take() { return std::move(timeline_); }
+
+ private:
+  void add(const check::GroupEvidence& group, const check::Slot& slot, Rank member, Time end);
+
+  const ScopeTable& scopes_;
+  Timeline timeline_;
+};
+
+}  // namespace rollcall::sim
