@@ -1,0 +1,183 @@
+#include "viz/json_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "viz/output_groups.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// {key: value}, unless there is nothing to say.
+void set(Json& object, const char* key, const std::string& value) {
+  if (!value.empty()) {
+    object[key] = value;
+  }
+}
+
+void set(Json& object, const char* key, const std::vector<std::string>& values) {
+  if (!values.empty()) {
+    object[key] = values;
+  }
+}
+
+Json json_of(const Call& call) {
+  Json object = {{"op", call.op}, {"group", call.group}, {"seq", call.seq}};
+  if (!call.dtype.empty()) {  // a barrier carries nothing
+    object["numel"] = call.numel;
+    object["dtype"] = call.dtype;
+  }
+  set(object, "reduce_op", call.reduce_op);
+  if (call.root >= 0) {
+    object["root"] = call.root;
+  }
+  set(object, "device", call.device);
+  set(object, "label", call.label);
+  set(object, "site", call.site);
+  return object;
+}
+
+Json json_of(const Place& place) {
+  Json object = {{"op", place.call.op},
+                 {"group", place.call.group},
+                 {"seq", place.call.seq},
+                 {"waiting", place.waiting.to_vector()},
+                 {"missing", place.missing.to_vector()}};
+  set(object, "label", place.call.label);
+  set(object, "site", place.call.site);
+  return object;
+}
+
+Json json_of(const std::vector<Variant>& variants) {
+  Json list = Json::array();
+  for (const Variant& variant : variants) {
+    list.push_back({{"ranks", to_string(variant.ranks)}, {"op", json_of(variant.call)}});
+  }
+  return list;
+}
+
+// "ranks" and "labels" run in parallel: who called from where.
+Json json_of(const Divergence& divergence) {
+  Json ranks = Json::array();
+  Json labels = Json::array();
+  for (const Variant& variant : divergence.variants) {
+    ranks.push_back(to_string(variant.ranks));
+    labels.push_back(variant.call.label);
+  }
+  return {{"group", divergence.group},
+          {"seq", divergence.seq},
+          {"ranks", std::move(ranks)},
+          {"labels", std::move(labels)},
+          {"variants", json_of(divergence.variants)}};
+}
+
+Json json_of(const RankClass& ranks) {
+  Json object = {{"ranks", to_string(ranks.ranks)}, {"state", to_string(ranks.state)}};
+  if (ranks.call) {
+    object["op"] = json_of(*ranks.call);
+  }
+  if (ranks.last_completed) {
+    object["last_completed"] = json_of(*ranks.last_completed);
+  }
+  if (ranks.inputs >= 0) {
+    object["inputs"] = ranks.inputs;
+  }
+  set(object, "exception", ranks.exception);
+  if (!ranks.waits_for.empty()) {
+    object["waits_for"] = to_string(ranks.waits_for);
+  }
+  return object;
+}
+
+Json json_of(const OutputGroup& group) {
+  Json object = {{"ranks", to_string(group.ranks)}, {"time_ns", group.time}, {"text", group.text}};
+  if (group.warning) {
+    object["warning"] = true;
+  }
+  return object;
+}
+
+template <typename Value>
+Json list_of(const std::vector<Value>& values) {
+  Json list = Json::array();
+  for (const Value& value : values) {
+    list.push_back(json_of(value));
+  }
+  return list;
+}
+
+// What only one kind of verdict carries.
+struct Particulars {
+  Json& object;
+
+  void operator()(const Mismatch& verdict) const { object["variants"] = json_of(verdict.variants); }
+  void operator()(const DeviceMismatch& verdict) const { object["variants"] = json_of(verdict.variants); }
+  void operator()(const RankFailed& verdict) const { set(object, "exception", verdict.exception); }
+  void operator()(const LimitReached& verdict) const {
+    object["limit"] = {{"name", verdict.limit}, {"value", verdict.value}};
+  }
+  void operator()(const Completed&) const {}
+  void operator()(const Deadlock&) const {}
+  void operator()(const WrongResult& verdict) const { object["variants"] = json_of(verdict.variants); }
+};
+
+void add_finding(Json& object, const Finding& finding) {
+  object["kind"] = finding.kind;
+  object["culprits"] = finding.culprits.to_vector();
+  if (finding.tie) {
+    object["tie"] = true;
+  }
+  if (finding.at) {
+    object["at"] = json_of(*finding.at);
+  }
+  if (finding.first_divergence) {
+    object["first_divergence"] = json_of(*finding.first_divergence);
+  }
+}
+
+void add_explanation(Json& object, const Finding& finding) {
+  set(object, "headline", finding.headline);
+  set(object, "cause", finding.cause);
+  set(object, "advice", finding.advice);
+  set(object, "on_backend", finding.on_backend);
+  set(object, "chain", finding.chain);
+}
+
+void add_verdict(Json& object, const Verdict& verdict) {
+  object["verdict"] = verdict_word(verdict);
+  if (const Finding* finding = finding_of(verdict)) {
+    add_finding(object, *finding);
+    std::visit(Particulars{object}, verdict);
+    add_explanation(object, *finding);
+  } else {
+    object["kind"] = "ok";
+    object["culprits"] = Json::array();
+  }
+}
+
+}  // namespace
+
+std::string json_report(const Report& report) {
+  Json object = {{"schema_version", 1}, {"scenario", report.scenario}, {"seed", report.seed}};
+  set(object, "replay", report.replay);
+  object["world_size"] = report.world_size;
+  set(object, "backend", report.backend);
+  add_verdict(object, report.verdict);
+  object["ranks"] = list_of(report.ranks);
+  if (!report.output.empty()) {
+    object["output"] = list_of(group_output(report.output));
+  }
+  object["exhaustive"] = report.exhaustive;
+  object["schedules"] = report.schedules;
+  object["ops"] = report.ops;
+  object["simulated_time_ns"] = report.simulated_time;
+  if (report.expected) {
+    object["expected"] = *report.expected;
+  }
+  set(object, "unmet", report.unmet);
+  return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,184 @@
+#include "viz/kinds.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "viz/text_page.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+constexpr Explanation table[] = {
+    {"ok", "", "every rank finished",
+     "Every rank ran to the end of its program, and every collective paired calls that belong together.",
+     "Nothing is wrong. Where `exhaustive` is true this holds for every schedule, not only for the one "
+     "that was run.",
+     "Nothing to do."},
+
+    {"deadlock", "", "ranks wait for ranks that will never come",
+     "Some ranks wait in a collective, and no rank that could end the wait can move any more. This is a "
+     "proof, not a timeout: the real job would sit there until its watchdog kills it.",
+     "The ranks do not make the same calls in the same order: one stopped early, skipped a call, or made "
+     "its calls in another order.",
+     "Look at the kind for which of these it is, and at `missing` for who has to come."},
+    {"missing_participant", "deadlock", "a rank never makes the call the others wait in",
+     "A member of the group ended its program, or waits elsewhere for something that will not happen, "
+     "without ever making the call the others are in.",
+     "A different number of inputs or batches per rank, a collective inside `if rank == 0`, an early "
+     "`break` or `return` on one rank, or a call that depends on local data.",
+     "Make the number of calls equal on all ranks: wrap a loop over uneven inputs in Join, move the "
+     "collective out of the condition, or decide together (all_reduce the condition first)."},
+    {"rank_crashed", "deadlock", "a rank raised, and the others wait for it",
+     "An exception ended one rank's program. Its peers know nothing of it and wait in the next collective.",
+     "Whatever the exception says. The hang is only its shadow, although in a real job the hang is what is "
+     "noticed.",
+     "Mend what raised. So that a crash ends a job at once, let the launcher kill the other ranks "
+     "(torchrun does) and do not catch the exception around collectives."},
+    {"order_crossing", "deadlock", "ranks make the same calls in different orders",
+     "Ranks wait for each other in a circle: each is inside a collective of one group that another rank "
+     "reaches only after the collective of a second group it is inside itself.",
+     "Two groups used in a different order on different ranks, for instance while iterating over a set or "
+     "a dictionary, or from two threads.",
+     "Give the calls one order on all ranks: sort what is iterated over, issue from one thread."},
+    {"join_hook_mismatch", "deadlock, mismatch, wrong_result",
+     "a joined rank shadows other collectives than are made",
+     "Inside Join, a rank without inputs repeats main_hook() once for every iteration of the others. Its "
+     "collectives do not match those that the active ranks make.",
+     "main_hook makes fewer or more calls than the joinable's own iteration, other ones, or in another "
+     "order; or the joinable does not call notify_join_context once before its collectives; or post_hook "
+     "communicates on some ranks only.",
+     "Write main_hook as the iteration's list of collectives, call for call, with the same group, size, "
+     "dtype and operation, and call Join.notify_join_context(self) once per iteration before the first of "
+     "them."},
+
+    {"mismatch", "", "ranks met in one collective with calls that do not fit",
+     "All calls of one slot of a group arrived, but they do not describe the same collective. Real "
+     "backends do not check this: they hang, crash, or return garbage.",
+     "The ranks' programs differ at this place, or they have been shifted against each other since an "
+     "earlier one.",
+     "Compare the calls in the table; the underlined columns differ. Then look where the ranks parted: "
+     "`first divergence`, or TORCH_DISTRIBUTED_DEBUG=DETAIL in a real job."},
+    {"op_mismatch", "mismatch", "different collectives in one slot",
+     "Ranks called different functions, say all_reduce and broadcast, as the same numbered call of a group.",
+     "Collectives swapped on some rank, or one call too many or too few on some rank earlier.",
+     "Make all ranks issue the same sequence of calls on each group."},
+    {"numel_mismatch", "mismatch", "different sizes in one slot",
+     "Ranks gave tensors with different numbers of elements where the collective needs equal ones.",
+     "A last, smaller batch; a sequence padded to its own rank's longest; parameters that exist on some "
+     "ranks only.",
+     "Pad to a common size, or exchange the sizes first; drop_last=True in the sampler where batches may "
+     "be lost."},
+    {"dtype_mismatch", "mismatch", "different element types in one slot",
+     "Ranks gave tensors of different dtypes.",
+     "Mixed precision enabled on some ranks only, or a Python number that became int64 here and float32 "
+     "there.",
+     "Give the dtype explicitly where the tensor is made."},
+    {"reduce_op_mismatch", "mismatch", "different reductions in one slot",
+     "Ranks asked for different reductions, say SUM and MAX.",
+     "A condition on local data or on the rank around the operation.",
+     "Use one reduction on all ranks; average with AVG or divide by the world size afterwards."},
+    {"root_mismatch", "mismatch", "different roots in one slot",
+     "Ranks named different ranks as source or destination.",
+     "The root was computed locally, or is a rank inside the group where a global rank is meant.",
+     "Name the same global rank everywhere; translate with get_global_rank where the group is a subgroup."},
+
+    {"device_mismatch", "", "a tensor is on a device the collective cannot use",
+     "A collective was called with a tensor on a device that its backend or its group cannot work with.",
+     "The tensor was made on the wrong device, or the process did not choose its GPU.",
+     "Call torch.cuda.set_device(local_rank) first, and make tensors on the rank's device."},
+    {"cpu_tensor", "device_mismatch", "a CPU tensor in a GPU collective",
+     "The backend moves GPU memory only, and a rank gave it a tensor in host memory.",
+     "A tensor made without device=, often a metric or a flag.",
+     "Move the tensor to the rank's device, or use a gloo group for CPU tensors."},
+    {"duplicate_gpu", "device_mismatch", "two ranks use one GPU",
+     "Two members of a group on one host gave tensors on the same GPU. NCCL refuses that.",
+     "No set_device(local_rank), so that every process uses cuda:0; or more processes than GPUs.",
+     "Give each process its own GPU."},
+    {"stray_device", "device_mismatch", "a rank changed its device for a group",
+     "A rank used a group with a tensor on another device than before. Its communicator belongs to the "
+     "first one.",
+     "A hard-coded cuda:0, or a device guessed from the rank where the local rank is meant.",
+     "Make all tensors for a group on the rank's own device; in Join, give all joinables the same "
+     "join_device."},
+
+    {"wrong_result", "", "the run ends, with a result that is not what was meant",
+     "Nothing hung and nothing was refused, but calls from different places of the program were paired, or "
+     "a value is not the one the program checks for.",
+     "Calls of equal operation, size and type look alike to every backend; a shifted rank goes unnoticed.",
+     "Look at the first divergence."},
+    {"mispaired", "wrong_result", "calls from different places met in one slot",
+     "A collective paired calls with different labels. They fit in operation, size and type, so every "
+     "backend accepts them and mixes unrelated data.",
+     "A rank skipped or repeated a call whose neighbours look the same.",
+     "Make all ranks issue the same sequence; separate unrelated traffic by groups."},
+    {"value", "wrong_result", "a tensor does not hold what the program expects",
+     "A check of the program found another value in a tensor.",
+     "Mispaired calls, a missing reduction, ranks counted that have joined already, or a wrong expectation.",
+     "Follow the value back through the collectives that wrote it; --trace shows them."},
+
+    {"rank_failed", "", "a rank raised, and nothing else went wrong",
+     "A rank's program ended with an exception, while no other rank was left waiting for it.",
+     "The exception says it.", "Mend what raised."},
+    {"raised", "rank_failed", "an exception ended a rank's program",
+     "The program raised, or called into torch.distributed in a way that raises.",
+     "The exception's text is PyTorch's where PyTorch raises.", "Mend what raised."},
+    {"early_termination", "rank_failed", "Join ended the run because a rank ran out of inputs",
+     "Under throw_on_early_termination every rank raises as soon as one has used up its inputs.",
+     "Uneven inputs, and the wish to stop then. Usually this is as intended.",
+     "Catch the RuntimeError around the Join where stopping early is right; otherwise leave the option off."},
+
+    {"limit_reached", "", "the run was stopped by a limit",
+     "The scenario's limits ended the run before anything else did. It was neither finished nor stuck.",
+     "A loop that does not end, or limits that are too small for the scenario.",
+     "Look at where the ranks are; raise `limits` if that is where they should be."},
+    {"ops", "limit_reached", "more calls than allowed",
+     "All ranks together issued as many calls and loop iterations as `limits.ops` allows.",
+     "An endless loop, most often.", "End the loop, or raise limits.ops."},
+    {"simulated_time", "limit_reached", "more simulated time than allowed",
+     "Simulated time reached `limits.simulated_time`.",
+     "A loop around compute that does not end, or durations with a wrong unit.",
+     "End the loop, or raise limits.simulated_time."},
+};
+
+void put_overview_row(std::vector<Row>& rows, const Explanation& entry) {
+  const bool is_verdict = entry.verdicts.empty();
+  rows.push_back({(is_verdict ? "" : "  ") + std::string(entry.word), std::string(entry.title),
+                  is_verdict ? Look::strong : Look::plain});
+}
+
+}  // namespace
+
+std::span<const Explanation> explanations() { return table; }
+
+const Explanation* find_explanation(std::string_view word) {
+  const auto* entry = std::find_if(std::begin(table), std::end(table),
+                                   [word](const Explanation& candidate) { return candidate.word == word; });
+  return entry == std::end(table) ? nullptr : entry;
+}
+
+std::string explanation_text(const Explanation& entry, bool color) {
+  TextPage page(color);
+  page.headline(entry.word, Look::error, entry.title);
+  page.frame_line();
+  page.frame_rows({{"", std::string(entry.meaning)}});
+  page.frame_line();
+  if (!entry.verdicts.empty()) {
+    page.note("verdict", entry.verdicts);
+  }
+  page.note("typical cause", entry.cause);
+  page.note("help", entry.advice);
+  return page.text();
+}
+
+std::string explanations_overview(bool color) {
+  TextPage page(color);
+  std::vector<Row> rows;
+  for (const Explanation& entry : table) {
+    put_overview_row(rows, entry);
+  }
+  page.rows(rows, 0);
+  return page.text();
+}
+
+}  // namespace rollcall::viz

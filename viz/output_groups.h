@@ -1,0 +1,23 @@
+#pragma once
+
+// What the ranks printed, with equal lines of different ranks folded into one: on 1,000 ranks a
+// program prints 1,000 lines, and they say one thing.
+
+#include <string>
+#include <vector>
+
+#include "sim/report/report.h"
+
+namespace rollcall::viz {
+
+struct OutputGroup {
+  RankSet ranks;  // each printed the text once; a rank that repeats it is in several groups
+  Time time = 0;  // when the first of them did
+  bool warning = false;
+  std::string text;
+};
+
+// In order of time; lines of equal time in their program's order.
+std::vector<OutputGroup> group_output(const std::vector<OutputLine>& output);
+
+}  // namespace rollcall::viz

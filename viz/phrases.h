@@ -1,0 +1,33 @@
+#pragma once
+
+// The small pieces of English that reports are made of.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sim/report/report.h"
+
+namespace rollcall::viz {
+
+// "41.25 us": the unit that leaves one to three digits before the point, three after it at most.
+std::string duration_phrase(Duration duration);
+
+// "1 call", "88 calls".
+std::string count_phrase(std::int64_t count, std::string_view noun);
+
+// "all_reduce #5 (float32 x 1, SUM)", with " on dp" for groups other than the world.
+std::string call_with_arguments(const Call& call);
+
+// " from counter.forward at train.json:12:7", as far as it is known.
+std::string call_origin(const Call& call);
+
+// How many inputs ranks of one line took: "" when the program does not count, "5 inputs", and
+// "5 to 1004 inputs" for a line that stands for ranks with different numbers.
+std::string inputs_phrase(std::int64_t fewest, std::int64_t most);
+
+// "finished after 5 inputs", "waiting in all_reduce #5 (...) at train.json:12:7, for rank 0". `inputs`
+// is inputs_phrase's.
+std::string state_phrase(const RankClass& ranks, const std::string& inputs);
+
+}  // namespace rollcall::viz

@@ -1,0 +1,92 @@
+#include "viz/state_rows.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "viz/phrases.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+// One row: classes that read the same, but for how many inputs their ranks took.
+struct State {
+  RankClass ranks;
+  std::int64_t fewest_inputs = -1;
+  std::int64_t most_inputs = -1;
+  bool is_culprit = false;
+};
+
+void fold_into(State& state, const State& other) {
+  state.ranks.ranks.insert(other.ranks.ranks);
+  state.fewest_inputs = std::min(state.fewest_inputs, other.fewest_inputs);
+  state.most_inputs = std::max(state.most_inputs, other.most_inputs);
+}
+
+bool has_any(const RankSet& ranks, const RankSet& of) { return difference(of, ranks) != of; }
+
+std::vector<State> states_of(const Report& report, const RankSet& skip) {
+  const Finding* finding = finding_of(report.verdict);
+  std::vector<State> states;
+  for (const RankClass& ranks : report.ranks) {
+    if (!difference(ranks.ranks, skip).empty()) {
+      const bool is_culprit = finding != nullptr && has_any(ranks.ranks, finding->culprits);
+      states.push_back({ranks, ranks.inputs, ranks.inputs, is_culprit});
+    }
+  }
+  std::stable_sort(states.begin(), states.end(),
+                   [](const State& a, const State& b) { return a.is_culprit > b.is_culprit; });
+  return states;
+}
+
+// 1,000 ranks that took 5, 6, 7, ... inputs are 1,000 classes, and one row.
+std::vector<State> folded(const std::vector<State>& states) {
+  std::map<std::string, std::size_t> indexes;  // into `result`, by what the row says
+  std::vector<State> result;
+  for (const State& state : states) {
+    const std::string text = fmt::format("{}{}", state.is_culprit ? "!" : "", state_phrase(state.ranks, ""));
+    const auto [entry, is_new] = indexes.try_emplace(text, result.size());
+    if (is_new) {
+      result.push_back(state);
+    } else {
+      fold_into(result[entry->second], state);
+    }
+  }
+  return result;
+}
+
+Row row_of(const State& state) {
+  return {ranks_phrase(state.ranks.ranks),
+          state_phrase(state.ranks, inputs_phrase(state.fewest_inputs, state.most_inputs)),
+          state.is_culprit ? Look::error : Look::plain};
+}
+
+}  // namespace
+
+Row more_row(std::size_t count, std::string_view noun) {
+  return {"...", fmt::format("and {} more {}{} (-v shows all)", count, noun, count == 1 ? "" : "s"),
+          Look::faint, Look::faint};
+}
+
+std::vector<Row> state_rows(const Report& report, const RankSet& skip, std::size_t most) {
+  std::vector<State> states = states_of(report, skip);
+  if (most > 0 && states.size() > most) {
+    states = folded(states);
+  }
+  const bool cut = most > 0 && states.size() > most;
+  const std::size_t shown = cut ? most - 1 : states.size();
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < shown; ++i) {
+    rows.push_back(row_of(states[i]));
+  }
+  if (cut) {
+    rows.push_back(more_row(states.size() - shown, "state"));
+  }
+  return rows;
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,290 @@
+#include "viz/text_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "viz/output_groups.h"
+#include "viz/phrases.h"
+#include "viz/state_rows.h"
+#include "viz/text_page.h"
+#include "viz/variants_table.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+// How many rows each list has before -v is needed.
+constexpr std::size_t most_states = 12;
+constexpr std::size_t most_variants = 12;
+constexpr std::size_t most_steps = 8;
+constexpr std::size_t most_output = 20;
+
+constexpr std::size_t list_indent = 7;
+
+// What the unhappy verdicts that compare calls have beside the finding.
+const std::vector<Variant>* variants_of(const Verdict& verdict) {
+  if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
+    return &mismatch->variants;
+  }
+  if (const auto* wrong = std::get_if<WrongResult>(&verdict)) {
+    return &wrong->variants;
+  }
+  if (const auto* mismatch = std::get_if<DeviceMismatch>(&verdict)) {
+    return &mismatch->variants;
+  }
+  return nullptr;
+}
+
+// The last call of the broken group that everyone took part in.
+const Call* last_common_call(const Report& report, const Place& place) {
+  for (const RankClass& ranks : report.ranks) {
+    const bool is_there =
+        ranks.call && ranks.call->group == place.call.group && ranks.call->seq == place.call.seq;
+    if (is_there && ranks.last_completed) {
+      return &*ranks.last_completed;
+    }
+  }
+  return nullptr;
+}
+
+class Writer {
+ public:
+  Writer(const Report& report, const TextStyle& style)
+      : report_(report), verbose_(style.detail == TextStyle::Detail::verbose), page_(style.color) {}
+
+  std::string quiet() {
+    headline();
+    return page_.text();
+  }
+
+  std::string full() {
+    headline();
+    if (const Finding* finding = finding_of(report_.verdict)) {
+      failure(*finding);
+    } else {
+      success();
+    }
+    result();
+    return page_.text();
+  }
+
+ private:
+  void headline() {
+    if (const Finding* finding = finding_of(report_.verdict)) {
+      page_.headline(fmt::format("error[{}]", verdict_word(report_.verdict)), Look::error, finding->headline);
+    } else {
+      page_.headline("ok", Look::good, success_sentence());
+    }
+  }
+
+  std::string success_sentence() const {
+    return fmt::format("{}{}{} finished, {} in {} of simulated time", report_.scenario,
+                       report_.scenario.empty() ? "" : ": ", count_phrase(report_.world_size, "rank"),
+                       count_phrase(report_.ops, "call"), duration_phrase(report_.simulated_time));
+  }
+
+  void success() {
+    if (verbose_) {
+      page_.frame_line();
+      page_.frame_rows(state_rows(report_, {}, 0));
+      page_.frame_line();
+      printed();
+      run_facts();
+      replay();
+    } else {
+      output(2);
+    }
+  }
+
+  void failure(const Finding& finding) {
+    place(finding);
+    page_.frame_line();
+    evidence(finding);
+    if (finding.at) {
+      last_common(*finding.at);
+    }
+    if (finding.first_divergence) {
+      divergence(*finding.first_divergence);
+    }
+    chain(finding.chain);
+    explanation(finding);
+    printed();
+    if (verbose_) {
+      run_facts();
+    }
+    replay();
+  }
+
+  // The line to look at first: the odd call where there is one, otherwise the call that is waited in.
+  void place(const Finding& finding) {
+    const Call* call = odd_call(finding);
+    if (call == nullptr && finding.at) {
+      call = &finding.at->call;
+    }
+    if (call != nullptr && !call->site.empty()) {
+      page_.arrow(call->site);
+    }
+  }
+
+  const Call* odd_call(const Finding& finding) const {
+    const std::vector<Variant>* variants = variants_of(report_.verdict);
+    if (variants == nullptr || finding.tie) {
+      return nullptr;
+    }
+    const auto odd = std::find_if(variants->begin(), variants->end(), [&finding](const Variant& variant) {
+      return difference(variant.ranks, finding.culprits).empty();
+    });
+    return odd == variants->end() ? nullptr : &odd->call;
+  }
+
+  // The calls side by side where there is something to compare, then the ranks that are elsewhere.
+  void evidence(const Finding& finding) {
+    RankSet shown;
+    if (const std::vector<Variant>* variants = variants_of(report_.verdict); variants && !variants->empty()) {
+      shown = compare(*variants, finding.culprits);
+    }
+    const std::vector<Row> rows =
+        state_rows(report_, verbose_ ? RankSet() : shown, verbose_ ? 0 : most_states);
+    if (!rows.empty()) {
+      page_.frame_rows(rows);
+      page_.frame_line();
+    }
+  }
+
+  // Returns the ranks it showed.
+  RankSet compare(const std::vector<Variant>& variants, const RankSet& culprits) {
+    const bool cut = !verbose_ && variants.size() > most_variants;
+    const std::vector<Variant> shown(variants.begin(),
+                                     cut ? variants.begin() + most_variants - 1 : variants.end());
+    page_.frame_table(
+        variants_table(shown, culprits, std::holds_alternative<DeviceMismatch>(report_.verdict)));
+    if (cut) {
+      page_.frame_rows({more_row(variants.size() - shown.size(), "variant")});
+    }
+    page_.frame_line();
+    RankSet ranks;
+    for (const Variant& variant : variants) {
+      ranks.insert(variant.ranks);
+    }
+    return ranks;
+  }
+
+  void last_common(const Place& place) {
+    if (const Call* call = last_common_call(report_, place)) {
+      page_.note("last common call", call_phrase(*call));
+    } else if (place.call.seq == 0) {
+      page_.note("last common call", "none, this is the first on " + place.call.group);
+    }
+  }
+
+  void divergence(const Divergence& divergence) {
+    page_.note("first divergence", fmt::format("slot #{} of {} paired calls that do not belong together",
+                                               divergence.seq, divergence.group));
+    std::vector<Row> rows;
+    for (const Variant& variant : divergence.variants) {
+      rows.push_back({ranks_phrase(variant.ranks), variant.call.op + call_origin(variant.call)});
+    }
+    list(std::move(rows), most_variants, "variant", list_indent);
+  }
+
+  void chain(const std::vector<std::string>& steps) {
+    if (steps.empty()) {
+      return;
+    }
+    page_.note("who waits for whom", "");
+    std::vector<Row> rows;
+    for (const std::string& step : steps) {
+      rows.push_back({std::to_string(rows.size() + 1) + ".", step});
+    }
+    list(std::move(rows), most_steps, "step", list_indent);
+  }
+
+  void explanation(const Finding& finding) {
+    if (finding.tie) {
+      page_.note("tie", "no majority says which side is wrong, so every rank involved is named");
+    }
+    note_unless_empty("cause", finding.cause);
+    note_unless_empty("help", finding.advice);
+    note_unless_empty("on " + report_.backend, finding.on_backend);
+  }
+
+  void note_unless_empty(std::string_view key, std::string_view text) {
+    if (!text.empty()) {
+      page_.note(key, text);
+    }
+  }
+
+  void printed() {
+    if (!report_.output.empty()) {
+      page_.note("printed", "");
+      output(list_indent);
+    }
+  }
+
+  void output(std::size_t indent) {
+    std::vector<Row> rows;
+    for (const OutputGroup& group : group_output(report_.output)) {
+      rows.push_back(
+          {ranks_phrase(group.ranks), group.text, Look::faint, group.warning ? Look::warning : Look::plain});
+    }
+    list(std::move(rows), most_output, "line", indent);
+  }
+
+  void list(std::vector<Row> rows, std::size_t most, std::string_view noun, std::size_t indent) {
+    if (!verbose_ && rows.size() > most) {
+      const std::size_t hidden = rows.size() - (most - 1);
+      rows.resize(most - 1);
+      rows.push_back(more_row(hidden, noun));
+    }
+    page_.rows(rows, indent);
+  }
+
+  void run_facts() {
+    page_.note("run", fmt::format("world size {}, backend {}, seed {}, {}, {} simulated", report_.world_size,
+                                  report_.backend, report_.seed, count_phrase(report_.ops, "call"),
+                                  duration_phrase(report_.simulated_time)));
+    page_.note("schedules", report_.exhaustive
+                                ? "nothing depends on timing: every schedule gives this verdict"
+                                : fmt::format("{} of more that are possible",
+                                              count_phrase(report_.schedules, "schedule")));
+  }
+
+  void replay() {
+    if (!report_.replay.empty()) {
+      page_.line("replay", report_.replay);
+    }
+  }
+
+  // Says plainly when a failure is the wished one, and when a success is not.
+  void result() {
+    if (!report_.expected) {
+      return;
+    }
+    if (*report_.expected) {
+      if (finding_of(report_.verdict) != nullptr || verbose_) {
+        page_.line("result", "as expected", Look::good);
+      }
+      return;
+    }
+    page_.line("result", "not as expected", Look::error);
+    std::vector<Row> rows;
+    for (const std::string& sentence : report_.unmet) {
+      rows.push_back({"", "- " + sentence});
+    }
+    page_.rows(rows, 2);
+  }
+
+  const Report& report_;
+  bool verbose_;
+  TextPage page_;
+};
+
+}  // namespace
+
+std::string text_report(const Report& report, const TextStyle& style) {
+  Writer writer(report, style);
+  return style.detail == TextStyle::Detail::quiet ? writer.quiet() : writer.full();
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,56 @@
+#pragma once
+
+// How text is to look, decided once and handed to everything that writes for a person. Nothing below
+// the command line asks the environment or the terminal.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rollcall::viz {
+
+struct TextStyle {
+  enum class Detail {
+    quiet,    // the verdict's sentence
+    normal,   // what a person needs to fix it; never long
+    verbose,  // everything the report holds
+  };
+
+  Detail detail = Detail::normal;
+  bool color = false;
+};
+
+enum class ColorChoice { automatic, always, never };  // --color
+
+// What the environment says about colour. Unset variables are empty.
+struct Terminal {
+  bool is_terminal = false;         // where the text goes
+  std::string_view no_color;        // NO_COLOR
+  std::string_view term;            // TERM
+  std::string_view clicolor_force;  // CLICOLOR_FORCE
+};
+
+// The user's choice wins. Otherwise NO_COLOR and a dumb terminal say no, a terminal says yes, and
+// CLICOLOR_FORCE says yes for pipes.
+bool wants_color(ColorChoice choice, const Terminal& terminal);
+
+// The few looks text has. They name a role, so that one place decides what red means.
+enum class Look { plain, error, good, warning, strong, frame, faint };
+
+// `text` in that look; unchanged where there is no colour.
+std::string paint(std::string_view text, Look look, bool color);
+
+// `text` with everything a terminal could obey or choke on written out: "\n" and "\x1b" for control
+// characters, "\xff" for bytes that are not UTF-8.
+std::string printable(std::string_view text);
+
+// Columns that `text` takes: characters, not bytes.
+std::size_t display_width(std::string_view text);
+
+std::vector<std::string_view> split_lines(std::string_view text);
+
+// Printable lines of at most `width` columns, broken at spaces; a longer word has a line of its own.
+// Line breaks of the text are kept. At least one line.
+std::vector<std::string> wrap(std::string_view text, std::size_t width);
+
+}  // namespace rollcall::viz

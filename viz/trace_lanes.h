@@ -1,0 +1,36 @@
+#pragma once
+
+// Lanes: which row of the picture a span is drawn in. Slices of one row may nest but never cross, or
+// readers drop them; calls in flight at the same time therefore get rows of their own.
+//
+//   tid 1   program          what the rank itself does: computing, and calls that block it
+//   tid 2   async world      calls it issued on `world` and left running
+//   tid 3   async world (2)  more of them at the same time
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/report/timeline.h"
+
+namespace rollcall::viz {
+
+// Numbered from 1: with tid 0 Perfetto takes the thread for the process of that number.
+using LaneId = std::uint32_t;
+inline constexpr LaneId program_lane = 1;
+
+struct TraceLanes {
+  struct Lane {
+    Rank rank = 0;
+    LaneId id = program_lane;
+    std::string name;
+  };
+
+  std::vector<std::uint32_t> order;  // indexes of spans, by start; of equal ones the shorter first
+  std::vector<LaneId> lane_of;       // by index of the span
+  std::vector<Lane> lanes;           // by rank and id; every rank has its program lane
+};
+
+TraceLanes assign_lanes(const Timeline& timeline, Rank world_size);
+
+}  // namespace rollcall::viz

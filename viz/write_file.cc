@@ -1,0 +1,100 @@
+#include "viz/write_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+namespace rollcall::viz {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(std::string_view what, int error) {
+  std::string text = "cannot write " + std::string(what);
+  if (error != 0) {
+    text += ": " + std::generic_category().message(error);
+  }
+  throw OutputError(text);
+}
+
+// The stream keeps no reason; errno still holds that of the system call that failed.
+void write_to(const std::string& path, const std::string& shown,
+              const std::function<void(std::ostream&)>& write) {
+  errno = 0;
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  if (!out) {
+    fail("'" + shown + "'", errno);
+  }
+  write(out);
+  out.close();
+  if (!out) {
+    fail("'" + shown + "'", errno);
+  }
+}
+
+// Removes an unfinished file unless it was kept.
+class Unfinished {
+ public:
+  explicit Unfinished(std::string path) : path_(std::move(path)) {}
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    if (!kept_) {
+      std::error_code ignored;  // the write's own failure is being reported
+      fs::remove(path_, ignored);
+    }
+  }
+  const std::string& path() const { return path_; }
+  void keep_as(const fs::path& target) {
+    std::error_code error;
+    fs::rename(path_, target, error);
+    if (error) {
+      fail("'" + target.string() + "'", error.value());
+    }
+    kept_ = true;
+  }
+
+ private:
+  std::string path_;
+  bool kept_ = false;
+};
+
+// Where a rename has to go: a link stays a link.
+fs::path behind_links(const std::string& path) {
+  std::error_code error;
+  fs::path target = fs::canonical(path, error);
+  return error ? fs::path(path) : target;
+}
+
+}  // namespace
+
+void write_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    write_to(path, path, write);
+    return;
+  }
+  const fs::path target = behind_links(path);
+  Unfinished file(target.string() + ".partial");
+  write_to(file.path(), path, write);
+  if (fs::exists(status)) {
+    fs::permissions(file.path(), status.permissions(), error);  // as before; the contents matter more
+  }
+  file.keep_as(target);
+}
+
+void write_stdout(const std::string& text) {
+  errno = 0;
+  const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
+  if (written != text.size() || std::fflush(stdout) != 0) {
+    fail("to standard output", errno);
+  }
+}
+
+}  // namespace rollcall::viz
