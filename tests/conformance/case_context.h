@@ -1,0 +1,99 @@
+#pragma once
+
+// CaseContext: what a golden program is given besides torch's functions, and what it leaves behind. Its
+// verbs are those of the harness that made the golden files: put, add, print, mark, catching.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "sim/dist.h"
+#include "tests/conformance/golden_case.h"
+#include "tests/conformance/recorder.h"
+
+namespace rollcall::golden {
+
+// One tensor a step ended with. all_gather ends with several, which count as their concatenation.
+using StepResult = TensorList;
+using StepResults = std::vector<StepResult>;
+
+// What one rank's program said about itself, in the golden files' form.
+class RankNotes {
+ public:
+  RankNotes();
+  ~RankNotes();
+  RankNotes(RankNotes&&) noexcept;
+
+  nlohmann::json& values() { return *values_; }  // an object
+  nlohmann::json& marks() { return *marks_; }    // [[index of the next op, text], ...]
+  nlohmann::json& caught() { return *caught_; }  // [{label, at, type, msg}, ...]
+
+ private:
+  std::unique_ptr<nlohmann::json> values_;
+  std::unique_ptr<nlohmann::json> marks_;
+  std::unique_ptr<nlohmann::json> caught_;
+};
+
+class CaseContext {
+ public:
+  // All borrowed: they outlive the program.
+  CaseContext(Rank rank, const Params& params, const RankLog& log, RankNotes& notes)
+      : rank_(rank), params_(params), log_(log), notes_(notes) {}
+
+  Rank rank() const { return rank_; }
+  const Params& params() const { return params_; }
+  // This rank's entry of params["inputs"].
+  std::int64_t inputs() const;
+  // Calls `body` once per input; the second marks each of them, and the end, as most programs do.
+  template <typename Body>
+  void for_each_input(Body&& body) {
+    for (std::int64_t i = inputs(); i > 0; --i) {
+      body();
+    }
+  }
+  template <typename Body>
+  void for_each_marked_input(Body&& body) {
+    for (std::int64_t i = 0; i < inputs(); ++i) {
+      mark("input " + std::to_string(i));
+      body();
+    }
+    mark("joined");
+  }
+
+  // Notes `value` under `key`; the last one counts.
+  void put(const std::string& key, bool value);
+  void put(const std::string& key, std::int64_t value);
+  void put(const std::string& key, const std::string& value);
+  void put(const std::string& key, const char* value) { put(key, std::string(value)); }
+  void put(const std::string& key, const Tensor& value);
+  void put(const std::string& key, const Kwargs& value);
+  void put(const std::string& key, const Joinable::Config& value);
+  void put_none(const std::string& key);
+  // One tensor per name: a dictionary.
+  void put(const std::string& key, const std::vector<std::pair<std::string, Tensor>>& value);
+
+  // Appends to the list under `key`.
+  void add(const std::string& key, const StepResults& value);
+  void add(const std::string& key, const Tensor& value);
+
+  void print(const std::string& text) { rollcall::print(text); }
+  void mark(const std::string& text);
+  // Runs `body`; notes the Error it throws, or that it threw none, and goes on.
+  void catching(const std::string& label, const std::function<void()>& body);
+
+ private:
+  Rank rank_;
+  const Params& params_;
+  const RankLog& log_;
+  RankNotes& notes_;
+};
+
+// An element as JSON: exact integers, booleans, floats; "nan" and "inf" as text, which JSON lacks.
+nlohmann::json element_to_json(Bits bits, Dtype dtype);
+
+}  // namespace rollcall::golden

@@ -1,0 +1,182 @@
+#include "tests/conformance/golden_compare.h"
+
+#include <regex>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+namespace rollcall::golden {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr DeliberateDifference deliberate[] = {
+    {"join_abstract", ".ranks[].caught",
+     "a class without its overrides does not compile in C++, so nothing is raised"},
+    {"join_as_value", ".ranks[].values.value", "there is no `as`: Join::run takes the body as a function"},
+    {"join_warning_filter", ".ranks[].values.filters_before", "Python's list of warning filters"},
+    {"join_warning_filter", ".ranks[].values.filters_after", "Python's list of warning filters"},
+    {"join_warning_filter", ".ranks[].values.first_filter", "Python's list of warning filters"},
+    {"mismatch_dtype_wider", ".ranks[].values.s.main_hook",
+     "a message shorter than its buffer leaves the rest as it was: fresh memory in gloo, zero here"},
+    {"join_device_cuda", ".outcome",
+     "torch was built without CUDA; a simulated machine has the devices it is given"},
+    {"join_device_cuda", ".ranks[].outcome", "as above"},
+    {"join_device_cuda", ".ranks[].exception", "as above"},
+    {"join_device_cuda", ".ranks[].values", "as above"},
+    {"join_device_cuda", ".ranks[].ops", "as above"},
+    {"join_device_cuda", ".ranks[].ops_total", "as above"},
+};
+
+// Of a file, what a run is compared in. The rest describes the case, or is Python's: the stack of a
+// hang, whether init_process_group had returned, lines of Python's logging module.
+const std::set<std::string> ignored_fields{".ranks[].stuck.stack", ".ranks[].stuck.ready", ".ranks[].logged"};
+
+// ".ranks[].ops[].in" of ".ranks[1].ops[3].in".
+std::string without_indexes(const std::string& path) {
+  static const std::regex index(R"(\[\d+\])");
+  return std::regex_replace(path, index, "[]");
+}
+
+// A field, or something inside it.
+bool is_within(const std::string& path, std::string_view field) {
+  if (!path.starts_with(field)) {
+    return false;
+  }
+  return path.size() == field.size() || path[field.size()] == '.' || path[field.size()] == '[';
+}
+
+// Under DETAIL, torch reads back the fingerprint of an operation without tensors as that of another one,
+// ..._COALESCED with no shape: an error in its message. Such a half of a message is not compared.
+bool misreads_other_side(const std::string& text) {
+  return text.find("_COALESCED, TensorShape=[], ") != std::string::npos;
+}
+
+std::string before_other_side(const std::string& text) { return text.substr(0, text.find(", but Rank ")); }
+
+bool same_text(std::string expected, std::string actual) {
+  if (misreads_other_side(expected)) {
+    expected = before_other_side(expected);
+    actual = before_other_side(actual);
+  }
+  return comparable_text(expected) == comparable_text(actual);
+}
+
+class Walk {
+ public:
+  explicit Walk(std::vector<Difference>& differences) : differences_(differences) {}
+
+  void values(const std::string& path, const json& expected, const json& actual) {
+    if (ignored_fields.contains(without_indexes(path))) {
+      return;
+    }
+    if (expected.is_object() && actual.is_object()) {
+      objects(path, expected, actual);
+    } else if (expected.is_array() && actual.is_array()) {
+      arrays(path, expected, actual);
+    } else if (expected.is_string() && actual.is_string()) {
+      check(path, expected, actual, same_text(expected.get<std::string>(), actual.get<std::string>()));
+    } else {
+      check(path, expected, actual, expected == actual);
+    }
+  }
+
+ private:
+  void objects(const std::string& path, const json& expected, const json& actual) {
+    std::set<std::string> keys;
+    for (const json* side : {&expected, &actual}) {
+      for (const auto& [key, value] : side->items()) {
+        keys.insert(key);
+      }
+    }
+    for (const std::string& key : keys) {
+      std::string inner = path + "." + key;
+      if (expected.contains(key) && actual.contains(key)) {
+        values(inner, expected[key], actual[key]);
+      } else if (!ignored_fields.contains(without_indexes(inner))) {
+        differences_.push_back({inner, expected.contains(key) ? expected[key].dump() : "nothing",
+                                actual.contains(key) ? actual[key].dump() : "nothing"});
+      }
+    }
+  }
+
+  void arrays(const std::string& path, const json& expected, const json& actual) {
+    for (std::size_t i = 0; i < std::max(expected.size(), actual.size()); ++i) {
+      std::string inner = path + "[" + std::to_string(i) + "]";
+      if (i < expected.size() && i < actual.size()) {
+        values(inner, expected[i], actual[i]);
+      } else {
+        differences_.push_back({inner, i < expected.size() ? expected[i].dump() : "nothing",
+                                i < actual.size() ? actual[i].dump() : "nothing"});
+      }
+    }
+  }
+
+  void check(const std::string& path, const json& expected, const json& actual, bool equal) {
+    if (!equal) {
+      differences_.push_back({path, expected.dump(), actual.dump()});
+    }
+  }
+
+  std::vector<Difference>& differences_;
+};
+
+bool is_unstable(const GoldenCase& golden, const std::string& field) {
+  return std::any_of(golden.unstable_fields.begin(), golden.unstable_fields.end(),
+                     [&](const std::string& unstable) { return is_within(field, unstable); });
+}
+
+// Some of torch's messages fill pages.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t longest = 400;
+  return text.size() <= longest ? text : text.substr(0, longest) + "...";
+}
+
+}  // namespace
+
+std::string to_string(const GoldenCase& golden, const Difference& difference) {
+  return golden.name + difference.path + ": expected " + shortened(difference.expected) + ", got " +
+         shortened(difference.actual);
+}
+
+std::span<const DeliberateDifference> deliberate_differences() { return deliberate; }
+
+std::string comparable_text(std::string text) {
+  static const std::regex transport(
+      R"(\[\./gloo/transport/tcp/\w+\.cc:\d+\] )"
+      R"((Timed out waiting \S+ for (recv|send) operation to complete|Read error.*|Connection closed by peer.*))"
+      R"(|Application timeout caused pair closure)");
+  text = std::regex_replace(text, transport, "<transport error>");
+  constexpr std::string_view end_of_fact = "' backend.";  // then come this build's backends
+  if (std::size_t end = text.find(end_of_fact);
+      text.starts_with("Could not run '") && end != std::string::npos) {
+    text.resize(end + end_of_fact.size());
+  }
+  return text;
+}
+
+Comparison compare(const GoldenCase& golden, const json& actual) {
+  const json& document = *golden.document;
+  std::vector<Difference> found;
+  Walk(found).values("", {{"outcome", document.at("outcome")}, {"ranks", document.at("ranks")}}, actual);
+
+  Comparison result;
+  for (Difference& difference : found) {
+    std::string field = without_indexes(difference.path);
+    if (is_unstable(golden, field)) {
+      continue;
+    }
+    const auto* row = std::find_if(std::begin(deliberate), std::end(deliberate), [&](const auto& candidate) {
+      return candidate.program == golden.program_name() && is_within(field, candidate.path);
+    });
+    if (row != std::end(deliberate)) {
+      result.deliberate.push_back(row);
+    } else {
+      result.differences.push_back(std::move(difference));
+    }
+  }
+  return result;
+}
+
+}  // namespace rollcall::golden

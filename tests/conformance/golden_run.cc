@@ -1,0 +1,243 @@
+#include "tests/conformance/golden_run.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/dist/expects.h"
+#include "sim/engine/simulate.h"
+#include "tests/conformance/recorder.h"
+
+namespace rollcall::golden {
+
+namespace {
+
+using nlohmann::json;
+
+// (rank, group, seq) of a collective.
+using Slot = std::tuple<Rank, std::string, std::int64_t>;
+
+sim::Options options_of(const GoldenCase& golden, const Program& program, RunLog& log) {
+  sim::Options options{
+      .world_size = golden.world_size,
+      .backend = "gloo",
+      .debug = golden.detail ? sim::DebugLevel::detail : sim::DebugLevel::off,
+      .timeline = true,
+      .timeout = golden.timeout,
+      .finished_ranks_exit = golden.finished_ranks_exit,
+      .decorate = [&log](Backend& inner) { return std::make_unique<Recorder>(inner, log); },
+  };
+  for (std::size_t i = 0; i < program.groups.size(); ++i) {
+    options.groups.push_back({.name = "g" + std::to_string(i + 1), .ranks = program.groups[i]});
+  }
+  return options;
+}
+
+// The collectives that never ended.
+std::set<Slot> unfinished(const Timeline& timeline) {
+  std::set<Slot> slots;
+  for (const Span& span : timeline.spans()) {
+    if (span.kind == Span::Kind::collective && span.end == Span::open) {
+      slots.emplace(span.rank, timeline.name(span.group), span.seq);
+    }
+  }
+  return slots;
+}
+
+// "g1" of the label "g1[0,2]".
+std::string group_name(const OpRecord& record) { return record.group.substr(0, record.group.find('[')); }
+
+const char* outcome_of(RankClass::State state) {
+  switch (state) {
+    case RankClass::State::finished:
+      return "completed";
+    case RankClass::State::waiting:
+      return "hang";
+    case RankClass::State::raised:
+      return "error";
+    case RankClass::State::crashed:
+      return "crash";
+    case RankClass::State::running:
+      return "running";
+  }
+  return "running";
+}
+
+// A transport error closes its group's connections: nothing stays pending there, waited for or not.
+bool has_broken(const RankLog& log, GroupId group) {
+  return std::any_of(log.ops.begin(), log.ops.end(), [group](const OpRecord& record) {
+    return record.group_id == group && !record.failed.empty();
+  });
+}
+
+// Under DETAIL every call first passes a barrier and a comparison inside the call itself, so those two
+// kinds of error belong to the call; any other error of waiting does not.
+std::string raised_by_call(const OpRecord& record, bool detail) {
+  bool is_check = record.failed.find("Detected mismatch between collectives") != std::string::npos ||
+                  record.failed.find("monitoredBarrier") != std::string::npos;
+  return record.raised.empty() && detail && is_check ? record.failed : record.raised;
+}
+
+json op_to_json(const OpRecord& record, bool detail, bool is_done) {
+  json op{{"op", recorded_name(record.kind)},
+          {"g", record.group},
+          {"numel", record.numel},
+          {"dtype", nullptr},
+          {"async", record.async_op},
+          {"site", record.site},
+          {"i", record.index},
+          {"ci", record.collective_index}};
+  if (record.dtype) {
+    op["dtype"] = to_string(*record.dtype);
+  }
+  if (!record.out_numel.empty()) {
+    op["out_numel"] = record.out_numel;
+  }
+  if (record.reduce) {
+    op["reduce"] = to_string(*record.reduce);
+  }
+  if (record.root) {
+    op["root"] = *record.root;
+  }
+  if (record.input) {
+    op["in"] = json::array();
+    for (Bits bits : *record.input) {
+      op["in"].push_back(element_to_json(bits, *record.dtype));
+    }
+  }
+  std::string raised = raised_by_call(record, detail);
+  if (!raised.empty()) {
+    op["raised"] = raised;
+  } else if (!is_done) {
+    op["done"] = false;
+  }
+  return op;
+}
+
+json exception_to_json(const std::string& text) {
+  std::size_t colon = text.find(": ");
+  expects(colon != std::string::npos, "a rank's exception is written \"Type: message\"");
+  return {{"type", text.substr(0, colon)}, {"msg", text.substr(colon + 2)}};
+}
+
+json stuck_to_json(const RankClass& state, const RankLog& log, const json& ops) {
+  json stuck{{"op", nullptr}, {"i", nullptr}, {"pending", json::array()}};
+  for (const json& op : ops) {
+    if (!op.value("done", true)) {
+      stuck["pending"].push_back(op["i"]);
+    }
+  }
+  if (!state.call) {
+    return stuck;
+  }
+  for (const OpRecord& record : log.ops) {
+    if (group_name(record) == state.call->group && record.collective_index == state.call->seq) {
+      stuck["op"] = recorded_name(record.kind);
+      stuck["i"] = record.index;
+      stuck["g"] = record.group;
+      stuck["site"] = record.site;
+    }
+  }
+  return stuck;
+}
+
+json output_to_json(const Report& report, Rank rank, bool warnings) {
+  constexpr std::string_view category = "UserWarning: ";
+  json lines = json::array();
+  for (const OutputLine& line : report.output) {
+    if (line.rank != rank || line.warning != warnings) {
+      continue;
+    }
+    if (warnings) {
+      std::string_view text = line.text;
+      text.remove_prefix(text.starts_with(category) ? category.size() : 0);
+      lines.push_back({{"type", "UserWarning"}, {"text", text}});
+    } else {
+      lines.push_back(line.text);
+    }
+  }
+  return lines;
+}
+
+void put_unless_empty(json& rank, const char* key, json list) {
+  if (!list.empty()) {
+    rank[key] = std::move(list);
+  }
+}
+
+// Long runs are kept as their first and last operations, and without marks.
+void shorten_like(json& rank, const json& expected) {
+  std::size_t kept = expected.at("ops").size();
+  json& ops = rank["ops"];
+  if (ops.size() <= kept || ops.size() != expected.at("ops_total").get<std::size_t>()) {
+    return;
+  }
+  auto half = static_cast<std::ptrdiff_t>(kept / 2);
+  ops.erase(ops.begin() + half, ops.end() - half);
+  rank.erase("marks");
+}
+
+json rank_to_json(const GoldenCase& golden, const Report& report, Rank rank, const RankLog& log,
+                  RankNotes& notes, const std::set<Slot>& open) {
+  const RankClass& state = report.of(rank);
+  bool is_dead = state.state == RankClass::State::crashed;  // and was asked for nothing any more
+  json ops = json::array();
+  for (const OpRecord& record : log.ops) {
+    bool is_done = is_dead || has_broken(log, record.group_id) ||
+                   !open.contains({rank, group_name(record), record.collective_index});
+    ops.push_back(op_to_json(record, golden.detail, is_done));
+  }
+  json result{{"rank", rank}, {"outcome", outcome_of(state.state)}, {"values", notes.values()}};
+  if (state.state == RankClass::State::raised || is_dead) {
+    result["exception"] = exception_to_json(state.exception);
+  }
+  if (state.state == RankClass::State::waiting) {
+    result["stuck"] = stuck_to_json(state, log, ops);
+  }
+  put_unless_empty(result, "prints", output_to_json(report, rank, false));
+  put_unless_empty(result, "warnings", output_to_json(report, rank, true));
+  put_unless_empty(result, "caught", notes.caught());
+  put_unless_empty(result, "marks", notes.marks());
+  result["ops_total"] = ops.size();
+  result["ops"] = std::move(ops);
+  shorten_like(result, golden.document->at("ranks").at(static_cast<std::size_t>(rank)));
+  return result;
+}
+
+// The worst of the ranks' outcomes.
+std::string worst_outcome(const json& ranks) {
+  for (const char* outcome : {"crash", "hang", "error"}) {
+    for (const json& rank : ranks) {
+      if (rank["outcome"] == outcome) {
+        return outcome;
+      }
+    }
+  }
+  return "completed";
+}
+
+}  // namespace
+
+GoldenRun run_golden(const GoldenCase& golden, const Program& program) {
+  auto ranks = static_cast<std::size_t>(golden.world_size);
+  RunLog log(ranks);
+  std::vector<RankNotes> notes(ranks);
+  Report report = sim::run(options_of(golden, program, log), [&](Rank rank) {
+    auto index = static_cast<std::size_t>(rank);
+    CaseContext context(rank, golden.params, log[index], notes[index]);
+    program.body(context);
+  });
+
+  std::set<Slot> open = unfinished(report.timeline);
+  json document{{"ranks", json::array()}};
+  for (Rank rank = 0; rank < golden.world_size; ++rank) {
+    auto index = static_cast<std::size_t>(rank);
+    document["ranks"].push_back(rank_to_json(golden, report, rank, log[index], notes[index], open));
+  }
+  document["outcome"] = worst_outcome(document["ranks"]);
+  return {std::make_shared<const json>(std::move(document)), std::move(report)};
+}
+
+}  // namespace rollcall::golden

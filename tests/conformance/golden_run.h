@@ -1,0 +1,24 @@
+#pragma once
+
+// Runs a golden case in the simulator and writes what happened in the form of the golden files, so
+// that comparing is comparing two documents.
+
+#include <memory>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "sim/report/report.h"
+#include "tests/conformance/golden_case.h"
+#include "tests/conformance/programs.h"
+
+namespace rollcall::golden {
+
+struct GoldenRun {
+  std::shared_ptr<const nlohmann::json> document;  // {"outcome": ..., "ranks": [...]}
+  Report report;
+};
+
+GoldenRun run_golden(const GoldenCase& golden, const Program& program);
+
+}  // namespace rollcall::golden

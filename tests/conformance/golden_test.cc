@@ -1,0 +1,117 @@
+// Every golden file there is, whatever it is called: run its program in the simulator and demand what
+// real PyTorch did. A new file of a known kind is tested by dropping it into tests/data/golden.
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/conformance/golden_case.h"
+#include "tests/conformance/golden_compare.h"
+#include "tests/conformance/golden_run.h"
+#include "tests/conformance/programs.h"
+
+namespace rollcall::golden {
+
+namespace {
+
+// Differences of one case worth printing; the rest follow from them.
+constexpr std::size_t shown_differences = 8;
+
+std::vector<GoldenCase> cases_with_programs() {
+  std::vector<GoldenCase> cases;
+  for (const auto& path : golden_files(golden_folder())) {
+    GoldenCase golden = read_golden_case(path);
+    if (has_programs(golden.family)) {
+      cases.push_back(std::move(golden));
+    }
+  }
+  return cases;
+}
+
+std::string describe(const GoldenCase& golden, const std::vector<Difference>& differences) {
+  std::string text = fmt::format("{} differences\n", differences.size());
+  for (std::size_t i = 0; i < std::min(differences.size(), shown_differences); ++i) {
+    text += "  " + to_string(golden, differences[i]) + "\n";
+  }
+  return text;
+}
+
+struct Score {
+  int agree = 0;
+  int total = 0;
+};
+
+void print_scores(const std::map<std::string, Score>& scores,
+                  const std::set<const DeliberateDifference*>& used) {
+  for (const auto& [family, score] : scores) {
+    std::cout << fmt::format("{:<10}{:>4} / {} agree with real PyTorch\n", family, score.agree, score.total);
+  }
+  for (const DeliberateDifference& row : deliberate_differences()) {
+    if (used.contains(&row)) {
+      std::cout << fmt::format("deliberate: {}{}: {}\n", row.program, row.path, row.reason);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("golden programs do what they do on real PyTorch", "[fiber][conformance]") {
+  std::map<std::string, Score> scores;
+  std::set<std::string_view> programs;
+  std::set<const DeliberateDifference*> used;
+  for (const GoldenCase& golden : cases_with_programs()) {
+    Score& score = scores[golden.family];
+    ++score.total;
+    std::optional<Program> program = find_program(golden);
+    if (!program) {
+      FAIL_CHECK(golden.name << ": no program is written for this case");
+      continue;
+    }
+    Comparison comparison = compare(golden, *run_golden(golden, *program).document);
+    used.insert(comparison.deliberate.begin(), comparison.deliberate.end());
+    score.agree += comparison.differences.empty() ? 1 : 0;
+    INFO(describe(golden, comparison.differences));
+    CHECK(comparison.differences.empty());
+  }
+  print_scores(scores, used);
+}
+
+TEST_CASE("every deliberate difference from PyTorch is still one", "[fiber][conformance]") {
+  std::set<const DeliberateDifference*> used;
+  std::set<std::string> seen;
+  for (const GoldenCase& golden : cases_with_programs()) {
+    seen.insert(golden.program_name());
+    if (std::optional<Program> program = find_program(golden)) {
+      Comparison comparison = compare(golden, *run_golden(golden, *program).document);
+      used.insert(comparison.deliberate.begin(), comparison.deliberate.end());
+    }
+  }
+  for (const DeliberateDifference& row : deliberate_differences()) {
+    INFO(row.program << row.path);
+    CHECK((used.contains(&row) || !seen.contains(std::string(row.program))));
+  }
+}
+
+TEST_CASE("a golden program run twice leaves the same report", "[fiber][conformance]") {
+  for (const GoldenCase& golden : cases_with_programs()) {
+    std::optional<Program> program = find_program(golden);
+    if (!program) {
+      continue;
+    }
+    GoldenRun first = run_golden(golden, *program);
+    GoldenRun second = run_golden(golden, *program);
+    INFO(golden.name);
+    CHECK(*first.document == *second.document);
+    CHECK(first.report.timeline.fingerprint() == second.report.timeline.fingerprint());
+    CHECK(verdict_word(first.report.verdict) == verdict_word(second.report.verdict));
+    CHECK(first.report.simulated_time == second.report.simulated_time);
+    CHECK(first.report.ops == second.report.ops);
+  }
+}
+
+}  // namespace rollcall::golden

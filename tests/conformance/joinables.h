@@ -1,0 +1,85 @@
+#pragma once
+
+// The two joinables of the golden programs, written as a user of rollcall would write his own.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sim/dist.h"
+#include "tests/conformance/case_context.h"
+#include "tests/conformance/golden_case.h"
+
+namespace rollcall::golden {
+
+// Counts, by one all-reduce per call, the inputs that all ranks process; with the keyword argument
+// sync_max_count everyone ends with the last joiner's count.
+class Tally : public Joinable {
+ public:
+  explicit Tally(CaseContext& context, std::string name = "");
+
+  void operator()();
+
+  std::unique_ptr<JoinHook> join_hook(const Kwargs& kwargs) override;
+  Device join_device() const override { return cpu_device; }
+  ProcessGroup join_process_group() const override { return world(); }
+
+  // The same two numbers for every rank: which rank's count is the final one.
+  Rank agree(bool is_candidate);
+  // The name of a value of this joinable: "count", or "a.count" for the joinable called a.
+  std::string key(const std::string& what) const;
+
+  const Tensor& count() const { return count_; }
+  const Tensor& max_count() const { return max_count_; }
+
+ private:
+  class Hook;
+
+  CaseContext& context_;  // the rank's, outlives its program
+  std::string name_;
+  Tensor count_ = Tensor::zeros({1});
+  Tensor max_count_ = Tensor::zeros({1});
+};
+
+// What post_hook does, given is_last_joiner.
+using PostSteps = std::function<Steps(bool is_last_joiner)>;
+
+// A joinable whose collectives are given as lists of steps.
+class Scripted : public Joinable {
+ public:
+  struct Script {
+    Steps forward{};
+    Steps main_hook{};
+    PostSteps post_hook{};  // null: no steps
+    ProcessGroup group{};   // none: the world
+    bool notify = true;
+    Device device{};
+    std::string name = "s";
+  };
+
+  Scripted(CaseContext& context, Script script) : context_(context), script_(std::move(script)) {}
+
+  void operator()();
+
+  std::unique_ptr<JoinHook> join_hook(const Kwargs& kwargs) override;
+  Device join_device() const override { return script_.device; }
+  ProcessGroup join_process_group() const override { return script_.group ? script_.group : world(); }
+  const std::string& label() const { return script_.name; }
+
+ private:
+  class Hook;
+
+  CaseContext& context_;  // the rank's, outlives its program
+  Script script_;
+};
+
+// Issues the steps one by one on tensors full of `fill`; the tensors afterwards.
+StepResults run_steps(const Steps& steps, double fill, const ProcessGroup& group);
+
+// post_hook does the same, last joiner or not.
+PostSteps always(Steps steps);
+
+inline Step all_reduce_step(std::int64_t numel) { return {.kind = "all_reduce", .numel = numel}; }
+inline Step broadcast_step(Rank root) { return {.kind = "broadcast", .root = root}; }
+
+}  // namespace rollcall::golden

@@ -1,0 +1,50 @@
+#include "tests/conformance/programs.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rollcall::golden {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> families{"tally", "suite", "mismatch", "join"};
+
+bool fits(std::string_view pattern, std::string_view name) {
+  return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
+}
+
+std::optional<Program> find_in(std::span<const NamedProgram> table, std::string_view name) {
+  for (const NamedProgram& row : table) {
+    if (fits(row.name, name)) {
+      return Program{row.body, row.groups};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool has_programs(std::string_view family) {
+  return std::find(families.begin(), families.end(), family) != families.end();
+}
+
+std::optional<Program> find_program(const GoldenCase& golden) {
+  if (golden.family == "tally") {
+    return Program{tally_program};
+  }
+  if (golden.family == "suite") {
+    return Program{suite_program};
+  }
+  if (golden.family == "mismatch" && golden.params.has("forward")) {
+    return Program{scripted_program};
+  }
+  std::string name = golden.program_name();
+  for (auto table : {post_hook_programs(), join_programs(), join_misuse_programs(), join_group_programs()}) {
+    if (std::optional<Program> found = find_in(table, name)) {
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rollcall::golden

@@ -1,0 +1,179 @@
+#include "tests/conformance/recorder.h"
+
+#include "sim/dist/error.h"
+#include "sim/dist/expects.h"
+#include "sim/dist/rank_context.h"
+
+namespace rollcall::golden {
+
+namespace {
+
+// The golden files keep input values only up to this many elements.
+constexpr std::int64_t shown_elements = 12;
+
+std::vector<const Storage*> tensors_of(const Storage* single, const TensorList* list) {
+  std::vector<const Storage*> tensors;
+  if (single != nullptr) {
+    tensors.push_back(single);
+  }
+  if (list != nullptr) {
+    for (const Tensor& tensor : *list) {
+      tensors.push_back(tensor.storage());
+    }
+  }
+  return tensors;
+}
+
+std::vector<std::int64_t> sizes_of(const std::vector<const Storage*>& tensors) {
+  std::vector<std::int64_t> sizes;
+  for (const Storage* tensor : tensors) {
+    sizes.push_back(tensor->numel);
+  }
+  return sizes;
+}
+
+// Does the caller's input mean anything? A receiver's buffer does not.
+bool sends(const Op& op) {
+  switch (op.kind) {
+    case OpKind::all_reduce:
+    case OpKind::reduce:
+    case OpKind::all_gather:
+    case OpKind::all_to_all_single:
+    case OpKind::gather:
+      return true;
+    case OpKind::broadcast:
+    case OpKind::scatter:
+      return op.rank == op.root;
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::barrier:
+      return false;
+  }
+  return false;
+}
+
+std::optional<std::vector<Bits>> shown_input(const Op& op, const std::vector<const Storage*>& inputs) {
+  std::int64_t total = 0;
+  for (const Storage* tensor : inputs) {
+    if (tensor->form == Storage::Form::meta || tensor->device.type != DeviceType::cpu) {
+      return std::nullopt;
+    }
+    total += tensor->numel;
+  }
+  if (!sends(op) || inputs.empty() || total > shown_elements) {
+    return std::nullopt;
+  }
+  std::vector<Bits> elements;
+  for (const Storage* tensor : inputs) {
+    for (std::int64_t i = 0; i < tensor->numel; ++i) {
+      elements.push_back(tensor->at(i));
+    }
+  }
+  return elements;
+}
+
+// "g1[0,2]": the world has no such suffix, every rank being in it.
+std::string group_label(const GroupMembers& members) {
+  if (members.id == world_group) {
+    return members.name;
+  }
+  std::string label = members.name + "[";
+  for (Rank rank : members.ranks) {
+    label += (label.back() == '[' ? "" : ",") + std::to_string(rank);
+  }
+  return label + "]";
+}
+
+std::string label_of(GroupId group, const RankContext& self) {
+  // Only the group's number travels with an Op. Groups of a golden case are called g<number>.
+  ProcessGroup found =
+      group == world_group ? self.world : self.backend->find_group("g" + std::to_string(group));
+  expects(static_cast<bool>(found), "groups of a golden case are called g1, g2, ... in order of creation");
+  return group_label(found.members());
+}
+
+OpRecord record_of(const Op& op, const RankContext& self) {
+  std::vector<const Storage*> inputs = tensors_of(op.tensors.input, op.tensors.inputs);
+  std::vector<const Storage*> outputs = tensors_of(op.tensors.output, op.tensors.outputs);
+  if (op.kind == OpKind::scatter) {
+    // The tensor given to scatter is the receiver's, whatever it is called in the Op.
+    inputs = tensors_of(nullptr, op.tensors.inputs);
+    outputs = tensors_of(op.tensors.output != nullptr ? op.tensors.output : op.tensors.input, nullptr);
+  }
+  OpRecord record;
+  record.kind = op.kind;
+  record.group = label_of(op.group, self);
+  record.group_id = op.group;
+  record.numel = sizes_of(inputs);
+  record.out_numel = sizes_of(outputs);
+  record.async_op = op.async_op;
+  record.site = self.scopes->name(op.scope);
+  record.input = shown_input(op, inputs);
+  if (has_tensor(op.kind)) {
+    record.dtype = op.dtype;
+  }
+  if (has_reduce_op(op.kind)) {
+    record.reduce = op.reduce;
+  }
+  if (has_root(op.kind)) {
+    record.root = op.root;
+  }
+  return record;
+}
+
+}  // namespace
+
+Work Recorder::issue(const Op& op) {
+  const RankContext& self = this_rank();
+  RankLog& log = log_[static_cast<std::size_t>(self.rank)];
+  OpRecord record = record_of(op, self);
+  record.index = static_cast<std::int64_t>(log.ops.size());
+  record.collective_index = log.issued[op.group]++;
+  log.ops.push_back(std::move(record));
+  try {
+    Work work = inner_.issue(op);
+    return Work(*this, work.group(), work.rank(), work.seq());
+  } catch (const Error& error) {
+    log.ops.back().raised = error.what();
+    throw;
+  }
+}
+
+void Recorder::wait(const Work& work) {
+  try {
+    inner_.wait(work);
+  } catch (const Error& error) {
+    RankLog& log = log_[static_cast<std::size_t>(this_rank().rank)];
+    for (OpRecord& record : log.ops) {
+      if (record.group_id == work.group() && record.collective_index == work.seq()) {
+        record.failed = error.what();
+      }
+    }
+    throw;
+  }
+}
+
+std::string_view recorded_name(OpKind kind) {
+  switch (kind) {
+    case OpKind::all_gather_into_tensor:
+      return "all_gather_base";
+    case OpKind::reduce_scatter_tensor:
+      return "reduce_scatter_base";
+    case OpKind::all_reduce:
+    case OpKind::broadcast:
+    case OpKind::reduce:
+    case OpKind::all_gather:
+    case OpKind::gather:
+    case OpKind::scatter:
+    case OpKind::reduce_scatter:
+    case OpKind::all_to_all:
+    case OpKind::all_to_all_single:
+    case OpKind::barrier:
+      return to_string(kind);
+  }
+  return to_string(kind);
+}
+
+}  // namespace rollcall::golden

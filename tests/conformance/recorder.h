@@ -1,0 +1,63 @@
+#pragma once
+
+// Recorder: a Backend around another that notes every operation as it is issued, in the words of the
+// golden files. It knows nothing of what is inside, so the same recorder serves the simulator and Gloo.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/dist/backend.h"
+
+namespace rollcall::golden {
+
+// One operation, as it looked when it was issued.
+struct OpRecord {
+  OpKind kind = OpKind::barrier;
+  std::string group;  // "world", "g1[0,2]"
+  GroupId group_id = world_group;
+  std::vector<std::int64_t> numel;      // of each input tensor
+  std::vector<std::int64_t> out_numel;  // of each output tensor, for operations that have their own
+  std::optional<Dtype> dtype;
+  std::optional<ReduceOp> reduce;
+  std::optional<Rank> root;  // inside the group
+  bool async_op = false;
+  std::string site;                        // the innermost scope: "join.count", "user.main_hook"
+  std::optional<std::vector<Bits>> input;  // the elements given, when they are few
+  std::int64_t index = 0;                  // on this rank
+  std::int64_t collective_index = 0;       // on this rank, in this group
+  std::string raised;                      // the error of the call itself
+  std::string failed;                      // the error of waiting for it
+};
+
+struct RankLog {
+  std::vector<OpRecord> ops;
+  std::map<GroupId, std::int64_t> issued;  // collectives per group
+};
+using RunLog = std::vector<RankLog>;  // by global rank
+
+class Recorder final : public Backend {
+ public:
+  // Both are borrowed and must outlive the recorder. `log` has an entry for every rank.
+  Recorder(Backend& inner, RunLog& log) : inner_(inner), log_(log) {}
+
+  std::string_view name() const override { return inner_.name(); }
+  Work issue(const Op& op) override;
+  void wait(const Work& work) override;
+  bool is_completed(const Work& work) override { return inner_.is_completed(work); }
+  void compute(Duration duration) override { inner_.compute(duration); }
+  ProcessGroup find_group(std::string_view group) override { return inner_.find_group(group); }
+  void print(std::string_view text) override { inner_.print(text); }
+  void warn(std::string_view text) override { inner_.warn(text); }
+
+ private:
+  Backend& inner_;
+  RunLog& log_;
+};
+
+// The golden files' name of an operation: torch's function, except for two that c10d names otherwise.
+std::string_view recorded_name(OpKind kind);
+
+}  // namespace rollcall::golden
