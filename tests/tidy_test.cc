@@ -61,8 +61,12 @@ const std::map<std::string, std::set<std::string>> lower_folders = {
     {"viz", {"sim/report", "sim/dist"}},
     {"traces", {"sim/check", "sim/report", "sim/dist"}},
     {"real", {"sim/check", "sim/report", "sim/dist"}},
+    {"scenarios/json", {}},
+    {"scenarios/program", {"scenarios/json", "sim/report", "sim/dist"}},
+    {"scenarios/run", {"scenarios", "scenarios/program", "sim/engine", "sim/report", "sim/dist"}},
     {"scenarios",
-     {"sim/engine", "sim/check", "sim/report", "sim/dist", "viz", "traces", "real", "scenarios/programs"}},
+     {"viz", "scenarios/cli", "scenarios/json", "scenarios/program", "sim/engine", "sim/report", "sim/dist"}},
+    {"scenarios/cli", {"scenarios", "scenarios/json", "scenarios/run", "sim/report", "sim/dist", "viz"}},
 };
 
 // The part of sim/dist that a writer may know: values, and nothing that could run a program.

@@ -1,6 +1,8 @@
 #include "sim/check/matcher.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "sim/dist/apply.h"
 #include "sim/dist/expects.h"
@@ -16,14 +18,15 @@ constexpr Device no_device{DeviceType::meta, -1};
 
 Storage* presence_of(const Op& op) { return op.tensors.input != nullptr ? op.tensors.input : &no_tensor; }
 
-bool same_site(const Site& a, const Site& b) {
-  return a.line == b.line && a.column == b.column && a.file == b.file;
-}
-
-// Everything a report shows about a call, the device apart (it differs from rank to rank).
+// Everything a report shows about a call, the device apart (it differs from rank to rank). Asked for every
+// call, hence compared in as few pieces as the layout allows.
 bool same_in_reports(const Op& a, const Op& b) {
-  return same_call(a, b) && a.scope == b.scope && a.shadow == b.shadow && a.async_op == b.async_op &&
-         same_site(a.site, b.site);
+  static_assert(offsetof(Op, shadow) == 4 && offsetof(Op, scope) == offsetof(Op, root) + sizeof(Op::root) &&
+                    sizeof(Site) == sizeof(const char*) + 2 * sizeof(std::uint32_t),
+                "the fields compared here lie side by side");
+  return std::memcmp(&a.kind, &b.kind, 4) == 0 && a.shadow == b.shadow && a.numel == b.numel &&
+         std::memcmp(&a.root, &b.root, sizeof a.root + sizeof a.scope) == 0 &&
+         std::memcmp(&a.site, &b.site, sizeof a.site) == 0;
 }
 
 bool needs_every_op(OpKind kind) { return has_tensor(kind) && !has_uniform_form(kind); }

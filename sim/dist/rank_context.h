@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "sim/dist/backend.h"
+#include "sim/dist/expects.h"
 #include "sim/dist/scope.h"
 #include "sim/dist/warnings.h"
 
@@ -36,15 +37,18 @@ extern constinit thread_local RankContext* current_rank;
 }
 
 // The running rank. Calling it outside a rank program is our bug or the test's: it aborts.
-RankContext& this_rank();
+inline RankContext& this_rank() {
+  expects(detail::current_rank != nullptr, "torch.distributed's functions are called by a running rank");
+  return *detail::current_rank;
+}
 
 // Pays for one loop iteration or call out of the run's step limit. Every loop that a scenario can
 // make endless calls it, so that an endless program ends in a verdict and not in a hang.
-inline void spend_step() {
-  std::int64_t* steps = detail::current_rank->steps_left;
-  if (steps != nullptr && --*steps < 0) [[unlikely]] {
+inline void spend_step(const RankContext& rank) {
+  if (rank.steps_left != nullptr && --*rank.steps_left < 0) [[unlikely]] {
     throw StepLimitReached{};
   }
 }
+inline void spend_step() { spend_step(this_rank()); }
 
 }  // namespace rollcall

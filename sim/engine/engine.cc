@@ -280,7 +280,7 @@ void Engine::block(const Work& work, Slot& slot) {
   if (options_.timeout > 0) [[unlikely]] {
     wait_since_[static_cast<std::size_t>(rank)] = now_;
   }
-  scheduler_->park();
+  scheduler_->park(slot.tensors[static_cast<std::size_t>(work.rank())]);
   if (aborting_) [[unlikely]] {
     throw RankAborted{};
   }

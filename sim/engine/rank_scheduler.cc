@@ -52,6 +52,7 @@ struct RankScheduler::Impl {
   explicit Impl(std::size_t ranks) : arena(ranks) {}
 
   StackArena arena;
+  CaughtExceptions* caught = nullptr;     // the thread's
   fibers::context* main = nullptr;        // the thread's own context: runs at quiescence
   fibers::context* dispatcher = nullptr;  // Boost's; only needed to free finished fibers
   bool main_is_ready = false;
@@ -72,7 +73,7 @@ struct Algorithm final : fibers::algo::algorithm {
     } else if (context == impl.main) {
       impl.main_is_ready = true;
     } else {
-      scheduler.push({context, nullptr});
+      scheduler.push({context, nullptr, nullptr});
     }
   }
 
@@ -106,10 +107,13 @@ struct Algorithm final : fibers::algo::algorithm {
     }
     const RankScheduler::Ready& soon = scheduler.ring_[(scheduler.head_ + ahead) & scheduler.mask_];
     const char* context = static_cast<const char*>(soon.context);
+#pragma GCC unroll 8
     for (int i = 0; i < 5; ++i) {
       __builtin_prefetch(context + i * line, 1);
     }
+    __builtin_prefetch(soon.hint, 1);  // prefetching null is harmless
     if (soon.frame != nullptr) {
+#pragma GCC unroll 16
       for (int i = -4; i < 8; ++i) {
         __builtin_prefetch(soon.frame + i * line, 1);
       }
@@ -158,6 +162,7 @@ void RankScheduler::run(const std::function<void(Rank)>& body, const std::functi
 void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
                                        const std::function<void()>& at_quiescence) {
   impl_->main = fibers::context::active();
+  impl_->caught = &caught_exceptions();
   impl_->main->get_scheduler()->set_algo(fibers::algo::algorithm::ptr_t(new Algorithm(*this)));
   unfinished_ = static_cast<Rank>(contexts_.size());
   for (const Rank rank : start_order_) {
@@ -198,14 +203,15 @@ void RankScheduler::enter(Rank rank) {
 
 // Not inlined, so that the frame address is that of the frame the switch saves. Nothing may be cached
 // across the switch but locals.
-[[gnu::noinline]] void RankScheduler::park() {
+[[gnu::noinline]] void RankScheduler::park(const void* hint) {
   const Rank rank = running_;
   Ready& fiber = fibers_[static_cast<std::size_t>(rank)];
   fiber.frame = static_cast<const char*>(__builtin_frame_address(0));
+  fiber.hint = hint;
 #ifndef NDEBUG
-  expects(impl_->arena.is_intact(static_cast<std::size_t>(rank)), "a rank program fits its 64 KiB stack");
+  expects(impl_->arena.is_intact(static_cast<std::size_t>(rank)), "a rank program fits its stack");
 #endif
-  CaughtExceptions& caught = caught_exceptions();
+  CaughtExceptions& caught = *impl_->caught;
   const CaughtExceptions mine = caught;
   if (mine.stack != nullptr || mine.uncaught != 0) [[unlikely]] {
     caught = {};

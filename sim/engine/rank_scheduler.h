@@ -30,8 +30,9 @@ class RankScheduler {
   // run, calls `at_quiescence` until it has made some rank ready. `body` must not throw.
   void run(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence);
 
-  // Called by a rank: sleeps until somebody makes it ready.
-  void park();
+  // Called by a rank: sleeps until somebody makes it ready. `hint` is memory that the rank will touch
+  // soon after it continues, or null; it is asked for ahead of time and never read.
+  void park(const void* hint = nullptr);
   // Puts a parked rank at the end of the ready queue.
   void make_ready(Rank rank);
 
@@ -42,10 +43,11 @@ class RankScheduler {
   struct Impl;
   friend struct Algorithm;
 
-  // Where a parked fiber continues: its context and the frame to prefetch.
+  // Where a parked fiber continues: its context, and what to prefetch beside it.
   struct Ready {
     void* context = nullptr;
     const char* frame = nullptr;
+    const void* hint = nullptr;
   };
 
   void run_on_this_thread(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence);

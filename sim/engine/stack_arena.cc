@@ -15,7 +15,7 @@ constexpr std::uint64_t canary = 0x726f6c6c63616c6cULL;
 
 }  // namespace
 
-StackArena::StackArena(std::size_t stacks) : bytes_(stacks * stack_bytes) {
+StackArena::StackArena(std::size_t stacks) : stack_bytes_(bytes_each(stacks)), bytes_(stacks * stack_bytes_) {
   void* memory =
       mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -30,14 +30,14 @@ StackArena::StackArena(std::size_t stacks) : bytes_(stacks * stack_bytes) {
 StackArena::~StackArena() { munmap(base_, bytes_); }
 
 StackArena::Stack StackArena::stack(std::size_t i) const {
-  const std::size_t usable = stack_bytes - (i % colours) * cache_line;
-  return {base_ + i * stack_bytes + usable, usable};
+  const std::size_t usable = stack_bytes_ - (i % colours) * cache_line;
+  return {base_ + i * stack_bytes_ + usable, usable};
 }
 
-void StackArena::arm(std::size_t i) const { std::memcpy(base_ + i * stack_bytes, &canary, sizeof canary); }
+void StackArena::arm(std::size_t i) const { std::memcpy(base_ + i * stack_bytes_, &canary, sizeof canary); }
 
 bool StackArena::is_intact(std::size_t i) const {
-  return std::memcmp(base_ + i * stack_bytes, &canary, sizeof canary) == 0;
+  return std::memcmp(base_ + i * stack_bytes_, &canary, sizeof canary) == 0;
 }
 
 }  // namespace rollcall::sim

@@ -1,0 +1,66 @@
+#pragma once
+
+// The command line: `rollcall COMMAND ...`. cli_parse.cc turns arguments into a CommandLine, one file
+// per command carries it out, main.cc catches what goes wrong.
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "viz/text_style.h"
+
+namespace rollcall::cli {
+
+// pytest's exit codes, because users know them.
+enum class ExitCode : int {
+  as_expected = 0,
+  differs = 1,  // the verdict is not the expected one
+  interrupted = 2,
+  internal_error = 3,  // rollcall's own fault
+  invalid = 4,         // the user's: arguments, a scenario file, a file that cannot be written
+  nothing_selected = 5,
+};
+
+// What the user asked for cannot be done. The text is one line, for the user.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class Format { text, json };
+
+// Everything that can be said on a command line. A command reads what it has declared.
+struct CommandLine {
+  ExitCode (*execute)(const CommandLine& line) = nullptr;  // the command
+
+  Format format = Format::text;
+  viz::TextStyle::Detail detail = viz::TextStyle::Detail::normal;
+  viz::ColorChoice color = viz::ColorChoice::automatic;
+  std::string output;  // a file instead of standard output; may be empty
+
+  std::string file;                   // run
+  std::optional<std::uint64_t> seed;  // run
+  std::string trace;                  // run; may be empty
+  std::vector<std::string> paths;     // list
+  std::string word;                   // explain; may be empty
+};
+
+// The CommandLine, or the code to exit with where all is said already: after --help and --version.
+// Throws UsageError.
+std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv);
+
+// The commands. Results go where the command line says, remarks to standard error. They throw
+// UsageError and viz::OutputError.
+ExitCode run_scenario(const CommandLine& line);
+ExitCode list_scenarios(const CommandLine& line);
+ExitCode print_schema(const CommandLine& line);
+ExitCode explain_kind(const CommandLine& line);
+
+// For commands: writes `text` to --output or standard output.
+void emit(const CommandLine& line, const std::string& text);
+// What --color, the environment and the output say.
+bool wants_color(const CommandLine& line);
+
+}  // namespace rollcall::cli

@@ -1,0 +1,18 @@
+#pragma once
+
+// What is wrong with a scenario file, on the command line.
+
+namespace rollcall::scenario {
+class InvalidScenario;
+}
+
+namespace rollcall::cli {
+
+struct CommandLine;
+
+// As text on standard error; with --format json as an object on standard output, where the report
+// would have been:
+//   { "schema_version": 1, "errors": [ { "file", "line", "column", "pointer", "message", "suggestion" } ] }
+void show_diagnostics(const CommandLine& line, const scenario::InvalidScenario& error);
+
+}  // namespace rollcall::cli

@@ -1,0 +1,174 @@
+#include "scenarios/cli/cli.h"
+
+#include <array>
+#include <charconv>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "scenarios/json/suggest.h"
+#include "scenarios/cli/version.h"
+#include "viz/write_file.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+struct Command {
+  const char* name;
+  const char* summary;
+  void (*declare)(CLI::App& app, CommandLine& line);
+  ExitCode (*execute)(const CommandLine& line);
+};
+
+// CLI11's own conversion takes "-1" for the largest seed there is.
+std::uint64_t seed_of(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw CLI::ConversionError(fmt::format("--seed: '{}' is no whole number from 0 to 2^64-1", text));
+  }
+  return seed;
+}
+
+void declare_run(CLI::App& app, CommandLine& line) {
+  app.add_option("FILE", line.file, "The scenario")->required();
+  const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
+  app.add_option_function<std::string>("--seed", set_seed, "Seed of all chance, instead of the scenario's")
+      ->type_name("N");
+  app.add_option("--trace", line.trace, "Write the timeline as a Chrome trace, for ui.perfetto.dev")
+      ->type_name("FILE");
+}
+
+void declare_list(CLI::App& app, CommandLine& line) {
+  app.add_option("PATH", line.paths, "Scenario files, or directories of them; ./scenarios by default");
+}
+
+void declare_schema(CLI::App&, CommandLine&) {}
+
+void declare_explain(CLI::App& app, CommandLine& line) {
+  app.add_option("KIND", line.word, "A verdict or a kind, as reports give it; without it, all are listed");
+}
+
+constexpr std::array<Command, 4> commands = {{
+    {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
+    {"list", "List scenarios with the verdict they expect", declare_list, list_scenarios},
+    {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},
+    {"explain", "Say what a verdict or a kind means", declare_explain, explain_kind},
+}};
+
+constexpr const char* footer =
+    "Exit codes: 0 as expected, 1 another verdict than expected (no `expect`: ok is\n"
+    "expected), 2 interrupted, 3 internal error, 4 usage, invalid scenario or a file that\n"
+    "cannot be written, 5 nothing selected.";
+
+// Options as text, until all of them are known to be right.
+struct CommonOptions {
+  std::string format = "text";
+  std::string color = "auto";
+  bool quiet = false;
+  bool verbose = false;
+};
+
+void declare_common(CLI::App& app, CommandLine& line, CommonOptions& options) {
+  app.add_option("--format", options.format, "What is printed: text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("-o,--output", line.output, "Write there instead of to standard output")->type_name("FILE");
+  app.add_option("--color", options.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  CLI::Option* quiet = app.add_flag("-q,--quiet", options.quiet, "The verdict's sentence only");
+  app.add_flag("-v,--verbose", options.verbose, "Everything there is to say")->excludes(quiet);
+}
+
+void apply(const CommonOptions& options, CommandLine& line) {
+  using Detail = viz::TextStyle::Detail;
+  line.format = options.format == "json" ? Format::json : Format::text;
+  line.detail = options.quiet ? Detail::quiet : options.verbose ? Detail::verbose : Detail::normal;
+  line.color = options.color == "always"  ? viz::ColorChoice::always
+               : options.color == "never" ? viz::ColorChoice::never
+                                          : viz::ColorChoice::automatic;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
+                         std::string_view dashes) {
+  const std::string_view nearest = scenario::suggest_from(word, candidates);
+  return nearest.empty() ? "" : fmt::format(" (did you mean '{}{}'?)", dashes, nearest);
+}
+
+[[noreturn]] void unknown_command(std::string_view word) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    names.emplace_back(command.name);
+  }
+  throw UsageError(fmt::format("unknown command '{}'{}", word, did_you_mean(word, names, "")));
+}
+
+// Explains the first argument that `app` did not know what to do with.
+[[noreturn]] void unexpected_argument(const CLI::App& app) {
+  const std::string word = app.remaining(true).front();
+  if (app.get_subcommands().empty()) {
+    unknown_command(word);
+  }
+  const CLI::App& command = *app.get_subcommands().front();
+  if (word.rfind("--", 0) != 0) {
+    throw UsageError(fmt::format("unexpected argument '{}' for '{}'", word, command.get_name()));
+  }
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  }
+  const std::string_view name = std::string_view(word).substr(2, word.find('=') - 2);
+  throw UsageError(fmt::format("unknown option '{}' for '{}'{}", word, command.get_name(),
+                               did_you_mean(name, names, "--")));
+}
+
+std::string version_text() {
+  const std::string_view commit_id = commit();
+  return fmt::format("rollcall {}{}", version(), commit_id.empty() ? "" : fmt::format(" ({})", commit_id));
+}
+
+// --help and --version arrive here: CLI11 knows their text.
+ExitCode say(const CLI::App& app, const CLI::Success& request) {
+  std::ostringstream out;
+  app.exit(request, out, out);
+  viz::write_stdout(out.str());
+  return ExitCode::as_expected;
+}
+
+}  // namespace
+
+std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv) {
+  CommandLine line;
+  CommonOptions common;
+  CLI::App app("Runs the ranks of a torch.distributed program and says which one is missing from a hang.",
+               "rollcall");
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  app.footer(footer);
+  for (const Command& command : commands) {
+    CLI::App& subcommand = *app.add_subcommand(command.name, command.summary);
+    subcommand.callback([&line, &command] { line.execute = command.execute; });
+    command.declare(subcommand, line);
+    declare_common(subcommand, line, common);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    return say(app, request);
+  } catch (const CLI::ExtrasError&) {
+    unexpected_argument(app);
+  } catch (const CLI::ParseError& error) {
+    if (app.get_subcommands().empty() && !app.remaining().empty()) {
+      unknown_command(app.remaining().front());
+    }
+    throw UsageError(error.what());
+  }
+  apply(common, line);
+  return line;
+}
+
+}  // namespace rollcall::cli

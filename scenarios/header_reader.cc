@@ -1,0 +1,352 @@
+#include "scenarios/header_reader.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "scenarios/program/devices.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/program/rank_sets.h"
+#include "scenarios/json/suggest.h"
+#include "scenarios/program/units.h"
+
+namespace rollcall::scenario {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  Rank gpus_per_node;
+};
+
+// The machines people name. What their links can do matters to a later version's cost model.
+constexpr std::array<Preset, 4> presets{{{"a100-8", 8}, {"h100-8", 8}, {"h200-8", 8}, {"b200-8", 8}}};
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+std::vector<std::string> strings(const Json& list) {
+  std::vector<std::string> texts;
+  for (Json element : list.children()) {
+    texts.emplace_back(element.text());
+  }
+  return texts;
+}
+
+}  // namespace
+
+void HeaderReader::error(const Json& at, std::string message, std::string_view suggestion) {
+  diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+}
+
+void HeaderReader::read() {
+  read_names();
+  read_cluster();
+  read_hosts();
+  read_devices();
+  read_groups();
+  read_inputs();
+  read_limits();
+  read_expect();
+}
+
+ScenarioFacts HeaderReader::facts() const {
+  ScenarioFacts facts;
+  facts.world_size = scenario_.options.world_size;
+  facts.local_ranks = local_ranks();
+  facts.has_inputs = root_.find("inputs").has_value();
+  for (const sim::Group& group : scenario_.options.groups) {
+    facts.groups.push_back(group.name);
+  }
+  if (const auto objects = root_.find("objects")) {
+    for (Json object : objects->children()) {
+      facts.objects.emplace_back(object.key());
+    }
+  }
+  return facts;
+}
+
+Rank HeaderReader::local_ranks() const {
+  return scenario_.gpus_per_node > 0 ? std::min(scenario_.gpus_per_node, scenario_.options.world_size)
+                                     : scenario_.options.world_size;
+}
+
+void HeaderReader::read_names() {
+  const auto name = root_.find("name");
+  scenario_.name = name ? std::string(name->text()) : base_name(scenario_.file);
+  if (const auto source = root_.find("source")) {
+    scenario_.source = source->text();
+  }
+  sim::Options& options = scenario_.options;
+  options.world_size = static_cast<Rank>(root_.find("world_size")->integer());
+  if (const auto seed = root_.find("seed")) {
+    options.seed = static_cast<std::uint64_t>(seed->integer());
+  }
+  if (const auto backend = root_.find("backend")) {
+    options.backend = backend->text();
+  }
+  if (const auto debug = root_.find("debug")) {
+    options.debug = debug->text() == "DETAIL" ? sim::DebugLevel::detail : sim::DebugLevel::off;
+  }
+}
+
+void HeaderReader::read_cluster() {
+  const auto cluster = root_.find("cluster");
+  if (!cluster) {
+    return;
+  }
+  if (cluster->is(JsonType::string)) {
+    read_preset(*cluster);
+  } else {
+    read_nodes(*cluster);
+  }
+  scenario_.options.ranks_per_host = scenario_.gpus_per_node;
+}
+
+void HeaderReader::read_preset(const Json& preset) {
+  std::vector<std::string_view> known;
+  for (const Preset& candidate : presets) {
+    if (candidate.name == preset.text()) {
+      scenario_.gpus_per_node = candidate.gpus_per_node;
+      return;
+    }
+    known.push_back(candidate.name);
+  }
+  error(preset,
+        fmt::format("unknown cluster \"{}\"; the presets are {}", preset.text(), fmt::join(known, ", ")),
+        suggest(preset.text(), known));
+}
+
+void HeaderReader::read_nodes(const Json& cluster) {
+  const std::int64_t world_size = scenario_.options.world_size;
+  const auto nodes = cluster.find("nodes");
+  const auto per_node = cluster.find("gpus_per_node");
+  if (!per_node) {
+    error(cluster, "\"gpus_per_node\" is missing");
+    return;
+  }
+  // More than everyone is no different from everyone.
+  scenario_.gpus_per_node = static_cast<Rank>(std::min(per_node->integer(), world_size));
+  const std::int64_t needed = (world_size + scenario_.gpus_per_node - 1) / scenario_.gpus_per_node;
+  if (nodes && nodes->integer() < needed) {
+    error(*nodes, fmt::format("{} ranks need {} nodes of {} GPUs", world_size, needed, per_node->integer()));
+  }
+}
+
+// Hosts must be blocks of equal size, in order: the engine knows them by that size.
+void HeaderReader::read_hosts() {
+  const auto hosts = root_.find("hosts");
+  if (!hosts) {
+    return;
+  }
+  if (root_.find("cluster")) {
+    error(*hosts, "give either \"hosts\" or \"cluster\"");
+    return;
+  }
+  const Rank world_size = scenario_.options.world_size;
+  Rank next = 0;
+  Rank size = 0;
+  for (Json host : hosts->children()) {
+    const auto ranks = read_ranks(host, world_size, diagnostics_);
+    if (!ranks) {
+      return;
+    }
+    const auto count = static_cast<Rank>(ranks->size());
+    size = size == 0 ? count : size;
+    const bool is_next_block = count > 0 && *ranks == RankSet::range(next, next + count - 1);
+    if (!is_next_block || (count != size && next + count != world_size) || count > size) {
+      error(host, "hosts that are not consecutive blocks of one size are not supported by this version");
+      return;
+    }
+    next += count;
+  }
+  if (next != world_size) {
+    error(*hosts, fmt::format("rank {} has no host", next));
+    return;
+  }
+  scenario_.gpus_per_node = size;
+  scenario_.options.ranks_per_host = size;
+}
+
+std::optional<DeviceTemplate> HeaderReader::device(const Json& value) {
+  const ParsedDevice parsed =
+      parse_device_template(value.text(), scenario_.options.world_size, local_ranks());
+  if (!parsed.device) {
+    error(value, parsed.problem);
+  }
+  return parsed.device;
+}
+
+// Leaves the list of devices empty where the engine's own rule gives the same.
+void HeaderReader::read_devices() {
+  const Rank world_size = scenario_.options.world_size;
+  const bool is_gloo = scenario_.options.backend == "gloo";
+  const DeviceTemplate usual =
+      is_gloo ? DeviceTemplate{} : DeviceTemplate{{DeviceType::cuda, 0}, DeviceTemplate::Index::local_rank};
+  const auto given = root_.find("device");
+  const DeviceTemplate base = given ? device(*given).value_or(usual) : usual;
+  const auto exceptions = root_.find("devices");
+  if (base == usual && !exceptions) {
+    return;
+  }
+  std::vector<Device>& devices = scenario_.options.devices;
+  for (Rank rank = 0; rank < world_size; ++rank) {
+    devices.push_back(base.resolve(rank, scenario_.local_rank(rank)));
+  }
+  if (!exceptions) {
+    return;
+  }
+  RankSet seen;
+  for (Json entry : exceptions->children()) {
+    const ParsedRanks ranks = parse_ranks(entry.key(), world_size);
+    const auto own = device(entry);
+    if (!ranks.ranks) {
+      diagnostics_.error(entry.key_offset(), entry.pointer(), ranks.problem);
+      continue;
+    }
+    for (Rank rank : ranks.ranks->to_vector()) {
+      devices[static_cast<std::size_t>(rank)] = own.value_or(base).resolve(rank, scenario_.local_rank(rank));
+    }
+    const std::size_t before = seen.size();
+    seen.insert(*ranks.ranks);
+    if (seen.size() != before + ranks.ranks->size()) {
+      diagnostics_.error(entry.key_offset(), entry.pointer(), "some of these ranks already have a device");
+    }
+  }
+}
+
+void HeaderReader::read_groups() {
+  const auto groups = root_.find("groups");
+  if (!groups) {
+    return;
+  }
+  for (Json entry : groups->children()) {
+    const auto ranks = read_ranks(entry, scenario_.options.world_size, diagnostics_);
+    if (entry.key() == "world" || entry.key().empty()) {
+      diagnostics_.error(entry.key_offset(), entry.pointer(),
+                         entry.key().empty() ? "a group needs a name"
+                                             : "the group \"world\" always exists; use another name");
+    } else if (ranks && ranks->empty()) {
+      error(entry, "a group needs at least one rank");
+    } else {
+      scenario_.options.groups.push_back(
+          {std::string(entry.key()), ranks ? ranks->to_vector() : std::vector<Rank>{}});
+    }
+  }
+}
+
+void HeaderReader::read_inputs() {
+  const auto inputs = root_.find("inputs");
+  const Rank world_size = scenario_.options.world_size;
+  if (!inputs) {
+    return;
+  }
+  if (inputs->is(JsonType::integer)) {
+    scenario_.inputs.base = inputs->integer();
+  } else if (inputs->is(JsonType::array)) {
+    for (Json count : inputs->children()) {
+      scenario_.inputs.list.push_back(count.integer());
+    }
+    if (scenario_.inputs.list.size() != static_cast<std::size_t>(world_size)) {
+      error(*inputs,
+            fmt::format("{} numbers of inputs for {} ranks", scenario_.inputs.list.size(), world_size));
+    }
+  } else {
+    const auto base = inputs->find("base");
+    const auto per_rank = inputs->find("per_rank");
+    scenario_.inputs.base = base ? base->integer() : 0;
+    scenario_.inputs.per_rank = per_rank ? per_rank->integer() : 0;
+    std::int64_t last = 0;
+    if (__builtin_mul_overflow(scenario_.inputs.per_rank, world_size - 1, &last) ||
+        __builtin_add_overflow(last, scenario_.inputs.base, &last) || last < 0) {
+      error(*inputs,
+            fmt::format("rank {} would have a negative or too large number of inputs", world_size - 1));
+    }
+  }
+}
+
+Duration HeaderReader::duration(const Json& value) {
+  const Quantity parsed = parse_duration(value.text());
+  if (!parsed.value) {
+    error(value, parsed.problem);
+  }
+  return parsed.value.value_or(0);
+}
+
+void HeaderReader::read_limits() {
+  if (const auto limits = root_.find("limits")) {
+    if (const auto time = limits->find("simulated_time")) {
+      scenario_.options.limits.simulated_time = duration(*time);
+    }
+    if (const auto ops = limits->find("ops")) {
+      scenario_.options.limits.ops = ops->integer();
+    }
+  }
+  if (const auto timeout = root_.find("timeout")) {
+    scenario_.options.timeout = duration(*timeout);
+  }
+}
+
+void HeaderReader::read_expect() {
+  const auto expect = root_.find("expect");
+  if (!expect) {
+    return;
+  }
+  if (const auto verdict = expect->find("verdict")) {
+    scenario_.expect.verdict = verdict->text();
+  }
+  if (const auto kind = expect->find("kind")) {
+    scenario_.expect.kind = kind->text();
+  }
+  if (const auto culprits = expect->find("culprits")) {
+    scenario_.expect.culprits = read_ranks(*culprits, scenario_.options.world_size, diagnostics_);
+  }
+  if (const auto at = expect->find("at")) {
+    read_place(*at);
+  }
+  if (const auto prints = expect->find("prints")) {
+    read_prints(*prints);
+  }
+}
+
+void HeaderReader::read_place(const Json& at) {
+  Expectation::At place;
+  if (const auto op = at.find("op")) {
+    place.op = op->text();
+  }
+  if (const auto group = at.find("group")) {
+    place.group = group->text();
+    const auto& groups = scenario_.options.groups;
+    const bool is_known = std::any_of(groups.begin(), groups.end(),
+                                      [&](const sim::Group& known) { return known.name == group->text(); });
+    if (!is_known && group->text() != "world") {
+      error(*group, fmt::format("unknown group \"{}\"", group->text()));
+    }
+  }
+  if (const auto seq = at.find("seq")) {
+    place.seq = seq->integer();
+  }
+  if (const auto waiting = at.find("waiting")) {
+    place.waiting = read_ranks(*waiting, scenario_.options.world_size, diagnostics_);
+  }
+  if (const auto missing = at.find("missing")) {
+    place.missing = read_ranks(*missing, scenario_.options.world_size, diagnostics_);
+  }
+  scenario_.expect.at = std::move(place);
+}
+
+void HeaderReader::read_prints(const Json& prints) {
+  if (prints.is(JsonType::array)) {
+    scenario_.expect.output = strings(prints);
+    return;
+  }
+  for (Json entry : prints.children()) {
+    ParsedRanks ranks = parse_ranks(entry.key(), scenario_.options.world_size);
+    if (ranks.ranks) {
+      scenario_.expect.prints.push_back({std::move(*ranks.ranks), strings(entry)});
+    } else {
+      diagnostics_.error(entry.key_offset(), entry.pointer(), ranks.problem);
+    }
+  }
+}
+
+}  // namespace rollcall::scenario

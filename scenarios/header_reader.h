@@ -1,0 +1,50 @@
+#pragma once
+
+// HeaderReader: everything of a scenario file but its statements. The file has passed the schema, so
+// types are right; what remains is what a schema cannot say: ranks out of range, devices that do not
+// exist, groups without members.
+
+#include <string_view>
+
+#include "scenarios/json/json_tree.h"
+#include "scenarios/scenario.h"
+#include "scenarios/program/value_reader.h"
+
+namespace rollcall::scenario {
+
+class Diagnostics;
+
+class HeaderReader {
+ public:
+  // All are borrowed for the lifetime of the object. `scenario` is filled in.
+  HeaderReader(const Json& root, Scenario& scenario, Diagnostics& diagnostics)
+      : root_(root), scenario_(scenario), diagnostics_(diagnostics) {}
+
+  void read();
+  // What the statements need to know; after read().
+  ScenarioFacts facts() const;
+
+ private:
+  void error(const Json& at, std::string message, std::string_view suggestion = {});
+  void read_names();
+  void read_cluster();
+  void read_preset(const Json& preset);
+  void read_nodes(const Json& cluster);
+  void read_hosts();
+  void read_devices();
+  void read_groups();
+  void read_inputs();
+  void read_limits();
+  void read_expect();
+  void read_place(const Json& at);
+  void read_prints(const Json& prints);
+  Duration duration(const Json& value);
+  std::optional<DeviceTemplate> device(const Json& value);
+  Rank local_ranks() const;
+
+  Json root_;
+  Scenario& scenario_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace rollcall::scenario

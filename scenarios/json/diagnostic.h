@@ -1,0 +1,66 @@
+#pragma once
+
+// What is wrong with a scenario file, for a person: where, what, and what was probably meant.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rollcall::scenario {
+
+class SourceText;
+
+struct Diagnostic {
+  std::string file{};        // as the user gave it
+  std::uint32_t line = 0;    // from 1; 0: the file as a whole
+  std::uint32_t column = 0;  // from 1
+  std::string pointer{};     // JSON pointer of the value at fault; empty for the root and for syntax errors
+  std::string message{};     // without a full stop
+  std::string suggestion{};  // the word that was probably meant; may be empty
+  std::string excerpt{};     // the source line and a line with a caret below it; may be empty
+
+  friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
+};
+
+// "file:12:7: error: /program/0: unknown statement "al_reduce" (did you mean "all_reduce"?)", then the
+// excerpt. No newline at the end.
+std::string to_string(const Diagnostic& diagnostic);
+
+// Thrown once per file, with everything that was found.
+class InvalidScenario : public std::exception {
+ public:
+  explicit InvalidScenario(std::vector<Diagnostic> diagnostics);
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+  // All diagnostics, as they are to be printed.
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+  std::string text_;
+};
+
+// Collects what is wrong with one file. Throws InvalidScenario by itself when `limit` is reached: a
+// file that is wrong in a hundred places is wrong in one way.
+class Diagnostics {
+ public:
+  static constexpr std::size_t limit = 20;
+
+  // `source` is borrowed for the lifetime of the object.
+  explicit Diagnostics(const SourceText& source) : source_(source) {}
+
+  // An error at byte `offset` of the source.
+  void error(std::size_t offset, std::string pointer, std::string message, std::string_view suggestion = {});
+
+  bool empty() const { return found_.empty(); }
+  // Throws InvalidScenario, in the order of the file, unless nothing was found.
+  void throw_if_any();
+
+ private:
+  const SourceText& source_;
+  std::vector<Diagnostic> found_;
+};
+
+}  // namespace rollcall::scenario

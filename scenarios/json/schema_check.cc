@@ -1,0 +1,285 @@
+#include "scenarios/json/schema_check.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/schema.h"
+#include "scenarios/json/suggest.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using nlohmann::json;
+
+// Keys that scenario files may have and that this version cannot run, by where they stand. "*" stands
+// for any key.
+constexpr std::array<std::array<std::string_view, 3>, 7> planned{{{"mesh", "", ""},
+                                                                  {"faults", "", ""},
+                                                                  {"matrix", "", ""},
+                                                                  {"cluster", "links", ""},
+                                                                  {"inputs", "dataset", ""},
+                                                                  {"inputs", "batch_size", ""},
+                                                                  {"inputs", "sampler", ""}}};
+
+// Kinds of objects that later versions know.
+constexpr std::array<std::string_view, 5> planned_kinds{"ddp", "fsdp", "zero", "optimizer", "module"};
+
+using Path = std::vector<std::string_view>;
+
+bool is_planned(const Path& path) {
+  return std::any_of(planned.begin(), planned.end(), [&](const auto& entry) {
+    const auto end = std::find(entry.begin(), entry.end(), "");
+    return std::equal(entry.begin(), end, path.begin(), path.end());
+  });
+}
+
+// Lists of statements are left to lowering.
+bool is_statement_list(const Path& path) {
+  if (path.size() == 1) {
+    return path[0] == "program";
+  }
+  if (path.size() == 2) {
+    return path[0] == "programs";
+  }
+  return path.size() == 3 && path[0] == "objects" &&
+         (path[2] == "forward" || path[2] == "main_hook" || path[2] == "post_hook");
+}
+
+// An object whose kind a later version knows.
+std::optional<Json> planned_kind(const Json& value, const Path& path) {
+  const auto kind = path.size() == 2 && path[0] == "objects" ? value.find("kind") : std::nullopt;
+  const bool is_later =
+      kind && kind->is(JsonType::string) &&
+      std::find(planned_kinds.begin(), planned_kinds.end(), kind->text()) != planned_kinds.end();
+  return is_later ? kind : std::nullopt;
+}
+
+// The part of the document that the schema judges, as the validator's own kind of value.
+class Extract {
+ public:
+  explicit Extract(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  json convert(const Json& value) {
+    switch (value.type()) {
+      case JsonType::null:
+        return nullptr;
+      case JsonType::boolean:
+        return value.boolean();
+      case JsonType::integer:
+        return value.integer();
+      case JsonType::real:
+        return value.real();
+      case JsonType::string:
+        return std::string(value.text());
+      case JsonType::array:
+        return is_statement_list(path_) ? json::array() : convert_array(value);
+      case JsonType::object:
+        return convert_object(value);
+    }
+    return nullptr;
+  }
+
+ private:
+  json convert_array(const Json& value) {
+    json array = json::array();
+    path_.emplace_back();
+    for (Json element : value.children()) {
+      array.push_back(convert(element));
+    }
+    path_.pop_back();
+    return array;
+  }
+
+  json convert_object(const Json& value) {
+    json object = json::object();
+    for (Json member : value.children()) {
+      path_.push_back(member.key());
+      if (is_planned(path_)) {
+        diagnostics_.error(member.key_offset(), member.pointer(),
+                           fmt::format("\"{}\" is not supported by this version", member.key()));
+      } else if (const auto kind = planned_kind(member, path_)) {
+        diagnostics_.error(
+            kind->offset(), kind->pointer(),
+            fmt::format("objects of kind \"{}\" are not supported by this version", kind->text()));
+      } else {
+        object[std::string(member.key())] = convert(member);
+      }
+      path_.pop_back();
+    }
+    return object;
+  }
+
+  Diagnostics& diagnostics_;
+  Path path_;
+};
+
+const json& resolve(const json& schema, const json& node) {
+  const json* at = &node;
+  while (at->contains("$ref")) {
+    at = &schema.at(json::json_pointer(at->at("$ref").get<std::string>().substr(1)));  // without '#'
+  }
+  return *at;
+}
+
+// A place in the document, and what the schema says about it.
+struct Spot {
+  Json value;
+  const json* rule;
+};
+
+// Follows the validator's path: "<root>", "[groups]", "[0]".
+Spot locate(const Json& root, const json& schema, const std::vector<std::string>& context) {
+  Spot spot{root, &schema};
+  for (std::size_t i = 1; i < context.size(); ++i) {
+    const std::string step = context[i].substr(1, context[i].size() - 2);
+    if (spot.value.is(JsonType::array)) {
+      auto element = spot.value.children().begin();
+      std::advance(element, std::stoul(step));
+      spot = {*element, &resolve(schema, spot.rule->at("items"))};
+    } else {
+      const bool is_listed = spot.rule->contains("properties") && spot.rule->at("properties").contains(step);
+      const json& next =
+          is_listed ? spot.rule->at("properties").at(step) : spot.rule->at("additionalProperties");
+      spot = {*spot.value.find(step), &resolve(schema, next)};
+    }
+  }
+  return spot;
+}
+
+// "a string or an array".
+std::string types_phrase(const json& types) {
+  std::vector<std::string> names;
+  for (const json& type : types.is_array() ? types : json::array({types})) {
+    const std::string name = type.get<std::string>();
+    const bool has_vowel = std::string_view("aeiou").find(name[0]) != std::string_view::npos;
+    names.push_back((has_vowel ? "an " : "a ") + name);
+  }
+  const std::string last = names.back();
+  names.pop_back();
+  return names.empty() ? last : fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
+std::string wrong_type(const Spot& spot) {
+  const json& rule = *spot.rule;
+  if (rule.value("title", "") == "duration" && spot.value.is_number()) {
+    return "a duration needs a unit: write \"5ms\", for example";
+  }
+  const std::string example =
+      rule.contains("examples") ? fmt::format(" such as {}", rule["examples"][0].dump()) : "";
+  return fmt::format("expected {}{}, found {}", types_phrase(rule.at("type")), example,
+                     to_phrase(spot.value.type()));
+}
+
+std::vector<std::string> keys_of(const json& rule) {
+  std::vector<std::string> keys;
+  if (rule.contains("properties")) {
+    for (const auto& [key, value] : rule["properties"].items()) {
+      keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+void report_unknown_keys(const Spot& spot, Diagnostics& diagnostics) {
+  const auto known = keys_of(*spot.rule);
+  for (Json member : spot.value.children()) {
+    if (std::find(known.begin(), known.end(), member.key()) == known.end()) {
+      diagnostics.error(member.key_offset(), member.pointer(),
+                        fmt::format("unknown key \"{}\"", member.key()), suggest_from(member.key(), known));
+    }
+  }
+}
+
+void report_enum(const Spot& spot, Diagnostics& diagnostics) {
+  std::vector<std::string> words;
+  for (const json& word : spot.rule->at("enum")) {
+    words.push_back(word.get<std::string>());
+  }
+  const std::string_view found = spot.value.is(JsonType::string) ? spot.value.text() : std::string_view();
+  diagnostics.error(spot.value.offset(), spot.value.pointer(),
+                    fmt::format("expected one of {}", fmt::join(words, ", ")), suggest_from(found, words));
+}
+
+bool says(const std::string& description, std::string_view words) {
+  return description.find(words) != std::string::npos;
+}
+
+// What the validator says in general, said about this place.
+std::string rephrase(const Spot& spot, const std::string& description) {
+  if (says(description, "'type' constraint")) {
+    return wrong_type(spot);
+  }
+  if (says(description, "'const' constraint")) {
+    return fmt::format("expected {}", spot.rule->at("const").dump());
+  }
+  if (says(description, "greater than")) {
+    return fmt::format("must be at least {}", spot.rule->at("minimum").dump());
+  }
+  if (says(description, "less than")) {
+    return fmt::format("must be at most {}", spot.rule->at("maximum").dump());
+  }
+  if (says(description, "no fewer than") || says(description, "no more than")) {
+    return says(description, "fewer") ? "must not be empty" : "is too long";
+  }
+  constexpr std::string_view missing = "Missing required property '";
+  if (description.starts_with(missing)) {
+    const std::size_t length = description.rfind('\'') - missing.size();
+    return fmt::format("\"{}\" is missing", description.substr(missing.size(), length));
+  }
+  return description.substr(0, description.find_last_not_of('.') + 1);
+}
+
+void report(const Spot& spot, const std::string& description, Diagnostics& diagnostics) {
+  if (says(description, "'additionalProperties'")) {
+    report_unknown_keys(spot, diagnostics);
+  } else if (says(description, "enum values")) {
+    report_enum(spot, diagnostics);
+  } else {
+    diagnostics.error(spot.value.offset(), spot.value.pointer(), rephrase(spot, description));
+  }
+}
+
+// The parent of a value that failed repeats that it failed; only the failure itself is told.
+bool is_echo(const std::string& description) { return description.starts_with("Failed to validate"); }
+
+void validate(const json& schema, const json& document, valijson::ValidationResults& results) {
+  valijson::Schema compiled;
+  valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled);
+  valijson::Validator validator(valijson::Validator::kStrongTypes);
+  validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(document), &results);
+}
+
+}  // namespace
+
+void check_schema(const Json& root, Diagnostics& diagnostics) {
+  json schema = json::parse(schema_text());
+  schema["definitions"]["statements"] = {{"type", "array"}};
+  const json document = Extract(diagnostics).convert(root);
+
+  valijson::ValidationResults results;
+  validate(schema, document, results);
+  std::set<std::tuple<std::uint32_t, std::string>> reported;
+  for (const auto& error : results) {
+    const Spot spot = locate(root, schema, error.context);
+    if (!is_echo(error.description) && reported.emplace(spot.value.index(), error.description).second) {
+      report(spot, error.description, diagnostics);
+    }
+  }
+}
+
+}  // namespace rollcall::scenario

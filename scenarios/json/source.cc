@@ -1,0 +1,155 @@
+#include "scenarios/json/source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/utf8.h"
+
+namespace rollcall::scenario {
+
+SourceText::SourceText(std::string name, std::string text) : name_(std::move(name)), text_(std::move(text)) {
+  line_starts_.push_back(0);
+  for (std::size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n', end + 1)) {
+    line_starts_.push_back(static_cast<std::uint32_t>(end + 1));
+  }
+}
+
+std::size_t SourceText::line_of(std::size_t offset) const {
+  auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
+  return static_cast<std::size_t>(after - line_starts_.begin()) - 1;
+}
+
+std::string_view SourceText::line_text(std::size_t line) const {
+  const std::size_t begin = line_starts_[line];
+  std::size_t end = std::min(text_.find('\n', begin), text_.size());
+  if (end > begin && text_[end - 1] == '\r') {
+    --end;
+  }
+  return std::string_view(text_).substr(begin, end - begin);
+}
+
+Position SourceText::position(std::size_t offset) const {
+  // Counting characters costs time in the length of the line, for every statement on it: a generated
+  // file of one line must not become quadratic.
+  constexpr std::size_t longest_counted_line = 4096;
+  const std::size_t line = line_of(offset);
+  const std::size_t begin = line_starts_[line];
+  const std::string_view before = std::string_view(text_).substr(begin, offset - begin);
+  const std::size_t characters =
+      before.size() <= longest_counted_line ? count_characters(before) : before.size();
+  return {static_cast<std::uint32_t>(line + 1), static_cast<std::uint32_t>(characters + 1)};
+}
+
+std::string SourceText::excerpt(std::size_t offset) const {
+  constexpr std::size_t context = 60;  // bytes on either side of the caret
+  const std::size_t line = line_of(offset);
+  const std::string_view whole = line_text(line);
+  if (whole.empty()) {
+    return {};
+  }
+  const std::size_t caret = std::min(offset - line_starts_[line], whole.size());
+  const std::size_t first = caret <= 2 * context ? 0 : character_start(whole, caret - context);
+  const std::size_t last =
+      whole.size() - caret <= context ? whole.size() : character_start(whole, caret + context);
+
+  const bool is_text = first_invalid_utf8(whole) == whole.size();  // a stray byte must not reach a terminal
+  std::string shown = first == 0 ? "  " : "  …";
+  std::string below = first == 0 ? "  " : "   ";
+  for (std::size_t i = first; i < last; ++i) {
+    const char c = whole[i];
+    const bool is_control = static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+    const bool is_ascii = static_cast<unsigned char>(c) < 0x80;
+    shown += is_control && c != '\t' ? ' ' : is_ascii || is_text ? c : '?';
+    if (i < caret && (begins_character(c) || !is_text)) {
+      below += c == '\t' ? '\t' : ' ';
+    }
+  }
+  shown += last == whole.size() ? "" : "…";
+  return shown + "\n" + below + "^";
+}
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, std::string message) {
+  throw InvalidScenario({{.file = name, .message = std::move(message)}});
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+std::string read_all(std::FILE* file, const std::string& path) {
+  std::string text;
+  struct stat status {};
+  if (fstat(fileno(file), &status) == 0 && status.st_size > 0) {
+    text.reserve(std::min(static_cast<std::size_t>(status.st_size), SourceText::max_bytes) + 1);
+  }
+  char block[65536];
+  for (std::size_t got = 0; (got = std::fread(block, 1, sizeof block, file)) > 0;) {
+    text.append(block, got);
+    if (text.size() > SourceText::max_bytes) {
+      refuse(path, fmt::format("the file is larger than {} MiB", SourceText::max_bytes >> 20));
+    }
+  }
+  if (std::ferror(file) != 0) {
+    refuse(path, fmt::format("cannot read the file: {}", std::strerror(errno)));
+  }
+  return text;
+}
+
+bool has_utf16_mark(std::string_view text) {
+  return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+}
+
+// What no later stage should have to think about.
+void require_text(const SourceText& source) {
+  const std::string_view text = source.text();
+  if (text.empty()) {
+    refuse(source.name(), "the file is empty; a scenario is a JSON object, see `rollcall schema`");
+  }
+  if (text.size() > SourceText::max_bytes) {
+    refuse(source.name(), fmt::format("the text is larger than {} MiB", SourceText::max_bytes >> 20));
+  }
+  if (has_utf16_mark(text)) {
+    refuse(source.name(), "the file is UTF-16; save it as UTF-8");
+  }
+  Diagnostics diagnostics(source);
+  const std::size_t nul = text.find('\0');
+  if (const std::size_t bad = first_invalid_utf8(text); bad < std::min(nul, text.size())) {
+    diagnostics.error(bad, "",
+                      fmt::format("byte 0x{:02x} is not valid UTF-8", static_cast<unsigned char>(text[bad])));
+  } else if (nul != std::string_view::npos) {
+    diagnostics.error(nul, "", "a NUL byte: this is not a text file");
+  }
+  diagnostics.throw_if_any();
+}
+
+}  // namespace
+
+SourceText check_source(std::string name, std::string text) {
+  SourceText source(std::move(name), std::move(text));
+  require_text(source);
+  return source;
+}
+
+SourceText read_source(const std::string& path) {
+  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+  if (!file) {
+    refuse(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
+  }
+  struct stat status {};
+  if (fstat(fileno(file.get()), &status) == 0 && S_ISDIR(status.st_mode)) {
+    refuse(path, "this is a directory, not a scenario file");
+  }
+  return check_source(path, read_all(file.get(), path));
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,70 @@
+// rollcall: runs the ranks of a torch.distributed program and says which one is missing from a hang.
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string_view>
+#include <variant>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "scenarios/cli/cli.h"
+#include "viz/write_file.h"
+
+namespace {
+
+using rollcall::cli::ExitCode;
+
+// Only what a signal handler may do: write and leave.
+[[noreturn]] void leave(std::string_view message, ExitCode code) {
+  if (::write(STDERR_FILENO, message.data(), message.size()) < 0) {
+    // Nobody reads the message; the code is what counts.
+  }
+  ::_exit(static_cast<int>(code));
+}
+
+void on_interrupt(int) { leave("rollcall: interrupted\n", ExitCode::interrupted); }
+
+// A failed expects() has said its piece and aborts; callers should see the code for internal errors.
+void on_abort(int) { leave("", ExitCode::internal_error); }
+
+ExitCode fail(ExitCode code, std::string_view what, std::string_view message) {
+  fmt::print(stderr, "rollcall: {}: {}\n", what, message);
+  return code;
+}
+
+ExitCode run(int argc, const char* const* argv) {
+  const auto parsed = rollcall::cli::parse(argc, argv);
+  if (const auto* code = std::get_if<ExitCode>(&parsed)) {
+    return *code;
+  }
+  const auto& line = std::get<rollcall::cli::CommandLine>(parsed);
+  return line.execute(line);
+}
+
+ExitCode guarded(int argc, const char* const* argv) {
+  try {
+    return run(argc, argv);
+  } catch (const rollcall::cli::UsageError& error) {
+    return fail(ExitCode::invalid, "error", error.what());
+  } catch (const rollcall::viz::OutputError& error) {
+    return fail(ExitCode::invalid, "error", error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ExitCode::internal_error, "error", "out of memory");
+  } catch (const std::exception& error) {
+    return fail(ExitCode::internal_error, "internal error", error.what());
+  } catch (...) {
+    return fail(ExitCode::internal_error, "internal error", "an exception of unknown type");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGABRT, on_abort);
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is then an error of the write, with a message
+  return static_cast<int>(guarded(argc, argv));
+}

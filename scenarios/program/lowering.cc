@@ -1,0 +1,241 @@
+#include "scenarios/program/lowering.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/source.h"
+#include "scenarios/json/suggest.h"
+
+namespace rollcall::scenario {
+
+Lowering::Lowering(const ScenarioFacts& facts, const SourceText& source, Diagnostics& diagnostics)
+    : facts_(facts),
+      source_(source),
+      diagnostics_(diagnostics),
+      program_(std::make_shared<Program>()),
+      read_(facts, source, names_, *program_, diagnostics) {
+  program_->file = source.name();
+}
+
+std::shared_ptr<const Program> Lowering::finish() {
+  program_->variables = names_.variables();
+  program_->tensor_names = names_.tensors();
+  program_->list_names = names_.lists();
+  program_->works = names_.works();
+  return std::move(program_);
+}
+
+Block Lowering::lower_program(const Json& list) {
+  read_.scope() = {};
+  loop_slots_ = &program_loop_slots_;
+  return lower_list(list);
+}
+
+void Lowering::lower_joinable(const Json& object) {
+  const std::string name(object.key());
+  JoinableObject joinable{.name = name,
+                          .notify = true,
+                          .group = no_slot,
+                          .join_device = {},
+                          .forward = lower_hook(object, "forward", false, false),
+                          .main_hook = lower_hook(object, "main_hook", true, false),
+                          .post_hook = lower_hook(object, "post_hook", true, true),
+                          .forward_scope = name + ".forward",
+                          .main_hook_scope = name + ".main_hook",
+                          .post_hook_scope = name + ".post_hook"};
+  if (const auto notify = object.find("notify")) {
+    joinable.notify = read_.flag(*notify);
+  }
+  if (const auto group = object.find("group")) {
+    joinable.group = read_.group(*group);
+  }
+  if (const auto device = object.find("join_device")) {
+    joinable.join_device = read_.device(*device);
+  }
+  program_->objects.push_back(std::move(joinable));
+}
+
+Block Lowering::lower_hook(const Json& object, std::string_view key, bool in_hook, bool in_post_hook) {
+  const auto list = object.find(key);
+  if (!list) {
+    return {here(), here()};
+  }
+  std::vector<Slot> own_slots;
+  read_.scope() = {};
+  read_.scope().in_hook = in_hook;
+  read_.scope().in_post_hook = in_post_hook;
+  loop_slots_ = &own_slots;
+  in_object_ = true;
+  const Block block = lower_list(*list);
+  in_object_ = false;
+  return block;
+}
+
+Block Lowering::lower_list(const Json& list) {
+  const Address begin = here();
+  lower_statements(list);
+  return {begin, here()};
+}
+
+void Lowering::lower_statements(const Json& list) {
+  if (!list.is(JsonType::array)) {
+    read_.error(list, fmt::format("expected a list of statements, found {}", to_phrase(list.type())));
+    return;
+  }
+  for (Json node : list.children()) {
+    lower_statement(node);
+  }
+}
+
+void Lowering::lower_statement(const Json& node) {
+  const auto statement = Statement::recognise(node);
+  if (!statement) {
+    report_unrecognised(node);
+    return;
+  }
+  check_arguments(*statement);
+  switch (statement->rule().kind) {
+    case StatementKind::collective:
+    case StatementKind::barrier:
+      return lower_collective(*statement);
+    case StatementKind::wait:
+      return lower_wait(*statement);
+    case StatementKind::compute:
+      return emit(node, action::Compute{read_.duration(statement->head())});
+    case StatementKind::print:
+      return emit(node, action::Print{read_.text(statement->head())});
+    case StatementKind::raise:
+      return lower_raise(*statement);
+    case StatementKind::exit:
+      return lower_exit(*statement);
+    case StatementKind::item:
+      return lower_item(*statement);
+    case StatementKind::fill:
+      return lower_fill(*statement);
+    case StatementKind::add:
+      return lower_add(*statement);
+    case StatementKind::copy:
+      return lower_copy(*statement);
+    case StatementKind::check:
+      return lower_check(*statement);
+    case StatementKind::set_device:
+      return lower_set_device(*statement);
+    case StatementKind::for_loop:
+      return lower_for(*statement);
+    case StatementKind::repeat:
+      return lower_repeat(*statement);
+    case StatementKind::for_each_input:
+      return lower_for_each_input(*statement);
+    case StatementKind::conditional:
+      return lower_if(*statement);
+    case StatementKind::break_loop:
+      return lower_break(*statement);
+    case StatementKind::join:
+      return lower_join(*statement);
+    case StatementKind::forward:
+    case StatementKind::notify:
+      return lower_call(*statement);
+    case StatementKind::attempt:
+      return lower_try(*statement);
+  }
+}
+
+namespace {
+
+std::vector<std::string_view> statement_keys() {
+  std::vector<std::string_view> keys;
+  for (const StatementRule& rule : statement_rules()) {
+    keys.push_back(rule.key);
+  }
+  return keys;
+}
+
+bool contains(std::span<const std::string_view> words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+// No key of the object names a statement. The first one that nearly does is probably meant to.
+void Lowering::report_unrecognised(const Json& node) {
+  if (!node.is(JsonType::object)) {
+    read_.error(node, fmt::format("a statement is an object such as {{\"barrier\": {{}}}}, not {}",
+                                  to_phrase(node.type())));
+    return;
+  }
+  const auto keys = statement_keys();
+  for (Json member : node.children()) {
+    const std::string_view meant = suggest(member.key(), keys);
+    if (is_planned_statement(member.key())) {
+      diagnostics_.error(member.key_offset(), node.pointer(),
+                         fmt::format("\"{}\" is not supported by this version", member.key()));
+      return;
+    }
+    if (!meant.empty()) {
+      diagnostics_.error(member.key_offset(), node.pointer(),
+                         fmt::format("unknown statement \"{}\"", member.key()), meant);
+      return;
+    }
+  }
+  const auto first = node.children().begin();
+  read_.error(node, first == node.children().end() ? std::string("this statement is empty")
+                                                   : fmt::format("unknown statement \"{}\"", (*first).key()));
+}
+
+void Lowering::check_arguments(const Statement& statement) {
+  for (Json member : statement.node().children()) {
+    if (!(member == statement.head())) {
+      check_argument(statement, member);
+    }
+  }
+  if (!statement.has_object()) {
+    return;
+  }
+  for (Json member : statement.head().children()) {
+    check_argument(statement, member);
+    if (const auto beside = statement.node().find(member.key())) {
+      diagnostics_.error(beside->key_offset(), beside->pointer(),
+                         fmt::format("\"{}\" is given twice, inside \"{}\" and beside it", member.key(),
+                                     statement.rule().key));
+    }
+  }
+}
+
+void Lowering::check_argument(const Statement& statement, const Json& member) {
+  const StatementRule& rule = statement.rule();
+  const auto report = [&](std::string message, std::string_view suggestion = {}) {
+    diagnostics_.error(member.key_offset(), member.pointer(), std::move(message), suggestion);
+  };
+  if (contains(rule.arguments, member.key())) {
+    if (member.key() == rule.subject && !statement.has_object()) {
+      report(fmt::format("\"{}\" is already given as the value of \"{}\"", member.key(), rule.key));
+    }
+  } else if (find_statement_rule(member.key()) != nullptr || is_planned_statement(member.key())) {
+    report(fmt::format("\"{}\" and \"{}\" are two statements; put them in objects of their own", rule.key,
+                       member.key()));
+  } else if (is_planned_argument(member.key())) {
+    report(fmt::format("the argument \"{}\" is not supported by this version", member.key()));
+  } else {
+    report(fmt::format(
+               "\"{}\" has no argument \"{}\"{}", rule.key, member.key(),
+               rule.arguments.empty() ? "" : fmt::format("; it takes {}", fmt::join(rule.arguments, ", "))),
+           suggest(member.key(), rule.arguments));
+  }
+}
+
+std::optional<Json> Lowering::require(const Statement& statement, std::string_view argument) {
+  const auto found = statement.find(argument);
+  if (!found) {
+    read_.error(statement.node(), fmt::format("\"{}\" needs \"{}\"", statement.rule().key, argument));
+  }
+  return found;
+}
+
+void Lowering::emit(const Json& node, Action action) {
+  const Position position = source_.position(node.offset());
+  program_->code.push_back({std::move(action), position.line, position.column});
+}
+
+}  // namespace rollcall::scenario

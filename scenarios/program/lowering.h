@@ -1,0 +1,116 @@
+#pragma once
+
+// Lowering: the statement lists of a scenario to one Program. Reports everything that is wrong with
+// them, as far as a file can tell: unknown names, missing arguments, ranks out of range.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scenarios/json/json_tree.h"
+#include "scenarios/program/names.h"
+#include "scenarios/program/program.h"
+#include "scenarios/program/statements.h"
+#include "scenarios/program/value_reader.h"
+
+namespace rollcall::scenario {
+
+class Lowering {
+ public:
+  // `join` and `try` run their bodies by recursion on the rank's small stack.
+  static constexpr int max_nesting = 8;
+
+  // All are borrowed for the lifetime of the object.
+  Lowering(const ScenarioFacts& facts, const SourceText& source, Diagnostics& diagnostics);
+
+  // First, for every list of the file: finds the names that its statements make.
+  void collect(const Json& list) { names_.collect(list, diagnostics_); }
+  // Then, for every list that ranks run.
+  Block lower_program(const Json& list);
+  // And for every object of kind "joinable", in the order of ScenarioFacts::objects.
+  void lower_joinable(const Json& object);
+
+  // The result; the Lowering is spent.
+  std::shared_ptr<const Program> finish();
+
+ private:
+  // What tensors without a name must have in common to share a slot.
+  struct ScratchLook {
+    Dtype dtype = Dtype::float32;
+    std::optional<DeviceTemplate> device;
+    std::int64_t numel = -1;  // -1: as many as the call takes by itself
+    friend auto operator<=>(const ScratchLook&, const ScratchLook&) = default;
+  };
+  // A loop being lowered, and the jumps out of it that await its end.
+  struct OpenLoop {
+    std::vector<Address> breaks;
+  };
+
+  Block lower_hook(const Json& object, std::string_view key, bool in_hook, bool in_post_hook);
+  Block lower_list(const Json& list);
+  void lower_statements(const Json& list);
+  void lower_statement(const Json& node);
+  void check_arguments(const Statement& statement);
+  void check_argument(const Statement& statement, const Json& member);
+  void report_unrecognised(const Json& node);
+
+  void lower_for(const Statement& statement);
+  void lower_repeat(const Statement& statement);
+  void lower_for_each_input(const Statement& statement);
+  void lower_loop(const Statement& statement, const Loop& loop, std::string_view variable);
+  void lower_if(const Statement& statement);
+  void lower_break(const Statement& statement);
+  void lower_join(const Statement& statement);
+  void lower_try(const Statement& statement);
+  void lower_call(const Statement& statement);
+
+  void lower_wait(const Statement& statement);
+  void lower_raise(const Statement& statement);
+  void lower_exit(const Statement& statement);
+  void lower_item(const Statement& statement);
+  void lower_fill(const Statement& statement);
+  void lower_add(const Statement& statement);
+  void lower_copy(const Statement& statement);
+  void lower_check(const Statement& statement);
+  void lower_set_device(const Statement& statement);
+
+  void lower_collective(const Statement& statement);
+  void read_call(const Statement& statement, Collective& call);
+  void read_lists(const Statement& statement, Collective& call);
+  Slot read_output(const Statement& statement, OpKind kind);
+  TensorSpec read_tensor(const Statement& statement, bool may_share);
+  Slot scratch_tensor(const TensorSpec& spec, bool may_share);
+
+  // The argument, or nothing and an error that it is missing.
+  std::optional<Json> require(const Statement& statement, std::string_view argument);
+  void emit(const Json& node, Action action);
+  Address here() const { return static_cast<Address>(program_->code.size()); }
+  template <typename T>
+  T& at(Address address) {
+    return std::get<T>(program_->code[address].action);
+  }
+  bool enter_nesting(const Statement& statement);
+
+  const ScenarioFacts& facts_;
+  const SourceText& source_;
+  Diagnostics& diagnostics_;
+  std::shared_ptr<Program> program_;
+  Names names_;
+  ValueReader read_;
+
+  std::vector<OpenLoop> loops_;  // innermost last
+  // Variables for loops, two per level. Lists that can run inside each other have their own.
+  std::vector<Slot> program_loop_slots_;
+  std::vector<Slot>* loop_slots_ = &program_loop_slots_;
+  int nesting_ = 0;
+  bool in_object_ = false;
+  std::map<ScratchLook, Slot> scratch_tensors_;
+  Slot scratch_output_ = no_slot;
+  Slot scratch_outputs_ = no_slot;  // a list
+  Slot scratch_inputs_ = no_slot;   // a list
+};
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,174 @@
+// Lowering, the part about collectives: which tensors a call works on, and how they are made.
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/program/lowering.h"
+#include "sim/dist/expects.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// Does every rank (or the root) hand over one tensor per rank?
+bool takes_list(OpKind kind) {
+  return kind == OpKind::scatter || kind == OpKind::reduce_scatter || kind == OpKind::all_to_all;
+}
+
+// Does the result arrive in another tensor, or list, than the one given?
+bool has_output(OpKind kind) {
+  switch (kind) {
+    case OpKind::all_gather:
+    case OpKind::all_gather_into_tensor:
+    case OpKind::gather:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::all_to_all_single:
+      return true;
+    case OpKind::all_reduce:
+    case OpKind::broadcast:
+    case OpKind::reduce:
+    case OpKind::scatter:
+    case OpKind::barrier:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Lowering::lower_collective(const Statement& statement) {
+  const auto kind = parse_op_kind(statement.rule().key);
+  expects(kind.has_value(), "every collective of the statement table is an OpKind");
+  const Json& head = statement.head();
+  if (has_tensor(*kind) && !head.is(JsonType::string) && !head.is(JsonType::object)) {
+    read_.error(head, fmt::format("expected a tensor's name or an object of arguments, found {}",
+                                  to_phrase(head.type())));
+    return;
+  }
+  Collective call;
+  call.kind = *kind;
+  read_call(statement, call);
+  if (has_tensor(*kind)) {
+    read_.scope().takes_list = takes_list(*kind);
+    call.tensor = read_tensor(statement, !call.async_op);
+    read_.scope().takes_list = false;
+    read_lists(statement, call);
+  } else if (!head.is(JsonType::object)) {
+    read_.error(head, "a barrier has no tensor: write {\"barrier\": {}} or {\"barrier\": {\"group\": …}}");
+  }
+  program_->collectives.push_back(call);
+  emit(statement.node(), action::Collect{static_cast<TableIndex>(program_->collectives.size() - 1)});
+}
+
+// What has nothing to do with tensors.
+void Lowering::read_call(const Statement& statement, Collective& call) {
+  if (const auto group = statement.find("group")) {
+    call.group = read_.group(*group);
+  }
+  if (const auto reduce = statement.find("reduce_op")) {
+    call.reduce = read_.reduce_op(*reduce);
+  }
+  if (has_root(call.kind)) {
+    const auto root =
+        statement.find(call.kind == OpKind::broadcast || call.kind == OpKind::scatter ? "src" : "dst");
+    call.root = root ? read_.rank(*root) : Operand::of(0);
+  }
+  if (const auto label = statement.find("label")) {
+    call.label = read_.intern(read_.string(*label, "a label"));
+  }
+  if (const auto async_op = statement.find("async_op")) {
+    call.async_op = read_.flag(*async_op);
+  }
+  if (const auto work = statement.find("as")) {
+    call.work = read_.work(*work);
+    if (!call.async_op) {
+      read_.error(*work, "\"as\" names what an asynchronous call returns: add \"async_op\": true");
+    }
+  }
+}
+
+void Lowering::read_lists(const Statement& statement, Collective& call) {
+  if (has_output(call.kind)) {
+    call.output = read_output(statement, call.kind);
+  }
+  if (!takes_list(call.kind)) {
+    return;
+  }
+  if (scratch_inputs_ == no_slot) {
+    scratch_inputs_ = names_.add_list();
+  }
+  call.input_list = scratch_inputs_;
+  call.value_has_peer = read_.mentions_peer(call.tensor.value);
+  if (call.value_has_peer && !call.tensor.scratch && call.kind != OpKind::scatter) {
+    read_.error(statement.node(),
+                "with \"peer\" in its value the call makes its own tensors, one per rank: leave out the "
+                "tensor's name");
+  }
+}
+
+Slot Lowering::read_output(const Statement& statement, OpKind kind) {
+  const bool is_list = has_list_output(to_string(kind));
+  if (const auto output = statement.find("output")) {
+    const std::string_view name = read_.string(*output, "the output's name");
+    const auto subject = statement.subject();
+    if (subject && subject->is(JsonType::string) && subject->text() == name) {
+      read_.error(*output, "the output needs a tensor of its own: give it another name");
+    }
+    const auto found = names_.find(name);
+    return found ? found->slot : 0;
+  }
+  Slot& scratch = is_list ? scratch_outputs_ : scratch_output_;
+  if (scratch == no_slot) {
+    scratch = is_list ? names_.add_list() : names_.add_tensor();
+  }
+  return scratch;
+}
+
+// The tensor a statement is about: its subject by name, or one without a name.
+TensorSpec Lowering::read_tensor(const Statement& statement, bool may_share) {
+  TensorSpec spec;
+  const auto name = statement.subject();
+  const auto shape = statement.find("shape");
+  const auto numel = statement.find("numel");
+  if (const auto dtype = statement.find("dtype")) {
+    spec.dtype = read_.dtype(*dtype);
+  }
+  if (const auto device = statement.find("device")) {
+    spec.device = read_.device(*device);
+  }
+  if (const auto value = statement.find("value")) {
+    spec.value = read_.number(*value);
+  }
+  if (shape && numel) {
+    read_.error(*numel, "give either \"shape\" or \"numel\"");
+  } else if (shape) {
+    spec.shape = read_.shape(*shape);
+  } else if (numel) {
+    spec.numel = read_.integer_in(*numel, 0, max_numel, "numel");
+  }
+  spec.scratch = !name.has_value();
+  spec.creates = spec.scratch || spec.dtype || spec.device || spec.value || shape || numel;
+  if (spec.scratch && !spec.value) {
+    spec.value = Operand::of(1);
+  }
+  spec.slot = name ? read_.tensor(*name) : scratch_tensor(spec, may_share);
+  return spec;
+}
+
+// Blocking calls that need the same kind of tensor can use the same one: nobody reads it afterwards.
+Slot Lowering::scratch_tensor(const TensorSpec& spec, bool may_share) {
+  const bool is_fixed = spec.numel.kind != Operand::Kind::expression && spec.shape == none;
+  if (!may_share || !is_fixed) {
+    return names_.add_tensor();
+  }
+  const ScratchLook look{spec.dtype.value_or(Dtype::float32), spec.device,
+                         spec.numel ? spec.numel.integer : -1};
+  const auto [entry, is_new] = scratch_tensors_.try_emplace(look, no_slot);
+  if (is_new) {
+    entry->second = names_.add_tensor();
+  }
+  return entry->second;
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,196 @@
+// Lowering, the part about blocks: loops, conditions, join and try.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/program/lowering.h"
+
+namespace rollcall::scenario {
+namespace {
+
+bool is_identifier(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9');
+  });
+}
+
+}  // namespace
+
+void Lowering::lower_for(const Statement& statement) {
+  Loop loop{Operand::of(0), Operand::of(0)};
+  if (const auto range = require(statement, "in")) {
+    if (range->is(JsonType::array) && range->size() == 2) {
+      auto bound = range->children().begin();
+      loop.first = read_.integer(*bound);
+      ++bound;
+      loop.last = read_.integer(*bound);
+    } else {
+      read_.error(*range, "expected [first, end]: the variable counts from first to end - 1");
+    }
+  }
+  lower_loop(statement, loop, read_.string(statement.head(), "a variable's name"));
+}
+
+void Lowering::lower_repeat(const Statement& statement) {
+  const Operand times = read_.integer_in(statement.head(), 0, INT64_MAX, "a number of repetitions");
+  lower_loop(statement, {Operand::of(0), times}, {});
+}
+
+void Lowering::lower_for_each_input(const Statement& statement) {
+  if (!facts_.has_inputs) {
+    read_.error(statement.node(), "\"for_each_input\" needs \"inputs\" at the top of the scenario");
+  }
+  lower_loop(statement, {Operand::of(0), {}}, read_.string(statement.head(), "a variable's name"));
+}
+
+void Lowering::lower_loop(const Statement& statement, const Loop& loop, std::string_view variable) {
+  const Json& node = statement.node();
+  if (!variable.empty() &&
+      (!is_identifier(variable) || is_reserved_name(variable) || names_.find(variable))) {
+    read_.error(statement.head(),
+                !is_identifier(variable)
+                    ? fmt::format("\"{}\" is no name for a variable: use letters, digits and _", variable)
+                    : fmt::format("\"{}\" already means something else; use another name", variable));
+  }
+  const std::size_t level = 2 * loops_.size();
+  while (loop_slots_->size() < level + 2) {
+    loop_slots_->push_back(names_.add_variable("loop"));
+  }
+  const Slot counter = (*loop_slots_)[level];
+  const Slot bound = (*loop_slots_)[level + 1];
+
+  program_->loops.push_back(loop);
+  const Address begin = here();
+  emit(node, action::LoopBegin{counter, bound, static_cast<TableIndex>(program_->loops.size() - 1), 0});
+  loops_.emplace_back();
+  read_.scope().loops.emplace_back(variable, counter);
+  if (const auto body = require(statement, "do")) {
+    lower_statements(*body);
+  }
+  read_.scope().loops.pop_back();
+  emit(node,
+       action::LoopNext{counter, bound, statement.rule().kind == StatementKind::for_each_input, begin + 1});
+
+  at<action::LoopBegin>(begin).end = here();
+  for (Address jump : loops_.back().breaks) {
+    at<action::Jump>(jump).target = here();
+  }
+  loops_.pop_back();
+}
+
+void Lowering::lower_break(const Statement& statement) {
+  if (!statement.head().is(JsonType::boolean) || !statement.head().boolean()) {
+    read_.error(statement.head(), "write {\"break\": true}");
+  }
+  if (loops_.empty()) {
+    read_.error(statement.node(), "\"break\" stands outside every loop");
+    return;
+  }
+  loops_.back().breaks.push_back(here());
+  emit(statement.node(), action::Jump{});
+}
+
+void Lowering::lower_if(const Statement& statement) {
+  const Operand condition = read_.integer(statement.head());
+  const Address test = here();
+  emit(statement.node(), action::JumpUnless{condition, 0});
+  if (const auto then = require(statement, "do")) {
+    lower_statements(*then);
+  }
+  const auto otherwise = statement.find("else");
+  if (otherwise) {
+    const Address skip = here();
+    emit(statement.node(), action::Jump{});
+    at<action::JumpUnless>(test).target = here();
+    lower_statements(*otherwise);
+    at<action::Jump>(skip).target = here();
+  } else {
+    at<action::JumpUnless>(test).target = here();
+  }
+}
+
+bool Lowering::enter_nesting(const Statement& statement) {
+  if (nesting_ >= max_nesting) {
+    read_.error(statement.node(), fmt::format("\"join\" and \"try\" nest at most {} deep", max_nesting));
+    return false;
+  }
+  ++nesting_;
+  return true;
+}
+
+void Lowering::lower_join(const Statement& statement) {
+  if (in_object_) {
+    read_.error(statement.node(), "\"join\" inside an object is not supported by this version");
+    return;
+  }
+  if (!enter_nesting(statement)) {
+    return;
+  }
+  JoinCall call;
+  if (!statement.head().is(JsonType::array)) {
+    read_.error(statement.head(), "expected a list of objects, such as [\"counter\"]");
+  }
+  for (Json object : statement.head().children()) {
+    call.objects.push_back(read_.object(object));
+  }
+  if (const auto flag = statement.find("throw_on_early_termination")) {
+    call.options.throw_on_early_termination = read_.flag(*flag);
+  }
+  if (const auto flag = statement.find("enable")) {
+    call.options.enable = read_.flag(*flag);
+  }
+  if (const auto kwargs = statement.find("kwargs")) {
+    call.options.kwargs = read_.kwargs(*kwargs);
+  }
+  program_->joins.push_back(std::move(call));
+
+  const Address enter = here();
+  emit(statement.node(), action::EnterJoin{static_cast<TableIndex>(program_->joins.size() - 1), 0});
+  if (const auto body = require(statement, "do")) {
+    lower_statements(*body);
+  }
+  at<action::EnterJoin>(enter).end = here();
+  --nesting_;
+}
+
+void Lowering::lower_try(const Statement& statement) {
+  if (!statement.has_object()) {
+    read_.error(statement.head(), "write {\"try\": {\"do\": [...], \"except\": [...]}}");
+    return;
+  }
+  if (!enter_nesting(statement)) {
+    return;
+  }
+  const Address enter = here();
+  const auto caught = static_cast<TableIndex>(program_->tries++);
+  emit(statement.node(), action::Try{0, 0, caught});
+  if (const auto body = require(statement, "do")) {
+    lower_statements(*body);
+  }
+  at<action::Try>(enter).handler = here();
+  --nesting_;
+  if (const auto handler = require(statement, "except")) {
+    const TableIndex outer = std::exchange(read_.scope().handler, caught);
+    lower_statements(*handler);
+    read_.scope().handler = outer;
+  }
+  at<action::Try>(enter).end = here();
+}
+
+// forward and notify: a joinable is called.
+void Lowering::lower_call(const Statement& statement) {
+  const TableIndex object = read_.object(statement.head());
+  const bool is_forward = statement.rule().kind == StatementKind::forward;
+  if (is_forward && in_object_) {
+    read_.error(statement.node(), "\"forward\" inside an object is not supported by this version");
+  } else if (is_forward) {
+    emit(statement.node(), action::Forward{object});
+  } else {
+    emit(statement.node(), action::Notify{object});
+  }
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,183 @@
+#include "scenarios/program/names.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/suggest.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// In the order of the slots in program.h.
+constexpr std::array<std::string_view, 5> builtins{"rank", "local_rank", "world_size", "is_last_joiner",
+                                                   "peer"};
+constexpr std::array<std::string_view, 5> keywords{"kwargs", "true", "false", "error", "error_type"};
+
+std::string_view to_phrase(Name::Kind kind) {
+  switch (kind) {
+    case Name::Kind::tensor:
+      return "a tensor";
+    case Name::Kind::list:
+      return "a list of tensors";
+    case Name::Kind::variable:
+      return "a variable";
+  }
+  return "something else";
+}
+
+Slot add(std::vector<std::string>& names, std::string name) {
+  names.push_back(std::move(name));
+  return static_cast<Slot>(names.size() - 1);
+}
+
+template <typename Map, typename Accept>
+std::string_view suggest_key(std::string_view word, const Map& map, Accept accept) {
+  std::vector<std::string_view> candidates;
+  for (const auto& [name, entry] : map) {
+    if (accept(entry)) {
+      candidates.push_back(name);
+    }
+  }
+  return suggest(word, candidates);
+}
+
+}  // namespace
+
+bool is_reserved_name(std::string_view name) {
+  return std::find(builtins.begin(), builtins.end(), name) != builtins.end() ||
+         std::find(keywords.begin(), keywords.end(), name) != keywords.end();
+}
+
+bool has_list_output(std::string_view operation) {
+  return operation == "all_gather" || operation == "gather" || operation == "all_to_all";
+}
+
+Names::Names() : variables_(builtins.begin(), builtins.end()) {}
+
+std::optional<Name> Names::find(std::string_view name) const {
+  auto found = names_.find(name);
+  return found == names_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<Slot> Names::find_work(std::string_view name) const {
+  auto found = works_.find(name);
+  return found == works_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string_view Names::suggest_like(std::string_view word, Name::Kind kind) const {
+  return suggest_key(word, names_, [kind](const Name& name) { return name.kind == kind; });
+}
+
+std::string_view Names::suggest_work(std::string_view word) const {
+  return suggest_key(word, works_, [](Slot) { return true; });
+}
+
+Slot Names::add_variable(std::string name) { return add(variables_, std::move(name)); }
+Slot Names::add_tensor() { return add(tensors_, {}); }
+Slot Names::add_list() { return add(lists_, {}); }
+
+void Names::collect(const Json& list, Diagnostics& diagnostics) {
+  if (!list.is(JsonType::array)) {
+    return;  // lowering says so
+  }
+  for (Json node : list.children()) {
+    if (const auto statement = Statement::recognise(node)) {
+      collect_statement(*statement, diagnostics);
+    }
+  }
+}
+
+void Names::collect_statement(const Statement& statement, Diagnostics& diagnostics) {
+  switch (statement.rule().kind) {
+    case StatementKind::collective:
+    case StatementKind::barrier:
+      collect_collective(statement, diagnostics);
+      break;
+    case StatementKind::fill:
+    case StatementKind::add:
+    case StatementKind::copy:
+      declare(statement.subject(), Name::Kind::tensor, diagnostics);
+      break;
+    case StatementKind::item:
+      declare(statement.find("as"), Name::Kind::variable, diagnostics);
+      break;
+    case StatementKind::for_loop:
+    case StatementKind::repeat:
+    case StatementKind::for_each_input:
+    case StatementKind::conditional:
+    case StatementKind::join:
+    case StatementKind::attempt:
+      for (const char* block : {"do", "else", "except"}) {
+        if (const auto list = statement.find(block)) {
+          collect(*list, diagnostics);
+        }
+      }
+      break;
+    case StatementKind::wait:
+    case StatementKind::compute:
+    case StatementKind::print:
+    case StatementKind::raise:
+    case StatementKind::exit:
+    case StatementKind::check:
+    case StatementKind::set_device:
+    case StatementKind::break_loop:
+    case StatementKind::forward:
+    case StatementKind::notify:
+      break;
+  }
+}
+
+// One look at every argument: this runs for every call of a large file.
+void Names::collect_collective(const Statement& statement, Diagnostics& diagnostics) {
+  bool makes_tensor = false;
+  const Name::Kind output = has_list_output(statement.rule().key) ? Name::Kind::list : Name::Kind::tensor;
+  const auto look_at = [&](const Json& argument) {
+    const std::string_view key = argument.key();
+    if (key == "output") {
+      declare(argument, output, diagnostics);
+    } else if (key == "as" && argument.is(JsonType::string)) {
+      works_.try_emplace(argument.text(), static_cast<Slot>(works_.size()));
+    } else {
+      makes_tensor = makes_tensor || key == "numel" || key == "shape" || key == "dtype" || key == "value" ||
+                     key == "device";
+    }
+  };
+  for (Json member : statement.node().children()) {
+    look_at(member);
+  }
+  if (statement.has_object()) {
+    for (Json member : statement.head().children()) {
+      look_at(member);
+    }
+  }
+  if (makes_tensor) {
+    declare(statement.subject(), Name::Kind::tensor, diagnostics);
+  }
+}
+
+void Names::declare(const std::optional<Json>& name, Name::Kind kind, Diagnostics& diagnostics) {
+  if (!name || !name->is(JsonType::string) || name->text().empty()) {
+    return;  // lowering says so
+  }
+  if (is_reserved_name(name->text())) {
+    diagnostics.error(name->offset(), name->pointer(),
+                      fmt::format("\"{}\" has a meaning of its own", name->text()));
+    return;
+  }
+  const auto [entry, is_new] = names_.try_emplace(name->text(), Name{kind, no_slot});
+  if (!is_new && entry->second.kind != kind) {
+    diagnostics.error(name->offset(), name->pointer(),
+                      fmt::format("\"{}\" is {} here and {} elsewhere; use two names", name->text(),
+                                  to_phrase(kind), to_phrase(entry->second.kind)));
+  }
+  if (is_new) {
+    auto& slots = kind == Name::Kind::tensor ? tensors_ : kind == Name::Kind::list ? lists_ : variables_;
+    entry->second.slot = add(slots, std::string(name->text()));
+  }
+}
+
+}  // namespace rollcall::scenario

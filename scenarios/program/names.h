@@ -1,0 +1,74 @@
+#pragma once
+
+// Names: the tensors, lists, variables and works that the statements of a scenario make, with the slots
+// they have in every rank's frame. Collected before anything is lowered, because a statement may use
+// what a later one, or another list, makes.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/program/expression.h"
+#include "scenarios/json/json_tree.h"
+#include "scenarios/program/statements.h"
+
+namespace rollcall::scenario {
+
+class Diagnostics;
+
+struct Name {
+  enum class Kind : std::uint8_t { tensor, list, variable };
+
+  Kind kind = Kind::tensor;
+  Slot slot = no_slot;
+};
+
+class Names {
+ public:
+  Names();
+
+  // Looks for what the statements of `list` make, blocks inside them included. Reports a name that is
+  // used for two kinds of things. The texts of the tree must outlive this object.
+  void collect(const Json& list, Diagnostics& diagnostics);
+
+  std::optional<Name> find(std::string_view name) const;
+  std::optional<Slot> find_work(std::string_view name) const;
+
+  // The known name of this kind that `word` was probably meant to be; empty when none is near.
+  std::string_view suggest_like(std::string_view word, Name::Kind kind) const;
+  std::string_view suggest_work(std::string_view word) const;
+
+  // Slots without a name of their own.
+  Slot add_variable(std::string name);
+  Slot add_tensor();
+  Slot add_list();
+
+  // Names by slot, as Program keeps them.
+  const std::vector<std::string>& variables() const { return variables_; }
+  const std::vector<std::string>& tensors() const { return tensors_; }
+  const std::vector<std::string>& lists() const { return lists_; }
+  std::size_t works() const { return works_.size(); }
+
+ private:
+  void collect_statement(const Statement& statement, Diagnostics& diagnostics);
+  void collect_collective(const Statement& statement, Diagnostics& diagnostics);
+  void declare(const std::optional<Json>& name, Name::Kind kind, Diagnostics& diagnostics);
+
+  std::map<std::string_view, Name> names_;
+  std::map<std::string_view, Slot> works_;
+  std::vector<std::string> variables_;
+  std::vector<std::string> tensors_;
+  std::vector<std::string> lists_;
+};
+
+// "rank", "is_last_joiner": names that no scenario may give to anything else.
+bool is_reserved_name(std::string_view name);
+
+// Does this operation's `output` hold one tensor per rank?
+bool has_list_output(std::string_view operation);
+
+}  // namespace rollcall::scenario

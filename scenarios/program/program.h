@@ -1,0 +1,294 @@
+#pragma once
+
+// Program: the statements of a scenario, lowered once when the file is read and shared by all ranks.
+//
+// Blocks are flattened to one list of instructions with jumps; names have become slots of the rank's
+// frame; texts and argument lists lie in tables beside. Running a rank needs no JSON, no names and, in
+// steady state, no allocation. Only `join`, `try` and `forward` run a part of the list by recursion.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "scenarios/program/expression.h"
+#include "sim/dist/join.h"
+#include "sim/dist/op.h"
+
+namespace rollcall::scenario {
+
+// Index into Program::code.
+using Address = std::uint32_t;
+// Index into one of the Program's tables.
+using TableIndex = std::uint32_t;
+inline constexpr TableIndex none = ~TableIndex{0};
+
+// Elements of one tensor: 400 GB of float32. Times the largest world this still fits 63 bits.
+inline constexpr std::int64_t max_numel = 100'000'000'000;
+
+// Variables every rank has. Slots after these are the scenario's own.
+namespace builtin {
+inline constexpr Slot rank = 0;
+inline constexpr Slot local_rank = 1;
+inline constexpr Slot world_size = 2;
+inline constexpr Slot is_last_joiner = 3;  // in post_hook
+inline constexpr Slot peer = 4;            // in `value` of an op that takes a list: whose part it is
+inline constexpr Slot count = 5;
+}  // namespace builtin
+
+// A number an argument stands for: given, or computed when the statement runs.
+struct Operand {
+  enum class Kind : std::uint8_t { absent, integer, real, expression };
+
+  Kind kind = Kind::absent;
+  union {
+    std::int64_t integer = 0;
+    double real;
+    TableIndex expression;  // of Program::expressions
+  };
+
+  explicit operator bool() const { return kind != Kind::absent; }
+  static Operand of(std::int64_t value);
+  static Operand of_real(double value);
+  static Operand computed(TableIndex expression);
+};
+
+// "cuda:{local_rank}" and the like.
+struct DeviceTemplate {
+  enum class Index : std::uint8_t { fixed, rank, local_rank };
+
+  Device device;
+  Index index = Index::fixed;
+
+  Device resolve(Rank rank, Rank local_rank) const;
+  friend auto operator<=>(const DeviceTemplate&, const DeviceTemplate&) = default;
+};
+
+// A tensor that a statement works on, and how to make it.
+struct TensorSpec {
+  Slot slot = no_slot;   // of the frame's tensors
+  bool scratch = false;  // has no name: may be reused by the next statement
+  bool creates = false;  // makes the tensor when the rank has none of this name
+  std::optional<Dtype> dtype;
+  std::optional<DeviceTemplate> device;
+  Operand numel;
+  TableIndex shape = none;  // of Program::shapes; instead of numel
+  Operand value;            // every element, set before the call
+};
+
+// A tensor that a statement reads: by name, or one of a list's.
+struct TensorName {
+  Slot slot = no_slot;  // of the frame's tensors, or lists
+  bool is_list = false;
+  std::int32_t element = -1;  // of the list; -1: all of them
+};
+
+// A collective call.
+struct Collective {
+  OpKind kind = OpKind::barrier;
+  ReduceOp reduce = ReduceOp::sum;
+  bool async_op = false;
+  bool value_has_peer = false;  // the parts of a list differ
+  Slot group = no_slot;         // of the frame's groups; no_slot: world
+  Slot work = no_slot;          // of the frame's works: `as`
+  Slot output = no_slot;        // of the frame's tensors, or lists, whatever the kind has
+  Slot input_list = no_slot;    // of the frame's lists, where the kind takes one
+  TableIndex label = none;      // of Program::strings
+  Operand root;                 // global rank
+  TensorSpec tensor;
+};
+
+// Text with holes: "rank {rank} counted {count}".
+struct TextPiece {
+  struct Literal {
+    TableIndex text = none;  // of Program::strings
+  };
+  struct Number {
+    TableIndex expression = none;
+  };
+  struct ErrorMessage {
+    TableIndex caught = none;  // of the frame's caught errors
+  };
+  struct ErrorType {
+    TableIndex caught = none;
+  };
+  std::variant<Literal, Number, TensorName, ErrorMessage, ErrorType> piece;
+};
+using Text = std::vector<TextPiece>;
+
+// A `join`: its arguments.
+struct JoinCall {
+  std::vector<TableIndex> objects;  // of Program::objects
+  JoinOptions options;
+};
+
+// Part of the code: [begin, end).
+struct Block {
+  Address begin = 0;
+  Address end = 0;
+};
+
+// An object of kind "joinable".
+struct JoinableObject {
+  std::string name;
+  bool notify = true;                         // forward begins with Join.notify_join_context
+  Slot group = no_slot;                       // of the frame's groups; no_slot: world
+  std::optional<DeviceTemplate> join_device;  // none: the rank's device
+  Block forward;
+  Block main_hook;
+  Block post_hook;
+  // Scopes: what reports call the three, and what the last one pairs with. The first two pair by name.
+  std::string forward_scope;
+  std::string main_hook_scope;
+  std::string post_hook_scope;
+};
+
+// The instructions. A target is the address to go on at.
+namespace action {
+struct Collect {
+  TableIndex call = none;  // of Program::collectives
+};
+struct Wait {
+  Slot work = no_slot;
+};
+struct Compute {
+  Duration duration = 0;
+};
+struct Print {
+  TableIndex text = none;  // of Program::texts
+};
+struct Raise {
+  TableIndex type = none;  // of Program::strings
+  TableIndex text = none;  // of Program::texts
+};
+struct Exit {};
+struct Item {
+  TensorName tensor;
+  Slot variable = no_slot;
+};
+struct Fill {
+  TableIndex tensor = none;  // of Program::tensors
+};
+struct Add {  // target += tensor, or value
+  Slot target = no_slot;
+  TensorName tensor;  // slot is no_slot: `value` is added
+  Operand value;
+};
+struct Copy {
+  Slot target = no_slot;
+  TensorName source;
+};
+struct Check {
+  TensorName tensor;
+  TableIndex name = none;  // of Program::strings
+  Operand value;
+};
+struct SetDevice {
+  DeviceTemplate device;
+};
+struct Jump {
+  Address target = 0;
+};
+struct JumpUnless {
+  Operand condition;
+  Address target = 0;
+};
+struct LoopBegin {         // counter = first; to `end` when that is not below `last`
+  Slot counter = no_slot;  // of the frame's variables
+  Slot bound = no_slot;    // of the frame's variables: `last`, computed once
+  TableIndex loop = none;  // of Program::loops
+  Address end = 0;
+};
+struct LoopNext {  // ++counter; to `body` while it is below the bound
+  Slot counter = no_slot;
+  Slot bound = no_slot;
+  bool takes_inputs = false;
+  Address body = 0;
+};
+struct EnterJoin {         // the body follows, up to `end`
+  TableIndex call = none;  // of Program::joins
+  Address end = 0;
+};
+struct Forward {
+  TableIndex object = none;
+};
+struct Notify {
+  TableIndex object = none;
+};
+struct Try {  // the body follows, up to `handler`; the handler lies in [handler, end)
+  Address handler = 0;
+  Address end = 0;
+  TableIndex caught = none;  // of the frame's caught errors
+};
+}  // namespace action
+
+using Action =
+    std::variant<action::Collect, action::Wait, action::Compute, action::Print, action::Raise, action::Exit,
+                 action::Item, action::Fill, action::Add, action::Copy, action::Check, action::SetDevice,
+                 action::Jump, action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin,
+                 action::Forward, action::Notify, action::Try>;
+
+struct Instruction {
+  Action action;
+  std::uint32_t line = 0;  // of the statement
+  std::uint32_t column = 0;
+};
+
+// The range of a loop.
+struct Loop {
+  Operand first;
+  Operand last;  // absent: the rank's number of inputs
+};
+
+struct Program {
+  std::string file;  // what sites point to: must outlive the run
+  std::vector<Instruction> code;
+  std::vector<Expression> expressions;
+  std::vector<Collective> collectives;
+  std::vector<TensorSpec> tensors;
+  std::vector<Shape> shapes;
+  std::vector<Loop> loops;
+  std::vector<Text> texts;
+  std::deque<std::string> strings;  // never moves: Error keeps a pointer to its type's name
+  std::vector<JoinCall> joins;
+  std::vector<JoinableObject> objects;
+  std::vector<std::string> variables;                // names by slot
+  std::vector<std::string> tensor_names;             // by slot; empty for scratch
+  std::vector<std::string> list_names;               // by slot; empty for scratch
+  std::vector<std::string> groups;                   // names by slot
+  std::vector<std::pair<std::string, Slot>> kwargs;  // the names expressions use, and their variables
+  std::size_t works = 0;                             // slots for asynchronous calls
+  std::size_t tries = 0;                             // slots for caught errors
+};
+
+inline Operand Operand::of(std::int64_t value) {
+  Operand operand;
+  operand.kind = Kind::integer;
+  operand.integer = value;
+  return operand;
+}
+inline Operand Operand::of_real(double value) {
+  Operand operand;
+  operand.kind = Kind::real;
+  operand.real = value;
+  return operand;
+}
+inline Operand Operand::computed(TableIndex expression) {
+  Operand operand;
+  operand.kind = Kind::expression;
+  operand.expression = expression;
+  return operand;
+}
+
+inline Device DeviceTemplate::resolve(Rank rank, Rank local_rank) const {
+  if (index == Index::fixed) {
+    return device;
+  }
+  return {device.type, static_cast<std::int16_t>(index == Index::rank ? rank : local_rank)};
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,147 @@
+#include "scenarios/program/statements.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rollcall::scenario {
+namespace {
+
+using Kind = StatementKind;
+using Name = std::string_view;
+
+// Arguments of every collective that carries a tensor come first.
+constexpr std::array<Name, 11> all_reduce{"tensor", "numel", "shape",    "dtype", "value",    "device",
+                                          "group",  "label", "async_op", "as",    "reduce_op"};
+constexpr std::array<Name, 11> broadcast{"tensor", "numel", "shape",    "dtype", "value", "device",
+                                         "group",  "label", "async_op", "as",    "src"};
+constexpr std::array<Name, 12> reduce{"tensor", "numel", "shape",    "dtype", "value", "device",
+                                      "group",  "label", "async_op", "as",    "dst",   "reduce_op"};
+constexpr std::array<Name, 11> all_gather{"tensor", "numel", "shape",    "dtype", "value", "device",
+                                          "group",  "label", "async_op", "as",    "output"};
+constexpr std::array<Name, 12> gather{"tensor", "numel", "shape",    "dtype", "value", "device",
+                                      "group",  "label", "async_op", "as",    "dst",   "output"};
+constexpr std::array<Name, 12> reduce_scatter{"tensor", "numel", "shape",    "dtype", "value",  "device",
+                                              "group",  "label", "async_op", "as",    "output", "reduce_op"};
+constexpr std::array<Name, 4> barrier{"group", "label", "async_op", "as"};
+constexpr std::array<Name, 2> raise{"type", "message"};
+constexpr std::array<Name, 1> item{"as"};
+constexpr std::array<Name, 5> fill{"value", "numel", "shape", "dtype", "device"};
+constexpr std::array<Name, 2> add{"tensor", "value"};
+constexpr std::array<Name, 1> copy{"from"};
+constexpr std::array<Name, 1> check{"value"};
+constexpr std::array<Name, 2> for_loop{"in", "do"};
+constexpr std::array<Name, 1> block{"do"};
+constexpr std::array<Name, 2> conditional{"do", "else"};
+constexpr std::array<Name, 4> join{"do", "throw_on_early_termination", "enable", "kwargs"};
+constexpr std::array<Name, 2> attempt{"do", "except"};
+
+constexpr std::array<StatementRule, 32> rules{{
+    {"all_reduce", Kind::collective, "tensor", true, all_reduce},
+    {"broadcast", Kind::collective, "tensor", true, broadcast},
+    {"reduce", Kind::collective, "tensor", true, reduce},
+    {"all_gather", Kind::collective, "tensor", true, all_gather},
+    {"all_gather_into_tensor", Kind::collective, "tensor", true, all_gather},
+    {"gather", Kind::collective, "tensor", true, gather},
+    {"scatter", Kind::collective, "tensor", true, broadcast},
+    {"reduce_scatter", Kind::collective, "tensor", true, reduce_scatter},
+    {"reduce_scatter_tensor", Kind::collective, "tensor", true, reduce_scatter},
+    {"all_to_all", Kind::collective, "tensor", true, all_gather},
+    {"all_to_all_single", Kind::collective, "tensor", true, all_gather},
+    {"barrier", Kind::barrier, "", true, barrier},
+    {"wait", Kind::wait, "work", false, {}},
+    {"compute", Kind::compute, "duration", false, {}},
+    {"print", Kind::print, "text", false, {}},
+    {"raise", Kind::raise, "message", true, raise},
+    {"exit", Kind::exit, "", false, {}},
+    {"item", Kind::item, "tensor", false, item},
+    {"fill", Kind::fill, "tensor", false, fill},
+    {"add", Kind::add, "target", false, add},
+    {"copy", Kind::copy, "target", false, copy},
+    {"check", Kind::check, "tensor", false, check},
+    {"set_device", Kind::set_device, "device", false, {}},
+    {"for", Kind::for_loop, "variable", false, for_loop},
+    {"repeat", Kind::repeat, "times", false, block},
+    {"for_each_input", Kind::for_each_input, "variable", false, block},
+    {"if", Kind::conditional, "condition", false, conditional},
+    {"break", Kind::break_loop, "", false, {}},
+    {"join", Kind::join, "objects", false, join},
+    {"forward", Kind::forward, "object", false, {}},
+    {"notify", Kind::notify, "object", false, {}},
+    {"try", Kind::attempt, "", true, attempt},
+}};
+
+// Statements and arguments of the format that no part of this version can run yet.
+constexpr std::array<Name, 26> planned_statements{"monitored_barrier",
+                                                  "send",
+                                                  "recv",
+                                                  "isend",
+                                                  "irecv",
+                                                  "batch_isend_irecv",
+                                                  "new_group",
+                                                  "new_subgroups",
+                                                  "split_group",
+                                                  "destroy_process_group",
+                                                  "all_gather_object",
+                                                  "broadcast_object_list",
+                                                  "gather_object",
+                                                  "scatter_object_list",
+                                                  "synchronize",
+                                                  "read",
+                                                  "write",
+                                                  "free",
+                                                  "store_set",
+                                                  "store_get",
+                                                  "store_add",
+                                                  "no_sync",
+                                                  "choice",
+                                                  "parallel",
+                                                  "backward",
+                                                  "step"};
+constexpr std::array<Name, 7> planned_arguments{
+    "timeout", "stream", "tag", "jitter", "split_sizes", "input_split_sizes", "output_split_sizes"};
+
+template <typename Words>
+bool contains(const Words& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+std::span<const StatementRule> statement_rules() { return rules; }
+
+const StatementRule* find_statement_rule(std::string_view key) {
+  for (const StatementRule& rule : statement_rules()) {
+    if (rule.key == key) {
+      return &rule;
+    }
+  }
+  return nullptr;
+}
+
+bool is_planned_statement(std::string_view key) { return contains(planned_statements, key); }
+bool is_planned_argument(std::string_view key) { return contains(planned_arguments, key); }
+
+std::optional<Statement> Statement::recognise(const Json& node) {
+  if (!node.is(JsonType::object)) {
+    return std::nullopt;
+  }
+  for (Json member : node.children()) {
+    if (const StatementRule* rule = find_statement_rule(member.key())) {
+      return Statement(node, member, *rule);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Json> Statement::find(std::string_view argument) const {
+  for (Json member : node_.children()) {
+    if (member.key() == argument && !(member == head_)) {
+      return member;
+    }
+  }
+  return has_object() ? head_.find(argument) : std::nullopt;
+}
+
+std::optional<Json> Statement::subject() const { return has_object() ? head_.find(rule_->subject) : head_; }
+
+}  // namespace rollcall::scenario

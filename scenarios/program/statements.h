@@ -1,0 +1,84 @@
+#pragma once
+
+// The statements of a scenario, as a table: which key names one, and which arguments it takes. The
+// published schema says the same in its own language; a test compares the two.
+//
+// A statement is an object with one operation key. Its value is what the operation is about (a tensor's
+// name, for a collective) or an object with all arguments; arguments may also stand beside the key:
+//
+//   {"all_reduce": "t", "reduce_op": "MAX"}        {"all_reduce": {"tensor": "t", "reduce_op": "MAX"}}
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "scenarios/json/json_tree.h"
+
+namespace rollcall::scenario {
+
+enum class StatementKind : std::uint8_t {
+  collective,
+  barrier,
+  wait,
+  compute,
+  print,
+  raise,
+  exit,
+  item,
+  fill,
+  add,
+  copy,
+  check,
+  set_device,
+  for_loop,
+  repeat,
+  for_each_input,
+  conditional,
+  break_loop,
+  join,
+  forward,
+  notify,
+  attempt,
+};
+
+struct StatementRule {
+  std::string_view key;  // "all_reduce"
+  StatementKind kind = StatementKind::barrier;
+  std::string_view subject;   // what the key's value is called among the arguments; may be empty
+  bool takes_object = false;  // may the key's value be an object with all arguments?
+  std::span<const std::string_view> arguments;  // besides the key itself
+};
+
+std::span<const StatementRule> statement_rules();
+const StatementRule* find_statement_rule(std::string_view key);
+
+// Names that scenarios may use one day, and that this version refuses by name.
+bool is_planned_statement(std::string_view key);
+bool is_planned_argument(std::string_view key);
+
+// A statement whose operation key is known.
+class Statement {
+ public:
+  // Nothing when `node` is no object or has no operation key.
+  static std::optional<Statement> recognise(const Json& node);
+
+  const Json& node() const { return node_; }
+  const Json& head() const { return head_; }  // the operation key's value
+  const StatementRule& rule() const { return *rule_; }
+  bool has_object() const { return rule_->takes_object && head_.is(JsonType::object); }
+
+  // An argument, beside the key or in its object.
+  std::optional<Json> find(std::string_view argument) const;
+  // What the statement is about: the key's value, or the argument of that name in its object.
+  std::optional<Json> subject() const;
+
+ private:
+  Statement(Json node, Json head, const StatementRule& rule) : node_(node), head_(head), rule_(&rule) {}
+
+  Json node_;
+  Json head_;
+  const StatementRule* rule_;
+};
+
+}  // namespace rollcall::scenario

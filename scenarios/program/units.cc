@@ -1,0 +1,153 @@
+#include "scenarios/program/units.h"
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "scenarios/json/suggest.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// A unit is worth numerator / denominator of the base unit.
+struct Unit {
+  std::string_view name;
+  std::int64_t numerator = 1;
+  std::int64_t denominator = 1;
+};
+
+// What a kind of quantity is called, its units, and how a right one looks.
+struct Kind {
+  std::string_view noun;
+  std::string_view example;
+  std::span<const Unit> units;
+};
+
+constexpr std::array<Unit, 8> duration_units{{{"ns", nanosecond},
+                                              {"us", microsecond},
+                                              {"µs", microsecond},
+                                              {"ms", millisecond},
+                                              {"s", second},
+                                              {"m", 60 * second},
+                                              {"min", 60 * second},
+                                              {"h", 3600 * second}}};
+
+constexpr std::int64_t kilo = 1000;
+constexpr std::int64_t kibi = 1024;
+
+constexpr std::array<Unit, 10> byte_units{{{"B", 1},
+                                           {"kB", kilo},
+                                           {"KB", kilo},
+                                           {"MB", kilo* kilo},
+                                           {"GB", kilo* kilo* kilo},
+                                           {"TB", kilo* kilo* kilo* kilo},
+                                           {"KiB", kibi},
+                                           {"MiB", kibi* kibi},
+                                           {"GiB", kibi* kibi* kibi},
+                                           {"TiB", kibi* kibi* kibi* kibi}}};
+
+constexpr std::array<Unit, 10> bandwidth_units{{{"bps", 1, 8},
+                                                {"kbps", kilo, 8},
+                                                {"Mbps", kilo* kilo, 8},
+                                                {"Gbps", kilo* kilo* kilo, 8},
+                                                {"Tbps", kilo* kilo* kilo* kilo, 8},
+                                                {"B/s", 1},
+                                                {"kB/s", kilo},
+                                                {"MB/s", kilo* kilo},
+                                                {"GB/s", kilo* kilo* kilo},
+                                                {"TB/s", kilo* kilo* kilo* kilo}}};
+
+constexpr Kind duration{"duration", "5ms", duration_units};
+constexpr Kind bytes{"size", "64MiB", byte_units};
+constexpr Kind bandwidth{"bandwidth", "400Gbps", bandwidth_units};
+
+// A decimal number, exactly: digits / 10^decimals.
+struct Decimal {
+  std::int64_t digits = 0;
+  std::int64_t scale = 1;
+};
+
+// Reads digits with at most one point; nothing when there are none, or more than fit.
+std::optional<Decimal> parse_decimal(std::string_view text) {
+  Decimal decimal;
+  bool has_point = false;
+  bool has_digit = false;
+  for (char c : text) {
+    if (c == '.' && !has_point) {
+      has_point = true;
+      continue;
+    }
+    if (c < '0' || c > '9' || decimal.digits > INT64_MAX / 10 - 1 || decimal.scale > INT64_MAX / 10) {
+      return std::nullopt;
+    }
+    has_digit = true;
+    decimal.digits = decimal.digits * 10 + (c - '0');
+    decimal.scale *= has_point ? 10 : 1;
+  }
+  return has_digit ? std::optional(decimal) : std::nullopt;
+}
+
+const Unit* find_unit(const Kind& kind, std::string_view name) {
+  for (const Unit& unit : kind.units) {
+    if (unit.name == name) {
+      return &unit;
+    }
+  }
+  return nullptr;
+}
+
+std::string unknown_unit(const Kind& kind, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Unit& unit : kind.units) {
+    names.push_back(unit.name);
+  }
+  const std::string_view meant = suggest(name, names);
+  return fmt::format("\"{}\" is no unit of {}; the units are {}{}", name, kind.noun, fmt::join(names, ", "),
+                     meant.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", meant));
+}
+
+// digits / scale * numerator / denominator. 128 bits hold the product of any two 64-bit numbers.
+Quantity convert(const Kind& kind, const Decimal& decimal, const Unit& unit) {
+  __extension__ using Wide = __int128;
+  const Wide product = static_cast<Wide>(decimal.digits) * unit.numerator;
+  const Wide divisor = static_cast<Wide>(decimal.scale) * unit.denominator;
+  const Wide value = product / divisor;
+  if (value > INT64_MAX) {
+    return {{}, fmt::format("this {} is too large", kind.noun)};
+  }
+  if (value * divisor != product) {
+    return {{}, fmt::format("this {} is finer than can be told apart", kind.noun)};
+  }
+  return {static_cast<std::int64_t>(value), {}};
+}
+
+Quantity parse(const Kind& kind, std::string_view text) {
+  const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::size_t unit_begin = std::min(text.find_first_not_of(' ', number_end), text.size());
+  if (text.starts_with('-')) {
+    return {{}, fmt::format("a {} cannot be negative", kind.noun)};
+  }
+  const auto decimal = parse_decimal(text.substr(0, number_end));
+  if (!decimal) {
+    return {{},
+            fmt::format("\"{}\" is no {}; write a number and a unit, such as \"{}\"", text, kind.noun,
+                        kind.example)};
+  }
+  if (unit_begin == text.size()) {
+    return {{}, fmt::format("a {} needs a unit: write \"{}\", for example", kind.noun, kind.example)};
+  }
+  const std::string_view name = text.substr(unit_begin);
+  const Unit* unit = find_unit(kind, name);
+  return unit == nullptr ? Quantity{{}, unknown_unit(kind, name)} : convert(kind, *decimal, *unit);
+}
+
+}  // namespace
+
+Quantity parse_duration(std::string_view text) { return parse(duration, text); }
+Quantity parse_bytes(std::string_view text) { return parse(bytes, text); }
+Quantity parse_bandwidth(std::string_view text) { return parse(bandwidth, text); }
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,30 @@
+#pragma once
+
+// Quantities with units, as people write them: "5ms", "64MiB", "400Gbps". A number without a unit is
+// refused, because whoever reads the file would have to guess.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/dist/time.h"
+
+namespace rollcall::scenario {
+
+// A value, or what is wrong with the text. Exactly one of the two.
+struct Quantity {
+  std::optional<std::int64_t> value;
+  std::string problem;
+};
+
+// "5ms", "1.5us", "2h": nanoseconds. Units: ns, us (or µs), ms, s, min, h.
+Quantity parse_duration(std::string_view text);
+
+// "512B", "64MiB", "25MB": bytes. KiB and so on are powers of 1024, kB and so on powers of 1000.
+Quantity parse_bytes(std::string_view text);
+
+// "400Gbps", "50GB/s": bytes per second. A small b is a bit, a large one a byte.
+Quantity parse_bandwidth(std::string_view text);
+
+}  // namespace rollcall::scenario

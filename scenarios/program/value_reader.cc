@@ -1,0 +1,306 @@
+#include "scenarios/program/value_reader.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "scenarios/program/devices.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/source.h"
+#include "scenarios/json/suggest.h"
+#include "scenarios/program/units.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// The names of an enumeration of `count` values.
+template <typename Enum>
+std::vector<std::string_view> names_of(std::size_t count) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < count; ++i) {
+    names.push_back(to_string(static_cast<Enum>(i)));
+  }
+  return names;
+}
+
+}  // namespace
+
+void ValueReader::error(const Json& at, std::string message, std::string_view suggestion) {
+  diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+}
+
+Operand ValueReader::integer(const Json& value) {
+  switch (value.type()) {
+    case JsonType::integer:
+    case JsonType::boolean:
+      return Operand::of(value.integer());
+    case JsonType::string:
+      return expression(value, value.text(), 0);
+    case JsonType::null:
+    case JsonType::real:
+    case JsonType::array:
+    case JsonType::object:
+      error(value,
+            fmt::format("expected a whole number or an expression, found {}", to_phrase(value.type())));
+  }
+  return Operand::of(0);
+}
+
+Operand ValueReader::integer_in(const Json& value, std::int64_t least, std::int64_t most,
+                                std::string_view what) {
+  const Operand operand = integer(value);
+  if (operand.kind == Operand::Kind::integer && (operand.integer < least || operand.integer > most)) {
+    error(value, operand.integer < least && least == 0
+                     ? fmt::format("{} cannot be negative", what)
+                     : fmt::format("{} must lie between {} and {}", what, least, most));
+    return Operand::of(least);
+  }
+  return operand;
+}
+
+Operand ValueReader::number(const Json& value) {
+  return value.is(JsonType::real) ? Operand::of_real(value.real()) : integer(value);
+}
+
+Operand ValueReader::rank(const Json& value) {
+  const Operand operand = integer(value);
+  if (operand.kind == Operand::Kind::integer &&
+      (operand.integer < 0 || operand.integer >= facts_.world_size)) {
+    error(value, fmt::format("rank {} is out of range: the ranks are 0 to {}", operand.integer,
+                             facts_.world_size - 1));
+    return Operand::of(0);
+  }
+  return operand;
+}
+
+bool ValueReader::flag(const Json& value) {
+  if (!value.is(JsonType::boolean)) {
+    error(value, fmt::format("expected true or false, found {}", to_phrase(value.type())));
+    return false;
+  }
+  return value.boolean();
+}
+
+std::string_view ValueReader::string(const Json& value, std::string_view what) {
+  if (!value.is(JsonType::string) || value.text().empty()) {
+    error(value, fmt::format("expected {} as a string, found {}", what,
+                             value.is(JsonType::string) ? "an empty one" : to_phrase(value.type())));
+    return {};
+  }
+  return value.text();
+}
+
+Duration ValueReader::duration(const Json& value) {
+  if (!value.is(JsonType::string)) {
+    error(value, value.is_number()
+                     ? "a duration needs a unit: write \"5ms\", for example"
+                     : fmt::format("expected a duration such as \"5ms\", found {}", to_phrase(value.type())));
+    return 0;
+  }
+  const Quantity parsed = parse_duration(value.text());
+  if (!parsed.value) {
+    error(value, parsed.problem);
+  }
+  return parsed.value.value_or(0);
+}
+
+Dtype ValueReader::dtype(const Json& value) {
+  const std::string_view name = string(value, "a dtype");
+  const auto dtype = parse_dtype(name);
+  if (!dtype && !name.empty()) {
+    const auto known = names_of<Dtype>(dtype_count);
+    error(value, fmt::format("unknown dtype \"{}\"; the dtypes are {}", name, fmt::join(known, ", ")),
+          suggest(name, known));
+  }
+  return dtype.value_or(Dtype::float32);
+}
+
+ReduceOp ValueReader::reduce_op(const Json& value) {
+  const std::string_view name = string(value, "a reduction");
+  const auto op = parse_reduce_op(name);
+  if (!op && !name.empty()) {
+    const auto known = names_of<ReduceOp>(reduce_op_count);
+    error(value, fmt::format("unknown reduce_op \"{}\"; the reductions are {}", name, fmt::join(known, ", ")),
+          suggest(name, known));
+  }
+  return op.value_or(ReduceOp::sum);
+}
+
+std::optional<DeviceTemplate> ValueReader::device(const Json& value) {
+  const std::string_view name = string(value, "a device");
+  if (name.empty()) {
+    return std::nullopt;
+  }
+  const ParsedDevice parsed = parse_device_template(name, facts_.world_size, facts_.local_ranks);
+  if (!parsed.device) {
+    error(value, parsed.problem);
+  }
+  return parsed.device;
+}
+
+TableIndex ValueReader::shape(const Json& value) {
+  constexpr std::size_t max_dimensions = 8;
+  if (!value.is(JsonType::array) || value.size() > max_dimensions) {
+    error(value, fmt::format("expected a list of at most {} sizes, such as [2, 3]", max_dimensions));
+    return none;
+  }
+  std::vector<std::int64_t> sizes;
+  std::int64_t numel = 1;
+  for (Json size : value.children()) {
+    if (!size.is(JsonType::integer) || size.integer() < 0) {
+      error(size, "a size is a whole number, at least 0");
+      return none;
+    }
+    sizes.push_back(size.integer());
+    if (__builtin_mul_overflow(numel, size.integer(), &numel) || numel > max_numel) {
+      error(value, fmt::format("a tensor holds at most {} elements", max_numel));
+      return none;
+    }
+  }
+  program_.shapes.emplace_back(std::span<const std::int64_t>(sizes));
+  return static_cast<TableIndex>(program_.shapes.size() - 1);
+}
+
+Kwargs ValueReader::kwargs(const Json& value) {
+  Kwargs kwargs;
+  if (!value.is(JsonType::object)) {
+    error(value, fmt::format("expected an object of keyword arguments, found {}", to_phrase(value.type())));
+    return kwargs;
+  }
+  for (Json member : value.children()) {
+    const std::string name(member.key());
+    if (member.is(JsonType::boolean)) {
+      kwargs[name] = member.boolean();
+    } else if (member.is(JsonType::integer)) {
+      kwargs[name] = member.integer();
+    } else if (member.is(JsonType::real)) {
+      kwargs[name] = member.real();
+    } else if (member.is(JsonType::string)) {
+      kwargs[name] = std::string(member.text());
+    } else {
+      error(member, fmt::format("a keyword argument is a boolean, a number or a string, not {}",
+                                to_phrase(member.type())));
+    }
+  }
+  return kwargs;
+}
+
+Slot ValueReader::group(const Json& value) {
+  const std::string_view name = string(value, "a group's name");
+  if (name.empty() || name == "world") {
+    return no_slot;
+  }
+  if (const auto used = group_slots_.find(name); used != group_slots_.end()) {
+    return used->second;
+  }
+  if (std::find(facts_.groups.begin(), facts_.groups.end(), name) == facts_.groups.end()) {
+    std::vector<std::string_view> known(facts_.groups.begin(), facts_.groups.end());
+    known.push_back("world");
+    error(value, fmt::format("unknown group \"{}\"; the groups are {}", name, fmt::join(known, ", ")),
+          suggest(name, known));
+    return no_slot;
+  }
+  program_.groups.emplace_back(name);
+  const auto slot = static_cast<Slot>(program_.groups.size() - 1);
+  group_slots_.emplace(name, slot);
+  return slot;
+}
+
+TableIndex ValueReader::object(const Json& value) {
+  const std::string_view name = string(value, "an object's name");
+  const auto found = std::find(facts_.objects.begin(), facts_.objects.end(), name);
+  if (found == facts_.objects.end()) {
+    if (!name.empty()) {
+      error(value, fmt::format("unknown object \"{}\"; \"objects\" must define it", name),
+            suggest_from(name, facts_.objects));
+    }
+    return none;
+  }
+  return static_cast<TableIndex>(found - facts_.objects.begin());
+}
+
+Slot ValueReader::work(const Json& value) {
+  const std::string_view name = string(value, "the name of an asynchronous call");
+  const auto slot = names_.find_work(name);
+  if (!slot && !name.empty()) {
+    error(value, fmt::format("nothing is called \"{}\"; an asynchronous call gets a name with \"as\"", name),
+          names_.suggest_work(name));
+  }
+  return slot.value_or(no_slot);
+}
+
+Slot ValueReader::tensor(const Json& value) {
+  const std::string_view name = string(value, "a tensor's name");
+  if (name.empty()) {
+    return 0;
+  }
+  const auto found = names_.find(name);
+  if (found && found->kind == Name::Kind::tensor) {
+    return found->slot;
+  }
+  if (!found && !is_reserved_name(name)) {
+    error(
+        value,
+        fmt::format("unknown tensor \"{}\"; make it with {{\"fill\": \"{}\", \"value\": 0}} or give the call "
+                    "a value or numel",
+                    name, name),
+        names_.suggest_like(name, Name::Kind::tensor));
+  } else if (found) {
+    error(value, fmt::format("\"{}\" is {}, not a tensor", name,
+                             found->kind == Name::Kind::list ? "a list of tensors" : "a variable"));
+  }
+  return 0;
+}
+
+std::optional<TensorName> ValueReader::find_tensor(std::string_view text) const {
+  std::string_view name = text;
+  std::int32_t element = -1;
+  if (const std::size_t open = text.find('['); open != std::string_view::npos && text.ends_with(']')) {
+    const std::string_view digits = text.substr(open + 1, text.size() - open - 2);
+    const bool is_index = !digits.empty() && digits.size() < 9 &&
+                          digits.find_first_not_of("0123456789") == std::string_view::npos;
+    if (!is_index) {
+      return std::nullopt;
+    }
+    name = text.substr(0, open);
+    element = std::stoi(std::string(digits));
+  }
+  const auto found = names_.find(name);
+  const bool fits =
+      found && (found->kind == Name::Kind::list || (found->kind == Name::Kind::tensor && element < 0));
+  return fits ? std::optional(TensorName{found->slot, found->kind == Name::Kind::list, element})
+              : std::nullopt;
+}
+
+TensorName ValueReader::tensor_name(const Json& value) {
+  const std::string_view name = string(value, "a tensor's name");
+  if (const auto found = find_tensor(name)) {
+    return *found;
+  }
+  if (!name.empty()) {
+    const std::string_view near = names_.suggest_like(name, Name::Kind::tensor);
+    error(value, fmt::format("unknown tensor \"{}\"", name),
+          near.empty() ? names_.suggest_like(name, Name::Kind::list) : near);
+  }
+  return {0, false, -1};
+}
+
+TableIndex ValueReader::intern(std::string_view text) {
+  const auto found = interned_.find(text);
+  if (found != interned_.end()) {
+    return found->second;
+  }
+  program_.strings.emplace_back(text);
+  const auto index = static_cast<TableIndex>(program_.strings.size() - 1);
+  interned_.emplace(text, index);
+  return index;
+}
+
+bool ValueReader::mentions_peer(const Operand& operand) const {
+  return operand.kind == Operand::Kind::expression &&
+         program_.expressions[operand.expression].mentions(builtin::peer);
+}
+
+}  // namespace rollcall::scenario

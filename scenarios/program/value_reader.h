@@ -1,0 +1,107 @@
+#pragma once
+
+// ValueReader: the arguments of statements, from JSON to what a Program holds. Every function reports
+// what is wrong and then returns something harmless, so that one pass over a file finds many errors.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scenarios/json/json_tree.h"
+#include "scenarios/program/names.h"
+#include "scenarios/program/program.h"
+
+namespace rollcall::scenario {
+
+class Diagnostics;
+class SourceText;
+
+// What statements need to know about the rest of the file.
+struct ScenarioFacts {
+  Rank world_size = 1;
+  Rank local_ranks = 1;  // most ranks of one host
+  bool has_inputs = false;
+  std::vector<std::string> groups;   // besides "world"
+  std::vector<std::string> objects;  // joinables, in order
+};
+
+// Which names an expression may use where it stands.
+struct NameScope {
+  bool in_hook = false;                                  // kwargs
+  bool in_post_hook = false;                             // is_last_joiner
+  TableIndex handler = none;                             // error, error_type: of this `try`
+  bool takes_list = false;                               // peer
+  std::vector<std::pair<std::string_view, Slot>> loops;  // loop variables, innermost last
+};
+
+class ValueReader {
+ public:
+  // All are borrowed for the lifetime of the object.
+  ValueReader(const ScenarioFacts& facts, const SourceText& source, Names& names, Program& program,
+              Diagnostics& diagnostics)
+      : facts_(facts), source_(source), names_(names), program_(program), diagnostics_(diagnostics) {}
+
+  void error(const Json& at, std::string message, std::string_view suggestion = {});
+
+  NameScope& scope() { return scope_; }
+
+  // A whole number or an expression; true and false count as 1 and 0.
+  Operand integer(const Json& value);
+  // The same; a constant must lie in [least, most]. `what` names it in the message.
+  Operand integer_in(const Json& value, std::int64_t least, std::int64_t most, std::string_view what);
+  // Any number, or an expression.
+  Operand number(const Json& value);
+  // A rank of the world.
+  Operand rank(const Json& value);
+
+  bool flag(const Json& value);
+  std::string_view string(const Json& value, std::string_view what);
+  Duration duration(const Json& value);
+  Dtype dtype(const Json& value);
+  ReduceOp reduce_op(const Json& value);
+  std::optional<DeviceTemplate> device(const Json& value);
+  TableIndex shape(const Json& value);
+  Kwargs kwargs(const Json& value);
+
+  // no_slot for the world.
+  Slot group(const Json& value);
+  TableIndex object(const Json& value);
+  Slot work(const Json& value);
+  // A tensor to be written, by its plain name.
+  Slot tensor(const Json& value);
+  // A tensor to be read: "t", or "parts[2]" of a list.
+  TensorName tensor_name(const Json& value);
+  // Text with holes.
+  TableIndex text(const Json& value);
+
+  // The same string gives the same index.
+  TableIndex intern(std::string_view text);
+  // Is this expression's value different for every peer?
+  bool mentions_peer(const Operand& operand) const;
+
+ private:
+  Operand expression(const Json& value, std::string_view text, std::size_t begin);
+  NameLookup look_up(std::string_view name);
+  NameLookup look_up_builtin(std::string_view name) const;
+  NameLookup look_up_kwarg(std::string_view name);
+  NameLookup unknown_name(std::string_view name) const;
+  std::optional<TensorName> find_tensor(std::string_view text) const;
+  void hole(Text& text, const Json& value, std::string_view inside, std::size_t begin);
+  void error_inside(const Json& value, std::size_t position, std::string message,
+                    std::string_view suggestion = {});
+
+  const ScenarioFacts& facts_;
+  const SourceText& source_;
+  Names& names_;
+  Program& program_;
+  Diagnostics& diagnostics_;
+  NameScope scope_;
+  std::map<std::string, TableIndex, std::less<>> interned_;
+  std::map<std::string, Slot, std::less<>> group_slots_;
+};
+
+}  // namespace rollcall::scenario

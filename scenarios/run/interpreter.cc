@@ -1,0 +1,269 @@
+#include "scenarios/run/interpreter.h"
+
+#include <cmath>
+#include <functional>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "scenarios/run/rank_frame.h"
+#include "scenarios/scenario.h"
+#include "scenarios/run/tensor_text.h"
+#include "sim/dist/collectives.h"
+#include "sim/dist/error.h"
+#include "sim/dist/rank_context.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// Appends one piece of a text.
+struct AppendPiece {
+  const RankFrame& frame;
+  std::string& text;
+
+  void operator()(const TextPiece::Literal& literal) const { text += frame.program().strings[literal.text]; }
+  void operator()(const TextPiece::Number& number) const {
+    text += std::to_string(frame.evaluate(Operand::computed(number.expression)));
+  }
+  void operator()(const TensorName& name) const {
+    text += name.is_list && name.element < 0 ? tensor_text(frame.read_list(name.slot))
+                                             : tensor_text(frame.read(name));
+  }
+  void operator()(const TextPiece::ErrorMessage& piece) const { text += frame.caught[piece.caught].message; }
+  void operator()(const TextPiece::ErrorType& piece) const { text += frame.caught[piece.caught].type; }
+};
+
+std::string compose(const RankFrame& frame, TableIndex index) {
+  std::string text;
+  for (const TextPiece& piece : frame.program().texts[index]) {
+    std::visit(AppendPiece{frame, text}, piece.piece);
+  }
+  return text;
+}
+
+// The only element, as a variable holds it.
+std::int64_t whole_number(const Tensor& tensor) {
+  if (!is_floating(tensor.dtype())) {
+    return tensor.item_integer();
+  }
+  constexpr double limit = 9007199254740992.0;  // 2^53: above it not every whole number is a double
+  const double value = tensor.item();
+  if (std::trunc(value) != value || std::fabs(value) > limit) {
+    throw ValueError(fmt::format("item: {} is no whole number, and variables hold nothing else", value));
+  }
+  return static_cast<std::int64_t>(value);
+}
+
+// One instruction after another. Each overload returns the address of the next.
+class Interpreter {
+ public:
+  explicit Interpreter(RankFrame& frame) : frame_(frame), program_(frame.program()) {}
+
+  Address run(const Block& block) {
+    at_ = block.begin;
+    while (at_ >= block.begin && at_ < block.end) {
+      at_ = std::visit(*this, program_.code[at_].action);
+    }
+    return at_;
+  }
+
+  Address operator()(const action::Collect& collect) {
+    run_collective(frame_, program_.collectives[collect.call], site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Wait& wait) {
+    frame_.works[wait.work].wait();
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Compute& compute) {
+    rollcall::compute(compute.duration);
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Print& print) {
+    rollcall::print(compose(frame_, print.text));
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Raise& raise) {
+    throw Error(program_.strings[raise.type].c_str(), compose(frame_, raise.text));
+  }
+
+  Address operator()(const action::Exit&) { throw ProgramExit{}; }
+
+  Address operator()(const action::Item& item) {
+    frame_.set(item.variable, whole_number(frame_.read(item.tensor)));
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Fill& fill) {
+    frame_.make(program_.tensors[fill.tensor]);
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Add& add) {
+    Tensor& target = frame_.tensors[add.target];
+    if (add.tensor.slot != no_slot) {
+      add_to(target, frame_.read(add.tensor));
+    } else {
+      const Tensor one_element = target ? Tensor::zeros({1}, target.dtype(), target.device())
+                                        : Tensor::zeros({1}, Dtype::float32, this_rank().device);
+      frame_.set_elements(one_element, add.value);
+      add_to(target, one_element);
+    }
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Copy& copy) {
+    Tensor& target = frame_.tensors[copy.target];
+    const Tensor& source = frame_.read(copy.source);
+    const bool fits = target && !target.is_meta() && target.shape() == source.shape() &&
+                      target.dtype() == source.dtype() && target.device() == source.device();
+    if (fits) {
+      target.copy_(source);
+    } else {
+      target = source.clone();
+    }
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Check& check) {
+    if (check.tensor.is_list && check.tensor.element < 0) {
+      for (const Tensor& tensor : frame_.read_list(check.tensor.slot)) {
+        require_elements(tensor, check);
+      }
+    } else {
+      require_elements(frame_.read(check.tensor), check);
+    }
+    return at_ + 1;
+  }
+
+  Address operator()(const action::SetDevice& set) {
+    this_rank().device = set.device.resolve(frame_.rank(), frame_.local_rank());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Jump& jump) { return jump.target; }
+
+  Address operator()(const action::JumpUnless& jump) {
+    return frame_.evaluate(jump.condition) != 0 ? at_ + 1 : jump.target;
+  }
+
+  Address operator()(const action::LoopBegin& begin) {
+    const Loop& loop = program_.loops[begin.loop];
+    const bool takes_inputs = !loop.last;
+    const std::int64_t first = frame_.evaluate(loop.first);
+    const std::int64_t last = takes_inputs ? frame_.inputs() : frame_.evaluate(loop.last);
+    std::int64_t& inputs_taken = this_rank().inputs_taken;
+    if (takes_inputs && inputs_taken < 0) {
+      inputs_taken = 0;  // from here on this rank counts
+    }
+    spend_step();
+    if (first >= last) {
+      return begin.end;
+    }
+    frame_.set(begin.counter, first);
+    frame_.set(begin.bound, last);
+    inputs_taken += takes_inputs ? 1 : 0;
+    return at_ + 1;
+  }
+
+  Address operator()(const action::LoopNext& next) {
+    const std::int64_t following = frame_.number(next.counter) + 1;
+    if (following >= frame_.number(next.bound)) {
+      return at_ + 1;
+    }
+    spend_step();
+    frame_.set(next.counter, following);
+    this_rank().inputs_taken += next.takes_inputs ? 1 : 0;
+    return next.body;
+  }
+
+  Address operator()(const action::EnterJoin& enter) {
+    const JoinCall& call = program_.joins[enter.call];
+    std::vector<std::reference_wrapper<Joinable>> joinables;
+    for (TableIndex object : call.objects) {
+      joinables.emplace_back(frame_.joinables[object]);
+    }
+    Join join(Joinables(std::move(joinables)), call.options);
+    Address reached = enter.end;
+    join.run([&] { reached = run_block(frame_, {at_ + 1, enter.end}); });
+    return reached;
+  }
+
+  Address operator()(const action::Forward& forward) {
+    frame_.joinables[forward.object].forward(site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Notify& notify) {
+    Join::notify_join_context(frame_.joinables[notify.object], site());
+    return at_ + 1;
+  }
+
+  // The handler is ordinary code: it must not run inside a C++ catch block, where a rank that waits
+  // would be switched away from in the middle of an exception.
+  Address operator()(const action::Try& attempt) {
+    try {
+      const Address reached = run_block(frame_, {at_ + 1, attempt.handler});
+      return reached == attempt.handler ? attempt.end : reached;
+    } catch (const Error& error) {
+      frame_.caught[attempt.caught] = {error.type(), error.what()};
+    }
+    return attempt.handler;
+  }
+
+ private:
+  Site site() const {
+    const Instruction& instruction = program_.code[at_];
+    return {program_.file.c_str(), instruction.line, instruction.column};
+  }
+
+  static void add_to(Tensor& target, const Tensor& amount) {
+    if (!target) {
+      target = Tensor::zeros(amount.shape(), amount.dtype(), amount.device());
+    }
+    target.add_(amount);
+  }
+
+  void require_elements(const Tensor& tensor, const action::Check& check) const {
+    if (tensor.is_meta()) {
+      throw NotImplementedError("check: a meta tensor has no values");
+    }
+    const Storage& storage = *tensor.storage();
+    const Tensor wanted = Tensor::zeros({1}, storage.dtype);
+    frame_.set_elements(wanted, check.value);
+    const std::int64_t count =
+        storage.form == Storage::Form::uniform ? std::min<std::int64_t>(storage.numel, 1) : storage.numel;
+    for (std::int64_t i = 0; i < count; ++i) {
+      // Compared as numbers where the type has more than one pattern for a value: 0.0 equals -0.0.
+      const bool equal = is_floating(storage.dtype) ? decode(storage.at(i), storage.dtype) == wanted.item()
+                                                    : storage.at(i) == wanted.storage()->value;
+      if (!equal) {
+        throw Error("CheckFailed", fmt::format("{} is {}, expected {}", program_.strings[check.name],
+                                               tensor_text(tensor), tensor_text(wanted)));
+      }
+    }
+  }
+
+  RankFrame& frame_;
+  const Program& program_;
+  Address at_ = 0;
+};
+
+}  // namespace
+
+Address run_block(RankFrame& frame, const Block& block) { return Interpreter(frame).run(block); }
+
+void run_rank(const Scenario& scenario, Rank rank) {
+  RankFrame frame(scenario, rank);
+  try {
+    run_block(frame, scenario.block_of(rank));
+  } catch (const ProgramExit&) {
+    // The rank is done, and its process leaves as any other that comes to its end.
+  }
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,171 @@
+#include "scenarios/run/rank_frame.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/dist/collectives.h"
+#include "sim/dist/error.h"
+#include "sim/dist/expects.h"
+#include "sim/dist/rank_context.h"
+
+namespace rollcall::scenario {
+
+RankFrame::RankFrame(const Scenario& scenario, Rank rank)
+    : variables(scenario.program->variables.size()),
+      tensors(scenario.program->tensor_names.size()),
+      lists(scenario.program->list_names.size()),
+      works(scenario.program->works),
+      caught(scenario.program->tries),
+      scenario_(scenario),
+      program_(*scenario.program),
+      rank_(rank),
+      local_rank_(scenario.local_rank(rank)),
+      groups_(program_.groups.size()) {
+  set(builtin::rank, rank);
+  set(builtin::local_rank, local_rank_);
+  set(builtin::world_size, scenario.options.world_size);
+  joinables.reserve(program_.objects.size());
+  for (const JoinableObject& object : program_.objects) {
+    joinables.emplace_back(*this, object);
+  }
+}
+
+std::int64_t RankFrame::evaluate(const Operand& operand) const {
+  switch (operand.kind) {
+    case Operand::Kind::integer:
+      return operand.integer;
+    case Operand::Kind::expression:
+      return program_.expressions[operand.expression].evaluate(variables, program_.variables);
+    case Operand::Kind::real:
+    case Operand::Kind::absent:
+      break;
+  }
+  expects(false, "only whole numbers and expressions are evaluated");
+  return 0;
+}
+
+void RankFrame::set_elements(const Tensor& tensor, const Operand& value) const {
+  if (tensor.is_meta()) {
+    return;
+  }
+  Storage& storage = *tensor.storage();
+  storage.set_uniform(value.kind == Operand::Kind::real ? encode(value.real, storage.dtype)
+                                                        : encode_integer(evaluate(value), storage.dtype));
+}
+
+namespace {
+
+// Somebody else, an asynchronous call for instance, still uses the tensor.
+bool is_shared(const Tensor& tensor, std::uint32_t own_handles = 1) {
+  return tensor.storage()->references.load(std::memory_order_relaxed) > own_handles;
+}
+
+bool agrees(const Tensor& tensor, std::int64_t numel, Dtype dtype, Device device) {
+  return tensor && tensor.numel() == numel && tensor.dtype() == dtype && tensor.device() == device;
+}
+
+void require_size(std::int64_t numel) {
+  if (numel < 0 || numel > max_numel) {
+    throw RuntimeError(numel < 0 ? fmt::format("Trying to create tensor with negative dimension {}", numel)
+                                 : fmt::format("a tensor of {} elements is too large", numel));
+  }
+}
+
+}  // namespace
+
+Tensor& RankFrame::shape(const TensorSpec& spec, std::int64_t default_numel) {
+  Tensor& tensor = tensors[spec.slot];
+  const bool keeps = tensor && !spec.scratch;  // what the statement leaves open stays as it is
+  if (!tensor && !spec.creates) {
+    throw Error("NameError", fmt::format("name '{}' is not defined", program_.tensor_names[spec.slot]));
+  }
+  const Dtype dtype = spec.dtype ? *spec.dtype : keeps ? tensor.dtype() : Dtype::float32;
+  const Device device = spec.device ? spec.device->resolve(rank_, local_rank_)
+                        : keeps     ? tensor.device()
+                                    : this_rank().device;
+  const Shape* shape = spec.shape != none ? &program_.shapes[spec.shape] : nullptr;
+  const std::int64_t numel = shape != nullptr ? shape->numel()
+                             : spec.numel     ? evaluate(spec.numel)
+                             : keeps          ? tensor.numel()
+                                              : default_numel;
+  if (!agrees(tensor, numel, dtype, device) || (spec.scratch && is_shared(tensor))) {
+    require_size(numel);
+    tensor = Tensor::ones(shape != nullptr ? *shape : Shape{numel}, dtype, device);
+  }
+  return tensor;
+}
+
+Tensor& RankFrame::make(const TensorSpec& spec, std::int64_t default_numel) {
+  Tensor& tensor = shape(spec, default_numel);
+  if (spec.value) {
+    set_elements(tensor, spec.value);
+  }
+  return tensor;
+}
+
+Tensor& RankFrame::output(Slot slot, std::int64_t numel, const Tensor& model) {
+  Tensor& tensor = tensors[slot];
+  if (!agrees(tensor, numel, model.dtype(), model.device()) || is_shared(tensor)) {
+    tensor = Tensor::zeros({numel}, model.dtype(), model.device());
+  }
+  return tensor;
+}
+
+TensorList& RankFrame::list(Slot slot, std::size_t count, const Tensor& model, bool alike) {
+  TensorList& list = lists[slot];
+  const std::size_t handles = alike ? count : 1;
+  if (list.size() == count && count > 0 &&
+      agrees(list.front(), model.numel(), model.dtype(), model.device()) &&
+      !is_shared(list.front(), static_cast<std::uint32_t>(handles))) {
+    return list;
+  }
+  list.clear();
+  const auto fresh = [&] { return Tensor::zeros(model.shape(), model.dtype(), model.device()); };
+  if (alike) {
+    list.assign(count, fresh());
+  } else {
+    std::generate_n(std::back_inserter(list), count, fresh);
+  }
+  return list;
+}
+
+const TensorList& RankFrame::read_list(Slot slot) const {
+  if (lists[slot].empty()) {
+    throw Error("NameError", fmt::format("name '{}' is not defined", program_.list_names[slot]));
+  }
+  return lists[slot];
+}
+
+const Tensor& RankFrame::read(const TensorName& name) const {
+  if (!name.is_list) {
+    const Tensor& tensor = tensors[name.slot];
+    if (!tensor) {
+      throw Error("NameError", fmt::format("name '{}' is not defined", program_.tensor_names[name.slot]));
+    }
+    return tensor;
+  }
+  const TensorList& list = read_list(name.slot);
+  if (name.element < 0) {
+    throw TypeError(fmt::format("'{}' is a list of {} tensors; choose one of them",
+                                program_.list_names[name.slot], list.size()));
+  }
+  if (static_cast<std::size_t>(name.element) >= list.size()) {
+    throw Error("IndexError", "list index out of range");
+  }
+  return list[static_cast<std::size_t>(name.element)];
+}
+
+ProcessGroup RankFrame::group(Slot slot) {
+  if (slot == no_slot) {
+    return world();
+  }
+  ProcessGroup& group = groups_[slot];
+  if (!group) {
+    group = find_group(program_.groups[slot]);
+    expects(static_cast<bool>(group), "a group that the scenario defines exists when its ranks run");
+  }
+  return group;
+}
+
+}  // namespace rollcall::scenario

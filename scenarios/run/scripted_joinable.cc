@@ -1,0 +1,87 @@
+#include "scenarios/run/scripted_joinable.h"
+
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "scenarios/run/interpreter.h"
+#include "scenarios/run/rank_frame.h"
+#include "sim/dist/rank_context.h"
+#include "sim/dist/scope.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// A keyword argument as expressions see it: true is 1; text and fractions are no whole numbers.
+Variable to_variable(const KwargValue& value) {
+  return std::visit(
+      [](const auto& held) -> Variable {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, bool> || std::is_same_v<Held, std::int64_t>) {
+          return {static_cast<std::int64_t>(held), Variable::State::number};
+        } else {
+          return {0, Variable::State::not_a_number};
+        }
+      },
+      value);
+}
+
+// The hook of one context. Keeps the keyword arguments: two contexts may give different ones.
+class ScriptedHook final : public JoinHook {
+ public:
+  ScriptedHook(RankFrame& frame, const JoinableObject& object, const Kwargs& kwargs)
+      : frame_(frame), object_(object) {
+    for (const auto& [name, slot] : frame.program().kwargs) {
+      const auto given = kwargs.find(name);
+      // A missing argument reads as false, as with kwargs.get(name, False).
+      kwargs_.emplace_back(
+          slot, given != kwargs.end() ? to_variable(given->second) : Variable{0, Variable::State::number});
+    }
+  }
+
+  void main_hook() override {
+    const Scope scope(object_.main_hook_scope, object_.name);
+    run(object_.main_hook);
+  }
+
+  void post_hook(bool is_last_joiner) override {
+    const Scope scope(object_.post_hook_scope, object_.post_hook_scope);
+    frame_.set(builtin::is_last_joiner, is_last_joiner ? 1 : 0);
+    run(object_.post_hook);
+  }
+
+ private:
+  void run(const Block& block) {
+    for (const auto& [slot, value] : kwargs_) {
+      frame_.variables[slot] = value;
+    }
+    run_block(frame_, block);
+  }
+
+  RankFrame& frame_;
+  const JoinableObject& object_;
+  std::vector<std::pair<Slot, Variable>> kwargs_;
+};
+
+}  // namespace
+
+void ScriptedJoinable::forward(Site site) {
+  if (object_->notify) {
+    Join::notify_join_context(*this, site);
+  }
+  const Scope scope(object_->forward_scope, object_->name);
+  run_block(*frame_, object_->forward);
+}
+
+std::unique_ptr<JoinHook> ScriptedJoinable::join_hook(const Kwargs& kwargs) {
+  return std::make_unique<ScriptedHook>(*frame_, *object_, kwargs);
+}
+
+Device ScriptedJoinable::join_device() const {
+  return object_->join_device ? object_->join_device->resolve(frame_->rank(), frame_->local_rank())
+                              : this_rank().device;
+}
+
+ProcessGroup ScriptedJoinable::join_process_group() const { return frame_->group(object_->group); }
+
+}  // namespace rollcall::scenario

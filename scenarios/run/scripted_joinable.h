@@ -1,0 +1,35 @@
+#pragma once
+
+// ScriptedJoinable: an object of kind "joinable", whose forward and hooks are lists of statements.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenarios/program/program.h"
+#include "sim/dist/join.h"
+
+namespace rollcall::scenario {
+
+class RankFrame;
+
+class ScriptedJoinable final : public Joinable {
+ public:
+  // Both are borrowed for the lifetime of the object.
+  ScriptedJoinable(RankFrame& frame, const JoinableObject& object) : frame_(&frame), object_(&object) {}
+
+  // One call of the object: notifies, unless told not to, then runs its statements.
+  void forward(Site site);
+
+  std::unique_ptr<JoinHook> join_hook(const Kwargs& kwargs) override;
+  Device join_device() const override;
+  ProcessGroup join_process_group() const override;
+  std::string name() const override { return object_->name; }
+
+ private:
+  RankFrame* frame_;
+  const JoinableObject* object_;
+};
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,17 @@
+#pragma once
+
+// How print statements show tensors.
+
+#include <string>
+
+#include "sim/dist/tensor.h"
+
+namespace rollcall::scenario {
+
+// One element as a number, more of them in brackets: "11", "0.5", "[1, 2]". Whole numbers have no
+// point, other floats print as Python's repr does. Tensors of more than a thousand elements show the
+// first and last three, as torch's printing does.
+std::string tensor_text(const Tensor& tensor);
+std::string tensor_text(const TensorList& tensors);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,52 @@
+#pragma once
+
+// Scenario: a scenario file, read and found to be sound. What is wrong with a file is reported all at
+// once, with positions; a Scenario that exists can be run.
+//
+// The way from text to a run: source (text) -> json_reader (tree with positions) -> schema_check
+// (published schema) -> scenario (meaning of the header) -> lowering (statements) -> interpreter.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/expectation.h"
+#include "scenarios/program/program.h"
+#include "sim/engine/simulate.h"
+
+namespace rollcall::scenario {
+
+// How many inputs each rank has.
+struct Inputs {
+  std::vector<std::int64_t> list;  // by rank; empty: base + per_rank * rank
+  std::int64_t base = 0;
+  std::int64_t per_rank = 0;
+
+  std::int64_t of(Rank rank) const;
+};
+
+struct Scenario {
+  std::string file;  // as the user gave it
+  std::string name;
+  std::string source;  // where the scenario comes from; may be empty
+  sim::Options options;
+  Rank gpus_per_node = 0;  // 0: one host holds everyone
+  Inputs inputs;
+  Expectation expect;
+  std::shared_ptr<const Program> program;
+  std::vector<Block> blocks;                 // what ranks run
+  std::vector<std::uint32_t> block_of_rank;  // index of blocks, by rank; empty: all run the first
+
+  const Block& block_of(Rank rank) const { return blocks[block_of_rank.empty() ? 0 : block_of_rank[rank]]; }
+  Rank local_rank(Rank rank) const { return gpus_per_node > 0 ? rank % gpus_per_node : rank; }
+};
+
+// Throws InvalidScenario.
+Scenario load_scenario(const std::string& path);
+
+// The same for text that is already in memory; `file` is what messages call it.
+Scenario parse_scenario(std::string text, std::string file);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,375 @@
+// The program as users and scripts meet it: arguments in, text, exit code and files out.
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Contains;
+using Json = nlohmann::json;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A folder of its own, and the program run in it by a shell.
+class Shell {
+ public:
+  Shell() : folder_(fs::temp_directory_path() / ("rollcall_cli_test." + std::to_string(::getpid()))) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+  ~Shell() { fs::remove_all(folder_); }
+
+  fs::path path(const std::string& name) const { return folder_ / name; }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories(path(name).parent_path());
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
+
+  // `arguments` may redirect; `before` may set variables or wrap the program.
+  Outcome rollcall(const std::string& arguments, const std::string& before = "") const {
+    const std::string command = "cd '" + folder_.string() +
+                                "' && { env -u NO_COLOR -u CLICOLOR_FORCE TERM=xterm " + before +
+                                " '" ROLLCALL_CLI "' " + arguments + "; } 2>stderr.txt </dev/null";
+    std::FILE* pipe = ::popen(command.c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    Outcome outcome;
+    std::array<char, 4096> buffer;
+    for (std::size_t count = 0; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+      outcome.out.append(buffer.data(), count);
+    }
+    const int status = ::pclose(pipe);
+    REQUIRE(WIFEXITED(status));
+    outcome.code = WEXITSTATUS(status);
+    outcome.err = contents(path("stderr.txt"));
+    return outcome;
+  }
+
+ private:
+  fs::path folder_;
+};
+
+// Four ranks, one of which has an input less; `expect` is put at the end.
+std::string uneven(const std::string& expect = "") {
+  return R"({ "version": 1, "name": "uneven", "world_size": 4, "inputs": [5, 6, 6, 6], "program": [
+              { "for_each_input": "x", "do": [ { "all_reduce": "t", "numel": 1, "value": 1 } ] } ])" +
+         (expect.empty() ? "" : ", \"expect\": " + expect) + " }";
+}
+
+constexpr const char* hello =
+    R"({ "version": 1, "name": "hello", "world_size": 2, "program": [ { "print": "hello" } ] })";
+
+}  // namespace
+
+TEST_CASE("a scenario that ends as expected exits with 0", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("hello.json", hello);
+  const Outcome outcome = shell.rollcall("run hello.json");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::StartsWith("ok: hello: 2 ranks finished"));
+  CHECK_THAT(outcome.out, Contains("  ranks 0-1  hello\n"));
+  CHECK(outcome.err.empty());
+}
+
+TEST_CASE("a deadlock nobody expected exits with 1 and says so", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("uneven.json", uneven());
+  const Outcome outcome = shell.rollcall("run uneven.json");
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, Catch::StartsWith("error[deadlock]: rank 0 "));
+  CHECK_THAT(outcome.out, Contains("all_reduce #5"));
+  CHECK_THAT(outcome.out, Contains("ranks 1-3  waiting in all_reduce #5"));
+  CHECK_THAT(outcome.out, Contains("uneven.json:2:"));
+  CHECK_THAT(outcome.out, Contains("replay: rollcall run uneven.json --seed 0\n"));
+  CHECK_THAT(outcome.out, Contains("result: not as expected\n"));
+}
+
+TEST_CASE("a deadlock that was expected exits with 0 and says so", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("uneven.json",
+              uneven(R"({ "verdict": "deadlock", "culprits": [0], "at": { "group": "world", "seq": 5 } })"));
+  const Outcome outcome = shell.rollcall("run uneven.json");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::StartsWith("error[deadlock]"));
+  CHECK_THAT(outcome.out, Catch::EndsWith("result: as expected\n"));
+}
+
+TEST_CASE("with --format json it prints the report format's object", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("uneven.json", uneven());
+  const Outcome outcome = shell.rollcall("run uneven.json --format json --seed 7");
+  CHECK(outcome.code == 1);
+  const Json report = Json::parse(outcome.out);
+  CHECK(report["schema_version"] == 1);
+  CHECK(report["seed"] == 7);
+  CHECK(report["verdict"] == "deadlock");
+  CHECK(report["culprits"] == Json::array({0}));
+  CHECK(report["at"]["group"] == "world");
+  CHECK(report["at"]["seq"] == 5);
+  CHECK(report["at"]["waiting"] == Json::array({1, 2, 3}));
+  CHECK(report["expected"] == false);
+}
+
+TEST_CASE("two runs print the same bytes", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("uneven.json", uneven());
+  for (const std::string format : {"text", "json"}) {
+    const std::string arguments = "run uneven.json -v --trace t.json --format " + format;
+    const Outcome first = shell.rollcall(arguments);
+    const std::string trace = contents(shell.path("t.json"));
+    CHECK(shell.rollcall(arguments).out == first.out);
+    CHECK(contents(shell.path("t.json")) == trace);
+  }
+}
+
+TEST_CASE("with --trace it writes a trace that parses, with a slice for every call", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("uneven.json", uneven());
+  const Outcome outcome = shell.rollcall("run uneven.json --trace out.json");
+  CHECK_THAT(outcome.err, Contains("out.json"));
+  std::size_t slices = 0;
+  std::size_t open = 0;
+  const Json trace = Json::parse(contents(shell.path("out.json")));
+  for (const Json& event : trace["traceEvents"]) {
+    slices += event["ph"] == "X";
+    open += event["ph"] == "B";
+  }
+  CHECK(slices == 4 * 5);
+  CHECK(open == 3);
+}
+
+TEST_CASE("with -q it prints one line, with -o it puts it into a file", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("hello.json", hello);
+  const Outcome outcome = shell.rollcall("run hello.json -q -o report.txt");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.empty());
+  const std::string report = contents(shell.path("report.txt"));
+  CHECK_THAT(report, Catch::StartsWith("ok: hello"));
+  CHECK(std::count(report.begin(), report.end(), '\n') == 1);
+}
+
+TEST_CASE("colour follows --color and the environment", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("hello.json", hello);
+  const auto is_colored = [&shell](const std::string& options, const std::string& environment = "") {
+    return shell.rollcall("run hello.json " + options, environment).out.find('\x1b') != std::string::npos;
+  };
+  CHECK_FALSE(is_colored(""));  // a pipe
+  CHECK(is_colored("--color always"));
+  CHECK(is_colored("--color=always", "NO_COLOR=1"));
+  CHECK(is_colored("", "CLICOLOR_FORCE=1"));
+  CHECK_FALSE(is_colored("", "CLICOLOR_FORCE=1 NO_COLOR=1"));
+  CHECK_FALSE(is_colored("", "CLICOLOR_FORCE=1 TERM=dumb"));
+  CHECK_FALSE(is_colored("--color never", "CLICOLOR_FORCE=1"));
+}
+
+TEST_CASE("an interrupt exits with 2", "[cli][fiber]") {
+  const Shell shell;
+  shell.write(
+      "long.json",
+      R"({ "version": 1, "name": "long", "world_size": 2, "limits": { "ops": 1000000000 }, "program": [
+                    { "repeat": 1000000000, "do": [ { "all_reduce": "t", "numel": 1 } ] } ] })");
+  const Outcome outcome = shell.rollcall("run long.json", "timeout --preserve-status -s INT 1");
+  CHECK(outcome.code == 2);
+  CHECK_THAT(outcome.err, Contains("interrupted"));
+}
+
+TEST_CASE("every misuse of the command line exits with 4 and a line on standard error", "[cli]") {
+  const Shell shell;
+  shell.write("hello.json", hello);
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "rollcall: error: "},
+      {"rnu hello.json", "unknown command 'rnu' (did you mean 'run'?)"},
+      {"--nonsense", "--nonsense"},
+      {"run", "FILE"},
+      {"run hello.json other.json", "other.json"},
+      {"run hello.json --fromat json", "unknown option '--fromat' for 'run' (did you mean '--format'?)"},
+      {"run hello.json --format xml", "xml"},
+      {"run hello.json --color sometimes", "sometimes"},
+      {"run hello.json --seed -1", "--seed"},
+      {"run hello.json --seed x", "--seed"},
+      {"run hello.json --seed 99999999999999999999", "--seed"},
+      {"run hello.json -q -v", "excludes"},
+      {"run hello.json --seed", "--seed"},
+      {"explain dedlock", "(did you mean 'deadlock'?)"},
+      {"explain xyzzy", "xyzzy"},
+      {"run hello.json -o hello.json", "would be overwritten"},
+      {"run hello.json --trace ./hello.json", "would be overwritten"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    CAPTURE(arguments);
+    const Outcome outcome = shell.rollcall(arguments);
+    CHECK(outcome.code == 4);
+    CHECK(outcome.out.empty());
+    CHECK_THAT(outcome.err, Contains(message));
+  }
+  CHECK(contents(shell.path("hello.json")) == hello);
+}
+
+TEST_CASE("a file that is no scenario exits with 4 and names the file", "[cli]") {
+  const Shell shell;
+  shell.write("empty.json", "");
+  shell.write("folder/inside.txt", "");
+  shell.write("latin1.json", "{ \"version\": 1, \"name\": \"caf\xe9\" }");
+  shell.write("brackets.json", std::string(10'000'000, '['));
+  shell.write("half.json", R"({ "version": 1, )");
+  shell.write("list.json", "[]");
+  shell.write("typo.json", R"({ "version": 1, "name": "x", "worldsize": 4, "program": [] })");
+  shell.write("no_ranks.json", R"({ "version": 1, "name": "x", "world_size": 0, "program": [] })");
+  shell.write("too_many.json",
+              R"({ "version": 1, "name": "x", "world_size": 99999999999999999999, "program": [] })");
+  for (const std::string file : {"missing.json", "empty.json", "folder", "latin1.json", "brackets.json",
+                                 "half.json", "list.json", "typo.json", "no_ranks.json", "too_many.json"}) {
+    CAPTURE(file);
+    const Outcome outcome = shell.rollcall("run " + file);
+    CHECK(outcome.code == 4);
+    CHECK(outcome.out.empty());
+    CHECK_THAT(outcome.err, Contains(file));
+    CHECK_THAT(outcome.err, Contains("error"));
+    CHECK(outcome.err.size() < 20'000);
+  }
+}
+
+TEST_CASE("with --format json, errors are an object on standard output", "[cli]") {
+  const Shell shell;
+  shell.write("typo.json", "{ \"version\": 1, \"name\": \"x\",\n  \"world_siez\": 4, \"program\": [] }");
+  const Outcome outcome = shell.rollcall("run typo.json --format json");
+  CHECK(outcome.code == 4);
+  const Json object = Json::parse(outcome.out);
+  CHECK(object["schema_version"] == 1);
+  REQUIRE_FALSE(object["errors"].empty());
+  bool found = false;
+  for (const Json& error : object["errors"]) {
+    CHECK(error["file"] == "typo.json");
+    CHECK(error["message"].is_string());
+    CHECK(error["pointer"].is_string());
+    found = found || (error.value("line", 0) == 2 && error.value("suggestion", "") == "world_size");
+  }
+  CHECK(found);
+}
+
+TEST_CASE("what cannot be written is an error with a reason", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("hello.json", hello);
+  const auto fails = [&shell](const std::string& arguments, const std::string& reason) {
+    CAPTURE(arguments);
+    const Outcome outcome = shell.rollcall(arguments);
+    CHECK(outcome.code == 4);
+    CHECK_THAT(outcome.err, Contains("cannot write") && Contains(reason));
+  };
+  fails("run hello.json -o no/such/folder.txt", "No such file or directory");
+  fails("run hello.json --trace no/such/folder.json", "No such file or directory");
+  fails("run hello.json -o .", "Is a directory");
+  fails("run hello.json > /dev/full", "No space left on device");
+  fails("run hello.json -o /dev/full", "No space left on device");
+  fails("explain >&-", "Bad file descriptor");
+  fails("--help > /dev/full", "No space left on device");
+}
+
+TEST_CASE("a reader that goes away is an error, not a silent end", "[cli]") {
+  constexpr int write_end = 9;  // a digit: POSIX shells redirect to no more
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  ::close(ends[0]);
+  REQUIRE(::dup2(ends[1], write_end) == write_end);
+  ::close(ends[1]);
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("explain >&9");
+  ::close(write_end);
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.err, Contains("Broken pipe"));
+}
+
+TEST_CASE("help and version go to standard output and exit with 0", "[cli]") {
+  const Shell shell;
+  const Outcome help = shell.rollcall("--help");
+  CHECK(help.code == 0);
+  for (const char* command : {"run", "list", "schema", "explain"}) {
+    CHECK_THAT(help.out, Contains(command));
+    CHECK(shell.rollcall(std::string(command) + " --help").code == 0);
+  }
+  CHECK_THAT(shell.rollcall("run --help").out, Contains("--trace"));
+  const Outcome version = shell.rollcall("--version");
+  CHECK(version.code == 0);
+  CHECK_THAT(version.out, Catch::StartsWith("rollcall "));
+}
+
+TEST_CASE("explain tells of one word or lists all", "[cli]") {
+  const Shell shell;
+  const Outcome all = shell.rollcall("explain");
+  CHECK(all.code == 0);
+  CHECK_THAT(all.out, Contains("\n  missing_participant  "));
+  const Outcome one = shell.rollcall("explain missing_participant");
+  CHECK(one.code == 0);
+  CHECK_THAT(one.out, Catch::StartsWith("missing_participant: ") && Contains("= help: "));
+  const Json json = Json::parse(shell.rollcall("explain join_hook_mismatch --format json").out);
+  CHECK(json["word"] == "join_hook_mismatch");
+  CHECK(json["verdicts"] == Json::array({"deadlock", "mismatch", "wrong_result"}));
+}
+
+TEST_CASE("schema prints a JSON Schema of draft 7", "[cli]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("schema");
+  CHECK(outcome.code == 0);
+  const Json schema = Json::parse(outcome.out);
+  CHECK_THAT(schema["$schema"].get<std::string>(), Contains("draft-07"));
+  CHECK(schema["properties"].contains("world_size"));
+}
+
+TEST_CASE("list shows a line per scenario, sorted, with what is expected", "[cli]") {
+  const Shell shell;
+  shell.write("scenarios/b.json", hello);
+  shell.write("scenarios/a.json", uneven(R"({ "verdict": "deadlock", "kind": "missing_participant" })"));
+  shell.write("scenarios/scenario-v1.schema.json", "{}");
+  shell.write("scenarios/notes.txt", "not a scenario");
+  const Outcome outcome = shell.rollcall("list");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out ==
+        "scenarios/a.json  deadlock/missing_participant  uneven\n"
+        "scenarios/b.json  ok                            hello\n");
+  CHECK(shell.rollcall("list scenarios/b.json").out == "scenarios/b.json  ok  hello\n");
+  const Json json = Json::parse(shell.rollcall("list scenarios --format json").out);
+  REQUIRE(json.size() == 2);
+  CHECK(json[0] == Json({{"file", "scenarios/a.json"},
+                         {"name", "uneven"},
+                         {"verdict", "deadlock"},
+                         {"kind", "missing_participant"}}));
+}
+
+TEST_CASE("list exits with 5 when there is nothing, and with 4 when something is broken", "[cli]") {
+  const Shell shell;
+  CHECK(shell.rollcall("list").code == 5);
+  shell.write("scenarios/notes.txt", "not a scenario");
+  CHECK(shell.rollcall("list").code == 5);
+  shell.write("scenarios/broken.json", "{");
+  shell.write("scenarios/hello.json", hello);
+  const Outcome outcome = shell.rollcall("list");
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.out, Contains("hello"));  // the others are listed all the same
+  CHECK_THAT(outcome.err, Contains("broken.json"));
+  CHECK(shell.rollcall("list missing.json").code == 4);
+}

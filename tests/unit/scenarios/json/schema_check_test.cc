@@ -1,0 +1,149 @@
+// The published schema and the program must say the same: what one accepts or describes, the other does.
+
+#include "scenarios/json/schema_check.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+#include <vector>
+
+#include "scenarios/json/schema.h"
+#include "scenarios/json/source.h"
+#include "scenarios/program/statements.h"
+#include "tests/unit/scenarios/scenario_texts.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using nlohmann::json;
+
+const json& schema() {
+  static const json parsed = json::parse(schema_text());
+  return parsed;
+}
+
+// Does the whole schema, statements included, accept this document? As an editor would judge.
+bool editor_accepts(const std::string& text) {
+  valijson::Schema compiled;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema()), compiled);
+  const json document = json::parse(text, nullptr, true, true);
+  valijson::Validator validator(valijson::Validator::kStrongTypes);
+  return validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(document), nullptr);
+}
+
+std::set<std::string> keys(const json& object) {
+  std::set<std::string> names;
+  for (const auto& [key, value] : object.items()) {
+    names.insert(key);
+  }
+  return names;
+}
+
+// Every "properties" below a node belongs to an object that is closed.
+void require_closed(const json& node, const std::string& path) {
+  if (node.is_object() && node.contains("properties") && node["properties"].is_object()) {
+    INFO(path);
+    CHECK(node.value("additionalProperties", json(true)) == json(false));
+  }
+  if (node.is_structured()) {
+    for (const auto& [key, value] : node.items()) {
+      require_closed(value, path + "/" + key);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the schema and the statement table name the same statements and arguments", "[scenarios]") {
+  std::set<std::string> described;
+  for (const json& alternative : schema()["definitions"]["statements"]["items"]["anyOf"]) {
+    described.insert(alternative["$ref"].get<std::string>());
+  }
+  CHECK(described.size() == statement_rules().size());
+  for (const StatementRule& rule : statement_rules()) {
+    INFO(rule.key);
+    const std::string name = "statement_" + std::string(rule.key);
+    CHECK(described.contains("#/definitions/" + name));
+    REQUIRE(schema()["definitions"].contains(name));
+    const json& properties = schema()["definitions"][name]["properties"];
+    std::set<std::string> expected{std::string(rule.key)};
+    expected.insert(rule.arguments.begin(), rule.arguments.end());
+    CHECK(keys(properties) == expected);
+    if (rule.takes_object) {
+      expected.erase(std::string(rule.key));
+      CHECK(keys(properties[std::string(rule.key)]["properties"]) == expected);
+    }
+  }
+}
+
+TEST_CASE("the schema closes every object and describes every key", "[scenarios]") {
+  require_closed(schema(), "");
+  for (const auto& [key, value] : schema()["properties"].items()) {
+    INFO(key);
+    CHECK((value.contains("description") || value.contains("$ref")));
+  }
+}
+
+TEST_CASE("editors and the program accept the same scenarios", "[scenarios]") {
+  const std::vector<std::string> good{
+      R"({"barrier": {}})",
+      R"({"all_reduce": {"numel": 4, "dtype": "bfloat16", "value": 0.5, "reduce_op": "MAX",
+          "label": "grads"}})",
+      R"({"fill": "t", "value": "rank", "shape": [2, 3]},
+          {"all_reduce": "t", "async_op": true, "as": "w"}, {"wait": "w"})",
+      R"({"for": "i", "in": [0, "rank + 1"], "do": [{"repeat": 2, "do": [{"break": true}]}]})",
+      R"({"if": "rank == 0", "do": [{"raise": {"type": "KeyError", "message": "m"}}],
+          "else": [{"exit": true}]})",
+      R"({"try": {"do": [{"raise": "x"}], "except": [{"print": "{error}"}]}})",
+      R"({"all_gather": {"value": 1, "output": "all"}}, {"check": "all[0]", "value": 1},
+          {"item": "all[1]", "as": "v"})",
+      R"({"set_device": "cuda:{local_rank}"}, {"compute": "5ms"}, {"fill": "a", "value": 1},
+          {"copy": "b", "from": "a"})",
+  };
+  for (const std::string& statements : good) {
+    INFO(statements);
+    CHECK(test::problems(test::quartet(statements)).empty());
+    CHECK(editor_accepts(test::quartet(statements)));
+  }
+  const std::vector<std::string> bad{
+      R"({"al_reduce": "t"})",
+      R"({"barrier": {"src": 0}})",
+      R"({"all_reduce": 5})",
+      R"({"all_reduce": {"numel": -1}})",
+      R"({"compute": 5})",
+      R"({"repeat": 2})",
+      R"({"for": "i", "in": [0], "do": []})",
+      R"({"try": {"do": []}})",
+      R"({"exit": false})",
+  };
+  for (const std::string& statements : bad) {
+    INFO(statements);
+    CHECK_FALSE(test::problems(test::quartet(statements)).empty());
+    CHECK_FALSE(editor_accepts(test::quartet(statements)));
+  }
+}
+
+TEST_CASE("every scenario that ships is one to editors and to the program", "[scenarios]") {
+  const std::filesystem::path folder = std::filesystem::path(ROLLCALL_SOURCE_DIR) / "scenarios";
+  int scenarios = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(".json") || path.ends_with(".schema.json")) {
+      continue;
+    }
+    INFO(path);
+    CHECK_NOTHROW(load_scenario(path));
+    CHECK(editor_accepts(std::string(read_source(path).text())));
+    ++scenarios;
+  }
+  CHECK(scenarios > 0);
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,53 @@
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "scenarios/program/units.h"
+
+namespace rollcall::scenario {
+
+TEST_CASE("durations become nanoseconds, exactly", "[scenarios]") {
+  CHECK(parse_duration("5ms").value == 5'000'000);
+  CHECK(parse_duration("1.5us").value == 1500);
+  CHECK(parse_duration("2 µs").value == 2000);
+  CHECK(parse_duration("0.000000001s").value == 1);
+  CHECK(parse_duration("1h").value == 3'600'000'000'000);
+  CHECK(parse_duration("10min").value == 600'000'000'000);
+  CHECK(parse_duration("0ns").value == 0);
+}
+
+TEST_CASE("sizes know powers of 1000 and of 1024", "[scenarios]") {
+  CHECK(parse_bytes("512B").value == 512);
+  CHECK(parse_bytes("64MiB").value == 64 * 1024 * 1024);
+  CHECK(parse_bytes("25MB").value == 25'000'000);
+  CHECK(parse_bytes("1.5KiB").value == 1536);
+}
+
+TEST_CASE("bandwidths tell bits from bytes", "[scenarios]") {
+  CHECK(parse_bandwidth("400Gbps").value == 50'000'000'000);
+  CHECK(parse_bandwidth("50GB/s").value == 50'000'000'000);
+  CHECK(parse_bandwidth("8bps").value == 1);
+}
+
+TEST_CASE("a number without a unit is refused with a hint", "[scenarios]") {
+  CHECK(parse_duration("5").problem == "a duration needs a unit: write \"5ms\", for example");
+  CHECK(parse_bytes("64").problem == "a size needs a unit: write \"64MiB\", for example");
+  CHECK(parse_bandwidth("400").problem == "a bandwidth needs a unit: write \"400Gbps\", for example");
+}
+
+TEST_CASE("bad quantities say what is wrong", "[scenarios]") {
+  CHECK(parse_duration("").problem == "\"\" is no duration; write a number and a unit, such as \"5ms\"");
+  CHECK(parse_duration("ms").problem == "\"ms\" is no duration; write a number and a unit, such as \"5ms\"");
+  CHECK(parse_duration("1.2.3ms").problem ==
+        "\"1.2.3ms\" is no duration; write a number and a unit, such as \"5ms\"");
+  CHECK(parse_duration("-5ms").problem == "a duration cannot be negative");
+  CHECK(parse_duration("0.5ns").problem == "this duration is finer than can be told apart");
+  CHECK(parse_duration("9999999999h").problem == "this duration is too large");
+  CHECK(parse_duration("99999999999999999999ms").problem.ends_with("such as \"5ms\""));
+  CHECK(parse_duration("5sec").problem ==
+        "\"sec\" is no unit of duration; the units are ns, us, µs, ms, s, m, min, h");
+  CHECK(parse_bytes("5MIB").problem ==
+        "\"MIB\" is no unit of size; the units are B, kB, KB, MB, GB, TB, KiB, MiB, GiB, TiB (did you mean "
+        "\"MiB\"?)");
+}
+
+}  // namespace rollcall::scenario

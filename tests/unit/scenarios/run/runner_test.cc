@@ -1,0 +1,126 @@
+// Whole scenarios on the simulator: the way from a text to a report.
+
+#include "scenarios/run/runner.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/unit/scenarios/scenario_texts.h"
+
+namespace rollcall::scenario {
+namespace {
+
+Report run_text(const std::string& text, const RunOptions& options = {}) {
+  return run(parse_scenario(text, "dir/test.json"), options);
+}
+
+const std::string tutorial = R"({
+  "name": "the tutorial's counter", "world_size": 2, "backend": "gloo", "inputs": [5, 6],
+  "objects": {"counter": {"kind": "joinable",
+    "forward": [{"all_reduce": {"tensor": "t", "value": 1}}, {"add": "count", "tensor": "t"}],
+    "main_hook": [{"all_reduce": {"value": 0}}],
+    "post_hook": [{"if": "kwargs.sync_max_count", "do": [
+      {"all_reduce": {"tensor": "common", "dtype": "int64", "value": "is_last_joiner ? rank : -1",
+          "reduce_op": "MAX"}},
+      {"item": "common", "as": "common_rank"},
+      {"if": "rank == common_rank", "do": [{"copy": "max_count", "from": "count"}]},
+      {"broadcast": "max_count", "src": "common_rank"}]}]}},
+  "program": [
+    {"fill": "count", "value": 0}, {"fill": "max_count", "value": 0},
+    {"join": ["counter"], "kwargs": {"sync_max_count": true}, "do": [
+      {"for_each_input": "x", "do": [{"forward": "counter"}]},
+      {"print": "rank {rank} counted {count}"}]},
+    {"print": "together {max_count}"}],
+  "expect": {"prints": {"0": ["rank 0 counted 10", "together 11"], "1": ["rank 1 counted 11",
+      "together 11"]}}})";
+
+const std::string uneven = R"({"world_size": 4, "inputs": {"base": 5, "per_rank": 1},
+  "program": [{"for_each_input": "x", "do": [{"all_reduce": {"numel": 4}}]}],
+  "expect": {"verdict": "deadlock", "culprits": [0], "at": {"op": "all_reduce", "group": "world", "seq": 5,
+             "waiting": "1-3", "missing": 0}}})";
+
+}  // namespace
+
+TEST_CASE("the tutorial's counter gives PyTorch's numbers", "[scenarios][fiber]") {
+  const Report report = run_text(tutorial);
+  CHECK(report.unmet == std::vector<std::string>{});
+  CHECK(report.expected == true);
+  CHECK(report.ops == 30);  // 15 of each rank, as torch issues
+  CHECK(report.scenario == "the tutorial's counter");
+}
+
+TEST_CASE("uneven inputs without Join deadlock, and rank 0 is to blame", "[scenarios][fiber]") {
+  const Report report = run_text(uneven);
+  CHECK(report.unmet == std::vector<std::string>{});
+  CHECK(verdict_word(report.verdict) == "deadlock");
+  CHECK(report.of(0).inputs == 5);
+}
+
+TEST_CASE("a report carries the line that repeats it", "[scenarios][fiber]") {
+  CHECK(run_text(uneven).replay == "rollcall run dir/test.json --seed 0");
+  CHECK(run_text(uneven, {.seed = 7}).replay == "rollcall run dir/test.json --seed 7");
+  CHECK(run_text(uneven, {.seed = 7}).seed == 7);
+  const Report spaced = run(parse_scenario(uneven, "it's here.json"));
+  CHECK(spaced.replay == "rollcall run 'it'\\''s here.json' --seed 0");
+}
+
+TEST_CASE("a timeline is recorded when asked for", "[scenarios][fiber]") {
+  CHECK(run_text(uneven).timeline.spans().empty());
+  CHECK_FALSE(run_text(uneven, {.timeline = true}).timeline.spans().empty());
+}
+
+TEST_CASE("an unexpected verdict says what was expected", "[scenarios][fiber]") {
+  const Report report = run_text(test::quartet(R"({"if": "rank > 0", "do": [{"barrier": {}}]})"));
+  CHECK(report.expected == false);
+  CHECK(report.unmet == std::vector<std::string>{"verdict: expected ok, got deadlock"});
+}
+
+TEST_CASE("programs per rank run as written", "[scenarios][fiber]") {
+  const Report report = run_text(R"({"world_size": 3, "groups": {"pair": [0, 2]}, "programs": {
+    "0,2": [{"all_reduce": {"tensor": "t", "value": "rank + 1", "group": "pair"}},
+        {"print": "{t}"}], "1": []},
+    "expect": {"prints": ["4", "4"]}})");
+  CHECK(report.unmet == std::vector<std::string>{});
+}
+
+TEST_CASE("an endless loop is a verdict, not a hang", "[scenarios][fiber]") {
+  const Report report = run_text(R"({"world_size": 2, "limits": {"ops": 1000},
+    "program": [{"repeat": 1000000000000000, "do": []}], "expect": {"verdict": "limit_reached"}})");
+  CHECK(report.unmet == std::vector<std::string>{});
+}
+
+TEST_CASE("join in throwing mode throws on every rank", "[scenarios][fiber]") {
+  const Report report = run_text(R"({"world_size": 2, "backend": "gloo", "inputs": [1, 3],
+    "objects": {"c": {"kind": "joinable", "forward": [{"barrier": {}}], "main_hook": [{"barrier": {}}]}},
+    "program": [{"try": {
+      "do": [{"join": ["c"], "throw_on_early_termination": true, "do": [
+        {"for_each_input": "x", "do": [{"forward": "c"}]}]}],
+      "except": [{"print": "{error_type}: {error}"}]}}],
+    "expect": {"prints": {
+      "0": ["RuntimeError: Rank 0 exhausted all inputs."],
+      "1":
+       ["RuntimeError: Detected at least one rank that exhausted inputs. Throwing across all ranks."]}}})");
+  CHECK(report.unmet == std::vector<std::string>{});
+}
+
+TEST_CASE("nesting as deep as a file may go fits a rank's stack", "[scenarios][fiber]") {
+  std::string deep = R"({"all_gather": {"value": "rank", "output": "o"}}, {"raise": "deep {o}"})";
+  for (int i = 0; i < 8; ++i) {
+    deep = R"({"try": {"do": [)" + deep + R"(], "except": [{"forward": "c"}, {"raise": "again {error}"}]}})";
+  }
+  const Report report = run_text(test::quartet(deep, R"("objects": {"c": {"kind": "joinable", "forward": [
+    {"try": {"do": [{"all_reduce": {"value": "rank", "numel": 3}}, {"raise": "x"}], "except": []}}]}},
+    "expect": {"verdict": "rank_failed"},)"));
+  CHECK(report.unmet == std::vector<std::string>{});
+  CHECK(report.of(0).exception.ends_with("again deep [0, 1, 2, 3]"));
+}
+
+TEST_CASE("the same scenario gives the same report twice", "[scenarios][fiber]") {
+  const Report once = run_text(tutorial, {.timeline = true});
+  const Report again = run_text(tutorial, {.timeline = true});
+  CHECK(once.timeline.fingerprint() == again.timeline.fingerprint());
+  CHECK(once.simulated_time == again.simulated_time);
+}
+
+}  // namespace rollcall::scenario
