@@ -13,5 +13,7 @@
 #include "sim/dist/collectives.h"
 #include "sim/dist/error.h"
 #include "sim/dist/join.h"
+#include "sim/dist/objects.h"
+#include "sim/dist/p2p.h"
 #include "sim/dist/scope.h"
 #include "sim/dist/tensor.h"

@@ -139,6 +139,12 @@ constexpr Explanation table[] = {
      "Simulated time reached `limits.simulated_time`.",
      "A loop around compute that does not end, or durations with a wrong unit.",
      "End the loop, or raise limits.simulated_time."},
+    {"output_lines", "limit_reached", "more printed lines than a report holds",
+     "All ranks together printed a million lines.", "A loop that prints and does not end.",
+     "End the loop, or print less often."},
+    {"pending_calls", "limit_reached", "more calls under way than memory holds",
+     "A rank ran far ahead of the others: millions of its asynchronous calls wait for their partners.",
+     "Asynchronous calls in a loop that never waits for them.", "Wait for the calls, or end the loop."},
 };
 
 void put_overview_row(std::vector<Row>& rows, const Explanation& entry) {

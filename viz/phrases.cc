@@ -104,7 +104,7 @@ std::string state_phrase(const RankClass& ranks, const std::string& inputs) {
     case RankClass::State::waiting:
       return waiting_phrase(ranks);
     case RankClass::State::raised:
-      return "raised " + ranks.exception + after;
+      return "raised" + after + (after.empty() ? " " : ": ") + ranks.exception;
     case RankClass::State::crashed:
       return "crashed" + after + (ranks.exception.empty() ? "" : ": " + ranks.exception);
     case RankClass::State::running:

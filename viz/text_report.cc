@@ -116,26 +116,35 @@ class Writer {
     replay();
   }
 
-  // The line to look at first: the odd call where there is one, otherwise the call that is waited in.
+  // The line to look at first: a culprit's call where calls are compared, otherwise the call that is
+  // waited in. The earliest slot that went wrong comes before the one where it was noticed.
   void place(const Finding& finding) {
-    const Call* call = odd_call(finding);
-    if (call == nullptr && finding.at) {
-      call = &finding.at->call;
+    const std::string* site = finding.at ? &finding.at->call.site : nullptr;
+    const std::vector<Variant>* variants =
+        finding.first_divergence ? &finding.first_divergence->variants : variants_of(report_.verdict);
+    if (variants != nullptr && !finding.tie) {
+      const Variant* odd = odd_variant(*variants, finding.culprits);
+      site = odd != nullptr ? &odd->call.site : site;
     }
-    if (call != nullptr && !call->site.empty()) {
-      page_.arrow(call->site);
+    if (site != nullptr && !site->empty()) {
+      page_.arrow(*site);
     }
   }
 
-  const Call* odd_call(const Finding& finding) const {
-    const std::vector<Variant>* variants = variants_of(report_.verdict);
-    if (variants == nullptr || finding.tie) {
-      return nullptr;
+  // The first variant with a site that only culprits made; failing that (Join's own calls have none), the
+  // first with a site at all.
+  static const Variant* odd_variant(const std::vector<Variant>& variants, const RankSet& culprits) {
+    const Variant* any = nullptr;
+    for (const Variant& variant : variants) {
+      if (variant.call.site.empty()) {
+        continue;
+      }
+      if (difference(variant.ranks, culprits).empty()) {
+        return &variant;
+      }
+      any = any == nullptr ? &variant : any;
     }
-    const auto odd = std::find_if(variants->begin(), variants->end(), [&finding](const Variant& variant) {
-      return difference(variant.ranks, finding.culprits).empty();
-    });
-    return odd == variants->end() ? nullptr : &odd->call;
+    return any;
   }
 
   // The calls side by side where there is something to compare, then the ranks that are elsewhere.
@@ -179,8 +188,9 @@ class Writer {
   }
 
   void divergence(const Divergence& divergence) {
-    page_.note("first divergence", fmt::format("slot #{} of {} paired calls that do not belong together",
-                                               divergence.seq, divergence.group));
+    page_.note("first divergence",
+               fmt::format("collective #{} on {} paired calls that do not belong together", divergence.seq,
+                           divergence.group));
     std::vector<Row> rows;
     for (const Variant& variant : divergence.variants) {
       rows.push_back({ranks_phrase(variant.ranks), variant.call.op + call_origin(variant.call)});

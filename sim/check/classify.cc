@@ -34,38 +34,18 @@ std::string exception_text(const Evidence& evidence, const RankStatus& status) {
 }
 
 // What puts two ranks into one class. Scope and call stand for the site: both are stable numbers.
-using Key = std::tuple<RankStatus::State, GroupId, std::int64_t, std::int64_t, ScopeId, OpKind, std::uint32_t,
-                       std::uint32_t, std::int64_t, Dtype, std::string>;
+using Key = std::tuple<RankStatus::State, GroupId, std::int64_t, std::int64_t, ScopeId, OpKind, Rank,
+                       std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::string>;
 
 Key key_of(const Evidence& evidence, const RankStatus& status) {
   Op op;
   if (status.state == RankStatus::State::waiting) {
-    const GroupMatcher& matcher = *evidence.groups[status.group].matcher;
-    op = matcher.op_of(*matcher.find(status.seq), status.group_rank);
+    op = waiting_op(evidence, status);
   }
-  return {status.state,
-          op.group,
-          status.seq,
-          status.inputs,
-          op.scope,
-          op.kind,
-          op.site.line,
-          op.site.column,
-          op.numel,
-          op.dtype,
-          exception_text(evidence, status)};
-}
-
-RankSet missing_in(const Evidence& evidence, const RankStatus& status) {
-  const GroupEvidence& group = evidence.groups[status.group];
-  const Slot* slot = group.matcher->find(status.seq);
-  RankSet missing;
-  for (Rank member = 0; member < group.members->size(); ++member) {
-    if (!slot->has(member)) {
-      missing.insert(group.members->ranks[static_cast<std::size_t>(member)]);
-    }
-  }
-  return missing;
+  const Rank peer = is_point_to_point(op.kind) ? op.root : -1;
+  return {status.state,   op.group, status.seq, status.inputs,
+          op.scope,       op.kind,  peer,       op.site.line,
+          op.site.column, op.numel, op.dtype,   exception_text(evidence, status)};
 }
 
 RankClass open_class(const Evidence& evidence, const RankStatus& status) {
@@ -74,10 +54,11 @@ RankClass open_class(const Evidence& evidence, const RankStatus& status) {
   result.inputs = status.inputs;
   result.exception = exception_text(evidence, status);
   if (status.state == RankStatus::State::waiting) {
-    result.call = name_member_call(evidence, status.group, status.seq, status.group_rank);
-    result.waits_for = missing_in(evidence, status);
+    result.call = name_call(evidence, waiting_op(evidence, status), status.seq);
+    result.waits_for = RankSet::of(awaited(evidence, status));
     if (const auto& last = evidence.groups[status.group].matcher->last_done()) {
       result.last_completed = name_call(evidence, last->op, last->seq);
+      result.last_completed->device.clear();  // one member's, which need not be of this class
     }
   }
   return result;

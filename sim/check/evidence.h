@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/check/matcher.h"
+#include "sim/check/message_matcher.h"
 #include "sim/dist/process_group.h"
 
 namespace rollcall::check {
@@ -20,8 +21,11 @@ struct RankStatus {
   GroupId group = 0;  // waiting: in which slot
   Rank group_rank = -1;
   std::int64_t seq = -1;
-  std::int64_t inputs = -1;     // inputs taken; -1: not counted
-  std::int32_t exception = -1;  // raised, crashed: index into Evidence::exceptions
+  std::int64_t inputs = -1;        // inputs taken; -1: not counted
+  MessageId message = no_message;  // waiting: in this send or receive, and not in a slot
+  std::int32_t exception = -1;     // raised, crashed: index into Evidence::exceptions
+
+  bool in_message() const { return message != no_message; }
 };
 
 struct Exception {
@@ -32,6 +36,7 @@ struct Exception {
 struct GroupEvidence {
   const GroupMembers* members = nullptr;
   const GroupMatcher* matcher = nullptr;
+  const MessageMatcher* messages = nullptr;  // null while nobody has sent anything
 };
 
 // A slot whose calls disagree, or came from different places. Ranks are global here.
@@ -56,7 +61,7 @@ struct DeviceIncident {
 };
 
 struct LimitIncident {
-  std::string limit;  // "ops" or "simulated_time"
+  std::string limit;  // "ops", "simulated_time", "output_lines", "pending_calls"
   std::int64_t value = 0;
 };
 

@@ -1,12 +1,14 @@
 #include "sim/check/judge.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "sim/check/naming.h"
 #include "sim/check/wait_graph.h"
 #include "sim/check/wording.h"
+#include "sim/check/wording_messages.h"
 #include "sim/dist/expects.h"
 
 namespace rollcall::check {
@@ -64,7 +66,7 @@ const char* mismatch_kind(const std::vector<OpVariant>& variants) {
     return std::ranges::any_of(variants,
                                [&](const OpVariant& variant) { return field(variant.op) != field(a); });
   };
-  if (differs([](const Op& op) { return op.kind; })) {
+  if (!is_point_to_point(a.kind) && differs([](const Op& op) { return op.kind; })) {
     return "op_mismatch";
   }
   if (differs([](const Op& op) { return op.numel; })) {
@@ -75,6 +77,9 @@ const char* mismatch_kind(const std::vector<OpVariant>& variants) {
   }
   if (differs([](const Op& op) { return op.reduce; })) {
     return "reduce_op_mismatch";
+  }
+  if (a.uneven) {
+    return "numel_mismatch";  // of one part or another: nothing else is left
   }
   return "root_mismatch";
 }
@@ -131,6 +136,9 @@ Verdict judge_mismatch(const Evidence& evidence) {
     word_hook_mismatch(evidence, incident, finding);
   } else {
     word_mismatch(evidence, incident, finding);
+    if (is_point_to_point(incident.variants.front().op.kind)) {
+      word_message_mismatch(evidence, incident, finding);
+    }
   }
   attach_divergence(evidence, incident.group, incident.seq, finding);
   return mismatch;
@@ -160,8 +168,7 @@ Verdict judge_device(const Evidence& evidence) {
 }
 
 Place place_of(const Evidence& evidence, const BlockedSlot& slot) {
-  const Rank first = evidence.groups[slot.group].members->rank_of(slot.waiting.front());
-  return {name_member_call(evidence, slot.group, slot.seq, first), RankSet::of(slot.waiting),
+  return {name_waiting_call(evidence, slot.waiting.front()), RankSet::of(slot.waiting),
           RankSet::of(slot.missing)};
 }
 
@@ -210,6 +217,11 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
   if (any_failed(evidence, gone)) {
     finding.kind = "rank_crashed";
     finding.culprits = failed_among(evidence, gone);
+  } else if (is_point_to_point(slot.kind)) {
+    finding.kind = slot.kind == OpKind::send ? "unmatched_send" : "unmatched_recv";
+    finding.culprits = gone;
+    word_unmatched(evidence, finding);
+    return;
   } else {
     finding.kind = "missing_participant";
     // Whoever deviates from the majority: usually the missing ones, but a call that a few ranks make
@@ -218,6 +230,20 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
     finding.culprits = few_wait ? finding.at->waiting : RankSet::of(blame.culprits);
   }
   word_missing(evidence, slot, finding);
+}
+
+// What closes a circle: sends that meet sends, receives that meet receives, or calls in crossed order.
+const char* cycle_kind(const std::vector<BlockedSlot>& slots, const Blame& blame) {
+  const auto all_are = [&](auto&& test) {
+    return std::ranges::all_of(blame.slots, [&](std::size_t i) { return test(slots[i].kind); });
+  };
+  if (all_are([](OpKind kind) { return kind == OpKind::send; })) {
+    return "send_send";
+  }
+  if (all_are([](OpKind kind) { return kind == OpKind::recv; })) {
+    return "recv_recv";
+  }
+  return all_are(is_point_to_point) ? "p2p_order" : "order_crossing";
 }
 
 // Who waits for whom, at most a handful of lines.
@@ -244,16 +270,22 @@ Verdict judge_deadlock(const Evidence& evidence) {
   Deadlock deadlock;
   Finding& finding = deadlock.finding;
   if (blame.cycle) {
-    finding.kind = "order_crossing";
+    finding.kind = cycle_kind(slots, blame);
     finding.culprits = RankSet::of(blame.culprits);
     finding.at = place_of(evidence, slots[blame.slots.front()]);
     word_crossing(evidence, slots, blame, finding);
+    if (std::ranges::any_of(blame.slots, [&](std::size_t i) { return is_point_to_point(slots[i].kind); })) {
+      word_message_cycle(finding);
+    }
   } else {
     blame_missing(evidence, slots, blame, finding);
   }
   draw_chain(evidence, slots, finding);
   const BlockedSlot& shown = slots[blame.slots.front()];
-  attach_divergence(evidence, shown.group, shown.seq, finding);
+  // Messages count apart: a collective's mispairing is always earlier than the message that hangs.
+  const bool counts_alike = !is_point_to_point(shown.kind);
+  attach_divergence(evidence, shown.group,
+                    counts_alike ? shown.seq : std::numeric_limits<std::int64_t>::max(), finding);
   return deadlock;
 }
 

@@ -29,6 +29,15 @@ bool same_in_reports(const Op& a, const Op& b) {
          std::memcmp(&a.site, &b.site, sizeof a.site) == 0;
 }
 
+// In a full slot: does everyone send what its receivers expect?
+bool parts_fit_each_other(const Slot& slot) {
+  std::vector<OpTensors> members;
+  for (const Op& op : slot.ops) {
+    members.push_back(op.tensors);
+  }
+  return parts_fit(slot.reference, members);
+}
+
 bool needs_every_op(OpKind kind) { return has_tensor(kind) && !has_uniform_form(kind); }
 
 }  // namespace
@@ -37,8 +46,8 @@ bool same_call(const Op& a, const Op& b) {
   if (a.kind != b.kind || a.dtype != b.dtype || a.reduce != b.reduce || a.root != b.root) {
     return false;
   }
-  // Members of an all_to_all may send different amounts.
-  return a.numel == b.numel || a.kind == OpKind::all_to_all;
+  // Members may send different amounts where every call says how much it expects of whom.
+  return a.numel == b.numel || (a.uneven && b.uneven);
 }
 
 GroupMatcher::GroupMatcher(Rank group_size)
@@ -65,6 +74,7 @@ Slot& GroupMatcher::arrive(const Op& op) {
   if (needs_every_op(op.kind)) [[unlikely]] {
     slot.ops.resize(static_cast<std::size_t>(size_));
     slot.ops[rank] = op;
+    slot.uneven = slot.uneven || op.uneven;
   }
   Storage* tensor = presence_of(op);
   slot.tensors[rank] = tensor;
@@ -75,6 +85,9 @@ Slot& GroupMatcher::arrive(const Op& op) {
   }
   if (++slot.arrived == size_) {
     slot.phase = Slot::Phase::full;
+    if (slot.uneven && !slot.differs) [[unlikely]] {
+      slot.differs = !parts_fit_each_other(slot);
+    }
   }
   return slot;
 }
@@ -111,7 +124,7 @@ std::optional<Device> GroupMatcher::device_of(Rank rank) const {
 void GroupMatcher::retire() {
   while (base_ < end_ && ring_[index(base_)]->phase == Slot::Phase::done) {
     const Slot& slot = *ring_[index(base_)];
-    last_done_ = LastDone{slot.seq, slot.reference};
+    last_done_ = LastDone{slot.seq, op_of(slot, 0)};  // not the reference: who came first must not be visible
     ++base_;
   }
 }
@@ -135,6 +148,8 @@ Slot& GroupMatcher::open_slot() {
   slot.phase = Slot::Phase::collecting;
   slot.uniform = true;
   slot.differs = false;
+  slot.uneven = false;
+  slot.raises = false;
   slot.arrived = 0;
   slot.tensors.assign(members, nullptr);
   slot.values.resize(members);
@@ -145,6 +160,7 @@ Slot& GroupMatcher::open_slot() {
   slot.failures.clear();
   slot.retained.clear();
   slot.retained_lists.clear();
+  slot.retained_splits.clear();
   slot.arrivals.clear();
   return slot;
 }
@@ -209,7 +225,16 @@ Pairing pairing_of(const Op& op, const ScopeTable& scopes) {
 }  // namespace
 
 std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot& slot) {
-  return group_arrivals(matcher, slot, same_call);
+  std::vector<OpVariant> variants = group_arrivals(matcher, slot, same_call);
+  if (slot.differs && variants.size() == 1) {
+    // Only the sizes of parts disagree, between pairs of ranks: nobody is of one mind with another.
+    const std::vector<Rank> ranks = std::move(variants.front().ranks);
+    variants.clear();
+    for (const Rank rank : ranks) {
+      variants.push_back({matcher.op_of(slot, rank), {rank}});
+    }
+  }
+  return variants;
 }
 
 std::vector<OpVariant> variants_by_pairing(const GroupMatcher& matcher, const Slot& slot,
@@ -223,16 +248,18 @@ bool is_mispaired(const Slot& slot, const ScopeTable& scopes) {
   // Calls that share the reference's scope share its pairing, so only deviants can differ. Labels are
   // an equivalence among labelled calls: one labelled call is enough to compare with.
   Pairing labelled = pairing_of(slot.reference, scopes);
+  bool any_unlabelled = labelled.id == 0;
   for (const Op& deviant : slot.deviants) {
     const Pairing pairing = pairing_of(deviant, scopes);
     if (!may_pair(labelled, pairing)) {
       return true;
     }
-    if (labelled.id == 0) {
+    any_unlabelled = any_unlabelled || pairing.id == 0;
+    if (labelled.id == 0 || pairing.strict) {
       labelled = pairing;
     }
   }
-  return false;
+  return any_unlabelled && labelled.strict;
 }
 
 }  // namespace rollcall::check

@@ -34,7 +34,9 @@ struct Slot {
   std::int64_t seq = 0;
   Phase phase = Phase::collecting;
   bool uniform = true;   // every tensor so far is uniform and of the reference's call
-  bool differs = false;  // some call is not the reference's
+  bool differs = false;  // some call is not the reference's, or its parts do not fit the others'
+  bool uneven = false;   // some call has parts of different sizes
+  bool raises = false;   // some call was accepted, but its rank raises when it waits
   Rank arrived = 0;
   Op reference;                   // the first arrival's call
   std::vector<Storage*> tensors;  // by group rank; null: has not come (`no_tensor` for barrier)
@@ -48,6 +50,7 @@ struct Slot {
   std::vector<std::string> failures;  // by group rank; texts of `fails` and `crashes`
   std::vector<Tensor> retained;       // what asynchronous callers need not keep alive
   std::vector<std::unique_ptr<TensorList>> retained_lists;
+  std::vector<std::unique_ptr<SplitSizes>> retained_splits;
   std::vector<Time> arrivals;  // by group rank; only while a timeline is recorded
 
   bool has(Rank rank) const { return tensors[static_cast<std::size_t>(rank)] != nullptr; }

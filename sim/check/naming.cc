@@ -25,17 +25,44 @@ Call name_call(const Evidence& evidence, const Op& op, std::int64_t seq) {
   if (has_reduce_op(op.kind)) {
     call.reduce_op = to_string(op.reduce);
   }
-  if (has_root(op.kind) && op.root >= 0) {
-    call.root = evidence.groups[op.group].members->ranks[static_cast<std::size_t>(op.root)];
+  const bool exists = op.root >= 0 && op.root < evidence.groups[op.group].members->size();
+  if (has_root(op.kind) && exists) {
+    const Rank global = evidence.groups[op.group].members->ranks[static_cast<std::size_t>(op.root)];
+    (is_point_to_point(op.kind) ? call.peer : call.root) = global;
   }
+  call.tag = op.tag;
   return call;
 }
 
-Call name_member_call(const Evidence& evidence, GroupId group, std::int64_t seq, Rank group_rank) {
-  const GroupMatcher& matcher = *evidence.groups[group].matcher;
-  const Slot* slot = matcher.find(seq);
-  expects(slot != nullptr, "a call is named while its slot is alive");
-  return name_call(evidence, matcher.op_of(*slot, group_rank), seq);
+Op waiting_op(const Evidence& evidence, const RankStatus& status) {
+  const GroupEvidence& group = evidence.groups[status.group];
+  if (status.in_message()) {
+    return group.messages->at(status.message).op;
+  }
+  const Slot* slot = group.matcher->find(status.seq);
+  expects(slot != nullptr, "a rank waits in a slot that is alive");
+  return group.matcher->op_of(*slot, status.group_rank);
+}
+
+Call name_waiting_call(const Evidence& evidence, Rank rank) {
+  const RankStatus& status = evidence.ranks[static_cast<std::size_t>(rank)];
+  return name_call(evidence, waiting_op(evidence, status), status.seq);
+}
+
+std::vector<Rank> awaited(const Evidence& evidence, const RankStatus& status) {
+  const GroupEvidence& group = evidence.groups[status.group];
+  const Rank peer = status.in_message() ? waiting_op(evidence, status).root : -1;
+  const Slot* slot = status.in_message() ? nullptr : group.matcher->find(status.seq);
+  std::vector<Rank> ranks;
+  for (Rank member = 0; member < group.members->size(); ++member) {
+    const bool is_awaited = slot != nullptr ? !slot->has(member)
+                            : peer >= 0     ? member == peer
+                                            : member != status.group_rank;
+    if (is_awaited) {
+      ranks.push_back(group.members->ranks[static_cast<std::size_t>(member)]);
+    }
+  }
+  return ranks;
 }
 
 std::vector<Variant> name_variants(const Evidence& evidence, const Incident& incident) {
@@ -56,6 +83,9 @@ std::string call_signature(const Call& call) {
   }
   if (call.root >= 0) {
     text += fmt::format(", root {}", call.root);
+  }
+  if (call.peer >= 0) {
+    text += fmt::format(" {} rank {}", call.op == "send" ? "to" : "from", call.peer);
   }
   return text;
 }

@@ -12,8 +12,13 @@ namespace rollcall::check {
 // `op` as a report shows it. Its ranks are inside the group; the call's are global.
 Call name_call(const Evidence& evidence, const Op& op, std::int64_t seq);
 
-// The call of a member in a live slot.
-Call name_member_call(const Evidence& evidence, GroupId group, std::int64_t seq, Rank group_rank);
+// What a waiting rank is blocked in.
+Op waiting_op(const Evidence& evidence, const RankStatus& status);
+Call name_waiting_call(const Evidence& evidence, Rank rank);
+
+// The members that a waiting rank waits for, as global ranks: those that have not come to its slot, or
+// the other end of its message. A receive from anyone waits for everyone else.
+std::vector<Rank> awaited(const Evidence& evidence, const RankStatus& status);
 
 const std::string& group_name(const Evidence& evidence, GroupId group);
 

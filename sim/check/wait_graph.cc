@@ -2,25 +2,31 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
 
-#include "sim/dist/expects.h"
+#include "sim/check/naming.h"
 
 namespace rollcall::check {
 namespace {
 
-using SlotKey = std::pair<GroupId, std::int64_t>;
-using SlotIndex = std::map<SlotKey, std::size_t>;
+// A slot, or (with the rank) one rank's message: messages of two ranks may have equal numbers.
+using NodeKey = std::tuple<GroupId, std::int64_t, Rank>;
+using NodeIndex = std::map<NodeKey, std::size_t>;
+
+NodeKey key_of(const RankStatus& status) {
+  return {status.group, status.seq, status.in_message() ? status.group_rank : Rank{-1}};
+}
 
 bool is_waiting(const RankStatus& status) { return status.state == RankStatus::State::waiting; }
 
-void link(const Evidence& evidence, const SlotIndex& index, BlockedSlot& slot) {
+void link(const Evidence& evidence, const NodeIndex& index, BlockedSlot& slot) {
   for (const Rank rank : slot.missing) {
     const RankStatus& status = evidence.ranks[static_cast<std::size_t>(rank)];
     if (is_waiting(status)) {
-      slot.next.push_back(index.at({status.group, status.seq}));
+      slot.next.push_back(index.at(key_of(status)));
     }
   }
   std::sort(slot.next.begin(), slot.next.end());
@@ -59,32 +65,32 @@ std::vector<std::size_t> first_cycle(const std::vector<BlockedSlot>& slots) {
 }  // namespace
 
 std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
-  SlotIndex index;
+  NodeIndex index;
   for (const RankStatus& status : evidence.ranks) {
     if (is_waiting(status)) {
-      index.try_emplace({status.group, status.seq}, 0);
+      index.try_emplace(key_of(status), 0);
     }
   }
-  std::vector<BlockedSlot> slots;
+  std::vector<BlockedSlot> slots(index.size());
+  std::size_t next = 0;
   for (auto& [key, position] : index) {
-    position = slots.size();
-    slots.push_back({key.first, key.second, {}, {}, {}});
+    position = next++;
   }
   for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
     const RankStatus& status = evidence.ranks[rank];
-    if (is_waiting(status)) {
-      slots[index.at({status.group, status.seq})].waiting.push_back(static_cast<Rank>(rank));
+    if (!is_waiting(status)) {
+      continue;
     }
+    BlockedSlot& blocked = slots[index.at(key_of(status))];
+    if (blocked.waiting.empty()) {
+      blocked.group = status.group;
+      blocked.seq = status.seq;
+      blocked.kind = waiting_op(evidence, status).kind;
+      blocked.missing = awaited(evidence, status);
+    }
+    blocked.waiting.push_back(static_cast<Rank>(rank));
   }
   for (BlockedSlot& blocked : slots) {
-    const GroupEvidence& group = evidence.groups[blocked.group];
-    const Slot* slot = group.matcher->find(blocked.seq);
-    expects(slot != nullptr, "a rank waits in a slot that is alive");
-    for (Rank member = 0; member < group.members->size(); ++member) {
-      if (!slot->has(member)) {
-        blocked.missing.push_back(group.members->ranks[static_cast<std::size_t>(member)]);
-      }
-    }
     link(evidence, index, blocked);
   }
   return slots;

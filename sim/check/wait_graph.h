@@ -2,8 +2,8 @@
 
 // Who waits for whom, and who is to blame: the sinks of the wait-for graph, or its cycle.
 //
-// Nodes are slots somebody waits in, not ranks: 100,000 ranks in one slot are one node. A slot waits
-// for another slot when a member it misses is blocked there.
+// Nodes are slots somebody waits in, not ranks: 100,000 ranks in one slot are one node. A rank in a send
+// or receive is a node of its own. A node waits for another when a rank it misses is blocked there.
 
 #include <vector>
 
@@ -11,10 +11,11 @@
 
 namespace rollcall::check {
 
-// A slot in which ranks are blocked. Ranks are global and ascending.
+// A slot in which ranks are blocked, or one rank's message. Ranks are global and ascending.
 struct BlockedSlot {
   GroupId group = 0;
   std::int64_t seq = 0;
+  OpKind kind = OpKind::barrier;  // of the first rank's call
   std::vector<Rank> waiting;
   std::vector<Rank> missing;      // members that have not come
   std::vector<std::size_t> next;  // indexes of the slots where missing members are blocked

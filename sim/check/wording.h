@@ -1,8 +1,7 @@
 #pragma once
 
 // The sentences of a finding: headline, cause, advice, and what the real backend would show. One place,
-// so that every verdict speaks alike. Facts about backends: PyTorch's ProcessGroupNCCL.cpp and
-// ProcessGroupGloo.cpp for timeouts and checks, NCCL's collectives.cc for what is never compared.
+// so that every verdict speaks alike. A cause adds to its headline (where, why) and never repeats it.
 
 #include <string>
 

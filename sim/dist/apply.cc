@@ -1,11 +1,15 @@
 #include "sim/dist/apply.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "sim/dist/expects.h"
 
 namespace rollcall {
 namespace {
+
+const std::vector<std::int64_t> equal_parts;
 
 // A run of elements inside a storage, which may be a part of it (one rank's share of a flat tensor).
 struct View {
@@ -21,6 +25,44 @@ struct View {
 View whole(Storage* storage) { return {storage, 0, storage->numel}; }
 View whole(const Tensor& tensor) { return whole(tensor.storage()); }
 
+// The parts of a list, one per member.
+std::vector<View> parts_of(const TensorList& list) {
+  std::vector<View> parts;
+  for (const Tensor& tensor : list) {
+    parts.push_back(whole(tensor));
+  }
+  return parts;
+}
+
+// The parts of a flat tensor: equal ones, or as many rows each as `rows` says.
+std::vector<View> parts_of(Storage* storage, const std::vector<std::int64_t>& rows, std::size_t members) {
+  const std::span<const std::int64_t> sizes = storage->shape.sizes();
+  const std::int64_t height = sizes.empty() ? storage->numel : sizes.front();
+  const std::int64_t row_size = height == 0 ? 1 : storage->numel / height;
+  std::vector<View> parts;
+  std::int64_t offset = 0;
+  for (std::size_t r = 0; r < members; ++r) {
+    const std::int64_t count =
+        rows.empty() ? storage->numel / static_cast<std::int64_t>(members) : rows[r] * row_size;
+    parts.push_back({storage, offset, count});
+    offset += count;
+  }
+  return parts;
+}
+
+// What a member hands out and what it takes in, part by part.
+std::vector<View> outgoing(const OpTensors& member, std::size_t members) {
+  return member.inputs != nullptr
+             ? parts_of(*member.inputs)
+             : parts_of(member.input, member.splits != nullptr ? member.splits->input : equal_parts, members);
+}
+std::vector<View> incoming(const OpTensors& member, std::size_t members) {
+  return member.outputs != nullptr
+             ? parts_of(*member.outputs)
+             : parts_of(member.output, member.splits != nullptr ? member.splits->output : equal_parts,
+                        members);
+}
+
 // The r-th of `parts` equal parts.
 View part(Storage* storage, std::size_t r, std::size_t parts) {
   const std::int64_t count = storage->numel / static_cast<std::int64_t>(parts);
@@ -33,16 +75,18 @@ void store(Storage& storage, std::int64_t index, Bits bits) {
 }
 
 void copy(const View& target, const View& source) {
-  if (target.count == 0 || target.storage->form == Storage::Form::meta ||
+  const std::int64_t count = std::min(target.count, source.count);
+  if (count == 0 || target.storage->form == Storage::Form::meta ||
       source.storage->form == Storage::Form::meta) {
     return;
   }
-  if (source.uniform() && (target.whole() || (target.uniform() && target.storage->value == source.at(0)))) {
+  const bool covers = target.whole() && count == target.count;
+  if (source.uniform() && (covers || (target.uniform() && target.storage->value == source.at(0)))) {
     target.storage->set_uniform(source.at(0));
     return;
   }
   target.storage->make_dense();
-  for (std::int64_t i = 0; i < target.count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     store(*target.storage, target.offset + i, source.at(i));
   }
 }
@@ -111,17 +155,43 @@ void apply_broadcast(const Op& op, std::span<const OpTensors> members) {
   }
 }
 
+// Of a target that is put together from parts which all hold one value, no element need be touched.
+bool fill_at_once(Storage& target, std::span<const View> places, std::span<const View> parts) {
+  std::int64_t covered = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool joins_on = places[i].offset == covered && places[i].count == parts[i].count;
+    const bool has_value = parts[i].count == 0 || (parts[i].storage->form == Storage::Form::uniform &&
+                                                   parts[i].storage->value == parts[0].storage->value);
+    if (!joins_on || !has_value) {
+      return false;
+    }
+    covered += parts[i].count;
+  }
+  if (covered != target.numel || covered == 0 || parts[0].count == 0 || target.form == Storage::Form::meta) {
+    return false;
+  }
+  target.set_uniform(parts[0].storage->value);
+  return true;
+}
+
+// Copies parts into a flat target or into a list.
+void assemble(const OpTensors& member, std::span<const View> places, std::span<const View> parts) {
+  if (member.output != nullptr && fill_at_once(*member.output, places, parts)) {
+    return;
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    copy(places[i], parts[i]);
+  }
+  if (member.output != nullptr) {
+    member.output->collapse_if_uniform();
+  }
+}
+
 void apply_all_gather(std::span<const OpTensors> members) {
   const TensorList inputs = snapshots(members);
+  const std::vector<View> sources = parts_of(inputs);
   for (const OpTensors& member : members) {
-    for (std::size_t r = 0; r < inputs.size(); ++r) {
-      const View target =
-          member.outputs != nullptr ? whole((*member.outputs)[r]) : part(member.output, r, inputs.size());
-      copy(target, whole(inputs[r]));
-    }
-    if (member.output != nullptr) {
-      member.output->collapse_if_uniform();
-    }
+    assemble(member, incoming(member, members.size()), sources);
   }
 }
 
@@ -154,29 +224,58 @@ void apply_reduce_scatter(const Op& op, std::span<const OpTensors> members) {
   }
 }
 
-void apply_all_to_all(std::span<const OpTensors> members) {
-  std::vector<TensorList> sent(members.size());
-  for (std::size_t s = 0; s < members.size(); ++s) {
-    if (members[s].inputs == nullptr) {
-      sent[s].push_back(Tensor::share(*members[s].input).clone());
-      continue;
-    }
-    for (const Tensor& tensor : *members[s].inputs) {
-      sent[s].push_back(tensor.clone());
-    }
+// A copy of everything that a member hands out; its parts are views of the copy.
+TensorList copies_of_input(const OpTensors& member) {
+  TensorList copies;
+  if (member.inputs == nullptr) {
+    copies.push_back(Tensor::share(*member.input).clone());
+    return copies;
   }
+  for (const Tensor& tensor : *member.inputs) {
+    copies.push_back(tensor.clone());
+  }
+  return copies;
+}
+
+void apply_all_to_all(std::span<const OpTensors> members) {
+  std::vector<TensorList> copies;
+  std::vector<std::vector<View>> sent;
+  for (const OpTensors& member : members) {
+    copies.push_back(copies_of_input(member));
+    OpTensors copy = member;
+    copy.input = copies.back().front().storage();
+    copy.inputs = member.inputs != nullptr ? &copies.back() : nullptr;
+    sent.push_back(outgoing(copy, members.size()));
+  }
+  std::vector<View> received(members.size());
   for (std::size_t r = 0; r < members.size(); ++r) {
     for (std::size_t s = 0; s < members.size(); ++s) {
-      const bool lists = members[s].inputs != nullptr;
-      const View source = lists ? whole(sent[s][r]) : part(sent[s].front().storage(), r, members.size());
-      const View target =
-          lists ? whole((*members[r].outputs)[s]) : part(members[r].output, s, members.size());
-      copy(target, source);
+      received[s] = sent[s][r];
     }
-    if (members[r].output != nullptr) {
-      members[r].output->collapse_if_uniform();
+    assemble(members[r], incoming(members[r], members.size()), received);
+  }
+}
+
+// One reduction per tensor of the lists.
+void apply_coalesced(const Op& op, std::span<const OpTensors> members) {
+  std::vector<View> sources(members.size());
+  for (std::size_t i = 0; i < members.front().inputs->size(); ++i) {
+    for (std::size_t r = 0; r < members.size(); ++r) {
+      sources[r] = whole((*members[r].inputs)[i]);
+    }
+    const Tensor result = reduced(op, sources);
+    for (const View& target : sources) {
+      copy(target, whole(result));
     }
   }
+}
+
+std::vector<std::int64_t> counts_of(const std::vector<View>& parts) {
+  std::vector<std::int64_t> counts;
+  for (const View& part : parts) {
+    counts.push_back(part.count);
+  }
+  return counts;
 }
 
 }  // namespace
@@ -187,6 +286,8 @@ void apply_op(const Op& op, std::span<const OpTensors> members) {
     case OpKind::all_reduce:
     case OpKind::reduce:
       return apply_reduction(op, members);
+    case OpKind::all_reduce_coalesced:
+      return apply_coalesced(op, members);
     case OpKind::broadcast:
       return apply_broadcast(op, members);
     case OpKind::all_gather:
@@ -204,7 +305,98 @@ void apply_op(const Op& op, std::span<const OpTensors> members) {
       return apply_all_to_all(members);
     case OpKind::barrier:
       return;
+    case OpKind::send:
+    case OpKind::recv:
+      break;
   }
+  expects(false, "point to point is applied message by message");
+}
+
+void apply_message(Storage& target, Storage& source) { copy(whole(&target), whole(&source)); }
+
+namespace {
+
+// Every storage a member reads, or writes, once per run of equal handles.
+template <typename Visit>
+void for_each_storage(Storage* one, const TensorList* list, Visit&& visit) {
+  if (one != nullptr) {
+    visit(*one);
+  }
+  const Storage* before = nullptr;
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    Storage* storage = (*list)[i].storage();
+    if (storage != before) {
+      visit(*storage);
+    }
+    before = storage;
+  }
+}
+
+// Are the inputs of all members free of dense ones, and of one value where results are put together of them?
+bool stays_uniform(const Op& op, std::span<const OpTensors> members) {
+  const bool puts_together =
+      op.kind == OpKind::all_gather_into_tensor || op.kind == OpKind::all_to_all_single;
+  std::optional<Bits> value;
+  bool is_uniform = true;
+  bool is_equal = true;
+  for (const OpTensors& member : members) {
+    for_each_storage(member.input, member.inputs, [&](const Storage& storage) {
+      is_uniform = is_uniform && storage.form != Storage::Form::dense;
+      is_equal = is_equal && value.value_or(storage.value) == storage.value;
+      value = storage.value;
+    });
+  }
+  return is_uniform && (is_equal || !puts_together);
+}
+
+}  // namespace
+
+std::int64_t dense_bytes(const Op& op, std::span<const OpTensors> members) {
+  if (stays_uniform(op, members)) {
+    return 0;
+  }
+  std::int64_t bytes = 0;
+  const auto count = [&bytes](const Storage& storage) {
+    if (storage.form == Storage::Form::uniform && __builtin_add_overflow(bytes, storage.bytes(), &bytes)) {
+      bytes = INT64_MAX;
+    }
+  };
+  for (const OpTensors& member : members) {
+    const bool in_place = member.output == nullptr && member.outputs == nullptr;
+    for_each_storage(in_place ? member.input : member.output, in_place ? member.inputs : member.outputs,
+                     count);
+  }
+  return bytes;
+}
+
+std::vector<std::int64_t> sent_parts(const Op& op, const OpTensors& member, std::size_t members) {
+  if (op.kind == OpKind::all_gather) {
+    return std::vector<std::int64_t>(members, member.input->numel);
+  }
+  return counts_of(outgoing(member, members));
+}
+
+std::vector<std::int64_t> expected_parts(const Op& op, const OpTensors& member, std::size_t members) {
+  if (op.kind == OpKind::reduce_scatter) {
+    return std::vector<std::int64_t>(members, member.output->numel);
+  }
+  return counts_of(incoming(member, members));
+}
+
+bool parts_fit(const Op& op, std::span<const OpTensors> members) {
+  std::vector<std::vector<std::int64_t>> sent;
+  for (const OpTensors& member : members) {
+    sent.push_back(sent_parts(op, member, members.size()));
+  }
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    const std::vector<std::int64_t> expected = expected_parts(op, members[r], members.size());
+    for (std::size_t s = 0; s < members.size(); ++s) {
+      if (sent[s][r] != expected[s]) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 bool has_uniform_form(OpKind kind) {

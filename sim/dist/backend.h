@@ -5,6 +5,7 @@
 //
 // Every call is made by a rank, on that rank's own fiber, thread or process.
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,18 @@ class Backend {
   // Blocks the calling rank until `work` is done. Throws Error when the operation failed.
   virtual void wait(const Work& work) = 0;
   virtual bool is_completed(const Work& work) = 0;
+
+  // Starts several point-to-point operations that progress together, as between ncclGroupStart and
+  // ncclGroupEnd. One Work each. Backends without such groups start one after the other.
+  virtual std::vector<Work> issue_batch(std::span<const Op> ops) {
+    std::vector<Work> works;
+    for (const Op& op : ops) {
+      works.push_back(issue(op));
+    }
+    return works;
+  }
+  // The rank inside the group that a completed receive came from. Asked once per receive without a source.
+  virtual Rank source_of(const Work& work) = 0;
 
   // The calling rank computes for `duration` of (simulated or real) time.
   virtual void compute(Duration duration) = 0;

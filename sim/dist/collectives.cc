@@ -1,14 +1,19 @@
 #include "sim/dist/collectives.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "sim/dist/arguments.h"
 #include "sim/dist/error.h"
 #include "sim/dist/rank_context.h"
 
 namespace rollcall {
 namespace {
 
-const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group) { return group ? group : self.world; }
+const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group) {
+  return group ? group : self.world;
+}
 
 // torch warns and returns without communicating when the caller is not in the group
 // (distributed_c10d.py, _warn_not_in_group).
@@ -16,17 +21,8 @@ bool outside(const ProcessGroup& group, OpKind kind) {
   if (group.is_member()) [[likely]] {
     return false;
   }
-  warn(fmt::format("Running {} on global rank {} which does not belong to the given group.", to_string(kind),
-                   this_rank().rank));
+  warn_not_in_group(to_string(kind));
   return true;
-}
-
-Rank root_in(const ProcessGroup& group, Rank global) {
-  const Rank root = group.members().rank_of(global);
-  if (root < 0) {
-    throw ValueError(fmt::format("Global rank {} is not part of group {}", global, group.name()));
-  }
-  return root;
 }
 
 Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool async_op, const Site& site) {
@@ -42,19 +38,22 @@ Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool a
 }
 
 void take_input(Op& op, const Tensor& tensor) {
-  if (!tensor) {
-    throw TypeError(fmt::format("Invalid function argument. Expected parameter `tensor` of {} to be a tensor",
-                                to_string(op.kind)));
-  }
   op.tensors.input = tensor.storage();
   op.dtype = tensor.dtype();
   op.device = tensor.device();
   op.numel = tensor.numel();
 }
 
-// A list argument: one tensor per member, all of one dtype. numel becomes the sum over the list.
+bool all_of_one_size(const TensorList& tensors) {
+  return std::ranges::all_of(tensors,
+                             [&](const Tensor& tensor) { return tensor.numel() == tensors.front().numel(); });
+}
+
+// A list argument, all of one dtype. numel becomes the sum over the list.
 void take_inputs(Op& op, const TensorList& tensors) {
-  take_input(op, tensors.front());
+  if (!tensors.empty()) {
+    take_input(op, tensors.front());
+  }
   op.tensors.input = nullptr;
   op.tensors.inputs = &tensors;
   op.numel = 0;
@@ -63,24 +62,21 @@ void take_inputs(Op& op, const TensorList& tensors) {
   }
 }
 
-void require_list(const TensorList& tensors, const ProcessGroup& group, OpKind kind, const char* what) {
-  if (tensors.size() != static_cast<std::size_t>(group.size())) {
-    throw ValueError(fmt::format("{}: {} must hold one tensor per rank of the group, {} for {} ranks",
-                                 to_string(kind), what, tensors.size(), group.size()));
+// A root, as a rank of the group. Whether the rank exists is the backend's to say.
+void take_root(Op& op, const ProcessGroup& group, Rank global) {
+  op.root = root_in(group, global);
+  if (op.root < 0 || op.root >= group.size()) [[unlikely]] {
+    op.malformed = true;
   }
 }
 
-void require_elements(bool agree, OpKind kind, const char* rule) {
-  if (!agree) {
-    throw ValueError(fmt::format("{}: {}", to_string(kind), rule));
+// Only NCCL's barrier works on a GPU, the first that is named.
+Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& device_ids) {
+  if (self.backend->name() != "nccl") {
+    throw RuntimeError(fmt::format("Function argument device_ids not supported for the selected backend {}",
+                                   self.backend->name()));
   }
-}
-
-void require_reduction(const Op& op) {
-  if (!supports(op.reduce, op.dtype)) {
-    throw RuntimeError(fmt::format("Cannot use ReduceOp.{} with tensors of type {}", to_string(op.reduce),
-                                   scalar_type_name(op.dtype)));
-  }
+  return {DeviceType::cuda, device_ids.front()};
 }
 
 Work issue(const RankContext& self, const Op& op) {
@@ -93,6 +89,12 @@ Work issue(const RankContext& self, const Op& op) {
   return {};
 }
 
+// The same for operations whose lists and sizes the backend looks at.
+Work issue_checked(const RankContext& self, const ProcessGroup& group, Op& op) {
+  op.malformed = !is_well_formed(op, group.size());
+  return issue(self, op);
+}
+
 }  // namespace
 
 Rank get_rank(const ProcessGroup& group) { return group ? group.rank() : this_rank().rank; }
@@ -100,7 +102,11 @@ Rank get_world_size(const ProcessGroup& group) { return or_world(this_rank(), gr
 ProcessGroup world() { return this_rank().world; }
 ProcessGroup find_group(std::string_view name) { return this_rank().backend->find_group(name); }
 
+// Every function checks what distributed_c10d.py checks, in its order: before or after the question
+// whether the caller belongs to the group.
+
 Work all_reduce(const Tensor& tensor, const ReduceOptions& options, Site site) {
+  check_tensor(tensor, "tensor");
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::all_reduce)) {
@@ -109,11 +115,29 @@ Work all_reduce(const Tensor& tensor, const ReduceOptions& options, Site site) {
   Op op = start(self, OpKind::all_reduce, group, options.async_op, site);
   take_input(op, tensor);
   op.reduce = options.op;
-  require_reduction(op);
   return issue(self, op);
 }
 
+Work all_reduce_coalesced(const TensorList& tensors, const ReduceOptions& options, Site site) {
+  warn(
+      "UserWarning: torch.distributed.all_reduce_coalesced will be deprecated. If you must use it, please "
+      "revisit our documentation later at "
+      "https://pytorch.org/docs/master/distributed.html#collective-functions");
+  check_tensor_list(tensors, "tensor");
+  check_same_dtype(tensors);
+  const RankContext& self = this_rank();
+  const ProcessGroup& group = or_world(self, options.group);
+  if (outside(group, OpKind::all_reduce_coalesced)) {
+    return {};
+  }
+  Op op = start(self, OpKind::all_reduce_coalesced, group, options.async_op, site);
+  take_inputs(op, tensors);
+  op.reduce = options.op;
+  return issue_checked(self, group, op);
+}
+
 Work broadcast(const Tensor& tensor, Rank src, const CollectiveOptions& options, Site site) {
+  check_tensor(tensor, "tensor");
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::broadcast)) {
@@ -121,11 +145,12 @@ Work broadcast(const Tensor& tensor, Rank src, const CollectiveOptions& options,
   }
   Op op = start(self, OpKind::broadcast, group, options.async_op, site);
   take_input(op, tensor);
-  op.root = root_in(group, src);
+  take_root(op, group, src);
   return issue(self, op);
 }
 
 Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options, Site site) {
+  check_tensor(tensor, "tensor");
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::reduce)) {
@@ -133,14 +158,16 @@ Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options, Site s
   }
   Op op = start(self, OpKind::reduce, group, options.async_op, site);
   take_input(op, tensor);
+  take_root(op, group, dst);
   op.reduce = options.op;
-  op.root = root_in(group, dst);
-  require_reduction(op);
   return issue(self, op);
 }
 
 Work all_gather(const TensorList& outputs, const Tensor& tensor, const CollectiveOptions& options,
                 Site site) {
+  check_tensor_list(outputs, "tensor_list");
+  check_tensor(tensor, "tensor");
+  check_same_dtype(outputs, only(tensor));
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::all_gather)) {
@@ -148,17 +175,15 @@ Work all_gather(const TensorList& outputs, const Tensor& tensor, const Collectiv
   }
   Op op = start(self, OpKind::all_gather, group, options.async_op, site);
   take_input(op, tensor);
-  require_list(outputs, group, op.kind, "the output list");
-  for (const Tensor& output : outputs) {
-    require_elements(output.numel() == tensor.numel() && output.dtype() == tensor.dtype(), op.kind,
-                     "every output must have the input's size and dtype");
-  }
   op.tensors.outputs = &outputs;
-  return issue(self, op);
+  op.uneven = !all_of_one_size(outputs);
+  return issue_checked(self, group, op);
 }
 
 Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const CollectiveOptions& options,
                             Site site) {
+  check_tensor(input, "input_tensor");
+  check_tensor(output, "output_tensor");
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::all_gather_into_tensor)) {
@@ -166,74 +191,74 @@ Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const Col
   }
   Op op = start(self, OpKind::all_gather_into_tensor, group, options.async_op, site);
   take_input(op, input);
-  require_elements(output.dtype() == input.dtype(), op.kind,
-                   "output tensor must have the same type as input tensor");
-  require_elements(output.numel() == input.numel() * group.size(), op.kind,
-                   "output tensor size must be equal to world_size times input tensor size");
   op.tensors.output = output.storage();
-  return issue(self, op);
+  return issue_checked(self, group, op);
 }
 
 Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const CollectiveOptions& options,
             Site site) {
+  check_tensor(tensor, "tensor");
+  check_tensor_list(outputs, "gather_list");
+  check_same_dtype(only(tensor), outputs);
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::gather)) {
     return {};
   }
+  check_gather_list(outputs, dst, self.rank);
   Op op = start(self, OpKind::gather, group, options.async_op, site);
   take_input(op, tensor);
   op.root = root_in(group, dst);
-  if (op.root == op.rank) {
-    require_list(outputs, group, op.kind, "gather_list on the destination rank");
+  if (!outputs.empty()) {
     op.tensors.outputs = &outputs;
-  } else {
-    require_elements(outputs.empty(), op.kind,
-                     "gather_list must not be given on a rank that is not the destination");
   }
-  return issue(self, op);
+  return issue_checked(self, group, op);
 }
 
 Work scatter(const Tensor& tensor, const TensorList& inputs, Rank src, const CollectiveOptions& options,
              Site site) {
+  check_tensor(tensor, "tensor");
+  check_tensor_list(inputs, "scatter_list");
+  check_same_dtype(only(tensor), inputs);
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::scatter)) {
     return {};
   }
+  check_scatter_list(inputs, src, self.rank);
   Op op = start(self, OpKind::scatter, group, options.async_op, site);
   take_input(op, tensor);
   op.tensors = {.output = tensor.storage()};
   op.root = root_in(group, src);
-  if (op.root == op.rank) {
-    require_list(inputs, group, op.kind, "scatter_list on the source rank");
+  if (!inputs.empty()) {
     op.tensors.inputs = &inputs;
-  } else {
-    require_elements(inputs.empty(), op.kind,
-                     "scatter_list must not be given on a rank that is not the source");
   }
-  return issue(self, op);
+  return issue_checked(self, group, op);
 }
 
 Work reduce_scatter(const Tensor& output, const TensorList& inputs, const ReduceOptions& options, Site site) {
+  check_tensor(output, "output");
+  check_tensor_list(inputs, "input_list");
+  check_same_dtype(only(output), inputs);
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::reduce_scatter)) {
     return {};
   }
   Op op = start(self, OpKind::reduce_scatter, group, options.async_op, site);
-  require_list(inputs, group, op.kind, "the input list");
   take_inputs(op, inputs);
-  require_elements(inputs[static_cast<std::size_t>(op.rank)].numel() == output.numel(), op.kind,
-                   "the output must have the size of the input for this rank");
+  op.dtype = output.dtype();
+  op.device = output.device();
   op.tensors.output = output.storage();
+  op.uneven = !all_of_one_size(inputs);
   op.reduce = options.op;
-  require_reduction(op);
-  return issue(self, op);
+  return issue_checked(self, group, op);
 }
 
 Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const ReduceOptions& options,
                            Site site) {
+  check_tensor(output, "output");
+  check_tensor(input, "input");
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::reduce_scatter_tensor)) {
@@ -241,14 +266,9 @@ Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const Redu
   }
   Op op = start(self, OpKind::reduce_scatter_tensor, group, options.async_op, site);
   take_input(op, input);
-  require_elements(output.dtype() == input.dtype(), op.kind,
-                   "input tensor must be the same type as the output tensor");
-  require_elements(input.numel() == output.numel() * group.size(), op.kind,
-                   "input tensor must be the same size as output size times world size");
   op.tensors.output = output.storage();
   op.reduce = options.op;
-  require_reduction(op);
-  return issue(self, op);
+  return issue_checked(self, group, op);
 }
 
 Work all_to_all(const TensorList& outputs, const TensorList& inputs, const CollectiveOptions& options,
@@ -258,32 +278,37 @@ Work all_to_all(const TensorList& outputs, const TensorList& inputs, const Colle
   if (outside(group, OpKind::all_to_all)) {
     return {};
   }
+  check_tensor_list(outputs, "output_tensor_list");
+  check_tensor_list(inputs, "input_tensor_list");
+  check_same_dtype(outputs, inputs);
   Op op = start(self, OpKind::all_to_all, group, options.async_op, site);
-  require_list(inputs, group, op.kind, "the input list");
-  require_list(outputs, group, op.kind, "the output list");
   take_inputs(op, inputs);
   op.tensors.outputs = &outputs;
-  return issue(self, op);
+  op.uneven = true;  // how much goes to whom is everybody's own affair
+  return issue_checked(self, group, op);
 }
 
-Work all_to_all_single(const Tensor& output, const Tensor& input, const CollectiveOptions& options,
-                       Site site) {
+Work all_to_all_single(const Tensor& output, const Tensor& input, const AllToAllOptions& options, Site site) {
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::all_to_all_single)) {
     return {};
   }
+  check_tensor(output, "output");
+  check_tensor(input, "input");
+  check_same_dtype(only(output), only(input));
   Op op = start(self, OpKind::all_to_all_single, group, options.async_op, site);
   take_input(op, input);
-  require_elements(input.numel() == output.numel() && input.dtype() == output.dtype(), op.kind,
-                   "input and output must have one size and dtype");
-  require_elements(input.numel() % group.size() == 0, op.kind,
-                   "Tensor's dim 0 does not divide equally across group size");
   op.tensors.output = output.storage();
-  return issue(self, op);
+  const SplitSizes splits{options.output_split_sizes, options.input_split_sizes};
+  if (!splits.output.empty() || !splits.input.empty()) {
+    op.tensors.splits = &splits;
+    op.uneven = true;
+  }
+  return issue_checked(self, group, op);
 }
 
-Work barrier(const CollectiveOptions& options, Site site) {
+Work barrier(const BarrierOptions& options, Site site) {
   const RankContext& self = this_rank();
   const ProcessGroup& group = or_world(self, options.group);
   if (outside(group, OpKind::barrier)) {
@@ -291,6 +316,9 @@ Work barrier(const CollectiveOptions& options, Site site) {
   }
   Op op = start(self, OpKind::barrier, group, options.async_op, site);
   op.device = self.device;
+  if (!options.device_ids.empty()) [[unlikely]] {
+    op.device = barrier_device(self, options.device_ids);
+  }
   return issue(self, op);
 }
 

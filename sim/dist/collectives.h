@@ -7,7 +7,9 @@
 // Every function blocks until the collective is done unless async_op is set; then the returned Work
 // must be waited for before the tensors are read.
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "sim/dist/process_group.h"
 #include "sim/dist/site.h"
@@ -27,6 +29,20 @@ struct ReduceOptions {
   bool async_op = false;
 };
 
+struct AllToAllOptions {
+  // Rows of output and input for each member; empty: equal parts.
+  std::vector<std::int64_t> output_split_sizes{};
+  std::vector<std::int64_t> input_split_sizes{};
+  ProcessGroup group{};
+  bool async_op = false;
+};
+
+struct BarrierOptions {
+  ProcessGroup group{};
+  bool async_op = false;
+  std::vector<std::int16_t> device_ids{};  // the GPU to use; only with NCCL
+};
+
 Rank get_rank(const ProcessGroup& group = {});        // -1 for a non-member
 Rank get_world_size(const ProcessGroup& group = {});  // -1 for a non-member
 ProcessGroup world();
@@ -34,12 +50,16 @@ ProcessGroup find_group(std::string_view name);
 
 // tensor: reduced in place, same shape and dtype on every rank.
 Work all_reduce(const Tensor& tensor, const ReduceOptions& options = {}, Site site = Site::here());
+// tensors: each reduced in place, as one operation. torch warns that it will be deprecated.
+Work all_reduce_coalesced(const TensorList& tensors, const ReduceOptions& options = {},
+                          Site site = Site::here());
 // tensor: sent by global rank `src`, overwritten on the others.
 Work broadcast(const Tensor& tensor, Rank src, const CollectiveOptions& options = {},
                Site site = Site::here());
 // tensor: reduced into global rank `dst`'s tensor. The others' contents are undefined afterwards.
 Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options = {}, Site site = Site::here());
-// outputs: world_size tensors of tensor's shape; outputs[r] receives group rank r's tensor.
+// outputs: world_size tensors of tensor's shape; outputs[r] receives group rank r's tensor. With NCCL
+// members may give tensors of different sizes, when every list says which.
 Work all_gather(const TensorList& outputs, const Tensor& tensor, const CollectiveOptions& options = {},
                 Site site = Site::here());
 // output: world_size * input.numel() elements, in group-rank order.
@@ -60,10 +80,10 @@ Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const Redu
 // inputs[r] goes to group rank r; outputs[r] comes from it.
 Work all_to_all(const TensorList& outputs, const TensorList& inputs, const CollectiveOptions& options = {},
                 Site site = Site::here());
-// input and output: world_size equal parts, in group-rank order.
-Work all_to_all_single(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {},
+// input and output: world_size parts along the first dimension, in group-rank order.
+Work all_to_all_single(const Tensor& output, const Tensor& input, const AllToAllOptions& options = {},
                        Site site = Site::here());
-Work barrier(const CollectiveOptions& options = {}, Site site = Site::here());
+Work barrier(const BarrierOptions& options = {}, Site site = Site::here());
 
 // The rank computes for `duration` nanoseconds of simulated time.
 void compute(Duration duration);

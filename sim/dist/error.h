@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace rollcall {
@@ -35,5 +36,24 @@ struct AssertionError : Error {
 struct NotImplementedError : Error {
   explicit NotImplementedError(const std::string& message) : Error("NotImplementedError", message) {}
 };
+
+// Throws `error` as the class that its type names, so that a handler for RuntimeError gets it. For errors
+// that were passed around by value.
+[[noreturn]] inline void raise(const Error& error) {
+  const std::string_view type = error.type();
+  if (type == "RuntimeError") {
+    throw RuntimeError(error.what());
+  }
+  if (type == "ValueError") {
+    throw ValueError(error.what());
+  }
+  if (type == "TypeError") {
+    throw TypeError(error.what());
+  }
+  if (type == "NotImplementedError") {
+    throw NotImplementedError(error.what());
+  }
+  throw error;
+}
 
 }  // namespace rollcall

@@ -15,6 +15,7 @@ struct OpInfo {
 
 constexpr std::array<OpInfo, op_kind_count> infos{{
     {"all_reduce", true, false},
+    {"all_reduce_coalesced", true, false},
     {"broadcast", false, true},
     {"reduce", true, true},
     {"all_gather", false, false},
@@ -26,6 +27,8 @@ constexpr std::array<OpInfo, op_kind_count> infos{{
     {"all_to_all", false, false},
     {"all_to_all_single", false, false},
     {"barrier", false, false},
+    {"send", false, true},
+    {"recv", false, true},
 }};
 
 const OpInfo& info(OpKind kind) { return infos[static_cast<std::size_t>(kind)]; }
@@ -46,6 +49,7 @@ std::optional<OpKind> parse_op_kind(std::string_view text) {
 bool has_reduce_op(OpKind kind) { return info(kind).reduces; }
 bool has_root(OpKind kind) { return info(kind).rooted; }
 bool has_tensor(OpKind kind) { return kind != OpKind::barrier; }
+bool is_point_to_point(OpKind kind) { return kind == OpKind::send || kind == OpKind::recv; }
 
 std::string describe(const Op& op) {
   std::string text(to_string(op.kind));

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/dist/device.h"
 #include "sim/dist/dtype.h"
@@ -25,6 +26,7 @@ inline constexpr GroupId world_group = 0;
 
 enum class OpKind : std::uint8_t {
   all_reduce,
+  all_reduce_coalesced,
   broadcast,
   reduce,
   all_gather,
@@ -36,8 +38,10 @@ enum class OpKind : std::uint8_t {
   all_to_all,
   all_to_all_single,
   barrier,
+  send,  // isend is a send with async_op set
+  recv,
 };
-inline constexpr std::size_t op_kind_count = 12;
+inline constexpr std::size_t op_kind_count = 15;
 
 std::string_view to_string(OpKind kind);  // torch.distributed's function name
 std::optional<OpKind> parse_op_kind(std::string_view text);
@@ -45,14 +49,23 @@ std::optional<OpKind> parse_op_kind(std::string_view text);
 bool has_reduce_op(OpKind kind);
 bool has_root(OpKind kind);
 bool has_tensor(OpKind kind);  // all but barrier
+bool is_point_to_point(OpKind kind);
+
+// How the tensors of an all_to_all_single are cut along their first dimension: the rows for each member,
+// and from each. Empty means equal parts.
+struct SplitSizes {
+  std::vector<std::int64_t> output;
+  std::vector<std::int64_t> input;
+};
 
 // The tensors of a collective, borrowed from the caller until its Work has completed (the engine
 // keeps its own references for asynchronous calls).
 struct OpTensors {
   Storage* input = nullptr;             // the tensor given; all_reduce and broadcast write it too
   Storage* output = nullptr;            // *_into_tensor, reduce_scatter*, all_to_all_single, scatter
-  const TensorList* inputs = nullptr;   // reduce_scatter, all_to_all, scatter's list on the root
+  const TensorList* inputs = nullptr;   // *_coalesced, reduce_scatter, all_to_all, scatter's list on the root
   const TensorList* outputs = nullptr;  // all_gather, all_to_all, gather's list on the root
+  const SplitSizes* splits = nullptr;   // all_to_all_single; null: equal parts
 };
 
 struct Op {
@@ -60,12 +73,15 @@ struct Op {
   Dtype dtype = Dtype::float32;
   ReduceOp reduce = ReduceOp::sum;
   bool async_op = false;
-  bool shadow = false;  // issued by a rank that has joined, on behalf of its hooks
-  Device device;        // where the input lives
+  bool shadow = false;     // issued by a rank that has joined, on behalf of its hooks
+  bool malformed = false;  // some backend refuses these arguments: see argument_error
+  bool uneven = false;     // of parts of different sizes: members may differ in numel
+  Device device;           // where the input lives
   GroupId group = world_group;
   Rank rank = 0;   // of the caller, inside the group
   Rank root = -1;  // src or dst, inside the group; -1: none
   ScopeId scope = no_scope;
+  std::int32_t tag = 0;    // point to point only
   std::int64_t numel = 0;  // elements of the input (of the whole list, where there is one)
   OpTensors tensors;
   Site site;

@@ -1,5 +1,7 @@
 #include "sim/dist/scope.h"
 
+#include <algorithm>
+
 #include "sim/dist/expects.h"
 #include "sim/dist/rank_context.h"
 
@@ -11,12 +13,23 @@ ScopeTable::ScopeTable() {
 }
 
 ScopeId ScopeTable::enter(ScopeId parent, std::string_view name) {
+  const ScopeId latest = nodes_[parent].latest;
+  if (latest != no_scope && nodes_[latest].name == name) [[likely]] {
+    return latest;
+  }
   const Pairing outer = pairing(parent);
-  return add(parent, name, outer.strict ? outer : Pairing{pairing_id(name), false});
+  const ScopeId scope = add(parent, name, outer.strict ? outer : Pairing{pairing_id(name), false});
+  return nodes_[parent].latest = scope;
 }
 
 ScopeId ScopeTable::enter_paired(ScopeId parent, std::string_view name, std::string_view pairing) {
-  return add(parent, name, Pairing{pairing_id(pairing), true});
+  const ScopeId latest = nodes_[parent].latest_paired;
+  if (latest != no_scope && nodes_[latest].name == name && pairing_name(nodes_[latest].pairing) == pairing)
+      [[likely]] {
+    return latest;
+  }
+  const ScopeId scope = add(parent, name, Pairing{pairing_id(pairing), true});
+  return nodes_[parent].latest_paired = scope;
 }
 
 ScopeId ScopeTable::add(ScopeId parent, std::string_view name, Pairing pairing) {
@@ -25,7 +38,7 @@ ScopeId ScopeTable::add(ScopeId parent, std::string_view name, Pairing pairing) 
   key += name;
   auto [entry, is_new] = children_.try_emplace(std::move(key), static_cast<ScopeId>(nodes_.size()));
   if (is_new) {
-    nodes_.push_back({std::string(name), parent, pairing});
+    nodes_.push_back({.name = std::string(name), .parent = parent, .pairing = pairing});
   }
   return entry->second;
 }
@@ -45,6 +58,10 @@ std::string ScopeTable::path(ScopeId scope) const {
     text = std::string(name(scope)) + (text.empty() ? "" : "/") + text;
   }
   return text;
+}
+
+bool ScopeTable::has_entered(std::string_view name) const {
+  return std::ranges::any_of(nodes_, [name](const Node& node) { return node.name == name; });
 }
 
 Scope::Scope(std::string_view name) : outer_(this_rank().scope) {

@@ -52,12 +52,18 @@ class ScopeTable {
   Pairing pairing(ScopeId scope) const { return nodes_[scope].pairing; }
   std::string_view pairing_name(Pairing pairing) const { return pairings_[pairing.id]; }
   std::string path(ScopeId scope) const;  // "epoch/counter.forward"
+  // True when anybody has entered a scope of this name. Looks at every scope: for reports.
+  bool has_entered(std::string_view name) const;
 
  private:
   struct Node {
     std::string name;
     ScopeId parent = no_scope;
     Pairing pairing;
+    // The scopes inside this one that were entered last, by enter and by enter_paired. Ranks of one
+    // program come to the same place one after the other: most entries need no look-up and no memory.
+    ScopeId latest = no_scope;
+    ScopeId latest_paired = no_scope;
   };
   ScopeId add(ScopeId parent, std::string_view name, Pairing pairing);
   std::uint32_t pairing_id(std::string_view name);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "sim/check/matcher.h"
+#include "sim/check/message_matcher.h"
 #include "sim/dist/error.h"
 
 namespace rollcall::sim {
@@ -25,12 +26,28 @@ class BackendRules {
   virtual bool refuses(const Op& op) const = 0;
   // The error it raises then.
   virtual Error refusal(const Op& op) const = 0;
+  // True when a refused call is accepted first: it takes its number, the others wait for it, and its rank
+  // raises when it waits.
+  virtual bool raises_late(const Op& op) const = 0;
   // True when tensors live on GPUs, so that devices of members are checked.
   virtual bool needs_cuda() const = 0;
+
+  // True when results may depend on the backend: then complete() is asked first for every reduction whose
+  // calls agree.
+  virtual bool has_own_order() const = 0;
+  // Completes such a slot, adding in the backend's order. False: nothing was done, and the reference order
+  // gives the same bits.
+  virtual bool complete(const Op& op, check::Slot& slot) const = 0;
 
   // Decides the fate of every member of a full slot whose calls differ, and writes the results of those
   // that complete.
   virtual void settle(const check::GroupMatcher& matcher, check::Slot& slot) const = 0;
+
+  // How sends and receives find each other.
+  virtual check::MessageMatcher::Discipline discipline() const = 0;
+  // What becomes of a send and a receive whose sizes differ: the sender's fate, then the receiver's. Also
+  // writes what arrives.
+  virtual std::pair<check::Fate, check::Fate> settle(const Op& send, const Op& receive) const = 0;
 
   // What a waiting rank sees when its operation times out, and when its peer's process is gone. Empty:
   // it notices nothing and goes on waiting.

@@ -12,6 +12,8 @@ std::string_view op_type(OpKind kind) {
   switch (kind) {
     case OpKind::all_reduce:
       return "ALLREDUCE";
+    case OpKind::all_reduce_coalesced:
+      return "ALLREDUCE_COALESCED";
     case OpKind::broadcast:
       return "BROADCAST";
     case OpKind::reduce:
@@ -34,6 +36,10 @@ std::string_view op_type(OpKind kind) {
       return "ALLTOALL_BASE";
     case OpKind::barrier:
       return "BARRIER";
+    case OpKind::send:
+      return "SEND";
+    case OpKind::recv:
+      return "RECV";
   }
   return "UNKNOWN";
 }

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/check/judge.h"
+#include "sim/check/naming.h"
 #include "sim/dist/apply.h"
+#include "sim/dist/arguments.h"
 #include "sim/dist/error.h"
 #include "sim/dist/expects.h"
 #include "sim/engine/detail_check.h"
@@ -25,6 +28,26 @@ struct RankCrashed {
   std::string text;
 };
 
+// What a group's members see once one of them has given up on it.
+constexpr const char* closed_pairs = "Application timeout caused pair closure";
+constexpr std::int64_t no_slot = -1;  // the number of a collective on such a group
+
+// Ends a call of a rank whose story is over. In a destructor that communicates while its rank unwinds
+// already, the call does nothing: a second exception would end the process.
+void end_call() {
+  if (std::uncaught_exceptions() == 0) {
+    throw RankAborted{};
+  }
+}
+
+std::string too_dense(const Op& op, std::int64_t bytes, std::int64_t limit) {
+  constexpr std::int64_t mebi = 1024 * 1024;
+  return fmt::format(
+      "{}: the results differ from element to element and need {} MiB together, more than the {} MiB that "
+      "one simulated call may take; use smaller tensors or equal values",
+      to_string(op.kind), bytes / mebi, limit / mebi);
+}
+
 }  // namespace
 
 Engine::Engine(const Options& options, const Program& program)
@@ -33,6 +56,7 @@ Engine::Engine(const Options& options, const Program& program)
       rules_(make_backend_rules(options.backend)),
       admission_(*rules_),
       watches_issues_(options.timeline || options.debug == DebugLevel::detail),
+      has_own_order_(rules_->has_own_order()),
       steps_left_(options.limits.ops) {
   make_groups();
   incidents_ = std::make_unique<IncidentLog>(groups_, scopes_);
@@ -62,6 +86,7 @@ void Engine::make_groups() {
     group_ids_.emplace(group.name, group.id);
   }
   broken_.assign(members_.size(), false);
+  messengers_.resize(members_.size());
 }
 
 void Engine::make_ranks() {
@@ -134,41 +159,62 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
 // The hot path: every call of every rank. What is rare is kept out of line, so that the frame stays small
 // and the lines a rank touches few.
 Work Engine::issue(const Op& op) {
-  if (aborting_ || any_broken_) [[unlikely]] {
-    check_alive(op.group);
+  if (aborting_ || (any_broken_ && broken_[op.group])) [[unlikely]] {
+    return issue_nowhere(op);
   }
   ++ops_;
   GroupMatcher& matcher = *matchers_[op.group];
-  if (!admission_.admits(op) || (admission_.one_gpu_per_rank() && !matcher.uses(op.rank, op.device)))
-      [[unlikely]] {
+  const bool is_odd = op.malformed || !admission_.admits(op) ||
+                      (admission_.one_gpu_per_rank() && !matcher.uses(op.rank, op.device));
+  if (is_odd) [[unlikely]] {
     check_device(op);
+  }
+  if (is_point_to_point(op.kind)) [[unlikely]] {
+    return post(op);
   }
   Slot& slot = matcher.arrive(op);
   if (slot.phase == Slot::Phase::full) {
     full_.push_back({op.group, slot.seq});
   }
   const Work work(*this, op.group, op.rank, slot.seq);
-  if (op.async_op || slot.differs || watches_issues_) [[unlikely]] {
+  if (op.async_op || slot.differs || watches_issues_ || is_odd) [[unlikely]] {
     issued(op, slot, work);
   }
   return work;
 }
 
-void Engine::check_alive(GroupId group) const {
-  if (aborting_) {
+// A rank that never waits could fill any memory with calls that nobody else has come to.
+void Engine::check_pending(GroupId group) {
+  constexpr std::int64_t base_cost = 32;  // what a slot takes besides its members, in members
+  const GroupMatcher& matcher = *matchers_[group];
+  const std::int64_t pending = matcher.end() - matcher.first_live();
+  if (pending * (matcher.size() + base_cost) > options_.limits.pending_arrivals) [[unlikely]] {
+    stop("pending_calls", pending);
     throw RankAborted{};
   }
-  if (broken_[group]) {
-    throw RuntimeError("Application timeout caused pair closure");
+}
+
+// A call of a rank whose story is over, or on a group whose connections are closed: it meets nobody. A
+// collective finds that out in the thread that runs it, so its rank hears of it when it waits.
+Work Engine::issue_nowhere(const Op& op) {
+  if (aborting_) {
+    end_call();
+    return {};
   }
+  if (is_point_to_point(op.kind)) {
+    throw RuntimeError(closed_pairs);
+  }
+  return Work(*this, op.group, op.rank, no_slot);
 }
 
 // What only some calls, or only some runs, have to do after a call was matched.
 void Engine::issued(const Op& op, Slot& slot, const Work& work) {
+  slot.raises = slot.raises || !admission_.admits(op);
   if (slot.differs) {
     incidents_->suspect(now_, op.group, slot.seq);
   }
   if (op.async_op) {
+    check_pending(op.group);
     retain(op, slot);
   }
   if (recorder_) {
@@ -187,11 +233,17 @@ void Engine::check_device(const Op& op) {
   incident.seq = matcher.calls_of(op.rank);
   incident.ranks = {rank};
   incident.op = op;
+  if (const std::optional<Error> error = argument_error(rules_->name(), op, matcher.size())) {
+    raise(*error);
+  }
   if (!admission_.admits(op)) {
-    if (rules_->needs_cuda()) {
+    if (rules_->raises_late(op)) {
+      return;
+    }
+    if (rules_->needs_cuda() && op.device.type != DeviceType::cuda) {
       incidents_->device(incident);
     }
-    throw rules_->refusal(op);
+    raise(rules_->refusal(op));
   }
   const std::optional<Device> before = matcher.device_of(op.rank);
   if (before == op.device) [[likely]] {
@@ -210,18 +262,32 @@ void Engine::check_device(const Op& op) {
   if (options_.devices.empty() && op.device == device_of_rank(options_, rank)) {
     return;  // the default mapping gives every rank a GPU of its own
   }
-  const auto [user, is_first] =
-      gpu_users_.try_emplace({op.group, {host_of_rank(options_, rank), op.device}}, rank);
-  if (!is_first && user->second != rank) {
+  const Rank user = user_of_gpu(op.group, op.device, rank);
+  if (user != rank) {
     incident.kind = check::DeviceIncident::Kind::duplicate_gpu;
-    incident.ranks = {std::max(rank, user->second)};
-    incident.other = std::min(rank, user->second);
+    incident.other = user;
     incidents_->device(incident);
     throw Error(
         "torch.distributed.DistBackendError",
         fmt::format("NCCL error: invalid usage. Duplicate GPU detected : rank {} and rank {} both on {}",
-                    rank, user->second, to_string(op.device)));
+                    rank, user, to_string(op.device)));
   }
+}
+
+// Who works with a GPU in a group: whoever came first, and of those that came in one instant the lowest rank.
+// That is known only when the instant is over, so the ranks that ask sleep until then.
+Rank Engine::user_of_gpu(GroupId group, Device device, Rank rank) {
+  GpuUser& user = gpu_users_[{group, {host_of_rank(options_, rank), device}}];
+  if (!user.settled) {
+    user.rank = user.rank < 0 ? rank : std::min(user.rank, rank);
+    events_.add(now_, {.kind = Event::Kind::wake, .rank = rank});
+    scheduler_->park();
+    if (aborting_) [[unlikely]] {
+      throw RankAborted{};
+    }
+    user.settled = true;
+  }
+  return user.rank;
 }
 
 // An asynchronous caller may drop its tensors before the call completes.
@@ -242,15 +308,26 @@ void Engine::retain(const Op& op, Slot& slot) const {
     OpTensors& tensors = slot.ops[static_cast<std::size_t>(op.rank)].tensors;
     keep(tensors.inputs);
     keep(tensors.outputs);
+    if (tensors.splits != nullptr) {
+      slot.retained_splits.push_back(std::make_unique<SplitSizes>(*tensors.splits));
+      tensors.splits = slot.retained_splits.back().get();
+    }
   }
 }
 
 void Engine::wait(const Work& work) {
   if (aborting_) [[unlikely]] {
-    throw RankAborted{};
+    return end_call();
+  }
+  if (work.is_point_to_point()) [[unlikely]] {
+    wait_message(work);
+    return;
   }
   Slot* slot = matchers_[work.group()]->find(work.seq());
   if (slot == nullptr || slot->phase == Slot::Phase::done) {
+    if (work.seq() == no_slot) [[unlikely]] {
+      interrupt({false, closed_pairs});
+    }
     return;
   }
   if (slot->phase == Slot::Phase::irregular) {
@@ -266,7 +343,17 @@ void Engine::wait(const Work& work) {
         break;
     }
   }
+  if (slot->raises && raises_late(work, *slot)) [[unlikely]] {
+    interrupt({false, rules_->refusal(matchers_[work.group()]->op_of(*slot, work.rank())).what()});
+  }
   block(work, *slot);
+}
+
+// True when the backend cannot run this call and says so without waiting for the others. DETAIL does wait
+// for them first.
+bool Engine::raises_late(const Work& work, const Slot& slot) const {
+  return options_.debug != DebugLevel::detail &&
+         rules_->raises_late(matchers_[work.group()]->op_of(slot, work.rank()));
 }
 
 void Engine::block(const Work& work, Slot& slot) {
@@ -276,13 +363,21 @@ void Engine::block(const Work& work, Slot& slot) {
   status.group = work.group();
   status.group_rank = work.rank();
   status.seq = work.seq();
+  status.message = check::no_message;
   slot.waiters.push_back(rank);
+  suspend_rank(slot.tensors[static_cast<std::size_t>(work.rank())]);
+}
+
+// Parks the running rank, whose status says what it waits for. Returns when that has completed; throws when
+// it ended otherwise.
+void Engine::suspend_rank(const void* hint) {
+  const Rank rank = scheduler_->running();
   if (options_.timeout > 0) [[unlikely]] {
     wait_since_[static_cast<std::size_t>(rank)] = now_;
   }
-  scheduler_->park(slot.tensors[static_cast<std::size_t>(work.rank())]);
+  scheduler_->park(hint);
   if (aborting_) [[unlikely]] {
-    throw RankAborted{};
+    return end_call();
   }
   if (!interruptions_.empty()) [[unlikely]] {
     const auto found = interruptions_.find(rank);
@@ -302,18 +397,23 @@ void Engine::interrupt(const Interruption& interruption) {
 }
 
 bool Engine::is_completed(const Work& work) {
+  if (work.is_point_to_point()) {
+    const check::MessageMatcher& messages = messages_of(work.group());
+    return !messages.is_current(work.message(), work.rank(), work.seq()) ||
+           messages.at(work.message()).phase == check::Message::Phase::done;
+  }
   const Slot* slot = matchers_[work.group()]->find(work.seq());
   if (slot == nullptr) {
     return true;
   }
-  return slot->phase == Slot::Phase::done ||
+  return slot->phase == Slot::Phase::done || (slot->raises && raises_late(work, *slot)) ||
          (slot->phase == Slot::Phase::irregular &&
           slot->fates[static_cast<std::size_t>(work.rank())] == Fate::completes);
 }
 
 void Engine::compute(Duration duration) {
   if (aborting_) [[unlikely]] {
-    throw RankAborted{};
+    return end_call();
   }
   if (duration <= 0) {
     return;
@@ -325,7 +425,7 @@ void Engine::compute(Duration duration) {
   events_.add(now_ + duration, {.kind = Event::Kind::wake, .rank = rank});
   scheduler_->park();
   if (aborting_) [[unlikely]] {
-    throw RankAborted{};
+    end_call();
   }
 }
 
@@ -338,12 +438,19 @@ ProcessGroup Engine::find_group(std::string_view name) {
   return {group, group.rank_of(scheduler_->running())};
 }
 
-void Engine::print(std::string_view text) {
-  output_.push_back({scheduler_->running(), now_, false, std::string(text)});
-}
+void Engine::print(std::string_view text) { write_line(false, text); }
 
-void Engine::warn(std::string_view text) {
-  output_.push_back({scheduler_->running(), now_, true, std::string(text)});
+void Engine::warn(std::string_view text) { write_line(true, text); }
+
+void Engine::write_line(bool warning, std::string_view text) {
+  if (aborting_) {
+    return end_call();  // a rank that hung for ever says nothing more
+  }
+  if (static_cast<std::int64_t>(output_.size()) >= options_.limits.output_lines) [[unlikely]] {
+    stop("output_lines", options_.limits.output_lines);
+    throw RankAborted{};
+  }
+  output_.push_back({scheduler_->running(), now_, warning, std::string(text)});
 }
 
 // ---- The loop ----
@@ -354,8 +461,14 @@ void Engine::at_quiescence() {
     return;
   }
   schedule_full_slots();
+  schedule_messages();
   if (events_.empty()) {
     at_deadlock();
+    return;
+  }
+  const std::optional<Time> deadline = next_deadline();
+  if (deadline && *deadline < events_.next_time()) {
+    expire_timeouts();  // nothing is stuck, but somebody has waited too long
     return;
   }
   now_ = events_.next_time();
@@ -374,12 +487,11 @@ void Engine::schedule_full_slots() {
   std::sort(full_.begin(), full_.end());  // not the order of arrival: schedules must not be visible
   for (const SlotKey& key : full_) {
     const Slot& slot = *matchers_[key.group]->find(key.seq);
+    const Op first = matchers_[key.group]->op_of(slot, 0);  // calls may differ in size
     incidents_->inspect_full(now_, key.group, slot);
     const std::int64_t bytes =
-        has_tensor(slot.reference.kind)
-            ? slot.reference.numel * static_cast<std::int64_t>(size_of(slot.reference.dtype))
-            : 0;
-    events_.add(now_ + cost_.of(slot.reference.kind, bytes, members_[key.group].size()),
+        has_tensor(first.kind) ? first.numel * static_cast<std::int64_t>(size_of(first.dtype)) : 0;
+    events_.add(now_ + cost_.of(first.kind, bytes, members_[key.group].size()),
                 {.kind = Event::Kind::complete, .group = key.group, .seq = key.seq});
   }
   full_.clear();
@@ -391,6 +503,15 @@ void Engine::process(const Event& event) {
       complete(event.group, *matchers_[event.group]->find(event.seq));
       matchers_[event.group]->retire();
       return;
+    case Event::Kind::deliver: {
+      const auto index = static_cast<std::size_t>(event.seq);
+      for (const auto& [send, receive] : deliveries_[index].pairs) {
+        deliver(deliveries_[index].group, send, receive);
+      }
+      deliveries_[index].pairs.clear();
+      free_deliveries_.push_back(index);
+      return;
+    }
     case Event::Kind::wake:
       scheduler_->make_ready(event.rank);
       return;
@@ -398,17 +519,25 @@ void Engine::process(const Event& event) {
 }
 
 void Engine::complete(GroupId group, Slot& slot) {
-  if (slot.differs) [[unlikely]] {
+  if (slot.differs || slot.raises) [[unlikely]] {
     settle(group, slot);
     return;
   }
   const Op& op = slot.reference;
-  if (slot.uniform && has_uniform_form(op.kind)) {
+  if (has_own_order_ && has_reduce_op(op.kind) && rules_->complete(op, slot)) {
+    // with the bits of the backend's own order of additions
+  } else if (slot.uniform && has_uniform_form(op.kind)) {
     apply_uniform(op, slot.values, slot.tensors);
   } else if (has_tensor(op.kind)) {
     std::vector<OpTensors> tensors;
     for (Rank member = 0; member < members_[group].size(); ++member) {
       tensors.push_back(matchers_[group]->op_of(slot, member).tensors);
+    }
+    if (const std::int64_t bytes = dense_bytes(op, tensors); bytes > options_.limits.dense_bytes) {
+      slot.fates.assign(tensors.size(), Fate::fails);
+      slot.failures.assign(tensors.size(), too_dense(op, bytes, options_.limits.dense_bytes));
+      deal_fates(group, slot);
+      return;
     }
     apply_op(op, tensors);
   }
@@ -422,7 +551,7 @@ void Engine::complete(GroupId group, Slot& slot) {
   slot.waiters.clear();
 }
 
-// A full slot whose calls disagree: everyone fares as on the real backend.
+// A full slot whose calls disagree, or cannot be run: everyone fares as on the real backend.
 void Engine::settle(GroupId group, Slot& slot) {
   GroupMatcher& matcher = *matchers_[group];
   const std::vector<std::string> refused =
@@ -433,6 +562,11 @@ void Engine::settle(GroupId group, Slot& slot) {
     slot.fates.assign(refused.size(), Fate::fails);
     slot.failures = refused;
   }
+  deal_fates(group, slot);
+}
+
+// Every member goes on, stays or ends as its fate says.
+void Engine::deal_fates(GroupId group, Slot& slot) {
   const bool all_complete =
       std::ranges::all_of(slot.fates, [](Fate fate) { return fate == Fate::completes; });
   slot.phase = all_complete ? Slot::Phase::done : Slot::Phase::irregular;
@@ -440,7 +574,7 @@ void Engine::settle(GroupId group, Slot& slot) {
     recorder_->finished(groups_[group], slot, now_);
   }
   std::vector<Rank> staying;
-  for (const Rank rank : slot.waiters) {
+  for (const Rank rank : std::exchange(slot.waiters, {})) {
     const auto member = static_cast<std::size_t>(status_[static_cast<std::size_t>(rank)].group_rank);
     switch (slot.fates[member]) {
       case Fate::completes:
@@ -463,7 +597,19 @@ void Engine::wake(Rank rank) {
   scheduler_->make_ready(rank);
 }
 
+// The rank gives up its wait; what it waited for must not wake it again.
 void Engine::wake_interrupted(Rank rank, Interruption interruption) {
+  const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  if (status.in_message()) {
+    check::MessageMatcher& messages = messages_of(status.group);
+    if (messages.is_current(status.message, status.group_rank, status.seq)) {
+      messages.withdraw(status.message);
+    }
+  } else if (Slot* slot = matchers_[status.group]->find(status.seq)) {
+    std::erase(slot->waiters, rank);
+    // The call stays in its slot, and may complete after the rank has dropped its tensors.
+    retain(matchers_[status.group]->op_of(*slot, status.group_rank), *slot);
+  }
   interruptions_.emplace(rank, std::move(interruption));
   wake(rank);
 }
@@ -488,8 +634,9 @@ void Engine::at_deadlock() {
 bool Engine::tell_lost_peers() {
   const std::string text = rules_->lost_peer_text();
   std::vector<Rank> told;
+  const std::vector<bool> torn = text.empty() ? std::vector<bool>() : torn_groups();
   for (std::size_t rank = 0; rank < status_.size() && !text.empty(); ++rank) {
-    if (status_[rank].state == RankStatus::State::waiting && has_lost_peer(status_[rank])) {
+    if (status_[rank].state == RankStatus::State::waiting && has_lost_peer(status_[rank], torn)) {
       told.push_back(static_cast<Rank>(rank));
     }
   }
@@ -499,12 +646,41 @@ bool Engine::tell_lost_peers() {
   return !told.empty();
 }
 
-bool Engine::has_lost_peer(const RankStatus& status) const {
-  return std::ranges::any_of(members_[status.group].ranks, [this](Rank peer) {
-    const RankStatus::State state = status_[static_cast<std::size_t>(peer)].state;
-    const bool ended = state == RankStatus::State::finished || state == RankStatus::State::raised;
-    return state == RankStatus::State::crashed || (ended && options_.finished_ranks_exit);
-  });
+// By group: whether some member's process is gone. Asked once for all waiting ranks.
+std::vector<bool> Engine::torn_groups() const {
+  std::vector<bool> torn;
+  for (const GroupMembers& group : members_) {
+    torn.push_back(std::ranges::any_of(group.ranks, [this](Rank rank) { return has_left(rank); }));
+  }
+  return torn;
+}
+
+bool Engine::has_left(Rank rank) const {
+  const RankStatus::State state = status_[static_cast<std::size_t>(rank)].state;
+  const bool ended = state == RankStatus::State::finished || state == RankStatus::State::raised;
+  return state == RankStatus::State::crashed || (ended && options_.finished_ranks_exit);
+}
+
+// A collective is torn by any member's end, a message by its other end's.
+bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& torn) const {
+  if (!status.in_message()) {
+    return torn[status.group];
+  }
+  check::Evidence all;
+  all.groups = groups_;
+  return std::ranges::any_of(check::awaited(all, status), [this](Rank peer) { return has_left(peer); });
+}
+
+// When the rank that has waited longest gives up.
+std::optional<Time> Engine::next_deadline() const {
+  std::optional<Time> deadline;
+  for (std::size_t rank = 0; rank < wait_since_.size(); ++rank) {  // empty without a timeout
+    if (status_[rank].state == RankStatus::State::waiting) {
+      const Time mine = wait_since_[rank] + options_.timeout;
+      deadline = deadline ? std::min(*deadline, mine) : mine;
+    }
+  }
+  return deadline;
 }
 
 // The ranks whose deadline comes first give up. True when there was one.
@@ -512,14 +688,8 @@ bool Engine::expire_timeouts() {
   if (options_.timeout <= 0) {
     return false;
   }
-  std::optional<Time> deadline;
-  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
-    if (status_[rank].state == RankStatus::State::waiting) {
-      const Time mine = wait_since_[rank] + options_.timeout;
-      deadline = deadline ? std::min(*deadline, mine) : mine;
-    }
-  }
-  expects(deadline.has_value(), "a deadlock has waiting ranks");
+  const std::optional<Time> deadline = next_deadline();
+  expects(deadline.has_value(), "somebody waits when timeouts expire");
   now_ = std::max(now_, *deadline);
   std::vector<std::pair<Rank, Interruption>> expired;
   for (std::size_t rank = 0; rank < status_.size(); ++rank) {
@@ -536,7 +706,7 @@ bool Engine::expire_timeouts() {
 
 Engine::Interruption Engine::timeout_of(const RankStatus& status) const {
   const std::string transport = rules_->timeout_text(options_.timeout);
-  if (options_.debug != DebugLevel::detail) {
+  if (options_.debug != DebugLevel::detail || status.in_message()) {
     return {false, transport};
   }
   std::vector<Rank> missing;
@@ -557,6 +727,7 @@ void Engine::stop(const char* limit, std::int64_t value) {
     limit_ = check::LimitIncident{limit, value};
     conclude();
     aborting_ = true;
+    steps_left_ = 0;  // ranks that have not run yet, and may never call us, end at their first step
   }
 }
 
@@ -568,11 +739,9 @@ void Engine::abort_waiting() {
     anybody = true;
     scheduler_->make_ready(rank);
   };
-  for (const auto& matcher : matchers_) {
-    for (std::int64_t seq = matcher->first_live(); seq < matcher->end(); ++seq) {
-      Slot& slot = *matcher->find(seq);
-      std::ranges::for_each(slot.waiters, end);
-      slot.waiters.clear();
+  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
+    if (status_[rank].state == RankStatus::State::waiting) {
+      end(static_cast<Rank>(rank));
     }
   }
   while (!events_.empty()) {
@@ -613,6 +782,11 @@ void Engine::conclude() {
     for (const check::GroupEvidence& group : groups_) {
       for (std::int64_t seq = group.matcher->first_live(); seq < group.matcher->end(); ++seq) {
         recorder_->finished(group, *group.matcher->find(seq), Span::open);
+      }
+      if (group.messages != nullptr) {
+        for (const check::MessageId id : group.messages->pending()) {
+          recorder_->message(group, group.messages->at(id), Span::open);
+        }
       }
     }
   }

@@ -41,8 +41,10 @@ class Engine final : public Backend {
 
   std::string_view name() const override { return rules_->name(); }
   Work issue(const Op& op) override;
+  std::vector<Work> issue_batch(std::span<const Op> ops) override;
   void wait(const Work& work) override;
   bool is_completed(const Work& work) override;
+  Rank source_of(const Work& work) override;
   void compute(Duration duration) override;
   ProcessGroup find_group(std::string_view name) override;
   void print(std::string_view text) override;
@@ -50,11 +52,11 @@ class Engine final : public Backend {
 
  private:
   struct Event {
-    enum class Kind : std::uint8_t { complete, wake };
+    enum class Kind : std::uint8_t { complete, deliver, wake };
     Kind kind;
     GroupId group = 0;
     Rank rank = 0;         // wake
-    std::int64_t seq = 0;  // complete
+    std::int64_t seq = 0;  // complete: the slot; deliver: an index into deliveries_
   };
   struct SlotKey {
     GroupId group;
@@ -72,27 +74,43 @@ class Engine final : public Backend {
   void run_rank(Rank rank);
   void end_rank(Rank rank, check::RankStatus::State state, const char* type, const std::string& message);
 
-  void check_alive(GroupId group) const;
+  Work issue_nowhere(const Op& op);
   void issued(const Op& op, check::Slot& slot, const Work& work);
   void check_device(const Op& op);
+  bool raises_late(const Work& work, const check::Slot& slot) const;
+  Rank user_of_gpu(GroupId group, Device device, Rank rank);
   void retain(const Op& op, check::Slot& slot) const;
   void block(const Work& work, check::Slot& slot);
   [[noreturn]] void interrupt(const Interruption& interruption);
+
+  Work post(const Op& op);
+  void wait_message(const Work& work);
+  check::MessageMatcher& messages_of(GroupId group);
+  void schedule_messages();
+  void deliver(GroupId group, check::MessageId send, check::MessageId receive);
+  void finish_message(GroupId group, check::MessageId id, check::Fate fate);
+  void suspend_rank(const void* hint);
 
   void at_quiescence();
   void schedule_full_slots();
   void process(const Event& event);
   void complete(GroupId group, check::Slot& slot);
   void settle(GroupId group, check::Slot& slot);
+  void deal_fates(GroupId group, check::Slot& slot);
   void wake(Rank rank);
   void wake_interrupted(Rank rank, Interruption interruption);
 
   void at_deadlock();
   bool tell_lost_peers();
+  std::optional<Time> next_deadline() const;
   bool expire_timeouts();
-  bool has_lost_peer(const check::RankStatus& status) const;
+  std::vector<bool> torn_groups() const;
+  bool has_left(Rank rank) const;
+  bool has_lost_peer(const check::RankStatus& status, const std::vector<bool>& torn) const;
   Interruption timeout_of(const check::RankStatus& status) const;
   void stop(const char* limit, std::int64_t value);
+  void write_line(bool warning, std::string_view text);
+  void check_pending(GroupId group);
   void abort_waiting();
 
   check::Evidence evidence();
@@ -104,6 +122,7 @@ class Engine final : public Backend {
   std::unique_ptr<BackendRules> rules_;
   Admission admission_;
   bool watches_issues_;
+  bool has_own_order_;  // of the backend's reductions
   UniformCost cost_;
   ScopeTable scopes_;
   std::deque<GroupMembers> members_;                            // by GroupId; addresses are stable
@@ -116,10 +135,24 @@ class Engine final : public Backend {
   std::vector<Time> wait_since_;                      // by global rank; only with options.timeout
   std::unique_ptr<RankScheduler> scheduler_;
   EventQueue<Event> events_;
+  // Messages that arrive at one time, in one group. The vectors are reused.
+  struct Delivery {
+    GroupId group = 0;
+    std::vector<std::pair<check::MessageId, check::MessageId>> pairs;  // (send, receive)
+  };
+
+  std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // by GroupId; null while nobody sends
+  std::vector<GroupId> posted_groups_;  // groups with messages posted since the last quiescence
+  std::vector<Delivery> deliveries_;
+  std::vector<std::size_t> free_deliveries_;
   std::vector<SlotKey> full_;  // filled up since the last quiescence
   std::vector<bool> broken_;   // by GroupId: a timeout closed its connections
-  std::map<std::pair<GroupId, std::pair<Rank, Device>>, Rank> gpu_users_;  // (group, (host, device)) -> rank
-  std::unordered_map<Rank, Interruption> interruptions_;                   // looked up, never iterated
+  struct GpuUser {
+    Rank rank = -1;
+    bool settled = false;  // the instant in which it came is over: nobody can come before it
+  };
+  std::map<std::pair<GroupId, std::pair<Rank, Device>>, GpuUser> gpu_users_;  // by group, host and device
+  std::unordered_map<Rank, Interruption> interruptions_;                      // looked up, never iterated
   std::unique_ptr<IncidentLog> incidents_;
   std::optional<TimelineRecorder> recorder_;
   std::vector<check::Exception> exceptions_;

@@ -44,6 +44,14 @@ void IncidentLog::device(const check::DeviceIncident& incident) {
   }
 }
 
+void IncidentLog::message(Time at, const check::Message& send, const check::Message& receive) {
+  const Key key{at, send.op.group, send.seq};
+  if (!mismatch_key_ || key < *mismatch_key_) {
+    mismatch_key_ = key;
+    mismatch_ = incident_of(key, {{send.op, {send.op.rank}}, {receive.op, {receive.op.rank}}});
+  }
+}
+
 void IncidentLog::add_to(check::Evidence& evidence) const {
   evidence.mismatch = mismatch_;
   if (mismatch_key_ && !mismatch_) {

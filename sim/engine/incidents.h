@@ -20,6 +20,8 @@ class IncidentLog {
   // The slot is full and about to be settled: last chance to look at it.
   void inspect_full(Time at, GroupId group, const check::Slot& slot);
   void device(const check::DeviceIncident& incident);
+  // A send met a receive of another size or dtype.
+  void message(Time at, const check::Message& send, const check::Message& receive);
 
   // Fills the incidents of `evidence`. Slots that never filled up are inspected now.
   void add_to(check::Evidence& evidence) const;

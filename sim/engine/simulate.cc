@@ -1,7 +1,9 @@
 #include "sim/engine/simulate.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -34,9 +36,13 @@ void check(const Options& options) {
           fmt::format("unknown backend \"{}\": \"nccl\" or \"gloo\"", options.backend));
   require(options.devices.empty() || options.devices.size() == static_cast<std::size_t>(options.world_size),
           "devices must name one device per rank");
+  require(options.timeout >= 0, "timeout must not be negative; 0 means none");
+  require(options.ranks_per_host >= 1, "ranks_per_host must be at least 1");
   require(options.limits.ops > 0 && options.limits.simulated_time > 0, "limits must be positive");
+  std::set<std::string_view> names;
   for (const Group& group : options.groups) {
     check(group, options.world_size);
+    require(names.insert(group.name).second, fmt::format("two groups are called {}", group.name));
   }
 }
 
@@ -44,6 +50,7 @@ void check(const Options& options) {
 
 Report run(const Options& options, const Program& program) {
   check(options);
+  require(program != nullptr, "there must be a program to run");
   return Engine(options, program).run();
 }
 

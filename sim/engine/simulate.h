@@ -2,7 +2,7 @@
 
 // sim::run: run a rank program on N virtual ranks and judge what happens.
 //
-//   Report report = sim::run({.world_size = 4}, [](Rank rank) {
+//   Report report = sim::run({.world_size = 4, .backend = "gloo"}, [](Rank rank) {
 //     for (int i = 0; i < 5 + rank; ++i) all_reduce(Tensor::ones({1}));
 //   });
 //
@@ -27,6 +27,10 @@ enum class DebugLevel { off, detail };
 struct Limits {
   std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of all ranks
   Duration simulated_time = 1'000'000 * second;
+  // These keep a run inside the memory of one machine.
+  std::int64_t output_lines = 1'000'000;       // printed by all ranks
+  std::int64_t pending_arrivals = 50'000'000;  // members x collectives under way, of one group
+  std::int64_t dense_bytes = std::int64_t{4} * 1024 * 1024 * 1024;  // results of one call, all members
 };
 
 struct Group {
@@ -39,7 +43,7 @@ struct Options {
   std::uint64_t seed = 0;
   std::string backend = "nccl";   // or "gloo"
   std::vector<Device> devices{};  // per rank; empty: cuda:<local rank> on nccl, cpu on gloo
-  Rank ranks_per_host = 0;        // 0: all on one host. Equal devices of two hosts differ
+  Rank ranks_per_host = 8;        // as most machines have GPUs. Equal devices of two hosts differ
   std::vector<Group> groups{};    // besides "world"
   DebugLevel debug = DebugLevel::off;
   Limits limits{};
@@ -47,7 +51,7 @@ struct Options {
 
   // A deadlock is a proof: nothing can move any more. These two continue the story as the real job
   // would: waiting ranks get their timeout error, and peers of a finished process its closed
-  // connection. The verdict stays that of the proof.
+  // connection. The verdict stays that of the proof. A rank whose peers are merely slow gives up as well.
   Duration timeout = 0;              // 0: waiting ranks simply stay
   bool finished_ranks_exit = false;  // a finished rank's process leaves at once
 

@@ -22,12 +22,6 @@ class SplitMix64 {
   std::uint64_t state_;
 };
 
-constexpr Rank default_ranks_per_host = 8;
-
-Rank ranks_per_host(const Options& options) {
-  return options.ranks_per_host > 0 ? options.ranks_per_host : default_ranks_per_host;
-}
-
 }  // namespace
 
 std::vector<Rank> start_order(Rank world_size, std::uint64_t seed) {
@@ -43,7 +37,7 @@ std::vector<Rank> start_order(Rank world_size, std::uint64_t seed) {
   return order;
 }
 
-Rank host_of_rank(const Options& options, Rank rank) { return rank / ranks_per_host(options); }
+Rank host_of_rank(const Options& options, Rank rank) { return rank / options.ranks_per_host; }
 
 Device device_of_rank(const Options& options, Rank rank) {
   if (!options.devices.empty()) {
@@ -52,7 +46,7 @@ Device device_of_rank(const Options& options, Rank rank) {
   if (options.backend == "gloo") {
     return cpu_device;
   }
-  return {DeviceType::cuda, static_cast<std::int16_t>(rank % ranks_per_host(options))};
+  return {DeviceType::cuda, static_cast<std::int16_t>(rank % options.ranks_per_host)};
 }
 
 }  // namespace rollcall::sim

@@ -16,20 +16,24 @@ void TimelineRecorder::finished(const check::GroupEvidence& group, const check::
                        slot.fates[static_cast<std::size_t>(member)] == check::Fate::hangs;
     const bool now_known = stays == (end == Span::open) || slot.phase != check::Slot::Phase::irregular;
     if (now_known) {
-      add(group, slot, member, end);
+      add(group, group.matcher->op_of(slot, member), slot.seq,
+          slot.arrivals[static_cast<std::size_t>(member)], end);
     }
   }
 }
 
-void TimelineRecorder::add(const check::GroupEvidence& group, const check::Slot& slot, Rank member,
+void TimelineRecorder::message(const check::GroupEvidence& group, const check::Message& message, Time end) {
+  add(group, message.op, message.seq, message.posted, end);
+}
+
+void TimelineRecorder::add(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start,
                            Time end) {
-  const Op op = group.matcher->op_of(slot, member);
   Span span;
-  span.start = slot.arrivals[static_cast<std::size_t>(member)];
+  span.start = start;
   span.end = end;
-  span.seq = slot.seq;
+  span.seq = seq;
   span.numel = op.numel;
-  span.rank = group.members->ranks[static_cast<std::size_t>(member)];
+  span.rank = group.members->ranks[static_cast<std::size_t>(op.rank)];
   span.async_op = op.async_op;
   span.dtype = op.dtype;
   span.name = timeline_.intern(to_string(op.kind));

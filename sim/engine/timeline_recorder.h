@@ -16,11 +16,12 @@ class TimelineRecorder {
   // The slot's members that completed, or stay in it for ever (`end` is then Span::open).
   void finished(const check::GroupEvidence& group, const check::Slot& slot, Time end);
   void computed(Rank rank, Time start, Time end);
+  void message(const check::GroupEvidence& group, const check::Message& message, Time end);
 
   Timeline take() { return std::move(timeline_); }
 
  private:
-  void add(const check::GroupEvidence& group, const check::Slot& slot, Rank member, Time end);
+  void add(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start, Time end);
 
   const ScopeTable& scopes_;
   Timeline timeline_;

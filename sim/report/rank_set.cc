@@ -51,6 +51,15 @@ void RankSet::insert(Rank rank) {
 }
 
 void RankSet::insert(const RankSet& other) {
+  if (other.empty() || &other == this) {
+    return;
+  }
+  if (empty() || ranges_.back().first <= other.ranges_.front().first) {  // sets are often built in order
+    for (const Range& range : other.ranges_) {
+      append(ranges_, range);
+    }
+    return;
+  }
   std::vector<Range> sorted;
   std::merge(ranges_.begin(), ranges_.end(), other.ranges_.begin(), other.ranges_.end(),
              std::back_inserter(sorted), starts_earlier);

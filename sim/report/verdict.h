@@ -23,6 +23,8 @@ struct Call {
   std::string dtype;      // "float32"; empty for barrier
   std::string reduce_op;  // "SUM"; empty where there is none
   Rank root = -1;         // global; -1: none
+  Rank peer = -1;         // send, recv: the other end, global; -1: none, or anyone
+  std::int32_t tag = 0;   // send, recv
   std::string device;     // "cuda:0"
   std::string label;      // the scopes it was issued in: "counter.forward"; may be empty
   std::string site;       // "uneven_inputs.json:12:9"; may be empty

@@ -26,6 +26,32 @@ nlohmann::json tensor_to_json(const Tensor& tensor) {
   return json;
 }
 
+nlohmann::json object_to_json(const Object& object);
+
+nlohmann::json to_json(std::monostate) { return nullptr; }
+nlohmann::json to_json(const ObjectList& list) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const Object& element : list) {
+    json.push_back(object_to_json(element));
+  }
+  return json;
+}
+nlohmann::json to_json(const Object::Dict& dict) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [key, value] : dict) {
+    json[key] = object_to_json(value);
+  }
+  return json;
+}
+template <typename Plain>
+nlohmann::json to_json(const Plain& value) {
+  return value;
+}
+
+nlohmann::json object_to_json(const Object& object) {
+  return std::visit([](const auto& value) { return to_json(value); }, object.value());
+}
+
 nlohmann::json result_to_json(const StepResult& result) {
   nlohmann::json elements = nlohmann::json::array();
   for (const Tensor& part : result) {
@@ -71,6 +97,19 @@ void CaseContext::put(const std::string& key, std::int64_t value) { notes_.value
 void CaseContext::put(const std::string& key, const std::string& value) { notes_.values()[key] = value; }
 void CaseContext::put(const std::string& key, const Tensor& value) {
   notes_.values()[key] = tensor_to_json(value);
+}
+void CaseContext::put(const std::string& key, const Object& value) {
+  notes_.values()[key] = object_to_json(value);
+}
+void CaseContext::put(const std::string& key, const TensorList& value) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Tensor& tensor : value) {
+    list.push_back(tensor_to_json(tensor));
+  }
+  notes_.values()[key] = std::move(list);
+}
+void CaseContext::put(const std::string& key, const std::vector<double>& value) {
+  notes_.values()[key] = value;
 }
 void CaseContext::put_none(const std::string& key) { notes_.values()[key] = nullptr; }
 

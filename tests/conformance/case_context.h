@@ -73,6 +73,9 @@ class CaseContext {
   void put(const std::string& key, const Tensor& value);
   void put(const std::string& key, const Kwargs& value);
   void put(const std::string& key, const Joinable::Config& value);
+  void put(const std::string& key, const Object& value);
+  void put(const std::string& key, const TensorList& value);
+  void put(const std::string& key, const std::vector<double>& value);
   void put_none(const std::string& key);
   // One tensor per name: a dictionary.
   void put(const std::string& key, const std::vector<std::pair<std::string, Tensor>>& value);

@@ -70,6 +70,15 @@ std::vector<std::vector<std::int64_t>> Params::table(const std::string& name) co
   return read<std::vector<std::vector<std::int64_t>>>(*params_, name);
 }
 
+Steps Params::steps_of(const std::string& name, Rank rank) const {
+  const auto lists = read<std::vector<nlohmann::json>>(*params_, name);
+  Steps steps;
+  for (const nlohmann::json& step : lists.at(static_cast<std::size_t>(rank))) {
+    steps.push_back(read_step(step));
+  }
+  return steps;
+}
+
 Steps Params::steps(const std::string& name) const {
   Steps steps;
   if (has(name)) {

@@ -43,6 +43,8 @@ class Params {
   std::vector<std::vector<std::int64_t>> table(const std::string& name) const;
   // Empty when the parameter is missing: a joinable without that part.
   Steps steps(const std::string& name) const;
+  // The rank's entry of a list of lists of steps.
+  Steps steps_of(const std::string& name, Rank rank) const;
 
  private:
   std::shared_ptr<const nlohmann::json> params_;  // immutable; shared so that copies are cheap

@@ -26,7 +26,7 @@ std::string to_string(const GoldenCase& golden, const Difference& difference);
 // fails the tests.
 struct DeliberateDifference {
   std::string_view program;  // GoldenCase::program_name
-  std::string_view path;     // the field, without indexes: ".ranks[].values.value"
+  std::string_view path;     // the field, without indexes: ".ranks[].values.value"; empty: all
   std::string_view reason;
 };
 std::span<const DeliberateDifference> deliberate_differences();

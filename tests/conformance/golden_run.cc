@@ -16,8 +16,10 @@ namespace {
 
 using nlohmann::json;
 
-// (rank, group, seq) of a collective.
-using Slot = std::tuple<Rank, std::string, std::int64_t>;
+// (rank, group, message or collective, seq) of a call: messages are numbered apart.
+using Slot = std::tuple<Rank, std::string, bool, std::int64_t>;
+
+bool is_message(std::string_view op) { return op == "send" || op == "recv"; }
 
 sim::Options options_of(const GoldenCase& golden, const Program& program, RunLog& log) {
   sim::Options options{
@@ -35,12 +37,12 @@ sim::Options options_of(const GoldenCase& golden, const Program& program, RunLog
   return options;
 }
 
-// The collectives that never ended.
+// The calls that never ended.
 std::set<Slot> unfinished(const Timeline& timeline) {
   std::set<Slot> slots;
   for (const Span& span : timeline.spans()) {
     if (span.kind == Span::Kind::collective && span.end == Span::open) {
-      slots.emplace(span.rank, timeline.name(span.group), span.seq);
+      slots.emplace(span.rank, timeline.name(span.group), is_message(timeline.name(span.name)), span.seq);
     }
   }
   return slots;
@@ -81,19 +83,25 @@ std::string raised_by_call(const OpRecord& record, bool detail) {
 }
 
 json op_to_json(const OpRecord& record, bool detail, bool is_done) {
-  json op{{"op", recorded_name(record.kind)},
-          {"g", record.group},
-          {"numel", record.numel},
-          {"dtype", nullptr},
-          {"async", record.async_op},
-          {"site", record.site},
-          {"i", record.index},
-          {"ci", record.collective_index}};
+  json op{{"op", recorded_name(record)}, {"g", record.group},   {"numel", record.numel}, {"dtype", nullptr},
+          {"async", record.async_op},    {"site", record.site}, {"i", record.index}};
+  if (record.is_message()) {
+    op["tag"] = record.tag;
+  } else {
+    op["ci"] = record.collective_index;
+  }
+  if (record.peer) {
+    op["peer"] = *record.peer;
+  }
   if (record.dtype) {
     op["dtype"] = to_string(*record.dtype);
   }
-  if (!record.out_numel.empty()) {
-    op["out_numel"] = record.out_numel;
+  if (record.out_numel) {
+    op["out_numel"] = *record.out_numel;
+  }
+  if (record.splits) {
+    op["out_splits"] = record.splits->output;
+    op["in_splits"] = record.splits->input;
   }
   if (record.reduce) {
     op["reduce"] = to_string(*record.reduce);
@@ -133,8 +141,9 @@ json stuck_to_json(const RankClass& state, const RankLog& log, const json& ops) 
     return stuck;
   }
   for (const OpRecord& record : log.ops) {
-    if (group_name(record) == state.call->group && record.collective_index == state.call->seq) {
-      stuck["op"] = recorded_name(record.kind);
+    if (group_name(record) == state.call->group && record.seq == state.call->seq &&
+        record.is_message() == is_message(state.call->op)) {
+      stuck["op"] = recorded_name(record);
       stuck["i"] = record.index;
       stuck["g"] = record.group;
       stuck["site"] = record.site;
@@ -186,7 +195,7 @@ json rank_to_json(const GoldenCase& golden, const Report& report, Rank rank, con
   json ops = json::array();
   for (const OpRecord& record : log.ops) {
     bool is_done = is_dead || has_broken(log, record.group_id) ||
-                   !open.contains({rank, group_name(record), record.collective_index});
+                   !open.contains({rank, group_name(record), record.is_message(), record.seq});
     ops.push_back(op_to_json(record, golden.detail, is_done));
   }
   json result{{"rank", rank}, {"outcome", outcome_of(state.state)}, {"values", notes.values()}};

@@ -41,5 +41,9 @@ std::span<const NamedProgram> post_hook_programs();
 std::span<const NamedProgram> join_programs();
 std::span<const NamedProgram> join_misuse_programs();
 std::span<const NamedProgram> join_group_programs();
+std::span<const NamedProgram> p2p_programs();
+std::span<const NamedProgram> args_programs();
+std::span<const NamedProgram> prim_programs();
+std::span<const NamedProgram> desync_programs();
 
 }  // namespace rollcall::golden

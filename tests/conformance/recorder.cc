@@ -40,15 +40,43 @@ bool sends(const Op& op) {
     case OpKind::all_gather:
     case OpKind::all_to_all_single:
     case OpKind::gather:
+    case OpKind::send:
       return true;
     case OpKind::broadcast:
     case OpKind::scatter:
       return op.rank == op.root;
+    case OpKind::all_reduce_coalesced:
     case OpKind::all_gather_into_tensor:
     case OpKind::reduce_scatter:
     case OpKind::reduce_scatter_tensor:
     case OpKind::all_to_all:
     case OpKind::barrier:
+    case OpKind::recv:
+      return false;
+  }
+  return false;
+}
+
+// Operations that write other tensors than those they read. On a rank that receives nothing the list is
+// empty.
+bool has_outputs(OpKind kind) {
+  switch (kind) {
+    case OpKind::all_gather:
+    case OpKind::all_gather_into_tensor:
+    case OpKind::gather:
+    case OpKind::scatter:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::all_to_all_single:
+      return true;
+    case OpKind::all_reduce:
+    case OpKind::all_reduce_coalesced:
+    case OpKind::broadcast:
+    case OpKind::reduce:
+    case OpKind::barrier:
+    case OpKind::send:
+    case OpKind::recv:
       return false;
   }
   return false;
@@ -107,17 +135,27 @@ OpRecord record_of(const Op& op, const RankContext& self) {
   record.group = label_of(op.group, self);
   record.group_id = op.group;
   record.numel = sizes_of(inputs);
-  record.out_numel = sizes_of(outputs);
+  if (has_outputs(op.kind)) {
+    record.out_numel = sizes_of(outputs);
+  }
+  if (op.kind == OpKind::all_to_all_single) {
+    record.splits = op.tensors.splits != nullptr ? *op.tensors.splits : SplitSizes{};
+  }
   record.async_op = op.async_op;
   record.site = self.scopes->name(op.scope);
   record.input = shown_input(op, inputs);
-  if (has_tensor(op.kind)) {
+  if (has_tensor(op.kind) && !(inputs.empty() && outputs.empty())) {
     record.dtype = op.dtype;
   }
   if (has_reduce_op(op.kind)) {
     record.reduce = op.reduce;
   }
-  if (has_root(op.kind)) {
+  if (record.is_message()) {
+    record.tag = op.tag;
+    if (op.kind == OpKind::send || op.root >= 0) {
+      record.peer = op.root;
+    }
+  } else if (has_root(op.kind)) {
     record.root = op.root;
   }
   return record;
@@ -125,18 +163,54 @@ OpRecord record_of(const Op& op, const RankContext& self) {
 
 }  // namespace
 
-Work Recorder::issue(const Op& op) {
+void Recorder::note(const Op& op) {
   const RankContext& self = this_rank();
   RankLog& log = log_[static_cast<std::size_t>(self.rank)];
   OpRecord record = record_of(op, self);
   record.index = static_cast<std::int64_t>(log.ops.size());
-  record.collective_index = log.issued[op.group]++;
+  if (!record.is_message()) {
+    record.collective_index = log.issued[op.group]++;
+  }
   log.ops.push_back(std::move(record));
+}
+
+// The same ticket, to be waited for through the recorder.
+Work Recorder::ours(const Work& work) {
+  return work.is_point_to_point()
+             ? Work::point_to_point(*this, work.group(), work.rank(), work.seq(), work.message())
+             : Work(*this, work.group(), work.rank(), work.seq());
+}
+
+Work Recorder::issue(const Op& op) {
+  note(op);
+  OpRecord& record = log_[static_cast<std::size_t>(this_rank().rank)].ops.back();
   try {
-    Work work = inner_.issue(op);
-    return Work(*this, work.group(), work.rank(), work.seq());
+    const Work work = inner_.issue(op);
+    record.seq = work.seq();
+    return ours(work);
   } catch (const Error& error) {
-    log.ops.back().raised = error.what();
+    record.raised = error.what();
+    throw;
+  }
+}
+
+std::vector<Work> Recorder::issue_batch(std::span<const Op> ops) {
+  std::vector<OpRecord>& log = log_[static_cast<std::size_t>(this_rank().rank)].ops;
+  const std::size_t first = log.size();
+  for (const Op& op : ops) {
+    note(op);
+  }
+  try {
+    std::vector<Work> works = inner_.issue_batch(ops);
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      log[first + i].seq = works[i].seq();
+      works[i] = ours(works[i]);
+    }
+    return works;
+  } catch (const Error& error) {
+    for (std::size_t i = first; i < log.size(); ++i) {
+      log[i].raised = error.what();  // a batch is refused as a whole
+    }
     throw;
   }
 }
@@ -145,9 +219,8 @@ void Recorder::wait(const Work& work) {
   try {
     inner_.wait(work);
   } catch (const Error& error) {
-    RankLog& log = log_[static_cast<std::size_t>(this_rank().rank)];
-    for (OpRecord& record : log.ops) {
-      if (record.group_id == work.group() && record.collective_index == work.seq()) {
+    for (OpRecord& record : log_[static_cast<std::size_t>(this_rank().rank)].ops) {
+      if (record.is_of(work)) {
         record.failed = error.what();
       }
     }
@@ -162,6 +235,7 @@ std::string_view recorded_name(OpKind kind) {
     case OpKind::reduce_scatter_tensor:
       return "reduce_scatter_base";
     case OpKind::all_reduce:
+    case OpKind::all_reduce_coalesced:
     case OpKind::broadcast:
     case OpKind::reduce:
     case OpKind::all_gather:
@@ -171,9 +245,15 @@ std::string_view recorded_name(OpKind kind) {
     case OpKind::all_to_all:
     case OpKind::all_to_all_single:
     case OpKind::barrier:
+    case OpKind::send:
+    case OpKind::recv:
       return to_string(kind);
   }
   return to_string(kind);
+}
+
+std::string_view recorded_name(const OpRecord& record) {
+  return record.kind == OpKind::recv && !record.peer ? "recv_any" : recorded_name(record.kind);
 }
 
 }  // namespace rollcall::golden

@@ -18,18 +18,29 @@ struct OpRecord {
   OpKind kind = OpKind::barrier;
   std::string group;  // "world", "g1[0,2]"
   GroupId group_id = world_group;
-  std::vector<std::int64_t> numel;      // of each input tensor
-  std::vector<std::int64_t> out_numel;  // of each output tensor, for operations that have their own
+  std::vector<std::int64_t> numel;  // of each input tensor
+  // Of each output tensor, where an operation has its own.
+  std::optional<std::vector<std::int64_t>> out_numel;
+  std::optional<SplitSizes> splits;  // of an all_to_all_single
   std::optional<Dtype> dtype;
   std::optional<ReduceOp> reduce;
   std::optional<Rank> root;  // inside the group
+  std::optional<Rank> peer;  // send, recv: inside the group; none: receives from anyone
+  std::int32_t tag = 0;      // send, recv
   bool async_op = false;
   std::string site;                        // the innermost scope: "join.count", "user.main_hook"
   std::optional<std::vector<Bits>> input;  // the elements given, when they are few
   std::int64_t index = 0;                  // on this rank
-  std::int64_t collective_index = 0;       // on this rank, in this group
+  std::int64_t collective_index = -1;      // on this rank, in this group; messages are not counted
+  std::int64_t seq = -1;                   // the backend's number for it; refused calls have none
   std::string raised;                      // the error of the call itself
   std::string failed;                      // the error of waiting for it
+
+  // Collectives and messages are numbered apart.
+  bool is_message() const { return is_point_to_point(kind); }
+  bool is_of(const Work& work) const {
+    return group_id == work.group() && seq == work.seq() && is_message() == work.is_point_to_point();
+  }
 };
 
 struct RankLog {
@@ -47,17 +58,23 @@ class Recorder final : public Backend {
   Work issue(const Op& op) override;
   void wait(const Work& work) override;
   bool is_completed(const Work& work) override { return inner_.is_completed(work); }
+  std::vector<Work> issue_batch(std::span<const Op> ops) override;
+  Rank source_of(const Work& work) override { return inner_.source_of(work); }
   void compute(Duration duration) override { inner_.compute(duration); }
   ProcessGroup find_group(std::string_view group) override { return inner_.find_group(group); }
   void print(std::string_view text) override { inner_.print(text); }
   void warn(std::string_view text) override { inner_.warn(text); }
 
  private:
+  void note(const Op& op);
+  Work ours(const Work& work);
+
   Backend& inner_;
   RunLog& log_;
 };
 
-// The golden files' name of an operation: torch's function, except for two that c10d names otherwise.
+// The golden files' name of an operation: torch's function, except for three that c10d names otherwise.
 std::string_view recorded_name(OpKind kind);
+std::string_view recorded_name(const OpRecord& record);  // tells apart who receives from anyone
 
 }  // namespace rollcall::golden

@@ -30,6 +30,24 @@ class Refusing final : public Backend {
   Work issue(const Op&) override { throw RuntimeError("refused"); }
   void wait(const Work&) override {}
   bool is_completed(const Work&) override { return true; }
+  Rank source_of(const Work&) override { return -1; }
+  void compute(Duration) override {}
+  ProcessGroup find_group(std::string_view) override { return {}; }
+  void print(std::string_view) override {}
+  void warn(std::string_view) override {}
+};
+
+// A backend whose first collective and first message have the number 0, as everywhere, and fail.
+class Failing final : public Backend {
+ public:
+  std::string_view name() const override { return "gloo"; }
+  Work issue(const Op& op) override {
+    return is_point_to_point(op.kind) ? Work::point_to_point(*this, op.group, op.rank, 0, 0)
+                                      : Work(*this, op.group, op.rank, 0);
+  }
+  void wait(const Work&) override { throw RuntimeError("failed"); }
+  bool is_completed(const Work&) override { return false; }
+  Rank source_of(const Work&) override { return -1; }
   void compute(Duration) override {}
   ProcessGroup find_group(std::string_view) override { return {}; }
   void print(std::string_view) override {}
@@ -116,6 +134,59 @@ TEST_CASE("a refused operation is recorded with its error", "[conformance]") {
   CHECK_THROWS_AS(barrier(), RuntimeError);
   REQUIRE(log[0].ops.size() == 1);
   CHECK(log[0].ops[0].raised == "refused");
+}
+
+TEST_CASE("messages have a peer and a tag, and are not counted among the collectives", "[conformance]") {
+  RecordedRank rank(2, 4);
+  rank.fake.add_group("g1", {0, 2, 3});
+  const Tensor tensor = Tensor::of({5, 6});
+  send(tensor, 3, {.group = find_group("g1"), .tag = 8});
+  irecv(tensor, 1);
+  barrier();
+  REQUIRE(rank.ops().size() == 3);
+  CHECK(rank.ops()[0].peer == 2);  // inside the group
+  CHECK(rank.ops()[0].tag == 8);
+  CHECK_FALSE(rank.ops()[0].root);
+  CHECK(rank.ops()[0].input.has_value());
+  CHECK(rank.ops()[1].async_op);
+  CHECK_FALSE(rank.ops()[1].input.has_value());
+  CHECK(rank.ops()[2].collective_index == 0);
+}
+
+TEST_CASE("a receive from anyone is called otherwise", "[conformance]") {
+  RecordedRank rank(0, 2);
+  const Tensor tensor = Tensor::ones({1});
+  irecv(tensor, 1);
+  irecv(tensor);
+  CHECK(recorded_name(rank.ops()[0]) == "recv");
+  CHECK(recorded_name(rank.ops()[1]) == "recv_any");
+  CHECK_FALSE(rank.ops()[1].peer);
+}
+
+TEST_CASE("a batch is recorded operation by operation and passed on as one", "[conformance]") {
+  RecordedRank rank(0, 3);
+  const Tensor tensor = Tensor::ones({1});
+  const PointToPoint batch[] = {{OpKind::send, tensor, 1}, {OpKind::recv, tensor, 2}};
+  const std::vector<Work> works = batch_isend_irecv(batch);
+  CHECK(rank.fake.batches == std::vector<std::size_t>{2});
+  REQUIRE(rank.ops().size() == 2);
+  CHECK(rank.ops()[0].peer == 1);
+  CHECK(rank.ops()[1].kind == OpKind::recv);
+  CHECK(rank.ops()[1].seq == works[1].seq());
+}
+
+TEST_CASE("the error of waiting for a message is not noted at the collective of that number",
+          "[conformance]") {
+  test::FakeRank fake;
+  Failing failing;
+  RunLog log(2);
+  Recorder recorder(failing, log);
+  this_rank().backend = &recorder;
+  barrier({.async_op = true});
+  CHECK_THROWS_AS(send(Tensor::ones({1}), 1), RuntimeError);
+  REQUIRE(log[0].ops.size() == 2);
+  CHECK(log[0].ops[0].failed.empty());
+  CHECK(log[0].ops[1].failed == "failed");
 }
 
 TEST_CASE("waiting goes through the recorder to the backend inside", "[conformance]") {

@@ -7,6 +7,8 @@
 
 #include "sim/dist/collectives.h"
 #include "sim/dist/error.h"
+#include "sim/dist/rank_context.h"
+#include "sim/engine/simulate.h"
 #include "tests/unit/dist/fake_rank.h"
 
 namespace rollcall {
@@ -83,39 +85,241 @@ TEST_CASE("an operation carries the line of the program that made it") {
   CHECK(rank.issued.front().site.line == line);
 }
 
-TEST_CASE("lists must hold one tensor per rank") {
-  FakeRank rank(0, 3);
-  Tensor one = Tensor::ones({1});
-  CHECK_THROWS_AS(all_gather({one.clone()}, one), Error);
-  CHECK_THROWS_AS(reduce_scatter(one, {one.clone(), one.clone()}), Error);
-  CHECK_THROWS_AS(gather(one, {}, 0), Error);
-  CHECK_THROWS_AS(gather(one, {one.clone(), one.clone(), one.clone()}, 1), Error);  // not the destination
-  CHECK_THROWS_AS(scatter(one, {one.clone()}, 0), Error);
-  CHECK_THROWS_AS(all_to_all({one.clone()}, {one.clone()}), Error);
+TEST_CASE("a missing tensor is refused under the parameter's name, before anything is issued") {
+  FakeRank rank;
+  const Tensor none;
+  const Tensor one = Tensor::ones({1});
+  const auto text = [](const std::string& name, const char* type = "torch.Tensor") {
+    return "Invalid function argument. Expected parameter `" + name + "` to be of type " + type + ".";
+  };
+  const char* list = "List[torch.Tensor]";
+  CHECK_THROWS_WITH(all_reduce(none), text("tensor"));
+  CHECK_THROWS_WITH(broadcast(none, 7), text("tensor"));
+  CHECK_THROWS_WITH(gather(one, {none, none}, 0), text("gather_list", list));
+  CHECK_THROWS_WITH(scatter(one, {none, none}, 0), text("scatter_list", list));
+  CHECK_THROWS_WITH(all_gather({none}, one), text("tensor_list", list));
+  CHECK_THROWS_WITH(all_gather_into_tensor(none, none), text("input_tensor"));
+  CHECK_THROWS_WITH(all_gather_into_tensor(none, one), text("output_tensor"));
+  CHECK_THROWS_WITH(reduce_scatter(none, {one}), text("output"));
+  CHECK_THROWS_WITH(reduce_scatter(one, {none}), text("input_list", list));
+  CHECK_THROWS_WITH(reduce_scatter_tensor(one, none), text("input"));
+  CHECK_THROWS_WITH(all_to_all({none}, {one}), text("output_tensor_list", list));
+  CHECK_THROWS_WITH(all_to_all_single(none, none), text("output"));
+  CHECK_THROWS_WITH(all_reduce_coalesced({one, none}), text("tensor", list));
+  CHECK_THROWS_AS(all_reduce(none), RuntimeError);
   CHECK(rank.issued.empty());
 }
 
-TEST_CASE("sizes of inputs and outputs must fit the world") {
+TEST_CASE("tensors of one call are of one dtype") {
+  FakeRank rank;
+  const Tensor single = Tensor::ones({1});
+  const Tensor other = Tensor::ones({1}, Dtype::int32);
+  const char* text = "Invalid usage of tensors with different dtypesFound torch.float32 and  torch.int32";
+  CHECK_THROWS_WITH(all_gather({single, other}, single), text);
+  CHECK_THROWS_WITH(all_gather({single, single}, other), text);
+  CHECK_THROWS_WITH(gather(single, {single, other}, 0), text);
+  CHECK_THROWS_WITH(reduce_scatter(single, {other, other}), text);
+  CHECK_THROWS_WITH(all_to_all({single, single}, {other, other}), text);
+  CHECK_THROWS_WITH(all_to_all_single(single, other), text);
+  CHECK_THROWS_WITH(all_reduce_coalesced({single, other}), text);
+  CHECK(rank.issued.empty());
+}
+
+TEST_CASE("the root gives a list, and nobody else") {
   FakeRank rank(0, 2);
-  CHECK_THROWS_AS(all_gather_into_tensor(Tensor::zeros({3}), Tensor::ones({2})), Error);
-  CHECK_THROWS_AS(reduce_scatter_tensor(Tensor::zeros({3}), Tensor::ones({4})), Error);
-  CHECK_THROWS_AS(all_to_all_single(Tensor::zeros({3}), Tensor::ones({3})), Error);
-  all_gather_into_tensor(Tensor::zeros({4}), Tensor::ones({2}));
-  reduce_scatter_tensor(Tensor::zeros({2}), Tensor::ones({4}));
-  all_to_all_single(Tensor::zeros({4}), Tensor::ones({4}));
-  CHECK(rank.issued.size() == 3);
+  const Tensor one = Tensor::ones({1});
+  CHECK_THROWS_WITH(gather(one, {}, 0), "Argument ``gather_list`` must be specified on destination rank.");
+  CHECK_THROWS_WITH(gather(one, {one, one}, 1),
+                    "Argument ``gather_list`` must NOT be specified on non-destination ranks.");
+  CHECK_THROWS_WITH(scatter(one, {}, 0), "Argument ``scatter_list`` must be specified on source rank.");
+  CHECK_THROWS_WITH(scatter(one, {one, one}, 1),
+                    "Argument ``scatter_list`` must NOT be specified on non-source ranks.");
+  CHECK_THROWS_AS(gather(one, {}, 0), ValueError);
+  CHECK(rank.issued.empty());
 }
 
-TEST_CASE("a bitwise reduction of floats is refused") {
-  FakeRank rank;
-  CHECK_THROWS_AS(all_reduce(Tensor::ones({1}), {.op = ReduceOp::band}), RuntimeError);
-  all_reduce(Tensor::ones({1}, Dtype::int32), {.op = ReduceOp::band});
-  CHECK(rank.issued.size() == 1);
+TEST_CASE("what is wrong with a tensor comes before who belongs to the group, except for all-to-all") {
+  FakeRank rank(0, 4);
+  rank.add_group("odd", {1, 3});
+  const ProcessGroup odd = rank.find_group("odd");
+  CHECK_THROWS_AS(broadcast(Tensor(), 1, {.group = odd}), RuntimeError);
+  CHECK(rank.warnings.empty());
+  all_to_all_single(Tensor(), Tensor(), {.group = odd});
+  CHECK(rank.warnings.size() == 1);
 }
 
-TEST_CASE("a missing tensor is an error of the program") {
+TEST_CASE("Gloo names its method and what is wrong with roots, lists and sizes") {
+  FakeRank rank(0, 2);
+  const Tensor one = Tensor::ones({1});
+  const Tensor two = Tensor::ones({2});
+  const auto text = [](const std::string& rest) { return "ProcessGroupGloo::" + rest; };
+  CHECK_THROWS_WITH(broadcast(one, 2), text("broadcast: invalid root rank: 2"));
+  CHECK_THROWS_WITH(reduce(one, -1), text("reduce: invalid root rank: -1"));
+  CHECK_THROWS_WITH(gather(one, {}, 2), text("gather: invalid root rank: 2"));
+  CHECK_THROWS_WITH(
+      gather(one, {one}, 0),
+      text("gather: Incorrect output list size 1. Output list size should be 2, same as size of "
+           "the process group."));
+  CHECK_THROWS_WITH(scatter(two, {one, one}, 0),
+                    text("scatter: invalid tensor size at index 0 (expected (2), got (1))"));
+  CHECK_THROWS_WITH(all_gather({one}, one),
+                    text("allgather: invalid output tensor list at index 0 (expected length 2, got 1)"));
+  CHECK_THROWS_WITH(all_gather({Tensor::zeros({2, 3}), Tensor::zeros({3, 2})}, Tensor::zeros({2, 3})),
+                    text("allgather: invalid tensor size at index 1 (expected (2, 3), got (3, 2))"));
+  CHECK_THROWS_WITH(all_reduce_coalesced({}), text("allreduce_coalesced: requires non-empty tensor list"));
+  CHECK_THROWS_WITH(gather(Tensor::meta({1}), {}, 1), text("gather: unsupported device type meta"));
+  CHECK_THROWS_AS(broadcast(one, 2), RuntimeError);
+  CHECK(rank.issued.empty());
+}
+
+TEST_CASE("NCCL raises other types, and takes lists of uneven sizes") {
+  FakeRank rank(0, 2);
+  rank.backend_name = "nccl";
+  const auto on_gpu = [](std::int64_t numel, Dtype dtype = Dtype::float32) {
+    return Tensor::ones({numel}, dtype, {DeviceType::cuda, 0});
+  };
+  const Tensor one = on_gpu(1);
+  CHECK_THROWS_WITH(broadcast(one, 2),
+                    "NCCL error: invalid argument. Broadcast : invalid root 2 (root should "
+                    "be in the 0..2 range)");
+  CHECK_THROWS_WITH(gather(one, {one}, 0),
+                    "ProcessGroupNCCL::gather: Incorrect output list size 1. Output list size should be 2, "
+                    "same as size of the process group.");
+  CHECK_THROWS_AS(gather(one, {one}, 0), ValueError);
+  CHECK_THROWS_WITH(all_gather({one}, one),
+                    "Tensor list input to scatter/gather must match number of collective participants");
+  CHECK_THROWS_AS(all_gather({on_gpu(2), on_gpu(1)}, one), ValueError);  // its own part does not fit
+  CHECK_THROWS_AS(reduce_scatter(one, {one}), ValueError);
+  CHECK_THROWS_AS(all_gather_into_tensor(on_gpu(2, Dtype::int32), one), TypeError);
+  CHECK_THROWS_WITH(all_gather_into_tensor(on_gpu(3), one),
+                    "output tensor size must be equal to world_size times input tensor size");
+  CHECK_THROWS_WITH(reduce_scatter_tensor(one, on_gpu(3)),
+                    "input tensor must be the same size as output size times world size");
+  CHECK_THROWS_AS(all_to_all({one}, {one}), ValueError);
+  CHECK(rank.issued.empty());
+
+  all_gather({on_gpu(1), on_gpu(2)}, one);
+  all_gather_into_tensor(on_gpu(2), one);
+  reduce_scatter_tensor(one, on_gpu(2));
+  REQUIRE(rank.issued.size() == 3);
+  CHECK(rank.issued.front().uneven);
+}
+
+TEST_CASE("splits must cover the tensors, one per rank") {
+  FakeRank rank(0, 2);
+  const Tensor two = Tensor::ones({2});
+  const auto exchange = [&](std::vector<std::int64_t> output, std::vector<std::int64_t> input) {
+    all_to_all_single(Tensor::zeros({2}), two,
+                      {.output_split_sizes = std::move(output), .input_split_sizes = std::move(input)});
+  };
+  CHECK_THROWS_WITH(exchange({2}, {1, 1}), "Number of tensor splits not equal to group size");
+  CHECK_THROWS_WITH(exchange({1, 1}, {1, 2}), "Split sizes doesn't match total dim 0 size");
+  CHECK_THROWS_AS(exchange({3, -1}, {1, 1}), RuntimeError);
+  CHECK_THROWS_AS(all_to_all_single(Tensor::zeros({4}), two), RuntimeError);
+  CHECK(rank.issued.empty());
+  exchange({}, {1, 1});
+  exchange({2, 0}, {0, 2});
+  all_to_all_single(Tensor::zeros({3}), Tensor::ones({3}));  // the third element stays at home
+  REQUIRE(rank.issued.size() == 3);
+  CHECK(rank.issued.front().uneven);
+  CHECK_FALSE(rank.issued.back().uneven);
+}
+
+TEST_CASE("only NCCL's barrier can be told which GPU to use") {
   FakeRank rank;
-  CHECK_THROWS_AS(all_reduce(Tensor{}), TypeError);
+  CHECK_THROWS_WITH(barrier({.device_ids = {1}}),
+                    "Function argument device_ids not supported for the selected backend gloo");
+  rank.backend_name = "nccl";
+  barrier({.device_ids = {1}});
+  REQUIRE(rank.issued.size() == 1);
+  CHECK(rank.issued.front().device == Device{DeviceType::cuda, 1});
+}
+
+TEST_CASE("a coalesced all-reduce is one operation, and warns") {
+  FakeRank rank;
+  all_reduce_coalesced({Tensor::ones({2}), Tensor::ones({3})}, {.op = ReduceOp::max});
+  REQUIRE(rank.issued.size() == 1);
+  CHECK(rank.issued.front().numel == 5);
+  CHECK(rank.issued.front().reduce == ReduceOp::max);
+  REQUIRE(rank.warnings.size() == 1);
+  CHECK(rank.warnings.front().find("all_reduce_coalesced will be deprecated") != std::string::npos);
+}
+
+// ---- The same, on ranks that meet ----
+
+TEST_CASE("every rank sends what it likes to whom it likes, when receivers expect it", "[fiber]") {
+  const Report report = sim::run({.world_size = 3, .backend = "gloo"}, [](Rank rank) {
+    const auto own = static_cast<double>(rank);
+    const Tensor output = Tensor::full({6}, -1);
+    all_to_all_single(output, Tensor::full({3 * (rank + 1)}, own),
+                      {.output_split_sizes = {1, 2, 3}, .input_split_sizes = {rank + 1, rank + 1, rank + 1}});
+    CHECK(output.to_vector() == std::vector<double>{0, 1, 1, 2, 2, 2});
+
+    const Tensor rows = Tensor::zeros({3, 2});  // splits count rows
+    all_to_all_single(rows, Tensor::full({3, 2}, own), {.input_split_sizes = {1, 1, 1}});
+    CHECK(rows.to_vector() == std::vector<double>{0, 0, 1, 1, 2, 2});
+  });
+  CHECK(std::holds_alternative<Completed>(report.verdict));
+}
+
+TEST_CASE("splits that do not fit each other are a mismatch of sizes", "[fiber]") {
+  for (const char* backend : {"gloo", "nccl"}) {
+    const Report report = sim::run({.world_size = 2, .backend = backend}, [](Rank rank) {
+      const Device device = this_rank().device;
+      all_to_all_single(Tensor::zeros({3}, Dtype::float32, device), Tensor::ones({3}, Dtype::float32, device),
+                        {.output_split_sizes = {1, 2},
+                         .input_split_sizes =
+                             rank == 0 ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{2, 1}});
+    });
+    INFO(backend);
+    CHECK(verdict_word(report.verdict) == "mismatch");
+    CHECK(report.of(0).state != RankClass::State::finished);
+  }
+}
+
+TEST_CASE("NCCL gathers tensors of uneven sizes when every list says so", "[fiber]") {
+  const Report report = sim::run({.world_size = 2, .backend = "nccl"}, [](Rank rank) {
+    const auto tensor = [](std::int64_t numel, double value) {
+      return Tensor::full({numel}, value, Dtype::float32, this_rank().device);
+    };
+    const TensorList outputs{tensor(1, 0), tensor(2, 0)};
+    all_gather(outputs, tensor(rank + 1, 10 + rank));
+    CHECK(outputs[0].to_vector() == std::vector<double>{10});
+    CHECK(outputs[1].to_vector() == std::vector<double>{11, 11});
+  });
+  CHECK(std::holds_alternative<Completed>(report.verdict));
+}
+
+TEST_CASE("a coalesced all-reduce reduces each of its tensors", "[fiber]") {
+  sim::run({.world_size = 3, .backend = "gloo"}, [](Rank rank) {
+    const TensorList tensors{Tensor::full({2}, rank), Tensor::of({1, 2, 3})};
+    all_reduce_coalesced(tensors);
+    CHECK(tensors[0].to_vector() == std::vector<double>{3, 3});
+    CHECK(tensors[1].to_vector() == std::vector<double>{3, 6, 9});
+  });
+}
+
+TEST_CASE("a call that its backend refuses leaves the others' collectives as they were", "[fiber]") {
+  const Report report = sim::run({.world_size = 2, .backend = "gloo"}, [](Rank rank) {
+    if (rank == 0) {
+      CHECK_THROWS_AS(broadcast(Tensor::ones({1}), 5), RuntimeError);
+    }
+    const Tensor tensor = Tensor::ones({1});
+    all_reduce(tensor);
+    CHECK(tensor.item() == 2);
+  });
+  CHECK(std::holds_alternative<Completed>(report.verdict));
+}
+
+TEST_CASE("reductions that a backend does not have are refused", "[fiber]") {
+  sim::run({.world_size = 2, .backend = "gloo"}, [](Rank) {
+    CHECK_THROWS_WITH(all_reduce(Tensor::ones({1}), {.op = ReduceOp::band}),
+                      "Cannot use ReduceOp.BAND with non-integral dtype");
+  });
+  sim::run({.world_size = 2, .backend = "nccl"}, [](Rank) {
+    const Tensor tensor = Tensor::ones({1}, Dtype::int32, this_rank().device);
+    CHECK_THROWS_WITH(all_reduce(tensor, {.op = ReduceOp::band}), "Cannot use ReduceOp.BAND with NCCL");
+  });
 }
 
 TEST_CASE("what a rank prints reaches its backend") {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/dist/arguments.h"
 #include "sim/dist/rank_context.h"
 
 namespace rollcall::test {
@@ -38,6 +39,8 @@ class FakeRank final : public Backend {
   std::vector<Op> issued;
   std::vector<double> sent;          // of each issued op: the first element of its input
   std::vector<std::int64_t> waited;  // the index of each op that was waited for
+  std::vector<std::size_t> batches;  // the sizes of batches of messages
+  Rank source = -1;                  // who sends to receivers from anyone, inside the group
   std::vector<std::string> warnings;
   std::vector<std::string> printed;
 
@@ -51,8 +54,14 @@ class FakeRank final : public Backend {
   }
   const ScopeTable& scope_table() const { return scopes_; }
 
-  std::string_view name() const override { return "gloo"; }
+  std::string backend_name = "gloo";
+
+  std::string_view name() const override { return backend_name; }
   Work issue(const Op& op) override {
+    const GroupMembers& members = op.group == world_group ? world_members_ : groups_[op.group - 1];
+    if (const std::optional<Error> error = argument_error(name(), op, members.size())) {
+      raise(*error);
+    }
     issued.push_back(op);
     Storage* input = op.tensors.input;
     sent.push_back(input != nullptr && input->form != Storage::Form::meta ? decode(input->at(0), op.dtype)
@@ -65,6 +74,11 @@ class FakeRank final : public Backend {
   }
   void wait(const Work& work) override { waited.push_back(work.seq()); }
   bool is_completed(const Work&) override { return true; }
+  std::vector<Work> issue_batch(std::span<const Op> ops) override {
+    batches.push_back(ops.size());
+    return Backend::issue_batch(ops);
+  }
+  Rank source_of(const Work&) override { return source; }
   void compute(Duration) override {}
   ProcessGroup find_group(std::string_view group) override {
     for (const GroupMembers& members : groups_) {

@@ -48,9 +48,10 @@ TEST_CASE("reductions, roots and tensors belong to torch's operations that have 
       without_tensor.insert(kind);
     }
   }
-  CHECK(reducing == std::set<OpKind>{OpKind::all_reduce, OpKind::reduce, OpKind::reduce_scatter,
-                                     OpKind::reduce_scatter_tensor});
-  CHECK(rooted == std::set<OpKind>{OpKind::broadcast, OpKind::reduce, OpKind::gather, OpKind::scatter});
+  CHECK(reducing == std::set<OpKind>{OpKind::all_reduce, OpKind::all_reduce_coalesced, OpKind::reduce,
+                                     OpKind::reduce_scatter, OpKind::reduce_scatter_tensor});
+  CHECK(rooted == std::set<OpKind>{OpKind::broadcast, OpKind::reduce, OpKind::gather, OpKind::scatter,
+                                   OpKind::send, OpKind::recv});
   CHECK(without_tensor == std::set<OpKind>{OpKind::barrier});
 }
 

@@ -1,0 +1,19 @@
+#pragma once
+
+// What the real job would show: the text a user sees in the log and searches for. Facts: PyTorch's
+// ProcessGroupNCCL.cpp and ProcessGroupGloo.cpp for timeouts and checks, NCCL's collectives.cc for what
+// is never compared, torch/distributed/elastic/agent for what torchrun does.
+
+#include <string>
+#include <string_view>
+
+namespace rollcall::check {
+
+// `backend` is "nccl" or "gloo".
+std::string hang_on_backend(std::string_view backend, const std::string& op);
+// The same where the missing rank's process is gone.
+std::string crash_on_backend(std::string_view backend, const std::string& op);
+std::string mismatch_on_backend(std::string_view backend, const std::string& kind);
+std::string hook_mismatch_on_backend();
+
+}  // namespace rollcall::check

@@ -1,0 +1,26 @@
+#pragma once
+
+// Pieces of sentences that several findings share.
+
+#include <string>
+
+#include "sim/report/verdict.h"
+
+namespace rollcall::check {
+
+bool is_plural(const RankSet& ranks);
+
+// "rank 0 waits", "ranks 1-3 wait".
+std::string with_verb(const RankSet& ranks, const char* singular, const char* plural);
+
+// " in save_checkpoint at train.json:12:5": where a call stands, with a leading blank; empty when nothing
+// is known.
+std::string origin_of(const Call& call);
+
+// "save_checkpoint", or the site of a call without a label, or "unlabelled code".
+std::string place_name(const Call& call);
+
+// "1 element", "17 elements".
+std::string elements(std::int64_t count);
+
+}  // namespace rollcall::check

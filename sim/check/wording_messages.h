@@ -1,0 +1,17 @@
+#pragma once
+
+// The sentences of findings about sends and receives; see wording.h.
+
+#include "sim/check/evidence.h"
+#include "sim/report/verdict.h"
+
+namespace rollcall::check {
+
+// A send or receive whose other end has left.
+void word_unmatched(const Evidence& evidence, Finding& finding);
+// Sends (or receives) that wait for each other; headline and chain are set already.
+void word_message_cycle(Finding& finding);
+// A send and its receive that disagree in size or dtype.
+void word_message_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding);
+
+}  // namespace rollcall::check

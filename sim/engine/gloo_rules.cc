@@ -1,0 +1,206 @@
+#include "sim/engine/gloo_rules.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/dist/expects.h"
+#include "sim/engine/gloo_call.h"
+#include "sim/engine/gloo_reduction.h"
+#include "sim/engine/slot_calls.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::Fate;
+using check::GroupMatcher;
+using check::Slot;
+
+// Slots larger than this are not exchanged message by message: their members hang without more ado. Bytes
+// count over all members; steps are what the algorithms' lists are built from.
+constexpr std::size_t most_exchanged_bytes = 256 * 1024 * 1024;
+constexpr std::size_t most_exchanged_steps = 8 * 1024 * 1024;
+
+// Reductions larger than this, over all members, keep the reference order of additions and touch nothing
+// but their results. A uniform tensor would become a dense one here, on every rank.
+constexpr std::int64_t most_ordered_bytes = 256 * 1024;
+
+// The c10d operator behind a torch.distributed function, as dispatcher errors name it.
+std::string c10d_name(OpKind kind) {
+  std::string name(to_string(kind));
+  std::erase(name, '_');
+  return name + "_";
+}
+
+// ProcessGroupGloo.cpp of PyTorch 1.13 has a case for these dtypes only, whatever the operation.
+bool has_scalar_type(Dtype dtype) {
+  return dtype != Dtype::bfloat16 && dtype != Dtype::boolean && dtype != Dtype::int16;
+}
+
+// Operations that ProcessGroupGloo does not override: the error of c10d's ProcessGroup. Empty: it does.
+std::string_view unsupported_text(OpKind kind) {
+  switch (kind) {
+    case OpKind::all_gather_into_tensor:
+      return "no support for _allgather_base in Gloo process group";
+    case OpKind::reduce_scatter:
+      return "ProcessGroupGloo does not support reduce_scatter";
+    case OpKind::reduce_scatter_tensor:
+      return "ProcessGroup gloo does not support _reduce_scatter_base";
+    case OpKind::all_to_all:
+      return "ProcessGroup gloo does not support alltoall";
+    case OpKind::all_reduce:
+    case OpKind::all_reduce_coalesced:
+    case OpKind::broadcast:
+    case OpKind::reduce:
+    case OpKind::all_gather:
+    case OpKind::gather:
+    case OpKind::scatter:
+    case OpKind::all_to_all_single:
+    case OpKind::barrier:
+    case OpKind::send:
+    case OpKind::recv:
+      break;
+  }
+  return {};
+}
+
+class GlooRules final : public BackendRules {
+ public:
+  std::string_view name() const override { return "gloo"; }
+  bool needs_cuda() const override { return false; }
+
+  bool refuses(const Op& op) const override {
+    return is_meta(op) || !unsupported_text(op.kind).empty() || raises_late(op);
+  }
+
+  Error refusal(const Op& op) const override {
+    if (is_meta(op)) {
+      return NotImplementedError(fmt::format(
+          "Could not run 'c10d::{}' with arguments from the 'AutogradMeta' backend.", c10d_name(op.kind)));
+    }
+    if (const std::string_view text = unsupported_text(op.kind); !text.empty()) {
+      return RuntimeError(std::string(text));
+    }
+    if (!has_scalar_type(op.dtype)) {
+      return RuntimeError("Invalid scalar type");
+    }
+    if (op.reduce == ReduceOp::avg) {
+      return RuntimeError("Cannot use ReduceOp.AVG with Gloo");
+    }
+    return RuntimeError(fmt::format("Cannot use ReduceOp.{} with non-integral dtype", to_string(op.reduce)));
+  }
+
+  // Dtype and reduction are looked at by the thread that runs the collective, not by the call.
+  bool raises_late(const Op& op) const override {
+    if (is_meta(op) || !unsupported_text(op.kind).empty() || !has_tensor(op.kind) ||
+        is_point_to_point(op.kind)) {
+      return false;
+    }
+    const bool reduces =
+        !has_reduce_op(op.kind) || (op.reduce != ReduceOp::avg && supports(op.reduce, op.dtype));
+    return !has_scalar_type(op.dtype) || !reduces;
+  }
+
+  bool has_own_order() const override { return true; }
+
+  bool complete(const Op& op, Slot& slot) const override {
+    const auto ranks = static_cast<std::int64_t>(slot.tensors.size());
+    const bool mixes = op.kind == OpKind::all_reduce || op.kind == OpKind::reduce;
+    if (!mixes || ranks < 2 || op.numel == 0 || bytes_of(op) > most_ordered_bytes / ranks) {
+      return false;
+    }
+    if (!slot.uniform && std::ranges::any_of(slot.tensors, [](const Storage* tensor) {
+          return tensor->form == Storage::Form::meta;
+        })) {
+      return false;
+    }
+    const bool any_order =
+        slot.uniform ? !gloo::order_matters(op.reduce, op.dtype, slot.values) : !is_floating(op.dtype);
+    if (op.kind == OpKind::all_reduce && any_order) {
+      return false;
+    }
+    gloo::reduce_by_ring(op, slot.uniform ? std::span<const Bits>(slot.values) : std::span<const Bits>(),
+                         slot.tensors);
+    return true;
+  }
+
+  // Everyone runs its own idea of the algorithm against the others'.
+  void settle(const GroupMatcher& matcher, Slot& slot) const override {
+    const std::vector<Op> ops = calls_of(matcher, slot);
+    give_all(slot, ops.size(), Fate::hangs);
+    std::vector<gloo::Call> calls;
+    for (const Op& op : ops) {
+      calls.emplace_back(op, ops.size());
+    }
+    if (is_exchangeable(calls)) {
+      exchange(ops, calls, slot);
+    }
+    for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+      if (const std::string error = error_of(ops[rank], calls[rank]); !error.empty()) {
+        slot.fates[rank] = Fate::fails;
+        slot.failures[rank] = error;
+      }
+    }
+  }
+
+  check::MessageMatcher::Discipline discipline() const override {
+    return check::MessageMatcher::Discipline::tagged;
+  }
+
+  std::pair<Fate, Fate> settle(const Op& send, const Op& receive) const override {
+    if (bytes_of(send) > bytes_of(receive)) {
+      return {Fate::completes, Fate::crashes};
+    }
+    copy_front(send, receive);
+    return {Fate::completes, Fate::completes};
+  }
+
+  std::string timeout_text(Duration timeout) const override {
+    return fmt::format(
+        "[./gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting {}ms for recv operation to complete",
+        timeout / millisecond);
+  }
+  std::string lost_peer_text() const override {
+    return "[./gloo/transport/tcp/pair.cc:598] Connection closed by peer";
+  }
+
+ private:
+  static bool is_meta(const Op& op) { return op.device.type == DeviceType::meta && has_tensor(op.kind); }
+
+  static bool is_exchangeable(const std::vector<gloo::Call>& calls) {
+    std::size_t bytes = 0;
+    std::size_t steps = 0;
+    for (const gloo::Call& call : calls) {
+      bytes += call.memory_bytes();
+      steps += call.step_count();
+    }
+    return bytes <= most_exchanged_bytes && steps <= most_exchanged_steps;
+  }
+
+  // What a rank raises by itself while it runs the call; empty for nothing.
+  std::string error_of(const Op& op, const gloo::Call& call) const {
+    return raises_late(op) ? refusal(op).what() : call.error();
+  }
+
+  // A rank that raises sends nothing.
+  void exchange(const std::vector<Op>& ops, const std::vector<gloo::Call>& calls, Slot& slot) const {
+    std::vector<gloo::Member> members;
+    for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+      members.push_back(error_of(ops[rank], calls[rank]).empty() ? calls[rank].member() : gloo::Member());
+    }
+    const std::vector<gloo::Outcome> outcomes = gloo::exchange(members);
+    for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+      slot.fates[rank] = outcomes[rank].fate;
+      slot.failures[rank] = outcomes[rank].failure;
+      if (outcomes[rank].fate == Fate::completes && !members[rank].memory.empty()) {
+        calls[rank].keep(members[rank].memory);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BackendRules> make_gloo_rules() { return std::make_unique<GlooRules>(); }
+
+}  // namespace rollcall::sim

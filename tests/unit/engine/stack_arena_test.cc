@@ -1,0 +1,59 @@
+#include "sim/engine/stack_arena.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstring>
+
+namespace rollcall::sim {
+
+TEST_CASE("stacks do not overlap", "[stack_arena]") {
+  const StackArena arena(40);
+  for (std::size_t i = 0; i + 1 < 40; ++i) {
+    const StackArena::Stack here = arena.stack(i);
+    const StackArena::Stack next = arena.stack(i + 1);
+    CHECK(here.top <= next.top - next.bytes);
+  }
+}
+
+TEST_CASE("stacks are aligned as a call frame wants, and staggered over the cache", "[stack_arena]") {
+  const StackArena arena(16);
+  const auto set_of = [&](std::size_t i) {
+    return reinterpret_cast<std::uintptr_t>(arena.stack(i).top) % 4096;
+  };
+  for (std::size_t i = 0; i < 16; ++i) {
+    CHECK(set_of(i) % 64 == 0);
+    for (std::size_t j = 0; j < i; ++j) {
+      CHECK(set_of(i) != set_of(j));
+    }
+  }
+}
+
+TEST_CASE("every byte of a stack can be written", "[stack_arena]") {
+  const StackArena arena(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const StackArena::Stack stack = arena.stack(i);
+    std::memset(stack.top - stack.bytes, 0x5a, stack.bytes);
+    CHECK(static_cast<int>(stack.top[-1]) == 0x5a);
+  }
+}
+
+TEST_CASE("a stack that was used to its end is noticed", "[stack_arena]") {
+  const StackArena arena(2);
+  arena.arm(0);
+  arena.arm(1);
+  const StackArena::Stack stack = arena.stack(1);
+  CHECK(arena.is_intact(1));
+  std::memset(stack.top - 1000, 0, 1000);
+  CHECK(arena.is_intact(1));
+  std::memset(stack.top - stack.bytes, 0, 8);
+  CHECK_FALSE(arena.is_intact(1));
+  CHECK(arena.is_intact(0));
+}
+
+TEST_CASE("address space for very many stacks costs nothing until it is used", "[stack_arena]") {
+  const StackArena arena(200'000);
+  CHECK(arena.stack(199'999).bytes > 16 * 1024);
+  CHECK(arena.stack(0).top < arena.stack(199'999).top);
+}
+
+}  // namespace rollcall::sim
