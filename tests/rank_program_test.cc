@@ -1,0 +1,71 @@
+// A rank program in C++, tested like any other code. The README shows the lines between the two marks;
+// tests/readme_test.cc sees to it that they are these.
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <variant>
+
+// README begins
+#include "sim/dist.h"
+#include "sim/engine/simulate.h"
+
+using namespace rollcall;
+
+void train(Rank rank) {  // called once per rank
+  const int inputs = rank == 0 ? 5 : 6;
+  for (int i = 0; i < inputs; ++i) {
+    Scope scope("gradients");
+    all_reduce(Tensor::ones({1000}));
+  }
+}
+
+TEST_CASE("rank 0 leaves the training loop too early", "[fiber]") {
+  const Report report = sim::run({.world_size = 4, .backend = "gloo"}, train);
+  const Finding& finding = std::get<Deadlock>(report.verdict).finding;
+  CHECK(finding.culprits == RankSet{0});
+  CHECK(finding.at->call.seq == 5);
+  CHECK(finding.at->waiting == RankSet::range(1, 3));
+}
+// README ends
+
+namespace {
+
+// The same gradients as a Joinable: the hook repeats, with zeros, what an iteration does.
+class Gradients final : public Joinable {
+ public:
+  void average() {
+    Join::notify_join_context(*this);
+    add(1);
+  }
+
+  std::unique_ptr<JoinHook> join_hook(const Kwargs&) override { return std::make_unique<Hook>(); }
+  Device join_device() const override { return cpu_device; }
+  ProcessGroup join_process_group() const override { return world(); }
+
+ private:
+  struct Hook final : JoinHook {
+    void main_hook() override { add(0); }
+  };
+
+  static void add(double value) {
+    Scope scope("gradients", "gradients");  // an iteration's calls pair with its hook's and no others
+    all_reduce(Tensor::full({1000}, value));
+  }
+};
+
+void train_in_join(Rank rank) {
+  Gradients gradients;
+  Join({gradients}).run([&] {
+    for (int i = 0; i < (rank == 0 ? 5 : 6); ++i) {
+      gradients.average();
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("inside Join the same loop ends on every rank", "[fiber]") {
+  const Report report = sim::run({.world_size = 4, .backend = "gloo"}, train_in_join);
+  CHECK(std::holds_alternative<Completed>(report.verdict));
+  CHECK(report.ops == 4 * (6 * 2 + 1));  // six iterations and the count that ends them
+}

@@ -1,0 +1,100 @@
+// What the documents show is what the program does: reports, scenarios, code and links in them.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario.h"
+#include "viz/text_report.h"
+
+namespace rollcall::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Contains;
+
+const fs::path root = ROLLCALL_SOURCE_DIR;
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The insides of the README's fenced blocks that are marked `language`.
+std::vector<std::string> blocks(const std::string& language) {
+  const std::string text = contents(root / "README.md");
+  const std::string fence = "\n```" + language + "\n";
+  std::vector<std::string> found;
+  for (std::size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at)) {
+    at += fence.size();
+    found.push_back(text.substr(at, text.find("\n```\n", at) + 1 - at));
+  }
+  return found;
+}
+
+std::string between(const std::string& text, const std::string& first, const std::string& last) {
+  const std::size_t begin = text.find(first) + first.size();
+  return text.substr(begin, text.find(last) - begin);
+}
+
+std::vector<fs::path> documents() {
+  std::vector<fs::path> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
+    paths.push_back(entry.path());
+  }
+  for (const char* folder : {"docs", "bench"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
+      paths.push_back(entry.path());
+    }
+  }
+  std::erase_if(paths, [](const fs::path& path) { return path.extension() != ".md"; });
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("the README shows the report that its scenario gives") {
+  CHECK_THAT(contents(root / "README.md"),
+             Contains("\n```text\n" + contents(root / "scenarios/uneven_inputs.expected") + "```\n"));
+}
+
+TEST_CASE("every scenario in the README comes out as it expects", "[fiber]") {
+  const std::vector<std::string> scenarios = blocks("jsonc");
+  CHECK(scenarios.size() == 2);
+  for (const std::string& text : scenarios) {
+    INFO(text);
+    CHECK(scenario::run(scenario::parse_scenario(text, "README.md")).unmet == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("the rank program in the README is the one that is tested") {
+  const std::vector<std::string> programs = blocks("cpp");
+  REQUIRE(programs.size() == 1);
+  CHECK(programs.front() ==
+        between(contents(root / "tests/rank_program_test.cc"), "// README begins\n", "// README ends\n"));
+}
+
+TEST_CASE("every link to a file of the repository leads somewhere") {
+  static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
+  std::vector<std::string> broken;
+  for (const fs::path& path : documents()) {
+    const std::string text = contents(path);
+    for (std::sregex_iterator it(text.begin(), text.end(), link), end; it != end; ++it) {
+      if (!fs::exists(path.parent_path() / (*it)[1].str())) {
+        broken.push_back(path.filename().string() + ": " + (*it)[1].str());
+      }
+    }
+  }
+  CHECK(broken == std::vector<std::string>{});
+}
+
+}  // namespace rollcall::test
