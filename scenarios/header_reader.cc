@@ -5,11 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/program/devices.h"
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/program/rank_sets.h"
 #include "scenarios/json/suggest.h"
+#include "scenarios/program/devices.h"
+#include "scenarios/program/rank_sets.h"
 #include "scenarios/program/units.h"
+#include "viz/kinds.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -22,7 +23,29 @@ struct Preset {
 // The machines people name. What their links can do matters to a later version's cost model.
 constexpr std::array<Preset, 4> presets{{{"a100-8", 8}, {"h100-8", 8}, {"h200-8", 8}, {"b200-8", 8}}};
 
+// As the schema's gpus_per_node. No machine has more, and a device's number must fit its type.
+constexpr Rank max_ranks_per_host = 1024;
+
+// Endless loops end in seconds, and a thousand ranks get a hundred thousand steps each.
+constexpr std::int64_t default_ops = 100'000'000;
+
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+std::vector<std::string_view> known_operations() {
+  std::vector<std::string_view> words;
+  for (std::size_t kind = 0; kind < op_kind_count; ++kind) {
+    words.push_back(to_string(static_cast<OpKind>(kind)));
+  }
+  return words;
+}
+
+std::vector<std::string_view> known_kinds() {
+  std::vector<std::string_view> words;
+  for (const viz::Explanation& explanation : viz::explanations()) {
+    words.push_back(explanation.word);
+  }
+  return words;
+}
 
 std::vector<std::string> strings(const Json& list) {
   std::vector<std::string> texts;
@@ -66,8 +89,7 @@ ScenarioFacts HeaderReader::facts() const {
 }
 
 Rank HeaderReader::local_ranks() const {
-  return scenario_.gpus_per_node > 0 ? std::min(scenario_.gpus_per_node, scenario_.options.world_size)
-                                     : scenario_.options.world_size;
+  return std::min(scenario_.options.ranks_per_host, scenario_.options.world_size);
 }
 
 void HeaderReader::read_names() {
@@ -99,14 +121,13 @@ void HeaderReader::read_cluster() {
   } else {
     read_nodes(*cluster);
   }
-  scenario_.options.ranks_per_host = scenario_.gpus_per_node;
 }
 
 void HeaderReader::read_preset(const Json& preset) {
   std::vector<std::string_view> known;
   for (const Preset& candidate : presets) {
     if (candidate.name == preset.text()) {
-      scenario_.gpus_per_node = candidate.gpus_per_node;
+      scenario_.options.ranks_per_host = candidate.gpus_per_node;
       return;
     }
     known.push_back(candidate.name);
@@ -125,8 +146,9 @@ void HeaderReader::read_nodes(const Json& cluster) {
     return;
   }
   // More than everyone is no different from everyone.
-  scenario_.gpus_per_node = static_cast<Rank>(std::min(per_node->integer(), world_size));
-  const std::int64_t needed = (world_size + scenario_.gpus_per_node - 1) / scenario_.gpus_per_node;
+  const std::int64_t ranks_per_host = std::min(per_node->integer(), world_size);
+  scenario_.options.ranks_per_host = static_cast<Rank>(ranks_per_host);
+  const std::int64_t needed = (world_size + ranks_per_host - 1) / ranks_per_host;
   if (nodes && nodes->integer() < needed) {
     error(*nodes, fmt::format("{} ranks need {} nodes of {} GPUs", world_size, needed, per_node->integer()));
   }
@@ -163,7 +185,10 @@ void HeaderReader::read_hosts() {
     error(*hosts, fmt::format("rank {} has no host", next));
     return;
   }
-  scenario_.gpus_per_node = size;
+  if (size > max_ranks_per_host) {
+    error(*hosts, fmt::format("a host holds at most {} ranks", max_ranks_per_host));
+    return;
+  }
   scenario_.options.ranks_per_host = size;
 }
 
@@ -247,8 +272,8 @@ void HeaderReader::read_inputs() {
       scenario_.inputs.list.push_back(count.integer());
     }
     if (scenario_.inputs.list.size() != static_cast<std::size_t>(world_size)) {
-      error(*inputs,
-            fmt::format("{} numbers of inputs for {} ranks", scenario_.inputs.list.size(), world_size));
+      error(*inputs, fmt::format("{} ranks need {} numbers of inputs, found {}", world_size, world_size,
+                                 scenario_.inputs.list.size()));
     }
   } else {
     const auto base = inputs->find("base");
@@ -272,17 +297,27 @@ Duration HeaderReader::duration(const Json& value) {
   return parsed.value.value_or(0);
 }
 
+// Zero would mean "no limit" further down, which is the opposite of what such a file says.
+Duration HeaderReader::positive_duration(const Json& value) {
+  const Duration read = duration(value);
+  if (read == 0 && parse_duration(value.text()).value) {
+    error(value, "must be longer than 0");
+  }
+  return read;
+}
+
 void HeaderReader::read_limits() {
+  scenario_.options.limits.ops = default_ops;
   if (const auto limits = root_.find("limits")) {
     if (const auto time = limits->find("simulated_time")) {
-      scenario_.options.limits.simulated_time = duration(*time);
+      scenario_.options.limits.simulated_time = positive_duration(*time);
     }
     if (const auto ops = limits->find("ops")) {
       scenario_.options.limits.ops = ops->integer();
     }
   }
   if (const auto timeout = root_.find("timeout")) {
-    scenario_.options.timeout = duration(*timeout);
+    scenario_.options.timeout = positive_duration(*timeout);
   }
 }
 
@@ -296,6 +331,10 @@ void HeaderReader::read_expect() {
   }
   if (const auto kind = expect->find("kind")) {
     scenario_.expect.kind = kind->text();
+    if (viz::find_explanation(kind->text()) == nullptr) {
+      error(*kind, fmt::format("unknown kind \"{}\"; `rollcall explain` lists them", kind->text()),
+            suggest_from(kind->text(), known_kinds()));
+    }
   }
   if (const auto culprits = expect->find("culprits")) {
     scenario_.expect.culprits = read_ranks(*culprits, scenario_.options.world_size, diagnostics_);
@@ -312,14 +351,19 @@ void HeaderReader::read_place(const Json& at) {
   Expectation::At place;
   if (const auto op = at.find("op")) {
     place.op = op->text();
+    if (!parse_op_kind(op->text())) {
+      error(*op, fmt::format("unknown operation \"{}\"", op->text()),
+            suggest_from(op->text(), known_operations()));
+    }
   }
   if (const auto group = at.find("group")) {
     place.group = group->text();
-    const auto& groups = scenario_.options.groups;
-    const bool is_known = std::any_of(groups.begin(), groups.end(),
-                                      [&](const sim::Group& known) { return known.name == group->text(); });
-    if (!is_known && group->text() != "world") {
-      error(*group, fmt::format("unknown group \"{}\"", group->text()));
+    std::vector<std::string_view> known{"world"};
+    for (const sim::Group& own : scenario_.options.groups) {
+      known.push_back(own.name);
+    }
+    if (std::find(known.begin(), known.end(), group->text()) == known.end()) {
+      error(*group, fmt::format("unknown group \"{}\"", group->text()), suggest(group->text(), known));
     }
   }
   if (const auto seq = at.find("seq")) {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "scenarios/json/json_tree.h"
-#include "scenarios/scenario.h"
 #include "scenarios/program/value_reader.h"
+#include "scenarios/scenario.h"
 
 namespace rollcall::scenario {
 
@@ -39,6 +39,7 @@ class HeaderReader {
   void read_place(const Json& at);
   void read_prints(const Json& prints);
   Duration duration(const Json& value);
+  Duration positive_duration(const Json& value);
   std::optional<DeviceTemplate> device(const Json& value);
   Rank local_ranks() const;
 

@@ -1,7 +1,6 @@
 // rollcall: runs the ranks of a torch.distributed program and says which one is missing from a hang.
 
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <string_view>
@@ -31,7 +30,7 @@ void on_interrupt(int) { leave("rollcall: interrupted\n", ExitCode::interrupted)
 void on_abort(int) { leave("", ExitCode::internal_error); }
 
 ExitCode fail(ExitCode code, std::string_view what, std::string_view message) {
-  fmt::print(stderr, "rollcall: {}: {}\n", what, message);
+  rollcall::cli::remark(fmt::format("rollcall: {}: {}", what, message));
   return code;
 }
 

@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/header_reader.h"
+#include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"
-#include "scenarios/program/lowering.h"
-#include "scenarios/program/rank_sets.h"
 #include "scenarios/json/schema_check.h"
 #include "scenarios/json/source.h"
+#include "scenarios/program/lowering.h"
+#include "scenarios/program/rank_sets.h"
 
 namespace rollcall::scenario {
 

@@ -32,7 +32,6 @@ struct Scenario {
   std::string name;
   std::string source;  // where the scenario comes from; may be empty
   sim::Options options;
-  Rank gpus_per_node = 0;  // 0: one host holds everyone
   Inputs inputs;
   Expectation expect;
   std::shared_ptr<const Program> program;
@@ -40,7 +39,7 @@ struct Scenario {
   std::vector<std::uint32_t> block_of_rank;  // index of blocks, by rank; empty: all run the first
 
   const Block& block_of(Rank rank) const { return blocks[block_of_rank.empty() ? 0 : block_of_rank[rank]]; }
-  Rank local_rank(Rank rank) const { return gpus_per_node > 0 ? rank % gpus_per_node : rank; }
+  Rank local_rank(Rank rank) const { return rank % options.ranks_per_host; }
 };
 
 // Throws InvalidScenario.

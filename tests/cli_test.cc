@@ -202,7 +202,10 @@ TEST_CASE("every misuse of the command line exits with 4 and a line on standard 
   const Shell shell;
   shell.write("hello.json", hello);
   const std::pair<const char*, const char*> cases[] = {
-      {"", "rollcall: error: "},
+      {"", "rollcall --help"},
+      {"-x", "unknown option '-x'"},
+      {"run -z hello.json", "unknown option '-z' for 'run'"},
+      {"run hello.json -o t.json --trace ./t.json", "-o and --trace both write './t.json'"},
       {"rnu hello.json", "unknown command 'rnu' (did you mean 'run'?)"},
       {"--nonsense", "--nonsense"},
       {"run", "FILE"},
@@ -302,6 +305,18 @@ TEST_CASE("a reader that goes away is an error, not a silent end", "[cli]") {
   ::close(write_end);
   CHECK(outcome.code == 4);
   CHECK_THAT(outcome.err, Contains("Broken pipe"));
+}
+
+TEST_CASE("exit codes do not depend on who reads standard error", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("hello.json", hello);
+  for (const std::string nobody : {" 2>&-", " 2>/dev/full"}) {
+    CAPTURE(nobody);
+    CHECK(shell.rollcall("run missing.json" + nobody).code == 4);
+    CHECK(shell.rollcall("run hello.json --nonsense" + nobody).code == 4);
+    CHECK(shell.rollcall("list missing.json" + nobody).code == 4);
+    CHECK(shell.rollcall("run hello.json --trace t.json" + nobody).code == 0);
+  }
 }
 
 TEST_CASE("help and version go to standard output and exit with 0", "[cli]") {

@@ -58,6 +58,9 @@ ExitCode list_scenarios(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 
+// For remarks and errors: writes a line to standard error. What nobody reads is lost, and no error.
+void remark(const std::string& text);
+
 // For commands: writes `text` to --output or standard output.
 void emit(const CommandLine& line, const std::string& text);
 // What --color, the environment and the output say.

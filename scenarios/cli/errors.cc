@@ -1,8 +1,5 @@
 #include "scenarios/cli/errors.h"
 
-#include <cstdio>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/cli.h"
@@ -32,7 +29,7 @@ Json json_of(const scenario::Diagnostic& diagnostic) {
 
 void show_diagnostics(const CommandLine& line, const scenario::InvalidScenario& error) {
   if (line.format == Format::text) {
-    fmt::print(stderr, "{}\n", error.what());
+    remark(error.what());
     return;
   }
   Json errors = Json::array();

@@ -1,7 +1,6 @@
 #include "scenarios/cli/cli.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -115,7 +114,7 @@ ExitCode list_scenarios(const CommandLine& line) {
     try {
       entries.push_back(read_entry(file));
     } catch (const scenario::InvalidScenario& error) {
-      fmt::print(stderr, "{}\n", error.what());
+      remark(error.what());
       all_valid = false;
     }
   }
@@ -123,7 +122,7 @@ ExitCode list_scenarios(const CommandLine& line) {
     const std::string where =
         paths.empty() ? fmt::format("there is no folder '{}' here; name a file or a folder", default_folder)
                       : fmt::format("no scenario files in {}", fmt::join(paths, ", "));
-    fmt::print(stderr, "rollcall: nothing selected: {}\n", where);
+    remark("rollcall: nothing selected: " + where);
     return ExitCode::nothing_selected;
   }
   emit(line, line.format == Format::json ? json_of(entries) : text_of(entries));

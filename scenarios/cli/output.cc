@@ -1,5 +1,6 @@
 #include "scenarios/cli/cli.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <ostream>
 #include <string_view>
@@ -16,6 +17,10 @@ void emit(const CommandLine& line, const std::string& text) {
   } else {
     viz::write_file(line.output, [&text](std::ostream& out) { out << text; });
   }
+}
+
+void remark(const std::string& text) {
+  std::fputs((text + "\n").c_str(), stderr);  // fmt::print would throw
 }
 
 namespace {

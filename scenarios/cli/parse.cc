@@ -10,8 +10,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include "scenarios/json/suggest.h"
 #include "scenarios/cli/version.h"
+#include "scenarios/json/suggest.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
@@ -107,23 +107,29 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   throw UsageError(fmt::format("unknown command '{}'{}", word, did_you_mean(word, names, "")));
 }
 
+// " (did you mean '--seed'?)". Single letters are too short to be nearly right.
+std::string nearest_option(std::string_view word, const CLI::App& place) {
+  if (!word.starts_with("--")) {
+    return {};
+  }
+  std::vector<std::string> names;
+  for (const CLI::Option* option : place.get_options()) {
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  }
+  return did_you_mean(word.substr(2, word.find('=') - 2), names, "--");
+}
+
 // Explains the first argument that `app` did not know what to do with.
 [[noreturn]] void unexpected_argument(const CLI::App& app) {
   const std::string word = app.remaining(true).front();
-  if (app.get_subcommands().empty()) {
-    unknown_command(word);
+  const bool has_command = !app.get_subcommands().empty();
+  const CLI::App& place = has_command ? *app.get_subcommands().front() : app;
+  const std::string where = has_command ? fmt::format(" for '{}'", place.get_name()) : "";
+  if (!word.starts_with("-")) {
+    has_command ? throw UsageError(fmt::format("unexpected argument '{}'{}", word, where))
+                : unknown_command(word);
   }
-  const CLI::App& command = *app.get_subcommands().front();
-  if (word.rfind("--", 0) != 0) {
-    throw UsageError(fmt::format("unexpected argument '{}' for '{}'", word, command.get_name()));
-  }
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
-  }
-  const std::string_view name = std::string_view(word).substr(2, word.find('=') - 2);
-  throw UsageError(fmt::format("unknown option '{}' for '{}'{}", word, command.get_name(),
-                               did_you_mean(name, names, "--")));
+  throw UsageError(fmt::format("unknown option '{}'{}{}", word, where, nearest_option(word, place)));
 }
 
 std::string version_text() {
@@ -162,10 +168,13 @@ std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv) {
   } catch (const CLI::ExtrasError&) {
     unexpected_argument(app);
   } catch (const CLI::ParseError& error) {
-    if (app.get_subcommands().empty() && !app.remaining().empty()) {
-      unknown_command(app.remaining().front());
+    if (!app.get_subcommands().empty()) {
+      throw UsageError(error.what());
     }
-    throw UsageError(error.what());
+    if (!app.remaining().empty()) {
+      unexpected_argument(app);
+    }
+    throw UsageError("which command? `rollcall --help` lists them; `rollcall run FILE` runs a scenario");
   }
   apply(common, line);
   return line;

@@ -1,6 +1,5 @@
 #include "scenarios/cli/cli.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <ostream>
 #include <system_error>
@@ -28,11 +27,22 @@ void refuse_to_overwrite(const std::string& file, const std::string& path) {
   }
 }
 
+// The report would be lost under the trace.
+void refuse_one_file_for_two(const CommandLine& line) {
+  namespace fs = std::filesystem;
+  const auto place = [](const std::string& path) { return fs::absolute(path).lexically_normal(); };
+  std::error_code missing;  // of at least one: then they are the same only by name
+  if (!line.output.empty() && !line.trace.empty() &&
+      (place(line.output) == place(line.trace) || fs::equivalent(line.output, line.trace, missing))) {
+    throw UsageError(fmt::format("-o and --trace both write '{}'; give them two files", line.trace));
+  }
+}
+
 void write_trace(const CommandLine& line, const Report& report) {
   viz::write_file(line.trace, [&report](std::ostream& out) { viz::chrome_trace(report, out); });
   if (line.detail != viz::TextStyle::Detail::quiet) {
-    fmt::print(stderr, "rollcall: wrote {} spans to {}; open it at https://ui.perfetto.dev\n",
-               report.timeline.spans().size(), line.trace);
+    remark(fmt::format("rollcall: wrote {} spans to {}; open it at https://ui.perfetto.dev",
+                       report.timeline.spans().size(), line.trace));
   }
 }
 
@@ -46,6 +56,7 @@ bool is_as_expected(const Report& report) {
 ExitCode run_scenario(const CommandLine& line) {
   refuse_to_overwrite(line.file, line.output);
   refuse_to_overwrite(line.file, line.trace);
+  refuse_one_file_for_two(line);
   try {
     const scenario::Scenario loaded = scenario::load_scenario(line.file);
     const Report report = scenario::run(loaded, {.seed = line.seed, .timeline = !line.trace.empty()});

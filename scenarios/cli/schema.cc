@@ -1,5 +1,5 @@
-#include "scenarios/cli/cli.h"
 #include "scenarios/json/schema.h"
+#include "scenarios/cli/cli.h"
 
 namespace rollcall::cli {
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/json/source.h"
+#include "scenarios/json/utf8.h"
 
 namespace rollcall::scenario {
 
@@ -39,16 +40,33 @@ InvalidScenario::InvalidScenario(std::vector<Diagnostic> diagnostics) : diagnost
   }
 }
 
+namespace {
+
+// Keys and names of a file can be of any length; messages cannot. Cut between characters.
+std::string clipped(std::string text) {
+  constexpr std::size_t longest = 400;
+  if (text.size() > longest) {
+    text.resize(character_start(text, longest));
+    text += "…";
+  }
+  return text;
+}
+
+}  // namespace
+
 void Diagnostics::error(std::size_t offset, std::string pointer, std::string message,
                         std::string_view suggestion) {
   const Position position = source_.position(offset);
-  found_.push_back({.file = source_.name(),
-                    .line = position.line,
-                    .column = position.column,
-                    .pointer = std::move(pointer),
-                    .message = std::move(message),
-                    .suggestion = std::string(suggestion),
-                    .excerpt = source_.excerpt(offset)});
+  Diagnostic diagnostic{.file = source_.name(),
+                        .line = position.line,
+                        .column = position.column,
+                        .pointer = clipped(std::move(pointer)),
+                        .message = clipped(std::move(message)),
+                        .suggestion = std::string(suggestion),
+                        .excerpt = source_.excerpt(offset)};
+  if (std::find(found_.begin(), found_.end(), diagnostic) == found_.end()) {  // two passes may find one fault
+    found_.push_back(std::move(diagnostic));
+  }
   if (found_.size() >= limit) {
     throw_if_any();
   }

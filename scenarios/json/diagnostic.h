@@ -51,7 +51,7 @@ class Diagnostics {
   // `source` is borrowed for the lifetime of the object.
   explicit Diagnostics(const SourceText& source) : source_(source) {}
 
-  // An error at byte `offset` of the source.
+  // An error at byte `offset` of the source. The same one again is not told twice.
   void error(std::size_t offset, std::string pointer, std::string message, std::string_view suggestion = {});
 
   bool empty() const { return found_.empty(); }

@@ -38,13 +38,15 @@ class JsonTreeBuilder {
   }
   bool number_unsigned(std::uint64_t value) {
     if (value > static_cast<std::uint64_t>(INT64_MAX)) {
-      add(JsonType::real).real = static_cast<double>(value);
-    } else {
-      add(JsonType::integer).integer = static_cast<std::int64_t>(value);
+      return huge_integer();
     }
+    add(JsonType::integer).integer = static_cast<std::int64_t>(value);
     return number();
   }
-  bool number_float(double value, const std::string&) {
+  bool number_float(double value, const std::string& token) {
+    if (token.find_first_of(".eE") == std::string::npos) {
+      return huge_integer();
+    }
     add(JsonType::real).real = value;
     return number();
   }
@@ -79,6 +81,15 @@ class JsonTreeBuilder {
 
   // After the last event. Throws InvalidScenario when anything was wrong.
   void finish(const SourceText& source) {
+    // Containers still open have no end yet, and never get one in a broken file; the paths down to what
+    // is reported here need them.
+    for (std::uint32_t container : open_) {
+      tree_.nodes_[container].end = static_cast<std::uint32_t>(tree_.nodes_.size());
+    }
+    for (const std::uint32_t index : huge_integers_) {
+      const Json value(tree_, index);
+      diagnostics_.error(value.offset(), value.pointer(), "this whole number outgrows 64 bits");
+    }
     for (const auto& [again, first] : duplicates_) {
       const Json value(tree_, again);
       const Position before = source.position(tree_.node(first).key_offset);
@@ -105,6 +116,13 @@ class JsonTreeBuilder {
   bool literal(std::size_t length) {
     at_ += length;
     return true;
+  }
+
+  // Taking it for a float would lose digits that somebody wrote down.
+  bool huge_integer() {
+    huge_integers_.push_back(static_cast<std::uint32_t>(tree_.nodes_.size()));
+    add(JsonType::real);
+    return number();
   }
 
   bool number() {
@@ -158,18 +176,9 @@ class JsonTreeBuilder {
     std::sort(members_.begin(), members_.end());
     for (std::size_t i = 1; i < members_.size(); ++i) {
       if (members_[i].first == members_[i - 1].first) {
-        report_duplicate(members_[i].second, members_[i - 1].second);
+        duplicates_.push_back({members_[i].second, members_[i - 1].second});
       }
     }
-  }
-
-  void report_duplicate(std::uint32_t again, std::uint32_t first) {
-    // Containers still open have no end yet, and never get one in a broken file; the path down to
-    // `again` needs them.
-    for (std::uint32_t container : open_) {
-      tree_.nodes_[container].end = static_cast<std::uint32_t>(tree_.nodes_.size());
-    }
-    duplicates_.push_back({again, first});
   }
 
   std::string_view text_;
@@ -177,7 +186,8 @@ class JsonTreeBuilder {
   JsonTree tree_;
   std::vector<std::uint32_t> open_;  // indexes of the containers around the next token
   std::vector<std::pair<std::string_view, std::uint32_t>> members_;  // reused by report_duplicates
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> duplicates_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> duplicates_;  // again, first
+  std::vector<std::uint32_t> huge_integers_;
   std::size_t at_ = 0;  // end of the last token seen
   std::string_view key_;
   std::uint32_t key_offset_ = 0;

@@ -11,7 +11,7 @@ std::string_view to_phrase(JsonType type) {
     case JsonType::integer:
       return "an integer";
     case JsonType::real:
-      return "a fractional number";
+      return "a floating-point number";
     case JsonType::string:
       return "a string";
     case JsonType::array:

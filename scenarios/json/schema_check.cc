@@ -218,9 +218,11 @@ bool says(const std::string& description, std::string_view words) {
   return description.find(words) != std::string::npos;
 }
 
+bool is_type_error(const std::string& description) { return says(description, "'type' constraint"); }
+
 // What the validator says in general, said about this place.
 std::string rephrase(const Spot& spot, const std::string& description) {
-  if (says(description, "'type' constraint")) {
+  if (is_type_error(description)) {
     return wrong_type(spot);
   }
   if (says(description, "'const' constraint")) {
@@ -256,6 +258,18 @@ void report(const Spot& spot, const std::string& description, Diagnostics& diagn
 // The parent of a value that failed repeats that it failed; only the failure itself is told.
 bool is_echo(const std::string& description) { return description.starts_with("Failed to validate"); }
 
+// What else is wrong with a value of the wrong type does not matter.
+std::set<std::uint32_t> mistyped_values(const Json& root, const json& schema,
+                                        const valijson::ValidationResults& results) {
+  std::set<std::uint32_t> mistyped;
+  for (const auto& error : results) {
+    if (is_type_error(error.description)) {
+      mistyped.insert(locate(root, schema, error.context).value.index());
+    }
+  }
+  return mistyped;
+}
+
 void validate(const json& schema, const json& document, valijson::ValidationResults& results) {
   valijson::Schema compiled;
   valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
@@ -273,10 +287,13 @@ void check_schema(const Json& root, Diagnostics& diagnostics) {
 
   valijson::ValidationResults results;
   validate(schema, document, results);
+  const std::set<std::uint32_t> mistyped = mistyped_values(root, schema, results);
   std::set<std::tuple<std::uint32_t, std::string>> reported;
   for (const auto& error : results) {
     const Spot spot = locate(root, schema, error.context);
-    if (!is_echo(error.description) && reported.emplace(spot.value.index(), error.description).second) {
+    const bool is_moot = mistyped.contains(spot.value.index()) && !is_type_error(error.description);
+    if (!is_echo(error.description) && !is_moot &&
+        reported.emplace(spot.value.index(), error.description).second) {
       report(spot, error.description, diagnostics);
     }
   }

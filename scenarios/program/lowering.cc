@@ -23,7 +23,7 @@ std::shared_ptr<const Program> Lowering::finish() {
   program_->variables = names_.variables();
   program_->tensor_names = names_.tensors();
   program_->list_names = names_.lists();
-  program_->works = names_.works();
+  program_->work_names = names_.works();
   return std::move(program_);
 }
 

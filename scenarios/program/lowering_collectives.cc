@@ -26,10 +26,13 @@ bool has_output(OpKind kind) {
     case OpKind::all_to_all_single:
       return true;
     case OpKind::all_reduce:
+    case OpKind::all_reduce_coalesced:
     case OpKind::broadcast:
     case OpKind::reduce:
     case OpKind::scatter:
     case OpKind::barrier:
+    case OpKind::send:
+    case OpKind::recv:
       return false;
   }
   return false;

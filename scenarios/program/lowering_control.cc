@@ -8,17 +8,6 @@
 #include "scenarios/program/lowering.h"
 
 namespace rollcall::scenario {
-namespace {
-
-bool is_identifier(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9');
-  });
-}
-
-}  // namespace
-
 void Lowering::lower_for(const Statement& statement) {
   Loop loop{Operand::of(0), Operand::of(0)};
   if (const auto range = require(statement, "in")) {
@@ -48,12 +37,11 @@ void Lowering::lower_for_each_input(const Statement& statement) {
 
 void Lowering::lower_loop(const Statement& statement, const Loop& loop, std::string_view variable) {
   const Json& node = statement.node();
-  if (!variable.empty() &&
-      (!is_identifier(variable) || is_reserved_name(variable) || names_.find(variable))) {
+  if (!variable.empty() && !is_name(variable)) {
+    read_.error(statement.head(), not_a_name(variable));
+  } else if (is_reserved_name(variable) || names_.find(variable)) {
     read_.error(statement.head(),
-                !is_identifier(variable)
-                    ? fmt::format("\"{}\" is no name for a variable: use letters, digits and _", variable)
-                    : fmt::format("\"{}\" already means something else; use another name", variable));
+                fmt::format("\"{}\" already means something else; use another name", variable));
   }
   const std::size_t level = 2 * loops_.size();
   while (loop_slots_->size() < level + 2) {

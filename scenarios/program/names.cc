@@ -52,6 +52,17 @@ bool is_reserved_name(std::string_view name) {
          std::find(keywords.begin(), keywords.end(), name) != keywords.end();
 }
 
+bool is_name(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto continues = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '.'; };
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), continues) &&
+         !text.starts_with("kwargs.");
+}
+
+std::string not_a_name(std::string_view text) {
+  return fmt::format("\"{}\" is no name: use letters, digits, _ and dots, and no digit first", text);
+}
+
 bool has_list_output(std::string_view operation) {
   return operation == "all_gather" || operation == "gather" || operation == "all_to_all";
 }
@@ -140,7 +151,7 @@ void Names::collect_collective(const Statement& statement, Diagnostics& diagnost
     if (key == "output") {
       declare(argument, output, diagnostics);
     } else if (key == "as" && argument.is(JsonType::string)) {
-      works_.try_emplace(argument.text(), static_cast<Slot>(works_.size()));
+      declare_work(argument.text());
     } else {
       makes_tensor = makes_tensor || key == "numel" || key == "shape" || key == "dtype" || key == "value" ||
                      key == "device";
@@ -159,6 +170,12 @@ void Names::collect_collective(const Statement& statement, Diagnostics& diagnost
   }
 }
 
+void Names::declare_work(std::string_view name) {
+  if (works_.try_emplace(name, static_cast<Slot>(work_names_.size())).second) {
+    work_names_.emplace_back(name);
+  }
+}
+
 void Names::declare(const std::optional<Json>& name, Name::Kind kind, Diagnostics& diagnostics) {
   if (!name || !name->is(JsonType::string) || name->text().empty()) {
     return;  // lowering says so
@@ -166,6 +183,10 @@ void Names::declare(const std::optional<Json>& name, Name::Kind kind, Diagnostic
   if (is_reserved_name(name->text())) {
     diagnostics.error(name->offset(), name->pointer(),
                       fmt::format("\"{}\" has a meaning of its own", name->text()));
+    return;
+  }
+  if (!is_name(name->text())) {
+    diagnostics.error(name->offset(), name->pointer(), not_a_name(name->text()));
     return;
   }
   const auto [entry, is_new] = names_.try_emplace(name->text(), Name{kind, no_slot});

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/program/expression.h"
 #include "scenarios/json/json_tree.h"
+#include "scenarios/program/expression.h"
 #include "scenarios/program/statements.h"
 
 namespace rollcall::scenario {
@@ -51,11 +51,12 @@ class Names {
   const std::vector<std::string>& variables() const { return variables_; }
   const std::vector<std::string>& tensors() const { return tensors_; }
   const std::vector<std::string>& lists() const { return lists_; }
-  std::size_t works() const { return works_.size(); }
+  const std::vector<std::string>& works() const { return work_names_; }
 
  private:
   void collect_statement(const Statement& statement, Diagnostics& diagnostics);
   void collect_collective(const Statement& statement, Diagnostics& diagnostics);
+  void declare_work(std::string_view name);
   void declare(const std::optional<Json>& name, Name::Kind kind, Diagnostics& diagnostics);
 
   std::map<std::string_view, Name> names_;
@@ -63,10 +64,16 @@ class Names {
   std::vector<std::string> variables_;
   std::vector<std::string> tensors_;
   std::vector<std::string> lists_;
+  std::vector<std::string> work_names_;
 };
 
 // "rank", "is_last_joiner": names that no scenario may give to anything else.
 bool is_reserved_name(std::string_view name);
+
+// Letters, digits, _ and dots, and no digit first: what expressions take for a name. Tensors, lists and
+// variables are called so; "x[0]" and "1+1" mean something already.
+bool is_name(std::string_view text);
+std::string not_a_name(std::string_view text);  // the message that it is none
 
 // Does this operation's `output` hold one tensor per rank?
 bool has_list_output(std::string_view operation);

@@ -261,7 +261,7 @@ struct Program {
   std::vector<std::string> list_names;               // by slot; empty for scratch
   std::vector<std::string> groups;                   // names by slot
   std::vector<std::pair<std::string, Slot>> kwargs;  // the names expressions use, and their variables
-  std::size_t works = 0;                             // slots for asynchronous calls
+  std::vector<std::string> work_names;               // asynchronous calls, by slot
   std::size_t tries = 0;                             // slots for caught errors
 };
 

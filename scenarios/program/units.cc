@@ -24,6 +24,7 @@ struct Kind {
   std::string_view noun;
   std::string_view example;
   std::span<const Unit> units;
+  std::int64_t most = INT64_MAX;
 };
 
 constexpr std::array<Unit, 8> duration_units{{{"ns", nanosecond},
@@ -60,7 +61,10 @@ constexpr std::array<Unit, 10> bandwidth_units{{{"bps", 1, 8},
                                                 {"GB/s", kilo* kilo* kilo},
                                                 {"TB/s", kilo* kilo* kilo* kilo}}};
 
-constexpr Kind duration{"duration", "5ms", duration_units};
+// 146 years: a point in simulated time and a duration can be added without a second thought.
+constexpr std::int64_t longest_duration = INT64_MAX / 2;
+
+constexpr Kind duration{"duration", "5ms", duration_units, longest_duration};
 constexpr Kind bytes{"size", "64MiB", byte_units};
 constexpr Kind bandwidth{"bandwidth", "400Gbps", bandwidth_units};
 
@@ -115,7 +119,7 @@ Quantity convert(const Kind& kind, const Decimal& decimal, const Unit& unit) {
   const Wide product = static_cast<Wide>(decimal.digits) * unit.numerator;
   const Wide divisor = static_cast<Wide>(decimal.scale) * unit.denominator;
   const Wide value = product / divisor;
-  if (value > INT64_MAX) {
+  if (value > kind.most) {
     return {{}, fmt::format("this {} is too large", kind.noun)};
   }
   if (value * divisor != product) {

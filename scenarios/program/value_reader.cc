@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/program/devices.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "scenarios/json/suggest.h"
+#include "scenarios/program/devices.h"
 #include "scenarios/program/units.h"
 
 namespace rollcall::scenario {
@@ -240,7 +240,9 @@ Slot ValueReader::tensor(const Json& value) {
   if (found && found->kind == Name::Kind::tensor) {
     return found->slot;
   }
-  if (!found && !is_reserved_name(name)) {
+  if (!is_name(name)) {
+    error(value, not_a_name(name));
+  } else if (!found && !is_reserved_name(name)) {
     error(
         value,
         fmt::format("unknown tensor \"{}\"; make it with {{\"fill\": \"{}\", \"value\": 0}} or give the call "

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/run/rank_frame.h"
-#include "scenarios/scenario.h"
 #include "scenarios/run/tensor_text.h"
+#include "scenarios/scenario.h"
 #include "sim/dist/collectives.h"
 #include "sim/dist/error.h"
 #include "sim/dist/rank_context.h"
@@ -73,7 +73,7 @@ class Interpreter {
   }
 
   Address operator()(const action::Wait& wait) {
-    frame_.works[wait.work].wait();
+    frame_.issued_work(wait.work).wait();
     return at_ + 1;
   }
 

@@ -15,7 +15,7 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank)
     : variables(scenario.program->variables.size()),
       tensors(scenario.program->tensor_names.size()),
       lists(scenario.program->list_names.size()),
-      works(scenario.program->works),
+      works(scenario.program->work_names.size()),
       caught(scenario.program->tries),
       scenario_(scenario),
       program_(*scenario.program),
@@ -154,6 +154,17 @@ const Tensor& RankFrame::read(const TensorName& name) const {
     throw Error("IndexError", "list index out of range");
   }
   return list[static_cast<std::size_t>(name.element)];
+}
+
+const Work& RankFrame::issued_work(Slot slot) const {
+  const std::optional<Work>& work = works[slot];
+  if (!work) {
+    throw Error("NameError", fmt::format("name '{}' is not defined", program_.work_names[slot]));
+  }
+  if (work->seq() < 0) {
+    throw Error("AttributeError", "'NoneType' object has no attribute 'wait'");
+  }
+  return *work;
 }
 
 ProcessGroup RankFrame::group(Slot slot) {

@@ -3,12 +3,13 @@
 // RankFrame: what one rank of a scenario holds while it runs. The program is shared; this is not.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/program/program.h"
-#include "scenarios/scenario.h"
 #include "scenarios/run/scripted_joinable.h"
+#include "scenarios/scenario.h"
 #include "sim/dist/process_group.h"
 #include "sim/dist/tensor.h"
 #include "sim/dist/work.h"
@@ -56,6 +57,10 @@ class RankFrame {
   const Tensor& read(const TensorName& name) const;
   const TensorList& read_list(Slot slot) const;
 
+  // The call to wait for. Throws NameError when it has not been issued, and what Python raises when the
+  // rank is not in the call's group and so got None for it.
+  const Work& issued_work(Slot slot) const;
+
   // The group in this slot; the world for no_slot.
   ProcessGroup group(Slot slot);
 
@@ -63,7 +68,7 @@ class RankFrame {
   std::vector<Variable> variables;
   std::vector<Tensor> tensors;
   std::vector<TensorList> lists;
-  std::vector<Work> works;
+  std::vector<std::optional<Work>> works;   // nothing: not issued yet
   std::vector<ScriptedJoinable> joinables;  // by Program::objects
   std::vector<CaughtError> caught;
 

@@ -26,6 +26,8 @@ class CollectiveRun {
     switch (call_.kind) {
       case OpKind::all_reduce:
         return all_reduce(tensor(), reducing, site_);
+      case OpKind::all_reduce_coalesced:
+        break;  // no statement makes one
       case OpKind::broadcast:
         return broadcast(tensor(), root(), plain, site_);
       case OpKind::reduce:
@@ -46,9 +48,13 @@ class CollectiveRun {
       case OpKind::all_to_all:
         return all_to_all(output_list(model()), parts(model()), plain, site_);
       case OpKind::all_to_all_single:
-        return all_to_all_single(output(tensor().numel()), tensor(), plain, site_);
+        return all_to_all_single(output(tensor().numel()), tensor(),
+                                 {.group = group_, .async_op = call_.async_op}, site_);
       case OpKind::barrier:
-        return barrier(plain, site_);
+        return barrier({.group = group_, .async_op = call_.async_op}, site_);
+      case OpKind::send:
+      case OpKind::recv:
+        break;  // statements of their own
     }
     return {};
   }

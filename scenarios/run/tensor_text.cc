@@ -23,6 +23,21 @@ std::string element_text(const Storage& storage, std::int64_t index) {
   return std::to_string(decode_integer(bits, storage.dtype));
 }
 
+// "[a, b]", with the middle left out where there are too many.
+template <typename TextOf>
+std::string bracketed(std::int64_t count, TextOf&& text_of) {
+  std::string text = "[";
+  for (std::int64_t i = 0; i < count; ++i) {
+    text += i == 0 ? "" : ", ";
+    if (count > summarize_above && i == edge_items) {
+      text += "..., ";
+      i = count - edge_items;
+    }
+    text += text_of(i);
+  }
+  return text + "]";
+}
+
 }  // namespace
 
 std::string tensor_text(const Tensor& tensor) {
@@ -30,28 +45,14 @@ std::string tensor_text(const Tensor& tensor) {
     return to_string(tensor);
   }
   const Storage& storage = *tensor.storage();
-  if (storage.numel == 1) {
-    return element_text(storage, 0);
-  }
-  std::string text = "[";
-  for (std::int64_t i = 0; i < storage.numel; ++i) {
-    text += i == 0 ? "" : ", ";
-    if (storage.numel > summarize_above && i == edge_items) {
-      text += "..., ";
-      i = storage.numel - edge_items;
-    }
-    text += element_text(storage, i);
-  }
-  return text + "]";
+  return storage.numel == 1
+             ? element_text(storage, 0)
+             : bracketed(storage.numel, [&](std::int64_t i) { return element_text(storage, i); });
 }
 
 std::string tensor_text(const TensorList& tensors) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    text += i == 0 ? "" : ", ";
-    text += tensor_text(tensors[i]);
-  }
-  return text + "]";
+  return bracketed(static_cast<std::int64_t>(tensors.size()),
+                   [&](std::int64_t i) { return tensor_text(tensors[static_cast<std::size_t>(i)]); });
 }
 
 }  // namespace rollcall::scenario

@@ -9,8 +9,8 @@
 namespace rollcall::scenario {
 
 // One element as a number, more of them in brackets: "11", "0.5", "[1, 2]". Whole numbers have no
-// point, other floats print as Python's repr does. Tensors of more than a thousand elements show the
-// first and last three, as torch's printing does.
+// point, other floats print as Python's repr does. Tensors of more than a thousand elements, and lists
+// of more than a thousand tensors, show the first and last three, as torch's printing does.
 std::string tensor_text(const Tensor& tensor);
 std::string tensor_text(const TensorList& tensors);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/start_order.h"
 #include "tests/unit/scenarios/scenario_texts.h"
 
 namespace rollcall::scenario {
@@ -30,7 +31,8 @@ TEST_CASE("a scenario needs little", "[scenarios]") {
   CHECK(scenario.options.seed == 0);
   CHECK(scenario.options.backend == "nccl");
   CHECK(scenario.options.devices.empty());
-  CHECK(scenario.options.ranks_per_host == 0);
+  CHECK(scenario.options.ranks_per_host == 8);
+  CHECK(scenario.options.limits.ops == 100'000'000);
   CHECK(scenario.expect == Expectation{});
 }
 
@@ -69,7 +71,8 @@ TEST_CASE("inputs are a number, a list or a rule", "[scenarios]") {
   CHECK(parse(world_of_four(R"("inputs": 5)")).inputs.of(3) == 5);
   CHECK(parse(world_of_four(R"("inputs": [5, 6, 7, 8])")).inputs.of(3) == 8);
   CHECK(parse(world_of_four(R"("inputs": {"base": 5, "per_rank": 2})")).inputs.of(3) == 11);
-  CHECK(problem(world_of_four(R"("inputs": [5, 6])")) == "/inputs: 2 numbers of inputs for 4 ranks");
+  CHECK(problem(world_of_four(R"("inputs": [5, 6])")) ==
+        "/inputs: 4 ranks need 4 numbers of inputs, found 2");
   CHECK(problem(world_of_four(R"("inputs": -1)")) == "/inputs: must be at least 0");
   CHECK(problem(world_of_four(R"("inputs": [1, 2, -3, 4])")) == "/inputs/2: must be at least 0");
   CHECK(problem(world_of_four(R"("inputs": {"base": 2, "per_rank": -1})")) ==
@@ -97,6 +100,18 @@ TEST_CASE("devices are a template with exceptions", "[scenarios]") {
         std::string::npos);
 }
 
+TEST_CASE("without a word about hosts, eight ranks share one", "[scenarios]") {
+  const Scenario nine = parse(R"({"world_size": 9, "program": []})");
+  CHECK(nine.local_rank(7) == 7);
+  CHECK(nine.local_rank(8) == 0);
+  // The engine's own devices and a template say the same, whatever the size of the world.
+  const Scenario large = parse(
+      R"({"world_size": 100000, "program": [], "devices": {"0": "cpu"}, "device": "cuda:{local_rank}"})");
+  CHECK(large.options.devices[99'999] == Device{DeviceType::cuda, 7});
+  CHECK(sim::device_of_rank(nine.options, 8) == Device{DeviceType::cuda, 0});
+  CHECK(sim::host_of_rank(nine.options, 8) == 1);
+}
+
 TEST_CASE("clusters and hosts say how many ranks share a host", "[scenarios]") {
   CHECK(parse(R"({"world_size": 16, "program": [], "cluster": "h100-8"})").options.ranks_per_host == 8);
   CHECK(parse(world_of_four(R"("hosts": {"a": "0-1", "b": [2, 3]})")).options.ranks_per_host == 2);
@@ -106,6 +121,10 @@ TEST_CASE("clusters and hosts say how many ranks share a host", "[scenarios]") {
   CHECK(problem(world_of_four(R"("cluster": {"gpus_per_node": 2, "nodes": 1})")) ==
         "/cluster/nodes: 4 ranks need 2 nodes of 2 GPUs");
   CHECK(problem(world_of_four(R"("cluster": {"nodes": 1})")) == "/cluster: \"gpus_per_node\" is missing");
+  CHECK(problem(world_of_four(R"("cluster": {"gpus_per_node": 1025})")) ==
+        "/cluster/gpus_per_node: must be at most 1024");
+  CHECK(problem(R"({"world_size": 2000, "program": [], "hosts": {"a": "0-1999"}})") ==
+        "/hosts: a host holds at most 1024 ranks");
   CHECK(problem(world_of_four(R"("hosts": {"a": [0, 2], "b": [1, 3]})")) ==
         "/hosts/a: hosts that are not consecutive blocks of one size are not supported by this version");
   CHECK(problem(world_of_four(R"("hosts": {"a": [0, 1]})")) == "/hosts: rank 2 has no host");
@@ -119,9 +138,11 @@ TEST_CASE("worlds of impossible size are refused", "[scenarios]") {
   };
   CHECK(size("0") == "/world_size: must be at least 1");
   CHECK(size("-4") == "/world_size: must be at least 1");
-  CHECK(size("10000001") == "/world_size: must be at most 10000000");
+  CHECK(size("1000001") == "/world_size: must be at most 1000000");
   CHECK(size("\"4\"") == "/world_size: expected an integer, found a string");
-  CHECK(size("4.5") == "/world_size: expected an integer, found a fractional number");
+  CHECK(size("4.5") == "/world_size: expected an integer, found a floating-point number");
+  CHECK(size("1e9") == "/world_size: expected an integer, found a floating-point number");
+  CHECK(size("99999999999999999999") == "/world_size: this whole number outgrows 64 bits");
   CHECK(problem(R"({"program": []})") == "\"world_size\" is missing");
 }
 
@@ -171,6 +192,25 @@ TEST_CASE("bare numbers where a unit is due are refused", "[scenarios]") {
         "/timeout: a duration needs a unit: write \"5ms\", for example");
   CHECK(problem(world_of_four(R"("limits": {"simulated_time": 1.5})")) ==
         "/limits/simulated_time: a duration needs a unit: write \"5ms\", for example");
+}
+
+TEST_CASE("limits and timeouts of no length are refused", "[scenarios]") {
+  CHECK(problem(world_of_four(R"("timeout": "0s")")) == "/timeout: must be longer than 0");
+  CHECK(problem(world_of_four(R"("limits": {"simulated_time": "0ns"})")) ==
+        "/limits/simulated_time: must be longer than 0");
+  CHECK(problem(world_of_four(R"("limits": {"ops": 0})")) == "/limits/ops: must be at least 1");
+}
+
+TEST_CASE("an expectation that no report can meet is refused", "[scenarios]") {
+  const auto expecting = [](const std::string& what) {
+    return problem(world_of_four(R"("groups": {"evens": [0, 2]}, "expect": {)" + what + "}"));
+  };
+  CHECK(expecting(R"("kind": "missing_participnt")") ==
+        "/expect/kind: unknown kind \"missing_participnt\"; `rollcall explain` lists them -> "
+        "missing_participant");
+  CHECK(expecting(R"("at": {"group": "evns"})") == "/expect/at/group: unknown group \"evns\" -> evens");
+  CHECK(expecting(R"("at": {"op": "al_reduce"})") ==
+        "/expect/at/op: unknown operation \"al_reduce\" -> all_reduce");
 }
 
 TEST_CASE("what only later versions can run is refused by name", "[scenarios]") {

@@ -49,6 +49,7 @@ class SoloRank final : public Backend {
     }
   }
   bool is_completed(const Work&) override { return true; }
+  Rank source_of(const Work&) override { return -1; }
   void compute(Duration duration) override { computed += duration; }
   ProcessGroup find_group(std::string_view name) override {
     return name == alone_.name ? ProcessGroup(alone_, 0) : ProcessGroup();

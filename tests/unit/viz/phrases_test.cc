@@ -53,7 +53,8 @@ TEST_CASE("every state of a rank reads as a sentence") {
   ranks.state = RankClass::State::running;
   CHECK(state_phrase(ranks, inputs_phrase(1, 1)) == "still running after 1 input");
   ranks = samples::raised({0}, "ValueError: bad sample");
-  CHECK(state_phrase(ranks, "3 inputs") == "raised ValueError: bad sample after 3 inputs");
+  CHECK(state_phrase(ranks, "3 inputs") == "raised after 3 inputs: ValueError: bad sample");
+  CHECK(state_phrase(ranks, "") == "raised ValueError: bad sample");
   ranks.state = RankClass::State::crashed;
   CHECK(state_phrase(ranks, "") == "crashed: ValueError: bad sample");
   CHECK(state_phrase(samples::waiting({1}, samples::all_reduce(5), {0}), "6 inputs") ==

@@ -198,10 +198,11 @@ TEST_CASE("calls that were paired earlier without belonging together are listed"
   finalize.label = "finalize";
   std::get<Deadlock>(report.verdict).finding.first_divergence =
       Divergence{"world", 3, {{{0}, save}, {{1, 2, 3}, finalize}}};
-  CHECK_THAT(text(report),
-             Contains("   = first divergence: slot #3 of world paired calls that do not belong together\n"
-                      "       rank 0     all_reduce from save_checkpoint at job.json:5:3\n"
-                      "       ranks 1-3  all_reduce from finalize at job.json:9:3\n"));
+  CHECK_THAT(
+      text(report),
+      Contains("   = first divergence: collective #3 on world paired calls that do not belong together\n"
+               "       rank 0     all_reduce from save_checkpoint at job.json:5:3\n"
+               "       ranks 1-3  all_reduce from finalize at job.json:9:3\n"));
 }
 
 TEST_CASE("a circle of waiting ranks is told step by step") {

@@ -3,6 +3,7 @@
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
+#include "scenarios/json/utf8.h"
 
 namespace rollcall::scenario {
 
@@ -44,9 +45,10 @@ TEST_CASE("diagnostics come in the order of the file", "[scenarios]") {
 TEST_CASE("twenty diagnostics are enough", "[scenarios]") {
   const SourceText source("a.json", "x");
   Diagnostics diagnostics(source);
+  int number = 0;
   const auto report_for_ever = [&] {
     while (true) {
-      diagnostics.error(0, "", "again");
+      diagnostics.error(0, "", "number " + std::to_string(number++));
     }
   };
   try {
@@ -54,6 +56,39 @@ TEST_CASE("twenty diagnostics are enough", "[scenarios]") {
   } catch (const InvalidScenario& invalid) {
     CHECK(invalid.diagnostics().size() == 20);
     CHECK(std::string(invalid.what()).ends_with("a.json: error: more may follow; the first 20 are shown"));
+  }
+}
+
+TEST_CASE("the same thing is told once", "[scenarios]") {
+  const SourceText source("a.json", "xy");
+  Diagnostics diagnostics(source);
+  diagnostics.error(0, "", "wrong");
+  diagnostics.error(1, "", "wrong");
+  diagnostics.error(0, "", "wrong");
+  try {
+    diagnostics.throw_if_any();
+    FAIL("nothing was thrown");
+  } catch (const InvalidScenario& invalid) {
+    CHECK(invalid.diagnostics().size() == 2);
+  }
+}
+
+TEST_CASE("a key of any length makes a message of some length", "[scenarios]") {
+  const SourceText source("a.json", "x");
+  Diagnostics diagnostics(source);
+  std::string key;
+  for (int i = 0; i < 1'000'000; ++i) {
+    key += "é";
+  }
+  diagnostics.error(0, "/" + key, "unknown key " + key);
+  try {
+    diagnostics.throw_if_any();
+    FAIL("nothing was thrown");
+  } catch (const InvalidScenario& invalid) {
+    const std::string text = invalid.what();
+    CHECK(text.size() < 1000);
+    CHECK(text.find("éé…") != std::string::npos);
+    CHECK(first_invalid_utf8(text) == text.size());  // cut between characters
   }
 }
 

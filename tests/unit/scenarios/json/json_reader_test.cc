@@ -48,7 +48,7 @@ TEST_CASE("every value knows where it stands", "[scenarios]") {
 }
 
 TEST_CASE("values keep their types", "[scenarios]") {
-  const SourceText source("a.json", R"([null, true, 7, -7, 0.5, "tab\tü", 18446744073709551615, {"k": []}])");
+  const SourceText source("a.json", R"([null, true, 7, -7, 0.5, "tab\tü", 1e300, {"k": []}])");
   const JsonTree tree = read_json(source);
   std::vector<Json> values;
   for (Json value : tree.root().children()) {
@@ -62,9 +62,18 @@ TEST_CASE("values keep their types", "[scenarios]") {
   CHECK(values[3].integer() == -7);
   CHECK(values[4].real() == 0.5);
   CHECK(values[5].text() == "tab\tü");
-  CHECK(values[6].is(JsonType::real));  // larger than any integer of ours
+  CHECK(values[6].real() == 1e300);
   CHECK(values[7].find("k")->is(JsonType::array));
   CHECK_FALSE(values[7].find("missing"));
+}
+
+TEST_CASE("a whole number beyond 64 bits is an error, not another number", "[scenarios]") {
+  CHECK(syntax_error("[9223372036854775807, -9223372036854775808]") == "none");
+  CHECK(syntax_error("[9223372036854775808]") == "1:2: this whole number outgrows 64 bits");
+  CHECK(syntax_error("[-9223372036854775809]") == "1:2: this whole number outgrows 64 bits");
+  CHECK(syntax_error("[1, 18446744073709551616]") == "1:5: this whole number outgrows 64 bits");
+  CHECK(syntax_error(R"({"a": {"b": [1e99, 99999999999999999999, )") ==
+        "1:20: this whole number outgrows 64 bits");  // and the file breaks off
 }
 
 TEST_CASE("a byte order mark is no part of the text", "[scenarios]") {

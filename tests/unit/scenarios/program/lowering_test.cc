@@ -82,8 +82,9 @@ TEST_CASE("arguments of the wrong kind are errors", "[scenarios]") {
   CHECK(wrong(R"({"barrier": "world"})").starts_with("/program/0/barrier: a barrier has no tensor"));
   CHECK(wrong(R"({"all_reduce": {"numel": [4]}})") ==
         "/program/0/all_reduce/numel: expected a whole number or an expression, found an array");
-  CHECK(wrong(R"({"all_reduce": {"numel": 0.5}})") ==
-        "/program/0/all_reduce/numel: expected a whole number or an expression, found a fractional number");
+  CHECK(
+      wrong(R"({"all_reduce": {"numel": 0.5}})") ==
+      "/program/0/all_reduce/numel: expected a whole number or an expression, found a floating-point number");
   CHECK(wrong(R"({"all_reduce": {"async_op": 1}})") ==
         "/program/0/all_reduce/async_op: expected true or false, found an integer");
   CHECK(wrong(R"({"compute": 5})") ==
@@ -156,7 +157,14 @@ TEST_CASE("a name means one thing", "[scenarios]") {
   CHECK(wrong(R"({"for": "rank", "in": [0, 1], "do": []})") ==
         "/program/0/for: \"rank\" already means something else; use another name");
   CHECK(wrong(R"({"for": "my var", "in": [0, 1], "do": []})") ==
-        "/program/0/for: \"my var\" is no name for a variable: use letters, digits and _");
+        "/program/0/for: \"my var\" is no name: use letters, digits, _ and dots, and no digit first");
+  CHECK(wrong(R"({"fill": "1+1", "value": 1})") ==
+        "/program/0/fill: \"1+1\" is no name: use letters, digits, _ and dots, and no digit first");
+  CHECK_FALSE(problems(quartet(R"({"fill": "x[0]", "value": 1})")).empty());
+  CHECK_FALSE(problems(quartet(R"({"all_reduce": "x y"})")).empty());
+  CHECK_FALSE(problems(quartet(R"({"for": "kwargs.x", "in": [0, 1], "do": []})")).empty());
+  CHECK(
+      problems(quartet(R"({"fill": "layer.0.weight", "value": 1}, {"print": "{layer.0.weight}"})")).empty());
   CHECK(wrong(R"({"all_gather": {"tensor": "t", "value": 1, "output": "t"}})").find("use two names") !=
         std::string::npos);
   CHECK(wrong(R"({"all_to_all_single": {"tensor": "t", "value": 1, "output": "t"}})") ==

@@ -3,8 +3,8 @@
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"
-#include "scenarios/program/rank_sets.h"
 #include "scenarios/json/source.h"
+#include "scenarios/program/rank_sets.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -57,7 +57,7 @@ TEST_CASE("bad rank sets say what is wrong", "[scenarios]") {
   CHECK(read("\"1,,2\"") == ": \"\" is no rank or range of ranks; a rank set is written \"0-3,8\"");
   CHECK(read("\"\"") == ": \"\" is no rank or range of ranks; a rank set is written \"0-3,8\"");
   CHECK(read("[1, \"2\"]") == "/1: expected a rank, found a string");
-  CHECK(read("1.5") == ": expected a rank, found a fractional number");
+  CHECK(read("1.5") == ": expected a rank, found a floating-point number");
 }
 
 }  // namespace rollcall::scenario

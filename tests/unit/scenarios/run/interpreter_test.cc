@@ -239,6 +239,13 @@ TEST_CASE("an asynchronous call is waited for by name", "[scenarios]") {
   CHECK(rank.waited == std::vector<std::int64_t>{1, 0});
 }
 
+TEST_CASE("waiting for what was never issued raises as in Python", "[scenarios]") {
+  CHECK(raised(R"({"wait": "w"}, {"all_reduce": {"async_op": true, "as": "w"}})") ==
+        "NameError: name 'w' is not defined");
+  CHECK(raised(R"({"all_reduce": {"async_op": true, "as": "w"}}, {"wait": "w"}, {"wait": "w"})") ==
+        "nothing");
+}
+
 TEST_CASE("computing and devices reach the backend", "[scenarios]") {
   SoloRank rank;
   const Scenario scenario = parse_scenario(

@@ -84,6 +84,14 @@ TEST_CASE("programs per rank run as written", "[scenarios][fiber]") {
   CHECK(report.unmet == std::vector<std::string>{});
 }
 
+TEST_CASE("a rank outside the group gets None for an asynchronous call, as in torch", "[scenarios][fiber]") {
+  const Report report = run_text(R"({"world_size": 2, "backend": "gloo", "groups": {"last": [1]}, "program": [
+    {"all_reduce": {"group": "last", "async_op": true, "as": "w"}},
+    {"try": {"do": [{"wait": "w"}], "except": [{"print": "{error_type}: {error}"}]}}],
+    "expect": {"prints": ["AttributeError: 'NoneType' object has no attribute 'wait'"]}})");
+  CHECK(report.unmet == std::vector<std::string>{});
+}
+
 TEST_CASE("an endless loop is a verdict, not a hang", "[scenarios][fiber]") {
   const Report report = run_text(R"({"world_size": 2, "limits": {"ops": 1000},
     "program": [{"repeat": 1000000000000000, "do": []}], "expect": {"verdict": "limit_reached"}})");

@@ -25,6 +25,8 @@ TEST_CASE("more elements print in brackets", "[scenarios]") {
 TEST_CASE("large tensors show their ends", "[scenarios]") {
   CHECK(tensor_text(Tensor::ones({1001})) == "[1, 1, 1, ..., 1, 1, 1]");
   CHECK(tensor_text(Tensor::ones({100'000'000'000})) == "[1, 1, 1, ..., 1, 1, 1]");
+  CHECK(tensor_text(TensorList(1000, Tensor::ones({1}))).size() == 3000);
+  CHECK(tensor_text(TensorList(1001, Tensor::ones({1}))) == "[1, 1, 1, ..., 1, 1, 1]");
 }
 
 }  // namespace rollcall::scenario

@@ -1,0 +1,80 @@
+// What keeps a run inside the memory of one machine: scenarios that would fill any of it.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "scenarios/run/runner.h"
+#include "tests/unit/scenarios/scenario_texts.h"
+
+namespace rollcall::scenario {
+namespace {
+
+Report run_text(const std::string& text) { return run(parse_scenario(text, "test.json")); }
+
+std::string pair(const std::string& statements) {
+  return R"({"world_size": 2, "program": [)" + statements + "]}";
+}
+
+// The limit that ended the run; empty when none did.
+std::string limit_of(const Report& report) {
+  const auto* reached = std::get_if<LimitReached>(&report.verdict);
+  return reached == nullptr ? "" : reached->limit;
+}
+
+std::vector<std::string> lines_of(const Report& report) {
+  std::vector<std::string> lines;
+  for (const OutputLine& line : report.output) {
+    lines.push_back(line.text);
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("a loop that prints for ever is a verdict", "[scenarios][fiber]") {
+  const Report report = run_text(pair(R"({"repeat": 1000000000000, "do": [{"print": "."}]})"));
+  CHECK(limit_of(report) == "output_lines");
+  CHECK(report.output.size() == 1'000'000);
+}
+
+TEST_CASE("a loop of calls that nobody waits for is a verdict", "[scenarios][fiber]") {
+  const Report report =
+      run_text(pair(R"({"repeat": 1000000000000, "do": [{"all_reduce": {"async_op": true, "as": "w"}}]})"));
+  CHECK(limit_of(report) == "pending_calls");
+}
+
+TEST_CASE("results of one value cost nothing, however large", "[scenarios][fiber]") {
+  const Report report = run_text(pair(R"(
+    {"all_gather_into_tensor": {"numel": 50000000000, "value": 3, "output": "gathered"}},
+    {"all_to_all_single": {"numel": 100000000000, "value": 4, "output": "exchanged"}},
+    {"reduce_scatter_tensor": {"numel": 100000000000, "value": "rank", "output": "reduced"}},
+    {"print": "{gathered} {exchanged} {reduced}"})"));
+  const std::string line = "[3, 3, 3, ..., 3, 3, 3] [4, 4, 4, ..., 4, 4, 4] [1, 1, 1, ..., 1, 1, 1]";
+  CHECK(lines_of(report) == std::vector<std::string>{line, line});
+}
+
+TEST_CASE("results that differ by element and fill any memory are refused in the ranks",
+          "[scenarios][fiber]") {
+  for (const std::string call : {"all_gather_into_tensor", "all_to_all_single"}) {
+    INFO(call);
+    const Report report = run_text(pair(
+        R"({"try": {"do": [{")" + call +
+        R"(": {"numel": 100000000000, "value": "rank"}}], "except": [{"print": "{error_type}: {error}"}]}},
+        {"all_reduce": {}})"));
+    CHECK(verdict_word(report.verdict) == "ok");  // the ranks go on after the exception
+    REQUIRE(report.output.size() == 2);
+    CHECK_THAT(report.output[0].text, Catch::StartsWith("RuntimeError: " + call + ": the results differ"));
+  }
+}
+
+TEST_CASE("results that differ by element and fit are computed", "[scenarios][fiber]") {
+  const Report report = run_text(pair(R"(
+    {"all_gather_into_tensor": {"numel": 2, "value": "rank", "output": "o"}}, {"print": "{o}"},
+    {"all_reduce": "o"}, {"print": "{o}"}, {"all_gather": {"tensor": "o", "output": "l"}}, {"print": "{l}"})"));
+  CHECK(lines_of(report) == std::vector<std::string>{"[0, 0, 1, 1]", "[0, 0, 2, 2]",
+                                                     "[[0, 0, 2, 2], [0, 0, 2, 2]]", "[0, 0, 1, 1]",
+                                                     "[0, 0, 2, 2]", "[[0, 0, 2, 2], [0, 0, 2, 2]]"});
+}
+
+}  // namespace rollcall::scenario
