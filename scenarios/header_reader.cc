@@ -10,7 +10,6 @@
 #include "scenarios/program/devices.h"
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/units.h"
-#include "viz/kinds.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -30,30 +29,6 @@ constexpr Rank max_ranks_per_host = 1024;
 constexpr std::int64_t default_ops = 100'000'000;
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
-std::vector<std::string_view> known_operations() {
-  std::vector<std::string_view> words;
-  for (std::size_t kind = 0; kind < op_kind_count; ++kind) {
-    words.push_back(to_string(static_cast<OpKind>(kind)));
-  }
-  return words;
-}
-
-std::vector<std::string_view> known_kinds() {
-  std::vector<std::string_view> words;
-  for (const viz::Explanation& explanation : viz::explanations()) {
-    words.push_back(explanation.word);
-  }
-  return words;
-}
-
-std::vector<std::string> strings(const Json& list) {
-  std::vector<std::string> texts;
-  for (Json element : list.children()) {
-    texts.emplace_back(element.text());
-  }
-  return texts;
-}
 
 }  // namespace
 
@@ -318,78 +293,6 @@ void HeaderReader::read_limits() {
   }
   if (const auto timeout = root_.find("timeout")) {
     scenario_.options.timeout = positive_duration(*timeout);
-  }
-}
-
-void HeaderReader::read_expect() {
-  const auto expect = root_.find("expect");
-  if (!expect) {
-    return;
-  }
-  if (const auto verdict = expect->find("verdict")) {
-    scenario_.expect.verdict = verdict->text();
-  }
-  if (const auto kind = expect->find("kind")) {
-    scenario_.expect.kind = kind->text();
-    if (viz::find_explanation(kind->text()) == nullptr) {
-      error(*kind, fmt::format("unknown kind \"{}\"; `rollcall explain` lists them", kind->text()),
-            suggest_from(kind->text(), known_kinds()));
-    }
-  }
-  if (const auto culprits = expect->find("culprits")) {
-    scenario_.expect.culprits = read_ranks(*culprits, scenario_.options.world_size, diagnostics_);
-  }
-  if (const auto at = expect->find("at")) {
-    read_place(*at);
-  }
-  if (const auto prints = expect->find("prints")) {
-    read_prints(*prints);
-  }
-}
-
-void HeaderReader::read_place(const Json& at) {
-  Expectation::At place;
-  if (const auto op = at.find("op")) {
-    place.op = op->text();
-    if (!parse_op_kind(op->text())) {
-      error(*op, fmt::format("unknown operation \"{}\"", op->text()),
-            suggest_from(op->text(), known_operations()));
-    }
-  }
-  if (const auto group = at.find("group")) {
-    place.group = group->text();
-    std::vector<std::string_view> known{"world"};
-    for (const sim::Group& own : scenario_.options.groups) {
-      known.push_back(own.name);
-    }
-    if (std::find(known.begin(), known.end(), group->text()) == known.end()) {
-      error(*group, fmt::format("unknown group \"{}\"", group->text()), suggest(group->text(), known));
-    }
-  }
-  if (const auto seq = at.find("seq")) {
-    place.seq = seq->integer();
-  }
-  if (const auto waiting = at.find("waiting")) {
-    place.waiting = read_ranks(*waiting, scenario_.options.world_size, diagnostics_);
-  }
-  if (const auto missing = at.find("missing")) {
-    place.missing = read_ranks(*missing, scenario_.options.world_size, diagnostics_);
-  }
-  scenario_.expect.at = std::move(place);
-}
-
-void HeaderReader::read_prints(const Json& prints) {
-  if (prints.is(JsonType::array)) {
-    scenario_.expect.output = strings(prints);
-    return;
-  }
-  for (Json entry : prints.children()) {
-    ParsedRanks ranks = parse_ranks(entry.key(), scenario_.options.world_size);
-    if (ranks.ranks) {
-      scenario_.expect.prints.push_back({std::move(*ranks.ranks), strings(entry)});
-    } else {
-      diagnostics_.error(entry.key_offset(), entry.pointer(), ranks.problem);
-    }
   }
 }
 

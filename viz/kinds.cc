@@ -35,6 +35,29 @@ constexpr Explanation table[] = {
      "noticed.",
      "Mend what raised. So that a crash ends a job at once, let the launcher kill the other ranks "
      "(torchrun does) and do not catch the exception around collectives."},
+    {"unmatched_send", "deadlock", "nobody receives what a rank sends",
+     "A rank waits in a send whose receiver ended its program without the matching recv.",
+     "One recv too few, another group, tag or source than the send names, or a receiver that left early.",
+     "Post one recv for every send, with the same group, tag and order."},
+    {"unmatched_recv", "deadlock", "nobody sends what a rank receives",
+     "A rank waits in a recv whose sender ended its program without the matching send.",
+     "One send too few, another group, tag or destination than the recv expects, or a sender that left "
+     "early.",
+     "Post one send for every recv, with the same group, tag and order."},
+    {"send_send", "deadlock", "ranks send to each other before they receive",
+     "Ranks wait for each other in a circle of sends. A send completes only when its receive is posted; no "
+     "backend promises to buffer.",
+     "Neighbours that exchange data with send first and recv second on both sides.",
+     "Let one side receive first, or issue both through batch_isend_irecv (isend and irecv on Gloo)."},
+    {"recv_recv", "deadlock", "ranks receive from each other before they send",
+     "Ranks wait for each other in a circle of receives, so none of them gets as far as its send.",
+     "Neighbours that exchange data with recv first and send second on both sides.",
+     "Let one side send first, or issue both through batch_isend_irecv (isend and irecv on Gloo)."},
+    {"p2p_order", "deadlock", "sends and receives are issued in orders that do not fit",
+     "Ranks wait for each other in a circle of sends and receives. On NCCL everything between two ranks is "
+     "one queue, so a send can wait behind another message.",
+     "Pipeline stages that post their messages in different orders.",
+     "Order them alike on both sides, or issue them through batch_isend_irecv."},
     {"order_crossing", "deadlock", "ranks make the same calls in different orders",
      "Ranks wait for each other in a circle: each is inside a collective of one group that another rank "
      "reaches only after the collective of a second group it is inside itself.",

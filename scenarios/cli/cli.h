@@ -1,6 +1,6 @@
 #pragma once
 
-// The command line: `rollcall COMMAND ...`. cli_parse.cc turns arguments into a CommandLine, one file
+// The command line: `rollcall COMMAND ...`. parse.cc turns arguments into a CommandLine, one file
 // per command carries it out, main.cc catches what goes wrong.
 
 #include <cstdint>

@@ -209,13 +209,16 @@ Work Engine::issue_nowhere(const Op& op) {
 
 // What only some calls, or only some runs, have to do after a call was matched.
 void Engine::issued(const Op& op, Slot& slot, const Work& work) {
-  slot.raises = slot.raises || !admission_.admits(op);
+  const bool raises = !admission_.admits(op);
+  slot.raises = slot.raises || raises;
   if (slot.differs) {
     incidents_->suspect(now_, op.group, slot.seq);
   }
   if (op.async_op) {
     check_pending(op.group);
-    retain(op, slot);
+  }
+  if (op.async_op || raises) {
+    retain(op, slot);  // the caller may drop its tensors before the others have come
   }
   if (recorder_) {
     recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
