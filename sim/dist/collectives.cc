@@ -81,11 +81,10 @@ Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& 
 
 Work issue(const RankContext& self, const Op& op) {
   spend_step(self);
-  const Work work = self.backend->issue(op);
   if (op.async_op) {
-    return work;
+    return self.backend->issue(op);
   }
-  work.wait();
+  self.backend->issue(op).wait();
   return {};
 }
 

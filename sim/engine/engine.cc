@@ -176,11 +176,10 @@ Work Engine::issue(const Op& op) {
   if (slot.phase == Slot::Phase::full) {
     full_.push_back({op.group, slot.seq});
   }
-  const Work work(*this, op.group, op.rank, slot.seq);
   if (op.async_op || slot.differs || watches_issues_ || is_odd) [[unlikely]] {
-    issued(op, slot, work);
+    issued(op, slot);
   }
-  return work;
+  return Work(*this, op.group, op.rank, slot.seq);  // built in place: a copy would stall on its own stores
 }
 
 // A rank that never waits could fill any memory with calls that nobody else has come to.
@@ -208,7 +207,7 @@ Work Engine::issue_nowhere(const Op& op) {
 }
 
 // What only some calls, or only some runs, have to do after a call was matched.
-void Engine::issued(const Op& op, Slot& slot, const Work& work) {
+void Engine::issued(const Op& op, Slot& slot) {
   const bool raises = !admission_.admits(op);
   slot.raises = slot.raises || raises;
   if (slot.differs) {
@@ -224,7 +223,8 @@ void Engine::issued(const Op& op, Slot& slot, const Work& work) {
     recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
   }
   if (options_.debug == DebugLevel::detail && op.async_op) {
-    wait(work);  // DETAIL compares with the others first, and the host blocks in that
+    wait(Work(*this, op.group, op.rank,
+              slot.seq));  // DETAIL compares with the others first, and the host blocks in that
   }
 }
 

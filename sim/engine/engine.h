@@ -75,7 +75,7 @@ class Engine final : public Backend {
   void end_rank(Rank rank, check::RankStatus::State state, const char* type, const std::string& message);
 
   Work issue_nowhere(const Op& op);
-  void issued(const Op& op, check::Slot& slot, const Work& work);
+  void issued(const Op& op, check::Slot& slot);
   void check_device(const Op& op);
   bool raises_late(const Work& work, const check::Slot& slot) const;
   Rank user_of_gpu(GroupId group, Device device, Rank rank);

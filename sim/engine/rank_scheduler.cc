@@ -73,7 +73,7 @@ struct Algorithm final : fibers::algo::algorithm {
     } else if (context == impl.main) {
       impl.main_is_ready = true;
     } else {
-      scheduler.push({context, nullptr, nullptr});
+      scheduler.push({context, nullptr, nullptr, nullptr});
     }
   }
 
@@ -112,6 +112,7 @@ struct Algorithm final : fibers::algo::algorithm {
       __builtin_prefetch(context + i * line, 1);
     }
     __builtin_prefetch(soon.hint, 1);  // prefetching null is harmless
+    __builtin_prefetch(soon.self, 1);
     if (soon.frame != nullptr) {
 #pragma GCC unroll 16
       for (int i = -4; i < 8; ++i) {
@@ -194,6 +195,7 @@ void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
 void RankScheduler::enter(Rank rank) {
   const auto index = static_cast<std::size_t>(rank);
   fibers_[index].context = fibers::context::active();
+  fibers_[index].self = &contexts_[index];
   running_ = rank;
   detail::current_rank = &contexts_[index];
 #ifndef NDEBUG

@@ -48,6 +48,7 @@ class RankScheduler {
     void* context = nullptr;
     const char* frame = nullptr;
     const void* hint = nullptr;
+    const RankContext* self = nullptr;
   };
 
   void run_on_this_thread(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence);
