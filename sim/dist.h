@@ -16,4 +16,5 @@
 #include "sim/dist/objects.h"
 #include "sim/dist/p2p.h"
 #include "sim/dist/scope.h"
+#include "sim/dist/stream.h"
 #include "sim/dist/tensor.h"

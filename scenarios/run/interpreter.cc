@@ -232,7 +232,7 @@ class Interpreter {
     if (tensor.is_meta()) {
       throw NotImplementedError("check: a meta tensor has no values");
     }
-    const Storage& storage = *tensor.storage();
+    const Storage& storage = *tensor.settle().storage();
     const Tensor wanted = Tensor::zeros({1}, storage.dtype);
     frame_.set_elements(wanted, check.value);
     const std::int64_t count =

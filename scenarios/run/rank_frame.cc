@@ -49,7 +49,7 @@ void RankFrame::set_elements(const Tensor& tensor, const Operand& value) const {
   if (tensor.is_meta()) {
     return;
   }
-  Storage& storage = *tensor.storage();
+  Storage& storage = *tensor.settle().storage();
   storage.set_uniform(value.kind == Operand::Kind::real ? encode(value.real, storage.dtype)
                                                         : encode_integer(evaluate(value), storage.dtype));
 }

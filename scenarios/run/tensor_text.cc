@@ -44,7 +44,7 @@ std::string tensor_text(const Tensor& tensor) {
   if (!tensor || tensor.is_meta()) {
     return to_string(tensor);
   }
-  const Storage& storage = *tensor.storage();
+  const Storage& storage = *tensor.settle().storage();
   return storage.numel == 1
              ? element_text(storage, 0)
              : bracketed(storage.numel, [&](std::int64_t i) { return element_text(storage, i); });

@@ -80,9 +80,7 @@ Slot& GroupMatcher::arrive(const Op& op) {
   slot.tensors[rank] = tensor;
   slot.values[rank] = tensor->value;
   slot.uniform = slot.uniform && tensor->form == Storage::Form::uniform;
-  if (devices_[rank] == no_device) [[unlikely]] {
-    devices_[rank] = op.device;
-  }
+  use_device(op.rank, op.device);
   if (++slot.arrived == size_) {
     slot.phase = Slot::Phase::full;
     if (slot.uneven && !slot.differs) [[unlikely]] {
@@ -90,6 +88,13 @@ Slot& GroupMatcher::arrive(const Op& op) {
     }
   }
   return slot;
+}
+
+void GroupMatcher::use_device(Rank rank, Device device) {
+  Device& used = devices_[static_cast<std::size_t>(rank)];
+  if (used == no_device) [[unlikely]] {
+    used = device;
+  }
 }
 
 Slot* GroupMatcher::find(std::int64_t seq) {

@@ -88,6 +88,8 @@ class GroupMatcher {
 
   // The device a member used on this group, from its first call on; for stray-device checks.
   std::optional<Device> device_of(Rank rank) const;
+  // A member's first call decides; it may be queued long before it arrives.
+  void use_device(Rank rank, Device device);
   bool uses(Rank rank, Device device) const { return devices_[static_cast<std::size_t>(rank)] == device; }
 
  private:

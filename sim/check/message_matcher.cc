@@ -32,7 +32,7 @@ void MessageMatcher::begin_batch() {
   in_batch_ = true;
 }
 
-MessageId MessageMatcher::post(const Op& op, Time now) {
+MessageId MessageMatcher::plan(const Op& op) {
   expects(is_point_to_point(op.kind), "only sends and receives are messages");
   MessageId id = 0;
   if (free_.empty()) {
@@ -47,16 +47,24 @@ MessageId MessageMatcher::post(const Op& op, Time now) {
   }
   Message& message = messages_[id];
   message.op = op;
-  message.posted = now;
-  message.phase = Message::Phase::pending;
+  message.phase = Message::Phase::planned;
   message.waiting = false;
   message.partner = no_message;
   message.source = -1;
   message.seq = next_[static_cast<std::size_t>(op.rank)]++;
   message.batch = batch_;
-  if (op.async_op) {
+  if ((op.async_op || is_ordered()) && op.tensors.input != nullptr) {
     message.kept = Tensor::share(*op.tensors.input);
   }
+  return id;
+}
+
+void MessageMatcher::post(MessageId id, Time now) {
+  Message& message = messages_[id];
+  expects(message.phase == Message::Phase::planned, "a message is posted once");
+  message.phase = Message::Phase::pending;
+  message.posted = now;
+  const Op& op = message.op;
   if (op.kind == OpKind::recv && op.root < 0) {
     post_any_source(id);
   } else if (discipline_ == Discipline::tagged) {
@@ -64,6 +72,11 @@ MessageId MessageMatcher::post(const Op& op, Time now) {
   } else {
     post_ordered(id);
   }
+}
+
+MessageId MessageMatcher::post(const Op& op, Time now) {
+  const MessageId id = plan(op);
+  post(id, now);
   return id;
 }
 

@@ -24,6 +24,7 @@ inline constexpr MessageId no_message = 0xffffffff;
 // One posted send or receive, until it is done.
 struct Message {
   enum class Phase : std::uint8_t {
+    planned,  // its rank has called, but its GPU has not come to it
     pending,  // its partner has not come
     matched,  // it has; not completed yet
     stuck,    // it has, but the two do not fit, and nothing will ever move
@@ -32,7 +33,7 @@ struct Message {
   };
 
   Op op;        // op.rank and op.root are inside the group; root -1: from anyone
-  Tensor kept;  // an asynchronous caller may drop its tensor
+  Tensor kept;  // the caller may drop its tensor: it does not wait, or only its stream does
   Time posted = 0;
   std::int64_t seq = 0;  // of this rank on this group, from 0, sends and receives together
   Phase phase = Phase::pending;
@@ -70,6 +71,10 @@ class MessageMatcher {
 
   // A new message of op.rank, matched at once if its partner is there. Ids are reused once forgotten.
   MessageId post(const Op& op, Time now = 0);
+  // The same in two steps, for calls that are queued first: the number is taken now, the place in the queues
+  // when it is posted.
+  MessageId plan(const Op& op);
+  void post(MessageId id, Time now);
   bool is_ordered() const { return discipline_ == Discipline::ordered; }
 
   // What is posted between the two progresses together (ordered discipline).

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/dist/process_group.h"
+#include "sim/dist/stream.h"
 #include "sim/dist/work.h"
 
 namespace rollcall {
@@ -45,6 +46,16 @@ class Backend {
 
   // The calling rank computes for `duration` of (simulated or real) time.
   virtual void compute(Duration duration) = 0;
+
+  // Streams and events of the calling rank's GPU; see stream.h. Backends without streams keep these: what is
+  // asked for is complete already, and a kernel is time that the host computes.
+  virtual Event record_event(Stream) { return {}; }
+  virtual void stream_wait(Stream, const Event&) {}
+  virtual void synchronize(const Event&) {}
+  virtual void synchronize_device() {}
+  virtual void launch_kernel(Stream, Duration duration) { compute(duration); }
+  // The host is about to read or write a tensor that calls under way still use (Storage::pending is not 0).
+  virtual void settle(Storage&) {}
 
   // The group called `name`, or a null handle. Groups of a run exist before its first op.
   virtual ProcessGroup find_group(std::string_view name) = 0;

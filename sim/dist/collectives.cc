@@ -33,6 +33,7 @@ Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool a
   op.async_op = async_op;
   op.scope = self.scope;
   op.shadow = self.shadowing;
+  op.stream = self.stream;
   op.site = site;
   return op;
 }

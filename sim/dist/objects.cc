@@ -44,7 +44,7 @@ Tensor padded(std::string_view bytes, std::int64_t size) {
 std::string bytes_of(const Tensor& tensor, std::int64_t offset, std::int64_t size) {
   std::string bytes;
   for (std::int64_t i = offset; i < std::min(offset + size, tensor.numel()); ++i) {
-    bytes += static_cast<char>(tensor.storage()->at(i));
+    bytes += static_cast<char>(tensor.settle().storage()->at(i));
   }
   return bytes;
 }
@@ -144,7 +144,7 @@ void broadcast_object_list(ObjectList& objects, Rank src, const ProcessGroup& gr
   std::vector<std::int64_t> lengths;
   std::int64_t total = 0;
   for (std::int64_t i = 0; i < sizes.numel(); ++i) {
-    lengths.push_back(decode_integer(sizes.storage()->at(i), Dtype::int64));
+    lengths.push_back(decode_integer(sizes.settle().storage()->at(i), Dtype::int64));
     total += lengths.back();
   }
   const Tensor data = is_source ? padded(bytes, total) : bytes_tensor(total);

@@ -15,6 +15,7 @@
 #include "sim/dist/dtype.h"
 #include "sim/dist/scope.h"
 #include "sim/dist/site.h"
+#include "sim/dist/stream.h"
 #include "sim/dist/tensor.h"
 #include "sim/dist/time.h"
 
@@ -76,6 +77,7 @@ struct Op {
   bool shadow = false;     // issued by a rank that has joined, on behalf of its hooks
   bool malformed = false;  // some backend refuses these arguments: see argument_error
   bool uneven = false;     // of parts of different sizes: members may differ in numel
+  Stream stream;           // the stream current in the caller; it works on a GPU
   Device device;           // where the input lives
   GroupId group = world_group;
   Rank rank = 0;   // of the caller, inside the group

@@ -41,6 +41,7 @@ Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> globa
   op.tag = options.tag;
   op.scope = self.scope;
   op.shadow = self.shadowing;
+  op.stream = self.stream;
   op.tensors.input = tensor.storage();
   op.dtype = tensor.dtype();
   op.device = tensor.device();

@@ -20,8 +20,10 @@ struct RankContext {
   ProcessGroup world;
   Device device;  // where tensors live when the program names no device
   ScopeId scope = no_scope;
-  Rank rank = 0;           // global
-  bool shadowing = false;  // has joined: what it issues comes from its hooks
+  Rank rank = 0;             // global
+  bool shadowing = false;    // has joined: what it issues comes from its hooks
+  Stream stream;             // torch.cuda.current_stream()
+  std::uint8_t streams = 0;  // made by the rank, besides the default stream
 
   std::unique_ptr<WarningFilter> warnings;  // per process in Python; null while nothing was warned about
   std::int64_t inputs_taken = -1;           // for reports: how far the rank got; -1: it does not count

@@ -206,15 +206,17 @@ void combine(Storage& target, const Storage& source, const char* what, F&& f) {
 
 }  // namespace
 
-double Tensor::item() const { return decode(only_element(*storage_).at(0), dtype()); }
-std::int64_t Tensor::item_integer() const { return decode_integer(only_element(*storage_).at(0), dtype()); }
+double Tensor::item() const { return decode(only_element(*settle().storage_).at(0), dtype()); }
+std::int64_t Tensor::item_integer() const {
+  return decode_integer(only_element(*settle().storage_).at(0), dtype());
+}
 
 double Tensor::at(std::int64_t index) const {
   require_values(*storage_, "at");
   if (index < 0 || index >= numel()) {
     throw RuntimeError(fmt::format("index {} is out of bounds for a tensor of {} elements", index, numel()));
   }
-  return decode(storage_->at(index), dtype());
+  return decode(settle().storage_->at(index), dtype());
 }
 
 std::vector<double> Tensor::to_vector() const {
@@ -228,29 +230,30 @@ std::vector<double> Tensor::to_vector() const {
 
 const Tensor& Tensor::fill_(double value) const {
   require_values(*storage_, "fill_");
-  storage_->set_uniform(encode(value, dtype()));
+  settle().storage_->set_uniform(encode(value, dtype()));
   return *this;
 }
 
 const Tensor& Tensor::add_(const Tensor& other) const {
-  combine(*storage_, *other.storage_, "add_",
+  combine(*settle().storage_, *other.settle().storage_, "add_",
           [this](Bits a, Bits b) { return reduce_step(ReduceOp::sum, dtype(), a, b); });
   return *this;
 }
 
 const Tensor& Tensor::mul_(double factor) const {
   const Tensor scalar = full({1}, factor, dtype(), device());
-  combine(*storage_, *scalar.storage_, "mul_",
+  combine(*settle().storage_, *scalar.storage_, "mul_",
           [this](Bits a, Bits b) { return reduce_step(ReduceOp::product, dtype(), a, b); });
   return *this;
 }
 
 const Tensor& Tensor::copy_(const Tensor& other) const {
-  combine(*storage_, *other.storage_, "copy_", [](Bits, Bits b) { return b; });
+  combine(*settle().storage_, *other.settle().storage_, "copy_", [](Bits, Bits b) { return b; });
   return *this;
 }
 
 Tensor Tensor::clone() const {
+  settle();
   Tensor copy = make(shape(), dtype(), device(), storage_->form);
   copy.storage_->value = storage_->value;
   copy.storage_->elements = storage_->elements;
@@ -282,7 +285,7 @@ std::string to_string(const Tensor& tensor) {
   if (!tensor) {
     return "None";
   }
-  const Storage& storage = *tensor.storage();
+  const Storage& storage = *tensor.settle().storage();
   if (tensor.is_meta()) {
     return fmt::format("tensor(..., device='meta', size={})", to_string(storage.shape));
   }

@@ -52,6 +52,7 @@ struct Storage {
   Dtype dtype = Dtype::float32;
   Form form = Form::uniform;
   Device device;
+  std::uint16_t pending = 0;  // calls queued on a GPU that will still read or write it
   std::int64_t numel = 0;
   Bits value = 0;                   // uniform: every element
   std::vector<std::byte> elements;  // dense: numel * size_of(dtype) bytes
@@ -63,6 +64,10 @@ struct Storage {
   std::byte* make_dense();     // expands a uniform value; the bytes
   void collapse_if_uniform();  // dense elements that are all equal become uniform
 };
+
+namespace detail {
+void settle(Storage& storage);
+}
 
 class Tensor {
  public:
@@ -106,6 +111,14 @@ class Tensor {
   const Tensor& copy_(const Tensor& other) const;
   Tensor clone() const;
 
+  // What every access to values does first: waits for queued calls that use the tensor. Whoever reaches
+  // for storage()'s values in a rank program calls it.
+  const Tensor& settle() const {
+    if (storage_->pending != 0) [[unlikely]] {
+      detail::settle(*storage_);
+    }
+    return *this;
+  }
   Storage* storage() const { return storage_; }
 
  private:

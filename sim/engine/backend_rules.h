@@ -31,6 +31,8 @@ class BackendRules {
   virtual bool raises_late(const Op& op) const = 0;
   // True when tensors live on GPUs, so that devices of members are checked.
   virtual bool needs_cuda() const = 0;
+  // True when a call only queues work on the caller's GPU and returns.
+  virtual bool queues_launches() const = 0;
 
   // True when results may depend on the backend: then complete() is asked first for every reduction whose
   // calls agree.

@@ -32,14 +32,6 @@ struct RankCrashed {
 constexpr const char* closed_pairs = "Application timeout caused pair closure";
 constexpr std::int64_t no_slot = -1;  // the number of a collective on such a group
 
-// Ends a call of a rank whose story is over. In a destructor that communicates while its rank unwinds
-// already, the call does nothing: a second exception would end the process.
-void end_call() {
-  if (std::uncaught_exceptions() == 0) {
-    throw RankAborted{};
-  }
-}
-
 std::string too_dense(const Op& op, std::int64_t bytes, std::int64_t limit) {
   constexpr std::int64_t mebi = 1024 * 1024;
   return fmt::format(
@@ -59,6 +51,7 @@ Engine::Engine(const Options& options, const Program& program)
       has_own_order_(rules_->has_own_order()),
       steps_left_(options.limits.ops) {
   make_groups();
+  make_devices();
   incidents_ = std::make_unique<IncidentLog>(groups_, scopes_);
   if (options.timeline) {
     recorder_.emplace(scopes_);
@@ -122,6 +115,7 @@ void Engine::run_rank(Rank rank) {
   using State = RankStatus::State;
   try {
     program_(rank);
+    drain(rank);
     end_rank(rank, State::finished, nullptr, {});
   } catch (const RankAborted&) {
     // Woken only so that destructors run: its state is the one it was stopped in.
@@ -144,6 +138,9 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
   }
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
   status.state = state;
+  if (queues_launches_ && state != RankStatus::State::finished) {
+    devices_[static_cast<std::size_t>(rank)].drop_unstarted();
+  }
   if (type != nullptr) {
     const auto [entry, is_new] = exception_ids_.try_emplace(std::string(type) + ": " + message,
                                                             static_cast<std::int32_t>(exceptions_.size()));
@@ -169,6 +166,9 @@ Work Engine::issue(const Op& op) {
   if (is_odd) [[unlikely]] {
     check_device(op);
   }
+  if (queues_launches_) [[unlikely]] {
+    return launch(op);
+  }
   if (is_point_to_point(op.kind)) [[unlikely]] {
     return post(op);
   }
@@ -180,6 +180,14 @@ Work Engine::issue(const Op& op) {
     issued(op, slot);
   }
   return Work(*this, op.group, op.rank, slot.seq);  // built in place: a copy would stall on its own stores
+}
+
+// Ends a call of a rank whose story is over. In a destructor that communicates while its rank unwinds
+// already, the call does nothing: a second exception would end the process.
+void Engine::end_call() {
+  if (std::uncaught_exceptions() == 0) {
+    throw RankAborted{};
+  }
 }
 
 // A rank that never waits could fill any memory with calls that nobody else has come to.
@@ -233,7 +241,7 @@ void Engine::check_device(const Op& op) {
   const Rank rank = scheduler_->running();
   check::DeviceIncident incident;
   incident.at = now_;
-  incident.seq = matcher.calls_of(op.rank);
+  incident.seq = queues_launches_ ? running_device().calls_of(op.group) : matcher.calls_of(op.rank);
   incident.ranks = {rank};
   incident.op = op;
   if (const std::optional<Error> error = argument_error(rules_->name(), op, matcher.size())) {
@@ -322,6 +330,10 @@ void Engine::wait(const Work& work) {
   if (aborting_) [[unlikely]] {
     return end_call();
   }
+  if (queues_launches_) [[unlikely]] {
+    wait_on_device(work);
+    return;
+  }
   if (work.is_point_to_point()) [[unlikely]] {
     wait_message(work);
     return;
@@ -400,6 +412,9 @@ void Engine::interrupt(const Interruption& interruption) {
 }
 
 bool Engine::is_completed(const Work& work) {
+  if (queues_launches_) {
+    return has_finished_on_device(work);
+  }
   if (work.is_point_to_point()) {
     const check::MessageMatcher& messages = messages_of(work.group());
     return !messages.is_current(work.message(), work.rank(), work.seq()) ||
@@ -518,6 +533,9 @@ void Engine::process(const Event& event) {
     case Event::Kind::wake:
       scheduler_->make_ready(event.rank);
       return;
+    case Event::Kind::kernel:
+      finish_kernel(event.rank, {static_cast<std::uint8_t>(event.seq)});
+      return;
   }
 }
 
@@ -548,6 +566,10 @@ void Engine::complete(GroupId group, Slot& slot) {
   if (recorder_) [[unlikely]] {
     recorder_->finished(groups_[group], slot, now_);
   }
+  if (queues_launches_) [[unlikely]] {
+    finish_on_devices(group, slot);
+    return;
+  }
   for (const Rank rank : slot.waiters) {
     wake(rank);
   }
@@ -576,6 +598,10 @@ void Engine::deal_fates(GroupId group, Slot& slot) {
   if (recorder_) {
     recorder_->finished(groups_[group], slot, now_);
   }
+  if (queues_launches_) {
+    finish_on_devices(group, slot);
+    return;
+  }
   std::vector<Rank> staying;
   for (const Rank rank : std::exchange(slot.waiters, {})) {
     const auto member = static_cast<std::size_t>(status_[static_cast<std::size_t>(rank)].group_rank);
@@ -603,7 +629,9 @@ void Engine::wake(Rank rank) {
 // The rank gives up its wait; what it waited for must not wake it again.
 void Engine::wake_interrupted(Rank rank, Interruption interruption) {
   const RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  if (status.in_message()) {
+  if (queues_launches_) {
+    host_waits_[static_cast<std::size_t>(rank)] = {};
+  } else if (status.in_message()) {
     check::MessageMatcher& messages = messages_of(status.group);
     if (messages.is_current(status.message, status.group_rank, status.seq)) {
       messages.withdraw(status.message);
@@ -622,6 +650,7 @@ void Engine::wake_interrupted(Rank rank, Interruption interruption) {
 // Nothing is scheduled and ranks are parked: whatever they wait for can never come. The verdict is
 // settled here. What follows is only how the real job would notice.
 void Engine::at_deadlock() {
+  resolve_host_waits();
   if (!verdict_) {
     verdict_ = check::judge(evidence());
   }
@@ -713,9 +742,9 @@ Engine::Interruption Engine::timeout_of(const RankStatus& status) const {
     return {false, transport};
   }
   std::vector<Rank> missing;
-  const Slot& slot = *matchers_[status.group]->find(status.seq);
-  for (Rank member = 0; member < members_[status.group].size(); ++member) {
-    if (!slot.has(member)) {
+  const Slot* slot = matchers_[status.group]->find(status.seq);
+  for (Rank member = 0; slot != nullptr && member < members_[status.group].size(); ++member) {
+    if (!slot->has(member)) {
       missing.push_back(member);
     }
   }
@@ -757,6 +786,7 @@ void Engine::abort_waiting() {
 }
 
 check::Evidence Engine::evidence() {
+  resolve_host_waits();
   for (std::size_t rank = 0; rank < status_.size(); ++rank) {
     status_[rank].inputs = contexts_[rank].inputs_taken;
   }

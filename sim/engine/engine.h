@@ -22,6 +22,7 @@
 #include "sim/check/evidence.h"
 #include "sim/engine/backend_rules.h"
 #include "sim/engine/cost_model.h"
+#include "sim/engine/device_queue.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/incidents.h"
 #include "sim/engine/rank_scheduler.h"
@@ -49,14 +50,20 @@ class Engine final : public Backend {
   ProcessGroup find_group(std::string_view name) override;
   void print(std::string_view text) override;
   void warn(std::string_view text) override;
+  rollcall::Event record_event(Stream stream) override;
+  void stream_wait(Stream stream, const rollcall::Event& event) override;
+  void synchronize(const rollcall::Event& event) override;
+  void synchronize_device() override;
+  void launch_kernel(Stream stream, Duration duration) override;
+  void settle(Storage& storage) override;
 
  private:
   struct Event {
-    enum class Kind : std::uint8_t { complete, deliver, wake };
+    enum class Kind : std::uint8_t { complete, deliver, wake, kernel };
     Kind kind;
     GroupId group = 0;
-    Rank rank = 0;         // wake
-    std::int64_t seq = 0;  // complete: the slot; deliver: an index into deliveries_
+    Rank rank = 0;         // wake, kernel
+    std::int64_t seq = 0;  // complete: the slot; deliver: an index into deliveries_; kernel: the stream
   };
   struct SlotKey {
     GroupId group;
@@ -69,11 +76,23 @@ class Engine final : public Backend {
     std::string text;
   };
 
+  // What a host waits for on its GPU.
+  struct HostWait {
+    enum class Kind : std::uint8_t { none, room, collective, event, tensor, device, streams };
+    Kind kind = Kind::none;
+    GroupId group = 0;
+    std::int64_t seq = 0;
+    rollcall::Event event{};
+    const Storage* tensor = nullptr;
+  };
+
   void make_groups();
+  void make_devices();
   void make_ranks();
   void run_rank(Rank rank);
   void end_rank(Rank rank, check::RankStatus::State state, const char* type, const std::string& message);
 
+  static void end_call();
   Work issue_nowhere(const Op& op);
   void issued(const Op& op, check::Slot& slot);
   void check_device(const Op& op);
@@ -83,7 +102,24 @@ class Engine final : public Backend {
   void block(const Work& work, check::Slot& slot);
   [[noreturn]] void interrupt(const Interruption& interruption);
 
+  DeviceQueue& running_device();
+  Work launch(const Op& op);
+  void wait_on_device(const Work& work);
+  bool has_finished_on_device(const Work& work) const;
+  void wait_on_host(const HostWait& wait);
+  bool is_over(Rank rank, const HostWait& wait) const;
+  void resolve_host_waits();
+  void drain(Rank rank);
+  void pump(Rank rank);
+  void start(const Op& op);
+  void finish_on_devices(GroupId group, const check::Slot& slot);
+  void finish_message_on_device(Rank rank, const check::Message& message);
+  void finish_kernel(Rank rank, Stream stream);
+  void fail_on_device(Rank rank, Interruption interruption);
+
   Work post(const Op& op);
+  check::MessageId plan_message(const Op& op);
+  void post_planned(GroupId group, check::MessageId id);
   void wait_message(const Work& work);
   check::MessageMatcher& messages_of(GroupId group);
   void schedule_messages();
@@ -153,6 +189,9 @@ class Engine final : public Backend {
   };
   std::map<std::pair<GroupId, std::pair<Rank, Device>>, GpuUser> gpu_users_;  // by group, host and device
   std::unordered_map<Rank, Interruption> interruptions_;                      // looked up, never iterated
+  std::vector<DeviceQueue> devices_;  // by global rank; empty on backends whose calls block
+  std::vector<HostWait> host_waits_;  // the same
+  std::size_t launch_limit_ = 0;      // things queued on one GPU before its host has to wait
   std::unique_ptr<IncidentLog> incidents_;
   std::optional<TimelineRecorder> recorder_;
   std::vector<check::Exception> exceptions_;
@@ -165,6 +204,7 @@ class Engine final : public Backend {
   std::int64_t ops_ = 0;
   Time now_ = 0;
   bool any_broken_ = false;
+  bool queues_launches_ = false;  // hosts only queue their calls on GPUs
   bool aborting_ = false;
 };
 

@@ -67,13 +67,22 @@ MessageMatcher& Engine::messages_of(GroupId group) {
 }
 
 Work Engine::post(const Op& op) {
+  const MessageId id = plan_message(op);
+  post_planned(op.group, id);
+  return Work::point_to_point(*this, op.group, op.rank, messages_of(op.group).at(id).seq, id);
+}
+
+MessageId Engine::plan_message(const Op& op) {
   MessageMatcher& messages = messages_of(op.group);
   check_message(op, members_[op.group].size(), messages.is_ordered());
-  if (posted_groups_.empty() || posted_groups_.back() != op.group) {
-    posted_groups_.push_back(op.group);
+  return messages.plan(op);
+}
+
+void Engine::post_planned(GroupId group, MessageId id) {
+  if (posted_groups_.empty() || posted_groups_.back() != group) {
+    posted_groups_.push_back(group);
   }
-  const MessageId id = messages.post(op, now_);
-  return Work::point_to_point(*this, op.group, op.rank, messages.at(id).seq, id);
+  messages_of(group).post(id, now_);
 }
 
 std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {
@@ -184,6 +193,9 @@ void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
   if (recorder_) {
     recorder_->message(groups_[group], message, now_);
   }
+  if (queues_launches_) {
+    finish_message_on_device(rank, message);
+  }
   const bool waiting = message.waiting;
   if (fate == Fate::completes) {
     const bool may_be_asked = message.op.kind == OpKind::recv && message.op.root < 0;
@@ -191,7 +203,9 @@ void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
     if (!may_be_asked) {
       messages.forget(id);
     }
-    if (waiting) {
+    if (queues_launches_) {
+      pump(rank);
+    } else if (waiting) {
       wake(rank);
     }
     return;

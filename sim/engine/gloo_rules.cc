@@ -68,6 +68,7 @@ class GlooRules final : public BackendRules {
  public:
   std::string_view name() const override { return "gloo"; }
   bool needs_cuda() const override { return false; }
+  bool queues_launches() const override { return false; }
 
   bool refuses(const Op& op) const override {
     return is_meta(op) || !unsupported_text(op.kind).empty() || raises_late(op);

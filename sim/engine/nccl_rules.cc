@@ -38,6 +38,7 @@ class NcclRules final : public BackendRules {
  public:
   std::string_view name() const override { return "nccl"; }
   bool needs_cuda() const override { return true; }
+  bool queues_launches() const override { return true; }
 
   bool refuses(const Op& op) const override {
     return (op.device.type != DeviceType::cuda && has_tensor(op.kind)) || !reduces(op);

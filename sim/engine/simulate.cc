@@ -37,6 +37,7 @@ void check(const Options& options) {
   require(options.devices.empty() || options.devices.size() == static_cast<std::size_t>(options.world_size),
           "devices must name one device per rank");
   require(options.timeout >= 0, "timeout must not be negative; 0 means none");
+  require(options.comm_slots >= 0, "comm_slots must not be negative; 0 means any number");
   require(options.ranks_per_host >= 1, "ranks_per_host must be at least 1");
   require(options.limits.ops > 0 && options.limits.simulated_time > 0, "limits must be positive");
   std::set<std::string_view> names;

@@ -46,6 +46,8 @@ struct Options {
   Rank ranks_per_host = 8;        // as most machines have GPUs. Equal devices of two hosts differ
   std::vector<Group> groups{};    // besides "world"
   DebugLevel debug = DebugLevel::off;
+  // How many collective kernels a GPU runs at once; the others wait in launch order. 0: any number.
+  int comm_slots = 0;
   Limits limits{};
   bool timeline = false;
 

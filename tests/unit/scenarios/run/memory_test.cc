@@ -16,6 +16,11 @@ std::string pair(const std::string& statements) {
   return R"({"world_size": 2, "program": [)" + statements + "]}";
 }
 
+// On gloo, where a call that fails does so in the call and not later on a stream.
+std::string gloo_pair(const std::string& statements) {
+  return R"({"world_size": 2, "backend": "gloo", "program": [)" + statements + "]}";
+}
+
 // The limit that ended the run; empty when none did.
 std::string limit_of(const Report& report) {
   const auto* reached = std::get_if<LimitReached>(&report.verdict);
@@ -39,9 +44,17 @@ TEST_CASE("a loop that prints for ever is a verdict", "[scenarios][fiber]") {
 }
 
 TEST_CASE("a loop of calls that nobody waits for is a verdict", "[scenarios][fiber]") {
-  const Report report =
-      run_text(pair(R"({"repeat": 1000000000000, "do": [{"all_reduce": {"async_op": true, "as": "w"}}]})"));
+  const Report report = run_text(
+      gloo_pair(R"({"repeat": 1000000000000, "do": [{"all_reduce": {"async_op": true, "as": "w"}}]})"));
   CHECK(limit_of(report) == "pending_calls");
+}
+
+TEST_CASE("on nccl such a loop waits for its GPU, and is found out when that is stuck",
+          "[scenarios][fiber]") {
+  const Report report = run_text(pair(R"(
+    {"if": "rank == 0", "do": [
+      {"repeat": 1000000000000, "do": [{"all_reduce": {"async_op": true, "as": "w"}}]}]})"));
+  CHECK(verdict_word(report.verdict) == "deadlock");
 }
 
 TEST_CASE("results of one value cost nothing, however large", "[scenarios][fiber]") {
@@ -58,9 +71,11 @@ TEST_CASE("results that differ by element and fill any memory are refused in the
           "[scenarios][fiber]") {
   for (const std::string call : {"all_gather_into_tensor", "all_to_all_single"}) {
     INFO(call);
+    // Reading the output is where the host meets what its GPU's stream came to.
     const Report report = run_text(pair(
-        R"({"try": {"do": [{")" + call +
-        R"(": {"numel": 100000000000, "value": "rank"}}], "except": [{"print": "{error_type}: {error}"}]}},
+        R"({"try": {"do": [{")" + call + R"(": {"numel": 100000000000, "value": "rank", "output": "o"}},
+                          {"print": "{o}"}],
+                   "except": [{"print": "{error_type}: {error}"}]}},
         {"all_reduce": {}})"));
     CHECK(verdict_word(report.verdict) == "ok");  // the ranks go on after the exception
     REQUIRE(report.output.size() == 2);

@@ -1,0 +1,172 @@
+#pragma once
+
+// One rank's GPU, as the host of an NCCL job sees it: what has been launched and not finished.
+//
+//   streams   work in the order it was queued. A collective only passes through: its communicator takes it.
+//   lanes     one per group: NCCL's own stream. Collectives of a group run one after the other, in the order
+//             in which the host launched them; each starts once its stream has come to it
+//             (ProcessGroupNCCL.cpp, syncStream) and the GPU has room.
+//
+// Pure: it knows neither fibers nor time. The engine launches, asks what to do next, and says what finished.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/check/message_matcher.h"
+#include "sim/dist/op.h"
+#include "sim/dist/stream.h"
+
+namespace rollcall::sim {
+
+// First in, first out, in memory that is reused.
+template <typename T>
+class Fifo {
+ public:
+  bool empty() const { return head_ == items_.size(); }
+  std::size_t size() const { return items_.size() - head_; }
+  T& front() { return items_[head_]; }
+  const T& front() const { return items_[head_]; }
+  T& operator[](std::size_t index) { return items_[head_ + index]; }
+  const T& operator[](std::size_t index) const { return items_[head_ + index]; }
+  void push(T item) { items_.push_back(std::move(item)); }
+  void pop() {
+    items_[head_++] = T();
+    if (head_ == items_.size()) {
+      clear();
+    } else if (head_ >= 64 && head_ * 2 > items_.size()) {
+      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(head_));
+      head_ = 0;
+    }
+  }
+  void clear() {
+    items_.clear();
+    head_ = 0;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t head_ = 0;
+};
+
+class DeviceQueue {
+ public:
+  // A collective that was launched, with what its caller need not keep alive.
+  struct Collective {
+    Op op;
+    Tensor input;
+    Tensor output;
+    std::unique_ptr<TensorList> inputs;
+    std::unique_ptr<TensorList> outputs;
+    std::unique_ptr<SplitSizes> splits;
+    bool ready = false;         // its stream has come to it
+    std::int64_t launched = 0;  // number among the launches of this GPU
+  };
+
+  // What the engine has to do before the queue can go on.
+  struct Action {
+    enum class Kind : std::uint8_t { none, start, post, run_kernel };
+    Kind kind = Kind::none;
+    const Op* op = nullptr;  // start: of the lane's front
+    GroupId group = 0;       // post
+    check::MessageId message = check::no_message;
+    Stream stream;  // run_kernel
+    Duration duration = 0;
+  };
+
+  // What blocks a stream, or the host: the collective that runs in the group, or a message.
+  struct Block {
+    GroupId group = 0;
+    Rank group_rank = -1;
+    std::int64_t seq = -1;
+    check::MessageId message = check::no_message;
+  };
+
+  // `slots`: how many collective kernels run at once; 0: any number.
+  explicit DeviceQueue(int slots = 0) : slots_(slots) {}
+
+  // The host queues. launch() returns the number of the collective in its group.
+  std::int64_t launch(const Op& op);
+  void launch_message(Stream stream, GroupId group, std::int64_t seq, check::MessageId message);
+  void launch_kernel(Stream stream, Duration duration);
+  void await_collective(Stream stream, GroupId group, std::int64_t seq);
+  void await_message(Stream stream, GroupId group, Rank group_rank, std::int64_t seq,
+                     check::MessageId message);
+  void await_event(Stream stream, const Event& event);
+  Event record(Stream stream) const;
+
+  // What to do now, one thing at a time; none: everything waits for something to finish.
+  Action next();
+  void finish_collective(GroupId group);
+  void finish_message(GroupId group, std::int64_t seq);
+  void finish_kernel(Stream stream);
+  // The rank's process is gone: what has not started never will.
+  void drop_unstarted();
+
+  // For the host's waits. A collective and an event are named as in the functions above.
+  bool has_finished(GroupId group, std::int64_t seq) const;
+  bool has_finished_message(GroupId group, std::int64_t seq) const;
+  bool has_passed(const Event& event) const;
+  bool is_idle() const;           // nothing queued, nothing running
+  bool streams_are_idle() const;  // every stream is through; calls nobody waits for may still run
+  std::size_t backlog() const { return backlog_; }  // things queued
+
+  // The launched collective, until it has finished; null then.
+  const Collective* find(GroupId group, std::int64_t seq) const;
+  std::int64_t calls_of(GroupId group) const;  // collectives launched
+
+  // What the named wait comes down to. Empty: to nothing that depends on other ranks.
+  std::optional<Block> blocking(GroupId group, std::int64_t seq) const;
+  std::optional<Block> blocking(const Event& event) const;
+  std::optional<Block> blocking() const;  // anything that is queued
+
+ private:
+  struct Step {
+    enum class Kind : std::uint8_t { release, post, kernel, await_collective, await_message, await_event };
+    Kind kind = Kind::release;
+    Stream awaited;        // await_event
+    bool running = false;  // kernel
+    GroupId group = 0;
+    Rank group_rank = -1;  // await_message
+    check::MessageId message = check::no_message;
+    std::int64_t number = 0;  // seq, duration or position
+  };
+  struct MessageKey {
+    GroupId group = 0;
+    std::int64_t seq = 0;
+    friend bool operator==(const MessageKey&, const MessageKey&) = default;
+  };
+  struct StreamQueue {
+    Fifo<Step> steps;
+    std::int64_t passed = 0;  // steps behind it
+  };
+  struct Lane {
+    GroupId group = 0;
+    Rank group_rank = -1;
+    Fifo<Collective> calls;
+    std::int64_t finished = 0;  // calls behind it; the front is number `finished`
+    bool running = false;
+  };
+
+  StreamQueue& stream_of(Stream stream);
+  Lane& lane_of(GroupId group);
+  const Lane* find_lane(GroupId group) const;
+  void push(Stream stream, const Step& step);
+  bool is_over(const Step& step) const;
+  std::optional<Action> step_streams();
+  std::optional<Action> start_a_collective();
+  std::optional<Block> blocking(const StreamQueue& queue, int depth) const;
+  std::optional<Block> running_block() const;
+
+  std::vector<StreamQueue> streams_;       // by id
+  std::vector<Lane> lanes_;                // in order of first use
+  std::vector<MessageKey> open_messages_;  // launched and not finished
+  int slots_;
+  int running_ = 0;
+  std::int64_t launches_ = 0;
+  std::size_t backlog_ = 0;
+};
+
+}  // namespace rollcall::sim

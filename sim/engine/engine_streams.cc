@@ -1,0 +1,310 @@
+// The engine's part about GPUs: on NCCL a rank's host only queues calls, and its GPU works them off. Nothing
+// is matched before the GPU has come to it, so everything behind the matcher is the same as for Gloo.
+
+#include <algorithm>
+
+#include "sim/dist/expects.h"
+#include "sim/engine/engine.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::Fate;
+using check::GroupMatcher;
+using check::RankStatus;
+using check::Slot;
+
+// A CUDA driver takes about a thousand launches before the host has to wait for the GPU. The queues of all
+// ranks together are bounded as well, or a million ranks that run ahead would need a hundred gigabytes.
+constexpr std::size_t launches_max = 1024;
+constexpr std::size_t launches_of_all_ranks = std::size_t{1} << 20;
+constexpr std::size_t launches_min = 8;
+
+void mark(Storage* storage, int change) {
+  if (storage != nullptr) {
+    storage->pending = static_cast<std::uint16_t>(storage->pending + change);
+  }
+}
+
+// The tensors of a call that is queued now (+1), or that is over (-1).
+void mark_tensors(const OpTensors& tensors, int change) {
+  mark(tensors.input, change);
+  mark(tensors.output, change);
+  for (const TensorList* list : {tensors.inputs, tensors.outputs}) {
+    for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+      mark((*list)[i].storage(), change);
+    }
+  }
+}
+
+}  // namespace
+
+void Engine::make_devices() {
+  queues_launches_ = rules_->queues_launches();
+  if (queues_launches_) {
+    const auto ranks = static_cast<std::size_t>(options_.world_size);
+    devices_.reserve(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      devices_.emplace_back(options_.comm_slots);
+    }
+    host_waits_.resize(ranks);
+    launch_limit_ = std::clamp(launches_of_all_ranks / ranks, launches_min, launches_max);
+  }
+}
+
+// What the rank queues, or asks about, next.
+DeviceQueue& Engine::running_device() { return devices_[static_cast<std::size_t>(scheduler_->running())]; }
+
+Work Engine::launch(const Op& op) {
+  DeviceQueue& device = running_device();
+  if (device.backlog() >= launch_limit_) {
+    wait_on_host({.kind = HostWait::Kind::room});
+  }
+  if (is_point_to_point(op.kind)) {
+    const check::MessageId id = plan_message(op);
+    const std::int64_t seq = messages_of(op.group).at(id).seq;
+    mark_tensors(op.tensors, +1);
+    device.launch_message(op.stream, op.group, seq, id);
+    pump(scheduler_->running());
+    return Work::point_to_point(*this, op.group, op.rank, seq, id);
+  }
+  matchers_[op.group]->use_device(op.rank, op.device);
+  mark_tensors(op.tensors, +1);
+  const std::int64_t seq = device.launch(op);
+  pump(scheduler_->running());
+  if (options_.debug == DebugLevel::detail) {
+    // DETAIL compares with the others first, and the host blocks in that.
+    wait_on_host({.kind = HostWait::Kind::collective, .group = op.group, .seq = seq});
+  }
+  return Work(*this, op.group, op.rank, seq);
+}
+
+// work.wait(): the current stream waits, and the host goes on. A barrier's host waits as well
+// (ProcessGroupNCCL.cpp, WorkNCCL::synchronizeInternal).
+void Engine::wait_on_device(const Work& work) {
+  DeviceQueue& device = running_device();
+  const Stream stream = contexts_[static_cast<std::size_t>(scheduler_->running())].stream;
+  if (is_completed(work)) {
+    return;
+  }
+  if (work.is_point_to_point()) {
+    device.await_message(stream, work.group(), work.rank(), work.seq(), work.message());
+    return;
+  }
+  const DeviceQueue::Collective* call = device.find(work.group(), work.seq());
+  expects(call != nullptr, "a collective that has not finished is queued");
+  if (call->op.kind == OpKind::barrier) {
+    wait_on_host({.kind = HostWait::Kind::collective, .group = work.group(), .seq = work.seq()});
+  } else {
+    device.await_collective(stream, work.group(), work.seq());
+  }
+}
+
+bool Engine::has_finished_on_device(const Work& work) const {
+  const auto rank =
+      static_cast<std::size_t>(members_[work.group()].ranks[static_cast<std::size_t>(work.rank())]);
+  return work.is_point_to_point() ? devices_[rank].has_finished_message(work.group(), work.seq())
+                                  : devices_[rank].has_finished(work.group(), work.seq());
+}
+
+// ---- The host's waits ----
+
+void Engine::wait_on_host(const HostWait& wait) {
+  const Rank rank = scheduler_->running();
+  const auto index = static_cast<std::size_t>(rank);
+  if (is_over(rank, wait)) {
+    return;
+  }
+  host_waits_[index] = wait;
+  status_[index].state = RankStatus::State::waiting;
+  suspend_rank(nullptr);
+}
+
+bool Engine::is_over(Rank rank, const HostWait& wait) const {
+  const DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
+  switch (wait.kind) {
+    case HostWait::Kind::none:
+      return true;
+    case HostWait::Kind::room:
+      return device.backlog() <= launch_limit_ / 2;
+    case HostWait::Kind::collective:
+      return device.has_finished(wait.group, wait.seq);
+    case HostWait::Kind::event:
+      return device.has_passed(wait.event);
+    case HostWait::Kind::tensor:
+      return wait.tensor->pending == 0;
+    case HostWait::Kind::device:
+      return device.is_idle();
+    case HostWait::Kind::streams:
+      return device.streams_are_idle();
+  }
+  return true;
+}
+
+// Says of every rank whose host waits for its GPU what that wait comes down to: the call that the GPU is in.
+void Engine::resolve_host_waits() {
+  for (std::size_t rank = 0; rank < host_waits_.size(); ++rank) {
+    const HostWait& wait = host_waits_[rank];
+    if (wait.kind == HostWait::Kind::none) {
+      continue;
+    }
+    const DeviceQueue& device = devices_[rank];
+    std::optional<DeviceQueue::Block> block;
+    if (wait.kind == HostWait::Kind::collective) {
+      block = device.blocking(wait.group, wait.seq);
+    } else if (wait.kind == HostWait::Kind::event) {
+      block = device.blocking(wait.event);
+    } else {
+      block = device.blocking();
+    }
+    RankStatus& status = status_[rank];
+    status.group = block ? block->group : world_group;
+    status.group_rank = block ? block->group_rank : -1;
+    status.seq = block ? block->seq : -1;
+    status.message = block ? block->message : check::no_message;
+  }
+}
+
+rollcall::Event Engine::record_event(Stream stream) {
+  return queues_launches_ ? running_device().record(stream) : rollcall::Event();
+}
+
+void Engine::stream_wait(Stream stream, const rollcall::Event& event) {
+  if (queues_launches_ && !running_device().has_passed(event)) {
+    running_device().await_event(stream, event);
+  }
+}
+
+void Engine::synchronize(const rollcall::Event& event) {
+  if (aborting_) {
+    return end_call();
+  }
+  if (queues_launches_) {
+    wait_on_host({.kind = HostWait::Kind::event, .event = event});
+  }
+}
+
+void Engine::synchronize_device() {
+  if (aborting_) {
+    return end_call();
+  }
+  if (queues_launches_) {
+    wait_on_host({.kind = HostWait::Kind::device});
+  }
+}
+
+void Engine::settle(Storage& storage) {
+  if (!aborting_ && queues_launches_) {
+    wait_on_host({.kind = HostWait::Kind::tensor, .tensor = &storage});
+  }
+}
+
+void Engine::launch_kernel(Stream stream, Duration duration) {
+  if (!queues_launches_) {
+    compute(duration);
+    return;
+  }
+  if (aborting_) {
+    return end_call();
+  }
+  if (duration > 0) {
+    running_device().launch_kernel(stream, duration);
+    pump(scheduler_->running());
+  }
+}
+
+// The program has returned. The process ends once its streams are through: what it asked to wait for must
+// come, what it never waited for need not.
+void Engine::drain(Rank rank) {
+  expects(rank == scheduler_->running(), "a rank drains its own GPU");
+  if (queues_launches_ && !aborting_) {
+    wait_on_host({.kind = HostWait::Kind::streams});
+  }
+}
+
+// ---- The GPU's progress ----
+
+// Lets the GPU of `rank` go on as far as it can.
+void Engine::pump(Rank rank) {
+  using Kind = DeviceQueue::Action::Kind;
+  const auto index = static_cast<std::size_t>(rank);
+  DeviceQueue& device = devices_[index];
+  for (DeviceQueue::Action action = device.next(); action.kind != Kind::none; action = device.next()) {
+    switch (action.kind) {
+      case Kind::none:
+        break;
+      case Kind::start:
+        start(*action.op);
+        break;
+      case Kind::post:
+        post_planned(action.group, action.message);
+        break;
+      case Kind::run_kernel:
+        if (recorder_) {
+          recorder_->computed(rank, now_, now_ + action.duration);
+        }
+        events_.add(now_ + action.duration,
+                    {.kind = Event::Kind::kernel, .rank = rank, .seq = action.stream.id});
+        break;
+    }
+  }
+  if (host_waits_[index].kind != HostWait::Kind::none && is_over(rank, host_waits_[index])) {
+    host_waits_[index] = {};
+    wake(rank);
+  }
+}
+
+// The GPU has come to a collective: now it takes its place among the others'.
+void Engine::start(const Op& op) {
+  GroupMatcher& matcher = *matchers_[op.group];
+  Slot& slot = matcher.arrive(op);
+  if (slot.phase == Slot::Phase::full) {
+    full_.push_back({op.group, slot.seq});
+  }
+  if (slot.differs) {
+    incidents_->suspect(now_, op.group, slot.seq);
+  }
+  if (recorder_) {
+    recorder_->arrived(slot, op.rank, matcher.size(), now_);
+  }
+}
+
+// The slot's members that are through with it go on.
+void Engine::finish_on_devices(GroupId group, const Slot& slot) {
+  for (Rank member = 0; member < members_[group].size(); ++member) {
+    const Fate fate = slot.fates.empty() ? Fate::completes : slot.fates[static_cast<std::size_t>(member)];
+    if (fate == Fate::hangs) {
+      continue;
+    }
+    const Rank rank = members_[group].ranks[static_cast<std::size_t>(member)];
+    DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
+    mark_tensors(device.find(group, slot.seq)->op.tensors, -1);
+    device.finish_collective(group);
+    if (fate == Fate::completes) {
+      pump(rank);
+    } else {
+      fail_on_device(rank, {fate == Fate::crashes, slot.failures[static_cast<std::size_t>(member)]});
+    }
+  }
+}
+
+void Engine::finish_message_on_device(Rank rank, const check::Message& message) {
+  mark_tensors(message.op.tensors, -1);
+  devices_[static_cast<std::size_t>(rank)].finish_message(message.op.group, message.seq);
+}
+
+void Engine::finish_kernel(Rank rank, Stream stream) {
+  devices_[static_cast<std::size_t>(rank)].finish_kernel(stream);
+  pump(rank);
+}
+
+// The host hears of a failure on its GPU where it next waits, or now if it does.
+void Engine::fail_on_device(Rank rank, Interruption interruption) {
+  if (status_[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
+    wake_interrupted(rank, std::move(interruption));
+  } else {
+    interruptions_.emplace(rank, std::move(interruption));
+  }
+}
+
+}  // namespace rollcall::sim
