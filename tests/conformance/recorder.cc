@@ -185,7 +185,7 @@ Work Recorder::issue(const Op& op) {
   note(op);
   OpRecord& record = log_[static_cast<std::size_t>(this_rank().rank)].ops.back();
   try {
-    const Work work = inner_.issue(op);
+    const Work work = inner().issue(op);
     record.seq = work.seq();
     return ours(work);
   } catch (const Error& error) {
@@ -201,7 +201,7 @@ std::vector<Work> Recorder::issue_batch(std::span<const Op> ops) {
     note(op);
   }
   try {
-    std::vector<Work> works = inner_.issue_batch(ops);
+    std::vector<Work> works = inner().issue_batch(ops);
     for (std::size_t i = 0; i < works.size(); ++i) {
       log[first + i].seq = works[i].seq();
       works[i] = ours(works[i]);
@@ -217,7 +217,7 @@ std::vector<Work> Recorder::issue_batch(std::span<const Op> ops) {
 
 void Recorder::wait(const Work& work) {
   try {
-    inner_.wait(work);
+    inner().wait(work);
   } catch (const Error& error) {
     for (OpRecord& record : log_[static_cast<std::size_t>(this_rank().rank)].ops) {
       if (record.is_of(work)) {

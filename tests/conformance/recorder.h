@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/backend.h"
+#include "sim/dist/forwarding_backend.h"
 
 namespace rollcall::golden {
 
@@ -49,27 +49,19 @@ struct RankLog {
 };
 using RunLog = std::vector<RankLog>;  // by global rank
 
-class Recorder final : public Backend {
+class Recorder final : public ForwardingBackend {
  public:
   // Both are borrowed and must outlive the recorder. `log` has an entry for every rank.
-  Recorder(Backend& inner, RunLog& log) : inner_(inner), log_(log) {}
+  Recorder(Backend& inner, RunLog& log) : ForwardingBackend(inner), log_(log) {}
 
-  std::string_view name() const override { return inner_.name(); }
   Work issue(const Op& op) override;
   void wait(const Work& work) override;
-  bool is_completed(const Work& work) override { return inner_.is_completed(work); }
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
-  Rank source_of(const Work& work) override { return inner_.source_of(work); }
-  void compute(Duration duration) override { inner_.compute(duration); }
-  ProcessGroup find_group(std::string_view group) override { return inner_.find_group(group); }
-  void print(std::string_view text) override { inner_.print(text); }
-  void warn(std::string_view text) override { inner_.warn(text); }
 
  private:
   void note(const Op& op);
   Work ours(const Work& work);
 
-  Backend& inner_;
   RunLog& log_;
 };
 

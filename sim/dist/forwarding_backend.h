@@ -1,0 +1,38 @@
+#pragma once
+
+// A Backend around a Backend that passes everything on. Recorders and the like override what they watch.
+
+#include "sim/dist/backend.h"
+
+namespace rollcall {
+
+class ForwardingBackend : public Backend {
+ public:
+  // `inner` is borrowed and must outlive this.
+  explicit ForwardingBackend(Backend& inner) : inner_(inner) {}
+
+  std::string_view name() const override { return inner_.name(); }
+  Work issue(const Op& op) override { return inner_.issue(op); }
+  void wait(const Work& work) override { inner_.wait(work); }
+  bool is_completed(const Work& work) override { return inner_.is_completed(work); }
+  std::vector<Work> issue_batch(std::span<const Op> ops) override { return inner_.issue_batch(ops); }
+  Rank source_of(const Work& work) override { return inner_.source_of(work); }
+  void compute(Duration duration) override { inner_.compute(duration); }
+  Event record_event(Stream stream) override { return inner_.record_event(stream); }
+  void stream_wait(Stream stream, const Event& event) override { inner_.stream_wait(stream, event); }
+  void synchronize(const Event& event) override { inner_.synchronize(event); }
+  void synchronize_device() override { inner_.synchronize_device(); }
+  void launch_kernel(Stream stream, Duration duration) override { inner_.launch_kernel(stream, duration); }
+  void settle(Storage& storage) override { inner_.settle(storage); }
+  ProcessGroup find_group(std::string_view group) override { return inner_.find_group(group); }
+  void print(std::string_view text) override { inner_.print(text); }
+  void warn(std::string_view text) override { inner_.warn(text); }
+
+ protected:
+  Backend& inner() { return inner_; }
+
+ private:
+  Backend& inner_;
+};
+
+}  // namespace rollcall
