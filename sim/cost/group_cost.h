@@ -1,0 +1,65 @@
+#pragma once
+
+// What a call costs in one process group: NCCL's tuner for the collectives it has, our own model for the
+// rest, and the residuals beside both.
+
+#include <optional>
+
+#include "sim/cost/topology.h"
+#include "sim/cost/tuner.h"
+#include "sim/dist/time.h"
+
+namespace rollcall::cost {
+
+// A call as nccl-tests would describe it.
+struct Call {
+  OpKind kind = OpKind::all_reduce;
+  // The larger of what one rank sends and what it receives in the whole call: the result of an
+  // all_gather, the input of a reduce_scatter, a message of send and recv.
+  std::int64_t bytes = 0;
+  Dtype dtype = Dtype::float32;
+  ReduceOp reduce = ReduceOp::sum;
+  std::optional<Algorithm> algorithm{};  // NCCL_ALGO
+  std::optional<Protocol> protocol{};    // NCCL_PROTO
+  bool same_node = true;                 // send and recv: where the peer is
+};
+
+// `bytes` of a Call, from one rank's input (torch's arguments).
+std::int64_t bytes_of_call(OpKind kind, std::int64_t input_bytes, int members);
+
+struct Prediction {
+  bool by_nccl = true;         // false: our model, NCCL has none
+  double time = 0;             // microseconds, as the model says
+  double fitted = 0;           // microseconds, with what measurements add
+  std::string_view algorithm;  // "Ring"; "P2P" for ours
+  Protocol protocol = Protocol::simple;
+  int channels = 0;
+};
+
+// The only way from the tables' microseconds into simulated time: to the nearest nanosecond.
+Duration to_duration(double microseconds);
+
+class GroupCost {
+ public:
+  explicit GroupCost(const Communicator& communicator);
+
+  // Nothing when the call's own algorithm and protocol exclude everything.
+  std::optional<Prediction> predict(const Call& call) const;
+
+  const Communicator& communicator() const { return communicator_; }
+  // Null for a group of one: NCCL's tuner is not asked then.
+  const Tuner* tuner() const { return tuner_ ? &*tuner_ : nullptr; }
+
+ private:
+  Communicator communicator_;
+  std::optional<Tuner> tuner_;
+};
+
+// NCCL's function for a torch call. Nothing for those that NCCL makes of sends and receives.
+std::optional<Function> nccl_function(OpKind kind);
+
+// busbw = algbw * factor, so that it can be compared with the links' speed. nccl-tests,
+// doc/PERFORMANCE.md: an all_reduce moves each byte 2 (n-1)/n times over every link.
+double busbw_factor(OpKind kind, int members);
+
+}  // namespace rollcall::cost

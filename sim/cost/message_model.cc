@@ -1,0 +1,73 @@
+#include "sim/cost/message_model.h"
+
+#include <algorithm>
+
+#include "sim/cost/tuner_constants.h"
+
+namespace rollcall::cost {
+
+namespace {
+
+constexpr std::int64_t ll_bytes_per_channel = 16 * 1024;  // at most, or Simple is used
+constexpr int channels_per_peer = 2;                      // NCCL's least, and what NICs and PCIe get
+
+constexpr auto ring = static_cast<std::size_t>(Algorithm::ring);
+
+bool is_nvlink(const Communicator& communicator) { return communicator.links.nvlink != Links::NvLink::none; }
+
+double port_speed(const Communicator& communicator) {
+  const Links& links = communicator.links;
+  if (is_nvlink(communicator)) {
+    return links.nvlink_count * links.nvlink_speed;
+  }
+  return links.sockets > 1 ? std::min(links.pcie_speed, links.socket_speed) : links.pcie_speed;
+}
+
+// A rank's share of its node's NICs when all its ranks send at once, and no more than one NIC.
+double nic_share(const Communicator& communicator) {
+  const Links& links = communicator.links;
+  const double node = links.nics * links.nic_speed;
+  return std::min(links.nic_speed, node / std::max(1, communicator.ranks_per_node()));
+}
+
+double start_and_hop(const Communicator& communicator, Protocol protocol, bool same_node) {
+  const auto column = static_cast<std::size_t>(protocol);
+  const ByAlgorithm& hop = !same_node ? net_latency : is_nvlink(communicator) ? nvlink_latency : pci_latency;
+  const double nic = same_node ? 0 : communicator.links.nic_latency;
+  return base_latency[ring][column] + hop[ring][column] + nic;
+}
+
+double transfer(double bytes, double speed) { return speed > 0 ? bytes / (1000 * speed) : 0; }
+
+MessageTime finish(const Communicator& communicator, std::int64_t bytes_per_peer, bool same_node,
+                   double moving) {
+  const bool is_small = bytes_per_peer <= channels_per_peer * ll_bytes_per_channel;
+  const Protocol protocol = is_small ? Protocol::ll : Protocol::simple;
+  return {start_and_hop(communicator, protocol, same_node) + moving * (is_small ? 2 : 1), protocol,
+          channels_per_peer};  // LL sends a flag with every word: half of what moves is data
+}
+
+}  // namespace
+
+MessageTime message_time(const Communicator& communicator, std::int64_t bytes, bool same_node) {
+  const double speed = same_node ? port_speed(communicator) : communicator.links.nic_speed;
+  return finish(communicator, bytes, same_node, transfer(static_cast<double>(bytes), speed));
+}
+
+MessageTime all_to_all_time(const Communicator& communicator, std::int64_t bytes) {
+  const double part = static_cast<double>(bytes) / communicator.ranks;
+  const int local = communicator.ranks_per_node();
+  const double inside = transfer(part * (local - 1), port_speed(communicator));
+  const double outside = transfer(part * (communicator.ranks - local), nic_share(communicator));
+  return finish(communicator, bytes / communicator.ranks, communicator.nodes == 1, std::max(inside, outside));
+}
+
+MessageTime one_to_all_time(const Communicator& communicator, std::int64_t bytes) {
+  const double part = static_cast<double>(bytes) / communicator.ranks;
+  const int local = communicator.ranks_per_node();
+  const double inside = transfer(part * (local - 1), port_speed(communicator));
+  const double outside = transfer(part * (communicator.ranks - local), communicator.links.nic_speed);
+  return finish(communicator, bytes / communicator.ranks, communicator.nodes == 1, std::max(inside, outside));
+}
+
+}  // namespace rollcall::cost

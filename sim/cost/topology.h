@@ -1,0 +1,126 @@
+#pragma once
+
+// A cluster, as far as NCCL's tuner looks at it: machines, links, and the channel graphs that NCCL's
+// search (src/graph/search.cc) finds on them.
+//
+// A newcomer to sim/cost starts here. The way of one question:
+//   Cluster (what the user has) -> Communicator (what one process group sees of it)
+//     -> Tuner (algorithm, protocol, channels, microseconds) -> residuals (what measurements add)
+//
+// Everything in this folder is a pure function of its arguments. Bandwidths are GB/s (10^9 bytes) and
+// latencies microseconds, in double, because NCCL's own tables are; the only way out into simulated
+// time is to_duration in cost.h.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/dist/op.h"
+
+namespace rollcall::cost {
+
+enum class CpuVendor : std::uint8_t { intel, amd, other };
+
+// How far two devices are apart, nearest first: the order is part of the tuner's rules. NCCL
+// src/graph/topo.h, PATH_*.
+enum class PathType : std::uint8_t { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys };
+
+std::string_view to_string(CpuVendor vendor);  // "intel"
+std::string_view to_string(PathType path);     // "NVL"
+
+// One result of the graph search: so many channels, each at that speed. NCCL src/include/graph.h,
+// ncclTopoGraph.
+struct ChannelGraph {
+  enum class Pattern : std::uint8_t { balanced_tree, split_tree, tree, ring, nvls, collnet };
+
+  Pattern pattern = Pattern::ring;
+  int channels = 0;        // 0: the search found nothing
+  double intra_speed = 0;  // GB/s per channel, inside a node
+  double inter_speed = 0;  // GB/s per channel, between nodes
+  PathType intra_path = PathType::loc;
+  PathType inter_path = PathType::loc;
+  bool same_channels = false;  // every channel visits the ranks in the same order
+  double nic_latency = 0;      // microseconds
+
+  friend bool operator==(const ChannelGraph&, const ChannelGraph&) = default;
+};
+
+struct Graphs {
+  ChannelGraph tree;
+  ChannelGraph ring;
+  ChannelGraph nvls;
+  ChannelGraph collnet_chain;
+  ChannelGraph collnet_direct;
+  int channels = 0;       // of the communicator, shared by ring and tree
+  int nvls_channels = 0;  // of NVLS and NVLSTree
+
+  friend bool operator==(const Graphs&, const Graphs&) = default;
+};
+
+// What connects the GPUs of a machine, and the machines.
+struct Links {
+  enum class NvLink : std::uint8_t { none, mesh, all_to_all_switch };
+
+  NvLink nvlink = NvLink::none;
+  int nvlink_count = 0;               // per GPU
+  double nvlink_speed = 0;            // GB/s per link and direction
+  bool nvls = false;                  // NVLink SHARP: the switch can reduce
+  double pcie_speed = 24;             // GB/s per GPU and direction
+  int sockets = 2;                    // with one, GPUs meet in one PCIe host bridge
+  double socket_speed = 10;           // GB/s between two sockets
+  int nics = 0;                       // per node
+  double nic_speed = 0;               // GB/s per NIC and direction
+  PathType nic_path = PathType::pix;  // from a GPU to its NIC
+  double nic_latency = 0;             // microseconds, as NCCL's network plugin states it
+  bool sharp = false;                 // the network can reduce (CollNet)
+
+  friend bool operator==(const Links&, const Links&) = default;
+};
+
+// Graphs that are known for a number of GPUs per node; others are derived from the links.
+struct Layout {
+  int gpus_per_node = 0;
+  bool several_nodes = false;
+  Graphs graphs;
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+struct Cluster {
+  std::string name;     // as the user gave it
+  std::string machine;  // "h100"; empty for one that is described in full
+  int nodes = 1;
+  int gpus_per_node = 8;  // that take part
+  int gpus_built_in = 8;  // that a node has
+  int compute_capability = 90;
+  CpuVendor cpu = CpuVendor::intel;
+  Links links;
+  std::vector<Layout> layouts;
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
+// What a process group sees of a cluster.
+struct Communicator {
+  int ranks = 1;
+  int nodes = 1;
+  int compute_capability = 90;  // the least of all ranks
+  CpuVendor cpu = CpuVendor::intel;
+  bool collnet = false;
+  Graphs graphs;
+  Links links;
+  bool graphs_are_known = true;  // false: derived from the links by our estimate
+
+  int ranks_per_node() const { return nodes > 0 ? ranks / nodes : ranks; }
+};
+
+// The view of a group of `ranks` on `nodes` nodes. Where nodes hold different numbers of ranks, NCCL
+// calculates with the mean, rounded down (src/graph/tuning.cc: nRanks / nNodes).
+Communicator communicator_of(const Cluster& cluster, int ranks, int nodes);
+
+// The estimate behind layouts that nobody has run NCCL's search for. It reproduces the ring graphs of all
+// preset NVLink machines, and is marked in explanations.
+Graphs derive_graphs(const Cluster& cluster, int gpus_per_node, bool several_nodes);
+
+}  // namespace rollcall::cost
