@@ -1,26 +1,17 @@
 #include "scenarios/header_reader.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
+#include "scenarios/cluster_reader.h"
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/json/suggest.h"
 #include "scenarios/program/devices.h"
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/units.h"
 
 namespace rollcall::scenario {
 namespace {
-
-struct Preset {
-  std::string_view name;
-  Rank gpus_per_node;
-};
-
-// The machines people name. What their links can do matters to a later version's cost model.
-constexpr std::array<Preset, 4> presets{{{"a100-8", 8}, {"h100-8", 8}, {"h200-8", 8}, {"b200-8", 8}}};
 
 // As the schema's gpus_per_node. No machine has more, and a device's number must fit its type.
 constexpr Rank max_ranks_per_host = 1024;
@@ -87,46 +78,22 @@ void HeaderReader::read_names() {
 }
 
 void HeaderReader::read_cluster() {
-  const auto cluster = root_.find("cluster");
-  if (!cluster) {
+  const auto given = root_.find("cluster");
+  const auto setting = given ? scenario::read_cluster(*given, diagnostics_) : std::nullopt;
+  if (!setting) {
     return;
   }
-  if (cluster->is(JsonType::string)) {
-    read_preset(*cluster);
-  } else {
-    read_nodes(*cluster);
-  }
-}
-
-void HeaderReader::read_preset(const Json& preset) {
-  std::vector<std::string_view> known;
-  for (const Preset& candidate : presets) {
-    if (candidate.name == preset.text()) {
-      scenario_.options.ranks_per_host = candidate.gpus_per_node;
-      return;
-    }
-    known.push_back(candidate.name);
-  }
-  error(preset,
-        fmt::format("unknown cluster \"{}\"; the presets are {}", preset.text(), fmt::join(known, ", ")),
-        suggest(preset.text(), known));
-}
-
-void HeaderReader::read_nodes(const Json& cluster) {
   const std::int64_t world_size = scenario_.options.world_size;
-  const auto nodes = cluster.find("nodes");
-  const auto per_node = cluster.find("gpus_per_node");
-  if (!per_node) {
-    error(cluster, "\"gpus_per_node\" is missing");
-    return;
-  }
   // More than everyone is no different from everyone.
-  const std::int64_t ranks_per_host = std::min(per_node->integer(), world_size);
-  scenario_.options.ranks_per_host = static_cast<Rank>(ranks_per_host);
+  const std::int64_t ranks_per_host = std::min(setting->gpus_per_node, world_size);
   const std::int64_t needed = (world_size + ranks_per_host - 1) / ranks_per_host;
-  if (nodes && nodes->integer() < needed) {
-    error(*nodes, fmt::format("{} ranks need {} nodes of {} GPUs", world_size, needed, per_node->integer()));
+  if (setting->nodes && setting->nodes->integer() < needed) {
+    error(*setting->nodes,
+          fmt::format("{} ranks need {} nodes of {} GPUs", world_size, needed, setting->gpus_per_node));
   }
+  scenario_.options.ranks_per_host = static_cast<Rank>(ranks_per_host);
+  scenario_.options.cluster = setting->cluster;
+  scenario_.options.residuals = setting->residuals;
 }
 
 // Hosts must be blocks of equal size, in order: the engine knows them by that size.

@@ -28,8 +28,6 @@ class HeaderReader {
   void error(const Json& at, std::string message, std::string_view suggestion = {});
   void read_names();
   void read_cluster();
-  void read_preset(const Json& preset);
-  void read_nodes(const Json& cluster);
   void read_hosts();
   void read_devices();
   void read_groups();

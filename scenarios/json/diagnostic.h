@@ -55,6 +55,7 @@ class Diagnostics {
   void error(std::size_t offset, std::string pointer, std::string message, std::string_view suggestion = {});
 
   bool empty() const { return found_.empty(); }
+  std::size_t count() const { return found_.size(); }
   // Throws InvalidScenario, in the order of the file, unless nothing was found.
   void throw_if_any();
 

@@ -12,4 +12,7 @@ class Diagnostics;
 // Reports what the schema does not allow, and by name what only a later version can run.
 void check_schema(const Json& root, Diagnostics& diagnostics);
 
+// The same for a file that holds nothing but a cluster.
+void check_cluster_schema(const Json& root, Diagnostics& diagnostics);
+
 }  // namespace rollcall::scenario

@@ -2,14 +2,98 @@
 
 #include <bit>
 
+#include "sim/dist/expects.h"
+#include "sim/engine/simulate.h"
+
 namespace rollcall::sim {
+
+namespace {
+
+std::int64_t bytes_of(const Op& op) {
+  return has_tensor(op.kind) ? op.numel * static_cast<std::int64_t>(size_of(op.dtype)) : 0;
+}
+
+// A program whose sizes never repeat must not fill the memory with them.
+constexpr std::size_t most_known = 4096;
+
+}  // namespace
 
 Duration UniformCost::of(OpKind kind, std::int64_t bytes, Rank members) const {
   const auto steps =
       static_cast<Duration>(std::bit_width(static_cast<std::uint32_t>(members > 1 ? members - 1 : 1)));
   // A reduction's bytes go out and come back; everything else moves once.
   const std::int64_t crossings = kind == OpKind::all_reduce ? 2 : 1;
-  return steps * step_latency + bytes / bytes_per_microsecond * crossings * microsecond;
+  return steps * link_.step_latency + bytes / link_.bytes_per_microsecond * crossings * microsecond;
+}
+
+Duration UniformCost::of(const Op& op, const GroupMembers& group) {
+  return of(op.kind, bytes_of(op), group.size());
+}
+
+Duration UniformCost::of_message(const Op& send, Rank, const GroupMembers&) {
+  return of(OpKind::send, bytes_of(send), 2);
+}
+
+NcclCost::NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_residuals)
+    : cluster_(cluster), ranks_per_host_(ranks_per_host), with_residuals_(with_residuals) {}
+
+NcclCost::Group& NcclCost::group_of(const GroupMembers& members) {
+  if (members.id >= groups_.size()) {
+    groups_.resize(members.id + 1);
+  }
+  Group& group = groups_[members.id];
+  if (group.model == nullptr) [[unlikely]] {
+    int nodes = 0;
+    Rank last = -1;
+    for (const Rank rank : members.ranks) {  // ascending, so nodes come one after another
+      nodes += node_of(rank) != last ? 1 : 0;
+      last = node_of(rank);
+    }
+    auto& model = models_[{members.size(), nodes}];
+    if (model == nullptr) {
+      model = std::make_unique<cost::GroupCost>(cost::communicator_of(cluster_, members.size(), nodes));
+    }
+    group.model = model.get();
+  }
+  return group;
+}
+
+Duration NcclCost::of(const Op& op, const GroupMembers& members) {
+  const std::int64_t bytes = cost::bytes_of_call(op.kind, bytes_of(op), members.size());
+  return ask(group_of(members), {op.kind, op.dtype, op.reduce, bytes, true});
+}
+
+Duration NcclCost::of_message(const Op& send, Rank receiver, const GroupMembers& members) {
+  const auto node = [&](Rank member) { return node_of(members.ranks[static_cast<std::size_t>(member)]); };
+  return ask(group_of(members),
+             {OpKind::send, send.dtype, send.reduce, bytes_of(send), node(send.rank) == node(receiver)});
+}
+
+Duration NcclCost::ask(Group& group, const Key& key) {
+  if (group.last > 0 && group.last_key == key) [[likely]] {
+    return group.last;
+  }
+  if (group.known.size() >= most_known) [[unlikely]] {
+    group.known.clear();
+  }
+  const auto [entry, is_new] = group.known.try_emplace(key, 0);
+  if (is_new) {
+    const auto& [kind, dtype, reduce, bytes, same_node] = key;
+    const auto prediction = group.model->predict(
+        {.kind = kind, .bytes = bytes, .dtype = dtype, .reduce = reduce, .same_node = same_node});
+    expects(prediction.has_value(), "every cluster has a ring");
+    entry->second = cost::to_duration(with_residuals_ ? prediction->fitted : prediction->time);
+  }
+  group.last_key = key;
+  group.last = entry->second;
+  return group.last;
+}
+
+std::unique_ptr<CostModel> make_cost_model(const Options& options) {
+  if (options.cluster && options.backend == "nccl") {
+    return std::make_unique<NcclCost>(*options.cluster, options.ranks_per_host, options.residuals);
+  }
+  return std::make_unique<UniformCost>();
 }
 
 }  // namespace rollcall::sim

@@ -1,21 +1,85 @@
 #pragma once
 
-// How long a matched collective takes. Pure integer arithmetic.
-//
-// The model is the textbook one: a latency per step of a binary tree over the members, and every byte
-// crossing one uniform link. It orders events and makes timelines readable; it does not predict a
-// cluster (see docs/decisions/0004-uniform-cost.md).
+// How long what was matched takes: the engine's question to a model. Which model answers is a matter of
+// the run's options; the engine asks once per full slot and once per message.
 
-#include "sim/dist/op.h"
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "sim/cost/group_cost.h"
+#include "sim/dist/process_group.h"
 
 namespace rollcall::sim {
 
-struct UniformCost {
-  Duration step_latency = 5 * microsecond;
-  std::int64_t bytes_per_microsecond = 25'000;  // 25 GB/s
+struct Options;
 
-  // From the last member's arrival to the completion everywhere. `bytes` is one member's input.
-  Duration of(OpKind kind, std::int64_t bytes, Rank members) const;
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+
+  // From the last member's arrival to the completion everywhere; more than 0, so that a loop of calls ends
+  // in a limit. `op` is one member's call: numel and dtype are its own input's.
+  virtual Duration of(const Op& op, const GroupMembers& group) = 0;
+  // The same for a message that both ends have come to. `group` has both.
+  virtual Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) = 0;
 };
+
+// The textbook model: a latency per step of a binary tree over the members, and every byte crossing one
+// uniform link. It orders events and makes timelines readable; it predicts no cluster (see
+// docs/decisions/0004-uniform-cost.md). Integer arithmetic.
+class UniformCost final : public CostModel {
+ public:
+  struct Link {
+    Duration step_latency = 5 * microsecond;
+    std::int64_t bytes_per_microsecond = 25'000;  // 25 GB/s
+  };
+
+  UniformCost() = default;
+  explicit UniformCost(const Link& link) : link_(link) {}
+
+  Duration of(const Op& op, const GroupMembers& group) override;
+  Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) override;
+
+  // `bytes` is one member's input.
+  Duration of(OpKind kind, std::int64_t bytes, Rank members) const;
+
+ private:
+  Link link_;
+};
+
+// NCCL's tuner on a cluster, each group with the nodes its members are on. What was asked once is
+// remembered: training repeats itself.
+class NcclCost final : public CostModel {
+ public:
+  // Ranks stand on the cluster's nodes in blocks of `ranks_per_host`.
+  NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_residuals);
+
+  Duration of(const Op& op, const GroupMembers& group) override;
+  Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) override;
+
+ private:
+  using Key = std::tuple<OpKind, Dtype, ReduceOp, std::int64_t, bool>;  // bytes; whether on one node
+  struct Group {
+    const cost::GroupCost* model = nullptr;
+    Key last_key{};
+    Duration last = 0;
+    std::map<Key, Duration> known;
+  };
+
+  Group& group_of(const GroupMembers& members);
+  Duration ask(Group& group, const Key& key);
+  Rank node_of(Rank rank) const { return rank / ranks_per_host_; }
+
+  cost::Cluster cluster_;
+  Rank ranks_per_host_;
+  bool with_residuals_;
+  std::map<std::pair<int, int>, std::unique_ptr<cost::GroupCost>> models_;  // by ranks and nodes
+  std::vector<Group> groups_;                                               // by GroupId
+};
+
+// What the options ask for: NCCL's model on nccl with a cluster, the uniform one otherwise.
+std::unique_ptr<CostModel> make_cost_model(const Options& options);
 
 }  // namespace rollcall::sim

@@ -49,6 +49,7 @@ Engine::Engine(const Options& options, const Program& program)
       admission_(*rules_),
       watches_issues_(options.timeline || options.debug == DebugLevel::detail),
       has_own_order_(rules_->has_own_order()),
+      cost_(make_cost_model(options)),
       steps_left_(options.limits.ops) {
   make_groups();
   make_devices();
@@ -507,9 +508,7 @@ void Engine::schedule_full_slots() {
     const Slot& slot = *matchers_[key.group]->find(key.seq);
     const Op first = matchers_[key.group]->op_of(slot, 0);  // calls may differ in size
     incidents_->inspect_full(now_, key.group, slot);
-    const std::int64_t bytes =
-        has_tensor(first.kind) ? first.numel * static_cast<std::int64_t>(size_of(first.dtype)) : 0;
-    events_.add(now_ + cost_.of(first.kind, bytes, members_[key.group].size()),
+    events_.add(now_ + cost_->of(first, members_[key.group]),
                 {.kind = Event::Kind::complete, .group = key.group, .seq = key.seq});
   }
   full_.clear();
@@ -838,6 +837,9 @@ Report Engine::report() {
   report.ops = ops_;
   if (recorder_) {
     report.timeline = recorder_->take();
+    for (const GroupMembers& group : members_) {
+      report.groups.push_back({group.name, RankSet::of(group.ranks)});
+    }
   }
   return report;
 }

@@ -159,7 +159,7 @@ class Engine final : public Backend {
   Admission admission_;
   bool watches_issues_;
   bool has_own_order_;  // of the backend's reductions
-  UniformCost cost_;
+  std::unique_ptr<CostModel> cost_;
   ScopeTable scopes_;
   std::deque<GroupMembers> members_;                            // by GroupId; addresses are stable
   std::vector<std::unique_ptr<check::GroupMatcher>> matchers_;  // by GroupId

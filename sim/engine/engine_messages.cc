@@ -144,7 +144,7 @@ void Engine::schedule_messages() {
     Duration open_cost = -1;
     for (const auto& pair : messages.matched()) {
       const Op& send = messages.at(pair.first).op;
-      const Duration cost = cost_.of(OpKind::send, bytes_of(send), 2);
+      const Duration cost = cost_->of_message(send, messages.at(pair.second).op.rank, members_[group]);
       if (cost != open_cost) {
         if (free_deliveries_.empty()) {
           free_deliveries_.push_back(deliveries_.size());

@@ -11,9 +11,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/cost/topology.h"
 #include "sim/dist/backend.h"
 #include "sim/report/report.h"
 
@@ -41,10 +43,12 @@ struct Group {
 struct Options {
   Rank world_size = 1;
   std::uint64_t seed = 0;
-  std::string backend = "nccl";   // or "gloo"
-  std::vector<Device> devices{};  // per rank; empty: cuda:<local rank> on nccl, cpu on gloo
-  Rank ranks_per_host = 8;        // as most machines have GPUs. Equal devices of two hosts differ
-  std::vector<Group> groups{};    // besides "world"
+  std::string backend = "nccl";            // or "gloo"
+  std::vector<Device> devices{};           // per rank; empty: cuda:<local rank> on nccl, cpu on gloo
+  Rank ranks_per_host = 8;                 // as most machines have GPUs. Equal devices of two hosts differ
+  std::optional<cost::Cluster> cluster{};  // what durations are predicted for, on nccl; none: a uniform model
+  bool residuals = false;                  // add what measurements add to NCCL's own expectation
+  std::vector<Group> groups{};             // besides "world"
   DebugLevel debug = DebugLevel::off;
   // How many collective kernels a GPU runs at once; the others wait in launch order. 0: any number.
   int comm_slots = 0;

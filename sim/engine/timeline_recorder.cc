@@ -16,18 +16,23 @@ void TimelineRecorder::finished(const check::GroupEvidence& group, const check::
                        slot.fates[static_cast<std::size_t>(member)] == check::Fate::hangs;
     const bool now_known = stays == (end == Span::open) || slot.phase != check::Slot::Phase::irregular;
     if (now_known) {
-      add(group, group.matcher->op_of(slot, member), slot.seq,
-          slot.arrivals[static_cast<std::size_t>(member)], end);
+      timeline_.add(span_of(group, group.matcher->op_of(slot, member), slot.seq,
+                            slot.arrivals[static_cast<std::size_t>(member)], end));
     }
   }
 }
 
 void TimelineRecorder::message(const check::GroupEvidence& group, const check::Message& message, Time end) {
-  add(group, message.op, message.seq, message.posted, end);
+  Span span = span_of(group, message.op, message.seq, message.posted, end);
+  const Rank peer = message.source >= 0 ? message.source : message.op.root;  // of a receive from anyone
+  span.kind = Span::Kind::message;
+  span.peer =
+      peer >= 0 && peer < group.members->size() ? group.members->ranks[static_cast<std::size_t>(peer)] : -1;
+  timeline_.add(span);
 }
 
-void TimelineRecorder::add(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start,
-                           Time end) {
+Span TimelineRecorder::span_of(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start,
+                               Time end) {
   Span span;
   span.start = start;
   span.end = end;
@@ -40,7 +45,7 @@ void TimelineRecorder::add(const check::GroupEvidence& group, const Op& op, std:
   span.group = timeline_.intern(group.members->name);
   span.label = timeline_.intern(scopes_.path(op.scope));
   span.site = timeline_.intern(to_string(op.site));
-  timeline_.add(span);
+  return span;
 }
 
 void TimelineRecorder::computed(Rank rank, Time start, Time end) {

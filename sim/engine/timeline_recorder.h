@@ -21,7 +21,7 @@ class TimelineRecorder {
   Timeline take() { return std::move(timeline_); }
 
  private:
-  void add(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start, Time end);
+  Span span_of(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start, Time end);
 
   const ScopeTable& scopes_;
   Timeline timeline_;

@@ -35,6 +35,12 @@ struct OutputLine {
   std::string text;
 };
 
+// A process group of the run.
+struct ReportGroup {
+  std::string name;
+  RankSet ranks;
+};
+
 struct Report {
   std::string scenario;
   std::uint64_t seed = 0;
@@ -47,10 +53,11 @@ struct Report {
   Time simulated_time = 0;
   std::int64_t ops = 0;  // issued by all ranks together
   std::int64_t schedules = 1;
-  bool exhaustive = true;          // no choice was left open: every schedule gives this verdict
-  std::optional<bool> expected;    // did it come out as the scenario expects?
-  std::vector<std::string> unmet;  // expectations that did not hold, one sentence each
-  Timeline timeline;               // empty unless asked for
+  bool exhaustive = true;           // no choice was left open: every schedule gives this verdict
+  std::optional<bool> expected;     // did it come out as the scenario expects?
+  std::vector<std::string> unmet;   // expectations that did not hold, one sentence each
+  Timeline timeline;                // empty unless asked for
+  std::vector<ReportGroup> groups;  // in order of creation; with a timeline only
 
   // The class a rank is in. The rank must exist.
   const RankClass& of(Rank rank) const;

@@ -47,6 +47,7 @@ void add_span(Fingerprint& hash, const Span& span) {
   hash.add_signed(span.seq);
   hash.add_signed(span.numel);
   hash.add_signed(span.rank);
+  hash.add_signed(span.peer);
   hash.add(static_cast<std::uint64_t>(span.kind));
   hash.add(span.async_op ? 1 : 0);
   hash.add(static_cast<std::uint64_t>(span.dtype));

@@ -16,13 +16,14 @@ namespace rollcall {
 struct Span {
   static constexpr Time open = -1;  // `end` of a call that never returned
 
-  enum class Kind : std::uint8_t { collective, compute };
+  enum class Kind : std::uint8_t { collective, compute, message };
 
   Time start = 0;
   Time end = open;
-  std::int64_t seq = -1;  // collectives: from 0 per group
+  std::int64_t seq = -1;  // collectives: from 0 per group; messages: per group and rank
   std::int64_t numel = 0;
-  Rank rank = 0;  // global
+  Rank rank = 0;   // global
+  Rank peer = -1;  // messages: the other end, global; -1: unknown
   Kind kind = Kind::collective;
   bool async_op = false;
   Dtype dtype = Dtype::float32;

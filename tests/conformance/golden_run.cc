@@ -41,7 +41,7 @@ sim::Options options_of(const GoldenCase& golden, const Program& program, RunLog
 std::set<Slot> unfinished(const Timeline& timeline) {
   std::set<Slot> slots;
   for (const Span& span : timeline.spans()) {
-    if (span.kind == Span::Kind::collective && span.end == Span::open) {
+    if (span.kind != Span::Kind::compute && span.end == Span::open) {
       slots.emplace(span.rank, timeline.name(span.group), is_message(timeline.name(span.name)), span.seq);
     }
   }

@@ -117,7 +117,10 @@ TEST_CASE("clusters and hosts say how many ranks share a host", "[scenarios]") {
   CHECK(parse(world_of_four(R"("hosts": {"a": "0-1", "b": [2, 3]})")).options.ranks_per_host == 2);
   CHECK(parse(world_of_four(R"("hosts": {"a": "0-2", "b": 3})")).options.ranks_per_host == 3);
   CHECK(problem(world_of_four(R"("cluster": "h100-9")")) ==
-        "/cluster: unknown cluster \"h100-9\"; the presets are a100-8, h100-8, h200-8, b200-8 -> h100-8");
+        "/cluster: 9 GPUs do not fill machines of 8; write NODESxGPUS -> h100-2x8");
+  CHECK(problem(world_of_four(R"("cluster": "h10-8")"))
+            .starts_with("/cluster: unknown cluster \"h10-8\"; the presets"));
+  CHECK(problem(world_of_four(R"("cluster": "h10-8")")).ends_with("-> h100-8"));
   CHECK(problem(world_of_four(R"("cluster": {"gpus_per_node": 2, "nodes": 1})")) ==
         "/cluster/nodes: 4 ranks need 2 nodes of 2 GPUs");
   CHECK(problem(world_of_four(R"("cluster": {"nodes": 1})")) == "/cluster: \"gpus_per_node\" is missing");
@@ -217,8 +220,6 @@ TEST_CASE("what only later versions can run is refused by name", "[scenarios]") 
   CHECK(problem(world_of_four(R"("mesh": {})")) == "/mesh: \"mesh\" is not supported by this version");
   CHECK(problem(world_of_four(R"("faults": [])")) == "/faults: \"faults\" is not supported by this version");
   CHECK(problem(world_of_four(R"("matrix": {})")) == "/matrix: \"matrix\" is not supported by this version");
-  CHECK(problem(world_of_four(R"("cluster": {"gpus_per_node": 8, "links": {}})")) ==
-        "/cluster/links: \"links\" is not supported by this version");
   CHECK(problem(world_of_four(R"("inputs": {"dataset": 103})")) ==
         "/inputs/dataset: \"dataset\" is not supported by this version");
   CHECK(problem(world_of_four(R"("objects": {"model": {"kind": "ddp", "bucket_cap": "25MiB"}})")) ==

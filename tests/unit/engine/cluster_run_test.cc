@@ -1,0 +1,31 @@
+#include <catch2/catch.hpp>
+
+#include "sim/cost/presets.h"
+#include "sim/dist.h"
+#include "sim/engine/simulate.h"
+
+namespace rollcall::sim {
+namespace {
+
+Time time_of_run(Options options) {
+  return run(options, [](Rank) { all_reduce(Tensor::ones({256})); }).simulated_time;
+}
+
+}  // namespace
+
+TEST_CASE("on a cluster a run takes what NCCL's tuner predicts for its calls", "[fiber]") {
+  Options options{.world_size = 8, .cluster = cost::find_cluster("h100-8").cluster};
+  CHECK(time_of_run(options) == 15'013);
+  options.world_size = 16;  // two nodes of eight
+  CHECK(time_of_run(options) == 25'269);
+}
+
+TEST_CASE("a cluster counts on nccl; gloo keeps the uniform model", "[fiber]") {
+  Options options{.world_size = 8, .cluster = cost::find_cluster("h100-8").cluster};
+  options.backend = "gloo";
+  const Time with_cluster = time_of_run(options);
+  options.cluster.reset();
+  CHECK(time_of_run(options) == with_cluster);
+}
+
+}  // namespace rollcall::sim
