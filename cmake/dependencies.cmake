@@ -19,6 +19,11 @@ find_package(CLI11 2.1 REQUIRED)
 find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
 mark_as_advanced(VALIJSON_INCLUDE_DIR)
 
+# Traces: gzip, and Perfetto's protobuf, which protozero writes without a compiler of protocols.
+find_package(ZLIB REQUIRED)
+find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)
+mark_as_advanced(PROTOZERO_INCLUDE_DIR)
+
 # What real runs need. A machine without them still builds, tests and simulates everything else.
 function(rollcall_look_for name header)
   string(TOUPPER "${name}" key)

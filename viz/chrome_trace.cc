@@ -19,12 +19,10 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/compile.h>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "viz/trace_arrows.h"
-#include "viz/trace_lanes.h"
+#include "viz/trace_groups.h"
+#include "viz/trace_text.h"
 
 namespace rollcall::viz {
 
@@ -32,34 +30,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string json_text(const Json& value) { return value.dump(-1, ' ', true, Json::error_handler_t::replace); }
-
-// The inside of a JSON string: what stands between the quotes.
-std::string escaped(const std::string& text) {
-  const std::string quoted = json_text(text);
-  return quoted.substr(1, quoted.size() - 2);
-}
-
 // Of ASCII letters; verdict words have no others, and locales do not matter.
 char upper_case(char letter) {
   return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
-}
-
-// Kineto writes c10d's names of collectives.
-std::string kineto_name(const std::string& op) {
-  constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"all_reduce", "allreduce"},
-      {"all_gather", "allgather"},
-      {"all_gather_into_tensor", "_allgather_base"},
-      {"reduce_scatter_tensor", "_reduce_scatter_base"},
-      {"all_to_all_single", "all_to_allv"},
-  };
-  for (const auto& [torch, kineto] : names) {
-    if (op == torch) {
-      return std::string(kineto);
-    }
-  }
-  return op;
 }
 
 // A name of the timeline, ready to be written.
@@ -69,61 +42,68 @@ struct Name {
   bool known = false;
 };
 
+std::string_view category(Span::Kind kind) {
+  switch (kind) {
+    case Span::Kind::collective:
+      return "collective";
+    case Span::Kind::message:
+      return "message";
+    case Span::Kind::compute:
+      return "compute";
+  }
+  return {};
+}
+
 class TraceWriter {
  public:
-  TraceWriter(const Report& report, std::ostream& out)
+  TraceWriter(const Report& report, std::ostream& out, const TraceOptions& options)
       : report_(report),
         spans_(report.timeline.spans()),
-        lanes_(assign_lanes(report.timeline, report.world_size)),
-        out_(out) {}
+        plan_(plan_trace(report, options)),
+        groups_(trace_groups(report)),
+        text_(out, options.whole_microseconds) {}
 
   void write() {
     header();
     metadata();
     events();
     verdict_marks();
-    append("\n]}\n");
-    flush();
+    text_.append("\n]}\n");
   }
 
  private:
   // No "rank": tools that read one file per rank would take this one for that rank's.
   void header() {
-    Json ranks = Json::array();
-    for (Rank rank = 0; rank < report_.world_size; ++rank) {
-      ranks.push_back(rank);
-    }
-    const Json world = {
-        {"pg_name", "world"}, {"pg_desc", "default_pg"}, {"pg_size", report_.world_size}, {"ranks", ranks}};
-    const Json info = {{"backend", report_.backend},
-                       {"world_size", report_.world_size},
-                       {"pg_count", 1},
-                       {"pg_config", Json::array({world})}};
     const Json about = {{"scenario", report_.scenario},
                         {"seed", std::to_string(report_.seed)},
                         {"verdict", verdict_word(report_.verdict)},
                         {"replay", report_.replay}};
-    append(fmt::format(
-        "{{\"schemaVersion\":1,\"deviceProperties\":[],\n\"distributedInfo\":{},\n\"metadata\":{},\n"
-        "\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":0,\n\"traceEvents\":[",
-        json_text(info), json_text(about)));
+    text_.append("{\"schemaVersion\":1,\"deviceProperties\":[],\n\"distributedInfo\":");
+    text_.append(distributed_info(report_, -1));
+    text_.append(",\n\"metadata\":");
+    text_.append(about.dump(-1, ' ', true, Json::error_handler_t::replace));
+    text_.append(",\n\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":0,\n\"traceEvents\":[");
   }
 
   void metadata() {
     const Finding* finding = finding_of(report_.verdict);
-    for (Rank rank = 0; rank < report_.world_size; ++rank) {
+    for (const Rank rank : plan_.ranks) {
       const bool is_culprit = finding != nullptr && finding->culprits.contains(rank);
-      begin_event(FMT_COMPILE(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {}{}"}}}})"),
-                  rank, rank, is_culprit ? " (culprit)" : "");
-      begin_event(
+      text_.begin_event(
+          FMT_COMPILE(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {}{}"}}}})"), rank,
+          rank, is_culprit ? " (culprit)" : "");
+      text_.begin_event(
           FMT_COMPILE(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})"),
           rank, rank);
     }
-    for (const TraceLanes::Lane& lane : lanes_.lanes) {
-      begin_event(
+    for (const TraceLanes::Lane& lane : plan_.lanes.lanes) {
+      if (!std::binary_search(plan_.ranks.begin(), plan_.ranks.end(), lane.rank)) {
+        continue;
+      }
+      text_.begin_event(
           FMT_COMPILE(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})"),
           lane.rank, lane.id, escaped(lane.name));
-      begin_event(
+      text_.begin_event(
           FMT_COMPILE(
               R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})"),
           lane.rank, lane.id, lane.id);
@@ -132,15 +112,14 @@ class TraceWriter {
 
   // Slices and arrows are both sorted by time; this merges them, a slice before an arrow in it.
   void events() {
-    const std::vector<TraceArrow> arrows = waiting_arrows(report_.timeline);
-    auto arrow = arrows.begin();
-    for (const std::uint32_t index : lanes_.order) {
-      for (; arrow != arrows.end() && arrow->time < spans_[index].start; ++arrow) {
+    auto arrow = plan_.arrows.begin();
+    for (const std::uint32_t index : plan_.lanes.order) {
+      for (; arrow != plan_.arrows.end() && arrow->time < spans_[index].start; ++arrow) {
         flow(*arrow);
       }
       slice(index);
     }
-    for (; arrow != arrows.end(); ++arrow) {
+    for (; arrow != plan_.arrows.end(); ++arrow) {
       flow(*arrow);
     }
   }
@@ -148,40 +127,48 @@ class TraceWriter {
   void slice(std::uint32_t index) {
     const Span& span = spans_[index];
     const bool is_open = span.end == Span::open;
-    const bool is_collective = span.kind == Span::Kind::collective;
-    begin_event(FMT_COMPILE(R"({{"ph":"{}","cat":"{}","name":"{}{})"), is_open ? 'B' : 'X',
-                is_collective ? "collective" : "compute", is_open ? "wait " : "", name(span.name).plain);
-    if (is_collective) {
-      add(FMT_COMPILE(" #{}"), span.seq);
+    text_.begin_event(FMT_COMPILE(R"({{"ph":"{}","cat":"{}","name":"{}{})"), is_open ? 'B' : 'X',
+                      category(span.kind), is_open ? "wait " : "", name(span.name).plain);
+    if (span.kind == Span::Kind::collective) {
+      text_.add(FMT_COMPILE(" #{}"), span.seq);
     }
-    add(FMT_COMPILE(R"(","pid":{},"tid":{},"ts":{}.{:03})"), span.rank, lanes_.lane_of[index],
-        span.start / microsecond, span.start % microsecond);
+    text_.add(FMT_COMPILE(R"(","pid":{},"tid":{})"), span.rank, plan_.lanes.lane_of[index]);
+    text_.add_start(span.start);
     if (!is_open) {
-      const Duration duration = span.end - span.start;
-      add(FMT_COMPILE(R"(,"dur":{}.{:03})"), duration / microsecond, duration % microsecond);
+      text_.add_duration(span.start, span.end);
     }
-    arguments(span, is_collective);
-    append("}");
+    arguments(span);
+    text_.append("}");
   }
 
-  void arguments(const Span& span, bool is_collective) {
-    if (is_collective) {
-      add(FMT_COMPILE(R"(,"args":{{"Collective name":"{}","In msg nelems":{},"dtype":"{}")"),
-          name(span.name).kineto, span.numel, scalar_type_name(span.dtype));
-      add(FMT_COMPILE(R"(,"Process Group Name":"{}","Seq":{})"), name(span.group).plain, span.seq);
-      origin(",", "label", span.label);
-      origin(",", "site", span.site);
-      append("}");
-    } else if (span.site != 0) {
-      append(R"(,"args":{)");
-      origin("", "site", span.site);
-      append("}");
+  void arguments(const Span& span) {
+    if (span.kind == Span::Kind::compute) {
+      if (span.site != 0) {
+        text_.append(R"(,"args":{)");
+        origin("", "site", span.site);
+        text_.append("}");
+      }
+      return;
     }
+    const std::int64_t group_size = groups_[span.group].size;
+    text_.add(FMT_COMPILE(R"(,"args":{{"Collective name":"{}","In msg nelems":{},"Out msg nelems":{})"),
+              name(span.name).kineto, span.numel,
+              numel_out(report_.timeline.name(span.name), span.numel, group_size));
+    text_.add(FMT_COMPILE(R"(,"Group size":{},"dtype":"{}","Process Group Name":"{}","Seq":{})"), group_size,
+              scalar_type_name(span.dtype), name(span.group).plain, span.seq);
+    if (span.peer >= 0) {
+      const bool sends = name(span.name).plain == "send";
+      text_.add(FMT_COMPILE(R"(,"Src Rank":{},"Dst Rank":{})"), sends ? span.rank : span.peer,
+                sends ? span.peer : span.rank);
+    }
+    origin(",", "label", span.label);
+    origin(",", "site", span.site);
+    text_.append("}");
   }
 
   void origin(std::string_view comma, std::string_view key, std::uint32_t index) {
     if (index != 0) {
-      add(FMT_COMPILE(R"({}"{}":"{}")"), comma, key, name(index).plain);
+      text_.add(FMT_COMPILE(R"({}"{}":"{}")"), comma, key, name(index).plain);
     }
   }
 
@@ -194,28 +181,24 @@ class TraceWriter {
   }
 
   void flow_end(char phase, std::string_view binding, std::uint32_t index, Time time) {
-    begin_event(
-        FMT_COMPILE(
-            R"({{"ph":"{}",{}"cat":"waits","name":"came last","id":{},"pid":{},"tid":{},"ts":{}.{:03}}})"),
-        phase, binding, flow_id_, spans_[index].rank, lanes_.lane_of[index], time / microsecond,
-        time % microsecond);
+    text_.begin_event(
+        FMT_COMPILE(R"({{"ph":"{}",{}"cat":"waits","name":"came last","id":{},"pid":{},"tid":{})"), phase,
+        binding, flow_id_, spans_[index].rank, plan_.lanes.lane_of[index]);
+    text_.add_start(time);
+    text_.append("}");
   }
 
   // "DEADLOCK" at the end of every call that did not return.
   void verdict_marks() {
     std::string word(verdict_word(report_.verdict));
     std::transform(word.begin(), word.end(), word.begin(), upper_case);
-    Time end = report_.simulated_time;
-    for (const Span& span : spans_) {
-      end = std::max({end, span.start, span.end});
-    }
-    for (const std::uint32_t index : lanes_.order) {
+    for (const std::uint32_t index : plan_.lanes.order) {
       const Span& span = spans_[index];
       if (span.end == Span::open) {
-        begin_event(
-            FMT_COMPILE(
-                R"({{"ph":"i","s":"t","cat":"verdict","name":"{}","pid":{},"tid":{},"ts":{}.{:03}}})"),
-            word, span.rank, lanes_.lane_of[index], end / microsecond, end % microsecond);
+        text_.begin_event(FMT_COMPILE(R"({{"ph":"i","s":"t","cat":"verdict","name":"{}","pid":{},"tid":{})"),
+                          word, span.rank, plan_.lanes.lane_of[index]);
+        text_.add_start(plan_.end);
+        text_.append("}");
       }
     }
   }
@@ -232,49 +215,19 @@ class TraceWriter {
     return entry;
   }
 
-  template <typename Format, typename... Args>
-  void begin_event(const Format& format, const Args&... args) {
-    append(is_first_event_ ? "\n" : ",\n");
-    is_first_event_ = false;
-    add(format, args...);
-  }
-
-  template <typename Format, typename... Args>
-  void add(const Format& format, const Args&... args) {
-    fmt::format_to(std::back_inserter(buffer_), format, args...);
-    flush_when_full();
-  }
-
-  void append(std::string_view text) {
-    buffer_.append(text.data(), text.data() + text.size());
-    flush_when_full();
-  }
-
-  void flush_when_full() {
-    if (buffer_.size() > buffer_limit) {
-      flush();
-    }
-  }
-
-  void flush() {
-    out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
-    buffer_.clear();
-  }
-
-  static constexpr std::size_t buffer_limit = 1 << 16;
-
   const Report& report_;
   const std::vector<Span>& spans_;
-  TraceLanes lanes_;
-  std::ostream& out_;
-  fmt::memory_buffer buffer_;
+  TracePlan plan_;
+  std::vector<TraceGroup> groups_;  // by index of the group's name
+  TraceText text_;
   std::deque<Name> names_;  // by index in the timeline, filled when first needed; entries never move
   std::int64_t flow_id_ = 0;
-  bool is_first_event_ = true;
 };
 
 }  // namespace
 
-void chrome_trace(const Report& report, std::ostream& out) { TraceWriter(report, out).write(); }
+void chrome_trace(const Report& report, std::ostream& out, const TraceOptions& options) {
+  TraceWriter(report, out, options).write();
+}
 
 }  // namespace rollcall::viz

@@ -7,11 +7,12 @@
 #include <iosfwd>
 
 #include "sim/report/report.h"
+#include "viz/trace_plan.h"
 
 namespace rollcall::viz {
 
 // Needs a report with a timeline. Streams: the memory it takes does not grow with the text. Whether
 // the writing succeeded is the stream's state.
-void chrome_trace(const Report& report, std::ostream& out);
+void chrome_trace(const Report& report, std::ostream& out, const TraceOptions& options = {});
 
 }  // namespace rollcall::viz

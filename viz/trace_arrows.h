@@ -1,7 +1,7 @@
 #pragma once
 
-// Arrows: in every collective, from the rank that came last to each rank that waited for it. Drawing
-// all pairs would hide the one fact worth seeing.
+// Arrows: in every collective and every message, from the rank that came last to each rank that waited
+// for it. Drawing all pairs would hide the one fact worth seeing.
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <tuple>
 
 #include "sim/dist/expects.h"
@@ -16,9 +15,7 @@ constexpr std::uint32_t no_group = std::numeric_limits<std::uint32_t>::max();  /
 
 Time end_of(const Span& span) { return span.end == Span::open ? never : span.end; }
 
-std::vector<std::uint32_t> order_by_start(const std::vector<Span>& spans) {
-  std::vector<std::uint32_t> order(spans.size());
-  std::iota(order.begin(), order.end(), 0U);
+void sort_by_start(const std::vector<Span>& spans, std::vector<std::uint32_t>& order) {
   const auto is_earlier = [&spans](std::uint32_t a, std::uint32_t b) {
     const auto key = [&spans](std::uint32_t i) {
       return std::tuple(spans[i].start, end_of(spans[i]), spans[i].rank, i);
@@ -28,7 +25,6 @@ std::vector<std::uint32_t> order_by_start(const std::vector<Span>& spans) {
   if (!std::is_sorted(order.begin(), order.end(), is_earlier)) {
     std::sort(order.begin(), order.end(), is_earlier);
   }
-  return order;
 }
 
 struct OpenLane {
@@ -71,10 +67,11 @@ class RankLanes {
 
 }  // namespace
 
-TraceLanes assign_lanes(const Timeline& timeline, Rank world_size) {
+TraceLanes assign_lanes(const Timeline& timeline, Rank world_size, std::vector<std::uint32_t> chosen) {
   const std::vector<Span>& spans = timeline.spans();
   TraceLanes result;
-  result.order = order_by_start(spans);
+  result.order = std::move(chosen);
+  sort_by_start(spans, result.order);
   result.lane_of.resize(spans.size());
   std::vector<RankLanes> ranks(static_cast<std::size_t>(world_size));
   for (const std::uint32_t index : result.order) {

@@ -26,11 +26,12 @@ struct TraceLanes {
     std::string name;
   };
 
-  std::vector<std::uint32_t> order;  // indexes of spans, by start; of equal ones the shorter first
+  std::vector<std::uint32_t> order;  // indexes of the chosen spans, by start; of equal ones the shorter first
   std::vector<LaneId> lane_of;       // by index of the span
   std::vector<Lane> lanes;           // by rank and id; every rank has its program lane
 };
 
-TraceLanes assign_lanes(const Timeline& timeline, Rank world_size);
+// Of the spans with these indexes.
+TraceLanes assign_lanes(const Timeline& timeline, Rank world_size, std::vector<std::uint32_t> chosen);
 
 }  // namespace rollcall::viz

@@ -31,6 +31,31 @@ struct UsageError : std::runtime_error {
 
 enum class Format { text, json };
 
+// What `predict` is asked.
+struct PredictArguments {
+  std::string subject;  // an operation, or a scenario file
+  std::string cluster;  // a preset, or a file; may be empty
+  std::string bytes = "8B:1GiB";
+  std::string dtype = "float32";
+  std::string reduce_op = "SUM";
+  std::string algorithm;  // may be empty
+  std::string protocol;   // may be empty
+  std::string svg;        // may be empty
+  bool explain = false;
+  bool residuals = false;
+};
+
+// Where timelines go, and how much of them.
+struct TraceArguments {
+  std::string file;       // may be empty
+  std::string directory;  // may be empty
+  std::string ranks;      // may be empty: all
+  std::string window;     // may be empty: all the time
+  std::string time = "ns";
+  bool chart = false;  // --timeline
+  bool ascii = false;
+};
+
 // Everything that can be said on a command line. A command reads what it has declared.
 struct CommandLine {
   ExitCode (*execute)(const CommandLine& line) = nullptr;  // the command
@@ -42,7 +67,8 @@ struct CommandLine {
 
   std::string file;                   // run
   std::optional<std::uint64_t> seed;  // run
-  std::string trace;                  // run; may be empty
+  TraceArguments trace;               // run
+  PredictArguments predict;           // predict
   std::vector<std::string> paths;     // list
   std::string word;                   // explain; may be empty
 };
@@ -57,6 +83,7 @@ ExitCode run_scenario(const CommandLine& line);
 ExitCode list_scenarios(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
+ExitCode predict_times(const CommandLine& line);
 
 // For remarks and errors: writes a line to standard error. What nobody reads is lost, and no error.
 void remark(const std::string& text);

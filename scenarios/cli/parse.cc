@@ -35,17 +35,52 @@ std::uint64_t seed_of(const std::string& text) {
   return seed;
 }
 
+void declare_trace(CLI::App& app, TraceArguments& trace) {
+  app.add_option("--trace", trace.file,
+                 "Write the timeline for ui.perfetto.dev: a .json Chrome trace, .json.gz, or .pftrace")
+      ->type_name("FILE");
+  app.add_option("--trace-dir", trace.directory,
+                 "Write one file per rank there, as torch.profiler does, for Holistic Trace Analysis")
+      ->type_name("DIR");
+  app.add_option("--trace-ranks", trace.ranks, "Only these ranks in traces and the chart, such as 0-7,37")
+      ->type_name("RANKS");
+  app.add_option("--trace-window", trace.window, "Only what happens in this time, such as 10ms:20ms")
+      ->type_name("A:B");
+  app.add_option("--trace-time", trace.time, "ns, or us: whole microseconds, for readers that round")
+      ->check(CLI::IsMember({"ns", "us"}));
+  CLI::Option* chart = app.add_flag("--timeline", trace.chart, "Draw the timeline in the terminal");
+  app.add_flag("--ascii", trace.ascii, "Draw it in ASCII")->needs(chart);
+}
+
 void declare_run(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
   app.add_option_function<std::string>("--seed", set_seed, "Seed of all chance, instead of the scenario's")
       ->type_name("N");
-  app.add_option("--trace", line.trace, "Write the timeline as a Chrome trace, for ui.perfetto.dev")
-      ->type_name("FILE");
+  declare_trace(app, line.trace);
 }
 
 void declare_list(CLI::App& app, CommandLine& line) {
   app.add_option("PATH", line.paths, "Scenario files, or directories of them; ./scenarios by default");
+}
+
+void declare_predict(CLI::App& app, CommandLine& line) {
+  PredictArguments& predict = line.predict;
+  app.add_option("OP", predict.subject, "A collective such as all_reduce, or a scenario file")->required();
+  app.add_option("--cluster", predict.cluster,
+                 "A preset such as h100-8, a100-2x8, or a file that describes one")
+      ->type_name("NAME");
+  app.add_option("--bytes", predict.bytes, "Sizes, doubling from A to B; 8B:1GiB by default")
+      ->type_name("A:B");
+  app.add_option("--dtype", predict.dtype, "The elements' type; float32 by default")->type_name("TYPE");
+  app.add_option("--reduce-op", predict.reduce_op, "How elements are combined; SUM by default")
+      ->type_name("OP");
+  app.add_option("--algorithm", predict.algorithm, "Only this algorithm, as NCCL_ALGO does")
+      ->type_name("NAME");
+  app.add_option("--protocol", predict.protocol, "Only this protocol, as NCCL_PROTO does")->type_name("NAME");
+  app.add_option("--svg", predict.svg, "Write a plot of the bus bandwidth")->type_name("FILE");
+  app.add_flag("--explain", predict.explain, "Every algorithm and protocol with its time, or why it is out");
+  app.add_flag("--residuals", predict.residuals, "Of a scenario: with what measurements add to NCCL's model");
 }
 
 void declare_schema(CLI::App&, CommandLine&) {}
@@ -54,8 +89,10 @@ void declare_explain(CLI::App& app, CommandLine& line) {
   app.add_option("KIND", line.word, "A verdict or a kind, as reports give it; without it, all are listed");
 }
 
-constexpr std::array<Command, 4> commands = {{
+constexpr std::array<Command, 5> commands = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
+    {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
+     predict_times},
     {"list", "List scenarios with the verdict they expect", declare_list, list_scenarios},
     {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},
     {"explain", "Say what a verdict or a kind means", declare_explain, explain_kind},

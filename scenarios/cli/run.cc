@@ -1,18 +1,18 @@
 #include "scenarios/cli/cli.h"
 
 #include <filesystem>
-#include <ostream>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "scenarios/cli/errors.h"
+#include "scenarios/cli/traces.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
-#include "viz/chrome_trace.h"
 #include "viz/json_report.h"
 #include "viz/text_report.h"
+#include "viz/timeline_chart.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
@@ -32,18 +32,20 @@ void refuse_one_file_for_two(const CommandLine& line) {
   namespace fs = std::filesystem;
   const auto place = [](const std::string& path) { return fs::absolute(path).lexically_normal(); };
   std::error_code missing;  // of at least one: then they are the same only by name
-  if (!line.output.empty() && !line.trace.empty() &&
-      (place(line.output) == place(line.trace) || fs::equivalent(line.output, line.trace, missing))) {
-    throw UsageError(fmt::format("-o and --trace both write '{}'; give them two files", line.trace));
+  const std::string& trace = line.trace.file;
+  if (!line.output.empty() && !trace.empty() &&
+      (place(line.output) == place(trace) || fs::equivalent(line.output, trace, missing))) {
+    throw UsageError(fmt::format("-o and --trace both write '{}'; give them two files", trace));
   }
 }
 
-void write_trace(const CommandLine& line, const Report& report) {
-  viz::write_file(line.trace, [&report](std::ostream& out) { viz::chrome_trace(report, out); });
-  if (line.detail != viz::TextStyle::Detail::quiet) {
-    remark(fmt::format("rollcall: wrote {} spans to {}; open it at https://ui.perfetto.dev",
-                       report.timeline.spans().size(), line.trace));
+std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& traced) {
+  const bool color = wants_color(line);
+  std::string text = viz::text_report(report, {line.detail, color});
+  if (line.trace.chart) {
+    text += "\n" + viz::timeline_chart(report, traced, {.ascii = line.trace.ascii, .color = color});
   }
+  return text;
 }
 
 // A scenario that says nothing expects `ok`.
@@ -55,16 +57,15 @@ bool is_as_expected(const Report& report) {
 
 ExitCode run_scenario(const CommandLine& line) {
   refuse_to_overwrite(line.file, line.output);
-  refuse_to_overwrite(line.file, line.trace);
+  refuse_to_overwrite(line.file, line.trace.file);
   refuse_one_file_for_two(line);
   try {
     const scenario::Scenario loaded = scenario::load_scenario(line.file);
-    const Report report = scenario::run(loaded, {.seed = line.seed, .timeline = !line.trace.empty()});
-    emit(line, line.format == Format::json ? viz::json_report(report)
-                                           : viz::text_report(report, {line.detail, wants_color(line)}));
-    if (!line.trace.empty()) {
-      write_trace(line, report);
-    }
+    const viz::TraceOptions traced = trace_options(line.trace, loaded.options.world_size);
+    check_trace_directory(line.trace, loaded.options.world_size);
+    const Report report = scenario::run(loaded, {.seed = line.seed, .timeline = wants_timeline(line.trace)});
+    emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
+    write_traces(line, report, traced);
     return is_as_expected(report) ? ExitCode::as_expected : ExitCode::differs;
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "scenarios/cli/cli.h"
+#include "scenarios/cli/errors.h"
+#include "scenarios/cluster_reader.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/suggest.h"
+#include "scenarios/predict/size_table.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario.h"
+#include "viz/rank_profile.h"
+#include "viz/write_file.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+using scenario::Scenario;
+
+bool names_a_file(const std::string& text) {
+  return text.ends_with(".json") || text.find('/') != std::string::npos;
+}
+
+std::string hint(std::string_view word) {
+  return word.empty() ? std::string() : fmt::format(" (did you mean '{}'?)", word);
+}
+
+cost::Cluster cluster_of(const std::string& text) {
+  if (names_a_file(text)) {
+    return scenario::load_cluster(text);
+  }
+  cost::NamedCluster named = cost::find_cluster(text);
+  if (!named.cluster) {
+    throw UsageError(
+        fmt::format("--cluster: {}{}", named.problem, hint(scenario::preset_suggestion(named, text))));
+  }
+  return std::move(*named.cluster);
+}
+
+// The names nccl-tests has for what torch calls otherwise are suggested, too.
+OpKind op_of(const std::string& word) {
+  if (const auto kind = parse_op_kind(word)) {
+    return *kind;
+  }
+  std::vector<std::string> names;
+  for (std::size_t kind = 0; kind < op_kind_count; ++kind) {
+    names.emplace_back(to_string(static_cast<OpKind>(kind)));
+  }
+  throw UsageError(fmt::format("unknown operation '{}'{}; give one of {}, or a scenario file", word,
+                               hint(scenario::suggest_from(word, names)), fmt::join(names, ", ")));
+}
+
+// The value that `parse` makes of a word, or an error that names the option.
+template <typename Parse>
+auto parsed_option(const char* option, const std::string& word, const char* examples, const Parse& parse) {
+  const auto value = parse(word);
+  if (!value) {
+    throw UsageError(fmt::format("{}: unknown '{}'; write {}", option, word, examples));
+  }
+  return *value;
+}
+
+cost::Call call_of(const PredictArguments& arguments, const cost::Cluster& cluster) {
+  cost::Call call;
+  call.kind = op_of(arguments.subject);
+  call.same_node = cluster.nodes == 1;  // of send and recv: the farthest there is
+  call.dtype = parsed_option("--dtype", arguments.dtype, "float32, bfloat16, ...", parse_dtype);
+  call.reduce = parsed_option("--reduce-op", arguments.reduce_op, "SUM, AVG, MAX, ...", parse_reduce_op);
+  if (!arguments.algorithm.empty()) {
+    call.algorithm = parsed_option("--algorithm", arguments.algorithm, "Ring, Tree, NVLS, NVLSTree, PAT, ...",
+                                   cost::parse_algorithm);
+  }
+  if (!arguments.protocol.empty()) {
+    call.protocol =
+        parsed_option("--protocol", arguments.protocol, "LL, LL128 or Simple", cost::parse_protocol);
+  }
+  return call;
+}
+
+predict::SizeRange sizes_of(const std::string& text) {
+  const predict::ParsedSizes parsed = predict::parse_sizes(text);
+  if (!parsed.range) {
+    throw UsageError(fmt::format("--bytes: {}", parsed.problem));
+  }
+  return *parsed.range;
+}
+
+ExitCode predict_op(const CommandLine& line) {
+  const PredictArguments& arguments = line.predict;
+  if (arguments.cluster.empty()) {
+    throw UsageError(fmt::format("predict needs --cluster: a file, or a preset such as {}",
+                                 fmt::join(cost::preset_names(), ", ")));
+  }
+  const cost::Cluster cluster = cluster_of(arguments.cluster);
+  cost::Call call = call_of(arguments, cluster);
+  const predict::SizeRange sizes = sizes_of(arguments.bytes);
+  if (arguments.explain) {
+    std::string text;
+    for (call.bytes = sizes.first;; call.bytes *= 2) {
+      text += (text.empty() ? "" : "\n") + predict::explain_text(cluster, call);
+      if (call.bytes > sizes.last / 2) {
+        break;
+      }
+    }
+    emit(line, text);
+    return ExitCode::as_expected;
+  }
+  const auto table = predict::predict_sizes(cluster, call, sizes);
+  if (!table) {
+    throw UsageError(
+        fmt::format("nothing is left of {} on {} with --algorithm and --protocol; --explain says why",
+                    to_string(call.kind), cluster.name));
+  }
+  if (!arguments.svg.empty()) {
+    viz::write_file(arguments.svg, [&table](std::ostream& out) { out << predict::svg_of(*table); });
+  }
+  emit(line, line.format == Format::json ? predict::json_of(*table) : predict::text_of(*table));
+  return ExitCode::as_expected;
+}
+
+void put_on_cluster(Scenario& loaded, const std::string& text) {
+  const cost::Cluster cluster = cluster_of(text);
+  const int nodes_needed = (loaded.options.world_size + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+  if (!loaded.options.devices.empty()) {
+    throw UsageError("--cluster cannot move a scenario that says which devices its ranks use");
+  }
+  if (cluster.nodes > 1 && cluster.nodes < nodes_needed) {
+    throw UsageError(fmt::format("--cluster: {} ranks need {} nodes of {} GPUs", loaded.options.world_size,
+                                 nodes_needed, cluster.gpus_per_node));
+  }
+  loaded.options.cluster = cluster;
+  loaded.options.ranks_per_host =
+      std::min(cluster.gpus_per_node, static_cast<int>(loaded.options.world_size));
+}
+
+ExitCode predict_scenario(const CommandLine& line) {
+  const PredictArguments& arguments = line.predict;
+  Scenario loaded = scenario::load_scenario(arguments.subject);
+  if (loaded.options.backend != "nccl") {
+    throw UsageError("the model is NCCL's; this scenario runs on gloo");
+  }
+  if (!arguments.cluster.empty()) {
+    put_on_cluster(loaded, arguments.cluster);
+  }
+  if (!loaded.options.cluster) {
+    throw UsageError("the scenario names no cluster; add \"cluster\": \"h100-8\" to it, or give --cluster");
+  }
+  loaded.options.residuals = loaded.options.residuals || arguments.residuals;
+  const Report report = scenario::run(loaded, {.timeline = true});
+  const viz::RunProfile profile = viz::profile_of(report);
+  emit(line,
+       line.format == Format::json ? viz::profile_json(report, profile) : viz::profile_text(report, profile));
+  if (finding_of(report.verdict) != nullptr) {
+    remark(fmt::format("rollcall: the run ends in a {}; the times are those until then",
+                       verdict_word(report.verdict)));
+  }
+  return ExitCode::as_expected;
+}
+
+}  // namespace
+
+ExitCode predict_times(const CommandLine& line) {
+  try {
+    return names_a_file(line.predict.subject) ? predict_scenario(line) : predict_op(line);
+  } catch (const scenario::InvalidScenario& error) {
+    show_diagnostics(line, error);
+    return ExitCode::invalid;
+  }
+}
+
+}  // namespace rollcall::cli

@@ -1,0 +1,140 @@
+#include "scenarios/cli/traces.h"
+
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "scenarios/program/rank_sets.h"
+#include "scenarios/program/units.h"
+#include "viz/chrome_trace.h"
+#include "viz/gzip_stream.h"
+#include "viz/kineto_trace.h"
+#include "viz/perfetto_trace.h"
+#include "viz/write_file.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A browser has about 2 GB for a trace, and needs several times its size.
+constexpr std::size_t many_spans = 1'000'000;
+
+Time parse_time(std::string_view text) {
+  const scenario::Quantity parsed = scenario::parse_duration(text);
+  if (!parsed.value) {
+    throw UsageError(fmt::format("--trace-window: {}", parsed.problem));
+  }
+  return *parsed.value;
+}
+
+void read_window(const std::string& text, viz::TraceOptions& options) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    throw UsageError("--trace-window: write two times, such as 10ms:20ms");
+  }
+  options.from = parse_time(std::string_view(text).substr(0, colon));
+  options.until = parse_time(std::string_view(text).substr(colon + 1));
+  if (options.from > options.until) {
+    throw UsageError("--trace-window: the first time is later than the second");
+  }
+}
+
+using Writer = void (*)(const Report& report, std::ostream& out, const viz::TraceOptions& options);
+
+Writer writer_for(const std::string& file) {
+  const bool is_protobuf = file.ends_with(".pftrace") || file.ends_with(".pftrace.gz");
+  return is_protobuf ? viz::perfetto_trace : viz::chrome_trace;
+}
+
+void write_one(const std::string& file, const Report& report, const viz::TraceOptions& options) {
+  viz::write_file(file, [&](std::ostream& out) {
+    if (!file.ends_with(".gz")) {
+      writer_for(file)(report, out, options);
+      return;
+    }
+    viz::GzipStream compressed(out);
+    writer_for(file)(report, compressed, options);
+    compressed.finish();
+  });
+}
+
+void write_directory(const std::string& directory, const Report& report, const viz::TraceOptions& options) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) {
+    throw viz::OutputError(fmt::format("cannot make the folder '{}': {}", directory, error.message()));
+  }
+  const viz::KinetoTraces traces(report, options);
+  for (const Rank rank : traces.ranks()) {
+    const fs::path path = fs::path(directory) / viz::KinetoTraces::file_name(rank);
+    viz::write_file(path.string(), [&](std::ostream& out) { traces.write(rank, out); });
+  }
+}
+
+}  // namespace
+
+bool wants_timeline(const TraceArguments& arguments) {
+  return !arguments.file.empty() || !arguments.directory.empty() || arguments.chart;
+}
+
+viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size) {
+  viz::TraceOptions options;
+  options.whole_microseconds = arguments.time == "us";
+  if (!arguments.ranks.empty()) {
+    scenario::ParsedRanks parsed = scenario::parse_ranks(arguments.ranks, world_size);
+    if (!parsed.ranks) {
+      throw UsageError(fmt::format("--trace-ranks: {}", parsed.problem));
+    }
+    options.ranks = std::move(parsed.ranks);
+  }
+  if (!arguments.window.empty()) {
+    read_window(arguments.window, options);
+  }
+  return options;
+}
+
+void check_trace_directory(const TraceArguments& arguments, Rank world_size) {
+  std::error_code missing;  // then nothing is in the way
+  for (fs::directory_iterator it(arguments.directory, missing), end; !missing && it != end;
+       it.increment(missing)) {
+    const std::string name = it->path().filename().string();
+    const bool is_ours = name.starts_with("rank") && name.ends_with(".json");
+    const auto rank = is_ours ? name.substr(4, name.size() - 9) : std::string();
+    const bool is_number = !rank.empty() && rank.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number && (rank.size() > 7 || std::stoi(rank) >= world_size)) {
+      throw UsageError(
+          fmt::format("'{}' holds {} of another run; readers would mix the two, so empty it first",
+                      arguments.directory, name));
+    }
+  }
+}
+
+void write_traces(const CommandLine& line, const Report& report, const viz::TraceOptions& options) {
+  const TraceArguments& arguments = line.trace;
+  const bool is_quiet = line.detail == viz::TextStyle::Detail::quiet;
+  const std::size_t spans = report.timeline.spans().size();
+  if (!arguments.file.empty()) {
+    write_one(arguments.file, report, options);
+    if (!is_quiet) {
+      remark(fmt::format("rollcall: wrote {} spans to {}; open it at https://ui.perfetto.dev", spans,
+                         arguments.file));
+    }
+    if (spans > many_spans && !options.ranks && arguments.window.empty()) {
+      remark("rollcall: that is much for a browser; --trace-ranks and --trace-window choose a part of it");
+    }
+  }
+  if (!arguments.directory.empty()) {
+    write_directory(arguments.directory, report, options);
+    if (!is_quiet) {
+      remark(fmt::format("rollcall: wrote one file per rank to {}, as torch.profiler does",
+                         arguments.directory));
+    }
+  }
+}
+
+}  // namespace rollcall::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+// The timelines that `run` leaves behind: --trace, --trace-dir, --timeline.
+
+#include <string>
+
+#include "scenarios/cli/cli.h"
+#include "sim/report/report.h"
+#include "viz/trace_plan.h"
+
+namespace rollcall::cli {
+
+bool wants_timeline(const TraceArguments& arguments);
+
+// What the arguments select, in a world of that size. Throws UsageError. To be asked before anything runs.
+viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size);
+
+// Refuses a directory with files of a run with other ranks: readers would mix the two. Throws UsageError.
+void check_trace_directory(const TraceArguments& arguments, Rank world_size);
+
+// Writes the files, and says so on standard error unless `line` is quiet. Throws viz::OutputError.
+void write_traces(const CommandLine& line, const Report& report, const viz::TraceOptions& options);
+
+}  // namespace rollcall::cli

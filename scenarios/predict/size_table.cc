@@ -1,0 +1,191 @@
+#include "scenarios/predict/size_table.h"
+
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/program/units.h"
+
+namespace rollcall::predict {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::optional<std::int64_t> bare_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole ? std::optional(value) : std::nullopt;
+}
+
+scenario::Quantity parse_size(std::string_view text) {
+  const auto bare = bare_number(text);
+  scenario::Quantity parsed = bare && *bare >= 0 ? scenario::Quantity{bare, {}} : scenario::parse_bytes(text);
+  if (parsed.value && *parsed.value == 0) {
+    return {{}, "a size of 0 bytes takes no time; begin with at least 1B"};
+  }
+  return parsed;
+}
+
+cost::GroupCost cost_of_all(const cost::Cluster& cluster) {
+  return cost::GroupCost(
+      cost::communicator_of(cluster, cluster.nodes * cluster.gpus_per_node, cluster.nodes));
+}
+
+// As simulated time has it, so that no table claims more than a run can show.
+double whole_nanoseconds(double microseconds) {
+  return static_cast<double>(cost::to_duration(microseconds)) / 1000;
+}
+
+SizeRow row_of(std::int64_t bytes, const cost::Prediction& prediction, double factor) {
+  SizeRow row;
+  row.bytes = bytes;
+  row.time = whole_nanoseconds(prediction.time);
+  row.fitted = whole_nanoseconds(prediction.fitted);
+  row.algbw = row.time > 0 ? static_cast<double>(bytes) / (1000 * row.time) : 0;
+  row.busbw = row.algbw * factor;
+  row.algorithm = prediction.algorithm;
+  row.protocol = to_string(prediction.protocol);
+  row.channels = prediction.channels;
+  return row;
+}
+
+std::string_view model_name(const SizeTable& table) {
+  return table.by_nccl ? "the tuner of NCCL 2.28.9" : "rollcall's own model: NCCL has none for this call";
+}
+
+// Two decimals, as nccl-tests prints bandwidths; JSON readers should not see more either.
+double hundredths(double value) {
+  return static_cast<double>(static_cast<std::int64_t>(value * 100 + 0.5)) / 100;
+}
+
+std::string size_text(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 7> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  while (bytes % 1024 == 0 && bytes > 0 && unit + 1 < units.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{}{}", bytes, units[unit]);
+}
+
+}  // namespace
+
+ParsedSizes parse_sizes(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const scenario::Quantity first = parse_size(text.substr(0, colon));
+  const scenario::Quantity last =
+      colon == std::string_view::npos ? first : parse_size(text.substr(colon + 1));
+  if (!first.value || !last.value) {
+    return {{}, first.value ? last.problem : first.problem};
+  }
+  if (*first.value > *last.value) {
+    return {{},
+            fmt::format("the first size is larger than the last; write {}:{}", text.substr(colon + 1),
+                        text.substr(0, colon))};
+  }
+  return {SizeRange{*first.value, *last.value}, {}};
+}
+
+std::optional<SizeTable> predict_sizes(const cost::Cluster& cluster, const cost::Call& call,
+                                       SizeRange sizes) {
+  const cost::GroupCost group = cost_of_all(cluster);
+  SizeTable table;
+  table.op = call.kind;
+  table.cluster = cluster;
+  table.ranks = group.communicator().ranks;
+  table.graphs_are_known = group.communicator().graphs_are_known;
+  const double factor = cost::busbw_factor(call.kind, table.ranks);
+  cost::Call sized = call;
+  for (std::int64_t bytes = sizes.first; bytes <= sizes.last; bytes *= 2) {
+    sized.bytes = bytes;
+    const auto prediction = group.predict(sized);
+    if (!prediction) {
+      return std::nullopt;
+    }
+    table.by_nccl = prediction->by_nccl;
+    table.rows.push_back(row_of(bytes, *prediction, factor));
+    if (bytes > INT64_MAX / 2) {
+      break;
+    }
+  }
+  return table;
+}
+
+std::string text_of(const SizeTable& table) {
+  const cost::Cluster& cluster = table.cluster;
+  std::string text =
+      fmt::format("# {} on {}: {} GPUs, {} node{} of {}\n", to_string(table.op), cluster.name, table.ranks,
+                  cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.gpus_per_node);
+  text +=
+      fmt::format("# time: {}{}; fitted: with what measurements add (docs/latency.md)\n", model_name(table),
+                  table.graphs_are_known ? "" : ", on channels estimated from the links");
+  text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}\n", "size", "time", "algbw",
+                      "busbw", "algorithm", "proto", "channels", "fitted");
+  text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}\n", "(B)", "(us)", "(GB/s)",
+                      "(GB/s)", "", "", "", "(us)");
+  for (const SizeRow& row : table.rows) {
+    text +=
+        fmt::format("  {:>14} {:>12.2f} {:>9.2f} {:>9.2f}  {:<13} {:<6} {:>8} {:>12.2f}\n", row.bytes,
+                    row.time, row.algbw, row.busbw, row.algorithm, row.protocol, row.channels, row.fitted);
+  }
+  return text;
+}
+
+std::string json_of(const SizeTable& table) {
+  Json rows = Json::array();
+  for (const SizeRow& row : table.rows) {
+    rows.push_back({{"bytes", row.bytes},
+                    {"time_us", row.time},
+                    {"algbw", hundredths(row.algbw)},
+                    {"busbw", hundredths(row.busbw)},
+                    {"algorithm", row.algorithm},
+                    {"protocol", row.protocol},
+                    {"channels", row.channels},
+                    {"fitted_us", row.fitted}});
+  }
+  const Json object = {{"schema_version", 1},
+                       {"op", to_string(table.op)},
+                       {"cluster", table.cluster.name},
+                       {"ranks", table.ranks},
+                       {"nodes", table.cluster.nodes},
+                       {"model", table.by_nccl ? "nccl-2.28.9" : "rollcall"},
+                       {"graphs", table.graphs_are_known ? "known" : "estimated"},
+                       {"rows", std::move(rows)}};
+  return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
+  const cost::GroupCost group = cost_of_all(cluster);
+  const auto function = cost::nccl_function(call.kind);
+  if (!function || group.tuner() == nullptr) {
+    return fmt::format(
+        "NCCL has no model for {} on {} GPUs; the figure is rollcall's own: start, hop, and "
+        "bytes over the narrowest port.\n",
+        to_string(call.kind), group.communicator().ranks);
+  }
+  const auto candidates = group.tuner()->explain({.function = *function,
+                                                  .bytes = call.bytes,
+                                                  .dtype = call.dtype,
+                                                  .reduce = call.reduce,
+                                                  .algorithm = call.algorithm,
+                                                  .protocol = call.protocol});
+  std::string text = fmt::format("# {} of {} on {}: time = latency + size / bandwidth, and the least wins\n",
+                                 to_string(call.kind), size_text(call.bytes), cluster.name);
+  text += fmt::format("# {:<13} {:<6} {:>10} {:>10} {:>12}\n", "algorithm", "proto", "latency", "bandwidth",
+                      "time");
+  text += fmt::format("# {:<13} {:<6} {:>10} {:>10} {:>12}\n", "", "", "(us)", "(GB/s)", "(us)");
+  for (const cost::Candidate& each : candidates) {
+    const std::string_view mark = &each == &candidates.front() && each.excluded.empty() ? ">" : " ";
+    text += fmt::format("{} {:<13} {:<6} ", mark, to_string(each.algorithm), to_string(each.protocol));
+    text += each.excluded.empty()
+                ? fmt::format("{:>10.2f} {:>10.2f} {:>12.2f}\n", each.latency, each.bandwidth, each.time)
+                : fmt::format("{}\n", each.excluded);
+  }
+  return text;
+}
+
+}  // namespace rollcall::predict

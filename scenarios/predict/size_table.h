@@ -1,0 +1,58 @@
+#pragma once
+
+// What a collective costs on a cluster, size by size: the table nccl-tests would print there.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cost/group_cost.h"
+
+namespace rollcall::predict {
+
+struct SizeRange {
+  std::int64_t first = 8;
+  std::int64_t last = std::int64_t{1} << 30;
+};
+
+// "1KiB:8GiB", or one size. A number without a unit counts bytes, as it does in nccl-tests.
+struct ParsedSizes {
+  std::optional<SizeRange> range;
+  std::string problem;
+};
+ParsedSizes parse_sizes(std::string_view text);
+
+struct SizeRow {
+  std::int64_t bytes = 0;
+  double time = 0;    // microseconds, to the nanosecond
+  double fitted = 0;  // the same, with what measurements add
+  double algbw = 0;   // GB/s, of `time`
+  double busbw = 0;
+  std::string_view algorithm;
+  std::string_view protocol;
+  int channels = 0;
+};
+
+struct SizeTable {
+  OpKind op = OpKind::all_reduce;
+  cost::Cluster cluster;
+  int ranks = 0;
+  bool by_nccl = true;           // false: the model is ours, NCCL has none
+  bool graphs_are_known = true;  // false: channels are estimated from the links
+  std::vector<SizeRow> rows;
+};
+
+// All GPUs of the cluster take part. Sizes double from the first to the last. `call.bytes` is ignored.
+// Nothing when the call's algorithm and protocol exclude everything.
+std::optional<SizeTable> predict_sizes(const cost::Cluster& cluster, const cost::Call& call, SizeRange sizes);
+
+std::string text_of(const SizeTable& table);
+std::string json_of(const SizeTable& table);
+// A plot of bus bandwidth over size, for reports and READMEs. Complete and self-contained.
+std::string svg_of(const SizeTable& table);
+
+// Why one size gets what it gets: every algorithm and protocol with its time, or the reason it is out.
+std::string explain_text(const cost::Cluster& cluster, const cost::Call& call);
+
+}  // namespace rollcall::predict

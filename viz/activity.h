@@ -1,0 +1,35 @@
+#pragma once
+
+// What every rank was doing when, from a timeline: the common ground of profiles and charts.
+
+#include <vector>
+
+#include "sim/report/report.h"
+
+namespace rollcall::viz {
+
+struct Interval {
+  Time start = 0;
+  Time end = 0;
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+// Disjoint and ascending.
+using Intervals = std::vector<Interval>;
+
+Duration length(const Intervals& intervals);
+// How long both are under way.
+Duration overlap(const Intervals& a, const Intervals& b);
+
+struct RankActivity {
+  Intervals compute;
+  Intervals communication;
+  Intervals transfer;  // the part of communication after the last rank had come
+  Intervals stuck;     // the part in calls that never returned
+};
+
+// By rank, of the report's timeline. A call that never returned lasts to the end, and transfers nothing. A
+// message is all transfer: whether its other end had come is not in its span.
+std::vector<RankActivity> activities_of(const Report& report);
+
+}  // namespace rollcall::viz

@@ -1,0 +1,218 @@
+#include "viz/kineto_trace.h"
+
+// What Holistic Trace Analysis needs (hta/common/trace_parser.py and the breakdown analyses), as seen by
+// running it:
+//
+//   "rank": 3 with a space         or every file is taken for rank 0's
+//   kernels: cat "kernel"          with args.stream above 0
+//   communication: ^nccl...        computing is every other kernel
+//   neither correlation nor        half of the two makes it fail
+//     launch events
+//   an open B is ignored           as it is by torch's own tools: Kineto never writes one
+
+#include <algorithm>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "viz/trace_groups.h"
+#include "viz/trace_text.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+constexpr int device_process = 0;  // Kineto: the device's index
+constexpr int host_process = 1;    // Kineto: the process's number in the operating system
+constexpr int host_thread = 1;
+constexpr int compute_stream = 7;       // PyTorch's default stream, as CUPTI numbers it
+constexpr int first_comms_stream = 20;  // about where c10d's streams come
+
+// NCCL's kernels by torch's call. What NCCL makes of sends and receives runs in one kernel.
+std::string_view kernel_name(std::string_view op) {
+  if (op == "all_reduce" || op == "all_reduce_coalesced" || op == "barrier") {
+    return "ncclDevKernel_AllReduce";
+  }
+  if (op == "broadcast") {
+    return "ncclDevKernel_Broadcast";
+  }
+  if (op == "reduce") {
+    return "ncclDevKernel_Reduce";
+  }
+  if (op == "all_gather" || op == "all_gather_into_tensor") {
+    return "ncclDevKernel_AllGather";
+  }
+  if (op == "reduce_scatter" || op == "reduce_scatter_tensor") {
+    return "ncclDevKernel_ReduceScatter";
+  }
+  return "ncclDevKernel_SendRecv";
+}
+
+}  // namespace
+
+struct KinetoTraces::Shared {
+  Shared(const Report& the_report, const TraceOptions& the_options)
+      : report(the_report),
+        options(the_options),
+        plan(plan_trace(the_report, the_options)),
+        groups(trace_groups(the_report)) {
+    for (const std::uint32_t index : plan.lanes.order) {
+      const auto rank = static_cast<std::size_t>(report.timeline.spans()[index].rank);
+      spans_of_rank.resize(std::max(spans_of_rank.size(), rank + 1));
+      spans_of_rank[rank].push_back(index);
+    }
+  }
+
+  const Report& report;
+  TraceOptions options;
+  TracePlan plan;
+  std::vector<TraceGroup> groups;
+  std::vector<std::vector<std::uint32_t>> spans_of_rank;  // by start
+};
+
+namespace {
+
+class RankFile {
+ public:
+  RankFile(const Report& report, const TracePlan& plan, const std::vector<TraceGroup>& groups, Rank rank,
+           bool whole_microseconds, std::ostream& out)
+      : report_(report), plan_(plan), groups_(groups), rank_(rank), text_(out, whole_microseconds) {}
+
+  void write(const std::vector<std::uint32_t>& spans) {
+    text_.append("{\"schemaVersion\": 1, \"deviceProperties\": [],\n\"distributedInfo\": ");
+    text_.append(distributed_info(report_, rank_));
+    text_.append(",\n\"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": 0,\n\"traceEvents\": [");
+    metadata(spans);
+    for (const std::uint32_t index : spans) {
+      const Span& span = report_.timeline.spans()[index];
+      span.kind == Span::Kind::compute ? compute(span, index) : communication(span, index);
+    }
+    marks(spans);
+    text_.add(FMT_COMPILE("\n],\n\"traceName\": \"{}\"}}\n"), KinetoTraces::file_name(rank_));
+  }
+
+ private:
+  // The rows of the program are the default stream, every other row a stream of c10d's.
+  int stream_of(std::uint32_t index, bool is_communication) const {
+    if (!is_communication) {
+      return compute_stream;
+    }
+    const LaneId lane = plan_.lanes.lane_of[index];
+    return first_comms_stream + static_cast<int>(lane - program_lane);
+  }
+
+  void metadata(const std::vector<std::uint32_t>& spans) {
+    process(host_process, fmt::format("rank {} host", rank_), 1);
+    process(device_process, fmt::format("rank {} GPU", rank_), 0);
+    thread(host_process, host_thread, "program");
+    std::vector<int> streams;
+    for (const std::uint32_t index : spans) {
+      const Span& span = report_.timeline.spans()[index];
+      streams.push_back(stream_of(index, span.kind != Span::Kind::compute));
+    }
+    std::sort(streams.begin(), streams.end());
+    streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
+    for (const int stream : streams) {
+      thread(device_process, stream, fmt::format("stream {}", stream));
+    }
+  }
+
+  void process(int pid, const std::string& name, int place) {
+    text_.begin_event(FMT_COMPILE(R"({{"ph": "M", "name": "process_name", "pid": {}, "tid": 1, "ts": 0, )"
+                                  R"("args": {{"name": "{}"}}}})"),
+                      pid, name);
+    text_.begin_event(
+        FMT_COMPILE(R"({{"ph": "M", "name": "process_sort_index", "pid": {}, "tid": 1, "ts": 0, )"
+                    R"("args": {{"sort_index": {}}}}})"),
+        pid, place);
+  }
+
+  void thread(int pid, int tid, const std::string& name) {
+    text_.begin_event(FMT_COMPILE(R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "ts": 0, )"
+                                  R"("args": {{"name": "{}"}}}})"),
+                      pid, tid, name);
+    text_.begin_event(
+        FMT_COMPILE(R"({{"ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "ts": 0, )"
+                    R"("args": {{"sort_index": {}}}}})"),
+        pid, tid, tid);
+  }
+
+  void compute(const Span& span, std::uint32_t index) {
+    const int stream = stream_of(index, false);
+    begin_slice("kernel", escaped(report_.timeline.name(span.name)), device_process, stream, span);
+    text_.add(FMT_COMPILE(R"(, "args": {{"stream": {}, "device": 0}}}})"), stream);
+  }
+
+  void communication(const Span& span, std::uint32_t index) {
+    const std::string& op = report_.timeline.name(span.name);
+    const int stream = stream_of(index, true);
+    begin_slice("kernel", fmt::format("{}_{}", kernel_name(op), to_string(span.dtype)), device_process,
+                stream, span);
+    const TraceGroup& group = groups_[span.group];
+    const std::string group_name = escaped(report_.timeline.name(span.group));
+    text_.add(FMT_COMPILE(R"(, "args": {{"stream": {}, "device": 0, "Collective name": "{}", )"
+                          R"("In msg nelems": {}, "Out msg nelems": {}, "Group size": {}, "dtype": "{}")"),
+              stream, escaped(kineto_name(op)), span.numel, numel_out(op, span.numel, group.size), group.size,
+              scalar_type_name(span.dtype));
+    text_.add(FMT_COMPILE(R"(, "Process Group Name": "{}", "Process Group Description": "{}")"), group_name,
+              group_name == "world" ? "default_pg" : group_name);
+    if (!group.ranks.empty()) {
+      text_.add(FMT_COMPILE(R"(, "Process Group Ranks": "{}")"), group.ranks);
+    }
+    if (span.peer >= 0) {
+      const bool sends = op == "send";
+      text_.add(FMT_COMPILE(R"(, "Src Rank": {}, "Dst Rank": {})"), sends ? span.rank : span.peer,
+                sends ? span.peer : span.rank);
+    }
+    text_.add(FMT_COMPILE(R"(, "Seq": {}}}}})"), span.seq);
+  }
+
+  void begin_slice(std::string_view cat, const std::string& name, int pid, int tid, const Span& span) {
+    const bool is_open = span.end == Span::open;
+    text_.begin_event(FMT_COMPILE(R"({{"ph": "{}", "cat": "{}", "name": "{}", "pid": {}, "tid": {})"),
+                      is_open ? 'B' : 'X', cat, name, pid, tid);
+    text_.add_start(span.start);
+    if (!is_open) {
+      text_.add_duration(span.start, span.end);
+    }
+  }
+
+  void marks(const std::vector<std::uint32_t>& spans) {
+    for (const std::uint32_t index : spans) {
+      const Span& span = report_.timeline.spans()[index];
+      if (span.end == Span::open) {
+        text_.begin_event(FMT_COMPILE(R"({{"ph": "i", "s": "t", "name": "{}", "pid": {}, "tid": {})"),
+                          verdict_word(report_.verdict), device_process, stream_of(index, true));
+        text_.add_start(plan_.end);
+        text_.append("}");
+      }
+    }
+  }
+
+  const Report& report_;
+  const TracePlan& plan_;
+  const std::vector<TraceGroup>& groups_;
+  Rank rank_;
+  TraceText text_;
+};
+
+}  // namespace
+
+KinetoTraces::KinetoTraces(const Report& report, const TraceOptions& options)
+    : shared_(std::make_unique<const Shared>(report, options)) {}
+
+KinetoTraces::~KinetoTraces() = default;
+
+const std::vector<Rank>& KinetoTraces::ranks() const { return shared_->plan.ranks; }
+
+std::string KinetoTraces::file_name(Rank rank) { return fmt::format("rank{}.json", rank); }
+
+void KinetoTraces::write(Rank rank, std::ostream& out) const {
+  static const std::vector<std::uint32_t> nothing;
+  const auto index = static_cast<std::size_t>(rank);
+  const bool has_spans = index < shared_->spans_of_rank.size();
+  RankFile(shared_->report, shared_->plan, shared_->groups, rank, shared_->options.whole_microseconds, out)
+      .write(has_spans ? shared_->spans_of_rank[index] : nothing);
+}
+
+}  // namespace rollcall::viz
