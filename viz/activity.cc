@@ -76,11 +76,11 @@ Duration overlap(const Intervals& a, const Intervals& b) {
   return sum;
 }
 
-std::vector<RankActivity> activities_of(const Report& report) {
+std::vector<RankActivity> activities_of(const Report& report, Time end) {
   const Arrivals last = last_arrivals(report.timeline);
   std::vector<RankActivity> ranks(static_cast<std::size_t>(report.world_size));
   for (const Span& span : report.timeline.spans()) {
-    add(span, report.simulated_time, last, ranks[static_cast<std::size_t>(span.rank)]);
+    add(span, end, last, ranks[static_cast<std::size_t>(span.rank)]);
   }
   for (RankActivity& rank : ranks) {
     for (Intervals* each : {&rank.compute, &rank.communication, &rank.transfer, &rank.stuck}) {

@@ -28,8 +28,8 @@ struct RankActivity {
   Intervals stuck;     // the part in calls that never returned
 };
 
-// By rank, of the report's timeline. A call that never returned lasts to the end, and transfers nothing. A
+// By rank, of the report's timeline. A call that never returned lasts to `end`, and transfers nothing. A
 // message is all transfer: whether its other end had come is not in its span.
-std::vector<RankActivity> activities_of(const Report& report);
+std::vector<RankActivity> activities_of(const Report& report, Time end);
 
 }  // namespace rollcall::viz

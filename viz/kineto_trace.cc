@@ -22,9 +22,7 @@ namespace rollcall::viz {
 
 namespace {
 
-constexpr int device_process = 0;  // Kineto: the device's index
-constexpr int host_process = 1;    // Kineto: the process's number in the operating system
-constexpr int host_thread = 1;
+constexpr int device_process = 0;       // Kineto: the device's index
 constexpr int compute_stream = 7;       // PyTorch's default stream, as CUPTI numbers it
 constexpr int first_comms_stream = 20;  // about where c10d's streams come
 
@@ -102,9 +100,7 @@ class RankFile {
   }
 
   void metadata(const std::vector<std::uint32_t>& spans) {
-    process(host_process, fmt::format("rank {} host", rank_), 1);
-    process(device_process, fmt::format("rank {} GPU", rank_), 0);
-    thread(host_process, host_thread, "program");
+    process(device_process, fmt::format("rank {}", rank_), rank_);
     std::vector<int> streams;
     for (const std::uint32_t index : spans) {
       const Span& span = report_.timeline.spans()[index];

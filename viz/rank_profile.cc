@@ -49,7 +49,7 @@ RunProfile profile_of(const Report& report) {
   RunProfile profile;
   profile.total = report.simulated_time;
   profile.steps = most_inputs(report);
-  const std::vector<RankActivity> activities = activities_of(report);
+  const std::vector<RankActivity> activities = activities_of(report, report.simulated_time);
   std::map<decltype(durations(RankProfile{})), std::size_t> known;  // index into profile.ranks
   for (std::size_t rank = 0; rank < activities.size(); ++rank) {
     RankProfile own = profile_of_rank(activities[rank], profile.total);

@@ -85,7 +85,7 @@ struct ChartRow {
 
 std::vector<ChartRow> rows_of(const Report& report, const TraceOptions& options, const Axis& axis) {
   const Finding* finding = finding_of(report.verdict);
-  const std::vector<RankActivity> activities = activities_of(report);
+  const std::vector<RankActivity> activities = activities_of(report, axis.until);
   std::vector<ChartRow> rows;
   std::map<std::pair<bool, Row>, std::size_t> known;  // index of rows
   for (Rank rank = 0; rank < report.world_size; ++rank) {
@@ -138,9 +138,15 @@ class Chart {
   }
 
  private:
-  static Axis axis_of(const Report& report, const TraceOptions& options, const ChartStyle& style) {
-    const Time until = std::min(options.until, report.simulated_time);
-    return {std::min(options.from, until), until, style.columns};
+  // A hang begins when the run ends; a few columns more make it visible.
+  Axis axis_of(const Report& report, const TraceOptions& options, const ChartStyle& style) {
+    constexpr int parts = 8;
+    until_ = std::min(options.until, report.simulated_time);
+    const Time from = std::min(options.from, until_);
+    const bool hangs =
+        std::ranges::any_of(report.timeline.spans(), [](const Span& span) { return span.end == Span::open; });
+    has_more_ = hangs && until_ == report.simulated_time;
+    return {from, has_more_ ? until_ + (until_ - from) / parts + 1 : until_, style.columns};
   }
 
   // The first rows, but culprits before others; in the order of the ranks.
@@ -163,7 +169,7 @@ class Chart {
 
   std::string scale() const {
     const std::string left = milliseconds(axis_.from);
-    const std::string right = milliseconds(axis_.until);
+    const std::string right = milliseconds(until_) + (has_more_ ? ", then for ever" : "");
     const std::size_t used = left.size() + right.size();
     const std::size_t gap = style_.columns > used ? style_.columns - used : 1;
     return fmt::format("{:>{}}  {}{:>{}}{}\n", "", label_width_, left, "", gap, right);
@@ -200,6 +206,8 @@ class Chart {
   }
 
   ChartStyle style_;
+  Time until_ = 0;
+  bool has_more_ = false;  // time goes on behind `until_`
   Axis axis_;
   std::vector<ChartRow> rows_;
   std::size_t label_width_ = 0;

@@ -35,8 +35,9 @@ struct OpenLane {
 // The lanes of one rank. Index + 1 is the lane's id.
 class RankLanes {
  public:
-  LaneId place(const Span& span) {
-    const std::uint32_t group = span.async_op ? span.group : no_group;
+  LaneId place(const Span& span, bool calls_block) {
+    const bool is_own = span.kind == Span::Kind::compute || (calls_block && !span.async_op);
+    const std::uint32_t group = is_own ? no_group : span.group;
     auto lane = std::find_if(lanes_.begin(), lanes_.end(), [&](const OpenLane& candidate) {
       return candidate.group == group && candidate.free_from <= span.start;
     });
@@ -47,13 +48,14 @@ class RankLanes {
     return static_cast<LaneId>(lane - lanes_.begin()) + 1;
   }
 
-  void describe(Rank rank, const Timeline& timeline, std::vector<TraceLanes::Lane>& out) const {
+  void describe(Rank rank, const Timeline& timeline, bool calls_block,
+                std::vector<TraceLanes::Lane>& out) const {
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       const std::uint32_t group = lanes_[i].group;
       const auto repetition =
           std::count_if(lanes_.begin(), lanes_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                         [group](const OpenLane& lane) { return lane.group == group; });
-      std::string name = group == no_group ? "program" : "async " + timeline.name(group);
+      std::string name = group == no_group ? "program" : (calls_block ? "async " : "") + timeline.name(group);
       if (repetition > 1) {
         name += " (" + std::to_string(repetition) + ")";
       }
@@ -67,7 +69,8 @@ class RankLanes {
 
 }  // namespace
 
-TraceLanes assign_lanes(const Timeline& timeline, Rank world_size, std::vector<std::uint32_t> chosen) {
+TraceLanes assign_lanes(const Timeline& timeline, Rank world_size, bool calls_block,
+                        std::vector<std::uint32_t> chosen) {
   const std::vector<Span>& spans = timeline.spans();
   TraceLanes result;
   result.order = std::move(chosen);
@@ -77,10 +80,10 @@ TraceLanes assign_lanes(const Timeline& timeline, Rank world_size, std::vector<s
   for (const std::uint32_t index : result.order) {
     const Span& span = spans[index];
     expects(span.rank >= 0 && span.rank < world_size, "a span belongs to a rank of the run");
-    result.lane_of[index] = ranks[static_cast<std::size_t>(span.rank)].place(span);
+    result.lane_of[index] = ranks[static_cast<std::size_t>(span.rank)].place(span, calls_block);
   }
   for (Rank rank = 0; rank < world_size; ++rank) {
-    ranks[static_cast<std::size_t>(rank)].describe(rank, timeline, result.lanes);
+    ranks[static_cast<std::size_t>(rank)].describe(rank, timeline, calls_block, result.lanes);
   }
   return result;
 }

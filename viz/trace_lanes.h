@@ -3,9 +3,9 @@
 // Lanes: which row of the picture a span is drawn in. Slices of one row may nest but never cross, or
 // readers drop them; calls in flight at the same time therefore get rows of their own.
 //
-//   tid 1   program          what the rank itself does: computing, and calls that block it
-//   tid 2   async world      calls it issued on `world` and left running
-//   tid 3   async world (2)  more of them at the same time
+//   tid 1   program      what the rank itself does: computing, and on gloo calls that block it
+//   tid 2   world        calls on `world` that run beside it: on nccl all, on gloo the asynchronous ones
+//   tid 3   world (2)    more of them at the same time
 
 #include <cstdint>
 #include <string>
@@ -31,7 +31,8 @@ struct TraceLanes {
   std::vector<Lane> lanes;           // by rank and id; every rank has its program lane
 };
 
-// Of the spans with these indexes.
-TraceLanes assign_lanes(const Timeline& timeline, Rank world_size, std::vector<std::uint32_t> chosen);
+// Of the spans with these indexes. `calls_block`: a call that is not asynchronous holds its rank up.
+TraceLanes assign_lanes(const Timeline& timeline, Rank world_size, bool calls_block,
+                        std::vector<std::uint32_t> chosen);
 
 }  // namespace rollcall::viz

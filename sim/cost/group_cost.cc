@@ -140,7 +140,8 @@ std::optional<Prediction> GroupCost::predict(const Call& call) const {
   if (!choice) {
     return std::nullopt;
   }
-  const double factor = residuals_of(communicator_.compute_capability).at(call.bytes);
+  const bool has_nvlink = communicator_.links.nvlink != Links::NvLink::none;
+  const double factor = residuals_of(communicator_.compute_capability, has_nvlink).at(call.bytes);
   return Prediction{.time = choice->time,
                     .fitted = choice->time * factor,
                     .algorithm = to_string(choice->algorithm),

@@ -11,6 +11,13 @@ namespace {
 constexpr std::int64_t ll_bytes_per_channel = 16 * 1024;  // at most, or Simple is used
 constexpr int channels_per_peer = 2;                      // NCCL's least, and what NICs and PCIe get
 
+// What ports reach of their nominal rate when all ranks send at once: h100_sxm_{1x8,10x1,10x4,10x8}_alltoall, from 256 MiB.
+constexpr double port_efficiency = 0.9;
+// One pair of ranks drives a NIC at half its rate: h100_sxm_10x{1,4}_sendrecv.
+constexpr double pair_share_of_nic = 0.5;
+// Microseconds for each further peer of a rank: a100_sxm_2x8_sophia_alltoall, to 32 KiB.
+constexpr double per_peer = 3.3;
+
 constexpr auto ring = static_cast<std::size_t>(Algorithm::ring);
 
 bool is_nvlink(const Communicator& communicator) { return communicator.links.nvlink != Links::NvLink::none; }
@@ -39,27 +46,31 @@ double start_and_hop(const Communicator& communicator, Protocol protocol, bool s
 
 double transfer(double bytes, double speed) { return speed > 0 ? bytes / (1000 * speed) : 0; }
 
-MessageTime finish(const Communicator& communicator, std::int64_t bytes_per_peer, bool same_node,
+MessageTime finish(const Communicator& communicator, std::int64_t bytes_per_peer, int peers, bool same_node,
                    double moving) {
   const bool is_small = bytes_per_peer <= channels_per_peer * ll_bytes_per_channel;
   const Protocol protocol = is_small ? Protocol::ll : Protocol::simple;
-  return {start_and_hop(communicator, protocol, same_node) + moving * (is_small ? 2 : 1), protocol,
+  const double start = start_and_hop(communicator, protocol, same_node) + (peers - 1) * per_peer;
+  return {start + moving * (is_small ? 2 : 1), protocol,
           channels_per_peer};  // LL sends a flag with every word: half of what moves is data
 }
 
 }  // namespace
 
 MessageTime message_time(const Communicator& communicator, std::int64_t bytes, bool same_node) {
-  const double speed = same_node ? port_speed(communicator) : communicator.links.nic_speed;
-  return finish(communicator, bytes, same_node, transfer(static_cast<double>(bytes), speed));
+  const double speed =
+      same_node ? port_speed(communicator) : communicator.links.nic_speed * pair_share_of_nic;
+  return finish(communicator, bytes, 1, same_node, transfer(static_cast<double>(bytes), speed));
 }
 
 MessageTime all_to_all_time(const Communicator& communicator, std::int64_t bytes) {
   const double part = static_cast<double>(bytes) / communicator.ranks;
   const int local = communicator.ranks_per_node();
-  const double inside = transfer(part * (local - 1), port_speed(communicator));
-  const double outside = transfer(part * (communicator.ranks - local), nic_share(communicator));
-  return finish(communicator, bytes / communicator.ranks, communicator.nodes == 1, std::max(inside, outside));
+  const double inside = transfer(part * (local - 1), port_speed(communicator) * port_efficiency);
+  const double outside =
+      transfer(part * (communicator.ranks - local), nic_share(communicator) * port_efficiency);
+  return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
+                std::max(inside, outside));
 }
 
 MessageTime one_to_all_time(const Communicator& communicator, std::int64_t bytes) {
@@ -67,7 +78,8 @@ MessageTime one_to_all_time(const Communicator& communicator, std::int64_t bytes
   const int local = communicator.ranks_per_node();
   const double inside = transfer(part * (local - 1), port_speed(communicator));
   const double outside = transfer(part * (communicator.ranks - local), communicator.links.nic_speed);
-  return finish(communicator, bytes / communicator.ranks, communicator.nodes == 1, std::max(inside, outside));
+  return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
+                std::max(inside, outside));
 }
 
 }  // namespace rollcall::cost

@@ -4,9 +4,10 @@
 // one here is OURS, from how NCCL moves such data (src/enqueue.cc, p2p scheduling): small messages use
 // LL, the rest goes at the rate of the narrowest port, and an all-to-all keeps every port busy.
 //
-//   time = start + hop + bytes / port
+//   time = start + hop + peers * (what each message costs) + bytes / port
 //
-// The port is the GPU's NVLink or PCIe port inside a node and its share of the NICs between nodes.
+// The port is the GPU's NVLink or PCIe port inside a node and its share of the NICs between nodes. Three
+// numbers are fitted, to the alltoall and sendrecv tables of tests/data/nccl_tables: see the .cc.
 
 #include <cstdint>
 

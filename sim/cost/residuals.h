@@ -4,10 +4,11 @@
 //
 // The tuner leaves out what the host pays to launch a call, and is optimistic where a message is too
 // large to be latency and too small to fill the pipes. How much was fitted to the published nccl-tests
-// tables in tests/data/nccl_tables, once for GPUs before Hopper and once for Hopper and later: the
-// geometric mean over systems of each system's median ratio, with one imaginary system without error
-// among them, so that a class of few systems does not promise much. docs/latency.md has the tables and
-// the errors, also of systems left out of the fit; tests/latency fits again and compares.
+// tables in tests/data/nccl_tables, once for NVLink machines before Hopper and once for Hopper and later:
+// the geometric mean over systems of each system's median ratio, with one imaginary system without error
+// among them, so that a class of few systems does not promise much. Machines without NVLink have none: the
+// two systems known contradict each other. docs/latency.md has the tables and the errors, also of systems
+// left out of the fit; tests/latency fits again and compares.
 
 #include <array>
 #include <cstdint>
@@ -28,6 +29,6 @@ struct Residuals {
 };
 
 // NCCL's own collectives on such GPUs.
-const Residuals& residuals_of(int compute_capability);
+const Residuals& residuals_of(int compute_capability, bool has_nvlink);
 
 }  // namespace rollcall::cost

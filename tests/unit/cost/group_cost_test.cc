@@ -95,8 +95,10 @@ TEST_CASE("the residual factor meets its sizes and lies between them elsewhere",
 
 TEST_CASE("the residuals change the fitted time and never the model's", "[cost]") {
   const Prediction small = group("a100-8").predict({.kind = OpKind::all_reduce, .bytes = 1024}).value();
-  CHECK(small.fitted == Approx(small.time * residuals_of(80).at(1024)));
+  CHECK(small.fitted == Approx(small.time * residuals_of(80, true).at(1024)));
   CHECK(small.fitted > small.time);
+  const Prediction pcie = group("rtx4090-8").predict({.kind = OpKind::all_reduce, .bytes = 1024}).value();
+  CHECK(pcie.fitted == pcie.time);
 }
 
 TEST_CASE("bus bandwidth is what nccl-tests makes of it", "[cost]") {

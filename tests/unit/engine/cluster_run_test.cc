@@ -2,13 +2,15 @@
 
 #include "sim/cost/presets.h"
 #include "sim/dist.h"
+#include "sim/dist/rank_context.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::sim {
 namespace {
 
 Time time_of_run(Options options) {
-  return run(options, [](Rank) { all_reduce(Tensor::ones({256})); }).simulated_time;
+  return run(options, [](Rank) { all_reduce(Tensor::ones({256}, Dtype::float32, this_rank().device)); })
+      .simulated_time;
 }
 
 }  // namespace

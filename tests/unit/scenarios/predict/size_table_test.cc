@@ -1,0 +1,92 @@
+#include "scenarios/predict/size_table.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "sim/cost/presets.h"
+
+namespace rollcall::predict {
+
+namespace {
+
+cost::Cluster cluster(std::string_view name) { return cost::find_cluster(name).cluster.value(); }
+
+SizeTable table(std::string_view name, OpKind kind, std::string_view sizes) {
+  return predict_sizes(cluster(name), {.kind = kind}, parse_sizes(sizes).range.value()).value();
+}
+
+std::string problem(std::string_view sizes) { return parse_sizes(sizes).problem; }
+
+}  // namespace
+
+TEST_CASE("sizes double from the first to the last", "[predict]") {
+  std::vector<std::int64_t> sizes;
+  for (const SizeRow& row : table("h100-8", OpKind::all_reduce, "1KiB:9KiB").rows) {
+    sizes.push_back(row.bytes);
+  }
+  CHECK(sizes == std::vector<std::int64_t>{1024, 2048, 4096, 8192});
+  CHECK(table("h100-8", OpKind::all_reduce, "3MB").rows.size() == 1);
+  CHECK(table("h100-8", OpKind::all_reduce, "8:64").rows.size() == 4);  // as nccl-tests: bytes
+  CHECK(table("h100-8", OpKind::all_reduce, "1B:9223372036854775807").rows.size() == 63);
+}
+
+TEST_CASE("sizes that cannot be read say what would be right", "[predict]") {
+  CHECK_THAT(problem("8GiB:1KiB"), Catch::Contains("write 1KiB:8GiB"));
+  CHECK_THAT(problem("1XB:8GiB"), Catch::Contains("no unit of size"));
+  CHECK_THAT(problem("0:8"), Catch::Contains("at least 1B"));
+  CHECK_FALSE(problem("").empty());
+  CHECK_FALSE(problem("1KiB:").empty());
+  CHECK_FALSE(problem("-8:64").empty());
+}
+
+TEST_CASE("a row has nccl-tests' bandwidths, NCCL's choice and both times", "[predict]") {
+  const SizeRow row = table("h100-8", OpKind::all_reduce, "64MiB").rows.at(0);
+  CHECK(row.time == 271.724);
+  CHECK(row.algbw == Approx(67108864 / 271.724 / 1000));
+  CHECK(row.busbw == Approx(row.algbw * 1.75));
+  CHECK(row.algorithm == "NVLS");
+  CHECK(row.protocol == "Simple");
+  CHECK(row.channels == 16);
+  CHECK(row.fitted > row.time);
+}
+
+TEST_CASE("the JSON has the fields that others read", "[predict]") {
+  const auto json = nlohmann::json::parse(json_of(table("a100-2x8", OpKind::all_gather, "1KiB:1MiB")));
+  CHECK(json["op"] == "all_gather");
+  CHECK(json["cluster"] == "a100-2x8");
+  CHECK(json["ranks"] == 16);
+  CHECK(json["model"] == "nccl-2.28.9");
+  CHECK(json["rows"].size() == 11);
+  for (const char* field :
+       {"bytes", "time_us", "algbw", "busbw", "algorithm", "protocol", "channels", "fitted_us"}) {
+    CHECK(json["rows"][0].contains(field));
+  }
+  CHECK(nlohmann::json::parse(json_of(table("a100-8", OpKind::all_to_all, "1KiB")))["model"] == "rollcall");
+}
+
+TEST_CASE("the text says what is ours and what is estimated", "[predict]") {
+  CHECK_THAT(text_of(table("h100-8", OpKind::all_reduce, "1KiB")),
+             Catch::Contains("NCCL 2.28.9") && !Catch::Contains("estimated"));
+  CHECK_THAT(text_of(table("h100-8", OpKind::all_to_all, "1KiB")), Catch::Contains("rollcall's own model"));
+  CHECK_THAT(text_of(table("l40s-4", OpKind::all_reduce, "1KiB")), Catch::Contains("estimated"));
+}
+
+TEST_CASE("an explanation marks the choice and gives reasons", "[predict]") {
+  const std::string text = explain_text(cluster("h100-8"), {.kind = OpKind::all_reduce, .bytes = 2 << 20});
+  CHECK_THAT(text, Catch::Contains("> NVLS") && Catch::Contains("all_reduce of 2MiB"));
+  CHECK_THAT(text, Catch::Contains("needs several nodes"));
+  CHECK_THAT(explain_text(cluster("h100-8"), {.kind = OpKind::send, .bytes = 8}),
+             Catch::Contains("NCCL has no model"));
+}
+
+TEST_CASE("the plot is a closed picture with a point for each size", "[predict]") {
+  const std::string svg = svg_of(table("h100-8", OpKind::all_reduce, "1KiB:1GiB"));
+  CHECK_THAT(svg, Catch::StartsWith("<svg ") && Catch::EndsWith("</svg>\n"));
+  const std::size_t begin = svg.find("<polyline points=\"") + 18;
+  const std::string points = svg.substr(begin, svg.find('"', begin) - begin);
+  CHECK(std::count(points.begin(), points.end(), ',') == 21);
+  CHECK_THAT(svg, Catch::Contains("NVLS Simple"));
+  CHECK_THAT(svg_of(table("h100-8", OpKind::all_reduce, "1KiB")), Catch::Contains("<polyline"));
+}
+
+}  // namespace rollcall::predict
