@@ -22,7 +22,8 @@ std::string training(const std::string& cluster, bool hangs = false) {
   return R"({ "version": 1, "name": "training", "world_size": 16, "inputs": )" +
          std::string(hangs ? "[1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]" : "2") + cluster +
          R"(, "program": [ {"for_each_input": "x", "do": [
-               {"compute": "1ms"}, {"all_reduce": "gradients", "numel": 1000000}, {"item": "gradients"} ]} ],
+               {"compute": "1ms"}, {"all_reduce": "gradients", "numel": 1000000}, {"all_reduce": "loss", "numel": 1},
+               {"item": "loss", "as": "seen"} ]} ],
              "expect": {"verdict": ")" +
          (hangs ? "deadlock" : "ok") + "\"} }";
 }

@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t ll_bytes_per_channel = 16 * 1024;  // at most, or Simple is used
 constexpr int channels_per_peer = 2;                      // NCCL's least, and what NICs and PCIe get
 
-// What ports reach of their nominal rate when all ranks send at once: h100_sxm_{1x8,10x1,10x4,10x8}_alltoall, from 256 MiB.
+// What ports reach of their nominal rate when all ranks send at once: h100_sxm_{1x8,10x1,10x4,10x8}_alltoall,
+// from 256 MiB.
 constexpr double port_efficiency = 0.9;
 // One pair of ranks drives a NIC at half its rate: h100_sxm_10x{1,4}_sendrecv.
 constexpr double pair_share_of_nic = 0.5;
