@@ -73,6 +73,7 @@ class ClusterReader {
       return false;
     }
     cluster = *named.cluster;
+    cluster.name = fmt::format("custom ({})", preset->text());
     return true;
   }
 

@@ -71,6 +71,7 @@ TEST_CASE("predict says what is wrong with its arguments, and exits with 4", "[c
       {"predict all_reduce --cluster h100-8 --bytes 8XB", "--bytes:"},
       {"predict all_reduce --cluster h100-8 --dtype float31", "--dtype: unknown 'float31'"},
       {"predict all_reduce --cluster h100-8 --algorithm rong", "--algorithm: unknown 'rong'"},
+      {"predict all_reduce --cluster h100-8 --explain --format json", "--explain is text"},
       {"predict all_reduce --cluster missing.json", "missing.json"},
       {"predict missing.json", "missing.json"},
       {"predict all_reduce --cluster h100-8 --svg no/such/folder.svg", "No such file or directory"},

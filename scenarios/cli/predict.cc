@@ -88,8 +88,27 @@ predict::SizeRange sizes_of(const std::string& text) {
   return *parsed.range;
 }
 
+// One for each size; our own model has one for all.
+std::string explanations(const cost::Cluster& cluster, cost::Call call, const predict::SizeRange& sizes) {
+  std::string text;
+  for (call.bytes = sizes.first; call.bytes <= sizes.last; call.bytes *= 2) {
+    const std::string one = predict::explain_text(cluster, call);
+    if (text == one) {
+      break;
+    }
+    text += (text.empty() ? "" : "\n") + one;
+    if (call.bytes > INT64_MAX / 2) {
+      break;
+    }
+  }
+  return text;
+}
+
 ExitCode predict_op(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
+  if (arguments.explain && line.format == Format::json) {
+    throw UsageError("--explain is text; leave out --format json");
+  }
   if (arguments.cluster.empty()) {
     throw UsageError(fmt::format("predict needs --cluster: a file, or a preset such as {}",
                                  fmt::join(cost::preset_names(), ", ")));
@@ -98,14 +117,7 @@ ExitCode predict_op(const CommandLine& line) {
   cost::Call call = call_of(arguments, cluster);
   const predict::SizeRange sizes = sizes_of(arguments.bytes);
   if (arguments.explain) {
-    std::string text;
-    for (call.bytes = sizes.first;; call.bytes *= 2) {
-      text += (text.empty() ? "" : "\n") + predict::explain_text(cluster, call);
-      if (call.bytes > sizes.last / 2) {
-        break;
-      }
-    }
-    emit(line, text);
+    emit(line, explanations(cluster, call, sizes));
     return ExitCode::as_expected;
   }
   const auto table = predict::predict_sizes(cluster, call, sizes);

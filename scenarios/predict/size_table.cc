@@ -62,6 +62,10 @@ double hundredths(double value) {
   return static_cast<double>(static_cast<std::int64_t>(value * 100 + 0.5)) / 100;
 }
 
+std::string counted(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string size_text(std::int64_t bytes) {
   constexpr std::array<std::string_view, 7> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;
@@ -118,11 +122,11 @@ std::optional<SizeTable> predict_sizes(const cost::Cluster& cluster, const cost:
 std::string text_of(const SizeTable& table) {
   const cost::Cluster& cluster = table.cluster;
   std::string text =
-      fmt::format("# {} on {}: {} GPUs, {} node{} of {}\n", to_string(table.op), cluster.name, table.ranks,
-                  cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.gpus_per_node);
+      fmt::format("# {} on {}: {}, {} of {}\n", to_string(table.op), cluster.name,
+                  counted(table.ranks, "GPU"), counted(cluster.nodes, "node"), cluster.gpus_per_node);
   text +=
       fmt::format("# time: {}{}; fitted: with what measurements add (docs/latency.md)\n", model_name(table),
-                  table.graphs_are_known ? "" : ", on channels estimated from the links");
+                  table.graphs_are_known || !table.by_nccl ? "" : ", on channels estimated from the links");
   text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}\n", "size", "time", "algbw",
                       "busbw", "algorithm", "proto", "channels", "fitted");
   text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}\n", "(B)", "(us)", "(GB/s)",
@@ -163,9 +167,9 @@ std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
   const auto function = cost::nccl_function(call.kind);
   if (!function || group.tuner() == nullptr) {
     return fmt::format(
-        "NCCL has no model for {} on {} GPUs; the figure is rollcall's own: start, hop, and "
+        "NCCL has no model for {} on {}; the figure is rollcall's own: start, hop, and "
         "bytes over the narrowest port.\n",
-        to_string(call.kind), group.communicator().ranks);
+        to_string(call.kind), counted(group.communicator().ranks, "GPU"));
   }
   const auto candidates = group.tuner()->explain({.function = *function,
                                                   .bytes = call.bytes,

@@ -111,7 +111,7 @@ ChannelGraph derive_multi_node_ring(const Cluster& cluster, int gpus) {
 ChannelGraph derive_nvls(const Cluster& cluster, int gpus, double inter) {
   ChannelGraph nvls;
   nvls.pattern = ChannelGraph::Pattern::nvls;
-  if (!cluster.links.nvls || gpus < 2) {
+  if (!cluster.links.nvls || cluster.links.nvlink != Links::NvLink::all_to_all_switch || gpus < 2) {
     return nvls;
   }
   const auto speeds = intra_list(cluster.compute_capability);
