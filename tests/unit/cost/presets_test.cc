@@ -44,6 +44,9 @@ TEST_CASE("the presets have the graphs that NCCL's search finds on such machines
     }
     CAPTURE(path, name);
     const Communicator preset = whole(cluster(name));
+    if (!preset.graphs_are_known) {
+      continue;  // an estimate, and said to be one
+    }
     const Communicator found = test::communicator_of_file(file);
     CHECK(preset.compute_capability == found.compute_capability);
     CHECK(preset.ranks == found.ranks);

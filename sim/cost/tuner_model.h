@@ -1,0 +1,21 @@
+#pragma once
+
+// The equations of ncclTopoTuneModel (NCCL 2.28.9, src/graph/tuning.cc): latency and bandwidth of one
+// function, algorithm and protocol on one communicator, whatever the size.
+
+#include <string_view>
+
+#include "sim/cost/tuner.h"
+
+namespace rollcall::cost {
+
+struct ModelledPair {
+  double latency = 0;        // microseconds
+  double bandwidth = 0;      // algorithm bandwidth, GB/s; 0: not available
+  std::string_view missing;  // why not; empty: it is
+};
+
+ModelledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
+                        Protocol protocol);
+
+}  // namespace rollcall::cost
