@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/cluster_reader.h"
+#include "scenarios/faults_reader.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/devices.h"
 #include "scenarios/program/rank_sets.h"
@@ -35,6 +36,9 @@ void HeaderReader::read() {
   read_groups();
   read_inputs();
   read_limits();
+  if (const auto faults = root_.find("faults")) {
+    read_faults(*faults, scenario_.options, diagnostics_);
+  }
   read_expect();
 }
 

@@ -27,8 +27,7 @@ using nlohmann::json;
 
 // Keys that scenario files may have and that this version cannot run, by where they stand. "*" stands
 // for any key.
-constexpr std::array<std::array<std::string_view, 3>, 6> planned{{{"mesh", "", ""},
-                                                                  {"faults", "", ""},
+constexpr std::array<std::array<std::string_view, 3>, 5> planned{{{"mesh", "", ""},
                                                                   {"matrix", "", ""},
                                                                   {"inputs", "dataset", ""},
                                                                   {"inputs", "batch_size", ""},

@@ -50,6 +50,7 @@ Engine::Engine(const Options& options, const Program& program)
       watches_issues_(options.timeline || options.debug == DebugLevel::detail),
       has_own_order_(rules_->has_own_order()),
       cost_(make_cost_model(options)),
+      compute_times_(options.slow, options.jitter, options.world_size, options.seed),
       steps_left_(options.limits.ops) {
   make_groups();
   make_devices();
@@ -438,10 +439,11 @@ void Engine::compute(Duration duration) {
     return;
   }
   const Rank rank = scheduler_->running();
+  const Duration taken = compute_times_.next(rank, duration);
   if (recorder_) {
-    recorder_->computed(rank, now_, now_ + duration);
+    recorder_->computed(rank, now_, now_ + taken);
   }
-  events_.add(now_ + duration, {.kind = Event::Kind::wake, .rank = rank});
+  events_.add(now_ + taken, {.kind = Event::Kind::wake, .rank = rank});
   scheduler_->park();
   if (aborting_) [[unlikely]] {
     end_call();

@@ -160,6 +160,7 @@ class Engine final : public Backend {
   bool watches_issues_;
   bool has_own_order_;  // of the backend's reductions
   std::unique_ptr<CostModel> cost_;
+  ComputeTimes compute_times_;
   ScopeTable scopes_;
   std::deque<GroupMembers> members_;                            // by GroupId; addresses are stable
   std::vector<std::unique_ptr<check::GroupMatcher>> matchers_;  // by GroupId

@@ -208,7 +208,7 @@ void Engine::launch_kernel(Stream stream, Duration duration) {
     return end_call();
   }
   if (duration > 0) {
-    running_device().launch_kernel(stream, duration);
+    running_device().launch_kernel(stream, compute_times_.next(scheduler_->running(), duration));
     pump(scheduler_->running());
   }
 }

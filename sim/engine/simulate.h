@@ -17,6 +17,7 @@
 
 #include "sim/cost/topology.h"
 #include "sim/dist/backend.h"
+#include "sim/engine/compute_times.h"
 #include "sim/report/report.h"
 
 namespace rollcall::sim {
@@ -48,7 +49,9 @@ struct Options {
   Rank ranks_per_host = 8;                 // as most machines have GPUs. Equal devices of two hosts differ
   std::optional<cost::Cluster> cluster{};  // what durations are predicted for, on nccl; none: a uniform model
   bool residuals = false;                  // add what measurements add to NCCL's own expectation
-  std::vector<Group> groups{};             // besides "world"
+  std::vector<SlowRanks> slow{};           // factors of several entries multiply
+  std::vector<Jitter> jitter{};
+  std::vector<Group> groups{};  // besides "world"
   DebugLevel debug = DebugLevel::off;
   // How many collective kernels a GPU runs at once; the others wait in launch order. 0: any number.
   int comm_slots = 0;

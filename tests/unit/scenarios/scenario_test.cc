@@ -218,7 +218,6 @@ TEST_CASE("an expectation that no report can meet is refused", "[scenarios]") {
 
 TEST_CASE("what only later versions can run is refused by name", "[scenarios]") {
   CHECK(problem(world_of_four(R"("mesh": {})")) == "/mesh: \"mesh\" is not supported by this version");
-  CHECK(problem(world_of_four(R"("faults": [])")) == "/faults: \"faults\" is not supported by this version");
   CHECK(problem(world_of_four(R"("matrix": {})")) == "/matrix: \"matrix\" is not supported by this version");
   CHECK(problem(world_of_four(R"("inputs": {"dataset": 103})")) ==
         "/inputs/dataset: \"dataset\" is not supported by this version");

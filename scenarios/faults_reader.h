@@ -1,0 +1,15 @@
+#pragma once
+
+// A scenario's "faults": slow ranks and jitter. The value has passed the schema.
+
+#include "scenarios/json/json_tree.h"
+#include "sim/engine/simulate.h"
+
+namespace rollcall::scenario {
+
+class Diagnostics;
+
+// Fills in `options`; what is wrong is in `diagnostics`.
+void read_faults(const Json& faults, sim::Options& options, Diagnostics& diagnostics);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,62 @@
+#include "sim/engine/compute_times.h"
+
+#include <algorithm>
+
+namespace rollcall::sim {
+
+namespace {
+
+__extension__ using Wide = __int128;
+
+constexpr Duration longest = INT64_MAX / 4;  // two of them can be added to a time
+
+Duration scaled(Duration duration, Millionths factor) {
+  const Wide product = static_cast<Wide>(duration) * factor / one_whole;
+  return static_cast<Duration>(std::min<Wide>(product, longest));
+}
+
+// SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
+std::uint64_t mixed(std::uint64_t number) {
+  number += 0x9e3779b97f4a7c15;
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+  return number ^ (number >> 31);
+}
+
+}  // namespace
+
+ComputeTimes::ComputeTimes(const std::vector<SlowRanks>& slow, const std::vector<Jitter>& jitter,
+                           Rank world_size, std::uint64_t seed)
+    : seed_(mixed(seed)) {
+  if (slow.empty() && jitter.empty()) {
+    return;
+  }
+  ranks_.resize(static_cast<std::size_t>(world_size));
+  for (const SlowRanks& each : slow) {
+    for (const Rank rank : each.ranks.to_vector()) {
+      Millionths& factor = ranks_[static_cast<std::size_t>(rank)].factor;
+      factor = scaled(factor, each.factor);
+    }
+  }
+  for (const Jitter& each : jitter) {
+    for (const Rank rank : each.ranks.to_vector()) {
+      ranks_[static_cast<std::size_t>(rank)].jitter = each.most;
+    }
+  }
+}
+
+Duration ComputeTimes::next(Rank rank, Duration duration) {
+  if (ranks_.empty()) [[likely]] {
+    return duration;
+  }
+  OfRank& own = ranks_[static_cast<std::size_t>(rank)];
+  const Duration plain = scaled(duration, own.factor);
+  if (own.jitter == 0) {
+    return plain;
+  }
+  const std::uint64_t draw = mixed(mixed(seed_ + static_cast<std::uint64_t>(rank)) + own.computes++);
+  const auto part = static_cast<Millionths>(draw % static_cast<std::uint64_t>(own.jitter + 1));
+  return std::min(longest, plain + scaled(plain, part));
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,48 @@
+#pragma once
+
+// How long computing takes on which rank: slow ranks, and chance. Integer arithmetic; what chance adds
+// depends on the seed, the rank and how often it has computed, so no schedule can change it.
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/dist/op.h"
+#include "sim/report/rank_set.h"
+
+namespace rollcall::sim {
+
+// Parts of a million: 3'000'000 is three times.
+using Millionths = std::int64_t;
+inline constexpr Millionths one_whole = 1'000'000;
+
+struct SlowRanks {
+  RankSet ranks;
+  Millionths factor = one_whole;  // of every compute
+};
+
+struct Jitter {
+  RankSet ranks;
+  Millionths most = 0;  // up to this part is added, each amount as likely as any other
+};
+
+class ComputeTimes {
+ public:
+  ComputeTimes() = default;
+  ComputeTimes(const std::vector<SlowRanks>& slow, const std::vector<Jitter>& jitter, Rank world_size,
+               std::uint64_t seed);
+
+  // What the next compute of `rank` takes, if it takes `duration` on a rank without faults.
+  Duration next(Rank rank, Duration duration);
+
+ private:
+  struct OfRank {
+    Millionths factor = one_whole;
+    Millionths jitter = 0;
+    std::uint64_t computes = 0;
+  };
+
+  std::vector<OfRank> ranks_;  // empty without faults
+  std::uint64_t seed_ = 0;
+};
+
+}  // namespace rollcall::sim
