@@ -56,6 +56,9 @@ bool is_as_expected(const Report& report) {
 }  // namespace
 
 ExitCode run_scenario(const CommandLine& line) {
+  if (line.trace.chart && line.format == Format::json) {
+    throw UsageError("--timeline is text; leave out --format json");
+  }
   refuse_to_overwrite(line.file, line.output);
   refuse_to_overwrite(line.file, line.trace.file);
   refuse_one_file_for_two(line);

@@ -83,6 +83,9 @@ bool wants_timeline(const TraceArguments& arguments) {
 }
 
 viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size) {
+  if (!wants_timeline(arguments) && (!arguments.ranks.empty() || !arguments.window.empty())) {
+    throw UsageError("--trace-ranks and --trace-window need --trace, --trace-dir or --timeline");
+  }
   viz::TraceOptions options;
   options.whole_microseconds = arguments.time == "us";
   if (!arguments.ranks.empty()) {
