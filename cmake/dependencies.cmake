@@ -14,6 +14,7 @@ find_package(Threads REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
+find_package(ZLIB REQUIRED)
 
 # valijson is headers only; some distributions ship it without a CMake package.
 find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)

@@ -70,8 +70,8 @@ const std::map<std::string, std::set<std::string>> lower_folders = {
      {"viz", "scenarios/cli", "scenarios/json", "scenarios/program", "sim/cost", "sim/engine", "sim/report",
       "sim/dist"}},
     {"scenarios/cli",
-     {"scenarios", "scenarios/json", "scenarios/predict", "scenarios/program", "scenarios/run", "sim/cost",
-      "sim/report", "sim/dist", "viz"}},
+     {"scenarios", "scenarios/json", "scenarios/predict", "scenarios/program", "scenarios/run", "sim/check",
+      "sim/cost", "sim/report", "sim/dist", "traces", "viz"}},
 };
 
 // The part of sim/dist that a writer may know: values, and nothing that could run a program.

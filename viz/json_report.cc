@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "viz/json_parts.h"
 #include "viz/output_groups.h"
 
 namespace rollcall::viz {
@@ -9,35 +10,6 @@ namespace rollcall::viz {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// {key: value}, unless there is nothing to say.
-void set(Json& object, const char* key, const std::string& value) {
-  if (!value.empty()) {
-    object[key] = value;
-  }
-}
-
-void set(Json& object, const char* key, const std::vector<std::string>& values) {
-  if (!values.empty()) {
-    object[key] = values;
-  }
-}
-
-Json json_of(const Call& call) {
-  Json object = {{"op", call.op}, {"group", call.group}, {"seq", call.seq}};
-  if (!call.dtype.empty()) {  // a barrier carries nothing
-    object["numel"] = call.numel;
-    object["dtype"] = call.dtype;
-  }
-  set(object, "reduce_op", call.reduce_op);
-  if (call.root >= 0) {
-    object["root"] = call.root;
-  }
-  set(object, "device", call.device);
-  set(object, "label", call.label);
-  set(object, "site", call.site);
-  return object;
-}
 
 Json json_of(const Place& place) {
   Json object = {{"op", place.call.op},
@@ -48,14 +20,6 @@ Json json_of(const Place& place) {
   set(object, "label", place.call.label);
   set(object, "site", place.call.site);
   return object;
-}
-
-Json json_of(const std::vector<Variant>& variants) {
-  Json list = Json::array();
-  for (const Variant& variant : variants) {
-    list.push_back({{"ranks", to_string(variant.ranks)}, {"op", json_of(variant.call)}});
-  }
-  return list;
 }
 
 // "ranks" and "labels" run in parallel: who called from where.
@@ -70,16 +34,16 @@ Json json_of(const Divergence& divergence) {
           {"seq", divergence.seq},
           {"ranks", std::move(ranks)},
           {"labels", std::move(labels)},
-          {"variants", json_of(divergence.variants)}};
+          {"variants", variants_json(divergence.variants)}};
 }
 
 Json json_of(const RankClass& ranks) {
   Json object = {{"ranks", to_string(ranks.ranks)}, {"state", to_string(ranks.state)}};
   if (ranks.call) {
-    object["op"] = json_of(*ranks.call);
+    object["op"] = call_json(*ranks.call);
   }
   if (ranks.last_completed) {
-    object["last_completed"] = json_of(*ranks.last_completed);
+    object["last_completed"] = call_json(*ranks.last_completed);
   }
   if (ranks.inputs >= 0) {
     object["inputs"] = ranks.inputs;
@@ -112,15 +76,15 @@ Json list_of(const std::vector<Value>& values) {
 struct Particulars {
   Json& object;
 
-  void operator()(const Mismatch& verdict) const { object["variants"] = json_of(verdict.variants); }
-  void operator()(const DeviceMismatch& verdict) const { object["variants"] = json_of(verdict.variants); }
+  void operator()(const Mismatch& verdict) const { object["variants"] = variants_json(verdict.variants); }
+  void operator()(const DeviceMismatch& verdict) const { object["variants"] = variants_json(verdict.variants); }
   void operator()(const RankFailed& verdict) const { set(object, "exception", verdict.exception); }
   void operator()(const LimitReached& verdict) const {
     object["limit"] = {{"name", verdict.limit}, {"value", verdict.value}};
   }
   void operator()(const Completed&) const {}
   void operator()(const Deadlock&) const {}
-  void operator()(const WrongResult& verdict) const { object["variants"] = json_of(verdict.variants); }
+  void operator()(const WrongResult& verdict) const { object["variants"] = variants_json(verdict.variants); }
 };
 
 void add_finding(Json& object, const Finding& finding) {

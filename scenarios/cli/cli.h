@@ -69,7 +69,7 @@ struct CommandLine {
   std::optional<std::uint64_t> seed;  // run
   TraceArguments trace;               // run
   PredictArguments predict;           // predict
-  std::vector<std::string> paths;     // list
+  std::vector<std::string> paths;     // list, diagnose
   std::string word;                   // explain; may be empty
 };
 
@@ -81,6 +81,7 @@ std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv);
 // UsageError and viz::OutputError.
 ExitCode run_scenario(const CommandLine& line);
 ExitCode list_scenarios(const CommandLine& line);
+ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);

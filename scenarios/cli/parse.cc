@@ -83,17 +83,22 @@ void declare_predict(CLI::App& app, CommandLine& line) {
   app.add_flag("--residuals", predict.residuals, "Of a scenario: with what measurements add to NCCL's model");
 }
 
+void declare_diagnose(CLI::App& app, CommandLine& line) {
+  app.add_option("PATH", line.paths, "Flight Recorder dumps, one per rank, or directories of them")->required();
+}
+
 void declare_schema(CLI::App&, CommandLine&) {}
 
 void declare_explain(CLI::App& app, CommandLine& line) {
   app.add_option("KIND", line.word, "A verdict or a kind, as reports give it; without it, all are listed");
 }
 
-constexpr std::array<Command, 5> commands = {{
+constexpr std::array<Command, 6> commands = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
     {"list", "List scenarios with the verdict they expect", declare_list, list_scenarios},
+    {"diagnose", "Say from a real job's dumps which rank is to blame", declare_diagnose, diagnose},
     {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},
     {"explain", "Say what a verdict or a kind means", declare_explain, explain_kind},
 }};

@@ -1,0 +1,166 @@
+#include "sim/check/dump_case.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/check/dump_compare.h"
+#include "sim/check/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+// Chains of thousands of nodes are for no reader.
+constexpr std::size_t chain_max = 64;
+
+std::int64_t elements_of(const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::int64_t total = 0;
+  for (const std::vector<std::int64_t>& shape : shapes) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) {
+      // A dump may claim anything: no overflow, whatever it says.
+      if (__builtin_mul_overflow(count, extent, &count)) {
+        return -1;
+      }
+    }
+    if (__builtin_add_overflow(total, count, &total)) {
+      return -1;
+    }
+  }
+  return total;
+}
+
+void set_arguments(const DumpCase& job, const DumpRecord& record, Call& call) {
+  const DumpCall& recorded = job.view.job.calls[record.call];
+  call.numel = elements_of(recorded.inputs);
+  call.dtype = recorded.input_dtypes.empty() ? "" : recorded.input_dtypes.front();
+  if (recorded.is_message()) {
+    const Rank group_rank = recorded.op == "send" ? recorded.destination : recorded.source;
+    call.peer = job.view.member_of(record.group, group_rank);
+  }
+  if (const DumpFrame* frame = user_frame(job.view.job, record)) {
+    call.label = frame->function;
+    call.site = fmt::format("{}:{}", frame->file, frame->line);
+  }
+  call.group = group_phrase(job.view.job.groups[record.group]);
+}
+
+std::string wait_line(const DumpCase& job, const WaitNode& node) {
+  const RankSet waiting = ranks_of(node);
+  return fmt::format("{} in {} for {}", with_verb(waiting, "waits", "wait"),
+                     call_phrase(name_node(job, node)), ranks_phrase(blockers_of(node)));
+}
+
+// The nodes by how far they are from `roots`, which are nearest.
+std::vector<std::size_t> nodes_towards(const DumpCase& job, const RankSet& culprits) {
+  std::vector<std::vector<std::size_t>> waiters(job.waits.nodes.size());
+  std::vector<std::size_t> order;
+  std::vector<bool> seen(job.waits.nodes.size(), false);
+  for (std::size_t i = 0; i < job.waits.nodes.size(); ++i) {
+    bool is_next_to_culprit = false;
+    for (const Blocker& blocker : job.waits.nodes[i].blockers) {
+      is_next_to_culprit |= culprits.contains(blocker.rank);
+      if (const auto place = job.waits.node_of.find(blocker.rank); place != job.waits.node_of.end()) {
+        waiters[place->second].push_back(i);
+      }
+    }
+    if (is_next_to_culprit) {
+      seen[i] = true;
+      order.push_back(i);
+    }
+  }
+  for (std::size_t next = 0; next < order.size(); ++next) {
+    for (const std::size_t waiter : waiters[order[next]]) {
+      if (!seen[waiter]) {
+        seen[waiter] = true;
+        order.push_back(waiter);
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+DumpCase::DumpCase(const JobDump& job)
+    : view(job),
+      messages(view),
+      waits(find_waits(view, messages)),
+      roots(find_roots(waits)),
+      progress(progress_of(view, waits, roots)) {}
+
+std::string group_phrase(const DumpGroup& group) {
+  const bool says_nothing = group.description.empty() || group.description == "undefined";
+  return says_nothing ? "group " + group.name : group.description;
+}
+
+Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t index) {
+  const DumpRecord& record = ops.dump->records[index];
+  const DumpCall& recorded = job.view.job.calls[record.call];
+  Call call;
+  call.op = recorded.op;
+  call.seq = record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq;
+  set_arguments(job, record, call);
+  return call;
+}
+
+Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op) {
+  const DumpRecord& record = ops.record_of(op);
+  if (op.kind == DumpOp::Kind::message) {
+    return name_message(job, ops, op.record);
+  }
+  Call call;
+  call.op = job.view.job.calls[record.call].op;
+  call.seq = seq_of(job.view.calls_of(op.group), op.position);
+  set_arguments(job, record, call);
+  if (op.kind == DumpOp::Kind::batch) {
+    call.op = "batch_isend_irecv";
+    call.seq = record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq;
+  }
+  return call;
+}
+
+Call name_node(const DumpCase& job, const WaitNode& node) {
+  return name_call(job, *job.view.ops_of(node.ranks.front()), *node.ops.front());
+}
+
+RankSet ranks_of(const WaitNode& node) { return RankSet::of(node.ranks); }
+
+RankSet blockers_of(const WaitNode& node) {
+  RankSet ranks;
+  for (const Blocker& blocker : node.blockers) {
+    ranks.insert(blocker.rank);
+  }
+  return ranks;
+}
+
+void set_group(const DumpCase& job, std::uint32_t group, Diagnosis& diagnosis) {
+  const DumpGroup& place = job.view.job.groups[group];
+  diagnosis.group_name = place.name;
+  diagnosis.group_description = place.description;
+  diagnosis.group_ranks = RankSet::of(place.members);
+}
+
+void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing, Diagnosis& diagnosis) {
+  diagnosis.finding.at = Place{name_node(job, node), ranks_of(node), missing};
+  diagnosis.is_message = node.kind != DumpOp::Kind::collective;
+  set_group(job, node.group, diagnosis);
+}
+
+void add_victims(const DumpCase& job, Diagnosis& diagnosis) {
+  const RankSet& culprits = diagnosis.finding.culprits;
+  for (const WaitNode& node : job.waits.nodes) {
+    const RankSet victims = difference(ranks_of(node), culprits);
+    if (!victims.empty()) {
+      diagnosis.victims.push_back({victims, name_node(job, node), blockers_of(node)});
+    }
+  }
+  std::vector<std::size_t> order = nodes_towards(job, culprits);
+  order.resize(std::min(order.size(), chain_max));
+  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+    diagnosis.finding.chain.push_back(wait_line(job, job.waits.nodes[*node]));
+  }
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,249 @@
+#include "sim/check/dump_compare.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rollcall::check {
+
+namespace {
+
+constexpr std::int64_t shift_max = 16;
+constexpr std::int64_t look_back_max = 256;
+
+bool is_installed_code(const std::string& file) {
+  constexpr std::array<std::string_view, 7> marks = {
+      "/site-packages/", "/dist-packages/", "torch/distributed/", "torch/nn/", "torch/autograd/",
+      "torch/_",         "<frozen "};
+  return std::any_of(marks.begin(), marks.end(),
+                     [&file](std::string_view mark) { return file.find(mark) != std::string::npos; });
+}
+
+// One member's calls of the group by position, continued by habit where a member was stopped.
+class Track {
+ public:
+  Track(const DumpView& view, const GroupMember& member) : view_(view), member_(member) {
+    if (!member.collectives.empty()) {
+      last_ = member.op(member.collectives.size() - 1).position;
+    }
+  }
+
+  const DumpOp* at(std::int64_t position) const { return member_.at(position); }
+  std::int64_t last() const { return last_; }
+
+  const DumpFrame* site(const DumpOp& op) const { return user_frame(view_.job, member_.ops->record_of(op)); }
+  bool has_stack(const DumpOp& op) const { return member_.ops->record_of(op).stack != 0; }
+
+  // The call that would have come at `position`, by what followed the last ones before.
+  const DumpOp* usual_at(std::int64_t position) const {
+    if (position <= last_) {
+      return at(position);
+    }
+    const std::int64_t example = example_of_end();
+    return example == 0 ? nullptr : at(example + (position - last_));
+  }
+
+ private:
+  // The latest earlier position whose surroundings are those of the last call, or 0.
+  std::int64_t example_of_end() const {
+    std::int64_t best = 0;
+    std::int64_t best_length = 0;
+    for (std::int64_t position = last_ - 1; position > std::max<std::int64_t>(last_ - look_back_max, 0);
+         --position) {
+      std::int64_t length = 0;
+      while (length < shift_max && same(at(position - length), at(last_ - length))) {
+        ++length;
+      }
+      if (length > best_length) {
+        best = position;
+        best_length = length;
+      }
+    }
+    return best;
+  }
+
+  static bool same(const DumpOp* a, const DumpOp* b) {
+    return a != nullptr && b != nullptr && a->token == b->token;
+  }
+
+  const DumpView& view_;
+  const GroupMember& member_;
+  std::int64_t last_ = 0;
+};
+
+struct Score {
+  int same = 0;
+  int different = 0;
+  int known = 0;  // of `same`: compared with calls that were made, not only expected
+
+  bool holds() const { return same > 0 && different == 0; }
+};
+
+class ShiftFinder {
+ public:
+  ShiftFinder(const DumpView& view, const GroupMember& odd, const GroupMember& usual, std::int64_t position)
+      : odd_(view, odd), usual_(view, usual), position_(position) {}
+
+  Shift find() {
+    const std::int64_t begin = first_difference();
+    if (has_stacks(begin)) {
+      return with_stacks(begin);
+    }
+    return without_stacks(begin);
+  }
+
+ private:
+  // Pairs right before the symptom that already came from different places. Where calls come from is
+  // compared only there: a line of its own for one rank is no fault as long as nothing fails.
+  std::int64_t first_difference() const {
+    std::int64_t begin = position_;
+    while (begin > 1 && position_ - begin < look_back_max && differs(begin - 1)) {
+      --begin;
+    }
+    return begin;
+  }
+
+  bool differs(std::int64_t position) const {
+    const DumpOp* a = odd_.at(position);
+    const DumpOp* b = usual_.at(position);
+    if (a == nullptr || b == nullptr) {
+      return false;
+    }
+    return a->token != b->token || !same_site(*a, *b);
+  }
+
+  bool same_site(const DumpOp& a, const DumpOp& b) const {
+    const DumpFrame* mine = odd_.site(a);
+    const DumpFrame* theirs = usual_.site(b);
+    if (mine == nullptr || theirs == nullptr) {
+      return mine == theirs;
+    }
+    return *mine == *theirs;
+  }
+
+  bool has_stacks(std::int64_t position) const {
+    for (std::int64_t p = position - 2; p <= position + 2; ++p) {
+      const DumpOp* op = odd_.at(p);
+      if (op != nullptr && odd_.has_stack(*op)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // `begin + ahead` of odd against `begin + behind` of usual, and so on.
+  Score compare(std::int64_t begin, std::int64_t ahead, std::int64_t behind, bool expect) const {
+    Score score;
+    for (std::int64_t i = 0; i < look_back_max; ++i) {
+      const DumpOp* a = odd_.at(begin + ahead + i);
+      const DumpOp* known = usual_.at(begin + behind + i);
+      const DumpOp* b = known == nullptr && expect ? usual_.usual_at(begin + behind + i) : known;
+      if (a == nullptr || b == nullptr) {
+        break;
+      }
+      const bool same = a->token == b->token;
+      ++(same ? score.same : score.different);
+      score.known += same && known != nullptr ? 1 : 0;
+    }
+    return score;
+  }
+
+  bool goes_on_in_step(std::int64_t begin) const {
+    const Score score = compare(begin, 1, 1, false);
+    return score.same > 0 && score.same > score.different;
+  }
+
+  Shift with_stacks(std::int64_t begin) const {
+    // Sizes that happen to agree while the places do not are a shift in the making, not a step.
+    if (begin == position_ && goes_on_in_step(begin)) {
+      return {};
+    }
+    for (std::int64_t count = 1; count <= shift_max; ++count) {
+      const Score extra = compare(begin, count, 0, true);
+      const Score skipped = compare(begin, 0, count, true);
+      if (extra.holds() && extra.known > 0 && extra.same >= skipped.same) {
+        return {is_repetition(begin, count) ? Shift::Kind::repeated : Shift::Kind::extra, begin, count};
+      }
+      if (skipped.holds()) {
+        return {Shift::Kind::skipped, begin, count};
+      }
+    }
+    return {};
+  }
+
+  // Without stacks only calls that were really made count.
+  Shift without_stacks(std::int64_t begin) const {
+    if (goes_on_in_step(begin)) {
+      return {};
+    }
+    for (std::int64_t count = 1; count <= shift_max; ++count) {
+      if (const Score extra = compare(begin, count, 0, false); extra.holds()) {
+        return {repeats_itself(begin, count) ? Shift::Kind::unclear : Shift::Kind::extra, begin, count};
+      }
+      if (const Score skipped = compare(begin, 0, count, false); skipped.holds()) {
+        return {Shift::Kind::skipped, begin, count};
+      }
+    }
+    return {};
+  }
+
+  bool repeats_itself(std::int64_t begin, std::int64_t count) const {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const DumpOp* again = odd_.at(begin + i);
+      const DumpOp* before = odd_.at(begin + i - count);
+      if (again == nullptr || before == nullptr || again->token != before->token) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Code that starts a step again makes the calls before once more, and goes on from there. A call that
+  // merely looks like its predecessor comes from elsewhere, and the program goes on as everywhere.
+  bool is_repetition(std::int64_t begin, std::int64_t count) const {
+    if (!repeats_itself(begin, count)) {
+      return false;
+    }
+    const DumpOp& again = *odd_.at(begin);
+    const DumpOp& before = *odd_.at(begin - count);
+    const DumpFrame* mine = odd_.site(again);
+    const DumpFrame* earlier = odd_.site(before);
+    if (mine == nullptr || earlier == nullptr || *mine == *earlier) {
+      return true;
+    }
+    const DumpOp* next = odd_.at(begin + count);
+    const DumpOp* counterpart = usual_.at(begin);
+    return next == nullptr || counterpart == nullptr || !same_site(*next, *counterpart);
+  }
+
+  Track odd_;
+  Track usual_;
+  std::int64_t position_;
+};
+
+}  // namespace
+
+Shift find_shift(const DumpView& view, const GroupMember& odd, const GroupMember& usual,
+                 std::int64_t position) {
+  return ShiftFinder(view, odd, usual, position).find();
+}
+
+const DumpFrame* user_frame(const JobDump& job, const DumpRecord& record) {
+  for (const DumpFrame& frame : job.stacks[record.stack]) {
+    if (!is_installed_code(frame.file)) {
+      return &frame;
+    }
+  }
+  return nullptr;
+}
+
+bool is_join_shadow(const JobDump& job, const DumpRecord& record) {
+  const DumpStack& stack = job.stacks[record.stack];
+  return std::any_of(stack.begin(), stack.end(), [](const DumpFrame& frame) {
+    const bool in_join = frame.file.ends_with("algorithms/join.py");
+    return (in_join && frame.function == "__exit__") || frame.function == "main_hook" ||
+           frame.function.starts_with("_match_all_reduce_for") ||
+           frame.function.starts_with("_match_unused_params");
+  });
+}
+
+}  // namespace rollcall::check

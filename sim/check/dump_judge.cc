@@ -1,0 +1,65 @@
+#include "sim/check/dump_judge.h"
+
+#include <algorithm>
+
+#include "sim/check/dump_case.h"
+#include "sim/dist/expects.h"
+
+namespace rollcall::check {
+
+namespace {
+
+// In order of what they prove. Calls that disagree, and circles, are faults whenever they are seen. That
+// somebody has not come yet is one only when time has passed.
+Diagnosis find_fault(const DumpCase& job) {
+  if (std::optional<Diagnosis> mismatch = judge_mismatch(job)) {
+    return *mismatch;
+  }
+  if (std::optional<Diagnosis> cycle = judge_cycle(job)) {
+    return *cycle;
+  }
+  if (job.progress != Progress::running) {
+    if (std::optional<Diagnosis> absence = judge_absence(job)) {
+      return *absence;
+    }
+    if (std::optional<Diagnosis> stall = judge_stall(job)) {
+      return *stall;
+    }
+  }
+  return judge_quiet(job);
+}
+
+void add_counts(const JobDump& job, Diagnosis& diagnosis) {
+  Rank last = job.ranks.back().rank;
+  for (const DumpGroup& group : job.groups) {
+    if (!group.members.empty()) {
+      last = std::max(last, group.members.back());
+    }
+  }
+  diagnosis.world_size = last + 1;
+  RankSet present;
+  for (const RankDump& dump : job.ranks) {
+    present.insert(dump.rank);
+    diagnosis.records += static_cast<std::int64_t>(dump.records.size());
+  }
+  RankSet members;
+  for (const DumpGroup& group : job.groups) {
+    members.insert(RankSet::of(group.members));
+  }
+  diagnosis.without_dump = difference(members, present);
+}
+
+}  // namespace
+
+Diagnosis judge_dump(const JobDump& job) {
+  expects(!job.ranks.empty(), "a job has the dump of at least one rank");
+  const DumpCase investigation(job);
+  Diagnosis diagnosis = find_fault(investigation);
+  if (diagnosis.verdict != "no_fault" && diagnosis.verdict != "straggler") {
+    add_victims(investigation, diagnosis);
+  }
+  add_counts(job, diagnosis);
+  return diagnosis;
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,379 @@
+// Calls that met and disagree: in operation, shape or dtype; because a rank left one out, made one of its
+// own, or joined early and shadows them wrongly. Messages whose two ends disagree.
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "sim/check/dump_case.h"
+#include "sim/check/dump_compare.h"
+#include "sim/check/dump_habits.h"
+#include "sim/check/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+// The members that made one and the same call.
+struct Party {
+  std::uint64_t token = 0;
+  std::vector<const GroupMember*> members;
+};
+
+std::vector<Party> parties_of(const GroupCalls& group, std::int64_t position) {
+  std::vector<Party> parties;
+  for (const GroupMember& member : group.members) {
+    const DumpOp* op = member.at(position);
+    if (op == nullptr) {
+      continue;
+    }
+    auto party = std::find_if(parties.begin(), parties.end(),
+                              [op](const Party& known) { return known.token == op->token; });
+    if (party == parties.end()) {
+      party = parties.insert(parties.end(), Party{op->token, {}});
+    }
+    party->members.push_back(&member);
+  }
+  std::stable_sort(parties.begin(), parties.end(),
+                   [](const Party& a, const Party& b) { return a.members.size() > b.members.size(); });
+  return parties;
+}
+
+// Who is to blame, and against whom its call is compared.
+struct Blamed {
+  std::vector<const GroupMember*> odd;
+  const GroupMember* usual = nullptr;
+  bool tie = false;       // nothing decides: all are named
+  bool by_habit = false;  // no majority, but one side broke with its own past
+  bool joined = false;    // the odd ones shadow calls in Join
+};
+
+std::size_t index_of(const GroupMember& member, std::int64_t position) {
+  return static_cast<std::size_t>(member.at(position) - member.ops->ops.data());
+}
+
+class MismatchJudge {
+ public:
+  MismatchJudge(const DumpCase& job, const WaitNode& node)
+      : job_(job),
+        group_(job.view.calls_of(node.group)),
+        node_(node),
+        parties_(parties_of(group_, node.position)) {}
+
+  bool disagrees() const { return parties_.size() > 1; }
+
+  Diagnosis judge() const {
+    const Blamed blamed = blame();
+    const Shift shift = blamed.tie ? Shift{} : shift_of(blamed);
+    Diagnosis diagnosis;
+    diagnosis.confidence = blamed.tie        ? Diagnosis::Confidence::low
+                           : blamed.by_habit ? Diagnosis::Confidence::medium
+                                             : Diagnosis::Confidence::high;
+    diagnosis.finding.tie = blamed.tie;
+    for (const GroupMember* member : blamed.odd) {
+      diagnosis.finding.culprits.insert(member->rank);
+    }
+    set_place(job_, node_, {}, diagnosis);
+    add_variants(diagnosis);
+    name_kind(blamed, shift, diagnosis);
+    move_to_origin(blamed, shift, diagnosis);
+    word(blamed, shift, diagnosis);
+    return diagnosis;
+  }
+
+ private:
+  Blamed blame() const {
+    Blamed blamed;
+    for (const Party& party : parties_) {
+      for (const GroupMember* member : party.members) {
+        const RankOps& ops = *member->ops;
+        if (is_join_shadow(job_.view.job, ops.record_of(*member->at(node_.position)))) {
+          blamed.odd.push_back(member);
+        } else if (blamed.usual == nullptr) {
+          blamed.usual = member;
+        }
+      }
+    }
+    if (!blamed.odd.empty() && blamed.usual != nullptr) {
+      blamed.joined = true;  // the hook exists to repeat what the others do, however few they are
+      return blamed;
+    }
+    blamed = {};
+    if (parties_[0].members.size() > parties_[1].members.size()) {
+      blamed.usual = parties_[0].members.front();
+      add_all_but(parties_[0], blamed);
+      return blamed;
+    }
+    return blame_without_majority();
+  }
+
+  void add_all_but(const Party& right, Blamed& blamed) const {
+    for (const Party& party : parties_) {
+      if (party.token != right.token) {
+        blamed.odd.insert(blamed.odd.end(), party.members.begin(), party.members.end());
+      }
+    }
+  }
+
+  // Two ranks, or two halves: the side that did what it never did before. Failing that, all.
+  Blamed blame_without_majority() const {
+    std::vector<const Party*> faithful;
+    for (const Party& party : parties_) {
+      const bool departs = std::any_of(party.members.begin(), party.members.end(),
+                                       [this](const GroupMember* m) { return departs_here(*m); });
+      if (!departs) {
+        faithful.push_back(&party);
+      }
+    }
+    Blamed blamed;
+    blamed.usual = parties_.front().members.front();
+    if (faithful.size() == 1) {
+      blamed.usual = faithful.front()->members.front();
+      blamed.by_habit = true;
+      add_all_but(*faithful.front(), blamed);
+      return blamed;
+    }
+    blamed.tie = true;
+    for (const Party& party : parties_) {
+      blamed.odd.insert(blamed.odd.end(), party.members.begin(), party.members.end());
+    }
+    return blamed;
+  }
+
+  bool departs_here(const GroupMember& member) const {
+    const std::size_t index = index_of(member, node_.position);
+    const std::optional<Departure> departure = find_departure(*member.ops, index);
+    return departure && departure->op <= index && departure->context > 1;
+  }
+
+  Shift shift_of(const Blamed& blamed) const {
+    return find_shift(job_.view, *blamed.odd.front(), *blamed.usual, node_.position);
+  }
+
+  const DumpCall& recorded(const GroupMember& member) const {
+    return job_.view.job.calls[member.ops->record_of(*member.at(node_.position)).call];
+  }
+
+  // What differs in the pair itself.
+  const char* plain_kind(const Blamed& blamed) const {
+    const GroupMember& odd = blamed.tie ? *parties_[1].members.front() : *blamed.odd.front();
+    const DumpCall& a = recorded(odd);
+    const DumpCall& b = recorded(*blamed.usual);
+    if (a.op != b.op) {
+      return "op_type_mismatch";
+    }
+    const bool same_shapes = a.inputs == b.inputs && a.outputs == b.outputs;
+    return same_shapes ? "dtype_mismatch" : "size_mismatch";
+  }
+
+  void name_kind(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
+    const char* plain = plain_kind(blamed);
+    if (blamed.joined) {
+      diagnosis.verdict = "join_shadow_mismatch";
+      return;
+    }
+    switch (shift.kind) {
+      case Shift::Kind::none:
+        diagnosis.verdict = plain;
+        break;
+      case Shift::Kind::skipped:
+        diagnosis.verdict = "skipped_collective";
+        break;
+      case Shift::Kind::extra:
+        diagnosis.verdict = "extra_collective";
+        break;
+      case Shift::Kind::repeated:
+        diagnosis.verdict = "desync_after_exception";
+        break;
+      case Shift::Kind::unclear:
+        diagnosis.verdict = plain;
+        diagnosis.alternatives = {"extra_collective", "desync_after_exception"};
+        diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+        break;
+    }
+  }
+
+  void add_variants(Diagnosis& diagnosis) const {
+    for (const Party& party : parties_) {
+      Variant variant;
+      for (const GroupMember* member : party.members) {
+        variant.ranks.insert(member->rank);
+      }
+      const GroupMember& first = *party.members.front();
+      variant.call = name_call(job_, *first.ops, *first.at(node_.position));
+      diagnosis.variants.push_back(std::move(variant));
+    }
+  }
+
+  // A shift is reported where it began, by the odd rank's call there.
+  void move_to_origin(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
+    const bool is_shift = shift.kind != Shift::Kind::none && shift.kind != Shift::Kind::unclear;
+    if (blamed.joined || !is_shift || shift.position == node_.position) {
+      return;
+    }
+    const GroupMember& odd = *blamed.odd.front();
+    if (const DumpOp* op = odd.at(shift.position)) {
+      diagnosis.first_symptom_seq = diagnosis.finding.at->call.seq;
+      diagnosis.finding.at->call = name_call(job_, *odd.ops, *op);
+    }
+  }
+
+  void word(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const;
+
+  const DumpCase& job_;
+  const GroupCalls& group_;
+  const WaitNode& node_;
+  std::vector<Party> parties_;
+};
+
+std::string shapes_phrase(const DumpCall& call) {
+  const auto list = [](const std::vector<std::vector<std::int64_t>>& shapes) {
+    std::vector<std::string> texts;
+    for (const std::vector<std::int64_t>& shape : shapes) {
+      texts.push_back(fmt::format("[{}]", fmt::join(shape, ", ")));
+    }
+    return fmt::format("{}", fmt::join(texts, " "));
+  };
+  return call.inputs == call.outputs ? list(call.inputs)
+                                     : fmt::format("{} -> {}", list(call.inputs), list(call.outputs));
+}
+
+std::string arguments_phrase(const DumpCall& call) {
+  const std::string dtype = call.input_dtypes.empty() ? "" : call.input_dtypes.front();
+  return fmt::format("{} of {} {}", call.op, shapes_phrase(call), dtype);
+}
+
+void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
+  Finding& finding = diagnosis.finding;
+  finding.kind = diagnosis.verdict;
+  const std::string who = ranks_phrase(finding.culprits);
+  const GroupMember& odd = blamed.tie ? *parties_[1].members.front() : *blamed.odd.front();
+  const std::string mine = arguments_phrase(recorded(odd));
+  const std::string theirs = arguments_phrase(recorded(*blamed.usual));
+  const Call odd_call = name_call(job_, *odd.ops, *odd.at(node_.position));
+  const Call usual_call = name_call(job_, *blamed.usual->ops, *blamed.usual->at(node_.position));
+  const std::string place = call_phrase(usual_call);
+  diagnosis.evidence.push_back(fmt::format("in {} {} has {}{}, {} has {}{}", place, ranks_phrase({odd.rank}),
+                                           mine, origin_of(odd_call), ranks_phrase({blamed.usual->rank}),
+                                           theirs, origin_of(usual_call)));
+  const std::string there = call_phrase(finding.at->call);
+  switch (shift.kind) {
+    case Shift::Kind::skipped:
+      finding.headline = fmt::format("{} left out {}; its next calls meet the wrong ones", who, there);
+      finding.cause = fmt::format("from {} on, the calls of {} are those the others make {} later", there,
+                                  who, shift.count == 1 ? "one call" : fmt::format("{} calls", shift.count));
+      finding.advice = "look for a branch around that call that depends on the rank or on local data";
+      break;
+    case Shift::Kind::extra:
+      finding.headline =
+          fmt::format("{} alone made {}; everything after it is off by {}", who, there, shift.count);
+      finding.cause = fmt::format("the calls of {} after it are those the others make earlier", who);
+      finding.advice =
+          "make the call on all ranks or on none; an async call that nobody waits for counts too";
+      break;
+    case Shift::Kind::repeated:
+      finding.headline = fmt::format("{} repeated its calls from {} on", who, there);
+      finding.cause = fmt::format(
+          "{} made the same calls twice, as code does that catches an exception and "
+          "starts the step again; the others did not",
+          who);
+      finding.advice = "let all ranks agree to repeat a step (all_reduce a flag), or let the job fail";
+      break;
+    case Shift::Kind::none:
+    case Shift::Kind::unclear:
+      finding.headline = fmt::format("{} and the other ranks disagree in {}", who, place);
+      finding.cause = fmt::format("{} against {}", mine, theirs);
+      finding.advice = "compare what the ranks pass there: local batch sizes, dtypes, branches on the rank";
+      break;
+  }
+  if (blamed.joined) {
+    finding.headline = fmt::format("{} joined early and shadows {} with another call", who, place);
+    finding.cause = fmt::format("Join's hook makes {}, the ranks with inputs make {}", mine, theirs);
+    finding.advice = "make the main_hook of the joinable issue exactly the collectives of one iteration";
+  }
+  if (blamed.tie) {
+    finding.headline = fmt::format("{} disagree in {}, and no majority decides who is right",
+                                   ranks_phrase(finding.culprits), place);
+    diagnosis.would_settle.push_back(
+        "the code of both call sites, or a dump with stacks (TORCH_INCLUDE_STACK_TRACE)");
+  }
+  if (shift.kind == Shift::Kind::unclear) {
+    diagnosis.would_settle.push_back(
+        "a dump with stacks (pickle, TORCH_INCLUDE_STACK_TRACE=1): they tell a call too many from a repeated "
+        "step");
+  }
+}
+
+// Two ends of a message that do not carry the same.
+std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node) {
+  const RankOps& ops = *job.view.ops_of(node.ranks.front());
+  for (const std::uint32_t record : ops.parts_of(*node.ops.front())) {
+    const DumpCall& mine = job.view.job.calls[ops.dump->records[record].call];
+    if (!mine.is_message()) {
+      continue;
+    }
+    const Counterpart other = job.messages.counterpart(ops, record);
+    if (other.op == nullptr) {
+      continue;
+    }
+    const DumpCall& theirs = job.view.job.calls[other.ops->dump->records[other.record].call];
+    const bool agree = mine.inputs == theirs.inputs && mine.input_dtypes == theirs.input_dtypes;
+    if (agree) {
+      continue;
+    }
+    Diagnosis diagnosis;
+    diagnosis.verdict = diagnosis.finding.kind = "p2p_mismatch";
+    set_place(job, node, {}, diagnosis);
+    diagnosis.finding.at->call = name_message(job, ops, record);
+    const auto departs = [](const RankOps& side, const DumpOp& op) {
+      const auto index = static_cast<std::size_t>(&op - side.ops.data());
+      const std::optional<Departure> departure = find_departure(side, index);
+      return departure && departure->op == index && departure->context > 1;
+    };
+    const bool i_depart = departs(ops, *node.ops.front());
+    const bool they_depart = departs(*other.ops, *other.op);
+    diagnosis.finding.tie = i_depart == they_depart;
+    if (i_depart || !they_depart) {
+      diagnosis.finding.culprits.insert(ops.dump->rank);
+    }
+    if (they_depart || !i_depart) {
+      diagnosis.finding.culprits.insert(other.rank);
+    }
+    diagnosis.confidence =
+        diagnosis.finding.tie ? Diagnosis::Confidence::medium : Diagnosis::Confidence::high;
+    diagnosis.finding.headline = fmt::format("{} of rank {} and {} of rank {} disagree", mine.op,
+                                             ops.dump->rank, theirs.op, other.rank);
+    diagnosis.finding.cause = fmt::format("rank {} has {}, rank {} has {}", ops.dump->rank,
+                                          arguments_phrase(mine), other.rank, arguments_phrase(theirs));
+    diagnosis.finding.advice = "send and receive the same number of elements of the same dtype";
+    diagnosis.evidence.push_back(diagnosis.finding.cause);
+    if (!diagnosis.finding.tie) {
+      diagnosis.evidence.push_back(
+          fmt::format("{} did otherwise before", ranks_phrase(diagnosis.finding.culprits)));
+    }
+    return diagnosis;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Diagnosis> judge_mismatch(const DumpCase& job) {
+  for (const std::size_t index : job.roots.complete) {
+    const WaitNode& node = job.waits.nodes[index];
+    if (node.kind != DumpOp::Kind::collective) {
+      if (std::optional<Diagnosis> diagnosis = judge_message(job, node)) {
+        return diagnosis;
+      }
+      continue;
+    }
+    const MismatchJudge judge(job, node);
+    if (judge.disagrees()) {
+      return judge.judge();
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,51 @@
+#pragma once
+
+// Diagnosis: what a job's recordings say about why it stands still. Beside a Verdict it says how sure it
+// is, what speaks for it and what would decide where the recordings cannot: they are incomplete by nature.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/report/verdict.h"
+
+namespace rollcall {
+
+// Ranks that suffer from somebody else's fault.
+struct Victim {
+  RankSet ranks;
+  Call call;          // what they wait in; its number is the recorder's
+  RankSet waits_for;  // directly; `Finding::chain` leads on to the culprits
+};
+
+struct Diagnosis {
+  enum class Confidence { high, medium, low };
+
+  // "no_fault", "straggler", or what went wrong: "stuck_host", "size_mismatch", ...; `rollcall explain`
+  // lists them.
+  std::string verdict;
+  std::vector<std::string> alternatives;  // verdicts that fit the same recordings as well
+  Confidence confidence = Confidence::high;
+
+  // Numbers of calls are the recorder's collective_seq_id (or p2p_seq_id for messages). `at` is where
+  // the fault lies, `first_symptom_seq` the later call in which it was noticed, or -1.
+  Finding finding;
+  std::int64_t first_symptom_seq = -1;
+  bool is_message = false;        // `at` is a send, a receive or a batch of them
+  std::string group_name;         // of `at`: "7"
+  std::string group_description;  // "mesh_tp"
+  RankSet group_ranks;
+  std::vector<Variant> variants;  // calls that disagree, majority first
+
+  std::vector<Victim> victims;
+  std::vector<std::string> evidence;      // one sentence each
+  std::vector<std::string> would_settle;  // what to look at next; empty when nothing is open
+
+  Rank world_size = 0;   // as far as the recordings know
+  RankSet without_dump;  // ranks that left none
+  std::int64_t records = 0;
+};
+
+std::string_view to_string(Diagnosis::Confidence confidence);
+
+}  // namespace rollcall

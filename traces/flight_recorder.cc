@@ -1,0 +1,259 @@
+#include "traces/flight_recorder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "traces/dump_decoder.h"
+#include "traces/file_bytes.h"
+#include "traces/json_value.h"
+#include "traces/pickle.h"
+#include "traces/rank_in_name.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+namespace fs = std::filesystem;
+using check::DumpGroup;
+using check::DumpRecord;
+using check::JobDump;
+using check::RankDump;
+
+constexpr std::size_t tree_bytes_max = std::size_t{2} << 30;  // of one file, per thread
+
+struct Candidate {
+  std::string path;
+  bool is_named = false;  // by the user, rather than found in a folder
+};
+
+// A file's dump, or why there is none. Neither: it is another kind of file.
+struct Outcome {
+  std::optional<DecodedDump> decoded;
+  std::string problem;
+};
+
+std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
+  std::vector<Candidate> files;
+  for (const std::string& path : paths) {
+    std::error_code unreadable;  // then reading it says so
+    if (!fs::is_directory(path, unreadable)) {
+      files.push_back({path, true});
+      continue;
+    }
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+      if (entry.is_regular_file()) {
+        files.push_back({entry.path().generic_string(), false});
+      }
+    }
+  }
+  const auto by_path = [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.path, b.is_named) < std::tie(b.path, a.is_named);
+  };
+  std::sort(files.begin(), files.end(), by_path);
+  const auto same = [](const Candidate& a, const Candidate& b) { return a.path == b.path; };
+  files.erase(std::unique(files.begin(), files.end(), same), files.end());
+  return files;
+}
+
+bool looks_like_json(std::string_view bytes) {
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && bytes[first] == '{';
+}
+
+// What one thread reads with, file after file.
+class FileReader {
+ public:
+  Outcome read(const Candidate& file) {
+    try {
+      return decode(file);
+    } catch (const BadFile& error) {
+      const std::string place = error.offset == 0 ? "" : fmt::format("byte {}: ", error.offset);
+      return {std::nullopt, place + error.what()};
+    }
+  }
+
+ private:
+  Outcome decode(const Candidate& file) {
+    const std::string_view bytes = bytes_.read(file.path);
+    arena_.reset();
+    Value value;
+    if (looks_like_pickle(bytes)) {
+      value = read_pickle(bytes, arena_);
+    } else if (looks_like_json(bytes)) {
+      value = read_json(bytes, arena_);
+    }
+    if (!looks_like_dump(value)) {
+      return {std::nullopt, file.is_named ? "not a Flight Recorder dump (neither pickle nor JSON with "
+                                            "\"entries\" or \"pg_config\")"
+                                          : ""};
+    }
+    Outcome outcome{decode_dump(value, bytes.size()), ""};
+    RankDump& dump = outcome.decoded->dump;
+    const std::optional<Rank> rank = rank_in_name(file.path, outcome.decoded->tables.groups.things());
+    if (!rank) {
+      return {std::nullopt, "there is no rank in the file's name; rename it to end in the rank's number"};
+    }
+    dump.rank = *rank;
+    dump.file = file.path;
+    return outcome;
+  }
+
+  FileBytes bytes_;
+  Arena arena_{tree_bytes_max};
+};
+
+std::vector<Outcome> read_all(const std::vector<Candidate>& files) {
+  std::vector<Outcome> outcomes(files.size());
+  std::vector<std::exception_ptr> failures(std::max(1U, std::thread::hardware_concurrency()));
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&](std::exception_ptr& failure) {
+    try {
+      FileReader reader;
+      for (std::size_t i = next++; i < files.size(); i = next++) {
+        outcomes[i] = reader.read(files[i]);
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < std::min(failures.size(), files.size()); ++i) {
+      threads.emplace_back(work, std::ref(failures[i]));
+    }
+    work(failures.front());
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) {
+      std::rethrow_exception(failure);
+    }
+  }
+  return outcomes;
+}
+
+bool has_stacks(const RankDump& dump) {
+  return std::any_of(dump.records.begin(), dump.records.end(),
+                     [](const DumpRecord& record) { return record.stack != 0; });
+}
+
+std::int64_t last_time(const RankDump& dump) {
+  std::int64_t last = 0;
+  for (const DumpRecord& record : dump.records) {
+    last = std::max({last, record.created_ns, record.started_ns, record.completed_ns});
+  }
+  return last;
+}
+
+// Of two dumps of one rank: the later one, or of the same moment the one that says more.
+bool says_more(const RankDump& a, const RankDump& b) {
+  return std::make_tuple(last_time(a), a.records.size(), has_stacks(a)) >
+         std::make_tuple(last_time(b), b.records.size(), has_stacks(b));
+}
+
+// The dump of each rank, ascending. Of several of one rank the best; the first by path among equals.
+std::map<Rank, DecodedDump*> one_per_rank(std::vector<Outcome>& outcomes,
+                                          std::vector<FileProblem>& problems) {
+  std::map<Rank, DecodedDump*> chosen;
+  for (Outcome& outcome : outcomes) {
+    if (!outcome.decoded) {
+      continue;
+    }
+    RankDump& dump = outcome.decoded->dump;
+    const auto [place, is_first] = chosen.emplace(dump.rank, &*outcome.decoded);
+    if (is_first) {
+      continue;
+    }
+    const RankDump* unused = &dump;
+    if (says_more(dump, place->second->dump)) {
+      unused = &place->second->dump;
+      place->second = &*outcome.decoded;
+    }
+    problems.push_back({unused->file, fmt::format("not used: {} is also of rank {} and says more",
+                                                  place->second->dump.file, dump.rank)});
+  }
+  return chosen;
+}
+
+// Groups that a rank names without saying who is in them: the group of that name which has the rank as
+// a member, or all ranks that name it.
+class NamelessGroups {
+ public:
+  explicit NamelessGroups(JobDump& job) : job_(job) {}
+
+  void resolve() {
+    for (RankDump& dump : job_.ranks) {
+      for (const std::uint32_t group : dump.groups) {
+        if (job_.groups[group].members.empty()) {
+          users_[group].push_back(dump.rank);
+        }
+      }
+    }
+    for (RankDump& dump : job_.ranks) {
+      for (std::uint32_t& group : dump.groups) {
+        replace(dump, group);
+      }
+      std::sort(dump.groups.begin(), dump.groups.end());
+      dump.groups.erase(std::unique(dump.groups.begin(), dump.groups.end()), dump.groups.end());
+    }
+    for (const auto& [group, ranks] : users_) {
+      job_.groups[group].members = ranks;
+    }
+  }
+
+ private:
+  void replace(RankDump& dump, std::uint32_t& group) const {
+    if (!job_.groups[group].members.empty()) {
+      return;
+    }
+    const std::uint32_t nameless = group;
+    const auto known = std::find_if(job_.groups.begin(), job_.groups.end(), [&](const DumpGroup& other) {
+      return other.name == job_.groups[nameless].name &&
+             std::binary_search(other.members.begin(), other.members.end(), dump.rank);
+    });
+    if (known == job_.groups.end()) {
+      return;
+    }
+    group = static_cast<std::uint32_t>(known - job_.groups.begin());
+    for (DumpRecord& record : dump.records) {
+      record.group = record.group == nameless ? group : record.group;
+    }
+    for (check::DumpStatus& status : dump.status) {
+      status.group = status.group == nameless ? group : status.group;
+    }
+  }
+
+  JobDump& job_;
+  std::map<std::uint32_t, std::vector<Rank>> users_;  // of groups without members; ascending
+};
+
+}  // namespace
+
+ReadResult read_flight_recorder(const std::vector<std::string>& paths) {
+  const std::vector<Candidate> files = candidates_of(paths);
+  std::vector<Outcome> outcomes = read_all(files);
+  ReadResult result;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!outcomes[i].problem.empty()) {
+      result.problems.push_back({files[i].path, outcomes[i].problem});
+    }
+  }
+  DumpTables tables;
+  for (const auto& [rank, decoded] : one_per_rank(outcomes, result.problems)) {
+    tables.absorb(decoded->tables, decoded->dump);
+    result.job.ranks.push_back(std::move(decoded->dump));
+  }
+  result.job.calls = std::move(tables.calls.things());
+  result.job.stacks = std::move(tables.stacks.things());
+  result.job.groups = std::move(tables.groups.things());
+  NamelessGroups(result.job).resolve();
+  return result;
+}
+
+}  // namespace rollcall::traces

@@ -1,0 +1,90 @@
+#include "traces/json_value.h"
+
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace rollcall::traces {
+
+namespace {
+
+constexpr std::size_t depth_max = 64;
+
+// What nlohmann's parser calls while it reads. Open containers collect their items on one stack and
+// are built when they end.
+class Builder {
+ public:
+  explicit Builder(Arena& arena) : arena_(arena) {}
+
+  bool null() { return push({}); }
+  bool boolean(bool value) { return push(Value::of_boolean(value)); }
+  bool number_integer(std::int64_t value) { return push(Value::of_integer(value)); }
+  bool number_unsigned(std::uint64_t value) {
+    const bool fits = value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return push(fits ? Value::of_integer(static_cast<std::int64_t>(value))
+                     : Value::of_real(static_cast<double>(value)));
+  }
+  bool number_float(double value, const std::string&) { return push(Value::of_real(value)); }
+  bool string(const std::string& text) { return push(copy(text)); }
+  bool key(const std::string& text) { return push(copy(text)); }
+  bool binary(const std::vector<std::uint8_t>&) { return false; }  // does not occur in text
+
+  bool start_object(std::size_t) { return open(); }
+  bool start_array(std::size_t) { return open(); }
+  bool end_object() { return close(Value::Kind::dict); }
+  bool end_array() { return close(Value::Kind::list); }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) {
+    const std::string_view text = error.what();
+    const std::size_t colon = text.find("syntax error");
+    throw BadFile(position, std::string(colon == std::string_view::npos ? text : text.substr(colon)));
+  }
+
+  Value result() const { return stack_.empty() ? Value() : stack_.front(); }
+
+ private:
+  bool push(Value value) {
+    stack_.push_back(value);
+    return true;
+  }
+
+  Value copy(const std::string& text) {
+    auto* place = arena_.allocate_array<char>(text.size());
+    std::memcpy(place, text.data(), text.size());
+    return Value::of_text({place, text.size()});
+  }
+
+  bool open() {
+    if (floors_.size() == depth_max) {
+      throw BadFile(0, fmt::format("values nested more than {} deep", depth_max));
+    }
+    floors_.push_back(stack_.size());
+    return true;
+  }
+
+  bool close(Value::Kind kind) {
+    const std::size_t floor = floors_.back();
+    floors_.pop_back();
+    auto* node = arena_.allocate_array<Node>(1);
+    *node = {};
+    append(arena_, *node, stack_.data() + floor, stack_.size() - floor);
+    stack_.resize(floor);
+    return push(Value::of_node(kind, node));
+  }
+
+  Arena& arena_;
+  std::vector<Value> stack_;
+  std::vector<std::size_t> floors_;
+};
+
+}  // namespace
+
+Value read_json(std::string_view text, Arena& arena) {
+  Builder builder(arena);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.result();
+}
+
+}  // namespace rollcall::traces
