@@ -14,13 +14,12 @@ find_package(Threads REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
-find_package(ZLIB REQUIRED)
 
 # valijson is headers only; some distributions ship it without a CMake package.
 find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
 mark_as_advanced(VALIJSON_INCLUDE_DIR)
 
-# Traces: gzip, and Perfetto's protobuf, which protozero writes without a compiler of protocols.
+# Traces and dumps: gzip, and Perfetto's protobuf, which protozero writes without a compiler of protocols.
 find_package(ZLIB REQUIRED)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)
 mark_as_advanced(PROTOZERO_INCLUDE_DIR)

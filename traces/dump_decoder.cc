@@ -336,6 +336,10 @@ class Decoder {
     first_id_ = index == 0 ? id : first_id_;
     result_.dump.from_start &= id == index;
     result_.dump.without_gaps &= id >= 0 && id - first_id_ == index;
+    if (index > 0 && id != last_record_id_ + 1) {
+      result_.dump.records.back().gap_after = true;
+    }
+    last_record_id_ = id;
     result_.dump.records.push_back(record);
   }
 
@@ -487,6 +491,7 @@ class Decoder {
   std::vector<KnownKey> known_keys_;  // by place in an entry
   Key key_;
   std::int64_t first_id_ = 0;
+  std::int64_t last_record_id_ = 0;
   std::int64_t last_id_ = -1;
   std::string last_name_;
   std::uint32_t last_group_ = no_group;

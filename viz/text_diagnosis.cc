@@ -56,8 +56,11 @@ class Writer {
   bool is_fault() const { return diagnosis_.verdict != "no_fault"; }
 
   void headline() {
-    const std::string word = is_fault() ? fmt::format("error[{}]", diagnosis_.verdict) : "ok";
-    page_.headline(word, is_fault() ? Look::error : Look::good, diagnosis_.finding.headline);
+    const bool is_slow = diagnosis_.verdict == "straggler";
+    const std::string word =
+        is_fault() ? fmt::format("{}[{}]", is_slow ? "warning" : "error", diagnosis_.verdict) : "ok";
+    const Look look = is_slow ? Look::warning : is_fault() ? Look::error : Look::good;
+    page_.headline(word, look, diagnosis_.finding.headline);
   }
 
   void frame() {

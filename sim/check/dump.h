@@ -68,6 +68,7 @@ struct DumpRecord {
   State state = State::scheduled;
   bool retired = false;
   bool is_p2p = false;
+  bool gap_after = false;  // the recorder made another record next that the dump does not hold
 };
 
 // Progress counters of a group that a record names. Collectives and messages share them.

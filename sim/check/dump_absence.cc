@@ -52,7 +52,7 @@ class AbsenceJudge {
     diagnosis.finding.advice = fmt::format(
         "read the log of {} for an exception, a signal or an out-of-memory kill", ranks_phrase(absent_));
     diagnosis.evidence.push_back(
-        fmt::format("nobody else waits for nothing: all chains end at {}", ranks_phrase(absent_)));
+        fmt::format("every wait leads to {}, and of no other rank is anything owed", ranks_phrase(absent_)));
     diagnosis.would_settle.push_back(
         fmt::format("the dump or the log of {}, if the file was only lost", ranks_phrase(absent_)));
     return diagnosis;
@@ -207,22 +207,26 @@ class AbsenceJudge {
         ranks_phrase(absent_)));
   }
 
-  // Where the rings have lost the call the culprit stopped at, its own last call still says which it was.
+  // Where the rings have lost the call the culprit stopped at, its own last call still says which it was,
+  // or the counters of those who wait.
   void place_where_it_stopped(const WaitNode& node, Diagnosis& diagnosis) const {
     if (node.kind != DumpOp::Kind::collective) {
       return;
     }
-    const GroupMember* member = job_.view.calls_of(node.group).member(absent_.first());
-    if (member == nullptr || member->issued < 0 || member->issued + 1 >= node.position) {
+    const GroupCalls& group = job_.view.calls_of(node.group);
+    const GroupMember* member = group.member(absent_.first());
+    const std::int64_t last = member != nullptr && member->issued >= 0
+                                  ? member->issued
+                                  : group.member(node.ranks.front())->finished;
+    if (group.counted || last < 0 || last + 1 >= node.position) {
       return;
     }
-    diagnosis.finding.at->call.seq = member->issued + 1;
+    diagnosis.finding.at->call.seq = last + 1;
     diagnosis.finding.at->call.label.clear();
     diagnosis.finding.at->call.site.clear();
     diagnosis.evidence.push_back(
-        fmt::format("the others ran ahead to #{} and their rings no longer hold the call "
-                    "that rank {} stopped at",
-                    node.position, member->rank));
+        fmt::format("the others ran ahead to #{} and their rings no longer hold the call that {} stopped at",
+                    seq_of(group, node.position), ranks_phrase(absent_)));
   }
 
   void add_last_call(Rank rank, Diagnosis& diagnosis) const {

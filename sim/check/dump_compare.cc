@@ -85,7 +85,7 @@ class ShiftFinder {
 
   Shift find() {
     const std::int64_t begin = first_difference();
-    if (has_stacks(begin)) {
+    if (has_stacks()) {
       return with_stacks(begin);
     }
     return without_stacks(begin);
@@ -111,17 +111,15 @@ class ShiftFinder {
     return a->token != b->token || !same_site(*a, *b);
   }
 
-  bool same_site(const DumpOp& a, const DumpOp& b) const {
-    const DumpFrame* mine = odd_.site(a);
-    const DumpFrame* theirs = usual_.site(b);
-    if (mine == nullptr || theirs == nullptr) {
-      return mine == theirs;
-    }
-    return *mine == *theirs;
+  bool same_site(const DumpOp& a, const DumpOp& b) const { return same_place(odd_.site(a), usual_.site(b)); }
+
+  static bool same_place(const DumpFrame* a, const DumpFrame* b) {
+    return a == nullptr || b == nullptr ? a == b : *a == *b;
   }
 
-  bool has_stacks(std::int64_t position) const {
-    for (std::int64_t p = position - 2; p <= position + 2; ++p) {
+  // Whether this rank recorded stacks at all: calls that autograd launches have none even then.
+  bool has_stacks() const {
+    for (std::int64_t p = position_ - look_back_max; p <= odd_.last(); ++p) {
       const DumpOp* op = odd_.at(p);
       if (op != nullptr && odd_.has_stack(*op)) {
         return true;
@@ -186,11 +184,12 @@ class ShiftFinder {
     return {};
   }
 
+  // Also where the ring no longer holds what was before: it cannot be ruled out then.
   bool repeats_itself(std::int64_t begin, std::int64_t count) const {
     for (std::int64_t i = 0; i < count; ++i) {
       const DumpOp* again = odd_.at(begin + i);
       const DumpOp* before = odd_.at(begin + i - count);
-      if (again == nullptr || before == nullptr || again->token != before->token) {
+      if (again == nullptr || (before != nullptr && again->token != before->token)) {
         return false;
       }
     }
@@ -203,11 +202,8 @@ class ShiftFinder {
     if (!repeats_itself(begin, count)) {
       return false;
     }
-    const DumpOp& again = *odd_.at(begin);
-    const DumpOp& before = *odd_.at(begin - count);
-    const DumpFrame* mine = odd_.site(again);
-    const DumpFrame* earlier = odd_.site(before);
-    if (mine == nullptr || earlier == nullptr || *mine == *earlier) {
+    const DumpOp* before = odd_.at(begin - count);
+    if (before != nullptr && same_place(odd_.site(*odd_.at(begin)), odd_.site(*before))) {
       return true;
     }
     const DumpOp* next = odd_.at(begin + count);

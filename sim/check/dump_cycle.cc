@@ -93,6 +93,9 @@ class CycleJudge {
   RankSet without_group() const { return blockers_because(Blocker::Why::no_group); }
 
   bool is_about_messages() const {
+    if (went_past()) {
+      return true;
+    }
     if (!departed_.empty()) {
       return std::any_of(departed_.begin(), departed_.end(), [](const Departed& departed) {
         return departed.ops->ops[departed.departure.op].kind != DumpOp::Kind::collective ||
@@ -101,6 +104,70 @@ class CycleJudge {
     }
     return std::all_of(nodes_.begin(), nodes_.end(),
                        [](const WaitNode* node) { return node->kind != DumpOp::Kind::collective; });
+  }
+
+  // A message without another end, as its two ranks.
+  struct Unanswered {
+    Rank waiting = -1;
+    Rank peer = -1;
+    bool peer_is_further = false;  // it has posted a batch of that number or a later one
+  };
+
+  std::vector<Unanswered> unanswered() const {
+    std::vector<Unanswered> found;
+    for (const WaitNode* node : nodes_) {
+      if (node->kind == DumpOp::Kind::collective) {
+        continue;
+      }
+      const RankOps& ops = *job_.view.ops_of(node->ranks.front());
+      for (const std::uint32_t record : ops.parts_of(*node->ops.front())) {
+        if (!job_.view.job.calls[ops.dump->records[record].call].is_message()) {
+          continue;
+        }
+        const Counterpart other = job_.messages.counterpart(ops, record);
+        if (other.ops != nullptr && other.op == nullptr) {
+          const bool is_batch = node->kind == DumpOp::Kind::batch;
+          found.push_back({node->ranks.front(), other.rank,
+                           is_batch && has_batch_from(*other.ops, ops.dump->records[record])});
+        }
+      }
+    }
+    return found;
+  }
+
+  // Batches carry a number of their own since torch 2.5; before, it stayed 0.
+  static bool has_batch_from(const RankOps& ops, const DumpRecord& record) {
+    return record.p2p_seq > 0 && std::any_of(ops.ops.begin(), ops.ops.end(), [&](const DumpOp& op) {
+             return op.kind == DumpOp::Kind::batch && op.group == record.group &&
+                    ops.record_of(op).p2p_seq >= record.p2p_seq;
+           });
+  }
+
+  bool went_past() const {
+    const std::vector<Unanswered> messages = unanswered();
+    return std::any_of(messages.begin(), messages.end(),
+                       [](const Unanswered& message) { return message.peer_is_further; });
+  }
+
+  // The rank that most of the unanswered messages begin or end at: one wrong peer leaves two ends loose.
+  RankSet common_end() const {
+    std::map<Rank, std::size_t> ends;
+    for (const Unanswered& message : unanswered()) {
+      ++ends[message.waiting];
+      ++ends[message.peer];
+    }
+    std::size_t most = 1;
+    RankSet ranks;
+    for (const auto& [rank, count] : ends) {
+      if (count > most) {
+        most = count;
+        ranks = {};
+      }
+      if (count == most && most > 1) {
+        ranks.insert(rank);
+      }
+    }
+    return ranks.size() == 1 ? ranks : RankSet();
   }
 
   void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
@@ -162,9 +229,13 @@ class CycleJudge {
   void messages(Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     diagnosis.verdict = "p2p_mismatch";
-    finding.culprits = departed_ranks();
+    const bool one_is_further = went_past();
+    finding.culprits = one_is_further ? common_end() : departed_ranks();
     if (finding.culprits.empty()) {
-      finding.culprits = unanswered();
+      finding.culprits = one_is_further ? departed_ranks() : RankSet();
+    }
+    if (finding.culprits.empty()) {
+      finding.culprits = silent_peers();
     }
     finding.tie = finding.culprits.empty();
     if (finding.tie) {
@@ -191,7 +262,7 @@ class CycleJudge {
   }
 
   // Peers that went on without answering a message somebody waits in.
-  RankSet unanswered() const {
+  RankSet silent_peers() const {
     RankSet ranks;
     for (const WaitNode* node : nodes_) {
       for (const Blocker& blocker : node->blockers) {
@@ -237,8 +308,11 @@ class CycleJudge {
     const bool is_order_known = !finding.culprits.empty() && finding.culprits != ranks_;
     if (!is_order_known) {
       finding.culprits = smaller_side();
-      finding.tie = finding.culprits.empty();
-      finding.culprits = finding.tie ? ranks_ : finding.culprits;
+      finding.tie = sides_are_equal();
+      finding.culprits = finding.culprits.empty() ? ranks_ : finding.culprits;
+      for (const auto& [kind, ranks] : sides()) {
+        diagnosis.evidence.push_back(fmt::format("{} to {} first", with_verb(ranks, "came", "came"), kind));
+      }
     }
     const bool left_out = is_left_out();
     diagnosis.verdict = left_out ? "skipped_collective" : "cross_group_deadlock";
@@ -279,23 +353,29 @@ class CycleJudge {
     return static_cast<std::size_t>(std::unique(groups.begin(), groups.end()) - groups.begin());
   }
 
-  // Ranks by the kind of group they came to first; the kind that fewer came to. Nothing on a tie.
-  RankSet smaller_side() const {
+  // Ranks by the kind of group they came to first, by its name.
+  std::map<std::string, RankSet> sides() const {
     std::map<std::string, RankSet> sides;
     for (const WaitNode* node : nodes_) {
       sides[group_phrase(job_.view.job.groups[node->group])].insert(ranks_of(*node));
     }
-    const RankSet* smallest = nullptr;
-    bool unique = false;
-    for (const auto& [kind, ranks] : sides) {
-      if (smallest == nullptr || ranks.size() < smallest->size()) {
-        smallest = &ranks;
-        unique = true;
-      } else if (ranks.size() == smallest->size()) {
-        unique = false;
-      }
-    }
-    return unique && sides.size() > 1 ? *smallest : RankSet();
+    return sides;
+  }
+
+  // Of ranks that came to one kind of group first and ranks that came to another, the fewer. Either can
+  // give way, so among equals the side whose kind comes first by name stands for both.
+  RankSet smaller_side() const {
+    const std::map<std::string, RankSet> all = sides();
+    const auto smallest = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    return all.size() > 1 ? smallest->second : RankSet();
+  }
+
+  bool sides_are_equal() const {
+    const std::map<std::string, RankSet> all = sides();
+    return std::all_of(all.begin(), all.end(),
+                       [&all](const auto& side) { return side.second.size() == all.begin()->second.size(); });
   }
 
   // One rank alone broke with its habit, is already in a call of a wider group, and never made the one

@@ -43,6 +43,7 @@ class Builder {
 
   RankOps build() {
     find_batches();
+    drop_finished_batches();
     for (std::uint32_t i = 0; i < dump_.records.size(); ++i) {
       const DumpRecord& record = dump_.records[i];
       result_.has_start_events |=
@@ -79,6 +80,34 @@ class Builder {
         is_part_[k] = true;
       }
     }
+  }
+
+  // Members whose marker is not there, though it would stand right behind them: it has finished, and only
+  // unfinished calls were written.
+  void drop_finished_batches() {
+    if (dump_.without_gaps) {
+      return;
+    }
+    for (std::size_t i = 0; i < dump_.records.size();) {
+      std::size_t end = i + 1;
+      while (end < dump_.records.size() && !dump_.records[end - 1].gap_after && is_loose(end) &&
+             same_batch(dump_.records[end], dump_.records[i])) {
+        ++end;
+      }
+      const bool lacks_marker = end - i > 1 || dump_.records[end - 1].gap_after;
+      if (is_loose(i) && lacks_marker) {
+        std::fill(is_part_.begin() + static_cast<std::ptrdiff_t>(i),
+                  is_part_.begin() + static_cast<std::ptrdiff_t>(end), true);
+      }
+      i = end;
+    }
+  }
+
+  // A message that no marker speaks for.
+  bool is_loose(std::size_t index) const {
+    const DumpRecord& record = dump_.records[index];
+    return !is_part_[index] && record.is_p2p && record.state == DumpRecord::State::scheduled &&
+           job_.calls[record.call].is_message();
   }
 
   void add(std::uint32_t index) {

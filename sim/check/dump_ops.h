@@ -4,7 +4,8 @@
 //
 // A batch of messages is several records and a marker that closes it; only the marker has a state, its
 // members stay "scheduled" for ever. The same goes for coalesced collectives since version 2.7. Records
-// of an aborted communicator say "completed" after the timeout; such calls did not finish in time.
+// of an aborted communicator say "completed" after the timeout; such calls did not finish in time. A dump
+// of unfinished calls only lacks the markers of finished batches and still has their members.
 
 #include <span>
 #include <vector>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "sim/check/dump_case.h"
 
@@ -43,22 +44,28 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
   for (const auto& [rank, node] : roots.idle) {
     idle.insert(rank);
   }
-  bool moved = false;
+  std::vector<Silence> silences;
+  std::int64_t longest_pause = 0;  // on any rank: one that waits early in the job has seen no pause yet
   for (const RankOps& ops : view.ranks) {
-    const Rank rank = ops.dump->rank;
-    const bool waits_itself = waits.node_of.contains(rank);
-    if (!waits_itself && !idle.contains(rank)) {
+    silences.push_back(silence_of(*ops.dump));
+    longest_pause = std::max(longest_pause, silences.back().longest_pause);
+  }
+  bool moved = false;
+  for (std::size_t i = 0; i < view.ranks.size(); ++i) {
+    const RankOps& ops = view.ranks[i];
+    const bool waits_itself = waits.node_of.contains(ops.dump->rank);
+    if (!waits_itself && !idle.contains(ops.dump->rank)) {
       continue;
     }
-    const Silence silence = silence_of(*ops.dump);
     for (const DumpOp& op : ops.ops) {
-      if (!op.finished && op.kind != DumpOp::Kind::batch && outlived_timeout(ops, op, silence.last_event)) {
+      if (!op.finished && op.kind != DumpOp::Kind::batch &&
+          outlived_timeout(ops, op, silences[i].last_event)) {
         return Progress::standstill;
       }
     }
     // Silent for longer than between any two calls before: the program has stopped making calls.
-    const std::int64_t quiet = silence.last_event - silence.last_call;
-    if (ops.dump->records.size() > 1 && quiet > silence.longest_pause) {
+    const std::int64_t quiet = silences[i].last_event - silences[i].last_call;
+    if (longest_pause > 0 && quiet > longest_pause) {
       return Progress::standstill;
     }
     moved |= waits_itself && quiet > 0;

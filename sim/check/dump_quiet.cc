@@ -27,9 +27,9 @@ struct Lateness {
 
 // A call runs on the device from when a rank gets there until all have: whoever came last has the
 // shortest. That needs no common clock.
-class Lateness_table {
+class LatenessTable {
  public:
-  explicit Lateness_table(const DumpView& view) {
+  explicit LatenessTable(const DumpView& view) {
     for (const GroupCalls& group : view.groups) {
       add(group);
     }
@@ -99,7 +99,7 @@ double covered_ms(const RankDump& dump) {
 }
 
 std::optional<Diagnosis> find_straggler(const DumpCase& job) {
-  const Lateness_table table(job.view);
+  const LatenessTable table(job.view);
   Diagnosis diagnosis;
   for (const auto& [rank, lateness] : table.by_rank()) {
     const double covered = covered_ms(*job.view.ops_of(rank)->dump);

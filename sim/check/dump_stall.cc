@@ -22,8 +22,10 @@ bool has_root(const std::string& op) {
 class StallJudge {
  public:
   StallJudge(const DumpCase& job, const WaitNode& node) : job_(job), node_(node) {
+    // One setting for the whole job: what one rank records, all do.
+    const bool knows = std::any_of(job.view.ranks.begin(), job.view.ranks.end(),
+                                   [](const RankOps& ops) { return ops.has_start_events; });
     for (std::size_t i = 0; i < node.ranks.size(); ++i) {
-      const bool knows = job.view.ops_of(node.ranks[i])->has_start_events;
       (node.ops[i]->started ? started_ : knows ? waiting_ : unknown_).insert(node.ranks[i]);
     }
   }
@@ -88,8 +90,6 @@ class StallJudge {
     finding.culprits = waiting_;
     finding.at->waiting = started_;
     finding.at->missing = waiting_;
-    finding.headline = fmt::format("{} {} has started everywhere but on {}", call_phrase(finding.at->call),
-                                   "", ranks_phrase(waiting_));
     finding.headline = fmt::format("{} has not started on {}, though issued there",
                                    call_phrase(finding.at->call), ranks_phrase(waiting_));
     finding.cause =

@@ -1,0 +1,195 @@
+// Every set of dumps in tests/data/flight_recorder: the verdict and the culprits that its truth.json
+// names, as pickle and as JSON, whatever order the files come in.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/check/dump_judge.h"
+#include "traces/flight_recorder.h"
+
+namespace rollcall::traces {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::vector<fs::path> sets() {
+  std::vector<fs::path> folders;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/flight_recorder")) {
+    folders.push_back(entry.path());
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+Json truth_of(const fs::path& set) {
+  std::ifstream in(set / "truth.json");
+  return Json::parse(in);
+}
+
+std::vector<std::string> files_in(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Diagnosis diagnose(const std::vector<std::string>& files) {
+  const ReadResult input = read_flight_recorder(files);
+  CHECK(input.problems.empty());
+  return check::judge_dump(input.job);
+}
+
+// Two causes can leave the same bytes: a rank that is stuck in its data loader and one that has left the
+// loop differ in nothing that is recorded. Then the diagnosis has to name both.
+bool is_right(const Json& truth, const Diagnosis& diagnosis) {
+  std::set<std::string> verdicts = truth.value("accept", std::set<std::string>());
+  verdicts.insert(truth.at("verdict"));
+  const bool shares_its_looks = truth.at("verdict") == "early_exit" && diagnosis.verdict == "stuck_host";
+  const std::vector<std::string>& others = diagnosis.alternatives;
+  return verdicts.contains(diagnosis.verdict) ||
+         (shares_its_looks && std::find(others.begin(), others.end(), "early_exit") != others.end());
+}
+
+bool names_culprits(const Json& truth, const Diagnosis& diagnosis) {
+  std::vector<std::vector<Rank>> accepted = truth.value("accept_culprits", std::vector<std::vector<Rank>>());
+  accepted.push_back(truth.at("culprits"));
+  return std::any_of(accepted.begin(), accepted.end(), [&](const std::vector<Rank>& culprits) {
+    return RankSet::of(culprits) == diagnosis.finding.culprits;
+  });
+}
+
+// The same, written so that a difference prints.
+std::string summary(const Diagnosis& diagnosis) {
+  return diagnosis.verdict + " " + to_string(diagnosis.finding.culprits) + ": " + diagnosis.finding.headline;
+}
+
+}  // namespace
+
+TEST_CASE("every decidable set of dumps gets its verdict and its culprits", "[flight-recorder]") {
+  for (const fs::path& set : sets()) {
+    const Json truth = truth_of(set);
+    for (const char* encoding : {"pickle", "json"}) {
+      const Diagnosis diagnosis = diagnose(files_in(set / encoding));
+      CAPTURE(set.filename().string(), encoding, summary(diagnosis));
+      CHECK(is_right(truth, diagnosis));
+      if (truth.at("decidable")) {
+        CHECK(names_culprits(truth, diagnosis));
+      }
+    }
+  }
+}
+
+TEST_CASE("where the dumps cannot decide, nobody is blamed and the open question is named",
+          "[flight-recorder]") {
+  std::size_t count = 0;
+  for (const fs::path& set : sets()) {
+    if (truth_of(set).at("decidable")) {
+      continue;
+    }
+    const Diagnosis diagnosis = diagnose(files_in(set / "pickle"));
+    CAPTURE(set.filename().string(), summary(diagnosis));
+    CHECK(diagnosis.finding.culprits.empty());
+    CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+    CHECK_FALSE(diagnosis.would_settle.empty());
+    ++count;
+  }
+  CHECK(count > 0);
+}
+
+TEST_CASE("a fault is placed in the group and the call that the truth names", "[flight-recorder]") {
+  for (const fs::path& set : sets()) {
+    const Json truth = truth_of(set);
+    if (truth.at("collective_seq_id").is_null() || truth.value("p2p", false)) {
+      continue;
+    }
+    const Diagnosis diagnosis = diagnose(files_in(set / "pickle"));
+    CAPTURE(set.filename().string(), summary(diagnosis));
+    REQUIRE(diagnosis.finding.at);
+    CHECK(diagnosis.group_name == truth.at("group").at("name"));
+    CHECK(diagnosis.finding.at->call.seq == truth.at("collective_seq_id"));
+  }
+}
+
+TEST_CASE("with stacks, calls left out and calls too many are told from plain mismatches",
+          "[flight-recorder]") {
+  for (const fs::path& set : sets()) {
+    const Json truth = truth_of(set);
+    const std::string verdict = truth.at("verdict");
+    if (verdict == "skipped_collective" || verdict == "extra_collective" ||
+        verdict == "desync_after_exception" || verdict == "join_shadow_mismatch") {
+      const Diagnosis diagnosis = diagnose(files_in(set / "pickle"));
+      CAPTURE(set.filename().string(), summary(diagnosis));
+      CHECK(diagnosis.verdict == verdict);
+    }
+  }
+}
+
+TEST_CASE("the order of the files decides nothing", "[flight-recorder]") {
+  for (const fs::path& set : sets()) {
+    for (const char* encoding : {"pickle", "json"}) {
+      std::vector<std::string> files = files_in(set / encoding);
+      const std::string expected = summary(diagnose(files));
+      std::reverse(files.begin(), files.end());
+      CHECK(summary(diagnose(files)) == expected);
+      std::rotate(files.begin(), files.begin() + 1, files.end());
+      CHECK(summary(diagnose(files)) == expected);
+    }
+  }
+}
+
+TEST_CASE("whatever ranks are called, the same one is to blame", "[flight-recorder]") {
+  for (const fs::path& set : sets()) {
+    check::JobDump job = read_flight_recorder(files_in(set / "pickle")).job;
+    const Diagnosis before = check::judge_dump(job);
+    const auto renamed = [](Rank rank) { return 3 * rank + 5; };
+    for (check::RankDump& dump : job.ranks) {
+      dump.rank = renamed(dump.rank);
+    }
+    for (check::DumpGroup& group : job.groups) {
+      std::transform(group.members.begin(), group.members.end(), group.members.begin(), renamed);
+    }
+    const Diagnosis after = check::judge_dump(job);
+    CAPTURE(set.filename().string(), summary(before), summary(after));
+    CHECK(after.verdict == before.verdict);
+    std::vector<Rank> expected = before.finding.culprits.to_vector();
+    std::transform(expected.begin(), expected.end(), expected.begin(), renamed);
+    CHECK(after.finding.culprits == RankSet::of(expected));
+  }
+}
+
+// Of each rank that is no culprit, one at a time.
+TEST_CASE("the lost dump of a victim does not make it a culprit", "[flight-recorder]") {
+  for (const fs::path& set : sets()) {
+    const Json truth = truth_of(set);
+    if (!truth.at("decidable") || !truth.at("hang") || truth.at("culprits").empty() ||
+        truth.at("verdict") == "crashed_rank") {
+      continue;
+    }
+    const std::vector<std::string> files = files_in(set / "pickle");
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      std::vector<std::string> rest = files;
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+      const Diagnosis whole = diagnose(files);
+      const auto lost = static_cast<Rank>(i);  // file names sort like the ranks of up to ten
+      if (whole.finding.culprits.contains(lost)) {
+        continue;
+      }
+      const Diagnosis diagnosis = diagnose(rest);
+      CAPTURE(set.filename().string(), lost, summary(diagnosis));
+      CHECK_FALSE(diagnosis.finding.culprits == RankSet{lost});
+      CHECK(diagnosis.without_dump == RankSet{lost});
+    }
+  }
+}
+
+}  // namespace rollcall::traces
