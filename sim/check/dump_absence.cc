@@ -253,7 +253,7 @@ class AbsenceJudge {
   }
 
   // Of the calls the culprits owe, the one they would have come to first: its waiters have most of their
-  // step still before them.
+  // step still before them. Among equals the narrower group is used within a step, the wider at its end.
   const WaitNode& telling_node(const RankSet& culprits) const {
     const WaitNode* best = &job_.waits.nodes.front();
     std::size_t most_open = 0;
@@ -267,7 +267,7 @@ class AbsenceJudge {
       }
       for (const Rank rank : node.ranks) {
         const std::size_t open = open_calls(*job_.view.ops_of(rank));
-        if (open > most_open) {
+        if (open > most_open || (open == most_open && size_of(node) < size_of(*best))) {
           most_open = open;
           best = &node;
         }
@@ -275,6 +275,8 @@ class AbsenceJudge {
     }
     return *best;
   }
+
+  std::size_t size_of(const WaitNode& node) const { return job_.view.job.groups[node.group].members.size(); }
 
   static std::size_t open_calls(const RankOps& ops) {
     return static_cast<std::size_t>(
@@ -288,13 +290,17 @@ class AbsenceJudge {
 }  // namespace
 
 std::optional<Diagnosis> judge_absence(const DumpCase& job) {
-  if (!job.roots.idle.empty()) {
-    return AbsenceJudge(job, job.roots.idle).judge_idle();
+  if (job.roots.idle.empty()) {
+    return std::nullopt;
   }
-  if (!job.roots.lost.empty()) {
-    return AbsenceJudge(job, job.roots.lost).judge_lost();
+  return AbsenceJudge(job, job.roots.idle).judge_idle();
+}
+
+std::optional<Diagnosis> judge_lost(const DumpCase& job) {
+  if (job.roots.lost.empty()) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return AbsenceJudge(job, job.roots.lost).judge_lost();
 }
 
 }  // namespace rollcall::check

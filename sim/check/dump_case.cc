@@ -52,34 +52,62 @@ std::string wait_line(const DumpCase& job, const WaitNode& node) {
                      call_phrase(name_node(job, node)), ranks_phrase(blockers_of(node)));
 }
 
-// The nodes by how far they are from `roots`, which are nearest.
-std::vector<std::size_t> nodes_towards(const DumpCase& job, const RankSet& culprits) {
-  std::vector<std::vector<std::size_t>> waiters(job.waits.nodes.size());
-  std::vector<std::size_t> order;
-  std::vector<bool> seen(job.waits.nodes.size(), false);
-  for (std::size_t i = 0; i < job.waits.nodes.size(); ++i) {
-    bool is_next_to_culprit = false;
-    for (const Blocker& blocker : job.waits.nodes[i].blockers) {
-      is_next_to_culprit |= culprits.contains(blocker.rank);
-      if (const auto place = job.waits.node_of.find(blocker.rank); place != job.waits.node_of.end()) {
-        waiters[place->second].push_back(i);
+// Nodes that lead to the culprits, the nearest first: those that wait for nobody else, then those that
+// wait for them, and so on.
+class Approach {
+ public:
+  Approach(const DumpCase& job, const RankSet& culprits)
+      : job_(job), waiters_(job.waits.nodes.size()), seen_(job.waits.nodes.size(), false) {
+    for (std::size_t i = 0; i < job.waits.nodes.size(); ++i) {
+      for (const Blocker& blocker : job.waits.nodes[i].blockers) {
+        if (const auto place = job.waits.node_of.find(blocker.rank); place != job.waits.node_of.end()) {
+          waiters_[place->second].push_back(i);
+        }
       }
     }
-    if (is_next_to_culprit) {
-      seen[i] = true;
-      order.push_back(i);
-    }
+    enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, true);
+    follow();
+    enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, false);  // circles
+    follow();
   }
-  for (std::size_t next = 0; next < order.size(); ++next) {
-    for (const std::size_t waiter : waiters[order[next]]) {
-      if (!seen[waiter]) {
-        seen[waiter] = true;
-        order.push_back(waiter);
+
+  const std::vector<std::size_t>& order() const { return order_; }
+
+ private:
+  template <typename Test>
+  void enter(const Test& leads_there, bool all) {
+    for (std::size_t i = 0; i < job_.waits.nodes.size(); ++i) {
+      const std::vector<Blocker>& blockers = job_.waits.nodes[i].blockers;
+      const bool enters =
+          all ? !blockers.empty() && std::all_of(blockers.begin(), blockers.end(), leads_there)
+              : std::any_of(blockers.begin(), blockers.end(), leads_there);
+      if (enters) {
+        add(i);
       }
     }
   }
-  return order;
-}
+
+  void add(std::size_t node) {
+    if (!seen_[node]) {
+      seen_[node] = true;
+      order_.push_back(node);
+    }
+  }
+
+  void follow() {
+    for (; next_ < order_.size(); ++next_) {
+      for (const std::size_t waiter : waiters_[order_[next_]]) {
+        add(waiter);
+      }
+    }
+  }
+
+  const DumpCase& job_;
+  std::vector<std::vector<std::size_t>> waiters_;  // by node: who waits for its ranks
+  std::vector<bool> seen_;
+  std::vector<std::size_t> order_;
+  std::size_t next_ = 0;
+};
 
 }  // namespace
 
@@ -156,7 +184,7 @@ void add_victims(const DumpCase& job, Diagnosis& diagnosis) {
       diagnosis.victims.push_back({victims, name_node(job, node), blockers_of(node)});
     }
   }
-  std::vector<std::size_t> order = nodes_towards(job, culprits);
+  std::vector<std::size_t> order = Approach(job, culprits).order();
   order.resize(std::min(order.size(), chain_max));
   for (auto node = order.rbegin(); node != order.rend(); ++node) {
     diagnosis.finding.chain.push_back(wait_line(job, job.waits.nodes[*node]));

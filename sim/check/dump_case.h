@@ -32,6 +32,8 @@ struct DumpCase {
 std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met and disagree
 std::optional<Diagnosis> judge_cycle(const DumpCase& job);     // ranks that wait for each other
 std::optional<Diagnosis> judge_absence(const DumpCase& job);   // ranks that owe a call
+std::optional<Diagnosis> judge_device(const DumpCase& job);    // all came, and one device does not follow
+std::optional<Diagnosis> judge_lost(const DumpCase& job);      // ranks without a dump
 std::optional<Diagnosis> judge_stall(const DumpCase& job);     // all came, nothing moves
 Diagnosis judge_quiet(const DumpCase& job);                    // nobody waits: slow ranks, or no fault
 

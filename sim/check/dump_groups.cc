@@ -127,8 +127,20 @@ class Aligner {
     return false;
   }
 
+  // Batches of messages that took a number of the collective counter, as they did before torch 2.5: the
+  // counter of messages stayed 0 then.
+  static bool has_old_batches(const GroupCalls& group, const GroupMember& member) {
+    return member.ops != nullptr && member.has_group &&
+           std::any_of(member.ops->dump->records.begin(), member.ops->dump->records.end(),
+                       [&group](const DumpRecord& record) {
+                         return record.group == group.group && record.is_p2p && record.p2p_seq == 0;
+                       });
+  }
+
   void count_where_needed(GroupCalls& group) {
-    group.counted = std::any_of(group.members.begin(), group.members.end(), has_gaps);
+    group.counted = std::any_of(
+        group.members.begin(), group.members.end(),
+        [&group](const GroupMember& member) { return has_gaps(member) || has_old_batches(group, member); });
     if (!group.counted) {
       return;
     }
@@ -158,13 +170,13 @@ class Aligner {
     }
   }
 
-  // Of equally good fits the one that lets the ends meet.
+  // Of equally good fits the one that lets the finished calls end together: those all have made.
   static std::int64_t best_offset(const GroupMember& reference, const GroupMember& member) {
-    const std::int64_t ends = Sequence{reference}.last() - Sequence{member}.last();
-    std::int64_t best = ends;
-    Fit best_fit = fit_of(reference, member, ends);
+    const std::int64_t likely = last_finished(reference) - last_finished(member);
+    std::int64_t best = likely;
+    Fit best_fit = fit_of(reference, member, likely);
     for (std::int64_t step = 1; step <= offset_max; ++step) {
-      for (const std::int64_t offset : {ends - step, ends + step}) {
+      for (const std::int64_t offset : {likely - step, likely + step}) {
         const Fit fit = fit_of(reference, member, offset);
         if (fit.same - 2 * fit.different > best_fit.same - 2 * best_fit.different) {
           best = offset;
@@ -173,6 +185,14 @@ class Aligner {
       }
     }
     return best;
+  }
+
+  static std::int64_t last_finished(const GroupMember& member) {
+    std::int64_t last = Sequence{member}.first() - 1;
+    for (std::size_t i = 0; i < member.collectives.size() && member.op(i).finished; ++i) {
+      last = member.op(i).position;
+    }
+    return last;
   }
 
   // The group's counters, where they count its collectives only.
@@ -205,10 +225,7 @@ class Aligner {
       return;
     }
     member.issued = Sequence{member}.last();
-    member.finished = Sequence{member}.first() - 1;
-    for (std::size_t i = 0; i < member.collectives.size() && member.op(i).finished; ++i) {
-      member.finished = member.op(i).position;
-    }
+    member.finished = last_finished(member);
     if (const DumpStatus* status = status_of(group, member)) {
       const bool ring_says_nothing = !member.op(0).finished;
       member.issued = std::max(member.issued, status->enqueued);

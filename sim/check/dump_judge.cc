@@ -12,18 +12,17 @@ namespace {
 // In order of what they prove. Calls that disagree, and circles, are faults whenever they are seen. That
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
-  if (std::optional<Diagnosis> mismatch = judge_mismatch(job)) {
-    return *mismatch;
-  }
-  if (std::optional<Diagnosis> cycle = judge_cycle(job)) {
-    return *cycle;
+  using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
+  for (const Judge judge : {judge_mismatch, judge_cycle}) {
+    if (std::optional<Diagnosis> diagnosis = judge(job)) {
+      return *diagnosis;
+    }
   }
   if (job.progress != Progress::running) {
-    if (std::optional<Diagnosis> absence = judge_absence(job)) {
-      return *absence;
-    }
-    if (std::optional<Diagnosis> stall = judge_stall(job)) {
-      return *stall;
+    for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_stall}) {
+      if (std::optional<Diagnosis> diagnosis = judge(job)) {
+        return *diagnosis;
+      }
     }
   }
   return judge_quiet(job);

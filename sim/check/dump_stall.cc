@@ -47,7 +47,7 @@ class StallJudge {
     return diagnosis;
   }
 
-  bool separates_ranks() const { return !started_.empty() && !waiting_.empty(); }
+  bool accuses_a_device() const { return !blind_ranks().empty() || (!started_.empty() && !waiting_.empty()); }
 
  private:
   // Ranks that do not know of calls their peers have finished. A watchdog that is merely late misses one
@@ -155,21 +155,28 @@ class StallJudge {
 
 }  // namespace
 
+std::optional<Diagnosis> judge_device(const DumpCase& job) {
+  for (const std::size_t index : job.roots.complete) {
+    const StallJudge judge(job, job.waits.nodes[index]);
+    if (judge.accuses_a_device()) {
+      return judge.judge();
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Diagnosis> judge_stall(const DumpCase& job) {
-  const WaitNode* place = nullptr;
+  const WaitNode* widest = nullptr;
   for (const std::size_t index : job.roots.complete) {
     const WaitNode& node = job.waits.nodes[index];
-    if (StallJudge(job, node).separates_ranks()) {
-      return StallJudge(job, node).judge();
-    }
-    if (place == nullptr || node.ranks.size() > place->ranks.size()) {
-      place = &node;
+    if (widest == nullptr || node.ranks.size() > widest->ranks.size()) {
+      widest = &node;
     }
   }
-  if (place == nullptr) {
+  if (widest == nullptr) {
     return std::nullopt;
   }
-  return StallJudge(job, *place).judge();
+  return StallJudge(job, *widest).judge();
 }
 
 }  // namespace rollcall::check

@@ -127,7 +127,7 @@ TEST_CASE("a damaged file is named with its place, and the other ranks are used"
   REQUIRE(result.problems.size() == 2);
   CHECK_THAT(result.problems[0].file, Contains("trace_2"));
   CHECK_THAT(result.problems[0].message, Contains("byte") && Contains("cut off"));
-  CHECK_THAT(result.problems[1].message, Contains("byte 13") && Contains("syntax error"));
+  CHECK_THAT(result.problems[1].message, Contains("byte 14") && Contains("syntax error"));
 }
 
 TEST_CASE("every cut of a dump is an error and no crash", "[flight-recorder]") {
