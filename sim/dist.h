@@ -11,10 +11,13 @@
 // on N processes; the program cannot tell which. `using namespace rollcall;` makes it read like torch.
 
 #include "sim/dist/collectives.h"
+#include "sim/dist/device_mesh.h"
 #include "sim/dist/error.h"
+#include "sim/dist/groups.h"
 #include "sim/dist/join.h"
 #include "sim/dist/objects.h"
 #include "sim/dist/p2p.h"
 #include "sim/dist/scope.h"
+#include "sim/dist/store.h"
 #include "sim/dist/stream.h"
 #include "sim/dist/tensor.h"

@@ -17,7 +17,13 @@ void set(nlohmann::ordered_json& object, const char* key, const std::vector<std:
 }
 
 nlohmann::ordered_json call_json(const Call& call) {
-  nlohmann::ordered_json object = {{"op", call.op}, {"group", call.group}, {"seq", call.seq}};
+  nlohmann::ordered_json object = {{"op", call.op}};
+  if (call.key.empty()) {
+    object["group"] = call.group;
+    object["seq"] = call.seq;
+  }
+  set(object, "key", call.key);
+  set(object, "ranks", call.ranks);
   if (!call.dtype.empty()) {  // a barrier carries nothing
     object["numel"] = call.numel;
     object["dtype"] = call.dtype;

@@ -12,11 +12,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json json_of(const Place& place) {
-  Json object = {{"op", place.call.op},
-                 {"group", place.call.group},
-                 {"seq", place.call.seq},
-                 {"waiting", place.waiting.to_vector()},
-                 {"missing", place.missing.to_vector()}};
+  Json object = {{"op", place.call.op}};
+  if (place.call.key.empty()) {
+    object["group"] = place.call.group;
+    object["seq"] = place.call.seq;
+  }
+  set(object, "key", place.call.key);
+  object["waiting"] = place.waiting.to_vector();
+  object["missing"] = place.missing.to_vector();
   set(object, "label", place.call.label);
   set(object, "site", place.call.site);
   return object;
@@ -84,6 +87,8 @@ struct Particulars {
   }
   void operator()(const Completed&) const {}
   void operator()(const Deadlock&) const {}
+  void operator()(const Race&) const {}
+  void operator()(const ResourceLeak&) const {}
   void operator()(const WrongResult& verdict) const { object["variants"] = variants_json(verdict.variants); }
 };
 

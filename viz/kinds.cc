@@ -64,6 +64,19 @@ constexpr Explanation table[] = {
      "Two groups used in a different order on different ranks, for instance while iterating over a set or "
      "a dictionary, or from two threads.",
      "Give the calls one order on all ranks: sort what is iterated over, issue from one thread."},
+    {"store_never_served", "deadlock", "ranks wait for a key that nobody sets",
+     "A rank waits in store.get or store.wait for a key, and no rank that could set it can move any more.",
+     "The rank that should set the key ended first, or waits for it itself; another spelling or prefix of "
+     "the "
+     "key; a flag that makes every process a client of the store and none its server.",
+     "Let one rank set the key before anybody waits for it."},
+    {"store_circle", "deadlock", "ranks wait for each other through the store",
+     "Some ranks wait for a key, and all that could set it wait for those ranks in a collective, a message "
+     "or "
+     "for another key.",
+     "A key that is set after a collective and waited for before it; a hidden synchronisation between two "
+     "calls.",
+     "Set the key before the call that needs the others, or wait for it after that call."},
     {"join_hook_mismatch", "deadlock, mismatch, wrong_result",
      "a joined rank shadows other collectives than are made",
      "Inside Join, a rank without inputs repeats main_hook() once for every iteration of the others. Its "
@@ -101,6 +114,10 @@ constexpr Explanation table[] = {
      "Ranks asked for different reductions, say SUM and MAX.",
      "A condition on local data or on the rank around the operation.",
      "Use one reduction on all ranks; average with AVG or divide by the world size afterwards."},
+    {"group_args_mismatch", "mismatch", "ranks make different groups in one call",
+     "The ranks' new_group (or split_group) calls of one number name different lists of ranks.",
+     "A group made inside a branch that only its members take; groups made in different orders.",
+     "Make every group on all ranks, members or not, in one order."},
     {"root_mismatch", "mismatch", "different roots in one slot",
      "Ranks named different ranks as source or destination.",
      "The root was computed locally, or is a rank inside the group where a global rank is meant.",
@@ -139,6 +156,29 @@ constexpr Explanation table[] = {
      "A check of the program found another value in a tensor.",
      "Mispaired calls, a missing reduction, ranks counted that have joined already, or a wrong expectation.",
      "Follow the value back through the collectives that wrote it; --trace shows them."},
+
+    {"stale_key", "wrong_result", "a key of the store still had an old value",
+     "A rank read a key and got another value than the one it relies on.",
+     "A store that outlives an attempt, with keys that are the same in the next one.",
+     "Give every attempt a prefix of its own, or delete keys that have been read."},
+
+    {"race", "", "the outcome depends on who is faster",
+     "Nobody is missing and no calls disagree, but what happens depends on how long things take.",
+     "A limit of time that is near what the work needs, or an order that nothing enforces.",
+     "Look at the kind for what races with what."},
+    {"watchdog_timeout", "race", "a rank comes, but later than the others wait",
+     "Ranks waited in a call until its limit and gave up; the rank they waited for came after that.",
+     "One rank prepares data, writes a checkpoint or downloads while the others wait in a collective.",
+     "Raise the timeout of the group, or move the long work out of the time in which the others wait."},
+
+    {"resource_leak", "", "something was made and never ended",
+     "The run ended well, but a rank left something behind that it should have ended.",
+     "A missing clean-up, or an early return past it.", "Look at the kind for what it is."},
+    {"group_not_destroyed", "resource_leak", "a group was never destroyed",
+     "Ranks ended without destroy_process_group for a group they are in. Asked for by `check_leaks`.",
+     "A script without clean-up. With NCCL the communicators are then torn down by destructors, in any "
+     "order.",
+     "Call destroy_process_group() at the end of every rank's program."},
 
     {"rank_failed", "", "a rank raised, and nothing else went wrong",
      "A rank's program ended with an exception, while no other rank was left waiting for it.",

@@ -52,6 +52,9 @@ std::string arguments(const Call& call) {
   if (!call.dtype.empty()) {
     add(fmt::format("{} x {}", call.dtype, call.numel));
   }
+  if (!call.ranks.empty()) {
+    add("ranks " + call.ranks);
+  }
   if (!call.reduce_op.empty()) {
     add(call.reduce_op);
   }
@@ -64,6 +67,9 @@ std::string arguments(const Call& call) {
 }  // namespace
 
 std::string call_with_arguments(const Call& call) {
+  if (!call.key.empty()) {
+    return call_phrase(call);
+  }
   const std::string group = call.group == "world" ? "" : " on " + call.group;
   return fmt::format("{} #{}{}{}", call.op, call.seq, group, arguments(call));
 }

@@ -31,8 +31,14 @@ bool has_output(OpKind kind) {
     case OpKind::reduce:
     case OpKind::scatter:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return false;
   }
   return false;

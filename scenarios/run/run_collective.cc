@@ -52,8 +52,14 @@ class CollectiveRun {
                                  {.group = group_, .async_op = call_.async_op}, site_);
       case OpKind::barrier:
         return barrier({.group = group_, .async_op = call_.async_op}, site_);
+      case OpKind::monitored_barrier:
       case OpKind::send:
       case OpKind::recv:
+      case OpKind::new_group:
+      case OpKind::split_group:
+      case OpKind::destroy_process_group:
+      case OpKind::store_get:
+      case OpKind::store_wait:
         break;  // statements of their own
     }
     return {};

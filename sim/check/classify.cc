@@ -33,6 +33,13 @@ std::string exception_text(const Evidence& evidence, const RankStatus& status) {
   return exception.message.empty() ? exception.type : exception.type + ": " + exception.message;
 }
 
+// What the rank ended with, or the keys it waits for.
+std::string detail_of(const Evidence& evidence, const RankStatus& status) {
+  const bool in_store = status.state == RankStatus::State::waiting && status.channel == Channel::store;
+  return in_store ? name_call(evidence, waiting_op(evidence, status), status.seq).key
+                  : exception_text(evidence, status);
+}
+
 // What puts two ranks into one class. Scope and call stand for the site: both are stable numbers.
 using Key = std::tuple<RankStatus::State, GroupId, std::int64_t, std::int64_t, ScopeId, OpKind, Rank,
                        std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::string>;
@@ -43,9 +50,11 @@ Key key_of(const Evidence& evidence, const RankStatus& status) {
     op = waiting_op(evidence, status);
   }
   const Rank peer = is_point_to_point(op.kind) ? op.root : -1;
-  return {status.state,   op.group, status.seq, status.inputs,
-          op.scope,       op.kind,  peer,       op.site.line,
-          op.site.column, op.numel, op.dtype,   exception_text(evidence, status)};
+  const bool in_slot = status.state == RankStatus::State::waiting && status.channel != Channel::store;
+  return {status.state,  op.group,     in_slot ? status.seq : -1,
+          status.inputs, op.scope,     op.kind,
+          peer,          op.site.line, op.site.column,
+          op.numel,      op.dtype,     detail_of(evidence, status)};
 }
 
 RankClass open_class(const Evidence& evidence, const RankStatus& status) {
@@ -56,7 +65,9 @@ RankClass open_class(const Evidence& evidence, const RankStatus& status) {
   if (status.state == RankStatus::State::waiting) {
     result.call = name_call(evidence, waiting_op(evidence, status), status.seq);
     result.waits_for = RankSet::of(awaited(evidence, status));
-    if (const auto& last = evidence.groups[status.group].matcher->last_done()) {
+    const GroupMatcher* matcher = matcher_of(evidence, status);
+    if (matcher != nullptr && matcher->last_done()) {
+      const auto& last = matcher->last_done();
       result.last_completed = name_call(evidence, last->op, last->seq);
       result.last_completed->device.clear();  // one member's, which need not be of this class
     }

@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "sim/check/judge_host.h"
 #include "sim/check/naming.h"
 #include "sim/check/wait_graph.h"
 #include "sim/check/wording.h"
+#include "sim/check/wording_host.h"
 #include "sim/check/wording_messages.h"
 #include "sim/dist/expects.h"
 
@@ -62,6 +64,9 @@ void blame_hook(const Evidence& evidence, const Incident& incident, Finding& fin
 
 const char* mismatch_kind(const std::vector<OpVariant>& variants) {
   const Op& a = variants.front().op;
+  if (is_about_groups(a.kind)) {
+    return "group_args_mismatch";
+  }
   const auto differs = [&](auto&& field) {
     return std::ranges::any_of(variants,
                                [&](const OpVariant& variant) { return field(variant.op) != field(a); });
@@ -222,11 +227,15 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
     finding.culprits = gone;
     word_unmatched(evidence, finding);
     return;
+  } else if (slot.channel == Channel::store) {
+    blame_for_key(evidence, slot, gone, finding);
+    return;
   } else {
     finding.kind = "missing_participant";
     // Whoever deviates from the majority: usually the missing ones, but a call that a few ranks make
-    // alone is those ranks' doing.
-    const bool few_wait = slot.waiting.size() < slot.missing.size() && gone.size() == slot.missing.size();
+    // alone is those ranks' doing. Calls about groups are everybody's duty.
+    const bool few_wait = slot.channel == Channel::collectives && slot.waiting.size() < slot.missing.size() &&
+                          gone.size() == slot.missing.size();
     finding.culprits = few_wait ? finding.at->waiting : RankSet::of(blame.culprits);
   }
   word_missing(evidence, slot, finding);
@@ -266,9 +275,14 @@ void draw_chain(const Evidence& evidence, const std::vector<BlockedSlot>& slots,
 Verdict judge_deadlock(const Evidence& evidence) {
   const std::vector<BlockedSlot> slots = blocked_slots(evidence);
   const Blame blame = find_blame(evidence, slots);
-  expects(!blame.slots.empty(), "blocked ranks wait for somebody who is gone, or in a circle");
   Deadlock deadlock;
   Finding& finding = deadlock.finding;
+  if (blame.slots.empty()) {
+    expects(slots.size() == 1,
+            "blocked ranks wait for somebody who is gone, in a circle, or all for one key");
+    blame_for_key(evidence, slots.front(), {}, finding);
+    return deadlock;
+  }
   if (blame.cycle) {
     finding.kind = cycle_kind(slots, blame);
     finding.culprits = RankSet::of(blame.culprits);
@@ -277,13 +291,17 @@ Verdict judge_deadlock(const Evidence& evidence) {
     if (std::ranges::any_of(blame.slots, [&](std::size_t i) { return is_point_to_point(slots[i].kind); })) {
       word_message_cycle(finding);
     }
+    if (std::ranges::any_of(blame.slots, [&](std::size_t i) { return slots[i].channel == Channel::store; })) {
+      word_store_circle(finding.culprits, finding);
+      finding.at = place_of(evidence, slots[blame_in_circle(slots, blame, finding)]);
+    }
   } else {
     blame_missing(evidence, slots, blame, finding);
   }
   draw_chain(evidence, slots, finding);
   const BlockedSlot& shown = slots[blame.slots.front()];
-  // Messages count apart: a collective's mispairing is always earlier than the message that hangs.
-  const bool counts_alike = !is_point_to_point(shown.kind);
+  // Messages and calls about groups count apart: a collective's mispairing is always earlier than they.
+  const bool counts_alike = !is_point_to_point(shown.kind) && shown.channel == Channel::collectives;
   attach_divergence(evidence, shown.group,
                     counts_alike ? shown.seq : std::numeric_limits<std::int64_t>::max(), finding);
   return deadlock;
@@ -348,10 +366,25 @@ bool any_in(const Evidence& evidence, State state) {
                              [state](const RankStatus& status) { return status.state == state; });
 }
 
+template <typename Incident>
+Time time_of(const std::optional<Incident>& incident) {
+  return incident ? incident->at : std::numeric_limits<Time>::max();
+}
+
 }  // namespace
 
 Verdict judge(const Evidence& evidence) {
-  if (evidence.device && (!evidence.mismatch || evidence.device->at <= evidence.mismatch->at)) {
+  const Time mismatch = time_of(evidence.mismatch);
+  const Time first = std::min({time_of(evidence.device), mismatch, time_of(evidence.timeout)});
+  if (evidence.store && evidence.store->at <= first) {
+    return judge_stale_key(evidence);
+  }
+  if (evidence.timeout && evidence.timeout->at < std::min(time_of(evidence.device), mismatch)) {
+    if (const std::optional<Verdict> verdict = judge_timeout(evidence)) {
+      return *verdict;
+    }
+  }
+  if (evidence.device && evidence.device->at <= mismatch) {
     return judge_device(evidence);
   }
   if (evidence.mismatch) {
@@ -368,6 +401,9 @@ Verdict judge(const Evidence& evidence) {
   }
   if (evidence.mispairing) {
     return judge_mispairing(evidence);
+  }
+  if (!evidence.leaks.empty()) {
+    return judge_leaks(evidence);
   }
   return Completed{};
 }

@@ -6,9 +6,39 @@
 
 namespace rollcall::check {
 
+Channel channel_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::new_group:
+      return Channel::new_group;
+    case OpKind::split_group:
+      return Channel::split_group;
+    case OpKind::destroy_process_group:
+      return Channel::destroy;
+    default:
+      return is_about_store(kind) ? Channel::store : Channel::collectives;
+  }
+}
+
+const GroupMatcher* matcher_of(const Evidence& evidence, const RankStatus& status) {
+  return status.channel == Channel::store ? nullptr : evidence.groups[status.group].calls(status.channel);
+}
+
 const std::string& group_name(const Evidence& evidence, GroupId group) {
   return evidence.groups[group].members->name;
 }
+
+namespace {
+
+// "0-1", "0-1; 2-3".
+std::string lists_text(const std::vector<std::vector<Rank>>& lists) {
+  std::string text;
+  for (const std::vector<Rank>& ranks : lists) {
+    text += (text.empty() ? "" : "; ") + to_string(RankSet::of(ranks));
+  }
+  return text;
+}
+
+}  // namespace
 
 Call name_call(const Evidence& evidence, const Op& op, std::int64_t seq) {
   Call call;
@@ -31,17 +61,26 @@ Call name_call(const Evidence& evidence, const Op& op, std::int64_t seq) {
     (is_point_to_point(op.kind) ? call.peer : call.root) = global;
   }
   call.tag = op.tag;
+  if (op.kind == OpKind::new_group || op.kind == OpKind::split_group) {
+    call.ranks = lists_text(evidence.rank_lists[static_cast<std::size_t>(op.numel)]);
+  }
+  if (is_about_store(op.kind)) {
+    call.key = fmt::format("{}", fmt::join(evidence.store_waits[static_cast<std::size_t>(seq)].keys, ", "));
+  }
   return call;
 }
 
 Op waiting_op(const Evidence& evidence, const RankStatus& status) {
-  const GroupEvidence& group = evidence.groups[status.group];
   if (status.in_message()) {
-    return group.messages->at(status.message).op;
+    return evidence.groups[status.group].messages->at(status.message).op;
   }
-  const Slot* slot = group.matcher->find(status.seq);
+  if (status.channel == Channel::store) {
+    return evidence.store_waits[static_cast<std::size_t>(status.seq)].op;
+  }
+  const GroupMatcher& matcher = *matcher_of(evidence, status);
+  const Slot* slot = matcher.find(status.seq);
   expects(slot != nullptr, "a rank waits in a slot that is alive");
-  return group.matcher->op_of(*slot, status.group_rank);
+  return matcher.op_of(*slot, status.group_rank);
 }
 
 Call name_waiting_call(const Evidence& evidence, Rank rank) {
@@ -49,10 +88,32 @@ Call name_waiting_call(const Evidence& evidence, Rank rank) {
   return name_call(evidence, waiting_op(evidence, status), status.seq);
 }
 
+namespace {
+
+// Ranks blocked on other keys, or not at all.
+std::vector<Rank> possible_setters(const Evidence& evidence, const RankStatus& waiting) {
+  std::vector<Rank> ranks;
+  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
+    const RankStatus& status = evidence.ranks[rank];
+    const bool same_wait = status.state == RankStatus::State::waiting && status.channel == Channel::store &&
+                           evidence.store_waits[static_cast<std::size_t>(status.seq)].keys ==
+                               evidence.store_waits[static_cast<std::size_t>(waiting.seq)].keys;
+    if (!same_wait) {
+      ranks.push_back(static_cast<Rank>(rank));
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
 std::vector<Rank> awaited(const Evidence& evidence, const RankStatus& status) {
+  if (status.channel == Channel::store) {
+    return possible_setters(evidence, status);
+  }
   const GroupEvidence& group = evidence.groups[status.group];
   const Rank peer = status.in_message() ? waiting_op(evidence, status).root : -1;
-  const Slot* slot = status.in_message() ? nullptr : group.matcher->find(status.seq);
+  const Slot* slot = status.in_message() ? nullptr : matcher_of(evidence, status)->find(status.seq);
   std::vector<Rank> ranks;
   for (Rank member = 0; member < group.members->size(); ++member) {
     const bool is_awaited = slot != nullptr ? !slot->has(member)
@@ -77,6 +138,9 @@ std::string call_signature(const Call& call) {
   std::string text = call.op;
   if (!call.dtype.empty()) {
     text += fmt::format(" of {} x {}", call.numel, call.dtype);
+  }
+  if (!call.ranks.empty()) {
+    text += " of ranks " + call.ranks;
   }
   if (!call.reduce_op.empty()) {
     text += ", " + call.reduce_op;

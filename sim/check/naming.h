@@ -12,12 +12,16 @@ namespace rollcall::check {
 // `op` as a report shows it. Its ranks are inside the group; the call's are global.
 Call name_call(const Evidence& evidence, const Op& op, std::int64_t seq);
 
+// The calls that a rank is blocked among; null for a rank that waits in the store.
+const GroupMatcher* matcher_of(const Evidence& evidence, const RankStatus& status);
+
 // What a waiting rank is blocked in.
 Op waiting_op(const Evidence& evidence, const RankStatus& status);
 Call name_waiting_call(const Evidence& evidence, Rank rank);
 
 // The members that a waiting rank waits for, as global ranks: those that have not come to its slot, or
-// the other end of its message. A receive from anyone waits for everyone else.
+// the other end of its message. A receive from anyone waits for everyone else, and so does a rank in the
+// store: any other may be meant to set the key.
 std::vector<Rank> awaited(const Evidence& evidence, const RankStatus& status);
 
 const std::string& group_name(const Evidence& evidence, GroupId group);

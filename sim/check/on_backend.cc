@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/check/wording_host.h"
+
 namespace rollcall::check {
 namespace {
 
@@ -15,6 +17,14 @@ constexpr const char* nccl_hang =
 }  // namespace
 
 std::string hang_on_backend(std::string_view backend, const std::string& op) {
+  if (op == to_string(OpKind::monitored_barrier)) {
+    return "rank 0 of the group raises \"[Rank 0]: Rank ... failed to pass monitoredBarrier in ... ms\" when "
+           "its "
+           "timeout is over; the others only \"Please check rank 0 logs for faulty rank\"";
+  }
+  if (is_host_call(op)) {
+    return host_hang_on_backend(backend, op);
+  }
   if (backend == "gloo") {
     return fmt::format(
         "every waiting rank blocks in {} until the group's timeout (30 min by default) and raises \"Timed "
@@ -37,6 +47,13 @@ std::string crash_on_backend(std::string_view backend, const std::string& op) {
 
 std::string mismatch_on_backend(std::string_view backend, const std::string& kind) {
   const bool gloo = backend == "gloo";
+  if (kind == "group_args_mismatch") {
+    return gloo ? "ranks look for each other's addresses under one name: \"Wait timeout\" where one never "
+                  "comes, "
+                  "\"enforce fail at ./gloo/transport/tcp/address.cc\" where lists differ in length"
+                : "nothing is compared: new_group returns everywhere, and the first collective on the group "
+                  "hangs";
+  }
   if (kind == "op_mismatch") {
     return fmt::format("{}{}",
                        gloo ? "different operations never exchange data: every rank involved hangs until the "

@@ -12,12 +12,16 @@
 namespace rollcall::check {
 namespace {
 
-// A slot, or (with the rank) one rank's message: messages of two ranks may have equal numbers.
-using NodeKey = std::tuple<GroupId, std::int64_t, Rank>;
+// A slot, or (with the rank) one rank's message: messages of two ranks may have equal numbers. Or keys of the
+// store.
+using NodeKey = std::tuple<GroupId, Channel, std::int64_t, Rank, std::vector<std::string>>;
 using NodeIndex = std::map<NodeKey, std::size_t>;
 
-NodeKey key_of(const RankStatus& status) {
-  return {status.group, status.seq, status.in_message() ? status.group_rank : Rank{-1}};
+NodeKey key_of(const Evidence& evidence, const RankStatus& status) {
+  if (status.channel == Channel::store) {
+    return {0, Channel::store, 0, -1, evidence.store_waits[static_cast<std::size_t>(status.seq)].keys};
+  }
+  return {status.group, status.channel, status.seq, status.in_message() ? status.group_rank : Rank{-1}, {}};
 }
 
 bool is_waiting(const RankStatus& status) { return status.state == RankStatus::State::waiting; }
@@ -26,7 +30,7 @@ void link(const Evidence& evidence, const NodeIndex& index, BlockedSlot& slot) {
   for (const Rank rank : slot.missing) {
     const RankStatus& status = evidence.ranks[static_cast<std::size_t>(rank)];
     if (is_waiting(status)) {
-      slot.next.push_back(index.at(key_of(status)));
+      slot.next.push_back(index.at(key_of(evidence, status)));
     }
   }
   std::sort(slot.next.begin(), slot.next.end());
@@ -68,7 +72,7 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
   NodeIndex index;
   for (const RankStatus& status : evidence.ranks) {
     if (is_waiting(status)) {
-      index.try_emplace(key_of(status), 0);
+      index.try_emplace(key_of(evidence, status), 0);
     }
   }
   std::vector<BlockedSlot> slots(index.size());
@@ -81,9 +85,10 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
     if (!is_waiting(status)) {
       continue;
     }
-    BlockedSlot& blocked = slots[index.at(key_of(status))];
+    BlockedSlot& blocked = slots[index.at(key_of(evidence, status))];
     if (blocked.waiting.empty()) {
       blocked.group = status.group;
+      blocked.channel = status.channel;
       blocked.seq = status.seq;
       blocked.kind = waiting_op(evidence, status).kind;
       blocked.missing = awaited(evidence, status);

@@ -14,6 +14,7 @@ namespace rollcall::check {
 // A slot in which ranks are blocked, or one rank's message. Ranks are global and ascending.
 struct BlockedSlot {
   GroupId group = 0;
+  Channel channel = Channel::collectives;
   std::int64_t seq = 0;
   OpKind kind = OpKind::barrier;  // of the first rank's call
   std::vector<Rank> waiting;

@@ -10,6 +10,7 @@
 #include "sim/check/naming.h"
 #include "sim/check/on_backend.h"
 #include "sim/check/phrasing.h"
+#include "sim/check/wording_host.h"
 
 namespace rollcall::check {
 namespace {
@@ -116,6 +117,10 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
   }
   finding.cause = fmt::format("{} finished {} program without the {}{}", ranks_phrase(missing),
                               is_plural(missing) ? "their" : "its", place.call.op, origin_of(place.call));
+  if (is_host_call(place.call.op)) {
+    finding.advice = group_call_advice(place.call.op);
+    return;
+  }
   finding.advice =
       "let every rank of the group reach this call: look for a branch, an early return or a loop bound that "
       "depends on the rank";

@@ -29,6 +29,9 @@ std::string difference_of(const Call& a, const Call& b) {
   if (a.op != b.op) {
     return "op_mismatch";
   }
+  if (a.ranks != b.ranks) {
+    return "group_args_mismatch";
+  }
   if (a.numel != b.numel) {
     return "numel_mismatch";
   }
@@ -45,6 +48,9 @@ std::string difference_of(const Call& a, const Call& b) {
 std::string property_of(const std::string& kind, const Call& call) {
   if (kind == "op_mismatch") {
     return call.op;
+  }
+  if (kind == "group_args_mismatch") {
+    return "ranks " + call.ranks;
   }
   if (kind == "numel_mismatch") {
     return elements(call.numel);
@@ -143,6 +149,9 @@ const char* what_depends(const std::string& kind) {
   if (kind == "op_mismatch") {
     return "an operation";
   }
+  if (kind == "group_args_mismatch") {
+    return "a list of ranks that";
+  }
   if (kind == "numel_mismatch") {
     return "a tensor whose size";
   }
@@ -174,6 +183,11 @@ bool comes_from_post_hook(const Evidence& evidence, const Incident& incident) {
 const char* mismatch_advice(const std::string& kind) {
   if (kind == "op_mismatch") {
     return one_order_advice;
+  }
+  if (kind == "group_args_mismatch") {
+    return "make every group on all ranks, also where they are no members: loop over all the lists of ranks, "
+           "in "
+           "one order";
   }
   if (kind == "numel_mismatch") {
     return "make the tensors equally large on every rank: pad them, or exchange the sizes first";

@@ -38,6 +38,7 @@ std::int64_t bytes_of_call(OpKind kind, std::int64_t input_bytes, int members) {
       return __builtin_mul_overflow(input_bytes, members, &bytes) ? INT64_MAX : bytes;
     }
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
       return 4;  // torch's barrier is an all_reduce of one float (ProcessGroupNCCL::barrier)
     case OpKind::all_reduce:
     case OpKind::all_reduce_coalesced:
@@ -50,6 +51,11 @@ std::int64_t bytes_of_call(OpKind kind, std::int64_t input_bytes, int members) {
     case OpKind::all_to_all_single:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return input_bytes;
   }
   return input_bytes;
@@ -65,6 +71,7 @@ std::optional<Function> nccl_function(OpKind kind) {
     case OpKind::all_reduce:
     case OpKind::all_reduce_coalesced:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
       return Function::all_reduce;
     case OpKind::broadcast:
       return Function::broadcast;
@@ -82,6 +89,11 @@ std::optional<Function> nccl_function(OpKind kind) {
     case OpKind::all_to_all_single:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return std::nullopt;
   }
   return std::nullopt;
@@ -93,6 +105,7 @@ double busbw_factor(OpKind kind, int members) {
     case OpKind::all_reduce:
     case OpKind::all_reduce_coalesced:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
       return 2 * others;
     case OpKind::all_gather:
     case OpKind::all_gather_into_tensor:
@@ -107,6 +120,11 @@ double busbw_factor(OpKind kind, int members) {
     case OpKind::reduce:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return 1;
   }
   return 1;

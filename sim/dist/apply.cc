@@ -304,9 +304,15 @@ void apply_op(const Op& op, std::span<const OpTensors> members) {
     case OpKind::all_to_all_single:
       return apply_all_to_all(members);
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
       return;
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       break;
   }
   expects(false, "point to point is applied message by message");

@@ -169,8 +169,14 @@ bool is_well_formed(const Op& op, Rank size) {
       return !op.tensors.inputs->empty();
     case OpKind::all_reduce:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return true;
   }
   return true;
@@ -270,8 +276,14 @@ std::optional<Error> gloo_argument_error(const Op& op, Rank size) {
     case OpKind::reduce_scatter_tensor:
     case OpKind::all_to_all:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return std::nullopt;  // not checked, not supported at all, or checked elsewhere
   }
   return std::nullopt;
@@ -378,8 +390,14 @@ std::optional<Error> nccl_argument_error(const Op& op, Rank size) {
                                         : std::nullopt;
     case OpKind::all_reduce:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return std::nullopt;
   }
   return std::nullopt;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/dist/host_calls.h"
 #include "sim/dist/process_group.h"
 #include "sim/dist/stream.h"
 #include "sim/dist/work.h"
@@ -57,12 +58,27 @@ class Backend {
   // The host is about to read or write a tensor that calls under way still use (Storage::pending is not 0).
   virtual void settle(Storage&) {}
 
-  // The group called `name`, or a null handle. Groups of a run exist before its first op.
+  // The group called `name`, or a null handle.
   virtual ProcessGroup find_group(std::string_view name) = 0;
+  // Makes, splits or ends a group; the handle of what was made. Blocks like a collective, and throws Error when
+  // the others do not come in time or say something else.
+  virtual ProcessGroup manage(GroupCall call) { refuse_host_call(to_string(call.op.kind)); }
+  // Blocks. Throws Error for a group that did not come together.
+  virtual void monitored_barrier(const Op& op, const MonitoredBarrierLimits&) {
+    refuse_host_call(to_string(op.kind));
+  }
+  // One call on the run's store. Throws Error when a key does not come in time.
+  virtual StoreReply store(const StoreCall&) { refuse_host_call("the store"); }
+  // GPUs of the calling rank's host: torch.cuda.device_count().
+  virtual Rank device_count() const { return 0; }
 
   // A line the rank program printed, or a warning it caused ("UserWarning: ...").
   virtual void print(std::string_view text) = 0;
   virtual void warn(std::string_view text) = 0;
+
+ private:
+  // For backends that move tensors and nothing else.
+  [[noreturn]] static void refuse_host_call(std::string_view what);
 };
 
 }  // namespace rollcall

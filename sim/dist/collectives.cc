@@ -6,6 +6,7 @@
 
 #include "sim/dist/arguments.h"
 #include "sim/dist/error.h"
+#include "sim/dist/groups.h"
 #include "sim/dist/rank_context.h"
 
 namespace rollcall {
@@ -20,6 +21,9 @@ const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group)
 bool outside(const ProcessGroup& group, OpKind kind) {
   if (group.is_member()) [[likely]] {
     return false;
+  }
+  if (!group) {
+    detail::default_group();  // says that the world was destroyed
   }
   warn_not_in_group(to_string(kind));
   return true;
@@ -97,8 +101,14 @@ Work issue_checked(const RankContext& self, const ProcessGroup& group, Op& op) {
 
 }  // namespace
 
-Rank get_rank(const ProcessGroup& group) { return group ? group.rank() : this_rank().rank; }
-Rank get_world_size(const ProcessGroup& group) { return or_world(this_rank(), group).size(); }
+Rank get_rank(const ProcessGroup& group) {
+  const ProcessGroup& world = detail::default_group();
+  if (group && group.is_member()) {
+    detail::check_registered(group);
+  }
+  return group ? group.rank() : world.rank();
+}
+Rank get_world_size(const ProcessGroup& group) { return (group ? group : detail::default_group()).size(); }
 ProcessGroup world() { return this_rank().world; }
 ProcessGroup find_group(std::string_view name) { return this_rank().backend->find_group(name); }
 

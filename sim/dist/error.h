@@ -37,6 +37,12 @@ struct NotImplementedError : Error {
   explicit NotImplementedError(const std::string& message) : Error("NotImplementedError", message) {}
 };
 
+// Thrown by a rank program: its process dies by this signal, a literal such as "SIGKILL". Not a std::exception,
+// so that a program's own catch clauses let it through.
+struct ProcessKilled {
+  const char* signal;
+};
+
 // Throws `error` as the class that its type names, so that a handler for RuntimeError gets it. For errors
 // that were passed around by value.
 [[noreturn]] inline void raise(const Error& error) {
@@ -49,6 +55,9 @@ struct NotImplementedError : Error {
   }
   if (type == "TypeError") {
     throw TypeError(error.what());
+  }
+  if (type == "AssertionError") {
+    throw AssertionError(error.what());
   }
   if (type == "NotImplementedError") {
     throw NotImplementedError(error.what());

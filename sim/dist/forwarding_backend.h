@@ -25,6 +25,12 @@ class ForwardingBackend : public Backend {
   void launch_kernel(Stream stream, Duration duration) override { inner_.launch_kernel(stream, duration); }
   void settle(Storage& storage) override { inner_.settle(storage); }
   ProcessGroup find_group(std::string_view group) override { return inner_.find_group(group); }
+  ProcessGroup manage(GroupCall call) override { return inner_.manage(std::move(call)); }
+  void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override {
+    inner_.monitored_barrier(op, limits);
+  }
+  StoreReply store(const StoreCall& call) override { return inner_.store(call); }
+  Rank device_count() const override { return inner_.device_count(); }
   void print(std::string_view text) override { inner_.print(text); }
   void warn(std::string_view text) override { inner_.warn(text); }
 

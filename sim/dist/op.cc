@@ -11,6 +11,7 @@ struct OpInfo {
   std::string_view name;
   bool reduces;
   bool rooted;
+  bool carries = true;  // a tensor
 };
 
 constexpr std::array<OpInfo, op_kind_count> infos{{
@@ -26,9 +27,15 @@ constexpr std::array<OpInfo, op_kind_count> infos{{
     {"reduce_scatter_tensor", true, false},
     {"all_to_all", false, false},
     {"all_to_all_single", false, false},
-    {"barrier", false, false},
+    {"barrier", false, false, false},
     {"send", false, true},
     {"recv", false, true},
+    {"monitored_barrier", false, false, false},
+    {"new_group", false, false, false},
+    {"split_group", false, false, false},
+    {"destroy_process_group", false, false, false},
+    {"store_get", false, false, false},
+    {"store_wait", false, false, false},
 }};
 
 const OpInfo& info(OpKind kind) { return infos[static_cast<std::size_t>(kind)]; }
@@ -48,8 +55,12 @@ std::optional<OpKind> parse_op_kind(std::string_view text) {
 
 bool has_reduce_op(OpKind kind) { return info(kind).reduces; }
 bool has_root(OpKind kind) { return info(kind).rooted; }
-bool has_tensor(OpKind kind) { return kind != OpKind::barrier; }
+bool has_tensor(OpKind kind) { return info(kind).carries; }
 bool is_point_to_point(OpKind kind) { return kind == OpKind::send || kind == OpKind::recv; }
+bool is_about_groups(OpKind kind) {
+  return kind == OpKind::new_group || kind == OpKind::split_group || kind == OpKind::destroy_process_group;
+}
+bool is_about_store(OpKind kind) { return kind == OpKind::store_get || kind == OpKind::store_wait; }
 
 std::string describe(const Op& op) {
   std::string text(to_string(op.kind));

@@ -41,16 +41,26 @@ enum class OpKind : std::uint8_t {
   barrier,
   send,  // isend is a send with async_op set
   recv,
+  monitored_barrier,
+  // About groups. They carry no tensor, and each of the three counts its own calls on a group.
+  new_group,
+  split_group,
+  destroy_process_group,
+  // What a rank can be blocked in outside every group.
+  store_get,
+  store_wait,
 };
-inline constexpr std::size_t op_kind_count = 15;
+inline constexpr std::size_t op_kind_count = 21;
 
 std::string_view to_string(OpKind kind);  // torch.distributed's function name
 std::optional<OpKind> parse_op_kind(std::string_view text);
 
 bool has_reduce_op(OpKind kind);
 bool has_root(OpKind kind);
-bool has_tensor(OpKind kind);  // all but barrier
+bool has_tensor(OpKind kind);  // the collectives but for barriers; messages
 bool is_point_to_point(OpKind kind);
+bool is_about_groups(OpKind kind);
+bool is_about_store(OpKind kind);
 
 // How the tensors of an all_to_all_single are cut along their first dimension: the rows for each member,
 // and from each. Empty means equal parts.
@@ -83,8 +93,10 @@ struct Op {
   Rank rank = 0;   // of the caller, inside the group
   Rank root = -1;  // src or dst, inside the group; -1: none
   ScopeId scope = no_scope;
-  std::int32_t tag = 0;    // point to point only
-  std::int64_t numel = 0;  // elements of the input (of the whole list, where there is one)
+  std::int32_t tag = 0;  // point to point only
+  // Elements of the input (of the whole list, where there is one). Of calls about groups: which list of ranks
+  // they name, as a number that the backend gives; equal lists, equal numbers.
+  std::int64_t numel = 0;
   OpTensors tensors;
   Site site;
 };

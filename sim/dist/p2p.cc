@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/dist/arguments.h"
+#include "sim/dist/groups.h"
 #include "sim/dist/rank_context.h"
 
 namespace rollcall {
@@ -51,7 +52,7 @@ Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> globa
 }
 
 const ProcessGroup& group_of(const PointToPointOptions& options) {
-  return options.group ? options.group : this_rank().world;
+  return options.group ? options.group : detail::default_group();
 }
 
 bool outside(const ProcessGroup& group, const char* what) {

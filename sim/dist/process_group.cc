@@ -13,4 +13,9 @@ Rank GroupMembers::rank_of(Rank global) const {
   return found != ranks.end() && *found == global ? static_cast<Rank>(found - ranks.begin()) : -1;
 }
 
+ProcessGroup ProcessGroup::non_member() {
+  static const GroupMembers nobody{.id = world_group, .name = "no group", .ranks = {}};
+  return {nobody, -1};
+}
+
 }  // namespace rollcall

@@ -26,6 +26,9 @@ class ProcessGroup {
   ProcessGroup() = default;  // no group: functions that take one then mean the world
   ProcessGroup(const GroupMembers& members, Rank rank) : members_(&members), rank_(rank) {}
 
+  // What new_group gives to ranks outside.
+  static ProcessGroup non_member();
+
   explicit operator bool() const { return members_ != nullptr; }
   GroupId id() const { return members_->id; }
   const std::string& name() const { return members_->name; }

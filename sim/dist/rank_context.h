@@ -28,6 +28,7 @@ struct RankContext {
   std::unique_ptr<WarningFilter> warnings;  // per process in Python; null while nothing was warned about
   std::int64_t inputs_taken = -1;           // for reports: how far the rank got; -1: it does not count
   std::int64_t* steps_left = nullptr;       // shared by all ranks of a run; null: no limit
+  std::unique_ptr<std::vector<GroupId>> destroyed;  // groups this rank has destroyed; null: none
 };
 
 // Thrown out of a rank program whose run has used up its steps. Not a std::exception, so that a

@@ -40,6 +40,13 @@ std::string_view op_type(OpKind kind) {
       return "SEND";
     case OpKind::recv:
       return "RECV";
+    case OpKind::monitored_barrier:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      break;  // not compared
   }
   return "UNKNOWN";
 }
@@ -83,19 +90,6 @@ std::vector<std::string> detail_mismatch(const check::GroupMatcher& matcher, con
                     rank, prints[rank], other - prints.begin(), *other));
   }
   return texts;
-}
-
-std::string detail_timeout(Rank group_rank, const std::vector<Rank>& missing, Duration timeout,
-                           const std::string& transport) {
-  if (group_rank == 0) {
-    return fmt::format("[Rank 0]: Ranks {} failed to pass monitoredBarrier in {} ms",
-                       fmt::join(missing, ", "), timeout / millisecond);
-  }
-  return fmt::format(
-      "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
-      "rank 0. "
-      "Please check rank 0 logs for faulty rank.\n Original exception: \n{}",
-      group_rank, transport);
 }
 
 }  // namespace rollcall::sim

@@ -16,9 +16,4 @@ namespace rollcall::sim {
 // fingerprints; empty when they agree as far as DETAIL looks.
 std::vector<std::string> detail_mismatch(const check::GroupMatcher& matcher, const check::Slot& slot);
 
-// What a rank raises when members are missing until the timeout: rank 0 runs the monitored barrier and
-// names them, the others only see rank 0 fail. `transport` is the backend's own timeout text.
-std::string detail_timeout(Rank group_rank, const std::vector<Rank>& missing, Duration timeout,
-                           const std::string& transport);
-
 }  // namespace rollcall::sim

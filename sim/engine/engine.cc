@@ -69,19 +69,29 @@ void Engine::make_groups() {
   for (Rank rank = 0; rank < options_.world_size; ++rank) {
     everyone[static_cast<std::size_t>(rank)] = rank;
   }
-  members_.push_back({world_group, "world", std::move(everyone)});
+  add_group("world", std::move(everyone), 0);
   for (const Group& group : options_.groups) {
     std::vector<Rank> ranks = group.ranks;
     std::sort(ranks.begin(), ranks.end());
-    members_.push_back({static_cast<GroupId>(members_.size()), group.name, std::move(ranks)});
+    add_group(group.name, std::move(ranks), group.timeout);
   }
-  for (const GroupMembers& group : members_) {
-    matchers_.push_back(std::make_unique<GroupMatcher>(group.size()));
-    groups_.push_back({&group, matchers_.back().get()});
-    group_ids_.emplace(group.name, group.id);
+}
+
+// Everything that is kept by GroupId grows here.
+GroupId Engine::add_group(const std::string& name, RankList ranks, Duration timeout) {
+  const auto id = static_cast<GroupId>(members_.size());
+  members_.push_back({id, name, std::move(ranks)});
+  matchers_.push_back(std::make_unique<GroupMatcher>(members_.back().size()));
+  groups_.push_back({&members_.back(), matchers_.back().get()});
+  group_ids_[name].push_back(id);
+  group_timeouts_.push_back(timeout);
+  broken_.push_back(false);
+  messengers_.emplace_back();
+  channels_.emplace_back();
+  if (timeout > 0) {
+    deadlines_.resize(static_cast<std::size_t>(options_.world_size));
   }
-  broken_.assign(members_.size(), false);
-  messengers_.resize(members_.size());
+  return id;
 }
 
 void Engine::make_ranks() {
@@ -89,7 +99,7 @@ void Engine::make_ranks() {
   contexts_.resize(ranks);
   status_.resize(ranks);
   if (options_.timeout > 0) {
-    wait_since_.resize(ranks);
+    deadlines_.resize(ranks);
   }
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     RankContext& context = contexts_[rank];
@@ -125,6 +135,8 @@ void Engine::run_rank(Rank rank) {
     stop("ops", options_.limits.ops);
   } catch (const RankCrashed& crash) {
     end_rank(rank, State::crashed, "SIGABRT", crash.text);
+  } catch (const ProcessKilled& death) {
+    end_rank(rank, State::crashed, death.signal, {});
   } catch (const Error& error) {
     end_rank(rank, State::raised, error.type(), error.what());
   } catch (const std::exception& error) {
@@ -210,10 +222,23 @@ Work Engine::issue_nowhere(const Op& op) {
     end_call();
     return {};
   }
+  note_late_call(op, next_number(op));
+  if (queues_launches_) {  // its communicator was ended by the watchdog, or with its group
+    throw Error("torch.distributed.DistBackendError",
+                fmt::format("NCCL communicator was aborted on rank {}.", op.rank));
+  }
   if (is_point_to_point(op.kind)) {
     throw RuntimeError(closed_pairs);
   }
   return Work(*this, op.group, op.rank, no_slot);
+}
+
+// True when the running rank's story is over, and it must not be stopped because it unwinds already.
+bool Engine::refuses_calls() const {
+  if (aborting_) {
+    end_call();
+  }
+  return aborting_;
 }
 
 // What only some calls, or only some runs, have to do after a call was matched.
@@ -238,12 +263,17 @@ void Engine::issued(const Op& op, Slot& slot) {
   }
 }
 
+// The number that a call of the running rank takes.
+std::int64_t Engine::next_number(const Op& op) {
+  return queues_launches_ ? running_device().calls_of(op.group) : matchers_[op.group]->calls_of(op.rank);
+}
+
 void Engine::check_device(const Op& op) {
   const GroupMatcher& matcher = *matchers_[op.group];
   const Rank rank = scheduler_->running();
   check::DeviceIncident incident;
   incident.at = now_;
-  incident.seq = queues_launches_ ? running_device().calls_of(op.group) : matcher.calls_of(op.rank);
+  incident.seq = next_number(op);
   incident.ranks = {rank};
   incident.op = op;
   if (const std::optional<Error> error = argument_error(rules_->name(), op, matcher.size())) {
@@ -389,8 +419,8 @@ void Engine::block(const Work& work, Slot& slot) {
 // it ended otherwise.
 void Engine::suspend_rank(const void* hint) {
   const Rank rank = scheduler_->running();
-  if (options_.timeout > 0) [[unlikely]] {
-    wait_since_[static_cast<std::size_t>(rank)] = now_;
+  if (!deadlines_.empty()) [[unlikely]] {
+    set_deadline(rank);
   }
   scheduler_->park(hint);
   if (aborting_) [[unlikely]] {
@@ -455,8 +485,13 @@ ProcessGroup Engine::find_group(std::string_view name) {
   if (found == group_ids_.end()) {
     return {};
   }
-  const GroupMembers& group = members_[found->second];
-  return {group, group.rank_of(scheduler_->running())};
+  // Of several that were given one name, the latest of the rank's own.
+  const std::vector<GroupId>& ids = found->second;
+  const Rank self = scheduler_->running();
+  const auto own =
+      std::find_if(ids.rbegin(), ids.rend(), [&](GroupId id) { return members_[id].rank_of(self) >= 0; });
+  const GroupMembers& group = members_[own == ids.rend() ? ids.back() : *own];
+  return {group, group.rank_of(self)};
 }
 
 void Engine::print(std::string_view text) { write_line(false, text); }
@@ -483,11 +518,16 @@ void Engine::at_quiescence() {
   }
   schedule_full_slots();
   schedule_messages();
-  if (events_.empty()) {
-    at_deadlock();
+  if (attend_to_hosts()) {
     return;
   }
-  const std::optional<Time> deadline = next_deadline();
+  if (events_.empty()) {
+    if (!next_deadline(true) || !expire_timeouts()) {
+      at_deadlock();
+    }
+    return;
+  }
+  const std::optional<Time> deadline = next_deadline(false);
   if (deadline && *deadline < events_.next_time()) {
     expire_timeouts();  // nothing is stuck, but somebody has waited too long
     return;
@@ -502,6 +542,17 @@ void Engine::at_quiescence() {
   while (!events_.empty() && events_.next_time() == now_) {
     process(events_.pop());
   }
+}
+
+// Calls about groups and on the store. True when that made some rank ready at once.
+bool Engine::attend_to_hosts() {
+  const std::size_t told = interruptions_.size();
+  open_channels();
+  if (creations_moved_) {
+    advance_creations();
+  }
+  serve_store();
+  return interruptions_.size() > told;
 }
 
 void Engine::schedule_full_slots() {
@@ -630,8 +681,11 @@ void Engine::wake(Rank rank) {
 // The rank gives up its wait; what it waited for must not wake it again.
 void Engine::wake_interrupted(Rank rank, Interruption interruption) {
   const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  leave_channel(rank);
   if (queues_launches_) {
     host_waits_[static_cast<std::size_t>(rank)] = {};
+  } else if (status.channel != check::Channel::collectives) {
+    // no slot and no message knows of it
   } else if (status.in_message()) {
     check::MessageMatcher& messages = messages_of(status.group);
     if (messages.is_current(status.message, status.group_rank, status.seq)) {
@@ -696,63 +750,15 @@ bool Engine::has_left(Rank rank) const {
 
 // A collective is torn by any member's end, a message by its other end's.
 bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& torn) const {
+  if (status.channel != check::Channel::collectives) {
+    return false;  // the store has other connections
+  }
   if (!status.in_message()) {
     return torn[status.group];
   }
   check::Evidence all;
   all.groups = groups_;
   return std::ranges::any_of(check::awaited(all, status), [this](Rank peer) { return has_left(peer); });
-}
-
-// When the rank that has waited longest gives up.
-std::optional<Time> Engine::next_deadline() const {
-  std::optional<Time> deadline;
-  for (std::size_t rank = 0; rank < wait_since_.size(); ++rank) {  // empty without a timeout
-    if (status_[rank].state == RankStatus::State::waiting) {
-      const Time mine = wait_since_[rank] + options_.timeout;
-      deadline = deadline ? std::min(*deadline, mine) : mine;
-    }
-  }
-  return deadline;
-}
-
-// The ranks whose deadline comes first give up. True when there was one.
-bool Engine::expire_timeouts() {
-  if (options_.timeout <= 0) {
-    return false;
-  }
-  const std::optional<Time> deadline = next_deadline();
-  expects(deadline.has_value(), "somebody waits when timeouts expire");
-  now_ = std::max(now_, *deadline);
-  std::vector<std::pair<Rank, Interruption>> expired;
-  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
-    if (status_[rank].state == RankStatus::State::waiting && wait_since_[rank] + options_.timeout <= now_) {
-      expired.emplace_back(static_cast<Rank>(rank), timeout_of(status_[rank]));
-      broken_[status_[rank].group] = any_broken_ = true;
-    }
-  }
-  for (auto& [rank, interruption] : expired) {
-    wake_interrupted(rank, std::move(interruption));
-  }
-  return true;
-}
-
-Engine::Interruption Engine::timeout_of(const RankStatus& status) const {
-  const std::string transport = rules_->timeout_text(options_.timeout);
-  if (options_.debug != DebugLevel::detail || status.in_message()) {
-    return {false, transport};
-  }
-  std::vector<Rank> missing;
-  const Slot* slot = matchers_[status.group]->find(status.seq);
-  for (Rank member = 0; slot != nullptr && member < members_[status.group].size(); ++member) {
-    if (!slot->has(member)) {
-      missing.push_back(member);
-    }
-  }
-  if (missing.empty()) {
-    return {false, transport};  // the comparison passed; the collective itself hangs
-  }
-  return {false, detail_timeout(status.group_rank, missing, options_.timeout, transport)};
 }
 
 void Engine::stop(const char* limit, std::int64_t value) {
@@ -798,6 +804,11 @@ check::Evidence Engine::evidence() {
   evidence.exceptions = exceptions_;
   evidence.scopes = &scopes_;
   evidence.limit = limit_;
+  evidence.timeout = timeout_incident_;
+  evidence.store_waits = store_waits_;
+  evidence.rank_lists = rank_lists_;
+  leaks_ = leaks();
+  evidence.leaks = leaks_;
   incidents_->add_to(evidence);
   return evidence;
 }

@@ -11,6 +11,7 @@
 // Quiescence is what makes determinism easy to believe: matching waits for everyone, so the order in
 // which ranks ran cannot change what is matched.
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -24,9 +25,11 @@
 #include "sim/engine/cost_model.h"
 #include "sim/engine/device_queue.h"
 #include "sim/engine/event_queue.h"
+#include "sim/engine/group_creation.h"
 #include "sim/engine/incidents.h"
 #include "sim/engine/rank_scheduler.h"
 #include "sim/engine/simulate.h"
+#include "sim/engine/store_state.h"
 #include "sim/engine/timeline_recorder.h"
 
 namespace rollcall::sim {
@@ -48,6 +51,10 @@ class Engine final : public Backend {
   Rank source_of(const Work& work) override;
   void compute(Duration duration) override;
   ProcessGroup find_group(std::string_view name) override;
+  ProcessGroup manage(GroupCall call) override;
+  void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
+  StoreReply store(const StoreCall& call) override;
+  Rank device_count() const override { return options_.ranks_per_host; }
   void print(std::string_view text) override;
   void warn(std::string_view text) override;
   rollcall::Event record_event(Stream stream) override;
@@ -70,6 +77,19 @@ class Engine final : public Backend {
     std::int64_t seq;
     friend auto operator<=>(const SlotKey&, const SlotKey&) = default;
   };
+  // A call about groups, as its channel counts it.
+  struct ChannelSlot {
+    GroupId group;
+    check::Channel channel;
+    std::int64_t seq;
+    friend auto operator<=>(const ChannelSlot&, const ChannelSlot&) = default;
+  };
+  // A call on the store. Its rank is parked, and this lies on its stack.
+  struct StoreRequest {
+    const StoreCall* call = nullptr;
+    StoreReply reply;
+    std::optional<Error> error;
+  };
   // How a rank's wait ends when not by completion.
   struct Interruption {
     bool crash = false;
@@ -88,12 +108,14 @@ class Engine final : public Backend {
 
   void make_groups();
   void make_devices();
+  GroupId add_group(const std::string& name, RankList ranks, Duration timeout);
   void make_ranks();
   void run_rank(Rank rank);
   void end_rank(Rank rank, check::RankStatus::State state, const char* type, const std::string& message);
 
   static void end_call();
   Work issue_nowhere(const Op& op);
+  bool refuses_calls() const;
   void issued(const Op& op, check::Slot& slot);
   void check_device(const Op& op);
   bool raises_late(const Work& work, const check::Slot& slot) const;
@@ -109,6 +131,7 @@ class Engine final : public Backend {
   void wait_on_host(const HostWait& wait);
   bool is_over(Rank rank, const HostWait& wait) const;
   void resolve_host_waits();
+  void resolve_host_wait(Rank rank);
   void drain(Rank rank);
   void pump(Rank rank);
   void start(const Op& op);
@@ -127,7 +150,42 @@ class Engine final : public Backend {
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   void suspend_rank(const void* hint);
 
+  // Groups: engine_groups.cc.
+  ProcessGroup new_group(GroupCall call);
+  ProcessGroup split_group(GroupCall call);
+  void destroy_group(const GroupCall& call);
+  std::int64_t number_of(std::vector<RankList> lists, GroupId parent);
+  check::Slot& enter_channel(const Op& op);
+  void wait_in_channel(const Op& op, check::Slot& slot, const std::optional<Duration>& limit);
+  void open_channels();
+  void advance_creations();
+  void close_slot(const ChannelSlot& key, check::Slot& slot);
+  void leave_channel(Rank rank);
+  void release(Rank rank, Time end);
+  ProcessGroup made_group(const Op& op, const GroupCall& call, std::int64_t seq);
+  std::string name_of(const Op& op, const std::string& given, std::int64_t seq,
+                      const std::string& index) const;
+  check::GroupMatcher& channel_matcher(GroupId group, check::Channel channel);
+  std::vector<check::Leak> leaks() const;
+
+  // The store: engine_store.cc.
+  void serve_store();
+  bool serve(Rank rank, StoreRequest& request);
+
+  // Limits of time: engine_timeouts.cc.
+  void limit_next_wait(const std::optional<Duration>& limit, bool names_all = false);
+  void set_deadline(Rank rank);
+  std::optional<Time> next_deadline(bool own) const;
+  bool expire_timeouts();
+  void give_up(Rank rank, std::vector<std::pair<Rank, Interruption>>& expired);
+  Interruption timeout_of(Rank rank) const;
+  std::vector<Rank> missing_in(const check::RankStatus& status) const;
+  void note_timeout(Rank rank);
+  void note_late_call(const Op& op, std::int64_t seq);
+  std::int64_t next_number(const Op& op);
+
   void at_quiescence();
+  bool attend_to_hosts();
   void schedule_full_slots();
   void process(const Event& event);
   void complete(GroupId group, check::Slot& slot);
@@ -138,12 +196,9 @@ class Engine final : public Backend {
 
   void at_deadlock();
   bool tell_lost_peers();
-  std::optional<Time> next_deadline() const;
-  bool expire_timeouts();
   std::vector<bool> torn_groups() const;
   bool has_left(Rank rank) const;
   bool has_lost_peer(const check::RankStatus& status, const std::vector<bool>& torn) const;
-  Interruption timeout_of(const check::RankStatus& status) const;
   void stop(const char* limit, std::int64_t value);
   void write_line(bool warning, std::string_view text);
   void check_pending(GroupId group);
@@ -161,15 +216,25 @@ class Engine final : public Backend {
   bool has_own_order_;  // of the backend's reductions
   std::unique_ptr<CostModel> cost_;
   ComputeTimes compute_times_;
+  UniformCost host_cost_;  // of calls about groups and on the store: they go from host to host
   ScopeTable scopes_;
-  std::deque<GroupMembers> members_;                            // by GroupId; addresses are stable
-  std::vector<std::unique_ptr<check::GroupMatcher>> matchers_;  // by GroupId
-  std::vector<check::GroupEvidence> groups_;                    // the same, as the judge sees them
-  std::unordered_map<std::string, GroupId> group_ids_;          // looked up, never iterated
+  std::deque<GroupMembers> members_;                                 // by GroupId; addresses are stable
+  std::vector<std::unique_ptr<check::GroupMatcher>> matchers_;       // by GroupId
+  std::vector<check::GroupEvidence> groups_;                         // the same, as the judge sees them
+  std::unordered_map<std::string, std::vector<GroupId>> group_ids_;  // looked up, never iterated
+  std::vector<Duration> group_timeouts_;                             // by GroupId; 0: the run's
   std::vector<RankContext> contexts_;
   std::vector<std::unique_ptr<Backend>> decorators_;  // by rank; empty without options.decorate
   std::vector<check::RankStatus> status_;             // by global rank
-  std::vector<Time> wait_since_;                      // by global rank; only with options.timeout
+  // How long a rank's wait may take.
+  struct Deadline {
+    Time since = 0;
+    Duration limit = 0;      // 0: none
+    bool own = false;        // the call said so, which makes the end of it an event like others
+    bool names_all = false;  // monitored_barrier's wait_all_ranks
+  };
+  std::vector<Deadline> deadlines_;  // by global rank; empty while nothing has a limit
+  Deadline next_wait_;               // what the running rank's call says of the wait it is about to begin
   std::unique_ptr<RankScheduler> scheduler_;
   EventQueue<Event> events_;
   // Messages that arrive at one time, in one group. The vectors are reused.
@@ -183,7 +248,7 @@ class Engine final : public Backend {
   std::vector<Delivery> deliveries_;
   std::vector<std::size_t> free_deliveries_;
   std::vector<SlotKey> full_;  // filled up since the last quiescence
-  std::vector<bool> broken_;   // by GroupId: a timeout closed its connections
+  std::vector<bool> broken_;   // by GroupId: a timeout closed its connections, or it was destroyed
   struct GpuUser {
     Rank rank = -1;
     bool settled = false;  // the instant in which it came is over: nobody can come before it
@@ -193,6 +258,28 @@ class Engine final : public Backend {
   std::vector<DeviceQueue> devices_;  // by global rank; empty on backends whose calls block
   std::vector<HostWait> host_waits_;  // the same
   std::size_t launch_limit_ = 0;      // things queued on one GPU before its host has to wait
+  // Calls about groups. Per group and channel a matcher, null while nobody has called.
+  std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>> channels_;
+  std::vector<ChannelSlot> full_channels_;           // filled up since the last quiescence
+  std::map<std::int64_t, GroupCreation> creations_;  // new_group calls under way, by number
+  bool creations_moved_ = false;
+  struct MadeGroups {
+    std::vector<GroupId> ids;
+    Rank asked = 0;
+  };
+  std::map<std::pair<ChannelSlot, std::int64_t>, MadeGroups> made_;  // by call and number of its lists
+  std::vector<std::vector<RankList>> rank_lists_;                    // by number
+  std::map<std::pair<GroupId, std::vector<RankList>>, std::int64_t>
+      rank_list_numbers_;                           // by parent; as called
+  std::map<GroupId, std::vector<bool>> destroyed_;  // by group rank
+
+  StoreState store_;
+  bool store_moved_ = false;                      // there is something new to serve
+  std::map<Rank, StoreRequest*> store_requests_;  // not served yet
+  std::vector<check::StoreWait> store_waits_;     // by rank; empty while nobody has asked
+
+  std::optional<check::TimeoutIncident> timeout_incident_;  // the first
+  std::vector<check::Leak> leaks_;
   std::unique_ptr<IncidentLog> incidents_;
   std::optional<TimelineRecorder> recorder_;
   std::vector<check::Exception> exceptions_;

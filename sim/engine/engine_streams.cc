@@ -141,28 +141,32 @@ bool Engine::is_over(Rank rank, const HostWait& wait) const {
   return true;
 }
 
-// Says of every rank whose host waits for its GPU what that wait comes down to: the call that the GPU is in.
 void Engine::resolve_host_waits() {
   for (std::size_t rank = 0; rank < host_waits_.size(); ++rank) {
-    const HostWait& wait = host_waits_[rank];
-    if (wait.kind == HostWait::Kind::none) {
-      continue;
-    }
-    const DeviceQueue& device = devices_[rank];
-    std::optional<DeviceQueue::Block> block;
-    if (wait.kind == HostWait::Kind::collective) {
-      block = device.blocking(wait.group, wait.seq);
-    } else if (wait.kind == HostWait::Kind::event) {
-      block = device.blocking(wait.event);
-    } else {
-      block = device.blocking();
-    }
-    RankStatus& status = status_[rank];
-    status.group = block ? block->group : world_group;
-    status.group_rank = block ? block->group_rank : -1;
-    status.seq = block ? block->seq : -1;
-    status.message = block ? block->message : check::no_message;
+    resolve_host_wait(static_cast<Rank>(rank));
   }
+}
+
+// Says of a rank whose host waits for its GPU what that wait comes down to: the call that the GPU is in.
+void Engine::resolve_host_wait(Rank rank) {
+  const HostWait& wait = host_waits_[static_cast<std::size_t>(rank)];
+  if (wait.kind == HostWait::Kind::none) {
+    return;
+  }
+  const DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
+  std::optional<DeviceQueue::Block> block;
+  if (wait.kind == HostWait::Kind::collective) {
+    block = device.blocking(wait.group, wait.seq);
+  } else if (wait.kind == HostWait::Kind::event) {
+    block = device.blocking(wait.event);
+  } else {
+    block = device.blocking();
+  }
+  RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  status.group = block ? block->group : world_group;
+  status.group_rank = block ? block->group_rank : -1;
+  status.seq = block ? block->seq : -1;
+  status.message = block ? block->message : check::no_message;
 }
 
 rollcall::Event Engine::record_event(Stream stream) {
@@ -264,6 +268,7 @@ void Engine::start(const Op& op) {
   if (slot.differs) {
     incidents_->suspect(now_, op.group, slot.seq);
   }
+  note_late_call(op, slot.seq);
   if (recorder_) {
     recorder_->arrived(slot, op.rank, matcher.size(), now_);
   }

@@ -63,5 +63,7 @@ Steps all_to_all_steps(Seat seat, const Parts& output, const Parts& input);
 
 // No memory.
 Steps barrier_steps(Seat seat);
+// Everyone reports to rank 0, which answers once all have.
+Steps monitored_barrier_steps(Seat seat);
 
 }  // namespace rollcall::sim::gloo

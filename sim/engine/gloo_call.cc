@@ -65,6 +65,7 @@ void Call::lay_out() {
       add_parts();
       return;
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
       return;
     case OpKind::all_gather_into_tensor:
     case OpKind::reduce_scatter:
@@ -72,6 +73,11 @@ void Call::lay_out() {
     case OpKind::all_to_all:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       break;
   }
   expects(false, "what Gloo does not support never comes to a slot");
@@ -119,6 +125,8 @@ std::size_t Call::step_count() const {
     case OpKind::gather:
     case OpKind::scatter:
       return is_root() ? 2 * seat_.ranks : 2;
+    case OpKind::monitored_barrier:
+      return 4 * seat_.ranks;
     case OpKind::broadcast:
     case OpKind::barrier:
       return 4 * 64;
@@ -128,6 +136,11 @@ std::size_t Call::step_count() const {
     case OpKind::all_to_all:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       break;
   }
   return 0;
@@ -152,12 +165,19 @@ Steps Call::steps() const {
       return all_to_all_steps(seat_, output_, input_);
     case OpKind::barrier:
       return barrier_steps(seat_);
+    case OpKind::monitored_barrier:
+      return monitored_barrier_steps(seat_);
     case OpKind::all_gather_into_tensor:
     case OpKind::reduce_scatter:
     case OpKind::reduce_scatter_tensor:
     case OpKind::all_to_all:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       break;
   }
   return {};

@@ -70,4 +70,23 @@ Steps barrier_steps(Seat seat) {
   return steps;
 }
 
+Steps monitored_barrier_steps(Seat seat) {
+  Steps steps;
+  const auto exchange = [&](Kind kind, std::uint32_t peer) {
+    steps.push_back({.kind = kind, .peer = peer});
+    steps.push_back({.kind = kind == Kind::send ? Kind::await_send : Kind::await_receive});
+  };
+  if (seat.rank != 0) {
+    exchange(Kind::send, 0);
+    exchange(Kind::receive, 0);
+    return steps;
+  }
+  for (const Kind kind : {Kind::receive, Kind::send}) {
+    for (std::uint32_t peer = 1; peer < seat.ranks; ++peer) {
+      exchange(kind, peer);
+    }
+  }
+  return steps;
+}
+
 }  // namespace rollcall::sim::gloo

@@ -57,8 +57,14 @@ std::string_view unsupported_text(OpKind kind) {
     case OpKind::scatter:
     case OpKind::all_to_all_single:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       break;
   }
   return {};

@@ -5,8 +5,8 @@
 
 namespace rollcall::sim {
 
-void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq) {
-  const Key key{at, group, seq};
+void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, check::Channel channel) {
+  const Key key{at, group, channel, seq};
   if (!mismatch_key_ || key < *mismatch_key_) {
     mismatch_key_ = key;
     mismatch_.reset();
@@ -14,11 +14,13 @@ void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq) {
 }
 
 void IncidentLog::inspect_full(Time at, GroupId group, const check::Slot& slot) {
-  const check::GroupMatcher& matcher = *groups_[group].matcher;
-  if (slot.differs && mismatch_key_ && mismatch_key_->group == group && mismatch_key_->seq == slot.seq) {
+  const check::Channel channel = check::channel_of(slot.reference.kind);
+  const check::GroupMatcher& matcher = *groups_[group].calls(channel);
+  if (slot.differs && mismatch_key_ && mismatch_key_->group == group && mismatch_key_->channel == channel &&
+      mismatch_key_->seq == slot.seq) {
     mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
   }
-  const Key key{at, group, slot.seq};
+  const Key key{at, group, channel, slot.seq};
   if (!slot.differs && (!mispairing_key_ || key < *mispairing_key_) && is_mispaired(slot, scopes_)) {
     mispairing_key_ = key;
     mispairing_ = incident_of(key, variants_by_pairing(matcher, slot, scopes_));
@@ -45,22 +47,29 @@ void IncidentLog::device(const check::DeviceIncident& incident) {
 }
 
 void IncidentLog::message(Time at, const check::Message& send, const check::Message& receive) {
-  const Key key{at, send.op.group, send.seq};
+  const Key key{at, send.op.group, check::Channel::collectives, send.seq};
   if (!mismatch_key_ || key < *mismatch_key_) {
     mismatch_key_ = key;
     mismatch_ = incident_of(key, {{send.op, {send.op.rank}}, {receive.op, {receive.op.rank}}});
   }
 }
 
+void IncidentLog::store(const check::StoreIncident& incident) {
+  if (!store_ || std::tie(incident.at, incident.rank) < std::tie(store_->at, store_->rank)) {
+    store_ = incident;
+  }
+}
+
 void IncidentLog::add_to(check::Evidence& evidence) const {
   evidence.mismatch = mismatch_;
   if (mismatch_key_ && !mismatch_) {
-    const check::GroupMatcher& matcher = *groups_[mismatch_key_->group].matcher;
+    const check::GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
     evidence.mismatch =
         incident_of(*mismatch_key_, variants_by_call(matcher, *matcher.find(mismatch_key_->seq)));
   }
   evidence.mispairing = mispairing_;
   evidence.device = device_;
+  evidence.store = store_;
 }
 
 check::Incident IncidentLog::incident_of(const Key& key, std::vector<check::OpVariant> variants) const {
@@ -70,7 +79,7 @@ check::Incident IncidentLog::incident_of(const Key& key, std::vector<check::OpVa
       rank = members[static_cast<std::size_t>(rank)];
     }
   }
-  return {key.at, key.group, key.seq, std::move(variants)};
+  return {key.at, key.group, key.seq, std::move(variants), key.channel};
 }
 
 }  // namespace rollcall::sim

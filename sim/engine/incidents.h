@@ -4,7 +4,7 @@
 // one instant happened to run: earlier in simulated time first, then the lower group, then the lower slot.
 
 #include <optional>
-#include <span>
+#include <vector>
 
 #include "sim/check/evidence.h"
 
@@ -12,16 +12,20 @@ namespace rollcall::sim {
 
 class IncidentLog {
  public:
-  IncidentLog(std::span<const check::GroupEvidence> groups, const ScopeTable& scopes)
+  // Both are borrowed. Groups may be added.
+  IncidentLog(const std::vector<check::GroupEvidence>& groups, const ScopeTable& scopes)
       : groups_(groups), scopes_(scopes) {}
 
   // Some calls in the slot disagree. Cheap; called when the first difference arrives.
-  void suspect(Time at, GroupId group, std::int64_t seq);
+  void suspect(Time at, GroupId group, std::int64_t seq,
+               check::Channel channel = check::Channel::collectives);
   // The slot is full and about to be settled: last chance to look at it.
   void inspect_full(Time at, GroupId group, const check::Slot& slot);
   void device(const check::DeviceIncident& incident);
   // A send met a receive of another size or dtype.
   void message(Time at, const check::Message& send, const check::Message& receive);
+
+  void store(const check::StoreIncident& incident);
 
   // Fills the incidents of `evidence`. Slots that never filled up are inspected now.
   void add_to(check::Evidence& evidence) const;
@@ -30,18 +34,20 @@ class IncidentLog {
   struct Key {
     Time at = 0;
     GroupId group = 0;
+    check::Channel channel = check::Channel::collectives;
     std::int64_t seq = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   check::Incident incident_of(const Key& key, std::vector<check::OpVariant> variants) const;
 
-  std::span<const check::GroupEvidence> groups_;
+  const std::vector<check::GroupEvidence>& groups_;
   const ScopeTable& scopes_;
   std::optional<Key> mismatch_key_;
   std::optional<check::Incident> mismatch_;  // filled once the slot of mismatch_key_ is full
   std::optional<Key> mispairing_key_;
   std::optional<check::Incident> mispairing_;
   std::optional<check::DeviceIncident> device_;
+  std::optional<check::StoreIncident> store_;
 };
 
 }  // namespace rollcall::sim

@@ -39,6 +39,7 @@ struct Limits {
 struct Group {
   std::string name;
   std::vector<Rank> ranks;  // global
+  Duration timeout = 0;     // of its calls; 0: the run's
 };
 
 struct Options {
@@ -63,6 +64,9 @@ struct Options {
   // connection. The verdict stays that of the proof. A rank whose peers are merely slow gives up as well.
   Duration timeout = 0;              // 0: waiting ranks simply stay
   bool finished_ranks_exit = false;  // a finished rank's process leaves at once
+
+  // Groups that a rank has not destroyed when it finishes are then a finding of their own (resource_leak).
+  bool check_leaks = false;
 
   // Wraps every rank's backend, for recorders. Null: none.
   std::function<std::unique_ptr<Backend>(Backend&)> decorate{};

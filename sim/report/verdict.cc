@@ -3,6 +3,9 @@
 namespace rollcall {
 
 std::string call_phrase(const Call& call) {
+  if (!call.key.empty()) {
+    return call.op + "(" + call.key + ")";
+  }
   return call.op + " #" + std::to_string(call.seq) + " on " + call.group;
 }
 
@@ -15,6 +18,8 @@ struct Word {
   std::string_view operator()(const Mismatch&) const { return "mismatch"; }
   std::string_view operator()(const DeviceMismatch&) const { return "device_mismatch"; }
   std::string_view operator()(const WrongResult&) const { return "wrong_result"; }
+  std::string_view operator()(const Race&) const { return "race"; }
+  std::string_view operator()(const ResourceLeak&) const { return "resource_leak"; }
   std::string_view operator()(const RankFailed&) const { return "rank_failed"; }
   std::string_view operator()(const LimitReached&) const { return "limit_reached"; }
 };

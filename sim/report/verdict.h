@@ -25,6 +25,8 @@ struct Call {
   Rank root = -1;         // global; -1: none
   Rank peer = -1;         // send, recv: the other end, global; -1: none, or anyone
   std::int32_t tag = 0;   // send, recv
+  std::string ranks{};    // calls that make groups: "0-1"
+  std::string key{};      // calls on the store: "ready"
   std::string device;     // "cuda:0"
   std::string label;      // the scopes it was issued in: "counter.forward"; may be empty
   std::string site;       // "uneven_inputs.json:12:9"; may be empty
@@ -32,7 +34,7 @@ struct Call {
   friend bool operator==(const Call&, const Call&) = default;
 };
 
-// "all_reduce #5 on world": how every text names a call.
+// "all_reduce #5 on world", or "store_get(ready)": how every text names a call.
 std::string call_phrase(const Call& call);
 
 // Where a run came apart: one slot of one group, and who was and was not there.
@@ -86,6 +88,13 @@ struct WrongResult {
   Finding finding;
   std::vector<Variant> variants;  // the calls that met without belonging together, majority first
 };
+// Nobody is missing, but somebody came later than others wait.
+struct Race {
+  Finding finding;
+};
+struct ResourceLeak {
+  Finding finding;
+};
 struct RankFailed {
   Finding finding;
   std::string exception;  // "ValueError: bad sample", of the first culprit
@@ -96,8 +105,8 @@ struct LimitReached {
   std::int64_t value = 0;
 };
 
-using Verdict =
-    std::variant<Completed, Deadlock, Mismatch, DeviceMismatch, WrongResult, RankFailed, LimitReached>;
+using Verdict = std::variant<Completed, Deadlock, Mismatch, DeviceMismatch, WrongResult, Race, ResourceLeak,
+                             RankFailed, LimitReached>;
 
 // "ok", "deadlock", ...: the words of the report format.
 std::string_view verdict_word(const Verdict& verdict);

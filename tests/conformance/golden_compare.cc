@@ -169,6 +169,12 @@ std::string comparable_text(std::string text) {
       R"((Timed out waiting \S+ for (recv|send) operation to complete|Read error.*|Connection closed by peer.*))"
       R"(|Application timeout caused pair closure)");
   text = std::regex_replace(text, transport, "<transport error>");
+  static const std::regex group(R"re(\b([Gg]roup) (<ProcessGroupGloo object at <addr>>|g\d+)(?=$| is ))re");
+  text = std::regex_replace(text, group, "$1 <group>");  // Python says where it lies in memory, we its name
+  constexpr std::string_view refused = "incompatible constructor arguments.";  // then come its signatures
+  if (std::size_t end = text.find(refused); end != std::string::npos) {
+    text.resize(end + refused.size());
+  }
   constexpr std::string_view end_of_fact = "' backend.";  // then come this build's backends
   if (std::size_t end = text.find(end_of_fact);
       text.starts_with("Could not run '") && end != std::string::npos) {

@@ -45,5 +45,6 @@ std::span<const NamedProgram> p2p_programs();
 std::span<const NamedProgram> args_programs();
 std::span<const NamedProgram> prim_programs();
 std::span<const NamedProgram> desync_programs();
+std::span<const NamedProgram> group_programs();
 
 }  // namespace rollcall::golden

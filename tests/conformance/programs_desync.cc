@@ -1,5 +1,6 @@
 // Family desync: ranks whose collectives do not line up. Most cases are lists of steps, one per rank.
 
+#include <algorithm>
 #include <numeric>
 
 #include "sim/dist/expects.h"
@@ -87,6 +88,26 @@ void after_timeout(CaseContext& context) {
   }
 }
 
+void peer_killed(CaseContext& context) {
+  Scope site("user.desync_peer_killed");
+  if (context.rank() == 1) {
+    compute(500 * millisecond);
+    throw ProcessKilled{"SIGKILL"};
+  }
+  all_reduce(Tensor::ones({1}));
+}
+
+void monitored(CaseContext& context, const char* name, const RankList& absent, bool wait_all_ranks) {
+  Scope site(std::string("user.") + name);
+  if (std::ranges::find(absent, context.rank()) == absent.end()) {
+    monitored_barrier({.timeout = 2 * second, .wait_all_ranks = wait_all_ranks});
+  }
+}
+
+void monitored_one(CaseContext& context) { monitored(context, "desync_monitored_barrier", {1}, false); }
+void monitored_all(CaseContext& context) { monitored(context, "desync_monitored_barrier_all", {1, 3}, true); }
+void monitored_root(CaseContext& context) { monitored(context, "desync_monitored_barrier_root", {0}, false); }
+
 void two_groups(CaseContext& context) {
   Scope site("user.desync_two_groups");
   for (const char* name : {context.rank() == 0 ? "g1" : "g2", context.rank() == 0 ? "g2" : "g1"}) {
@@ -150,7 +171,11 @@ void async_threads(CaseContext& context) {
 
 std::span<const NamedProgram> desync_programs() {
   static const NamedProgram table[] = {
+      {"desync_peer_killed", peer_killed},
       {"desync_peer*", peer_exit},
+      {"desync_monitored_barrier", monitored_one},
+      {"desync_monitored_barrier_all", monitored_all},
+      {"desync_monitored_barrier_root", monitored_root},
       {"desync_after*", after_timeout},  // a case with a timeout loses "_timeout" at its end
       {"desync_two_groups", two_groups, {{0, 1}, {0, 1}}},
       {"desync_two_groups_async", two_groups_async, {{0, 1}, {0, 1}}},

@@ -227,6 +227,11 @@ void world_of_one(CaseContext& context) {
   context.put("out", out);
 }
 
+void monitored(CaseContext&) {
+  Scope site("user.prim_monitored_barrier");
+  monitored_barrier({.timeout = 5 * second});
+}
+
 }  // namespace
 
 std::span<const NamedProgram> prim_programs() {
@@ -247,6 +252,7 @@ std::span<const NamedProgram> prim_programs() {
       {"prim_async_no_wait", async_no_wait},
       {"prim_async_order", async_order},
       {"prim_barrier", barriers},
+      {"prim_monitored_barrier", monitored},
       {"prim_shapes", shapes},
       {"prim_same_numel_other_shape", same_numel_other_shape},
       {"prim_world_of_one", world_of_one},

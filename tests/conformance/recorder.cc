@@ -51,7 +51,13 @@ bool sends(const Op& op) {
     case OpKind::reduce_scatter_tensor:
     case OpKind::all_to_all:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return false;
   }
   return false;
@@ -75,8 +81,14 @@ bool has_outputs(OpKind kind) {
     case OpKind::broadcast:
     case OpKind::reduce:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return false;
   }
   return false;
@@ -114,14 +126,6 @@ std::string group_label(const GroupMembers& members) {
   return label + "]";
 }
 
-std::string label_of(GroupId group, const RankContext& self) {
-  // Only the group's number travels with an Op. Groups of a golden case are called g<number>.
-  ProcessGroup found =
-      group == world_group ? self.world : self.backend->find_group("g" + std::to_string(group));
-  expects(static_cast<bool>(found), "groups of a golden case are called g1, g2, ... in order of creation");
-  return group_label(found.members());
-}
-
 OpRecord record_of(const Op& op, const RankContext& self) {
   std::vector<const Storage*> inputs = tensors_of(op.tensors.input, op.tensors.inputs);
   std::vector<const Storage*> outputs = tensors_of(op.tensors.output, op.tensors.outputs);
@@ -132,7 +136,6 @@ OpRecord record_of(const Op& op, const RankContext& self) {
   }
   OpRecord record;
   record.kind = op.kind;
-  record.group = label_of(op.group, self);
   record.group_id = op.group;
   record.numel = sizes_of(inputs);
   if (has_outputs(op.kind)) {
@@ -163,15 +166,30 @@ OpRecord record_of(const Op& op, const RankContext& self) {
 
 }  // namespace
 
-void Recorder::note(const Op& op) {
+// Only the group's number travels with an Op. Groups of a golden case are called g<number>.
+std::string Recorder::label_of(GroupId group) {
+  if (destroyed_.contains(group)) {
+    return "new";  // as the harness called what torch had forgotten
+  }
+  const auto made = made_.find(group);
+  const ProcessGroup found = group == world_group  ? this_rank().world
+                             : made != made_.end() ? made->second
+                                                   : inner().find_group("g" + std::to_string(group));
+  expects(static_cast<bool>(found), "groups of a golden case are called g1, g2, ... in order of creation");
+  return group_label(found.members());
+}
+
+OpRecord& Recorder::note(const Op& op) {
   const RankContext& self = this_rank();
   RankLog& log = log_[static_cast<std::size_t>(self.rank)];
   OpRecord record = record_of(op, self);
+  record.group = label_of(op.group);
   record.index = static_cast<std::int64_t>(log.ops.size());
   if (!record.is_message()) {
     record.collective_index = log.issued[op.group]++;
   }
   log.ops.push_back(std::move(record));
+  return log.ops.back();
 }
 
 // The same ticket, to be waited for through the recorder.
@@ -181,9 +199,32 @@ Work Recorder::ours(const Work& work) {
              : Work(*this, work.group(), work.rank(), work.seq());
 }
 
+ProcessGroup Recorder::manage(GroupCall call) {
+  const Op op = call.op;
+  const ProcessGroup group = inner().manage(std::move(call));
+  if (group.is_member()) {
+    made_[group.id()] = group;
+  }
+  if (op.kind == OpKind::destroy_process_group) {
+    destroyed_.insert(op.group);
+  }
+  return group;
+}
+
+void Recorder::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
+  OpRecord& record = note(op);
+  record.wait_all_ranks = limits.wait_all_ranks;
+  record.seq = record.collective_index;  // a rank's calls are numbered as they come
+  try {
+    inner().monitored_barrier(op, limits);
+  } catch (const Error& error) {
+    record.raised = error.what();
+    throw;
+  }
+}
+
 Work Recorder::issue(const Op& op) {
-  note(op);
-  OpRecord& record = log_[static_cast<std::size_t>(this_rank().rank)].ops.back();
+  OpRecord& record = note(op);
   try {
     const Work work = inner().issue(op);
     record.seq = work.seq();
@@ -245,8 +286,14 @@ std::string_view recorded_name(OpKind kind) {
     case OpKind::all_to_all:
     case OpKind::all_to_all_single:
     case OpKind::barrier:
+    case OpKind::monitored_barrier:
     case OpKind::send:
     case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
       return to_string(kind);
   }
   return to_string(kind);

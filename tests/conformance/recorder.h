@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct OpRecord {
   std::optional<Rank> peer;  // send, recv: inside the group; none: receives from anyone
   std::int32_t tag = 0;      // send, recv
   bool async_op = false;
+  std::optional<bool> wait_all_ranks;      // monitored_barrier only; it has no async_op
   std::string site;                        // the innermost scope: "join.count", "user.main_hook"
   std::optional<std::vector<Bits>> input;  // the elements given, when they are few
   std::int64_t index = 0;                  // on this rank
@@ -57,12 +59,17 @@ class Recorder final : public ForwardingBackend {
   Work issue(const Op& op) override;
   void wait(const Work& work) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
+  ProcessGroup manage(GroupCall call) override;
+  void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
 
  private:
-  void note(const Op& op);
+  OpRecord& note(const Op& op);
+  std::string label_of(GroupId group);
   Work ours(const Work& work);
 
   RunLog& log_;
+  std::map<GroupId, ProcessGroup> made_;  // by this rank, while the program runs
+  std::set<GroupId> destroyed_;
 };
 
 // The golden files' name of an operation: torch's function, except for three that c10d names otherwise.

@@ -1,0 +1,196 @@
+// The engine's part about limits of time. A rank gives up when its call, its group or the run says how long it
+// may wait. Only limits that a call names itself can end a wait before it is proven that nothing else can: a
+// program that gives one is prepared for its end.
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/check/naming.h"
+#include "sim/dist/expects.h"
+#include "sim/engine/engine.h"
+#include "sim/engine/monitored_barrier.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::Channel;
+using check::RankStatus;
+
+}  // namespace
+
+// Says of the running rank's next wait what its call says.
+void Engine::limit_next_wait(const std::optional<Duration>& limit, bool names_all) {
+  if (limit && *limit > 0) {
+    deadlines_.resize(static_cast<std::size_t>(options_.world_size));
+  }
+  next_wait_ = {.limit = limit.value_or(0), .own = limit.value_or(0) > 0, .names_all = names_all};
+}
+
+// For the running rank, which is about to park.
+void Engine::set_deadline(Rank rank) {
+  if (queues_launches_) {
+    resolve_host_wait(rank);
+  }
+  const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  Deadline deadline = std::exchange(next_wait_, {});
+  if (!deadline.own) {
+    const Duration group_limit = status.channel == Channel::store ? 0 : group_timeouts_[status.group];
+    deadline.limit = group_limit > 0 ? group_limit : options_.timeout;
+  }
+  deadline.since = now_;
+  deadlines_[static_cast<std::size_t>(rank)] = deadline;
+}
+
+// When the first of the waiting ranks gives up. `own`: of those whose call says when.
+std::optional<Time> Engine::next_deadline(bool own) const {
+  std::optional<Time> first;
+  for (std::size_t rank = 0; rank < deadlines_.size(); ++rank) {
+    const Deadline& deadline = deadlines_[rank];
+    if (status_[rank].state == RankStatus::State::waiting && deadline.limit > 0 && (deadline.own || !own)) {
+      const Time mine = deadline.since + deadline.limit;
+      first = first ? std::min(*first, mine) : mine;
+    }
+  }
+  return first;
+}
+
+// The ranks whose deadline comes first give up. True when there was one.
+bool Engine::expire_timeouts() {
+  resolve_host_waits();
+  const std::optional<Time> first = next_deadline(false);
+  if (!first) {
+    return false;
+  }
+  now_ = std::max(now_, *first);
+  std::vector<std::pair<Rank, Interruption>> expired;
+  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
+    const Deadline& deadline = deadlines_[rank];
+    if (status_[rank].state == RankStatus::State::waiting && deadline.limit > 0 &&
+        deadline.since + deadline.limit <= now_) {
+      note_timeout(static_cast<Rank>(rank));
+      give_up(static_cast<Rank>(rank), expired);
+    }
+  }
+  for (auto& [rank, interruption] : expired) {
+    if (status_[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
+      wake_interrupted(rank, std::move(interruption));
+    }
+  }
+  return true;
+}
+
+void Engine::give_up(Rank rank, std::vector<std::pair<Rank, Interruption>>& expired) {
+  const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  expired.emplace_back(rank, timeout_of(rank));
+  if (status.channel != Channel::collectives) {
+    return;
+  }
+  broken_[status.group] = any_broken_ = true;
+  check::Slot* slot = status.in_message() ? nullptr : matchers_[status.group]->find(status.seq);
+  if (slot == nullptr || slot->reference.kind != OpKind::monitored_barrier || status.group_rank != 0) {
+    return;
+  }
+  for (const Rank waiter : slot->waiters) {  // rank 0 closes its connections to everybody
+    if (waiter != rank) {
+      const Rank member = status_[static_cast<std::size_t>(waiter)].group_rank;
+      expired.emplace_back(waiter,
+                           Interruption{false, monitored_member_text(member, rules_->lost_peer_text())});
+    }
+  }
+}
+
+Engine::Interruption Engine::timeout_of(Rank rank) const {
+  const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  const auto& [since, limit, own, names_all] = deadlines_[static_cast<std::size_t>(rank)];
+  const std::string transport = rules_->timeout_text(limit);
+  if (status.channel == Channel::store) {
+    return {false, "Socket Timeout"};
+  }
+  if (status.channel == Channel::new_group) {
+    return {false, creations_.at(status.seq).timeout_text(status.group_rank, limit)};
+  }
+  const std::vector<Rank> missing = missing_in(status);
+  if (status.channel != Channel::collectives || status.in_message() || missing.empty()) {
+    return {false, transport};  // where nobody is missing, the collective itself hangs
+  }
+  const check::Slot& slot = *matchers_[status.group]->find(status.seq);
+  const Op op = matchers_[status.group]->op_of(slot, status.group_rank);
+  const bool monitored = op.kind == OpKind::monitored_barrier;
+  if (!monitored && options_.debug != DebugLevel::detail) {
+    return {false, transport};
+  }
+  if (status.group_rank != 0) {
+    return {false, monitored_member_text(status.group_rank, transport)};
+  }
+  return {false, monitored_root_text(missing, !monitored || names_all, limit, transport)};
+}
+
+// The members that have not come to a rank's slot, as ranks of the group.
+std::vector<Rank> Engine::missing_in(const RankStatus& status) const {
+  std::vector<Rank> missing;
+  const check::GroupMatcher* matcher = groups_[status.group].calls(status.channel);
+  const check::Slot* slot = status.in_message() ? nullptr : matcher->find(status.seq);
+  for (Rank member = 0; slot != nullptr && member < matcher->size(); ++member) {
+    if (!slot->has(member)) {
+      missing.push_back(member);
+    }
+  }
+  return missing;
+}
+
+// Remembers the first call in which ranks gave up while others could still come.
+void Engine::note_timeout(Rank rank) {
+  const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  if (timeout_incident_ || verdict_ || status.in_message() || status.channel == Channel::store) {
+    return;
+  }
+  check::TimeoutIncident incident;
+  const std::vector<Rank>& global = members_[status.group].ranks;
+  for (const Rank member : missing_in(status)) {
+    incident.late.push_back(global[static_cast<std::size_t>(member)]);
+  }
+  if (incident.late.empty()) {
+    return;
+  }
+  for (std::size_t other = 0; other < status_.size(); ++other) {
+    const RankStatus& that = status_[other];
+    if (that.state == RankStatus::State::waiting && !that.in_message() && that.channel == status.channel &&
+        that.group == status.group && that.seq == status.seq) {
+      incident.waiting.push_back(static_cast<Rank>(other));
+    }
+  }
+  const check::GroupMatcher& matcher = *groups_[status.group].calls(status.channel);
+  incident.at = now_;
+  incident.op = matcher.op_of(*matcher.find(status.seq), status.group_rank);
+  incident.op.tensors = {};  // they may be gone when this is read
+  incident.seq = status.seq;
+  incident.limit = deadlines_[static_cast<std::size_t>(rank)].limit;
+  incident.came.assign(incident.late.size(), -1);
+  timeout_incident_ = std::move(incident);
+}
+
+// A rank makes the call that others have given up on.
+void Engine::note_late_call(const Op& op, std::int64_t seq) {
+  if (!timeout_incident_ || is_point_to_point(op.kind) || timeout_incident_->op.group != op.group ||
+      timeout_incident_->seq != seq ||
+      check::channel_of(timeout_incident_->op.kind) != check::channel_of(op.kind)) {
+    return;
+  }
+  const Rank rank = members_[op.group].ranks[static_cast<std::size_t>(op.rank)];
+  const auto found = std::ranges::find(timeout_incident_->late, rank);
+  if (found != timeout_incident_->late.end()) {
+    timeout_incident_->came[static_cast<std::size_t>(found - timeout_incident_->late.begin())] = now_;
+  }
+}
+
+// Only rank 0 keeps time. The others wait for it as long as for any message.
+void Engine::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
+  const Work work = issue(op);
+  if (op.rank == 0) {
+    limit_next_wait(limits.timeout, limits.wait_all_ranks);
+  }
+  wait(work);
+  next_wait_ = {};  // where there was no wait
+}
+
+}  // namespace rollcall::sim
