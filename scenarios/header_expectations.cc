@@ -8,6 +8,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/program/rank_sets.h"
+#include "scenarios/program/statements.h"
 #include "sim/dist/op.h"
 #include "viz/kinds.h"
 
@@ -36,6 +37,31 @@ std::vector<std::string> strings(const Json& list) {
     texts.emplace_back(element.text());
   }
   return texts;
+}
+
+// Does a statement below `node` make a group of this name? Several made at once are numbered.
+bool is_made_in(const Json& node, std::string_view name) {
+  if (const auto statement = Statement::recognise(node)) {
+    const auto made = statement->find("as");
+    const bool fits =
+        made && made->is(JsonType::string) && name.starts_with(made->text()) &&
+        std::ranges::all_of(name.substr(made->text().size()), [](char c) { return c >= '0' && c <= '9'; });
+    const StatementKind kind = statement->rule().kind;
+    if (fits && (kind == StatementKind::new_group || kind == StatementKind::new_subgroups ||
+                 kind == StatementKind::split_group)) {
+      return true;
+    }
+  }
+  const bool has_children = node.is(JsonType::object) || node.is(JsonType::array);
+  if (!has_children) {
+    return false;
+  }
+  for (Json child : node.children()) {
+    if (is_made_in(child, name)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -81,7 +107,8 @@ void HeaderReader::read_place(const Json& at) {
     for (const sim::Group& own : scenario_.options.groups) {
       known.push_back(own.name);
     }
-    if (std::find(known.begin(), known.end(), group->text()) == known.end()) {
+    const bool exists = std::find(known.begin(), known.end(), group->text()) != known.end();
+    if (!exists && !is_made_in(root_, group->text())) {
       error(*group, fmt::format("unknown group \"{}\"", group->text()), suggest(group->text(), known));
     }
   }

@@ -34,6 +34,7 @@ void HeaderReader::read() {
   read_hosts();
   read_devices();
   read_groups();
+  read_mesh();
   read_inputs();
   read_limits();
   if (const auto faults = root_.find("faults")) {
@@ -50,6 +51,8 @@ ScenarioFacts HeaderReader::facts() const {
   for (const sim::Group& group : scenario_.options.groups) {
     facts.groups.push_back(group.name);
   }
+  facts.mesh = scenario_.mesh.dim_names;
+  facts.groups.insert(facts.groups.end(), facts.mesh.begin(), facts.mesh.end());
   if (const auto objects = root_.find("objects")) {
     for (Json object : objects->children()) {
       facts.objects.emplace_back(object.key());
@@ -191,17 +194,30 @@ void HeaderReader::read_groups() {
     return;
   }
   for (Json entry : groups->children()) {
-    const auto ranks = read_ranks(entry, scenario_.options.world_size, diagnostics_);
-    if (entry.key() == "world" || entry.key().empty()) {
-      diagnostics_.error(entry.key_offset(), entry.pointer(),
-                         entry.key().empty() ? "a group needs a name"
-                                             : "the group \"world\" always exists; use another name");
-    } else if (ranks && ranks->empty()) {
-      error(entry, "a group needs at least one rank");
-    } else {
-      scenario_.options.groups.push_back(
-          {std::string(entry.key()), ranks ? ranks->to_vector() : std::vector<Rank>{}});
-    }
+    read_group(entry);
+  }
+}
+
+// A rank set, or an object with one and a timeout.
+void HeaderReader::read_group(const Json& entry) {
+  const bool is_object = entry.is(JsonType::object);
+  const auto given = is_object ? entry.find("ranks") : std::optional(entry);
+  if (!given) {
+    error(entry, "\"ranks\" is missing");
+    return;
+  }
+  const auto ranks = read_ranks(*given, scenario_.options.world_size, diagnostics_);
+  const auto timeout = is_object ? entry.find("timeout") : std::nullopt;
+  if (entry.key() == "world" || entry.key().empty()) {
+    diagnostics_.error(
+        entry.key_offset(), entry.pointer(),
+        entry.key().empty() ? "a group needs a name" : "the group \"world\" always exists; use another name");
+  } else if (ranks && ranks->empty()) {
+    error(entry, "a group needs at least one rank");
+  } else {
+    scenario_.options.groups.push_back({std::string(entry.key()),
+                                        ranks ? ranks->to_vector() : std::vector<Rank>{},
+                                        timeout ? positive_duration(*timeout) : 0});
   }
 }
 
@@ -261,6 +277,9 @@ void HeaderReader::read_limits() {
     if (const auto ops = limits->find("ops")) {
       scenario_.options.limits.ops = ops->integer();
     }
+  }
+  if (const auto leaks = root_.find("check_leaks")) {
+    scenario_.options.check_leaks = leaks->boolean();
   }
   if (const auto timeout = root_.find("timeout")) {
     scenario_.options.timeout = positive_duration(*timeout);

@@ -16,6 +16,8 @@ class Diagnostics;
 
 class HeaderReader {
  public:
+  static constexpr std::int64_t max_mesh_ranks = 1'000'001;  // more than any world
+
   // All are borrowed for the lifetime of the object. `scenario` is filled in.
   HeaderReader(const Json& root, Scenario& scenario, Diagnostics& diagnostics)
       : root_(root), scenario_(scenario), diagnostics_(diagnostics) {}
@@ -31,6 +33,9 @@ class HeaderReader {
   void read_hosts();
   void read_devices();
   void read_groups();
+  void read_group(const Json& entry);
+  void read_mesh();
+  void add_mesh_groups(const MeshShape& mesh);
   void read_inputs();
   void read_limits();
   void read_expect();

@@ -11,6 +11,7 @@
 #include "scenarios/json/source.h"
 #include "scenarios/program/lowering.h"
 #include "scenarios/program/rank_sets.h"
+#include "sim/dist/collectives.h"
 
 namespace rollcall::scenario {
 
@@ -134,6 +135,15 @@ class Loader {
 };
 
 }  // namespace
+
+ProcessGroup Scenario::mesh_group(std::string_view dim_name, Rank rank) const {
+  const auto found = std::find(mesh.dim_names.begin(), mesh.dim_names.end(), dim_name);
+  if (found == mesh.dim_names.end()) {
+    return {};
+  }
+  const auto dim = static_cast<std::size_t>(found - mesh.dim_names.begin());
+  return mesh.sizes.size() == 1 ? world() : find_group(fmt::format("{}{}", dim_name, mesh.row_of(dim, rank)));
+}
 
 Scenario load_scenario(const std::string& path) {
   const SourceText source = read_source(path);

@@ -14,6 +14,7 @@
 
 #include "scenarios/expectation.h"
 #include "scenarios/program/program.h"
+#include "sim/dist/device_mesh.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::scenario {
@@ -33,12 +34,15 @@ struct Scenario {
   std::string source;  // where the scenario comes from; may be empty
   sim::Options options;
   Inputs inputs;
+  MeshShape mesh;  // without dimensions: none
   Expectation expect;
   std::shared_ptr<const Program> program;
   std::vector<Block> blocks;                 // what ranks run
   std::vector<std::uint32_t> block_of_rank;  // index of blocks, by rank; empty: all run the first
 
   const Block& block_of(Rank rank) const { return blocks[block_of_rank.empty() ? 0 : block_of_rank[rank]]; }
+  // The running rank's group along the mesh's dimension of this name; null when there is none.
+  ProcessGroup mesh_group(std::string_view dim_name, Rank rank) const;
   Rank local_rank(Rank rank) const { return rank % options.ranks_per_host; }
 };
 

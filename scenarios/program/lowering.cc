@@ -17,6 +17,9 @@ Lowering::Lowering(const ScenarioFacts& facts, const SourceText& source, Diagnos
       program_(std::make_shared<Program>()),
       read_(facts, source, names_, *program_, diagnostics) {
   program_->file = source.name();
+  for (const std::string& dimension : facts.mesh) {
+    program_->mesh_variables.push_back(names_.define_variable(dimension));
+  }
 }
 
 std::shared_ptr<const Program> Lowering::finish() {
@@ -139,6 +142,18 @@ void Lowering::lower_statement(const Json& node) {
       return lower_call(*statement);
     case StatementKind::attempt:
       return lower_try(*statement);
+    case StatementKind::new_group:
+      return lower_new_group(*statement);
+    case StatementKind::new_subgroups:
+      return lower_new_subgroups(*statement);
+    case StatementKind::split_group:
+      return lower_split_group(*statement);
+    case StatementKind::destroy_process_group:
+      return lower_destroy_group(*statement);
+    case StatementKind::monitored_barrier:
+      return lower_monitored_barrier(*statement);
+    case StatementKind::store:
+      return lower_store(*statement);
   }
 }
 

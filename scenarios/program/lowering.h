@@ -77,6 +77,17 @@ class Lowering {
   void lower_check(const Statement& statement);
   void lower_set_device(const Statement& statement);
 
+  void lower_new_group(const Statement& statement);
+  void lower_new_subgroups(const Statement& statement);
+  void lower_split_group(const Statement& statement);
+  void lower_destroy_group(const Statement& statement);
+  void lower_monitored_barrier(const Statement& statement);
+  void lower_store(const Statement& statement);
+  GroupStatement begin_group_call(const Statement& statement, GroupStatement::Kind kind);
+  void end_group_call(const Statement& statement, GroupStatement call);
+  TableIndex read_label(const Statement& statement);
+  std::optional<Duration> read_timeout(const Statement& statement);
+
   void lower_collective(const Statement& statement);
   void read_call(const Statement& statement, Collective& call);
   void read_lists(const Statement& statement, Collective& call);

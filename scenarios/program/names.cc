@@ -87,6 +87,12 @@ std::string_view Names::suggest_work(std::string_view word) const {
   return suggest_key(word, works_, [](Slot) { return true; });
 }
 
+Slot Names::define_variable(std::string_view name) {
+  const Slot slot = add_variable(std::string(name));
+  names_.insert_or_assign(name, Name{Name::Kind::variable, slot});
+  return slot;
+}
+
 Slot Names::add_variable(std::string name) { return add(variables_, std::move(name)); }
 Slot Names::add_tensor() { return add(tensors_, {}); }
 Slot Names::add_list() { return add(lists_, {}); }
@@ -128,6 +134,18 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
         }
       }
       break;
+    case StatementKind::new_group:
+    case StatementKind::new_subgroups:
+    case StatementKind::split_group:
+      if (const auto made = statement.find("as"); made && made->is(JsonType::string)) {
+        groups_.insert(made->text());
+      }
+      break;
+    case StatementKind::store:
+      declare(statement.find("as"), Name::Kind::variable, diagnostics);
+      break;
+    case StatementKind::destroy_process_group:
+    case StatementKind::monitored_barrier:
     case StatementKind::wait:
     case StatementKind::compute:
     case StatementKind::print:

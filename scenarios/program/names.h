@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,10 +38,16 @@ class Names {
 
   std::optional<Name> find(std::string_view name) const;
   std::optional<Slot> find_work(std::string_view name) const;
+  // Does a statement make a group of this name?
+  bool makes_group(std::string_view name) const { return groups_.contains(name); }
+  const std::set<std::string_view>& groups() const { return groups_; }
 
   // The known name of this kind that `word` was probably meant to be; empty when none is near.
   std::string_view suggest_like(std::string_view word, Name::Kind kind) const;
   std::string_view suggest_work(std::string_view word) const;
+
+  // A variable that every rank has, like a coordinate in the mesh. The text must outlive this object.
+  Slot define_variable(std::string_view name);
 
   // Slots without a name of their own.
   Slot add_variable(std::string name);
@@ -61,6 +68,7 @@ class Names {
 
   std::map<std::string_view, Name> names_;
   std::map<std::string_view, Slot> works_;
+  std::set<std::string_view> groups_;
   std::vector<std::string> variables_;
   std::vector<std::string> tensors_;
   std::vector<std::string> lists_;

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "scenarios/program/expression.h"
+#include "scenarios/program/host_statements.h"
+#include "scenarios/program/operand.h"
 #include "sim/dist/join.h"
 #include "sim/dist/op.h"
 
@@ -23,9 +25,6 @@ namespace rollcall::scenario {
 
 // Index into Program::code.
 using Address = std::uint32_t;
-// Index into one of the Program's tables.
-using TableIndex = std::uint32_t;
-inline constexpr TableIndex none = ~TableIndex{0};
 
 // Elements of one tensor: 400 GB of float32. Times the largest world this still fits 63 bits.
 inline constexpr std::int64_t max_numel = 100'000'000'000;
@@ -39,23 +38,6 @@ inline constexpr Slot is_last_joiner = 3;  // in post_hook
 inline constexpr Slot peer = 4;            // in `value` of an op that takes a list: whose part it is
 inline constexpr Slot count = 5;
 }  // namespace builtin
-
-// A number an argument stands for: given, or computed when the statement runs.
-struct Operand {
-  enum class Kind : std::uint8_t { absent, integer, real, expression };
-
-  Kind kind = Kind::absent;
-  union {
-    std::int64_t integer = 0;
-    double real;
-    TableIndex expression;  // of Program::expressions
-  };
-
-  explicit operator bool() const { return kind != Kind::absent; }
-  static Operand of(std::int64_t value);
-  static Operand of_real(double value);
-  static Operand computed(TableIndex expression);
-};
 
 // "cuda:{local_rank}" and the like.
 struct DeviceTemplate {
@@ -190,6 +172,12 @@ struct Check {
 struct SetDevice {
   DeviceTemplate device;
 };
+struct CallGroup {
+  TableIndex call = none;  // of Program::group_statements
+};
+struct CallStore {
+  TableIndex call = none;  // of Program::store_statements
+};
 struct Jump {
   Address target = 0;
 };
@@ -230,7 +218,7 @@ using Action =
     std::variant<action::Collect, action::Wait, action::Compute, action::Print, action::Raise, action::Exit,
                  action::Item, action::Fill, action::Add, action::Copy, action::Check, action::SetDevice,
                  action::Jump, action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin,
-                 action::Forward, action::Notify, action::Try>;
+                 action::Forward, action::Notify, action::Try, action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;
@@ -256,33 +244,18 @@ struct Program {
   std::deque<std::string> strings;  // never moves: Error keeps a pointer to its type's name
   std::vector<JoinCall> joins;
   std::vector<JoinableObject> objects;
-  std::vector<std::string> variables;                // names by slot
-  std::vector<std::string> tensor_names;             // by slot; empty for scratch
-  std::vector<std::string> list_names;               // by slot; empty for scratch
-  std::vector<std::string> groups;                   // names by slot
+  std::vector<std::string> variables;     // names by slot
+  std::vector<std::string> tensor_names;  // by slot; empty for scratch
+  std::vector<std::string> list_names;    // by slot; empty for scratch
+  std::vector<std::string> groups;        // names by slot
+  std::vector<bool> makes_group;          // by slot: a statement makes it
+  std::vector<GroupStatement> group_statements;
+  std::vector<StoreStatement> store_statements;
+  std::vector<Slot> mesh_variables;                  // by dimension: the rank's coordinate
   std::vector<std::pair<std::string, Slot>> kwargs;  // the names expressions use, and their variables
   std::vector<std::string> work_names;               // asynchronous calls, by slot
   std::size_t tries = 0;                             // slots for caught errors
 };
-
-inline Operand Operand::of(std::int64_t value) {
-  Operand operand;
-  operand.kind = Kind::integer;
-  operand.integer = value;
-  return operand;
-}
-inline Operand Operand::of_real(double value) {
-  Operand operand;
-  operand.kind = Kind::real;
-  operand.real = value;
-  return operand;
-}
-inline Operand Operand::computed(TableIndex expression) {
-  Operand operand;
-  operand.kind = Kind::expression;
-  operand.expression = expression;
-  return operand;
-}
 
 inline Device DeviceTemplate::resolve(Rank rank, Rank local_rank) const {
   if (index == Index::fixed) {

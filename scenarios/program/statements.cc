@@ -35,7 +35,18 @@ constexpr std::array<Name, 2> conditional{"do", "else"};
 constexpr std::array<Name, 4> join{"do", "throw_on_early_termination", "enable", "kwargs"};
 constexpr std::array<Name, 2> attempt{"do", "except"};
 
-constexpr std::array<StatementRule, 32> rules{{
+constexpr std::array<Name, 4> new_group{"ranks", "as", "timeout", "label"};
+constexpr std::array<Name, 4> new_subgroups{"group_size", "as", "timeout", "label"};
+constexpr std::array<Name, 5> split_group{"split_ranks", "group", "as", "timeout", "label"};
+constexpr std::array<Name, 2> destroy_process_group{"group", "label"};
+constexpr std::array<Name, 4> monitored_barrier{"group", "label", "timeout", "wait_all_ranks"};
+constexpr std::array<Name, 3> store_set{"key", "value", "label"};
+constexpr std::array<Name, 5> store_get{"key", "want", "as", "timeout", "label"};
+constexpr std::array<Name, 4> store_add{"key", "value", "as", "label"};
+constexpr std::array<Name, 3> store_wait{"key", "timeout", "label"};
+constexpr std::array<Name, 2> store_delete{"key", "label"};
+
+constexpr std::array<StatementRule, 42> rules{{
     {"all_reduce", Kind::collective, "tensor", true, all_reduce},
     {"broadcast", Kind::collective, "tensor", true, broadcast},
     {"reduce", Kind::collective, "tensor", true, reduce},
@@ -68,19 +79,24 @@ constexpr std::array<StatementRule, 32> rules{{
     {"forward", Kind::forward, "object", false, {}},
     {"notify", Kind::notify, "object", false, {}},
     {"try", Kind::attempt, "", true, attempt},
+    {"new_group", Kind::new_group, "ranks", true, new_group},
+    {"new_subgroups", Kind::new_subgroups, "group_size", true, new_subgroups},
+    {"split_group", Kind::split_group, "split_ranks", true, split_group},
+    {"destroy_process_group", Kind::destroy_process_group, "group", true, destroy_process_group},
+    {"monitored_barrier", Kind::monitored_barrier, "", true, monitored_barrier},
+    {"store_set", Kind::store, "key", true, store_set},
+    {"store_get", Kind::store, "key", true, store_get},
+    {"store_add", Kind::store, "key", true, store_add},
+    {"store_wait", Kind::store, "key", true, store_wait},
+    {"store_delete", Kind::store, "key", true, store_delete},
 }};
 
 // Statements and arguments of the format that no part of this version can run yet.
-constexpr std::array<Name, 26> planned_statements{"monitored_barrier",
-                                                  "send",
+constexpr std::array<Name, 18> planned_statements{"send",
                                                   "recv",
                                                   "isend",
                                                   "irecv",
                                                   "batch_isend_irecv",
-                                                  "new_group",
-                                                  "new_subgroups",
-                                                  "split_group",
-                                                  "destroy_process_group",
                                                   "all_gather_object",
                                                   "broadcast_object_list",
                                                   "gather_object",
@@ -89,9 +105,6 @@ constexpr std::array<Name, 26> planned_statements{"monitored_barrier",
                                                   "read",
                                                   "write",
                                                   "free",
-                                                  "store_set",
-                                                  "store_get",
-                                                  "store_add",
                                                   "no_sync",
                                                   "choice",
                                                   "parallel",

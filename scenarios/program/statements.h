@@ -40,6 +40,12 @@ enum class StatementKind : std::uint8_t {
   forward,
   notify,
   attempt,
+  new_group,
+  new_subgroups,
+  split_group,
+  destroy_process_group,
+  monitored_barrier,
+  store,
 };
 
 struct StatementRule {

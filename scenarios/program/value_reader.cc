@@ -192,20 +192,39 @@ Slot ValueReader::group(const Json& value) {
   if (name.empty() || name == "world") {
     return no_slot;
   }
-  if (const auto used = group_slots_.find(name); used != group_slots_.end()) {
-    return used->second;
-  }
-  if (std::find(facts_.groups.begin(), facts_.groups.end(), name) == facts_.groups.end()) {
+  const bool exists = std::find(facts_.groups.begin(), facts_.groups.end(), name) != facts_.groups.end();
+  if (!exists && !names_.makes_group(name)) {
     std::vector<std::string_view> known(facts_.groups.begin(), facts_.groups.end());
+    known.insert(known.end(), names_.groups().begin(), names_.groups().end());
     known.push_back("world");
     error(value, fmt::format("unknown group \"{}\"; the groups are {}", name, fmt::join(known, ", ")),
           suggest(name, known));
     return no_slot;
   }
-  program_.groups.emplace_back(name);
-  const auto slot = static_cast<Slot>(program_.groups.size() - 1);
-  group_slots_.emplace(name, slot);
-  return slot;
+  return group_slot(name, !exists);
+}
+
+Slot ValueReader::made_group(const Json& value) {
+  const std::string_view name = string(value, "a group's name");
+  const bool exists =
+      name == "world" || std::find(facts_.groups.begin(), facts_.groups.end(), name) != facts_.groups.end();
+  if (name.empty() || exists) {
+    error(value, name.empty()
+                     ? std::string("a group needs a name")
+                     : fmt::format("there is a group \"{}\" from the start; use another name", name));
+    return no_slot;
+  }
+  return group_slot(name, true);
+}
+
+Slot ValueReader::group_slot(std::string_view name, bool is_made) {
+  const auto [entry, is_new] =
+      group_slots_.try_emplace(std::string(name), static_cast<Slot>(program_.groups.size()));
+  if (is_new) {
+    program_.groups.emplace_back(name);
+    program_.makes_group.push_back(is_made);
+  }
+  return entry->second;
 }
 
 TableIndex ValueReader::object(const Json& value) {

@@ -25,7 +25,8 @@ struct ScenarioFacts {
   Rank world_size = 1;
   Rank local_ranks = 1;  // most ranks of one host
   bool has_inputs = false;
-  std::vector<std::string> groups;   // besides "world"
+  std::vector<std::string> groups;   // besides "world"; those of the mesh by dimension
+  std::vector<std::string> mesh;     // the dimensions' names
   std::vector<std::string> objects;  // joinables, in order
 };
 
@@ -69,6 +70,8 @@ class ValueReader {
 
   // no_slot for the world.
   Slot group(const Json& value);
+  // A group that a statement makes.
+  Slot made_group(const Json& name);
   TableIndex object(const Json& value);
   Slot work(const Json& value);
   // A tensor to be written, by its plain name.
@@ -84,6 +87,7 @@ class ValueReader {
   bool mentions_peer(const Operand& operand) const;
 
  private:
+  Slot group_slot(std::string_view name, bool is_made);
   Operand expression(const Json& value, std::string_view text, std::size_t begin);
   NameLookup look_up(std::string_view name);
   NameLookup look_up_builtin(std::string_view name) const;

@@ -33,14 +33,6 @@ struct AppendPiece {
   void operator()(const TextPiece::ErrorType& piece) const { text += frame.caught[piece.caught].type; }
 };
 
-std::string compose(const RankFrame& frame, TableIndex index) {
-  std::string text;
-  for (const TextPiece& piece : frame.program().texts[index]) {
-    std::visit(AppendPiece{frame, text}, piece.piece);
-  }
-  return text;
-}
-
 // The only element, as a variable holds it.
 std::int64_t whole_number(const Tensor& tensor) {
   if (!is_floating(tensor.dtype())) {
@@ -142,6 +134,16 @@ class Interpreter {
 
   Address operator()(const action::SetDevice& set) {
     this_rank().device = set.device.resolve(frame_.rank(), frame_.local_rank());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::CallGroup& call) {
+    run_group_call(frame_, program_.group_statements[call.call], site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::CallStore& call) {
+    run_store_call(frame_, program_.store_statements[call.call], site());
     return at_ + 1;
   }
 
@@ -254,6 +256,14 @@ class Interpreter {
 };
 
 }  // namespace
+
+std::string compose(const RankFrame& frame, TableIndex index) {
+  std::string text;
+  for (const TextPiece& piece : frame.program().texts[index]) {
+    std::visit(AppendPiece{frame, text}, piece.piece);
+  }
+  return text;
+}
 
 Address run_block(RankFrame& frame, const Block& block) { return Interpreter(frame).run(block); }
 

@@ -3,6 +3,8 @@
 // The interpreter: runs the lowered program of a scenario as a rank program, over the same functions a
 // C++ program calls.
 
+#include <string>
+
 #include "scenarios/program/program.h"
 
 namespace rollcall::scenario {
@@ -19,6 +21,13 @@ Address run_block(RankFrame& frame, const Block& block);
 
 // Issues one collective call, and waits for it unless it is asynchronous.
 void run_collective(RankFrame& frame, const Collective& call, Site site);
+
+// A text with its holes filled.
+std::string compose(const RankFrame& frame, TableIndex text);
+
+// Calls about groups and on the store; they block.
+void run_group_call(RankFrame& frame, const GroupStatement& call, Site site);
+void run_store_call(RankFrame& frame, const StoreStatement& call, Site site);
 
 // Ends a rank's program: Python's SystemExit. Not a std::exception, so that `try` lets it through.
 struct ProgramExit {};

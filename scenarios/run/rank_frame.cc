@@ -25,6 +25,9 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank)
   set(builtin::rank, rank);
   set(builtin::local_rank, local_rank_);
   set(builtin::world_size, scenario.options.world_size);
+  for (std::size_t dim = 0; dim < program_.mesh_variables.size(); ++dim) {
+    set(program_.mesh_variables[dim], scenario.mesh.coordinate_of(rank)[dim]);
+  }
   joinables.reserve(program_.objects.size());
   for (const JoinableObject& object : program_.objects) {
     joinables.emplace_back(*this, object);
@@ -172,6 +175,12 @@ ProcessGroup RankFrame::group(Slot slot) {
     return world();
   }
   ProcessGroup& group = groups_[slot];
+  if (!group && program_.makes_group[slot]) {
+    throw Error("NameError", fmt::format("name '{}' is not defined", program_.groups[slot]));
+  }
+  if (!group) {
+    group = scenario_.mesh_group(program_.groups[slot], rank_);
+  }
   if (!group) {
     group = find_group(program_.groups[slot]);
     expects(static_cast<bool>(group), "a group that the scenario defines exists when its ranks run");

@@ -62,7 +62,9 @@ class RankFrame {
   const Work& issued_work(Slot slot) const;
 
   // The group in this slot; the world for no_slot.
+  // Throws NameError for one that a statement makes and this rank has not made.
   ProcessGroup group(Slot slot);
+  void set_group(Slot slot, const ProcessGroup& group) { groups_[slot] = group; }
 
   // By slot.
   std::vector<Variable> variables;

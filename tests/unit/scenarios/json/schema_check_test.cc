@@ -107,6 +107,19 @@ TEST_CASE("editors and the program accept the same scenarios", "[scenarios]") {
       R"({"set_device": "cuda:{local_rank}"}, {"compute": "5ms"}, {"fill": "a", "value": 1},
           {"copy": "b", "from": "a"})",
   };
+  const std::vector<std::string> about_hosts{
+      R"({"new_group": [0, 2], "as": "g", "timeout": "2s"}, {"new_group": {}}, {"new_group": "0-1"})",
+      R"({"new_subgroups": 2, "as": "s"}, {"split_group": [[0, 1], "2-3"], "group": "s", "as": "p"},
+          {"split_group": {}}, {"destroy_process_group": "p"}, {"destroy_process_group": {}})",
+      R"({"monitored_barrier": {"timeout": "2s", "wait_all_ranks": true}},
+          {"store_set": "k{rank}", "value": "v"}, {"store_get": "k0", "want": "v", "timeout": "1s"},
+          {"store_add": "n", "as": "n"}, {"store_wait": ["a", "b"]}, {"store_delete": {"key": "a"}})",
+  };
+  for (const std::string& statements : about_hosts) {
+    INFO(statements);
+    CHECK(test::problems(test::quartet(statements)).empty());
+    CHECK(editor_accepts(test::quartet(statements)));
+  }
   for (const std::string& statements : good) {
     INFO(statements);
     CHECK(test::problems(test::quartet(statements)).empty());

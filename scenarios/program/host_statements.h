@@ -1,0 +1,41 @@
+#pragma once
+
+// Statements about groups and the store, as a Program keeps them.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scenarios/program/operand.h"
+#include "sim/dist/host_calls.h"
+
+namespace rollcall::scenario {
+
+struct GroupStatement {
+  enum class Kind : std::uint8_t { new_group, new_subgroups, split_group, destroy, monitored_barrier };
+
+  Kind kind = Kind::new_group;
+  Slot group =
+      no_slot;          // of the frame's groups: split_group's parent, or what the call is on; no_slot: world
+  Slot made = no_slot;  // of the frame's groups: `as`
+  std::optional<RankList> ranks;               // new_group; none: everybody
+  std::optional<std::vector<RankList>> lists;  // split_group; none: one of everybody
+  Operand size;                                // new_subgroups; absent: the GPUs of a host
+  std::optional<Duration> timeout;
+  bool everything = false;      // destroy_process_group without a group
+  bool wait_all_ranks = false;  // monitored_barrier
+  TableIndex label = none;      // of Program::strings
+};
+
+struct StoreStatement {
+  StoreCall::Kind kind = StoreCall::Kind::get;
+  std::vector<TableIndex> keys;     // of Program::texts
+  TableIndex value = none;          // of Program::texts: what set sets
+  TableIndex want = none;           // of Program::texts: what get relies on
+  Operand amount;                   // add
+  Slot variable = no_slot;          // `as`: of the frame's variables
+  std::optional<Duration> timeout;  // get, wait
+  TableIndex label = none;          // of Program::strings
+};
+
+}  // namespace rollcall::scenario

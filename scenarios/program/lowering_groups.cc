@@ -1,0 +1,158 @@
+// Lowering, the part about groups and the store.
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/program/lowering.h"
+#include "scenarios/program/rank_sets.h"
+
+namespace rollcall::scenario {
+namespace {
+
+StoreCall::Kind store_kind(std::string_view key) {
+  if (key == "store_set") {
+    return StoreCall::Kind::set;
+  }
+  if (key == "store_add") {
+    return StoreCall::Kind::add;
+  }
+  if (key == "store_wait") {
+    return StoreCall::Kind::wait;
+  }
+  return key == "store_delete" ? StoreCall::Kind::delete_key : StoreCall::Kind::get;
+}
+
+}  // namespace
+
+TableIndex Lowering::read_label(const Statement& statement) {
+  const auto label = statement.find("label");
+  return label ? read_.intern(read_.string(*label, "a label")) : none;
+}
+
+std::optional<Duration> Lowering::read_timeout(const Statement& statement) {
+  const auto timeout = statement.find("timeout");
+  if (!timeout) {
+    return std::nullopt;
+  }
+  const Duration duration = read_.duration(*timeout);
+  if (duration <= 0) {
+    read_.error(*timeout, "must be longer than 0");
+  }
+  return duration;
+}
+
+// What calls about groups have in common.
+GroupStatement Lowering::begin_group_call(const Statement& statement, GroupStatement::Kind kind) {
+  GroupStatement call;
+  call.kind = kind;
+  call.label = read_label(statement);
+  call.timeout = read_timeout(statement);
+  if (const auto made = statement.find("as")) {
+    call.made = read_.made_group(*made);
+  }
+  return call;
+}
+
+void Lowering::end_group_call(const Statement& statement, GroupStatement call) {
+  program_->group_statements.push_back(std::move(call));
+  emit(statement.node(), action::CallGroup{static_cast<TableIndex>(program_->group_statements.size() - 1)});
+}
+
+void Lowering::lower_new_group(const Statement& statement) {
+  GroupStatement call = begin_group_call(statement, GroupStatement::Kind::new_group);
+  if (const auto given = statement.subject()) {
+    const auto ranks = read_ranks(*given, facts_.world_size, diagnostics_);
+    if (ranks && ranks->empty()) {
+      read_.error(*given, "a group needs at least one rank");
+    }
+    call.ranks = ranks ? ranks->to_vector() : RankList{0};
+  }
+  end_group_call(statement, std::move(call));
+}
+
+void Lowering::lower_new_subgroups(const Statement& statement) {
+  GroupStatement call = begin_group_call(statement, GroupStatement::Kind::new_subgroups);
+  if (const auto size = statement.subject()) {
+    call.size = read_.integer_in(*size, 1, facts_.world_size, "group_size");
+  }
+  end_group_call(statement, std::move(call));
+}
+
+// The ranks are inside the parent, and the parent's size is known when the statement runs.
+void Lowering::lower_split_group(const Statement& statement) {
+  GroupStatement call = begin_group_call(statement, GroupStatement::Kind::split_group);
+  if (const auto group = statement.find("group")) {
+    call.group = read_.group(*group);
+  }
+  const auto lists = statement.subject();
+  if (lists && !lists->is(JsonType::array)) {
+    read_.error(*lists, "expected a list of lists of ranks, such as [[0, 1], [2, 3]]");
+  } else if (lists) {
+    call.lists.emplace();
+    for (Json list : lists->children()) {
+      const auto ranks = read_ranks(list, facts_.world_size, diagnostics_);
+      call.lists->push_back(ranks ? ranks->to_vector() : RankList{});
+    }
+  }
+  end_group_call(statement, std::move(call));
+}
+
+void Lowering::lower_destroy_group(const Statement& statement) {
+  GroupStatement call = begin_group_call(statement, GroupStatement::Kind::destroy);
+  const auto group = statement.subject();
+  call.everything = !group;
+  if (group) {
+    call.group = read_.group(*group);
+  }
+  end_group_call(statement, std::move(call));
+}
+
+void Lowering::lower_monitored_barrier(const Statement& statement) {
+  GroupStatement call = begin_group_call(statement, GroupStatement::Kind::monitored_barrier);
+  if (!statement.head().is(JsonType::object)) {
+    read_.error(statement.head(), "a barrier has no tensor: write {\"monitored_barrier\": {}}");
+  }
+  if (const auto group = statement.find("group")) {
+    call.group = read_.group(*group);
+  }
+  if (const auto all = statement.find("wait_all_ranks")) {
+    call.wait_all_ranks = read_.flag(*all);
+  }
+  end_group_call(statement, std::move(call));
+}
+
+void Lowering::lower_store(const Statement& statement) {
+  StoreStatement call;
+  call.kind = store_kind(statement.rule().key);
+  call.label = read_label(statement);
+  call.timeout = read_timeout(statement);
+  const auto key = statement.subject();
+  if (!key) {
+    read_.error(statement.node(), fmt::format("\"{}\" needs \"key\"", statement.rule().key));
+  } else if (call.kind == StoreCall::Kind::wait && key->is(JsonType::array)) {
+    for (Json one : key->children()) {
+      call.keys.push_back(read_.text(one));
+    }
+  } else {
+    call.keys.push_back(read_.text(*key));
+  }
+  if (call.kind == StoreCall::Kind::set) {
+    if (const auto value = require(statement, "value")) {
+      call.value = read_.text(*value);
+    }
+  } else if (call.kind == StoreCall::Kind::add) {
+    const auto value = statement.find("value");
+    call.amount = value ? read_.integer(*value) : Operand::of(1);
+  }
+  if (const auto want = statement.find("want")) {
+    call.want = read_.text(*want);
+  }
+  if (const auto variable = statement.find("as")) {
+    const auto name = names_.find(read_.string(*variable, "a variable's name"));
+    call.variable = name ? name->slot : no_slot;
+  }
+  program_->store_statements.push_back(std::move(call));
+  emit(statement.node(), action::CallStore{static_cast<TableIndex>(program_->store_statements.size() - 1)});
+}
+
+}  // namespace rollcall::scenario
