@@ -341,3 +341,40 @@ TEST_CASE("list exits with 5 when there is nothing, and with 4 when something is
   CHECK_THAT(outcome.err, Contains("broken.json"));
   CHECK(shell.rollcall("list missing.json").code == 4);
 }
+
+TEST_CASE("diagnose names the culprit of a real job's dumps", "[cli]") {
+  const Shell shell;
+  const std::string sets = "'" ROLLCALL_SOURCE_DIR "/tests/data/flight_recorder/";
+  const Outcome text = shell.rollcall("diagnose " + sets + "cpu_stuck_dataloader_4/pickle' -q");
+  CHECK(text.code == 1);
+  CHECK(text.out == "error[stuck_host]: rank 3 never issued all_reduce #13 on default_pg\n");
+
+  const Outcome json = shell.rollcall("diagnose " + sets + "size_mismatch_8/json' --format json");
+  CHECK(json.code == 1);
+  const Json report = Json::parse(json.out);
+  CHECK(report["schema_version"] == 1);
+  CHECK(report["verdict"] == "size_mismatch");
+  CHECK(report["culprits"] == Json::parse("[7]"));
+  CHECK(report["at"]["group"] == "0");
+  CHECK(report["at"]["collective_seq_id"] == 9);
+  CHECK(report["confidence"] == "high");
+  CHECK(report["victims"].is_array());
+  CHECK(report["would_settle"].is_array());
+
+  CHECK(shell.rollcall("diagnose " + sets + "healthy_batched_pipeline_4/pickle'").code == 0);
+}
+
+TEST_CASE("diagnose says what it cannot read, and goes on with the rest", "[cli]") {
+  const Shell shell;
+  shell.write("dumps/rank_0",
+              "\x80\x02"
+              "cos\nsystem\n.");
+  const Outcome hostile = shell.rollcall("diagnose dumps");
+  CHECK(hostile.code == 4);
+  CHECK_THAT(hostile.err, Contains("dumps/rank_0: byte 2: opcode GLOBAL would run code"));
+  shell.write("dumps/rank_1.json", R"({"version": "2.4", "pg_config": {}, "entries": []})");
+  CHECK(shell.rollcall("diagnose dumps").code == 0);
+  shell.write("empty/readme.txt", "no dumps here");
+  CHECK(shell.rollcall("diagnose empty").code == 5);
+  CHECK(shell.rollcall("diagnose nowhere").code == 4);
+}

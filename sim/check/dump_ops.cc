@@ -94,7 +94,9 @@ class Builder {
              same_batch(dump_.records[end], dump_.records[i])) {
         ++end;
       }
-      const bool lacks_marker = end - i > 1 || dump_.records[end - 1].gap_after;
+      // Single messages count from 1; members of a batch shared its number, or before torch 2.5 had none.
+      const bool lacks_marker =
+          end - i > 1 || dump_.records[end - 1].gap_after || dump_.records[i].p2p_seq == 0;
       if (is_loose(i) && lacks_marker) {
         std::fill(is_part_.begin() + static_cast<std::ptrdiff_t>(i),
                   is_part_.begin() + static_cast<std::ptrdiff_t>(end), true);

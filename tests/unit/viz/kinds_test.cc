@@ -53,7 +53,7 @@ TEST_CASE("an explanation is a page, the overview a line for each word") {
   const std::string overview = explanations_overview(false);
   CHECK(static_cast<std::size_t>(std::count(overview.begin(), overview.end(), '\n')) ==
         explanations().size());
-  CHECK_THAT(overview, Catch::Contains("\n  missing_participant  a rank never"));
+  CHECK_THAT(overview, Catch::Contains("\n  missing_participant   a rank never"));
 }
 
 TEST_CASE("an unknown word has no explanation") { CHECK(find_explanation("dedlock") == nullptr); }
