@@ -11,6 +11,7 @@
 // on N processes; the program cannot tell which. `using namespace rollcall;` makes it read like torch.
 
 #include "sim/dist/collectives.h"
+#include "sim/dist/ddp.h"
 #include "sim/dist/device_mesh.h"
 #include "sim/dist/error.h"
 #include "sim/dist/groups.h"
@@ -21,3 +22,4 @@
 #include "sim/dist/store.h"
 #include "sim/dist/stream.h"
 #include "sim/dist/tensor.h"
+#include "sim/dist/zero.h"

@@ -187,10 +187,25 @@ void assemble(const OpTensors& member, std::span<const View> places, std::span<c
   }
 }
 
+// True when every member gives the same value, as many times.
+bool all_alike(std::span<const View> sources) {
+  return std::ranges::all_of(sources, [&](const View& source) {
+    return source.uniform() && source.count == sources.front().count && source.count > 0 &&
+           source.storage->value == sources.front().storage->value;
+  });
+}
+
 void apply_all_gather(std::span<const OpTensors> members) {
   const TensorList inputs = snapshots(members);
   const std::vector<View> sources = parts_of(inputs);
+  const bool is_one_value = all_alike(sources);
+  const std::int64_t total = sources.front().count * static_cast<std::int64_t>(sources.size());
   for (const OpTensors& member : members) {
+    if (is_one_value && member.output != nullptr && member.output->numel == total &&
+        member.output->form != Storage::Form::meta) {
+      member.output->set_uniform(sources.front().storage->value);
+      continue;
+    }
     assemble(member, incoming(member, members.size()), sources);
   }
 }

@@ -190,6 +190,25 @@ Work all_gather(const TensorList& outputs, const Tensor& tensor, const Collectiv
   return issue_checked(self, group, op);
 }
 
+Work all_gather_flat(const Tensor& outputs, const Tensor& tensor, const CollectiveOptions& options,
+                     Site site) {
+  check_tensor(outputs, "tensor_list");
+  check_tensor(tensor, "tensor");
+  check_same_dtype(only(outputs), only(tensor));
+  const RankContext& self = this_rank();
+  const ProcessGroup& group = or_world(self, options.group);
+  if (outside(group, OpKind::all_gather)) {
+    return {};
+  }
+  if (outputs.numel() != group.size() * tensor.numel()) {
+    throw ValueError("all_gather needs as many places as the group has members, each as large as the tensor");
+  }
+  Op op = start(self, OpKind::all_gather, group, options.async_op, site);
+  take_input(op, tensor);
+  op.tensors.output = outputs.storage();
+  return issue(self, op);
+}
+
 Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const CollectiveOptions& options,
                             Site site) {
   check_tensor(input, "input_tensor");

@@ -62,6 +62,10 @@ Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options = {}, S
 // members may give tensors of different sizes, when every list says which.
 Work all_gather(const TensorList& outputs, const Tensor& tensor, const CollectiveOptions& options = {},
                 Site site = Site::here());
+// The same operation, with the world_size places end to end in one tensor (ValueError unless they fit). Costs
+// one number per rank, not world_size, when everybody gives the same.
+Work all_gather_flat(const Tensor& outputs, const Tensor& tensor, const CollectiveOptions& options = {},
+                     Site site = Site::here());
 // output: world_size * input.numel() elements, in group-rank order.
 Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {},
                             Site site = Site::here());

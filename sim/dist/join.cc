@@ -57,6 +57,12 @@ Join::Join(const Joinables& joinables, JoinOptions options)
 }
 
 Work Join::notify_join_context(Joinable& joinable, Site site) {
+  Tensor active_ranks;
+  return notify_join_context(joinable, active_ranks, site);
+}
+
+Work Join::notify_join_context(Joinable& joinable, Tensor& active_ranks, Site site) {
+  active_ranks = Tensor();
   if (!joinable.join_config) {
     throw AssertionError(
         fmt::format("Check that the {} constructor calls the ``Joinable`` constructor", joinable.name()));
@@ -70,7 +76,8 @@ Work Join::notify_join_context(Joinable& joinable, Site site) {
   Work notified;
   {
     Scope scope("join.notify", "join.presence");
-    notified = all_reduce(presence(1, device), {.group = group, .async_op = true}, site);
+    active_ranks = presence(1, device);
+    notified = all_reduce(active_ranks, {.group = group, .async_op = true}, site);
   }
   if (config.throw_on_early_termination) {
     Scope scope("join.notify", "join.terminate");

@@ -113,9 +113,12 @@ class Join {
 
   // Tells the ranks that have joined that this one has not. Call it once per iteration, before the
   // joinable's own collectives. Only the first joinable of the list communicates: an asynchronous
-  // all_reduce of 1 (its Work is returned; DDP divides by its result) and, when throwing, a blocking
+  // all_reduce of 1 (its Work is returned) and, when throwing, a blocking
   // one. Throws RuntimeError when another rank has run out of inputs in throwing mode.
   static Work notify_join_context(Joinable& joinable, Site site = Site::here());
+  // The same; `active_ranks` receives the tensor that counts the ranks with inputs once the Work is done, or
+  // nothing when nothing was sent. In torch it is the Work's result.
+  static Work notify_join_context(Joinable& joinable, Tensor& active_ranks, Site site);
 
   Device device() const { return device_; }
 

@@ -72,10 +72,11 @@ struct SplitSizes {
 // The tensors of a collective, borrowed from the caller until its Work has completed (the engine
 // keeps its own references for asynchronous calls).
 struct OpTensors {
-  Storage* input = nullptr;             // the tensor given; all_reduce and broadcast write it too
-  Storage* output = nullptr;            // *_into_tensor, reduce_scatter*, all_to_all_single, scatter
+  Storage* input = nullptr;   // the tensor given; all_reduce and broadcast write it too
+  Storage* output = nullptr;  // *_into_tensor, reduce_scatter*, all_to_all_single, scatter; all_gather
+                              // whose places lie end to end
   const TensorList* inputs = nullptr;   // *_coalesced, reduce_scatter, all_to_all, scatter's list on the root
-  const TensorList* outputs = nullptr;  // all_gather, all_to_all, gather's list on the root
+  const TensorList* outputs = nullptr;  // all_gather (otherwise), all_to_all, gather's list on the root
   const SplitSizes* splits = nullptr;   // all_to_all_single; null: equal parts
 };
 

@@ -241,8 +241,11 @@ const Tensor& Tensor::add_(const Tensor& other) const {
 }
 
 const Tensor& Tensor::mul_(double factor) const {
-  const Tensor scalar = full({1}, factor, dtype(), device());
-  combine(*settle().storage_, *scalar.storage_, "mul_",
+  Storage scalar;  // on the stack: DDP scales every gradient
+  scalar.dtype = dtype();
+  scalar.numel = 1;
+  scalar.value = encode(factor, dtype());
+  combine(*settle().storage_, scalar, "mul_",
           [this](Bits a, Bits b) { return reduce_step(ReduceOp::product, dtype(), a, b); });
   return *this;
 }
@@ -257,6 +260,29 @@ Tensor Tensor::clone() const {
   Tensor copy = make(shape(), dtype(), device(), storage_->form);
   copy.storage_->value = storage_->value;
   copy.storage_->elements = storage_->elements;
+  return copy;
+}
+
+Tensor Tensor::to(Dtype dtype) const {
+  settle();
+  if (is_meta()) {
+    return meta(shape(), dtype, device());
+  }
+  const auto convert = [&](Bits bits) {
+    return is_floating(storage_->dtype) ? encode(decode(bits, storage_->dtype), dtype)
+                                        : encode_integer(decode_integer(bits, storage_->dtype), dtype);
+  };
+  Tensor copy = make(shape(), dtype, device(), Storage::Form::uniform);
+  if (storage_->form == Storage::Form::uniform) {
+    copy.storage_->value = convert(storage_->value);
+    return copy;
+  }
+  std::byte* bytes = copy.storage_->make_dense();
+  for (std::int64_t i = 0; i < numel(); ++i) {
+    const Bits bits = convert(storage_->at(i));
+    std::memcpy(bytes + static_cast<std::size_t>(i) * size_of(dtype), &bits, size_of(dtype));
+  }
+  copy.storage_->collapse_if_uniform();
   return copy;
 }
 

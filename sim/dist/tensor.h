@@ -110,6 +110,8 @@ class Tensor {
   const Tensor& mul_(double factor) const;
   const Tensor& copy_(const Tensor& other) const;
   Tensor clone() const;
+  // A copy in another element type, rounded as encode() does.
+  Tensor to(Dtype dtype) const;
 
   // What every access to values does first: waits for queued calls that use the tensor. Whoever reaches
   // for storage()'s values in a rank program calls it.

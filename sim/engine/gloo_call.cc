@@ -43,7 +43,11 @@ void Call::lay_out() {
     case OpKind::all_gather:
       memory_bytes_ = bytes_ * seat_.ranks;
       add(tensors.input, Use::read, seat_.rank * bytes_);
-      add_blocks(*tensors.outputs, Use::write);
+      if (tensors.outputs != nullptr) {
+        add_blocks(*tensors.outputs, Use::write);
+      } else {
+        add(tensors.output, Use::write, 0);
+      }
       return;
     case OpKind::gather:
       add(tensors.input, Use::read, is_root() ? root_ * bytes_ : 0);

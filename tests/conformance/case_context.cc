@@ -17,11 +17,30 @@ nlohmann::json elements_to_json(const Tensor& tensor) {
 }
 
 nlohmann::json tensor_to_json(const Tensor& tensor) {
+  if (!tensor) {
+    return nullptr;
+  }
   nlohmann::json json{{"shape", tensor.shape().sizes()}, {"dtype", to_string(tensor.dtype())}};
   if (tensor.is_meta()) {
     json["device"] = "meta";
   } else {
     json["data"] = elements_to_json(tensor);
+  }
+  return json;
+}
+
+nlohmann::json tensors_to_json(const TensorList& tensors) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Tensor& tensor : tensors) {
+    list.push_back(tensor_to_json(tensor));
+  }
+  return list;
+}
+
+nlohmann::json tensors_to_json(const NamedTensors& tensors) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, tensor] : tensors) {
+    json[name] = tensor_to_json(tensor);
   }
   return json;
 }
@@ -102,11 +121,7 @@ void CaseContext::put(const std::string& key, const Object& value) {
   notes_.values()[key] = object_to_json(value);
 }
 void CaseContext::put(const std::string& key, const TensorList& value) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Tensor& tensor : value) {
-    list.push_back(tensor_to_json(tensor));
-  }
-  notes_.values()[key] = std::move(list);
+  notes_.values()[key] = tensors_to_json(value);
 }
 void CaseContext::put(const std::string& key, const std::vector<double>& value) {
   notes_.values()[key] = value;
@@ -125,12 +140,8 @@ void CaseContext::put(const std::string& key, const Joinable::Config& value) {
   notes_.values()[key] = {value.enable, value.throw_on_early_termination, value.is_first_joinable};
 }
 
-void CaseContext::put(const std::string& key, const std::vector<std::pair<std::string, Tensor>>& value) {
-  nlohmann::json json = nlohmann::json::object();
-  for (const auto& [name, tensor] : value) {
-    json[name] = tensor_to_json(tensor);
-  }
-  notes_.values()[key] = std::move(json);
+void CaseContext::put(const std::string& key, const NamedTensors& value) {
+  notes_.values()[key] = tensors_to_json(value);
 }
 
 void CaseContext::add(const std::string& key, const StepResults& value) {
@@ -143,6 +154,14 @@ void CaseContext::add(const std::string& key, const StepResults& value) {
 
 void CaseContext::add(const std::string& key, const Tensor& value) {
   notes_.values()[key].push_back(tensor_to_json(value));
+}
+
+void CaseContext::add(const std::string& key, const TensorList& value) {
+  notes_.values()[key].push_back(tensors_to_json(value));
+}
+
+void CaseContext::add(const std::string& key, const NamedTensors& value) {
+  notes_.values()[key].push_back(tensors_to_json(value));
 }
 
 void CaseContext::mark(const std::string& text) {

@@ -22,6 +22,9 @@ namespace rollcall::golden {
 using StepResult = TensorList;
 using StepResults = std::vector<StepResult>;
 
+// Tensors by name, in order; one without storage is None.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
 // What one rank's program said about itself, in the golden files' form.
 class RankNotes {
  public:
@@ -42,11 +45,13 @@ class RankNotes {
 class CaseContext {
  public:
   // All borrowed: they outlive the program.
-  CaseContext(Rank rank, const Params& params, const RankLog& log, RankNotes& notes)
-      : rank_(rank), params_(params), log_(log), notes_(notes) {}
+  CaseContext(Rank rank, const GoldenCase& golden, const RankLog& log, RankNotes& notes)
+      : rank_(rank), params_(golden.params), debug_(golden.debug), log_(log), notes_(notes) {}
 
   Rank rank() const { return rank_; }
   const Params& params() const { return params_; }
+  // TORCH_DISTRIBUTED_DEBUG is INFO or DETAIL.
+  bool debug() const { return debug_; }
   // This rank's entry of params["inputs"].
   std::int64_t inputs() const;
   // Calls `body` once per input; the second marks each of them, and the end, as most programs do.
@@ -78,11 +83,13 @@ class CaseContext {
   void put(const std::string& key, const std::vector<double>& value);
   void put_none(const std::string& key);
   // One tensor per name: a dictionary.
-  void put(const std::string& key, const std::vector<std::pair<std::string, Tensor>>& value);
+  void put(const std::string& key, const NamedTensors& value);
 
   // Appends to the list under `key`.
   void add(const std::string& key, const StepResults& value);
   void add(const std::string& key, const Tensor& value);
+  void add(const std::string& key, const TensorList& value);
+  void add(const std::string& key, const NamedTensors& value);
 
   void print(const std::string& text) { rollcall::print(text); }
   void mark(const std::string& text);
@@ -92,6 +99,7 @@ class CaseContext {
  private:
   Rank rank_;
   const Params& params_;
+  bool debug_;
   const RankLog& log_;
   RankNotes& notes_;
 };

@@ -70,6 +70,14 @@ std::vector<std::vector<std::int64_t>> Params::table(const std::string& name) co
   return read<std::vector<std::vector<std::int64_t>>>(*params_, name);
 }
 
+Params Params::nested(const std::string& name) const {
+  return Params(has(name) ? params_->at(name) : nlohmann::json::object());
+}
+
+std::vector<std::string> Params::texts(const std::string& name, std::vector<std::string> fallback) const {
+  return has(name) ? read<std::vector<std::string>>(*params_, name) : std::move(fallback);
+}
+
 Steps Params::steps_of(const std::string& name, Rank rank) const {
   const auto lists = read<std::vector<nlohmann::json>>(*params_, name);
   Steps steps;
@@ -118,6 +126,7 @@ GoldenCase read_golden_case(const std::filesystem::path& path) {
         .family = document->at("family").get<std::string>(),
         .world_size = document->at("world_size").get<Rank>(),
         .detail = document->at("debug") == "DETAIL",
+        .debug = document->at("debug") != "OFF",
         .timeout = timeout_s < default_timeout_s ? static_cast<Duration>(timeout_s * second) : 0,
         .finished_ranks_exit = document->at("on_end") == "exit",
         .params = Params(document->at("params")),

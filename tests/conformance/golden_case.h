@@ -41,6 +41,9 @@ class Params {
   std::vector<std::int64_t> integers(const std::string& name) const;
   // A list of lists: inputs per epoch, then per rank.
   std::vector<std::vector<std::int64_t>> table(const std::string& name) const;
+  // The object `name`, or an empty one.
+  Params nested(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name, std::vector<std::string> fallback) const;
   // Empty when the parameter is missing: a joinable without that part.
   Steps steps(const std::string& name) const;
   // The rank's entry of a list of lists of steps.
@@ -55,6 +58,7 @@ struct GoldenCase {
   std::string family;
   Rank world_size = 0;
   bool detail = false;               // TORCH_DISTRIBUTED_DEBUG=DETAIL
+  bool debug = false;                // INFO or DETAIL
   Duration timeout = 0;              // of the process group; 0 where the file keeps the harness's own 60 s
   bool finished_ranks_exit = false;  // a rank that is through leaves, instead of lingering
   Params params;

@@ -1,5 +1,7 @@
 #include "tests/conformance/golden_compare.h"
 
+#include <algorithm>
+#include <cmath>
 #include <regex>
 #include <set>
 
@@ -48,6 +50,14 @@ constexpr DeliberateDifference deliberate[] = {
     {"args_missing_rank_at_init", ".outcome", "as above"},
     {"args_missing_rank_at_init", ".ranks[].outcome", "as above"},
     {"args_missing_rank_at_init", ".ranks[].exception", "as above"},
+    {"ddp_device_errors", ".ranks[].caught", "a meta tensor in autograd: gradients are the program's here"},
+    {"ddp_device_errors", ".ranks[].ops[].in", "torch's random initial weights"},
+    {"ddp_param_shape", ".ranks[].ops[].in", "torch's random initial weights"},
+    {"ddp_param_shape_same_numel", ".ranks[].ops[].in", "torch's random initial weights"},
+    {"ddp_mixed_devices", ".ranks[].exception", "the order of a Python set is chance"},
+    {"zero_consolidate", ".ranks[].ops[].numel",
+     "how long torch.save's zip archive of the state is; the state itself is pickled here"},
+    {"zero_consolidate", ".ranks[].ops[].in", "as above"},
 };
 
 // Of a file, what a run is compared in. The rest describes the case, or is Python's: the stack of a
@@ -84,9 +94,28 @@ bool same_text(std::string expected, std::string actual) {
   return comparable_text(expected) == comparable_text(actual);
 }
 
+// What a file leaves open. `async` is null for an operation that torch's C++ issued, where the recorder could
+// not see how; one issued without options has no `reduce` and takes the default.
+bool is_left_open(const std::string& field, const json& expected, const json& actual) {
+  return (field == ".ranks[].ops[].async" && expected.is_null()) ||
+         (field == ".ranks[].ops[].reduce" && expected.is_null() && actual == "SUM");
+}
+
+// Equal up to the rounding of another order of additions, in float32.
+bool are_close(const json& expected, const json& actual, double tolerance) {
+  if (!expected.is_number() || !actual.is_number()) {
+    return false;
+  }
+  const auto a = expected.get<double>();
+  const auto b = actual.get<double>();
+  return std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
+}
+
 class Walk {
  public:
-  explicit Walk(std::vector<Difference>& differences) : differences_(differences) {}
+  // tolerance: of numbers, relative to the larger of them and 1; 0 demands the same number.
+  Walk(std::vector<Difference>& differences, double tolerance)
+      : differences_(differences), tolerance_(tolerance) {}
 
   void values(const std::string& path, const json& expected, const json& actual) {
     if (ignored_fields.contains(without_indexes(path))) {
@@ -99,7 +128,9 @@ class Walk {
     } else if (expected.is_string() && actual.is_string()) {
       check(path, expected, actual, same_text(expected.get<std::string>(), actual.get<std::string>()));
     } else {
-      check(path, expected, actual, expected == actual);
+      check(path, expected, actual,
+            expected == actual || (tolerance_ > 0 && are_close(expected, actual, tolerance_)) ||
+                is_left_open(without_indexes(path), expected, actual));
     }
   }
 
@@ -115,7 +146,9 @@ class Walk {
       std::string inner = path + "." + key;
       if (expected.contains(key) && actual.contains(key)) {
         values(inner, expected[key], actual[key]);
-      } else if (!ignored_fields.contains(without_indexes(inner))) {
+      } else if (!ignored_fields.contains(without_indexes(inner)) &&
+                 !is_left_open(without_indexes(inner), expected.value(key, json()),
+                               actual.value(key, json()))) {
         differences_.push_back({inner, expected.contains(key) ? expected[key].dump() : "nothing",
                                 actual.contains(key) ? actual[key].dump() : "nothing"});
       }
@@ -141,7 +174,14 @@ class Walk {
   }
 
   std::vector<Difference>& differences_;
+  double tolerance_;
 };
+
+// Gradients are computed in another order than torch's kernels do, and the values of four iterations of
+// gradient descent depend on each other.
+double tolerance_of(const GoldenCase& golden) {
+  return golden.family == "ddp" || golden.family == "zero" ? 1e-5 : 0;
+}
 
 bool is_unstable(const GoldenCase& golden, const std::string& field) {
   return std::any_of(golden.unstable_fields.begin(), golden.unstable_fields.end(),
@@ -186,7 +226,8 @@ std::string comparable_text(std::string text) {
 Comparison compare(const GoldenCase& golden, const json& actual) {
   const json& document = *golden.document;
   std::vector<Difference> found;
-  Walk(found).values("", {{"outcome", document.at("outcome")}, {"ranks", document.at("ranks")}}, actual);
+  Walk(found, tolerance_of(golden))
+      .values("", {{"outcome", document.at("outcome")}, {"ranks", document.at("ranks")}}, actual);
 
   Comparison result;
   for (Difference& difference : found) {

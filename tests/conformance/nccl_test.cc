@@ -57,7 +57,7 @@ Report run_on_nccl(const GoldenCase& golden, const Program& program) {
   const RankLog no_log;
   return sim::run(options, [&](Rank rank) {
     RankNotes notes;
-    CaseContext context(rank, golden.params, no_log, notes);
+    CaseContext context(rank, golden, no_log, notes);
     program.body(context);
   });
 }

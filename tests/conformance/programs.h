@@ -46,5 +46,7 @@ std::span<const NamedProgram> args_programs();
 std::span<const NamedProgram> prim_programs();
 std::span<const NamedProgram> desync_programs();
 std::span<const NamedProgram> group_programs();
+void ddp_program(CaseContext& context);
+std::span<const NamedProgram> ddp_programs();  // and zero's
 
 }  // namespace rollcall::golden

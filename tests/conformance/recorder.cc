@@ -140,6 +140,9 @@ OpRecord record_of(const Op& op, const RankContext& self) {
   record.numel = sizes_of(inputs);
   if (has_outputs(op.kind)) {
     record.out_numel = sizes_of(outputs);
+    if (op.kind == OpKind::all_gather && op.tensors.outputs == nullptr && op.numel > 0) {
+      record.out_numel->assign(static_cast<std::size_t>(op.tensors.output->numel / op.numel), op.numel);
+    }
   }
   if (op.kind == OpKind::all_to_all_single) {
     record.splits = op.tensors.splits != nullptr ? *op.tensors.splits : SplitSizes{};
