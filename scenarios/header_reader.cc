@@ -237,7 +237,14 @@ void HeaderReader::read_inputs() {
       error(*inputs, fmt::format("{} ranks need {} numbers of inputs, found {}", world_size, world_size,
                                  scenario_.inputs.list.size()));
     }
+  } else if (inputs->find("dataset")) {
+    read_sampled_inputs(*inputs);
   } else {
+    for (const char* key : {"batch_size", "drop_last", "sampler"}) {
+      if (const auto stray = inputs->find(key)) {
+        error(*stray, fmt::format("\"{}\" goes with \"dataset\"", key));
+      }
+    }
     const auto base = inputs->find("base");
     const auto per_rank = inputs->find("per_rank");
     scenario_.inputs.base = base ? base->integer() : 0;

@@ -37,6 +37,7 @@ class HeaderReader {
   void read_mesh();
   void add_mesh_groups(const MeshShape& mesh);
   void read_inputs();
+  void read_sampled_inputs(const Json& inputs);
   void read_limits();
   void read_expect();
   void read_place(const Json& at);

@@ -68,7 +68,7 @@ class Loader {
     collect(lowering, objects, program, programs);
     if (objects) {
       for (Json object : objects->children()) {
-        lowering.lower_joinable(object);
+        lowering.lower_object(object);
       }
     }
     if (program) {

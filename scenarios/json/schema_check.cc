@@ -27,11 +27,10 @@ using nlohmann::json;
 
 // Keys that scenario files may have and that this version cannot run, by where they stand. "*" stands
 // for any key.
-constexpr std::array<std::array<std::string_view, 3>, 4> planned{
-    {{"matrix", "", ""}, {"inputs", "dataset", ""}, {"inputs", "batch_size", ""}, {"inputs", "sampler", ""}}};
+constexpr std::array<std::array<std::string_view, 3>, 1> planned{{{"matrix", "", ""}}};
 
 // Kinds of objects that later versions know.
-constexpr std::array<std::string_view, 5> planned_kinds{"ddp", "fsdp", "zero", "optimizer", "module"};
+constexpr std::array<std::string_view, 1> planned_kinds{"module"};
 
 using Path = std::vector<std::string_view>;
 

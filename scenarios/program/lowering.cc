@@ -140,6 +140,14 @@ void Lowering::lower_statement(const Json& node) {
     case StatementKind::forward:
     case StatementKind::notify:
       return lower_call(*statement);
+    case StatementKind::backward:
+      return lower_backward(*statement);
+    case StatementKind::step:
+      return lower_step(*statement);
+    case StatementKind::zero_grad:
+      return lower_zero_grad(*statement);
+    case StatementKind::no_sync:
+      return lower_no_sync(*statement);
     case StatementKind::attempt:
       return lower_try(*statement);
     case StatementKind::new_group:

@@ -30,8 +30,8 @@ class Lowering {
   void collect(const Json& list) { names_.collect(list, diagnostics_); }
   // Then, for every list that ranks run.
   Block lower_program(const Json& list);
-  // And for every object of kind "joinable", in the order of ScenarioFacts::objects.
-  void lower_joinable(const Json& object);
+  // And for every object, in the order of ScenarioFacts::objects, before the programs.
+  void lower_object(const Json& object);
 
   // The result; the Lowering is spent.
   std::shared_ptr<const Program> finish();
@@ -48,6 +48,15 @@ class Lowering {
   struct OpenLoop {
     std::vector<Address> breaks;
   };
+
+  void lower_joinable(const Json& object);
+  void lower_model(const Json& object);
+  void lower_sharded(const Json& object);
+  void lower_optimizer(const Json& object);
+  void check_object_keys(const Json& object);
+  std::vector<ParameterSpec> read_parameters(const Json& list, std::string_view singular);
+  void read_parameter(const Json& node, std::string_view singular, std::vector<ParameterSpec>& parameters);
+  std::int64_t read_bytes(const Json& value);
 
   Block lower_hook(const Json& object, std::string_view key, bool in_hook, bool in_post_hook);
   Block lower_list(const Json& list);
@@ -66,6 +75,14 @@ class Lowering {
   void lower_join(const Statement& statement);
   void lower_try(const Statement& statement);
   void lower_call(const Statement& statement);
+  void lower_forward(const Statement& statement, TableIndex object);
+  void lower_backward(const Statement& statement);
+  void lower_step(const Statement& statement);
+  void lower_zero_grad(const Statement& statement);
+  void lower_no_sync(const Statement& statement);
+  TableIndex read_pass(const Statement& statement, TableIndex object);
+  bool is_model(TableIndex object) const;
+  bool require_model(const Statement& statement, TableIndex object);
 
   void lower_wait(const Statement& statement);
   void lower_raise(const Statement& statement);

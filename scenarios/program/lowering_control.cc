@@ -172,6 +172,12 @@ void Lowering::lower_try(const Statement& statement) {
 void Lowering::lower_call(const Statement& statement) {
   const TableIndex object = read_.object(statement.head());
   const bool is_forward = statement.rule().kind == StatementKind::forward;
+  if (is_forward && is_model(object)) {
+    return lower_forward(statement, object);
+  }
+  if (is_forward && statement.node().size() > 1) {
+    read_.error(statement.node(), "only the forward of a model takes arguments");
+  }
   if (is_forward && in_object_) {
     read_.error(statement.node(), "\"forward\" inside an object is not supported by this version");
   } else if (is_forward) {

@@ -128,6 +128,8 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::conditional:
     case StatementKind::join:
     case StatementKind::attempt:
+    case StatementKind::forward:
+    case StatementKind::no_sync:
       for (const char* block : {"do", "else", "except"}) {
         if (const auto list = statement.find(block)) {
           collect(*list, diagnostics);
@@ -154,8 +156,10 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::check:
     case StatementKind::set_device:
     case StatementKind::break_loop:
-    case StatementKind::forward:
     case StatementKind::notify:
+    case StatementKind::backward:
+    case StatementKind::step:
+    case StatementKind::zero_grad:
       break;
   }
 }

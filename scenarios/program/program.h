@@ -18,6 +18,7 @@
 #include "scenarios/program/expression.h"
 #include "scenarios/program/host_statements.h"
 #include "scenarios/program/operand.h"
+#include "scenarios/program/training.h"
 #include "sim/dist/join.h"
 #include "sim/dist/op.h"
 
@@ -129,6 +130,13 @@ struct JoinableObject {
   std::string post_hook_scope;
 };
 
+// One forward or backward of a model.
+struct ModelPass {
+  bool grad_enabled = true;
+  std::vector<std::uint32_t> unused;  // parameters that it does not use
+  Operand value;                      // backward: every element of the gradients; absent: 1
+};
+
 // The instructions. A target is the address to go on at.
 namespace action {
 struct Collect {
@@ -207,6 +215,26 @@ struct Forward {
 struct Notify {
   TableIndex object = none;
 };
+struct ModelForward {  // the module's own statements follow, up to `end`
+  TableIndex object = none;
+  TableIndex pass = none;  // of Program::passes
+  Address end = 0;
+};
+struct Backward {
+  TableIndex object = none;
+  TableIndex pass = none;
+};
+struct Step {
+  TableIndex object = none;
+};
+struct ZeroGrad {
+  TableIndex object = none;
+  bool set_to_none = false;
+};
+struct EnterNoSync {  // the body follows, up to `end`
+  TableIndex object = none;
+  Address end = 0;
+};
 struct Try {  // the body follows, up to `handler`; the handler lies in [handler, end)
   Address handler = 0;
   Address end = 0;
@@ -218,7 +246,8 @@ using Action =
     std::variant<action::Collect, action::Wait, action::Compute, action::Print, action::Raise, action::Exit,
                  action::Item, action::Fill, action::Add, action::Copy, action::Check, action::SetDevice,
                  action::Jump, action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin,
-                 action::Forward, action::Notify, action::Try, action::CallGroup, action::CallStore>;
+                 action::Forward, action::Notify, action::ModelForward, action::Backward, action::Step,
+                 action::ZeroGrad, action::EnterNoSync, action::Try, action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;
@@ -244,6 +273,8 @@ struct Program {
   std::deque<std::string> strings;  // never moves: Error keeps a pointer to its type's name
   std::vector<JoinCall> joins;
   std::vector<JoinableObject> objects;
+  TrainingObjects training;  // those of `objects` that are models or optimizers instead
+  std::vector<ModelPass> passes;
   std::vector<std::string> variables;     // names by slot
   std::vector<std::string> tensor_names;  // by slot; empty for scratch
   std::vector<std::string> list_names;    // by slot; empty for scratch

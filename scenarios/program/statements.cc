@@ -34,6 +34,9 @@ constexpr std::array<Name, 1> block{"do"};
 constexpr std::array<Name, 2> conditional{"do", "else"};
 constexpr std::array<Name, 4> join{"do", "throw_on_early_termination", "enable", "kwargs"};
 constexpr std::array<Name, 2> attempt{"do", "except"};
+constexpr std::array<Name, 3> forward{"do", "grad", "unused"};
+constexpr std::array<Name, 2> backward{"value", "unused"};
+constexpr std::array<Name, 1> zero_grad{"set_to_none"};
 
 constexpr std::array<Name, 4> new_group{"ranks", "as", "timeout", "label"};
 constexpr std::array<Name, 4> new_subgroups{"group_size", "as", "timeout", "label"};
@@ -46,7 +49,7 @@ constexpr std::array<Name, 4> store_add{"key", "value", "as", "label"};
 constexpr std::array<Name, 3> store_wait{"key", "timeout", "label"};
 constexpr std::array<Name, 2> store_delete{"key", "label"};
 
-constexpr std::array<StatementRule, 42> rules{{
+constexpr std::array<StatementRule, 46> rules{{
     {"all_reduce", Kind::collective, "tensor", true, all_reduce},
     {"broadcast", Kind::collective, "tensor", true, broadcast},
     {"reduce", Kind::collective, "tensor", true, reduce},
@@ -76,8 +79,12 @@ constexpr std::array<StatementRule, 42> rules{{
     {"if", Kind::conditional, "condition", false, conditional},
     {"break", Kind::break_loop, "", false, {}},
     {"join", Kind::join, "objects", false, join},
-    {"forward", Kind::forward, "object", false, {}},
+    {"forward", Kind::forward, "object", false, forward},
     {"notify", Kind::notify, "object", false, {}},
+    {"backward", Kind::backward, "object", false, backward},
+    {"step", Kind::step, "object", false, {}},
+    {"zero_grad", Kind::zero_grad, "object", false, zero_grad},
+    {"no_sync", Kind::no_sync, "object", false, block},
     {"try", Kind::attempt, "", true, attempt},
     {"new_group", Kind::new_group, "ranks", true, new_group},
     {"new_subgroups", Kind::new_subgroups, "group_size", true, new_subgroups},
@@ -92,7 +99,7 @@ constexpr std::array<StatementRule, 42> rules{{
 }};
 
 // Statements and arguments of the format that no part of this version can run yet.
-constexpr std::array<Name, 18> planned_statements{"send",
+constexpr std::array<Name, 15> planned_statements{"send",
                                                   "recv",
                                                   "isend",
                                                   "irecv",
@@ -105,11 +112,8 @@ constexpr std::array<Name, 18> planned_statements{"send",
                                                   "read",
                                                   "write",
                                                   "free",
-                                                  "no_sync",
                                                   "choice",
-                                                  "parallel",
-                                                  "backward",
-                                                  "step"};
+                                                  "parallel"};
 constexpr std::array<Name, 7> planned_arguments{
     "timeout", "stream", "tag", "jitter", "split_sizes", "input_split_sizes", "output_split_sizes"};
 

@@ -187,7 +187,7 @@ class Interpreter {
     const JoinCall& call = program_.joins[enter.call];
     std::vector<std::reference_wrapper<Joinable>> joinables;
     for (TableIndex object : call.objects) {
-      joinables.emplace_back(frame_.joinables[object]);
+      joinables.emplace_back(frame_.joinable(object));
     }
     Join join(Joinables(std::move(joinables)), call.options);
     Address reached = enter.end;
@@ -201,8 +201,36 @@ class Interpreter {
   }
 
   Address operator()(const action::Notify& notify) {
-    Join::notify_join_context(frame_.joinables[notify.object], site());
+    Join::notify_join_context(frame_.joinable(notify.object), site());
     return at_ + 1;
+  }
+
+  Address operator()(const action::ModelForward& forward) {
+    Address reached = forward.end;
+    frame_.training->forward(forward.object, program_.passes[forward.pass], site(), [&] {
+      reached = run_block(frame_, {at_ + 1, forward.end});
+    });
+    return reached;
+  }
+
+  Address operator()(const action::Backward& backward) {
+    frame_.training->backward(backward.object, program_.passes[backward.pass], site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Step& step) {
+    frame_.training->step(step.object, site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::ZeroGrad& zero) {
+    frame_.training->zero_grad(zero.object, zero.set_to_none);
+    return at_ + 1;
+  }
+
+  Address operator()(const action::EnterNoSync& enter) {
+    const auto guard = frame_.training->no_sync(enter.object);
+    return run_block(frame_, {at_ + 1, enter.end});
   }
 
   // The handler is ordinary code: it must not run inside a C++ catch block, where a rank that waits
@@ -270,6 +298,7 @@ Address run_block(RankFrame& frame, const Block& block) { return Interpreter(fra
 void run_rank(const Scenario& scenario, Rank rank) {
   RankFrame frame(scenario, rank);
   try {
+    frame.construct_training_objects();
     run_block(frame, scenario.block_of(rank));
   } catch (const ProgramExit&) {
     // The rank is done, and its process leaves as any other that comes to its end.

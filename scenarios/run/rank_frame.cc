@@ -170,6 +170,17 @@ const Work& RankFrame::issued_work(Slot slot) const {
   return *work;
 }
 
+void RankFrame::construct_training_objects() {
+  if (!program_.training.empty()) {
+    training = std::make_unique<Training>(*this);
+  }
+}
+
+Joinable& RankFrame::joinable(TableIndex object) {
+  Joinable* const trained = training != nullptr ? training->joinable(object) : nullptr;
+  return trained != nullptr ? *trained : joinables[object];
+}
+
 ProcessGroup RankFrame::group(Slot slot) {
   if (slot == no_slot) {
     return world();

@@ -3,12 +3,14 @@
 // RankFrame: what one rank of a scenario holds while it runs. The program is shared; this is not.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/program/program.h"
 #include "scenarios/run/scripted_joinable.h"
+#include "scenarios/run/training.h"
 #include "scenarios/scenario.h"
 #include "sim/dist/process_group.h"
 #include "sim/dist/tensor.h"
@@ -61,6 +63,12 @@ class RankFrame {
   // rank is not in the call's group and so got None for it.
   const Work& issued_work(Slot slot) const;
 
+  // Makes the models and optimizers of the groups that the rank belongs to. Blocks: models take rank 0's
+  // values.
+  void construct_training_objects();
+  // An object of the scenario, to be joined.
+  Joinable& joinable(TableIndex object);
+
   // The group in this slot; the world for no_slot.
   // Throws NameError for one that a statement makes and this rank has not made.
   ProcessGroup group(Slot slot);
@@ -72,6 +80,7 @@ class RankFrame {
   std::vector<TensorList> lists;
   std::vector<std::optional<Work>> works;   // nothing: not issued yet
   std::vector<ScriptedJoinable> joinables;  // by Program::objects
+  std::unique_ptr<Training> training;       // null: the scenario has no models
   std::vector<CaughtError> caught;
 
  private:

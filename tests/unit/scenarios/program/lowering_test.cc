@@ -35,8 +35,6 @@ TEST_CASE("an unknown statement suggests a known one", "[scenarios]") {
 
 TEST_CASE("statements of later versions are refused by name", "[scenarios]") {
   CHECK(wrong(R"({"send": "t", "dst": 1})") == "/program/0: \"send\" is not supported by this version");
-  CHECK(wrong(R"({"no_sync": "model", "do": []})") ==
-        "/program/0: \"no_sync\" is not supported by this version");
   CHECK(wrong(R"({"all_reduce": {"timeout": "5s"}})") ==
         "/program/0/all_reduce/timeout: the argument \"timeout\" is not supported by this version");
   CHECK(wrong(R"({"compute": "5ms", "jitter": "1ms"})") ==

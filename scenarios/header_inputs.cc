@@ -1,0 +1,48 @@
+// HeaderReader: inputs that follow from a data set, a batch size and a sampler.
+
+#include "scenarios/header_reader.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "sim/dist/sampler.h"
+
+namespace rollcall::scenario {
+
+void HeaderReader::read_sampled_inputs(const Json& inputs) {
+  for (const char* key : {"base", "per_rank"}) {
+    if (const auto stray = inputs.find(key)) {
+      error(*stray, fmt::format("give either \"dataset\" or \"{}\"", key));
+    }
+  }
+  const Rank world_size = scenario_.options.world_size;
+  const std::int64_t dataset = inputs.find("dataset")->integer();
+  const auto batch_size = inputs.find("batch_size");
+  const auto drop_last = inputs.find("drop_last");
+  const auto sampler = inputs.find("sampler");
+  SamplerOptions options{.dataset = dataset, .num_replicas = world_size};
+  bool is_sharded = false;
+  if (sampler) {
+    const auto kind = sampler->find("kind");
+    const auto drops = sampler->find("drop_last");
+    is_sharded = kind && kind->text() == "shard";
+    options.drop_last = drops && drops->boolean();
+    for (const char* key : {"shuffle", "seed", "drop_last"}) {
+      if (const auto stray = sampler->find(key); stray && is_sharded) {
+        error(*stray, fmt::format("a shard has no \"{}\"; a DistributedSampler has", key));
+      }
+    }
+  }
+  const std::int64_t in_batch = batch_size ? batch_size->integer() : 1;
+  const bool drops_short_batch = drop_last && drop_last->boolean();
+  if (!is_sharded) {
+    scenario_.inputs.base = batch_count(samples_per_epoch(options).per_rank, in_batch, drops_short_batch);
+    return;
+  }
+  for (Rank rank = 0; rank < world_size; ++rank) {
+    scenario_.inputs.list.push_back(
+        batch_count(shard_size(dataset, world_size, rank), in_batch, drops_short_batch));
+  }
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,367 @@
+// Lowering, the part about training: models, optimizers, and the statements that use them.
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/source.h"
+#include "scenarios/json/suggest.h"
+#include "scenarios/program/lowering.h"
+#include "scenarios/program/units.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using Name = std::string_view;
+
+constexpr std::array<Name, 7> joinable_keys{"kind",        "forward", "main_hook", "post_hook",
+                                            "join_device", "group",   "notify"};
+constexpr std::array<Name, 11> model_keys{"kind",
+                                          "group",
+                                          "parameters",
+                                          "buffers",
+                                          "bucket_cap",
+                                          "first_bucket",
+                                          "broadcast_buffers",
+                                          "find_unused_parameters",
+                                          "gradient_as_bucket_view",
+                                          "static_graph",
+                                          "comm_hook"};
+constexpr std::array<Name, 4> sharded_keys{"kind", "group", "units", "strategy"};
+constexpr std::array<Name, 7> optimizer_keys{
+    "kind", "of", "optimizer", "lr", "momentum", "weight_decay", "parameters_as_bucket_view"};
+
+std::span<const Name> keys_of(std::string_view kind) {
+  if (kind == "joinable") {
+    return joinable_keys;
+  }
+  if (kind == "ddp") {
+    return model_keys;
+  }
+  return kind == "fsdp" ? std::span<const Name>(sharded_keys) : std::span<const Name>(optimizer_keys);
+}
+
+}  // namespace
+
+// The schema knows the keys of all kinds; which belong together is said here.
+void Lowering::check_object_keys(const Json& object) {
+  const std::string_view kind = object.find("kind")->text();
+  const auto keys = keys_of(kind);
+  for (Json member : object.children()) {
+    if (std::ranges::find(keys, member.key()) == keys.end()) {
+      diagnostics_.error(member.key_offset(), member.pointer(),
+                         fmt::format("an object of kind \"{}\" has no \"{}\"; it takes {}", kind,
+                                     member.key(), fmt::join(keys, ", ")),
+                         suggest(member.key(), keys));
+    }
+  }
+}
+
+void Lowering::lower_object(const Json& object) {
+  check_object_keys(object);
+  const std::string_view kind = object.find("kind")->text();
+  if (kind == "joinable") {
+    return lower_joinable(object);
+  }
+  if (kind == "ddp") {
+    lower_model(object);
+  } else if (kind == "fsdp") {
+    lower_sharded(object);
+  } else {
+    lower_optimizer(object);
+  }
+  JoinableObject placeholder;  // keeps the index
+  placeholder.name = object.key();
+  program_->objects.push_back(std::move(placeholder));
+}
+
+std::int64_t Lowering::read_bytes(const Json& value) {
+  const Quantity bytes = parse_bytes(read_.string(value, "a size such as \"25MiB\""));
+  if (!bytes.value) {
+    read_.error(value, bytes.problem);
+  }
+  return std::max<std::int64_t>(bytes.value.value_or(1), 1);
+}
+
+void Lowering::lower_model(const Json& object) {
+  const Position position = source_.position(object.offset());
+  ModelObject model;
+  model.name = object.key();
+  model.line = position.line;
+  model.column = position.column;
+  if (const auto parameters = object.find("parameters")) {
+    model.parameters = read_parameters(*parameters, "parameter");
+  }
+  if (const auto buffers = object.find("buffers")) {
+    model.buffers = read_parameters(*buffers, "buffer");
+  }
+  const auto read_flag = [&](std::string_view key, bool& flag) {
+    if (const auto value = object.find(key)) {
+      flag = read_.flag(*value);
+    }
+  };
+  read_flag("broadcast_buffers", model.broadcast_buffers);
+  read_flag("find_unused_parameters", model.find_unused_parameters);
+  read_flag("gradient_as_bucket_view", model.gradient_as_bucket_view);
+  read_flag("static_graph", model.static_graph);
+  if (const auto group = object.find("group")) {
+    model.group = read_.group(*group);
+  }
+  if (const auto cap = object.find("bucket_cap")) {
+    model.bucket_cap_bytes = read_bytes(*cap);
+  }
+  if (const auto first = object.find("first_bucket")) {
+    model.first_bucket_bytes = read_bytes(*first);
+  }
+  if (const auto hook = object.find("comm_hook")) {
+    model.comm_hook = hook->text() == "allreduce"       ? CommHookName::allreduce
+                      : hook->text() == "fp16_compress" ? CommHookName::fp16_compress
+                                                        : CommHookName::bf16_compress;
+  }
+  if (model.parameters.empty()) {
+    read_.error(object, "a model needs \"parameters\", such as [1000, \"25MiB\"]");
+  }
+  program_->training.models.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(model));
+}
+
+void Lowering::lower_sharded(const Json& object) {
+  ShardedObject model;
+  model.name = object.key();
+  if (const auto group = object.find("group")) {
+    model.group = read_.group(*group);
+  }
+  if (const auto units = object.find("units")) {
+    for (Json unit : units->children()) {
+      model.units.push_back(read_parameters(unit, "parameter"));
+    }
+  } else {
+    read_.error(object, "a sharded model needs \"units\", such as [[1000], [\"25MiB\"]]");
+  }
+  if (const auto strategy = object.find("strategy")) {
+    model.strategy = strategy->text() == "FULL_SHARD"      ? ShardingStrategy::full_shard
+                     : strategy->text() == "SHARD_GRAD_OP" ? ShardingStrategy::shard_grad_op
+                                                           : ShardingStrategy::no_shard;
+  }
+  program_->training.sharded.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(model));
+}
+
+std::vector<ParameterSpec> Lowering::read_parameters(const Json& list, std::string_view singular) {
+  std::vector<ParameterSpec> parameters;
+  for (Json node : list.children()) {
+    read_parameter(node, singular, parameters);
+  }
+  return parameters;
+}
+
+namespace {
+
+constexpr std::int64_t most_parameters = 1'000'000;  // of one model: far above any real one
+
+std::int64_t elements_of(std::int64_t bytes, Dtype dtype) {
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  return (bytes + size - 1) / size;
+}
+
+}  // namespace
+
+// A number of elements, a size such as "25MiB", or an object.
+void Lowering::read_parameter(const Json& node, std::string_view singular,
+                              std::vector<ParameterSpec>& parameters) {
+  ParameterSpec spec;
+  spec.name = fmt::format("{}{}", singular, parameters.size());
+  std::int64_t count = 1;
+  if (node.is(JsonType::integer)) {
+    spec.shape = {node.integer()};
+  } else if (node.is(JsonType::string)) {
+    spec.shape = {elements_of(read_bytes(node), spec.dtype)};
+  } else {
+    if (const auto dtype = node.find("dtype")) {
+      spec.dtype = read_.dtype(*dtype);
+    }
+    if (const auto name = node.find("name")) {
+      spec.name = name->text();
+    }
+    const auto numel = node.find("numel");
+    const auto shape = node.find("shape");
+    const auto bytes = node.find("bytes");
+    if (numel.has_value() + shape.has_value() + bytes.has_value() != 1) {
+      read_.error(node, "give one of \"numel\", \"shape\" and \"bytes\"");
+    }
+    if (numel) {
+      spec.shape = {numel->integer()};
+    } else if (bytes) {
+      spec.shape = {elements_of(read_bytes(*bytes), spec.dtype)};
+    } else if (shape) {
+      const TableIndex index = read_.shape(*shape);
+      spec.shape = index == none ? Shape{1} : program_->shapes[index];
+    }
+    if (const auto value = node.find("value")) {
+      spec.value = value->real();
+    }
+    if (const auto flag = node.find("requires_grad")) {
+      spec.requires_grad = read_.flag(*flag);
+    }
+    if (const auto times = node.find("count")) {
+      count = times->integer();
+    }
+  }
+  if (spec.shape.numel() > max_numel) {
+    read_.error(node, fmt::format("a tensor of {} elements is too large", spec.shape.numel()));
+  }
+  if (count > most_parameters - static_cast<std::int64_t>(parameters.size())) {
+    read_.error(node, fmt::format("a model has at most {} {}s", most_parameters, singular));
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    parameters.push_back(spec);
+    if (count > 1) {
+      parameters.back().name += fmt::format(".{}", i);
+    }
+  }
+}
+
+void Lowering::lower_optimizer(const Json& object) {
+  OptimizerObject optimizer;
+  optimizer.name = object.key();
+  optimizer.is_zero = object.find("kind")->text() == "zero";
+  const auto of = object.find("of");
+  if (!of) {
+    read_.error(object, "\"of\" is missing: the model whose parameters are optimized");
+  } else {
+    optimizer.model = read_.object(*of);
+    if (!is_model(optimizer.model) && optimizer.model != none) {
+      read_.error(*of, fmt::format("\"{}\" is no model that stands before this one", of->text()));
+    }
+  }
+  if (const auto name = object.find("optimizer")) {
+    optimizer.options.kind =
+        name->text() == "adam" ? OptimizerOptions::Kind::adam : OptimizerOptions::Kind::sgd;
+  }
+  const auto read_number = [&](std::string_view key, double& number) {
+    if (const auto value = object.find(key)) {
+      number = value->real();
+    }
+  };
+  read_number("lr", optimizer.options.lr);
+  read_number("momentum", optimizer.options.momentum);
+  read_number("weight_decay", optimizer.options.weight_decay);
+  if (const auto flag = object.find("parameters_as_bucket_view")) {
+    optimizer.parameters_as_bucket_view = read_.flag(*flag);
+    if (!optimizer.is_zero) {
+      read_.error(*flag, "only an object of kind \"zero\" has parameters as bucket views");
+    }
+  }
+  program_->training.optimizers.emplace(static_cast<TableIndex>(program_->objects.size()),
+                                        std::move(optimizer));
+}
+
+bool Lowering::is_model(TableIndex object) const {
+  return program_->training.models.contains(object) || program_->training.sharded.contains(object);
+}
+
+bool Lowering::require_model(const Statement& statement, TableIndex object) {
+  if (!is_model(object) && object != none) {
+    read_.error(statement.head(),
+                fmt::format("\"{}\" needs an object of kind \"ddp\" or \"fsdp\"", statement.rule().key));
+  }
+  return is_model(object);
+}
+
+// Parameters by name; their indices count those that require gradients.
+TableIndex Lowering::read_pass(const Statement& statement, TableIndex object) {
+  ModelPass pass;
+  if (const auto grad = statement.find("grad")) {
+    pass.grad_enabled = read_.flag(*grad);
+  }
+  if (const auto value = statement.find("value")) {
+    pass.value = read_.number(*value);
+  }
+  const auto model = program_->training.models.find(object);
+  const bool is_sharded = model == program_->training.models.end();
+  for (const char* key : {"grad", "unused"}) {
+    if (const auto stray = statement.find(key); stray && is_sharded) {
+      read_.error(*stray, fmt::format("\"{}\" is for models of kind \"ddp\"", key));
+    }
+  }
+  if (const auto unused = statement.find("unused"); unused && !is_sharded) {
+    std::vector<std::string> names;
+    for (const ParameterSpec& parameter : model->second.parameters) {
+      if (parameter.requires_grad) {
+        names.push_back(parameter.name);
+      }
+    }
+    for (Json node : unused->children()) {
+      const auto found = std::ranges::find(names, node.text());
+      if (found == names.end()) {
+        read_.error(node,
+                    fmt::format("\"{}\" has no parameter \"{}\" that requires a gradient", model->second.name,
+                                node.text()),
+                    suggest_from(node.text(), names));
+        continue;
+      }
+      pass.unused.push_back(static_cast<std::uint32_t>(found - names.begin()));
+    }
+  }
+  program_->passes.push_back(std::move(pass));
+  return static_cast<TableIndex>(program_->passes.size() - 1);
+}
+
+void Lowering::lower_forward(const Statement& statement, TableIndex object) {
+  if (in_object_) {
+    read_.error(statement.node(), "\"forward\" inside an object is not supported by this version");
+    return;
+  }
+  if (!enter_nesting(statement)) {
+    return;
+  }
+  const TableIndex pass = read_pass(statement, object);
+  const Address enter = here();
+  emit(statement.node(), action::ModelForward{object, pass, 0});
+  if (const auto body = statement.find("do")) {
+    lower_statements(*body);
+  }
+  at<action::ModelForward>(enter).end = here();
+  --nesting_;
+}
+
+void Lowering::lower_backward(const Statement& statement) {
+  const TableIndex object = read_.object(statement.head());
+  if (require_model(statement, object)) {
+    emit(statement.node(), action::Backward{object, read_pass(statement, object)});
+  }
+}
+
+void Lowering::lower_step(const Statement& statement) {
+  const TableIndex object = read_.object(statement.head());
+  if (object != none && !program_->training.optimizers.contains(object)) {
+    read_.error(statement.head(), "\"step\" needs an object of kind \"zero\" or \"optimizer\"");
+  }
+  emit(statement.node(), action::Step{object});
+}
+
+void Lowering::lower_zero_grad(const Statement& statement) {
+  const TableIndex object = read_.object(statement.head());
+  if (object != none && !program_->training.optimizers.contains(object)) {
+    require_model(statement, object);
+  }
+  const auto flag = statement.find("set_to_none");
+  emit(statement.node(), action::ZeroGrad{object, flag && read_.flag(*flag)});
+}
+
+void Lowering::lower_no_sync(const Statement& statement) {
+  const TableIndex object = read_.object(statement.head());
+  if (!require_model(statement, object) || !enter_nesting(statement)) {
+    return;
+  }
+  const Address enter = here();
+  emit(statement.node(), action::EnterNoSync{object, 0});
+  if (const auto body = require(statement, "do")) {
+    lower_statements(*body);
+  }
+  at<action::EnterNoSync>(enter).end = here();
+  --nesting_;
+}
+
+}  // namespace rollcall::scenario

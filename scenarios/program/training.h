@@ -1,0 +1,73 @@
+#pragma once
+
+// The objects of a scenario that train: models in DistributedDataParallel, and optimizers, as the file
+// describes them. What a rank makes of them is in run/training.h.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/program/expression.h"
+#include "sim/dist/dtype.h"
+#include "sim/dist/fsdp.h"
+#include "sim/dist/optimizer.h"
+#include "sim/dist/tensor.h"
+
+namespace rollcall::scenario {
+
+struct ParameterSpec {
+  std::string name;
+  Shape shape;
+  Dtype dtype = Dtype::float32;
+  double value = 1;  // every element, before rank 0's are taken
+  bool requires_grad = true;
+};
+
+enum class CommHookName : std::uint8_t { none, allreduce, fp16_compress, bf16_compress };
+
+// An object of kind "ddp". It is constructed when the program starts, by every member of its group.
+struct ModelObject {
+  std::string name;
+  std::uint32_t line = 0;  // where the file describes it
+  std::uint32_t column = 0;
+  Slot group = no_slot;  // of the frame's groups; no_slot: world
+  std::vector<ParameterSpec> parameters;
+  std::vector<ParameterSpec> buffers;
+  std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
+  std::int64_t first_bucket_bytes = 1024 * 1024;
+  bool broadcast_buffers = true;
+  bool find_unused_parameters = false;
+  bool gradient_as_bucket_view = false;
+  bool static_graph = false;
+  CommHookName comm_hook = CommHookName::none;
+};
+
+// An object of kind "fsdp". Constructed like a model.
+struct ShardedObject {
+  std::string name;
+  Slot group = no_slot;
+  std::vector<std::vector<ParameterSpec>> units;  // the root's first
+  ShardingStrategy strategy = ShardingStrategy::full_shard;
+};
+
+// An object of kind "zero" or "optimizer".
+struct OptimizerObject {
+  std::string name;
+  std::uint32_t model = 0;  // of Program::objects
+  bool is_zero = false;
+  bool parameters_as_bucket_view = false;
+  OptimizerOptions options;
+};
+
+// By index of Program::objects; an object is a joinable, a model or an optimizer.
+struct TrainingObjects {
+  std::map<std::uint32_t, ModelObject> models;
+  std::map<std::uint32_t, ShardedObject> sharded;
+  std::map<std::uint32_t, OptimizerObject> optimizers;
+
+  bool empty() const { return models.empty() && sharded.empty(); }
+};
+
+}  // namespace rollcall::scenario

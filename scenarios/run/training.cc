@@ -1,0 +1,248 @@
+#include "scenarios/run/training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/run/rank_frame.h"
+#include "sim/dist/error.h"
+#include "sim/dist/rank_context.h"
+
+namespace rollcall::scenario {
+namespace {
+
+Tensor tensor_of(const ParameterSpec& spec, Device device) {
+  return Tensor::full(spec.shape, spec.value, spec.dtype, device);
+}
+
+Module module_of(const std::vector<ParameterSpec>& parameters, const std::vector<ParameterSpec>& buffers,
+                 Device device) {
+  Module module;
+  module.parameters.reserve(parameters.size());
+  for (const ParameterSpec& parameter : parameters) {
+    module.parameters.push_back({.name = parameter.name,
+                                 .value = tensor_of(parameter, device),
+                                 .requires_grad = parameter.requires_grad});
+  }
+  for (const ParameterSpec& buffer : buffers) {
+    module.buffers.push_back({buffer.name, tensor_of(buffer, device)});
+  }
+  return module;
+}
+
+CommHook hook_of(CommHookName name) {
+  switch (name) {
+    case CommHookName::allreduce:
+      return allreduce_hook;
+    case CommHookName::fp16_compress:
+      return fp16_compress_hook;
+    case CommHookName::bf16_compress:
+      return bf16_compress_hook;
+    case CommHookName::none:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Training::Training(RankFrame& frame) : frame_(frame) {
+  const TrainingObjects& objects = frame.program().training;
+  for (TableIndex object = 0; object < frame.program().objects.size(); ++object) {
+    if (const auto model = objects.models.find(object); model != objects.models.end()) {
+      construct(object, model->second);
+    }
+    if (const auto sharded = objects.sharded.find(object); sharded != objects.sharded.end()) {
+      construct(object, sharded->second);
+    }
+    if (const auto optimizer = objects.optimizers.find(object); optimizer != objects.optimizers.end()) {
+      construct(object, optimizer->second);
+    }
+  }
+}
+
+void Training::construct(TableIndex object, const ModelObject& spec) {
+  const ProcessGroup group = frame_.group(spec.group);
+  if (!group.is_member()) {
+    return;
+  }
+  Model& model = models_[object];
+  model.module = module_of(spec.parameters, spec.buffers, this_rank().device);
+  model.ddp = std::make_unique<DistributedDataParallel>(
+      model.module,
+      DdpOptions{.group = group,
+                 .broadcast_buffers = spec.broadcast_buffers,
+                 .bucket_cap_bytes = spec.bucket_cap_bytes,
+                 .first_bucket_bytes = spec.first_bucket_bytes,
+                 .find_unused_parameters = spec.find_unused_parameters,
+                 .gradient_as_bucket_view = spec.gradient_as_bucket_view,
+                 .static_graph = spec.static_graph,
+                 .name_parameters = frame_.scenario().options.debug == sim::DebugLevel::detail,
+                 .name = spec.name},
+      Site{frame_.program().file.c_str(), spec.line, spec.column});
+  if (CommHook hook = hook_of(spec.comm_hook)) {
+    model.ddp->register_comm_hook(std::move(hook));
+  }
+}
+
+void Training::construct(TableIndex object, const ShardedObject& spec) {
+  const ProcessGroup group = frame_.group(spec.group);
+  if (!group.is_member()) {
+    return;
+  }
+  std::vector<Module> units;
+  for (const std::vector<ParameterSpec>& unit : spec.units) {
+    units.push_back(module_of(unit, {}, this_rank().device));
+  }
+  sharded_[object] = std::make_unique<FullyShardedDataParallel>(
+      units, FsdpOptions{.group = group, .strategy = spec.strategy, .name = spec.name});
+}
+
+void Training::construct(TableIndex object, const OptimizerObject& spec) {
+  if (FullyShardedDataParallel* const model = sharded(spec.model)) {
+    std::vector<Parameter*> shards;
+    for (Parameter& shard : model->shards()) {
+      shards.push_back(&shard);
+    }
+    optimizers_[object].local = make_optimizer(std::move(shards), spec.options);
+    return;
+  }
+  const auto model = models_.find(spec.model);
+  if (model == models_.end()) {
+    return;  // another group's
+  }
+  DistributedDataParallel& ddp = *model->second.ddp;
+  OneOptimizer& optimizer = optimizers_[object];
+  if (spec.is_zero) {
+    optimizer.zero = std::make_unique<ZeroRedundancyOptimizer>(
+        ddp.parameters(), spec.options,
+        ZeroOptions{.group = ddp.join_process_group(),
+                    .parameters_as_bucket_view = spec.parameters_as_bucket_view,
+                    .name = spec.name});
+  } else {
+    optimizer.local = make_optimizer(ddp.parameters(), spec.options);
+  }
+}
+
+void Training::refuse(TableIndex object) const {
+  throw Error("NameError", fmt::format("name '{}' is not defined: rank {} does not belong to its group",
+                                       frame_.program().objects[object].name, frame_.rank()));
+}
+
+DistributedDataParallel& Training::model(TableIndex object) {
+  const auto found = models_.find(object);
+  if (found == models_.end()) {
+    refuse(object);
+  }
+  return *found->second.ddp;
+}
+
+FullyShardedDataParallel* Training::sharded(TableIndex object) const {
+  const auto found = sharded_.find(object);
+  return found == sharded_.end() ? nullptr : found->second.get();
+}
+
+std::shared_ptr<void> Training::no_sync(TableIndex object) {
+  if (FullyShardedDataParallel* const model = sharded(object)) {
+    return std::make_shared<FullyShardedDataParallel::NoSync>(*model);
+  }
+  return std::make_shared<DistributedDataParallel::NoSync>(model(object));
+}
+
+void Training::forward(TableIndex object, const ModelPass& pass, Site site,
+                       const std::function<void()>& module_forward) {
+  if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
+    sharded_model->forward(
+        [&](std::size_t unit) {
+          if (unit == 0) {
+            module_forward();
+          }
+        },
+        site);
+    return;
+  }
+  model(object).forward(
+      [&] {
+        module_forward();
+        return ForwardOutputs{pass.unused};
+      },
+      {.grad_enabled = pass.grad_enabled}, site);
+}
+
+void Training::backward(TableIndex object, const ModelPass& pass, Site site) {
+  if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
+    sharded_model->backward(
+        [&](std::size_t unit, const Shape& shape) {
+          return gradient_like(sharded_model->shards()[unit].value, shape, pass);
+        },
+        site);
+    return;
+  }
+  DistributedDataParallel& ddp = model(object);
+  const std::vector<Parameter*>& parameters = ddp.parameters();
+  Tensor element;  // what is added to gradients that exist already
+  for (auto index = static_cast<std::uint32_t>(parameters.size()); index-- > 0;) {
+    if (std::ranges::find(pass.unused, index) != pass.unused.end()) {
+      continue;
+    }
+    const Tensor& value = parameters[index]->value;
+    if (!parameters[index]->grad) {
+      ddp.accumulate({index, gradient_like(value, value.shape(), pass)}, site);
+      continue;
+    }
+    if (!element || element.dtype() != value.dtype()) {
+      element = gradient_like(value, {1}, pass);
+    }
+    ddp.accumulate({index, element}, site);
+  }
+  ddp.finish_backward(site);
+}
+
+Tensor Training::gradient_like(const Tensor& parameter, const Shape& shape, const ModelPass& pass) const {
+  const Tensor gradient = Tensor::ones(shape, parameter.dtype(), parameter.device());
+  if (pass.value) {
+    frame_.set_elements(gradient, pass.value);
+  }
+  return gradient;
+}
+
+void Training::step(TableIndex object, Site site) {
+  const auto found = optimizers_.find(object);
+  if (found == optimizers_.end()) {
+    refuse(object);
+  }
+  if (found->second.zero != nullptr) {
+    found->second.zero->step(site);
+  } else {
+    found->second.local->step();
+  }
+}
+
+void Training::zero_grad(TableIndex object, bool set_to_none) {
+  const auto optimizer = frame_.program().training.optimizers.find(object);
+  const bool is_optimizer = optimizer != frame_.program().training.optimizers.end();
+  const TableIndex owner = is_optimizer ? optimizer->second.model : object;
+  if (FullyShardedDataParallel* const sharded_model = sharded(owner)) {
+    for (Parameter& shard : sharded_model->shards()) {
+      rollcall::zero_grad(shard, set_to_none);
+    }
+    return;
+  }
+  rollcall::zero_grad(model(owner).module(), set_to_none);
+}
+
+Joinable* Training::joinable(TableIndex object) {
+  if (sharded(object) != nullptr) {
+    throw Error("AttributeError", "'FullyShardedDataParallel' object has no attribute 'join_hook'");
+  }
+  if (const auto found = models_.find(object); found != models_.end()) {
+    return found->second.ddp.get();
+  }
+  if (const auto found = optimizers_.find(object); found != optimizers_.end()) {
+    return found->second.zero.get();
+  }
+  return nullptr;
+}
+
+}  // namespace rollcall::scenario

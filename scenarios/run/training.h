@@ -1,0 +1,64 @@
+#pragma once
+
+// Training: the models and optimizers of one rank of a scenario.
+
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "scenarios/program/program.h"
+#include "sim/dist/ddp.h"
+#include "sim/dist/fsdp.h"
+#include "sim/dist/zero.h"
+
+namespace rollcall::scenario {
+
+class RankFrame;
+
+class Training {
+ public:
+  // Constructs the objects in the order of the file. Blocks, and throws what DDP's constructor throws. `frame`
+  // is borrowed for the lifetime of the object.
+  explicit Training(RankFrame& frame);
+
+  // Runs DDP's part of a forward pass around `module_forward`.
+  void forward(TableIndex object, const ModelPass& pass, Site site,
+               const std::function<void()>& module_forward);
+  // Gradients for all parameters but the unused ones, in reverse order.
+  void backward(TableIndex object, const ModelPass& pass, Site site);
+  void step(TableIndex object, Site site);
+  // object: a model, or an optimizer and thereby its model.
+  void zero_grad(TableIndex object, bool set_to_none);
+
+  // Starts no_sync for as long as the result lives.
+  std::shared_ptr<void> no_sync(TableIndex object);
+  // Null for an object that is neither a model nor a sharded optimizer. AttributeError for a sharded model,
+  // which has no join_hook.
+  Joinable* joinable(TableIndex object);
+
+ private:
+  struct Model {
+    Module module;
+    std::unique_ptr<DistributedDataParallel> ddp;
+  };
+  struct OneOptimizer {
+    std::unique_ptr<Optimizer> local;
+    std::unique_ptr<ZeroRedundancyOptimizer> zero;  // one of the two
+  };
+
+  void construct(TableIndex object, const ModelObject& spec);
+  void construct(TableIndex object, const ShardedObject& spec);
+  void construct(TableIndex object, const OptimizerObject& spec);
+  Tensor gradient_like(const Tensor& parameter, const Shape& shape, const ModelPass& pass) const;
+  // Throws NameError for an object whose group the rank does not belong to.
+  DistributedDataParallel& model(TableIndex object);
+  FullyShardedDataParallel* sharded(TableIndex object) const;
+  [[noreturn]] void refuse(TableIndex object) const;
+
+  RankFrame& frame_;
+  std::map<TableIndex, Model> models_;  // nodes: DDP keeps a reference to its module
+  std::map<TableIndex, std::unique_ptr<FullyShardedDataParallel>> sharded_;
+  std::map<TableIndex, OneOptimizer> optimizers_;
+};
+
+}  // namespace rollcall::scenario
