@@ -25,7 +25,7 @@ struct ParameterSpec {
   bool requires_grad = true;
 };
 
-enum class CommHookName : std::uint8_t { none, allreduce, fp16_compress, bf16_compress };
+enum class CommHookName : std::uint8_t { ddp_default, allreduce, fp16_compress, bf16_compress };
 
 // An object of kind "ddp". It is constructed when the program starts, by every member of its group.
 struct ModelObject {
@@ -41,7 +41,7 @@ struct ModelObject {
   bool find_unused_parameters = false;
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
-  CommHookName comm_hook = CommHookName::none;
+  CommHookName comm_hook = CommHookName::ddp_default;
 };
 
 // An object of kind "fsdp". Constructed like a model.

@@ -39,7 +39,7 @@ CommHook hook_of(CommHookName name) {
       return fp16_compress_hook;
     case CommHookName::bf16_compress:
       return bf16_compress_hook;
-    case CommHookName::none:
+    case CommHookName::ddp_default:
       break;
   }
   return nullptr;
