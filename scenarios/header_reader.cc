@@ -1,6 +1,7 @@
 #include "scenarios/header_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -114,24 +115,32 @@ void HeaderReader::read_hosts() {
     return;
   }
   const Rank world_size = scenario_.options.world_size;
-  Rank next = 0;
+  constexpr Rank nowhere = -1;
+  std::vector<Rank> host_of(static_cast<std::size_t>(world_size), nowhere);
+  Rank number = 0;
   Rank size = 0;
+  bool are_blocks = true;  // consecutive and of one size, but for the last
   for (Json host : hosts->children()) {
     const auto ranks = read_ranks(host, world_size, diagnostics_);
     if (!ranks) {
       return;
     }
     const auto count = static_cast<Rank>(ranks->size());
-    size = size == 0 ? count : size;
-    const bool is_next_block = count > 0 && *ranks == RankSet::range(next, next + count - 1);
-    if (!is_next_block || (count != size && next + count != world_size) || count > size) {
-      error(host, "hosts that are not consecutive blocks of one size are not supported by this version");
-      return;
+    const Rank first = number * size;
+    are_blocks = are_blocks && count > 0 && *ranks == RankSet::range(first, first + count - 1) &&
+                 (number == 0 || count == size || (count < size && first + count == world_size));
+    size = std::max(size, count);
+    for (const Rank rank : ranks->to_vector()) {
+      if (std::exchange(host_of[static_cast<std::size_t>(rank)], number) != nowhere) {
+        error(host, fmt::format("rank {} has two hosts", rank));
+        return;
+      }
     }
-    next += count;
+    ++number;
   }
-  if (next != world_size) {
-    error(*hosts, fmt::format("rank {} has no host", next));
+  const auto homeless = std::find(host_of.begin(), host_of.end(), nowhere);
+  if (homeless != host_of.end()) {
+    error(*hosts, fmt::format("rank {} has no host", homeless - host_of.begin()));
     return;
   }
   if (size > max_ranks_per_host) {
@@ -139,6 +148,9 @@ void HeaderReader::read_hosts() {
     return;
   }
   scenario_.options.ranks_per_host = size;
+  if (!are_blocks) {
+    scenario_.options.hosts = std::move(host_of);
+  }
 }
 
 std::optional<DeviceTemplate> HeaderReader::device(const Json& value) {
@@ -287,6 +299,14 @@ void HeaderReader::read_limits() {
   }
   if (const auto leaks = root_.find("check_leaks")) {
     scenario_.options.check_leaks = leaks->boolean();
+  }
+  if (const auto blocking = root_.find("blocking_wait")) {
+    scenario_.blocking_wait = blocking->boolean();
+  }
+  if (const auto model = root_.find("device_model")) {
+    if (const auto slots = model->find("comm_slots")) {
+      scenario_.options.comm_slots = static_cast<int>(slots->integer());
+    }
   }
   if (const auto timeout = root_.find("timeout")) {
     scenario_.options.timeout = positive_duration(*timeout);

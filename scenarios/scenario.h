@@ -16,6 +16,7 @@
 #include "scenarios/program/program.h"
 #include "sim/dist/device_mesh.h"
 #include "sim/engine/simulate.h"
+#include "sim/engine/start_order.h"
 
 namespace rollcall::scenario {
 
@@ -34,7 +35,8 @@ struct Scenario {
   std::string source;  // where the scenario comes from; may be empty
   sim::Options options;
   Inputs inputs;
-  MeshShape mesh;  // without dimensions: none
+  MeshShape mesh;              // without dimensions: none
+  bool blocking_wait = false;  // on nccl, calls hold up the host too
   Expectation expect;
   std::shared_ptr<const Program> program;
   std::vector<Block> blocks;                 // what ranks run
@@ -43,7 +45,7 @@ struct Scenario {
   const Block& block_of(Rank rank) const { return blocks[block_of_rank.empty() ? 0 : block_of_rank[rank]]; }
   // The running rank's group along the mesh's dimension of this name; null when there is none.
   ProcessGroup mesh_group(std::string_view dim_name, Rank rank) const;
-  Rank local_rank(Rank rank) const { return rank % options.ranks_per_host; }
+  Rank local_rank(Rank rank) const { return sim::local_rank_of(options, rank); }
 };
 
 // Throws InvalidScenario.

@@ -65,13 +65,15 @@ const std::map<std::string, std::set<std::string>> lower_folders = {
     {"scenarios/json", {}},
     {"scenarios/program", {"scenarios/json", "sim/report", "sim/dist"}},
     {"scenarios/predict", {"scenarios/program", "sim/cost", "sim/dist"}},
-    {"scenarios/run", {"scenarios", "scenarios/program", "sim/engine", "sim/report", "sim/dist"}},
+    {"scenarios/run",
+     {"scenarios", "scenarios/program", "sim/engine", "sim/check", "sim/report", "sim/dist"}},
+    {"scenarios/import", {"scenarios/json"}},
     {"scenarios",
      {"viz", "scenarios/cli", "scenarios/json", "scenarios/program", "sim/cost", "sim/engine", "sim/report",
       "sim/dist"}},
     {"scenarios/cli",
-     {"scenarios", "scenarios/json", "scenarios/predict", "scenarios/program", "scenarios/run", "sim/check",
-      "sim/cost", "sim/report", "sim/dist", "traces", "viz"}},
+     {"scenarios", "scenarios/import", "scenarios/json", "scenarios/predict", "scenarios/program",
+      "scenarios/run", "sim/check", "sim/cost", "sim/report", "sim/dist", "traces", "viz"}},
 };
 
 // The part of sim/dist that a writer may know: values, and nothing that could run a program.

@@ -66,6 +66,22 @@ Json json_of(const OutputGroup& group) {
   return object;
 }
 
+Json json_of(const TensorPlace& place) {
+  Json object = {{"ranks", to_string(place.ranks)}, {"tensor", place.tensor}};
+  set(object, "got", place.got);
+  set(object, "want", place.want);
+  set(object, "handle", place.handle);
+  set(object, "site", place.site);
+  return object;
+}
+
+Json json_of(const Outcome& outcome) {
+  Json object = {{"verdict", outcome.verdict}};
+  set(object, "kind", outcome.kind);
+  object["count"] = outcome.count;
+  return object;
+}
+
 template <typename Value>
 Json list_of(const std::vector<Value>& values) {
   Json list = Json::array();
@@ -76,25 +92,66 @@ Json list_of(const std::vector<Value>& values) {
 }
 
 // What only one kind of verdict carries.
-struct Particulars {
-  Json& object;
+class Particulars {
+ public:
+  explicit Particulars(Json& object) : object_(object) {}
 
-  void operator()(const Mismatch& verdict) const { object["variants"] = variants_json(verdict.variants); }
-  void operator()(const DeviceMismatch& verdict) const { object["variants"] = variants_json(verdict.variants); }
-  void operator()(const RankFailed& verdict) const { set(object, "exception", verdict.exception); }
+  void operator()(const Mismatch& verdict) const { object_["variants"] = variants_json(verdict.variants); }
+  void operator()(const DeviceMismatch& verdict) const { object_["variants"] = variants_json(verdict.variants); }
+  void operator()(const RankFailed& verdict) const { set(object_, "exception", verdict.exception); }
   void operator()(const LimitReached& verdict) const {
-    object["limit"] = {{"name", verdict.limit}, {"value", verdict.value}};
+    object_["limit"] = {{"name", verdict.limit}, {"value", verdict.value}};
+  }
+  void operator()(const WrongResult& verdict) const {
+    if (!verdict.variants.empty()) {
+      object_["variants"] = variants_json(verdict.variants);
+    }
+    add_tensors("values", verdict.values);
+  }
+  void operator()(const Race& verdict) const {
+    if (!verdict.variants.empty()) {
+      object_["variants"] = variants_json(verdict.variants);
+    }
+    add_tensors("touched", verdict.touched);
+    if (!verdict.outcomes.empty()) {
+      object_["outcomes"] = list_of(verdict.outcomes);
+    }
+  }
+  void operator()(const ResourceLeak& verdict) const {
+    if (!verdict.calls.empty()) {
+      object_["leaked"] = variants_json(verdict.calls);
+    }
   }
   void operator()(const Completed&) const {}
-  void operator()(const Deadlock&) const {}
-  void operator()(const Race&) const {}
-  void operator()(const ResourceLeak&) const {}
-  void operator()(const WrongResult& verdict) const { object["variants"] = variants_json(verdict.variants); }
+  void operator()(const Deadlock& verdict) const {
+    if (!verdict.circle.empty()) {
+      object_["circle"] = list_of(verdict.circle);
+    }
+  }
+
+ private:
+  // All places under `key`, and the first where the run came apart.
+  void add_tensors(const char* key, const std::vector<TensorPlace>& places) const {
+    if (places.empty()) {
+      return;
+    }
+    const TensorPlace& first = places.front();
+    Json& at = object_["at"];
+    at["rank"] = first.ranks.first();
+    at["tensor"] = first.tensor;
+    set(at, "got", first.got);
+    set(at, "want", first.want);
+    set(at, "handle", first.handle);
+    set(at, "site", first.site);
+    object_[key] = list_of(places);
+  }
+
+  Json& object_;
 };
 
 void add_finding(Json& object, const Finding& finding) {
   object["kind"] = finding.kind;
-  object["culprits"] = finding.culprits.to_vector();
+  object["culprits"] = finding.suspects.empty() ? finding.culprits.to_vector() : finding.suspects;
   if (finding.tie) {
     object["tie"] = true;
   }
@@ -109,6 +166,7 @@ void add_finding(Json& object, const Finding& finding) {
 void add_explanation(Json& object, const Finding& finding) {
   set(object, "headline", finding.headline);
   set(object, "cause", finding.cause);
+  set(object, "suspicion", finding.suspicion);
   set(object, "advice", finding.advice);
   set(object, "on_backend", finding.on_backend);
   set(object, "chain", finding.chain);
@@ -118,7 +176,7 @@ void add_verdict(Json& object, const Verdict& verdict) {
   object["verdict"] = verdict_word(verdict);
   if (const Finding* finding = finding_of(verdict)) {
     add_finding(object, *finding);
-    std::visit(Particulars{object}, verdict);
+    std::visit(Particulars(object), verdict);
     add_explanation(object, *finding);
   } else {
     object["kind"] = "ok";

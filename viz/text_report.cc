@@ -30,10 +30,32 @@ const std::vector<Variant>* variants_of(const Verdict& verdict) {
   if (const auto* wrong = std::get_if<WrongResult>(&verdict)) {
     return &wrong->variants;
   }
+  if (const auto* race = std::get_if<Race>(&verdict)) {
+    return &race->variants;
+  }
+  if (const auto* leak = std::get_if<ResourceLeak>(&verdict)) {
+    return &leak->calls;
+  }
   if (const auto* mismatch = std::get_if<DeviceMismatch>(&verdict)) {
     return &mismatch->variants;
   }
   return nullptr;
+}
+
+// What the verdicts about values have beside the finding.
+const std::vector<TensorPlace>* tensors_of(const Verdict& verdict) {
+  if (const auto* wrong = std::get_if<WrongResult>(&verdict)) {
+    return &wrong->values;
+  }
+  if (const auto* race = std::get_if<Race>(&verdict)) {
+    return &race->touched;
+  }
+  return nullptr;
+}
+
+const std::vector<Outcome>* outcomes_of(const Verdict& verdict) {
+  const auto* race = std::get_if<Race>(&verdict);
+  return race != nullptr ? &race->outcomes : nullptr;
 }
 
 // The last call of the broken group that everyone took part in.
@@ -101,13 +123,14 @@ class Writer {
     place(finding);
     page_.frame_line();
     evidence(finding);
-    if (finding.at) {
+    if (finding.at && !std::holds_alternative<ResourceLeak>(report_.verdict)) {
       last_common(*finding.at);
     }
     if (finding.first_divergence) {
       divergence(*finding.first_divergence);
     }
     chain(finding.chain);
+    outcomes();
     explanation(finding);
     printed();
     if (verbose_) {
@@ -120,6 +143,10 @@ class Writer {
   // waited in. The earliest slot that went wrong comes before the one where it was noticed.
   void place(const Finding& finding) {
     const std::string* site = finding.at ? &finding.at->call.site : nullptr;
+    const std::vector<TensorPlace>* tensors = tensors_of(report_.verdict);
+    if (tensors != nullptr && !tensors->empty()) {
+      site = &tensors->front().site;
+    }
     const std::vector<Variant>* variants =
         finding.first_divergence ? &finding.first_divergence->variants : variants_of(report_.verdict);
     if (variants != nullptr && !finding.tie) {
@@ -153,12 +180,33 @@ class Writer {
     if (const std::vector<Variant>* variants = variants_of(report_.verdict); variants && !variants->empty()) {
       shown = compare(*variants, finding.culprits);
     }
+    if (const std::vector<TensorPlace>* tensors = tensors_of(report_.verdict); tensors && !tensors->empty()) {
+      page_.frame_rows(tensor_rows(*tensors));
+      page_.frame_line();
+    }
     const std::vector<Row> rows =
         state_rows(report_, verbose_ ? RankSet() : shown, verbose_ ? 0 : most_states);
     if (!rows.empty()) {
       page_.frame_rows(rows);
       page_.frame_line();
     }
+  }
+
+  std::vector<Row> tensor_rows(const std::vector<TensorPlace>& tensors) const {
+    std::vector<Row> rows;
+    for (const TensorPlace& place : tensors) {
+      const std::string text =
+          place.want.empty()
+              ? fmt::format("{} used{}{}", place.tensor, place.handle.empty() ? "" : " before ",
+                            place.handle.empty() ? "" : place.handle + " is waited for")
+              : fmt::format("{} is {}, expected {}", place.tensor, place.got, place.want);
+      rows.push_back({ranks_phrase(place.ranks), text + (place.site.empty() ? "" : " at " + place.site)});
+      if (!verbose_ && rows.size() == most_states && tensors.size() > most_states) {
+        rows.back() = more_row(tensors.size() - most_states + 1, "value");
+        break;
+      }
+    }
+    return rows;
   }
 
   // Returns the ranks it showed.
@@ -210,9 +258,27 @@ class Writer {
     list(std::move(rows), most_steps, "step", list_indent);
   }
 
+  void outcomes() {
+    const std::vector<Outcome>* all = outcomes_of(report_.verdict);
+    if (all == nullptr || all->empty()) {
+      return;
+    }
+    std::string text;
+    for (const Outcome& outcome : *all) {
+      text += fmt::format("{}{} x {}{}", text.empty() ? "" : ", ", outcome.count, outcome.verdict,
+                          outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
+    }
+    page_.note("schedules",
+               fmt::format("{}{}", text, report_.exhaustive ? "" : ", of more that are possible"));
+  }
+
   void explanation(const Finding& finding) {
     if (finding.tie) {
-      page_.note("tie", "no majority says which side is wrong, so every rank involved is named");
+      page_.note("tie", finding.suspicion.empty()
+                            ? "no majority says which side is wrong, so every rank involved is named"
+                            : "no majority says which side is wrong; the likelier: " + finding.suspicion);
+    } else {
+      note_unless_empty("likelier", finding.suspicion);
     }
     note_unless_empty("cause", finding.cause);
     note_unless_empty("help", finding.advice);

@@ -65,12 +65,13 @@ struct CommandLine {
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;  // a file instead of standard output; may be empty
 
-  std::string file;                   // run
+  std::string file;                   // run, import
   std::optional<std::uint64_t> seed;  // run
   TraceArguments trace;               // run
   PredictArguments predict;           // predict
   std::vector<std::string> paths;     // list, diagnose
-  std::string word;                   // explain; may be empty
+  std::string word;                   // explain, import: the kind; explain's may be empty
+  bool fixed = false;                 // import hang: the variant with the fix
 };
 
 // The CommandLine, or the code to exit with where all is said already: after --help and --version.
@@ -85,6 +86,7 @@ ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);
+ExitCode import_file(const CommandLine& line);
 
 // For remarks and errors: writes a line to standard error. What nobody reads is lost, and no error.
 void remark(const std::string& text);

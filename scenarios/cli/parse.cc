@@ -93,7 +93,13 @@ void declare_explain(CLI::App& app, CommandLine& line) {
   app.add_option("KIND", line.word, "A verdict or a kind, as reports give it; without it, all are listed");
 }
 
-constexpr std::array<Command, 6> commands = {{
+void declare_import(CLI::App& app, CommandLine& line) {
+  app.add_option("KIND", line.word, "The format: hang")->required();
+  app.add_option("FILE", line.file, "The file to read")->required();
+  app.add_flag("--fixed", line.fixed, "hang: import the variant with the fix");
+}
+
+constexpr std::array<Command, 7> commands = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
@@ -101,6 +107,7 @@ constexpr std::array<Command, 6> commands = {{
     {"diagnose", "Say from a real job's dumps which rank is to blame", declare_diagnose, diagnose},
     {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},
     {"explain", "Say what a verdict or a kind means", declare_explain, explain_kind},
+    {"import", "Turn a file of another format into a scenario", declare_import, import_file},
 }};
 
 constexpr const char* footer =

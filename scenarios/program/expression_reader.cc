@@ -63,6 +63,9 @@ NameLookup ValueReader::look_up(std::string_view name) {
   if (!found) {
     return unknown_name(name);
   }
+  if (found->kind == Name::Kind::objects) {
+    return refuse(fmt::format("\"{}\" is a list of objects, which can only be printed", name));
+  }
   if (found->kind != Name::Kind::variable) {
     return refuse(fmt::format("\"{}\" is a tensor; read it with {{\"item\": \"{}\", \"as\": \"…\"}} first",
                               name, name));
@@ -163,6 +166,8 @@ void ValueReader::hole(Text& text, const Json& value, std::string_view inside, s
     text.push_back({TextPiece::ErrorType{scope_.handler}});
   } else if (const auto tensor = find_tensor(inside)) {
     text.push_back({*tensor});
+  } else if (const auto name = names_.find(inside); name && name->kind == Name::Kind::objects) {
+    text.push_back({TextPiece::Objects{name->slot}});
   } else {
     const Operand operand = expression(value, inside, begin);
     if (operand.kind == Operand::Kind::integer) {

@@ -27,6 +27,7 @@ std::shared_ptr<const Program> Lowering::finish() {
   program_->tensor_names = names_.tensors();
   program_->list_names = names_.lists();
   program_->work_names = names_.works();
+  program_->object_lists = names_.object_lists();
   return std::move(program_);
 }
 
@@ -92,6 +93,34 @@ void Lowering::lower_statements(const Json& list) {
   }
 }
 
+namespace {
+
+// Does it wait in ways that leave the other threads of its rank no chance to run?
+bool blocks_whole_rank(StatementKind kind) {
+  switch (kind) {
+    case StatementKind::objects:
+    case StatementKind::parallel:
+    case StatementKind::join:
+    case StatementKind::forward:
+    case StatementKind::notify:
+    case StatementKind::backward:
+    case StatementKind::step:
+    case StatementKind::no_sync:
+    case StatementKind::attempt:
+    case StatementKind::new_group:
+    case StatementKind::new_subgroups:
+    case StatementKind::split_group:
+    case StatementKind::destroy_process_group:
+    case StatementKind::monitored_barrier:
+    case StatementKind::store:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 void Lowering::lower_statement(const Json& node) {
   const auto statement = Statement::recognise(node);
   if (!statement) {
@@ -99,12 +128,25 @@ void Lowering::lower_statement(const Json& node) {
     return;
   }
   check_arguments(*statement);
+  if (in_thread_ && blocks_whole_rank(statement->rule().kind)) {
+    read_.error(node, fmt::format("\"{}\" inside \"parallel\" is not supported by this version",
+                                  statement->rule().key));
+    return;
+  }
   switch (statement->rule().kind) {
     case StatementKind::collective:
     case StatementKind::barrier:
       return lower_collective(*statement);
+    case StatementKind::message:
+      return lower_message(*statement);
+    case StatementKind::message_batch:
+      return lower_batch(*statement);
+    case StatementKind::objects:
+      return lower_objects(*statement);
     case StatementKind::wait:
       return lower_wait(*statement);
+    case StatementKind::synchronize:
+      return lower_synchronize(*statement);
     case StatementKind::compute:
       return emit(node, action::Compute{read_.duration(statement->head())});
     case StatementKind::print:
@@ -123,6 +165,8 @@ void Lowering::lower_statement(const Json& node) {
       return lower_copy(*statement);
     case StatementKind::check:
       return lower_check(*statement);
+    case StatementKind::touch:
+      return lower_touch(*statement);
     case StatementKind::set_device:
       return lower_set_device(*statement);
     case StatementKind::for_loop:
@@ -135,6 +179,9 @@ void Lowering::lower_statement(const Json& node) {
       return lower_if(*statement);
     case StatementKind::break_loop:
       return lower_break(*statement);
+    case StatementKind::choice:
+    case StatementKind::parallel:
+      return lower_branches(*statement);
     case StatementKind::join:
       return lower_join(*statement);
     case StatementKind::forward:
@@ -191,11 +238,6 @@ void Lowering::report_unrecognised(const Json& node) {
   const auto keys = statement_keys();
   for (Json member : node.children()) {
     const std::string_view meant = suggest(member.key(), keys);
-    if (is_planned_statement(member.key())) {
-      diagnostics_.error(member.key_offset(), node.pointer(),
-                         fmt::format("\"{}\" is not supported by this version", member.key()));
-      return;
-    }
     if (!meant.empty()) {
       diagnostics_.error(member.key_offset(), node.pointer(),
                          fmt::format("unknown statement \"{}\"", member.key()), meant);
@@ -235,7 +277,7 @@ void Lowering::check_argument(const Statement& statement, const Json& member) {
     if (member.key() == rule.subject && !statement.has_object()) {
       report(fmt::format("\"{}\" is already given as the value of \"{}\"", member.key(), rule.key));
     }
-  } else if (find_statement_rule(member.key()) != nullptr || is_planned_statement(member.key())) {
+  } else if (find_statement_rule(member.key()) != nullptr) {
     report(fmt::format("\"{}\" and \"{}\" are two statements; put them in objects of their own", rule.key,
                        member.key()));
   } else if (is_planned_argument(member.key())) {

@@ -83,6 +83,7 @@ class Lowering {
   TableIndex read_pass(const Statement& statement, TableIndex object);
   bool is_model(TableIndex object) const;
   bool require_model(const Statement& statement, TableIndex object);
+  void lower_branches(const Statement& statement);
 
   void lower_wait(const Statement& statement);
   void lower_raise(const Statement& statement);
@@ -93,6 +94,13 @@ class Lowering {
   void lower_copy(const Statement& statement);
   void lower_check(const Statement& statement);
   void lower_set_device(const Statement& statement);
+  void lower_touch(const Statement& statement);
+  void lower_synchronize(const Statement& statement);
+
+  void lower_message(const Statement& statement);
+  void lower_batch(const Statement& statement);
+  void lower_objects(const Statement& statement);
+  MessageCall read_message(const Statement& statement);
 
   void lower_new_group(const Statement& statement);
   void lower_new_subgroups(const Statement& statement);
@@ -108,6 +116,7 @@ class Lowering {
   void lower_collective(const Statement& statement);
   void read_call(const Statement& statement, Collective& call);
   void read_lists(const Statement& statement, Collective& call);
+  void read_splits(const Statement& statement, Collective& call);
   Slot read_output(const Statement& statement, OpKind kind);
   TensorSpec read_tensor(const Statement& statement, bool may_share);
   Slot scratch_tensor(const TensorSpec& spec, bool may_share);
@@ -135,6 +144,7 @@ class Lowering {
   std::vector<Slot>* loop_slots_ = &program_loop_slots_;
   int nesting_ = 0;
   bool in_object_ = false;
+  bool in_thread_ = false;  // of a `parallel`
   std::map<ScratchLook, Slot> scratch_tensors_;
   Slot scratch_output_ = no_slot;
   Slot scratch_outputs_ = no_slot;  // a list

@@ -60,10 +60,14 @@ void Lowering::lower_collective(const Statement& statement) {
   read_call(statement, call);
   if (has_tensor(*kind)) {
     read_.scope().takes_list = takes_list(*kind);
-    call.tensor = read_tensor(statement, !call.async_op);
+    call.tensor = read_tensor(statement, !call.async_op && !in_thread_);
     read_.scope().takes_list = false;
     read_lists(statement, call);
-  } else if (!head.is(JsonType::object)) {
+    read_splits(statement, call);
+  } else if (const auto device = statement.find("device")) {
+    call.tensor.device = read_.device(*device);
+  }
+  if (!has_tensor(*kind) && !head.is(JsonType::object)) {
     read_.error(head, "a barrier has no tensor: write {\"barrier\": {}} or {\"barrier\": {\"group\": …}}");
   }
   program_->collectives.push_back(call);
@@ -85,6 +89,9 @@ void Lowering::read_call(const Statement& statement, Collective& call) {
   }
   if (const auto label = statement.find("label")) {
     call.label = read_.intern(read_.string(*label, "a label"));
+  }
+  if (const auto stream = statement.find("stream")) {
+    call.stream = read_.stream(*stream);
   }
   if (const auto async_op = statement.find("async_op")) {
     call.async_op = read_.flag(*async_op);
@@ -114,6 +121,21 @@ void Lowering::read_lists(const Statement& statement, Collective& call) {
                 "with \"peer\" in its value the call makes its own tensors, one per rank: leave out the "
                 "tensor's name");
   }
+}
+
+void Lowering::read_splits(const Statement& statement, Collective& call) {
+  const auto input = statement.find("input_split_sizes");
+  const auto output = statement.find("output_split_sizes");
+  if (!input && !output) {
+    return;
+  }
+  if (!input || !output) {
+    read_.error(input ? *input : *output, "give both \"input_split_sizes\" and \"output_split_sizes\"");
+    return;
+  }
+  program_->splits.push_back({read_.integers(*output, "a list of sizes, one per rank of the group"),
+                              read_.integers(*input, "a list of sizes, one per rank of the group")});
+  call.splits = static_cast<TableIndex>(program_->splits.size() - 1);
 }
 
 Slot Lowering::read_output(const Statement& statement, OpKind kind) {

@@ -1,6 +1,8 @@
-// Lowering, the part about blocks: loops, conditions, join and try.
+// Lowering, the part about blocks: loops, conditions, branches, join and try.
 
 #include <algorithm>
+
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -100,9 +102,42 @@ void Lowering::lower_if(const Statement& statement) {
   }
 }
 
+// choice and parallel: lists of statements, each a block of its own. A `break` inside cannot leave them: where
+// the other threads of the rank are by then, nothing says.
+void Lowering::lower_branches(const Statement& statement) {
+  const bool is_parallel = statement.rule().kind == StatementKind::parallel;
+  const char* parts = is_parallel ? "threads" : "branches";
+  if (!statement.head().is(JsonType::array) || statement.head().size() < 2) {
+    read_.error(statement.head(),
+                fmt::format("expected a list of at least two {}, each a list of statements", parts));
+    return;
+  }
+  if (!enter_nesting(statement)) {
+    return;
+  }
+  const auto index = static_cast<TableIndex>(program_->branches.size());
+  program_->branches.emplace_back();
+  emit(statement.node(), is_parallel ? Action(action::Parallel{index}) : Action(action::Choose{index}));
+  const bool was_thread = std::exchange(in_thread_, in_thread_ || is_parallel);
+  for (Json list : statement.head().children()) {
+    std::vector<Slot> own_slots;  // threads run side by side, so that each has loops of its own
+    std::vector<Slot>* outer_slots = is_parallel ? std::exchange(loop_slots_, &own_slots) : loop_slots_;
+    std::vector<OpenLoop> outer_loops = std::exchange(loops_, {});
+    const Block block = lower_list(list);
+    program_->branches[index].blocks.push_back(block);
+    loops_ = std::move(outer_loops);
+    loop_slots_ = outer_slots;
+  }
+  in_thread_ = was_thread;
+  program_->branches[index].end = here();
+  --nesting_;
+}
+
 bool Lowering::enter_nesting(const Statement& statement) {
   if (nesting_ >= max_nesting) {
-    read_.error(statement.node(), fmt::format("\"join\" and \"try\" nest at most {} deep", max_nesting));
+    read_.error(
+        statement.node(),
+        fmt::format("\"join\", \"try\", \"choice\" and \"parallel\" nest at most {} deep", max_nesting));
     return false;
   }
   ++nesting_;

@@ -40,7 +40,7 @@ void Lowering::lower_exit(const Statement& statement) {
 void Lowering::lower_item(const Statement& statement) {
   action::Item item;
   item.tensor = read_.tensor_name(statement.head());
-  if (const auto variable = require(statement, "as")) {
+  if (const auto variable = statement.find("as")) {
     const auto name = names_.find(read_.string(*variable, "a variable's name"));
     item.variable = name ? name->slot : no_slot;
   }
@@ -83,12 +83,30 @@ void Lowering::lower_copy(const Statement& statement) {
 
 void Lowering::lower_check(const Statement& statement) {
   action::Check check;
+  program_->checks = true;
   check.tensor = read_.tensor_name(statement.head());
   check.name = read_.intern(statement.head().is(JsonType::string) ? statement.head().text() : "");
   if (const auto value = require(statement, "value")) {
     check.value = read_.number(*value);
   }
   emit(statement.node(), check);
+}
+
+void Lowering::lower_touch(const Statement& statement) {
+  using Access = Observation::Access;
+  const std::string_view key = statement.rule().key;
+  action::Touch touch;
+  touch.tensor = read_.tensor_name(statement.head());
+  touch.access = key == "read" ? Access::read : key == "write" ? Access::write : Access::free;
+  emit(statement.node(), touch);
+}
+
+void Lowering::lower_synchronize(const Statement& statement) {
+  if (!statement.head().is(JsonType::boolean) || !statement.head().boolean()) {
+    read_.error(statement.head(), "write {\"synchronize\": true}");
+  }
+  program_->synchronizes = true;
+  emit(statement.node(), action::Synchronize{});
 }
 
 void Lowering::lower_set_device(const Statement& statement) {

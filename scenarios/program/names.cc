@@ -17,18 +17,6 @@ constexpr std::array<std::string_view, 5> builtins{"rank", "local_rank", "world_
                                                    "peer"};
 constexpr std::array<std::string_view, 5> keywords{"kwargs", "true", "false", "error", "error_type"};
 
-std::string_view to_phrase(Name::Kind kind) {
-  switch (kind) {
-    case Name::Kind::tensor:
-      return "a tensor";
-    case Name::Kind::list:
-      return "a list of tensors";
-    case Name::Kind::variable:
-      return "a variable";
-  }
-  return "something else";
-}
-
 Slot add(std::vector<std::string>& names, std::string name) {
   names.push_back(std::move(name));
   return static_cast<Slot>(names.size() - 1);
@@ -46,6 +34,20 @@ std::string_view suggest_key(std::string_view word, const Map& map, Accept accep
 }
 
 }  // namespace
+
+std::string_view to_phrase(Name::Kind kind) {
+  switch (kind) {
+    case Name::Kind::tensor:
+      return "a tensor";
+    case Name::Kind::list:
+      return "a list of tensors";
+    case Name::Kind::variable:
+      return "a variable";
+    case Name::Kind::objects:
+      return "a list of objects";
+  }
+  return "something else";
+}
 
 bool is_reserved_name(std::string_view name) {
   return std::find(builtins.begin(), builtins.end(), name) != builtins.end() ||
@@ -112,7 +114,12 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
   switch (statement.rule().kind) {
     case StatementKind::collective:
     case StatementKind::barrier:
+    case StatementKind::message:
+    case StatementKind::message_batch:
       collect_collective(statement, diagnostics);
+      break;
+    case StatementKind::objects:
+      declare(statement.find("output"), Name::Kind::objects, diagnostics);
       break;
     case StatementKind::fill:
     case StatementKind::add:
@@ -130,11 +137,9 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::attempt:
     case StatementKind::forward:
     case StatementKind::no_sync:
-      for (const char* block : {"do", "else", "except"}) {
-        if (const auto list = statement.find(block)) {
-          collect(*list, diagnostics);
-        }
-      }
+    case StatementKind::choice:
+    case StatementKind::parallel:
+      collect_blocks(statement, diagnostics);
       break;
     case StatementKind::new_group:
     case StatementKind::new_subgroups:
@@ -149,6 +154,8 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::destroy_process_group:
     case StatementKind::monitored_barrier:
     case StatementKind::wait:
+    case StatementKind::synchronize:
+    case StatementKind::touch:
     case StatementKind::compute:
     case StatementKind::print:
     case StatementKind::raise:
@@ -164,14 +171,35 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
   }
 }
 
+void Names::collect_blocks(const Statement& statement, Diagnostics& diagnostics) {
+  const StatementKind kind = statement.rule().kind;
+  if (kind == StatementKind::choice || kind == StatementKind::parallel) {
+    for (Json list : statement.head().children()) {
+      collect(list, diagnostics);
+    }
+    return;
+  }
+  for (const char* block : {"do", "else", "except"}) {
+    if (const auto list = statement.find(block)) {
+      collect(*list, diagnostics);
+    }
+  }
+}
+
 // One look at every argument: this runs for every call of a large file.
 void Names::collect_collective(const Statement& statement, Diagnostics& diagnostics) {
+  if (statement.rule().kind == StatementKind::message_batch) {
+    collect(statement.head(), diagnostics);  // its messages
+  }
   bool makes_tensor = false;
+  const bool returns_source = statement.rule().key == "recv";
   const Name::Kind output = has_list_output(statement.rule().key) ? Name::Kind::list : Name::Kind::tensor;
   const auto look_at = [&](const Json& argument) {
     const std::string_view key = argument.key();
     if (key == "output") {
       declare(argument, output, diagnostics);
+    } else if (key == "as" && returns_source) {
+      declare(argument, Name::Kind::variable, diagnostics);
     } else if (key == "as" && argument.is(JsonType::string)) {
       declare_work(argument.text());
     } else {
@@ -218,9 +246,22 @@ void Names::declare(const std::optional<Json>& name, Name::Kind kind, Diagnostic
                                   to_phrase(kind), to_phrase(entry->second.kind)));
   }
   if (is_new) {
-    auto& slots = kind == Name::Kind::tensor ? tensors_ : kind == Name::Kind::list ? lists_ : variables_;
-    entry->second.slot = add(slots, std::string(name->text()));
+    entry->second.slot = add(slots_of(kind), std::string(name->text()));
   }
+}
+
+std::vector<std::string>& Names::slots_of(Name::Kind kind) {
+  switch (kind) {
+    case Name::Kind::tensor:
+      return tensors_;
+    case Name::Kind::list:
+      return lists_;
+    case Name::Kind::objects:
+      return object_lists_;
+    case Name::Kind::variable:
+      break;
+  }
+  return variables_;
 }
 
 }  // namespace rollcall::scenario

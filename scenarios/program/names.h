@@ -1,6 +1,6 @@
 #pragma once
 
-// Names: the tensors, lists, variables and works that the statements of a scenario make, with the slots
+// Names: the tensors, lists, objects, variables and works that the statements of a scenario make, with the slots
 // they have in every rank's frame. Collected before anything is lowered, because a statement may use
 // what a later one, or another list, makes.
 
@@ -22,7 +22,7 @@ namespace rollcall::scenario {
 class Diagnostics;
 
 struct Name {
-  enum class Kind : std::uint8_t { tensor, list, variable };
+  enum class Kind : std::uint8_t { tensor, list, variable, objects };
 
   Kind kind = Kind::tensor;
   Slot slot = no_slot;
@@ -59,10 +59,13 @@ class Names {
   const std::vector<std::string>& tensors() const { return tensors_; }
   const std::vector<std::string>& lists() const { return lists_; }
   const std::vector<std::string>& works() const { return work_names_; }
+  const std::vector<std::string>& object_lists() const { return object_lists_; }
 
  private:
   void collect_statement(const Statement& statement, Diagnostics& diagnostics);
   void collect_collective(const Statement& statement, Diagnostics& diagnostics);
+  void collect_blocks(const Statement& statement, Diagnostics& diagnostics);
+  std::vector<std::string>& slots_of(Name::Kind kind);
   void declare_work(std::string_view name);
   void declare(const std::optional<Json>& name, Name::Kind kind, Diagnostics& diagnostics);
 
@@ -73,7 +76,11 @@ class Names {
   std::vector<std::string> tensors_;
   std::vector<std::string> lists_;
   std::vector<std::string> work_names_;
+  std::vector<std::string> object_lists_;
 };
+
+// "a tensor", "a list of objects".
+std::string_view to_phrase(Name::Kind kind);
 
 // "rank", "is_last_joiner": names that no scenario may give to anything else.
 bool is_reserved_name(std::string_view name);

@@ -20,6 +20,8 @@
 #include "scenarios/program/operand.h"
 #include "scenarios/program/training.h"
 #include "sim/dist/join.h"
+#include "sim/dist/object.h"
+#include "sim/dist/observation.h"
 #include "sim/dist/op.h"
 
 namespace rollcall::scenario {
@@ -81,8 +83,61 @@ struct Collective {
   Slot output = no_slot;        // of the frame's tensors, or lists, whatever the kind has
   Slot input_list = no_slot;    // of the frame's lists, where the kind takes one
   TableIndex label = none;      // of Program::strings
+  TableIndex splits = none;     // of Program::splits; all_to_all_single
+  Slot stream = no_slot;        // of the frame's streams; no_slot: the default stream
   Operand root;                 // global rank
+  TensorSpec tensor;            // of a barrier only the device counts
+};
+
+// How an all_to_all_single cuts its tensors: one number per member, or none for equal parts.
+struct Splits {
+  std::vector<Operand> output;
+  std::vector<Operand> input;
+};
+
+// A send or a receive: a statement of its own, or one of a batch.
+struct MessageCall {
+  OpKind kind = OpKind::send;
+  bool blocks = true;       // send and recv; isend and irecv return at once
+  Slot group = no_slot;     // of the frame's groups; no_slot: world
+  Slot work = no_slot;      // of the frame's works; isend, irecv: `as`
+  Slot source = no_slot;    // of the frame's variables; recv: `as`, who sent
+  Slot stream = no_slot;    // of the frame's streams
+  TableIndex label = none;  // of Program::strings
+  Operand peer;             // global rank; absent: from anyone
+  Operand tag;
   TensorSpec tensor;
+};
+
+// batch_isend_irecv: Program::messages from `first` on.
+struct MessageBatch {
+  TableIndex first = none;
+  std::uint32_t count = 0;
+  Slot work = no_slot;
+  Slot stream = no_slot;
+  TableIndex label = none;
+};
+
+// An object as the file writes it. Its texts may have holes.
+struct ObjectTemplate {
+  using List = std::vector<ObjectTemplate>;
+  using Dict = std::vector<std::pair<std::string, ObjectTemplate>>;
+  struct TextOf {
+    TableIndex text = none;  // of Program::texts
+  };
+  std::variant<Object, TextOf, List, Dict> value;
+};
+
+// all_gather_object and its like.
+struct ObjectCall {
+  enum class Kind : std::uint8_t { all_gather, broadcast, gather, scatter };
+
+  Kind kind = Kind::all_gather;
+  Slot group = no_slot;     // of the frame's groups; no_slot: world
+  Slot output = no_slot;    // of the frame's object lists; no_slot: nobody reads it
+  TableIndex label = none;  // of Program::strings
+  Operand root;             // global rank
+  std::vector<ObjectTemplate> objects;
 };
 
 // Text with holes: "rank {rank} counted {count}".
@@ -99,7 +154,10 @@ struct TextPiece {
   struct ErrorType {
     TableIndex caught = none;
   };
-  std::variant<Literal, Number, TensorName, ErrorMessage, ErrorType> piece;
+  struct Objects {
+    Slot list = no_slot;  // of the frame's object lists
+  };
+  std::variant<Literal, Number, TensorName, ErrorMessage, ErrorType, Objects> piece;
 };
 using Text = std::vector<TextPiece>;
 
@@ -137,6 +195,12 @@ struct ModelPass {
   Operand value;                      // backward: every element of the gradients; absent: 1
 };
 
+// Ways on, one of which each rank takes (choice), or all of which it takes side by side (parallel).
+struct Branches {
+  std::vector<Block> blocks;
+  Address end = 0;
+};
+
 // The instructions. A target is the address to go on at.
 namespace action {
 struct Collect {
@@ -144,6 +208,26 @@ struct Collect {
 };
 struct Wait {
   Slot work = no_slot;
+};
+struct Exchange {
+  TableIndex message = none;  // of Program::messages
+};
+struct ExchangeBatch {
+  TableIndex batch = none;  // of Program::batches
+};
+struct ExchangeObjects {
+  TableIndex call = none;  // of Program::object_calls
+};
+struct Synchronize {};
+struct Touch {
+  TensorName tensor;
+  Observation::Access access = Observation::Access::read;
+};
+struct Choose {
+  TableIndex branches = none;  // of Program::branches
+};
+struct Parallel {
+  TableIndex branches = none;
 };
 struct Compute {
   Duration duration = 0;
@@ -243,10 +327,12 @@ struct Try {  // the body follows, up to `handler`; the handler lies in [handler
 }  // namespace action
 
 using Action =
-    std::variant<action::Collect, action::Wait, action::Compute, action::Print, action::Raise, action::Exit,
-                 action::Item, action::Fill, action::Add, action::Copy, action::Check, action::SetDevice,
-                 action::Jump, action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin,
-                 action::Forward, action::Notify, action::ModelForward, action::Backward, action::Step,
+    std::variant<action::Collect, action::Wait, action::Exchange, action::ExchangeBatch,
+                 action::ExchangeObjects, action::Synchronize, action::Touch, action::Choose,
+                 action::Parallel, action::Compute, action::Print, action::Raise, action::Exit, action::Item,
+                 action::Fill, action::Add, action::Copy, action::Check, action::SetDevice, action::Jump,
+                 action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin, action::Forward,
+                 action::Notify, action::ModelForward, action::Backward, action::Step,
                  action::ZeroGrad, action::EnterNoSync, action::Try, action::CallGroup, action::CallStore>;
 
 struct Instruction {
@@ -266,6 +352,11 @@ struct Program {
   std::vector<Instruction> code;
   std::vector<Expression> expressions;
   std::vector<Collective> collectives;
+  std::vector<Splits> splits;
+  std::vector<MessageCall> messages;
+  std::vector<MessageBatch> batches;
+  std::vector<ObjectCall> object_calls;
+  std::vector<Branches> branches;
   std::vector<TensorSpec> tensors;
   std::vector<Shape> shapes;
   std::vector<Loop> loops;
@@ -283,9 +374,13 @@ struct Program {
   std::vector<GroupStatement> group_statements;
   std::vector<StoreStatement> store_statements;
   std::vector<Slot> mesh_variables;                  // by dimension: the rank's coordinate
+  std::vector<std::string> object_lists;             // names by slot
   std::vector<std::pair<std::string, Slot>> kwargs;  // the names expressions use, and their variables
   std::vector<std::string> work_names;               // asynchronous calls, by slot
+  std::vector<std::string> streams;                  // names by slot
   std::size_t tries = 0;                             // slots for caught errors
+  bool synchronizes = false;                         // some statement waits for everything issued
+  bool checks = false;                               // some statement checks a tensor
 };
 
 inline Device DeviceTemplate::resolve(Rank rank, Rank local_rank) const {

@@ -10,19 +10,44 @@ using Kind = StatementKind;
 using Name = std::string_view;
 
 // Arguments of every collective that carries a tensor come first.
-constexpr std::array<Name, 11> all_reduce{"tensor", "numel", "shape",    "dtype", "value",    "device",
-                                          "group",  "label", "async_op", "as",    "reduce_op"};
-constexpr std::array<Name, 11> broadcast{"tensor", "numel", "shape",    "dtype", "value", "device",
-                                         "group",  "label", "async_op", "as",    "src"};
-constexpr std::array<Name, 12> reduce{"tensor", "numel", "shape",    "dtype", "value", "device",
-                                      "group",  "label", "async_op", "as",    "dst",   "reduce_op"};
-constexpr std::array<Name, 11> all_gather{"tensor", "numel", "shape",    "dtype", "value", "device",
-                                          "group",  "label", "async_op", "as",    "output"};
-constexpr std::array<Name, 12> gather{"tensor", "numel", "shape",    "dtype", "value", "device",
-                                      "group",  "label", "async_op", "as",    "dst",   "output"};
-constexpr std::array<Name, 12> reduce_scatter{"tensor", "numel", "shape",    "dtype", "value",  "device",
-                                              "group",  "label", "async_op", "as",    "output", "reduce_op"};
-constexpr std::array<Name, 4> barrier{"group", "label", "async_op", "as"};
+constexpr std::array<Name, 12> all_reduce{"tensor", "numel", "shape",  "dtype",    "value", "device",
+                                          "group",  "label", "stream", "async_op", "as",    "reduce_op"};
+constexpr std::array<Name, 12> broadcast{"tensor", "numel", "shape",  "dtype",    "value", "device",
+                                         "group",  "label", "stream", "async_op", "as",    "src"};
+constexpr std::array<Name, 13> reduce{"tensor", "numel",  "shape",    "dtype", "value", "device",   "group",
+                                      "label",  "stream", "async_op", "as",    "dst",   "reduce_op"};
+constexpr std::array<Name, 12> all_gather{"tensor", "numel", "shape",  "dtype",    "value", "device",
+                                          "group",  "label", "stream", "async_op", "as",    "output"};
+constexpr std::array<Name, 13> gather{"tensor", "numel",  "shape",    "dtype", "value", "device", "group",
+                                      "label",  "stream", "async_op", "as",    "dst",   "output"};
+constexpr std::array<Name, 13> reduce_scatter{"tensor", "numel",  "shape",    "dtype",  "value",
+                                              "device", "group",  "label",    "stream", "async_op",
+                                              "as",     "output", "reduce_op"};
+constexpr std::array<Name, 14> all_to_all_single{"tensor",
+                                                 "numel",
+                                                 "shape",
+                                                 "dtype",
+                                                 "value",
+                                                 "device",
+                                                 "group",
+                                                 "label",
+                                                 "stream",
+                                                 "async_op",
+                                                 "as",
+                                                 "output",
+                                                 "input_split_sizes",
+                                                 "output_split_sizes"};
+constexpr std::array<Name, 6> barrier{"group", "label", "stream", "async_op", "as", "device"};
+constexpr std::array<Name, 11> send{"tensor", "numel", "shape",  "dtype", "value", "device",
+                                    "group",  "label", "stream", "dst",   "tag"};
+constexpr std::array<Name, 12> isend{"tensor", "numel", "shape",  "dtype", "value", "device",
+                                     "group",  "label", "stream", "dst",   "tag",   "as"};
+constexpr std::array<Name, 12> receive{"tensor", "numel", "shape",  "dtype", "value", "device",
+                                       "group",  "label", "stream", "src",   "tag",   "as"};
+constexpr std::array<Name, 3> batch{"as", "label", "stream"};
+constexpr std::array<Name, 4> all_gather_object{"object", "group", "label", "output"};
+constexpr std::array<Name, 5> gather_object{"object", "group", "label", "dst", "output"};
+constexpr std::array<Name, 5> object_list{"objects", "group", "label", "src", "output"};
 constexpr std::array<Name, 2> raise{"type", "message"};
 constexpr std::array<Name, 1> item{"as"};
 constexpr std::array<Name, 5> fill{"value", "numel", "shape", "dtype", "device"};
@@ -49,7 +74,7 @@ constexpr std::array<Name, 4> store_add{"key", "value", "as", "label"};
 constexpr std::array<Name, 3> store_wait{"key", "timeout", "label"};
 constexpr std::array<Name, 2> store_delete{"key", "label"};
 
-constexpr std::array<StatementRule, 46> rules{{
+constexpr std::array<StatementRule, 61> rules{{
     {"all_reduce", Kind::collective, "tensor", true, all_reduce},
     {"broadcast", Kind::collective, "tensor", true, broadcast},
     {"reduce", Kind::collective, "tensor", true, reduce},
@@ -60,9 +85,19 @@ constexpr std::array<StatementRule, 46> rules{{
     {"reduce_scatter", Kind::collective, "tensor", true, reduce_scatter},
     {"reduce_scatter_tensor", Kind::collective, "tensor", true, reduce_scatter},
     {"all_to_all", Kind::collective, "tensor", true, all_gather},
-    {"all_to_all_single", Kind::collective, "tensor", true, all_gather},
+    {"all_to_all_single", Kind::collective, "tensor", true, all_to_all_single},
     {"barrier", Kind::barrier, "", true, barrier},
+    {"send", Kind::message, "tensor", true, send},
+    {"recv", Kind::message, "tensor", true, receive},
+    {"isend", Kind::message, "tensor", true, isend},
+    {"irecv", Kind::message, "tensor", true, receive},
+    {"batch_isend_irecv", Kind::message_batch, "messages", false, batch},
+    {"all_gather_object", Kind::objects, "", true, all_gather_object},
+    {"broadcast_object_list", Kind::objects, "", true, object_list},
+    {"gather_object", Kind::objects, "", true, gather_object},
+    {"scatter_object_list", Kind::objects, "", true, object_list},
     {"wait", Kind::wait, "work", false, {}},
+    {"synchronize", Kind::synchronize, "", false, {}},
     {"compute", Kind::compute, "duration", false, {}},
     {"print", Kind::print, "text", false, {}},
     {"raise", Kind::raise, "message", true, raise},
@@ -72,12 +107,17 @@ constexpr std::array<StatementRule, 46> rules{{
     {"add", Kind::add, "target", false, add},
     {"copy", Kind::copy, "target", false, copy},
     {"check", Kind::check, "tensor", false, check},
+    {"read", Kind::touch, "tensor", false, {}},
+    {"write", Kind::touch, "tensor", false, {}},
+    {"free", Kind::touch, "tensor", false, {}},
     {"set_device", Kind::set_device, "device", false, {}},
     {"for", Kind::for_loop, "variable", false, for_loop},
     {"repeat", Kind::repeat, "times", false, block},
     {"for_each_input", Kind::for_each_input, "variable", false, block},
     {"if", Kind::conditional, "condition", false, conditional},
     {"break", Kind::break_loop, "", false, {}},
+    {"choice", Kind::choice, "branches", false, {}},
+    {"parallel", Kind::parallel, "threads", false, {}},
     {"join", Kind::join, "objects", false, join},
     {"forward", Kind::forward, "object", false, forward},
     {"notify", Kind::notify, "object", false, {}},
@@ -98,24 +138,8 @@ constexpr std::array<StatementRule, 46> rules{{
     {"store_delete", Kind::store, "key", true, store_delete},
 }};
 
-// Statements and arguments of the format that no part of this version can run yet.
-constexpr std::array<Name, 15> planned_statements{"send",
-                                                  "recv",
-                                                  "isend",
-                                                  "irecv",
-                                                  "batch_isend_irecv",
-                                                  "all_gather_object",
-                                                  "broadcast_object_list",
-                                                  "gather_object",
-                                                  "scatter_object_list",
-                                                  "synchronize",
-                                                  "read",
-                                                  "write",
-                                                  "free",
-                                                  "choice",
-                                                  "parallel"};
-constexpr std::array<Name, 7> planned_arguments{
-    "timeout", "stream", "tag", "jitter", "split_sizes", "input_split_sizes", "output_split_sizes"};
+// Arguments of the format that no part of this version can run yet.
+constexpr std::array<Name, 3> planned_arguments{"timeout", "jitter", "split_sizes"};
 
 template <typename Words>
 bool contains(const Words& words, std::string_view word) {
@@ -135,7 +159,6 @@ const StatementRule* find_statement_rule(std::string_view key) {
   return nullptr;
 }
 
-bool is_planned_statement(std::string_view key) { return contains(planned_statements, key); }
 bool is_planned_argument(std::string_view key) { return contains(planned_arguments, key); }
 
 std::optional<Statement> Statement::recognise(const Json& node) {

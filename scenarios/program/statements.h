@@ -20,7 +20,11 @@ namespace rollcall::scenario {
 enum class StatementKind : std::uint8_t {
   collective,
   barrier,
+  message,
+  message_batch,
+  objects,
   wait,
+  synchronize,
   compute,
   print,
   raise,
@@ -30,12 +34,15 @@ enum class StatementKind : std::uint8_t {
   add,
   copy,
   check,
+  touch,
   set_device,
   for_loop,
   repeat,
   for_each_input,
   conditional,
   break_loop,
+  choice,
+  parallel,
   join,
   forward,
   notify,
@@ -64,7 +71,6 @@ std::span<const StatementRule> statement_rules();
 const StatementRule* find_statement_rule(std::string_view key);
 
 // Names that scenarios may use one day, and that this version refuses by name.
-bool is_planned_statement(std::string_view key);
 bool is_planned_argument(std::string_view key);
 
 // A statement whose operation key is known.

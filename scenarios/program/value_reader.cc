@@ -163,6 +163,48 @@ TableIndex ValueReader::shape(const Json& value) {
   return static_cast<TableIndex>(program_.shapes.size() - 1);
 }
 
+std::vector<Operand> ValueReader::integers(const Json& value, std::string_view what) {
+  std::vector<Operand> operands;
+  if (!value.is(JsonType::array)) {
+    error(value, fmt::format("expected {}, found {}", what, to_phrase(value.type())));
+    return operands;
+  }
+  for (Json element : value.children()) {
+    operands.push_back(integer_in(element, 0, max_numel, "a size"));
+  }
+  return operands;
+}
+
+ObjectTemplate ValueReader::object_value(const Json& value) {
+  switch (value.type()) {
+    case JsonType::null:
+      return {Object()};
+    case JsonType::boolean:
+      return {Object(value.boolean())};
+    case JsonType::integer:
+      return {Object(value.integer())};
+    case JsonType::real:
+      return {Object(value.real())};
+    case JsonType::string:
+      return {ObjectTemplate::TextOf{text(value)}};
+    case JsonType::array: {
+      ObjectTemplate::List list;
+      for (Json element : value.children()) {
+        list.push_back(object_value(element));
+      }
+      return {std::move(list)};
+    }
+    case JsonType::object: {
+      ObjectTemplate::Dict dict;
+      for (Json member : value.children()) {
+        dict.emplace_back(member.key(), object_value(member));
+      }
+      return {std::move(dict)};
+    }
+  }
+  return {Object()};
+}
+
 Kwargs ValueReader::kwargs(const Json& value) {
   Kwargs kwargs;
   if (!value.is(JsonType::object)) {
@@ -250,6 +292,20 @@ Slot ValueReader::work(const Json& value) {
   return slot.value_or(no_slot);
 }
 
+Slot ValueReader::stream(const Json& value) {
+  const std::string_view name = string(value, "a stream's name");
+  const auto known = std::find(program_.streams.begin(), program_.streams.end(), name);
+  if (known != program_.streams.end() || name.empty()) {
+    return name.empty() ? no_slot : static_cast<Slot>(known - program_.streams.begin());
+  }
+  if (program_.streams.size() + 1 >= streams_per_rank) {
+    error(value, fmt::format("a rank has at most {} streams", streams_per_rank));
+    return no_slot;
+  }
+  program_.streams.emplace_back(name);
+  return static_cast<Slot>(program_.streams.size() - 1);
+}
+
 Slot ValueReader::tensor(const Json& value) {
   const std::string_view name = string(value, "a tensor's name");
   if (name.empty()) {
@@ -269,8 +325,7 @@ Slot ValueReader::tensor(const Json& value) {
                     name, name),
         names_.suggest_like(name, Name::Kind::tensor));
   } else if (found) {
-    error(value, fmt::format("\"{}\" is {}, not a tensor", name,
-                             found->kind == Name::Kind::list ? "a list of tensors" : "a variable"));
+    error(value, fmt::format("\"{}\" is {}, not a tensor", name, to_phrase(found->kind)));
   }
   return 0;
 }

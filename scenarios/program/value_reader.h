@@ -74,12 +74,17 @@ class ValueReader {
   Slot made_group(const Json& name);
   TableIndex object(const Json& value);
   Slot work(const Json& value);
+  Slot stream(const Json& value);
   // A tensor to be written, by its plain name.
   Slot tensor(const Json& value);
   // A tensor to be read: "t", or "parts[2]" of a list.
   TensorName tensor_name(const Json& value);
   // Text with holes.
   TableIndex text(const Json& value);
+  // Any JSON value. Its strings are texts with holes.
+  ObjectTemplate object_value(const Json& value);
+  // A list of whole numbers or expressions.
+  std::vector<Operand> integers(const Json& value, std::string_view what);
 
   // The same string gives the same index.
   TableIndex intern(std::string_view text);

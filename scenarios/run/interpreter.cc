@@ -6,15 +6,31 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/run/object_text.h"
 #include "scenarios/run/rank_frame.h"
 #include "scenarios/run/tensor_text.h"
 #include "scenarios/scenario.h"
 #include "sim/dist/collectives.h"
 #include "sim/dist/error.h"
 #include "sim/dist/rank_context.h"
+#include "sim/dist/stream.h"
 
 namespace rollcall::scenario {
 namespace {
+
+// A failed check: an exception like any other to the program, and to the judge a wrong result.
+class CheckFailure : public Error {
+ public:
+  explicit CheckFailure(Observation observation)
+      : Error("CheckFailed",
+              fmt::format("{} is {}, expected {}", observation.tensor, observation.got, observation.want)),
+        observation_(std::move(observation)) {}
+
+  const Observation& observation() const { return observation_; }
+
+ private:
+  Observation observation_;
+};
 
 // Appends one piece of a text.
 struct AppendPiece {
@@ -31,6 +47,9 @@ struct AppendPiece {
   }
   void operator()(const TextPiece::ErrorMessage& piece) const { text += frame.caught[piece.caught].message; }
   void operator()(const TextPiece::ErrorType& piece) const { text += frame.caught[piece.caught].type; }
+  void operator()(const TextPiece::Objects& piece) const {
+    text += object_text(Object::list(frame.objects[piece.list]));
+  }
 };
 
 // The only element, as a variable holds it.
@@ -46,10 +65,19 @@ std::int64_t whole_number(const Tensor& tensor) {
   return static_cast<std::int64_t>(value);
 }
 
+// Waits for it all.
+void wait_for(const std::vector<Work>& works) {
+  for (const Work& work : works) {
+    work.wait();
+  }
+}
+
 // One instruction after another. Each overload returns the address of the next.
 class Interpreter {
  public:
-  explicit Interpreter(RankFrame& frame) : frame_(frame), program_(frame.program()) {}
+  // With `unfinished`, calls that would block are left there.
+  explicit Interpreter(RankFrame& frame, std::vector<Work>* unfinished = nullptr)
+      : frame_(frame), program_(frame.program()), unfinished_(unfinished) {}
 
   Address run(const Block& block) {
     at_ = block.begin;
@@ -59,14 +87,77 @@ class Interpreter {
     return at_;
   }
 
+  Address step(Address at) {
+    at_ = at;
+    return std::visit(*this, program_.code[at].action);
+  }
+
   Address operator()(const action::Collect& collect) {
-    run_collective(frame_, program_.collectives[collect.call], site());
+    run_collective(frame_, program_.collectives[collect.call], site(), unfinished_);
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Exchange& exchange) {
+    run_message(frame_, program_.messages[exchange.message], site(), unfinished_);
+    return at_ + 1;
+  }
+
+  Address operator()(const action::ExchangeBatch& exchange) {
+    run_batch(frame_, program_.batches[exchange.batch], site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::ExchangeObjects& exchange) {
+    run_objects(frame_, program_.object_calls[exchange.call], site());
     return at_ + 1;
   }
 
   Address operator()(const action::Wait& wait) {
-    frame_.issued_work(wait.work).wait();
+    const std::vector<Work>& works = frame_.issued_works(wait.work);
+    for (const Work& work : works) {
+      if (work.seq() < 0) {
+        throw Error("AttributeError", "'NoneType' object has no attribute 'wait'");
+      }
+    }
+    block_in(works);
+    if (unfinished_ == nullptr) {
+      block_host(frame_);
+    }
+    frame_.release(wait.work);
     return at_ + 1;
+  }
+
+  Address operator()(const action::Synchronize&) {
+    block_in(frame_.take_open_works());
+    rollcall::synchronize();
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Touch& touch) {
+    if (!touch.tensor.is_list) {
+      frame_.read(touch.tensor);  // it must be there
+    }
+    frame_.touch(key_of(touch.tensor), touch.access, site());
+    if (touch.access == Observation::Access::free) {
+      if (touch.tensor.is_list) {
+        frame_.lists[touch.tensor.slot].clear();
+      } else {
+        frame_.tensors[touch.tensor.slot] = {};
+      }
+    }
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Choose& choose) {
+    const Branches& branches = program_.branches[choose.branches];
+    run_block(frame_, branches.blocks[frame_.decide(branches.blocks.size())]);
+    return branches.end;
+  }
+
+  Address operator()(const action::Parallel& parallel) {
+    const Branches& threads = program_.branches[parallel.branches];
+    run_threads(frame_, threads);
+    return threads.end;
   }
 
   Address operator()(const action::Compute& compute) {
@@ -75,6 +166,11 @@ class Interpreter {
   }
 
   Address operator()(const action::Print& print) {
+    for (const TextPiece& piece : program_.texts[print.text]) {
+      if (const auto* tensor = std::get_if<TensorName>(&piece.piece)) {
+        frame_.touch(key_of(*tensor), Observation::Access::read, site());
+      }
+    }
     rollcall::print(compose(frame_, print.text));
     return at_ + 1;
   }
@@ -86,18 +182,26 @@ class Interpreter {
   Address operator()(const action::Exit&) { throw ProgramExit{}; }
 
   Address operator()(const action::Item& item) {
-    frame_.set(item.variable, whole_number(frame_.read(item.tensor)));
+    frame_.touch(key_of(item.tensor), Observation::Access::read, site());
+    if (item.variable == no_slot) {
+      frame_.read(item.tensor).settle();
+    } else {
+      frame_.set(item.variable, whole_number(frame_.read(item.tensor)));
+    }
     return at_ + 1;
   }
 
   Address operator()(const action::Fill& fill) {
+    frame_.touch({program_.tensors[fill.tensor].slot}, Observation::Access::write, site());
     frame_.make(program_.tensors[fill.tensor]);
     return at_ + 1;
   }
 
   Address operator()(const action::Add& add) {
     Tensor& target = frame_.tensors[add.target];
+    frame_.touch({add.target}, Observation::Access::write, site());
     if (add.tensor.slot != no_slot) {
+      frame_.touch(key_of(add.tensor), Observation::Access::read, site());
       add_to(target, frame_.read(add.tensor));
     } else {
       const Tensor one_element = target ? Tensor::zeros({1}, target.dtype(), target.device())
@@ -109,6 +213,8 @@ class Interpreter {
   }
 
   Address operator()(const action::Copy& copy) {
+    frame_.touch({copy.target}, Observation::Access::write, site());
+    frame_.touch(key_of(copy.source), Observation::Access::read, site());
     Tensor& target = frame_.tensors[copy.target];
     const Tensor& source = frame_.read(copy.source);
     const bool fits = target && !target.is_meta() && target.shape() == source.shape() &&
@@ -122,6 +228,7 @@ class Interpreter {
   }
 
   Address operator()(const action::Check& check) {
+    frame_.touch(key_of(check.tensor), Observation::Access::read, site());
     if (check.tensor.is_list && check.tensor.element < 0) {
       for (const Tensor& tensor : frame_.read_list(check.tensor.slot)) {
         require_elements(tensor, check);
@@ -251,6 +358,16 @@ class Interpreter {
     return {program_.file.c_str(), instruction.line, instruction.column};
   }
 
+  static TensorKey key_of(const TensorName& name) { return {name.slot, name.is_list}; }
+
+  void block_in(const std::vector<Work>& works) {
+    if (unfinished_ == nullptr || !frame_.calls_block()) {
+      wait_for(works);
+    } else {
+      unfinished_->insert(unfinished_->end(), works.begin(), works.end());
+    }
+  }
+
   static void add_to(Tensor& target, const Tensor& amount) {
     if (!target) {
       target = Tensor::zeros(amount.shape(), amount.dtype(), amount.device());
@@ -272,18 +389,38 @@ class Interpreter {
       const bool equal = is_floating(storage.dtype) ? decode(storage.at(i), storage.dtype) == wanted.item()
                                                     : storage.at(i) == wanted.storage()->value;
       if (!equal) {
-        throw Error("CheckFailed", fmt::format("{} is {}, expected {}", program_.strings[check.name],
-                                               tensor_text(tensor), tensor_text(wanted)));
+        fail(tensor, wanted, decode(storage.at(i), storage.dtype) - wanted.item(), check);
       }
     }
   }
 
+  [[noreturn]] void fail(const Tensor& tensor, const Tensor& wanted, double surplus,
+                         const action::Check& check) const {
+    Observation observation{.kind = Observation::Kind::check_failed};
+    observation.tensor = program_.strings[check.name];
+    observation.got = tensor_text(tensor);
+    observation.want = tensor_text(wanted);
+    observation.surplus = surplus;
+    observation.contributions = frame_.contributions_to(observation.tensor);
+    observation.site = site();
+    throw CheckFailure(observation);
+  }
+
   RankFrame& frame_;
   const Program& program_;
+  std::vector<Work>* unfinished_;
   Address at_ = 0;
 };
 
 }  // namespace
+
+Address run_block(RankFrame& frame, const Block& block) { return Interpreter(frame).run(block); }
+
+void block_host(const RankFrame& frame) {
+  if (frame.scenario().blocking_wait) {
+    rollcall::synchronize(current_stream());
+  }
+}
 
 std::string compose(const RankFrame& frame, TableIndex index) {
   std::string text;
@@ -293,15 +430,20 @@ std::string compose(const RankFrame& frame, TableIndex index) {
   return text;
 }
 
-Address run_block(RankFrame& frame, const Block& block) { return Interpreter(frame).run(block); }
+void step(RankFrame& frame, Thread& thread) {
+  thread.at = Interpreter(frame, &thread.waits_for).step(thread.at);
+}
 
-void run_rank(const Scenario& scenario, Rank rank) {
-  RankFrame frame(scenario, rank);
+void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
+  RankFrame frame(scenario, rank, state);
   try {
     frame.construct_training_objects();
     run_block(frame, scenario.block_of(rank));
   } catch (const ProgramExit&) {
     // The rank is done, and its process leaves as any other that comes to its end.
+  } catch (const CheckFailure& failure) {
+    this_rank().backend->observe(failure.observation());  // no `try` of the program wanted it
+    throw;
   }
 }
 

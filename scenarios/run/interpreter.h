@@ -4,8 +4,11 @@
 // C++ program calls.
 
 #include <string>
+#include <vector>
 
 #include "scenarios/program/program.h"
+#include "scenarios/run/run_state.h"
+#include "sim/dist/work.h"
 
 namespace rollcall::scenario {
 
@@ -13,14 +16,36 @@ class RankFrame;
 struct Scenario;
 
 // Runs the program of `rank`, on that rank's own fiber or thread. Throws what the program raises.
-void run_rank(const Scenario& scenario, Rank rank);
+void run_rank(const Scenario& scenario, Rank rank, RunState& state);
 
 // Runs part of the program. Returns where to go on: the block's end, or an address outside the block
 // when a `break` left it. Throws what the statements raise, and ProgramExit on `exit`.
 Address run_block(RankFrame& frame, const Block& block);
 
-// Issues one collective call, and waits for it unless it is asynchronous.
-void run_collective(RankFrame& frame, const Collective& call, Site site);
+// Issues one collective call, and waits for it unless it is asynchronous. With `unfinished` it waits for
+// nothing: the calls of a thread that would block it end up there.
+void run_collective(RankFrame& frame, const Collective& call, Site site, std::vector<Work>* unfinished);
+// The same for a send or receive, and for a batch of them.
+void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vector<Work>* unfinished);
+void run_batch(RankFrame& frame, const MessageBatch& batch, Site site);
+// These wait in any case.
+void run_objects(RankFrame& frame, const ObjectCall& call, Site site);
+
+// A thread of a rank, and where it is.
+struct Thread {
+  Block block;
+  Address at = 0;
+  std::vector<Work> waits_for;  // what its last statement blocks in
+};
+// Runs one instruction of it, and lets it block in waits_for instead of blocking the rank.
+void step(RankFrame& frame, Thread& thread);
+
+// Runs the threads of a rank, which take turns at every statement that another rank could notice; who is next
+// is a decision. A thread that waits for a call leaves the others running.
+void run_threads(RankFrame& frame, const Branches& threads);
+
+// After a call that is to block: what nccl only holds up a stream for, the host waits for as well.
+void block_host(const RankFrame& frame);
 
 // A text with its holes filled.
 std::string compose(const RankFrame& frame, TableIndex text);

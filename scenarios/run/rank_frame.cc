@@ -1,6 +1,7 @@
 #include "scenarios/run/rank_frame.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,17 +12,21 @@
 
 namespace rollcall::scenario {
 
-RankFrame::RankFrame(const Scenario& scenario, Rank rank)
+RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
     : variables(scenario.program->variables.size()),
       tensors(scenario.program->tensor_names.size()),
       lists(scenario.program->list_names.size()),
-      works(scenario.program->work_names.size()),
+      objects(scenario.program->object_lists.size()),
       caught(scenario.program->tries),
       scenario_(scenario),
       program_(*scenario.program),
       rank_(rank),
       local_rank_(scenario.local_rank(rank)),
-      groups_(program_.groups.size()) {
+      state_(state),
+      groups_(program_.groups.size()),
+      works_(program_.work_names.size()),
+      streams_(program_.streams.size()),
+      calls_block_(scenario.blocking_wait || scenario.options.backend != "nccl") {
   set(builtin::rank, rank);
   set(builtin::local_rank, local_rank_);
   set(builtin::world_size, scenario.options.world_size);
@@ -159,15 +164,81 @@ const Tensor& RankFrame::read(const TensorName& name) const {
   return list[static_cast<std::size_t>(name.element)];
 }
 
-const Work& RankFrame::issued_work(Slot slot) const {
-  const std::optional<Work>& work = works[slot];
-  if (!work) {
+const std::vector<Work>& RankFrame::issued_works(Slot slot) const {
+  const IssuedCall& call = works_[slot];
+  if (!call.issued) {
     throw Error("NameError", fmt::format("name '{}' is not defined", program_.work_names[slot]));
   }
-  if (work->seq() < 0) {
-    throw Error("AttributeError", "'NoneType' object has no attribute 'wait'");
+  return call.works;
+}
+
+Stream RankFrame::stream(Slot slot) {
+  if (slot == no_slot) {
+    return current_stream();
   }
-  return *work;
+  if (!streams_[slot]) {
+    streams_[slot] = new_stream();
+  }
+  return *streams_[slot];
+}
+
+void RankFrame::contribute(Slot tensor, const ProcessGroup& group, double value) {
+  if (program_.checks) {
+    state_.contributions.note(rank_, program_.tensor_names[tensor], {group.name(), calls_[group.id()]},
+                              value);
+  }
+}
+
+void RankFrame::keep_work(Slot slot, const Work& work) {
+  if (program_.synchronizes && calls_block_) {
+    open_works_.push_back(work);
+  }
+  if (slot != no_slot) {
+    works_[slot].issued = true;
+    works_[slot].works.assign(1, work);
+  }
+}
+
+void RankFrame::keep_works(Slot slot, std::vector<Work> works) {
+  if (program_.synchronizes && calls_block_) {
+    open_works_.insert(open_works_.end(), works.begin(), works.end());
+  }
+  if (slot != no_slot) {
+    works_[slot] = {true, std::move(works)};
+  }
+}
+
+std::vector<Work> RankFrame::take_open_works() {
+  uses_.clear();
+  return std::exchange(open_works_, {});
+}
+
+void RankFrame::use(const TensorUse& tensor_use) {
+  const bool has_name =
+      !(tensor_use.tensor.is_list ? program_.list_names : program_.tensor_names)[tensor_use.tensor.slot]
+           .empty();
+  if (has_name) {
+    uses_.push_back(tensor_use);
+  }
+}
+
+void RankFrame::release(Slot work) {
+  std::erase_if(uses_, [work](const TensorUse& known) { return known.work == work; });
+}
+
+void RankFrame::touch(TensorKey tensor, Observation::Access access, Site site) {
+  for (const TensorUse& known : uses_) {
+    if (known.tensor == tensor && (known.writes || access != Observation::Access::read)) {
+      Observation observation{.kind = Observation::Kind::touched_early, .access = access};
+      observation.tensor = (tensor.is_list ? program_.list_names : program_.tensor_names)[tensor.slot];
+      observation.handle = known.work == no_slot ? "" : program_.work_names[known.work];
+      observation.op = known.op;
+      observation.seq = known.seq;
+      observation.site = site;
+      this_rank().backend->observe(observation);
+      return;
+    }
+  }
 }
 
 void RankFrame::construct_training_objects() {

@@ -3,16 +3,19 @@
 // RankFrame: what one rank of a scenario holds while it runs. The program is shared; this is not.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/program/program.h"
+#include "scenarios/run/run_state.h"
 #include "scenarios/run/scripted_joinable.h"
 #include "scenarios/run/training.h"
 #include "scenarios/scenario.h"
 #include "sim/dist/process_group.h"
+#include "sim/dist/stream.h"
 #include "sim/dist/tensor.h"
 #include "sim/dist/work.h"
 
@@ -24,10 +27,32 @@ struct CaughtError {
   std::string message;
 };
 
+// A tensor, or a list of them, that a statement names.
+struct TensorKey {
+  Slot slot = no_slot;
+  bool is_list = false;
+  friend bool operator==(const TensorKey&, const TensorKey&) = default;
+};
+
+// An asynchronous call, or a batch of them.
+struct IssuedCall {
+  bool issued = false;
+  std::vector<Work> works;  // none: the rank is not in the call's group and got None for it
+};
+
+// A named tensor that an asynchronous call works on.
+struct TensorUse {
+  TensorKey tensor;
+  bool writes = false;  // else the call only reads it
+  Slot work = no_slot;  // its handle; no_slot: it has none
+  Op op{};              // the call, without tensors
+  std::int64_t seq = 0;
+};
+
 class RankFrame {
  public:
-  // `scenario` must outlive the frame. Made on the rank's own fiber.
-  RankFrame(const Scenario& scenario, Rank rank);
+  // `scenario` and `state` must outlive the frame. Made on the rank's own fiber.
+  RankFrame(const Scenario& scenario, Rank rank, RunState& state);
   RankFrame(const RankFrame&) = delete;
   RankFrame& operator=(const RankFrame&) = delete;
 
@@ -59,9 +84,41 @@ class RankFrame {
   const Tensor& read(const TensorName& name) const;
   const TensorList& read_list(Slot slot) const;
 
-  // The call to wait for. Throws NameError when it has not been issued, and what Python raises when the
+  // The calls to wait for. Throws NameError when they have not been issued, and what Python raises when the
   // rank is not in the call's group and so got None for it.
-  const Work& issued_work(Slot slot) const;
+  const std::vector<Work>& issued_works(Slot slot) const;
+  // Keeps what an asynchronous call returned: under a name, or (no_slot) for `synchronize` alone.
+  void keep_work(Slot slot, const Work& work);
+  void keep_works(Slot slot, std::vector<Work> works);
+  // Everything issued and not yet known to be done, in order. Then forgets it.
+  std::vector<Work> take_open_works();
+
+  // Says that `op` works on a named tensor until its handle is waited for.
+  void use(const TensorUse& tensor_use);
+  // Its handle was waited for.
+  void release(Slot work);
+  // A statement touches a tensor: says so when a call still works on it.
+  void touch(TensorKey tensor, Observation::Access access, Site site);
+
+  // Notes what this rank gives to a reduction into a named tensor, its next call on this group.
+  void contribute(Slot tensor, const ProcessGroup& group, double value);
+  // A call of this rank on a group, of any kind.
+  void count_call(const ProcessGroup& group) {
+    if (program_.checks) {
+      ++calls_[group.id()];
+    }
+  }
+  std::vector<std::pair<Rank, double>> contributions_to(const std::string& tensor) const {
+    return state_.contributions.to(rank_, tensor);
+  }
+
+  // The rank's stream of this name; the current one for no_slot.
+  Stream stream(Slot slot);
+  // Does a call without async_op hold up the host, and not only a stream?
+  bool calls_block() const { return calls_block_; }
+
+  // The way taken where timing decides, of `ways`.
+  std::size_t decide(std::size_t ways) { return state_.decisions.take(rank_, ways); }
 
   // Makes the models and optimizers of the groups that the rank belongs to. Blocks: models take rank 0's
   // values.
@@ -78,7 +135,7 @@ class RankFrame {
   std::vector<Variable> variables;
   std::vector<Tensor> tensors;
   std::vector<TensorList> lists;
-  std::vector<std::optional<Work>> works;   // nothing: not issued yet
+  std::vector<ObjectList> objects;
   std::vector<ScriptedJoinable> joinables;  // by Program::objects
   std::unique_ptr<Training> training;       // null: the scenario has no models
   std::vector<CaughtError> caught;
@@ -88,7 +145,14 @@ class RankFrame {
   const Program& program_;
   Rank rank_;
   Rank local_rank_;
+  RunState& state_;
   std::vector<ProcessGroup> groups_;  // by slot; looked up when first used
+  std::vector<IssuedCall> works_;     // by slot
+  std::vector<Work> open_works_;      // for `synchronize`, if the program has one
+  std::vector<TensorUse> uses_;
+  std::vector<std::optional<Stream>> streams_;  // by slot
+  bool calls_block_;
+  std::map<GroupId, std::int64_t> calls_;
 };
 
 }  // namespace rollcall::scenario

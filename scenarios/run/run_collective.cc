@@ -1,15 +1,19 @@
 // The interpreter, the part about collectives: arguments from the frame, then torch's function.
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "scenarios/program/names.h"
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
 #include "sim/dist/collectives.h"
 #include "sim/dist/error.h"
+#include "sim/dist/rank_context.h"
 #include "sim/dist/scope.h"
+#include "sim/dist/stream.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -17,12 +21,16 @@ namespace {
 // One call in progress.
 class CollectiveRun {
  public:
-  CollectiveRun(RankFrame& frame, const Collective& call, Site site)
-      : frame_(frame), call_(call), site_(site), group_(frame.group(call.group)) {}
+  CollectiveRun(RankFrame& frame, const Collective& call, Site site, bool async)
+      : frame_(frame), call_(call), site_(site), async_(async), group_(frame.group(call.group)) {
+    if (has_tensor(call.kind) && !call.tensor.scratch && call.tensor.value) {
+      frame.touch({call.tensor.slot}, Observation::Access::write, site);
+    }
+  }
 
   Work issue() {
-    const CollectiveOptions plain{.group = group_, .async_op = call_.async_op};
-    const ReduceOptions reducing{.op = call_.reduce, .group = group_, .async_op = call_.async_op};
+    const CollectiveOptions plain{.group = group_, .async_op = async_};
+    const ReduceOptions reducing{.op = call_.reduce, .group = group_, .async_op = async_};
     switch (call_.kind) {
       case OpKind::all_reduce:
         return all_reduce(tensor(), reducing, site_);
@@ -48,10 +56,9 @@ class CollectiveRun {
       case OpKind::all_to_all:
         return all_to_all(output_list(model()), parts(model()), plain, site_);
       case OpKind::all_to_all_single:
-        return all_to_all_single(output(tensor().numel()), tensor(),
-                                 {.group = group_, .async_op = call_.async_op}, site_);
+        return exchange_parts();
       case OpKind::barrier:
-        return barrier({.group = group_, .async_op = call_.async_op}, site_);
+        return barrier({.group = group_, .async_op = async_, .device_ids = device_ids()}, site_);
       case OpKind::monitored_barrier:
       case OpKind::send:
       case OpKind::recv:
@@ -65,6 +72,37 @@ class CollectiveRun {
     return {};
   }
 
+  void count() {
+    if (group_.is_member()) {
+      frame_.count_call(group_);
+    }
+  }
+
+  // Says which named tensors an asynchronous call works on until its handle is waited for.
+  void use_tensors(const Work& work) {
+    if (work.seq() < 0 || !has_tensor(call_.kind)) {
+      return;
+    }
+    TensorUse use{.tensor = {call_.tensor.slot}, .writes = writes_tensor(), .work = call_.work};
+    use.op.kind = call_.kind;
+    use.op.group = work.group();
+    use.op.rank = work.rank();
+    use.op.reduce = call_.reduce;
+    use.op.scope = this_rank().scope;
+    use.op.site = site_;
+    const Tensor& tensor = frame_.tensors[call_.tensor.slot];
+    use.op.numel = tensor.numel();
+    use.op.dtype = tensor.dtype();
+    use.op.device = tensor.device();
+    use.seq = work.seq();
+    frame_.use(use);
+    if (call_.output != no_slot) {
+      use.tensor = {call_.output, has_list_output(to_string(call_.kind))};
+      use.writes = true;
+      frame_.use(use);
+    }
+  }
+
   // Lists of parts are only lent to the call; the tensors in them may be used again at once.
   void release() {
     if (call_.input_list != no_slot) {
@@ -73,6 +111,37 @@ class CollectiveRun {
   }
 
  private:
+  bool writes_tensor() const {
+    return call_.output == no_slot;  // in place
+  }
+
+  std::vector<std::int16_t> device_ids() const {
+    if (!call_.tensor.device) {
+      return {};
+    }
+    return {call_.tensor.device->resolve(frame_.rank(), frame_.local_rank()).index};
+  }
+
+  // all_to_all_single, in equal parts or cut as told.
+  Work exchange_parts() {
+    AllToAllOptions options{.group = group_, .async_op = async_};
+    if (call_.splits == none) {
+      return all_to_all_single(output(tensor().numel()), tensor(), options, site_);
+    }
+    const Splits& splits = frame_.program().splits[call_.splits];
+    for (const Operand& part : splits.output) {
+      options.output_split_sizes.push_back(frame_.evaluate(part));
+    }
+    for (const Operand& part : splits.input) {
+      options.input_split_sizes.push_back(frame_.evaluate(part));
+    }
+    const auto sum = [](const std::vector<std::int64_t>& parts) {
+      return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+    };
+    tensor_ = &frame_.make(call_.tensor, sum(options.input_split_sizes));
+    return all_to_all_single(output(sum(options.output_split_sizes)), *tensor_, options, site_);
+  }
+
   std::int64_t size() const { return group_.is_member() ? group_.size() : 0; }
 
   // The tensor given, made on first use.
@@ -81,6 +150,9 @@ class CollectiveRun {
       const bool is_divided =
           call_.kind == OpKind::reduce_scatter_tensor || call_.kind == OpKind::all_to_all_single;
       tensor_ = &frame_.make(call_.tensor, is_divided ? std::max<std::int64_t>(size(), 1) : 1);
+      if (has_reduce_op(call_.kind) && !call_.tensor.scratch && tensor_->numel() > 0 && !tensor_->is_meta()) {
+        frame_.contribute(call_.tensor.slot, group_, tensor_->at(0));
+      }
     }
     return *tensor_;
   }
@@ -133,6 +205,7 @@ class CollectiveRun {
   RankFrame& frame_;
   const Collective& call_;
   Site site_;
+  bool async_;
   ProcessGroup group_;
   Tensor* tensor_ = nullptr;
   const TensorList nothing_;
@@ -140,16 +213,27 @@ class CollectiveRun {
 
 }  // namespace
 
-void run_collective(RankFrame& frame, const Collective& call, Site site) {
+void run_collective(RankFrame& frame, const Collective& call, Site site, std::vector<Work>* unfinished) {
   std::optional<Scope> scope;
   if (call.label != none) {
     scope.emplace(frame.program().strings[call.label]);
   }
-  CollectiveRun run(frame, call, site);
+  const StreamScope stream(frame.stream(call.stream));
+  // A barrier's host waits on nccl, too.
+  const bool blocks = frame.calls_block() || call.kind == OpKind::barrier;
+  const bool defers = unfinished != nullptr && !call.async_op && blocks;
+  CollectiveRun run(frame, call, site, call.async_op || defers);
   const Work work = run.issue();
+  run.count();
   run.release();
-  if (call.work != no_slot) {
-    frame.works[call.work] = work;
+  if (!call.async_op && !defers) {
+    block_host(frame);
+  }
+  if (defers) {
+    unfinished->push_back(work);
+  } else if (call.async_op) {
+    frame.keep_work(call.work, work);
+    run.use_tensors(work);
   }
 }
 

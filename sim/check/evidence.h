@@ -11,6 +11,8 @@
 
 #include "sim/check/matcher.h"
 #include "sim/check/message_matcher.h"
+#include "sim/dist/apply.h"
+#include "sim/dist/observation.h"
 #include "sim/dist/process_group.h"
 
 namespace rollcall::check {
@@ -61,6 +63,7 @@ struct Incident {
   std::int64_t seq = 0;
   std::vector<OpVariant> variants;  // majority first
   Channel channel = Channel::collectives;
+  std::vector<PartMisfit> misfits{};  // where the calls agree and only the sizes of their parts do not
 };
 
 // A rank that brought a tensor the group cannot take.
@@ -74,6 +77,13 @@ struct DeviceIncident {
   Op op;                    // the first culprit's call
   Device expected;          // stray_device: the device used before
   Rank other = -1;          // duplicate_gpu: who has the device already
+};
+
+// Something a rank found out about its own calls and data.
+struct RankObservation {
+  Time at = 0;
+  Rank rank = 0;  // global
+  Observation what;
 };
 
 // A rank read another value than it relies on.
@@ -120,11 +130,12 @@ struct Evidence {
   std::span<const RankStatus> ranks;      // by global rank
   std::span<const Exception> exceptions;
   const ScopeTable* scopes = nullptr;
-  std::optional<Incident> mismatch;        // the earliest
-  std::optional<Incident> mispairing;      // the earliest
-  std::optional<DeviceIncident> device;    // the earliest
-  std::optional<StoreIncident> store;      // the earliest
-  std::optional<TimeoutIncident> timeout;  // the earliest
+  std::optional<Incident> mismatch;                 // the earliest
+  std::optional<Incident> mispairing;               // the earliest
+  std::optional<DeviceIncident> device;             // the earliest
+  std::optional<StoreIncident> store;               // the earliest
+  std::optional<TimeoutIncident> timeout;           // the earliest
+  std::span<const RankObservation> observations{};  // by time, then rank; of each kind one per rank
   std::optional<LimitIncident> limit;
   std::span<const StoreWait> store_waits;
   std::span<const std::vector<std::vector<Rank>>> rank_lists;  // by the number that calls about groups carry

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "sim/check/judge_calls.h"
 #include "sim/check/judge_host.h"
+#include "sim/check/judge_ranks.h"
 #include "sim/check/naming.h"
 #include "sim/check/wait_graph.h"
 #include "sim/check/wording.h"
@@ -32,121 +36,13 @@ RankSet ranks_in(const Evidence& evidence, State state) {
   return ranks;
 }
 
-// Everyone outside the largest variant; on a tie for the largest, everyone.
-void vote(const std::vector<OpVariant>& variants, Finding& finding) {
-  const std::size_t most = variants.front().ranks.size();
-  finding.tie = variants.size() > 1 && variants[1].ranks.size() == most;
-  for (std::size_t i = finding.tie ? 0 : 1; i < variants.size(); ++i) {
-    finding.culprits.insert(RankSet::of(variants[i].ranks));
+// A wrong value after calls that did not belong together comes from them.
+std::optional<Verdict> judge_first_mistake(const Evidence& evidence) {
+  Verdict verdict = judge_observation(evidence, *first_mistake(evidence));
+  if (Finding& finding = *finding_of(verdict); finding.kind == "value") {
+    attach_divergence(evidence, world_group, std::numeric_limits<std::int64_t>::max(), finding);
   }
-}
-
-bool has_both_sides(const Incident& incident) {
-  const auto shadows = [](const OpVariant& variant) { return variant.op.shadow; };
-  return std::ranges::any_of(incident.variants, shadows) && !std::ranges::all_of(incident.variants, shadows);
-}
-
-// In a mismatch between a joined rank's hook and an active rank, the hook is to blame, unless the
-// active rank's call belongs to no joinable at all: then nothing could have shadowed it.
-void blame_hook(const Evidence& evidence, const Incident& incident, Finding& finding) {
-  bool unshadowed = false;
-  for (const OpVariant& variant : incident.variants) {
-    unshadowed = unshadowed || (!variant.op.shadow && !evidence.scopes->pairing(variant.op.scope).strict);
-  }
-  finding.culprits = {};
-  finding.tie = false;
-  for (const OpVariant& variant : incident.variants) {
-    if (variant.op.shadow != unshadowed) {
-      finding.culprits.insert(RankSet::of(variant.ranks));
-    }
-  }
-}
-
-const char* mismatch_kind(const std::vector<OpVariant>& variants) {
-  const Op& a = variants.front().op;
-  if (is_about_groups(a.kind)) {
-    return "group_args_mismatch";
-  }
-  const auto differs = [&](auto&& field) {
-    return std::ranges::any_of(variants,
-                               [&](const OpVariant& variant) { return field(variant.op) != field(a); });
-  };
-  if (!is_point_to_point(a.kind) && differs([](const Op& op) { return op.kind; })) {
-    return "op_mismatch";
-  }
-  if (differs([](const Op& op) { return op.numel; })) {
-    return "numel_mismatch";
-  }
-  if (differs([](const Op& op) { return op.dtype; })) {
-    return "dtype_mismatch";
-  }
-  if (differs([](const Op& op) { return op.reduce; })) {
-    return "reduce_op_mismatch";
-  }
-  if (a.uneven) {
-    return "numel_mismatch";  // of one part or another: nothing else is left
-  }
-  return "root_mismatch";
-}
-
-// Where an incident happened; every variant's ranks were there.
-Place place_of(const Evidence& evidence, const Incident& incident) {
-  Place place;
-  place.call = name_call(evidence, incident.variants.front().op, incident.seq);
-  for (const OpVariant& variant : incident.variants) {
-    place.waiting.insert(RankSet::of(variant.ranks));
-  }
-  return place;
-}
-
-Divergence divergence_of(const Evidence& evidence, const Incident& incident) {
-  return {group_name(evidence, incident.group), incident.seq, name_variants(evidence, incident)};
-}
-
-// The earlier mispairing explains a later failure in the same group.
-void attach_divergence(const Evidence& evidence, GroupId group, std::int64_t seq, Finding& finding) {
-  const auto& incident = evidence.mispairing;
-  if (!incident || (incident->group == group && incident->seq >= seq)) {
-    return;
-  }
-  finding.first_divergence = divergence_of(evidence, *incident);
-  if (has_both_sides(*incident)) {
-    finding.kind = "join_hook_mismatch";
-    blame_hook(evidence, *incident, finding);
-    word_hook_mismatch(evidence, *incident, finding);
-    return;
-  }
-  Finding voted;
-  vote(incident->variants, voted);
-  if (!voted.tie) {
-    finding.culprits = voted.culprits;
-  }
-  Finding words;
-  word_mispairing(evidence, *incident, words);
-  finding.cause = fmt::format("{}; from there on the ranks are one call apart", words.headline);
-  finding.advice = words.advice;
-}
-
-Verdict judge_mismatch(const Evidence& evidence) {
-  const Incident& incident = *evidence.mismatch;
-  Mismatch mismatch;
-  Finding& finding = mismatch.finding;
-  mismatch.variants = name_variants(evidence, incident);
-  finding.kind = mismatch_kind(incident.variants);
-  finding.at = place_of(evidence, incident);
-  vote(incident.variants, finding);
-  if (has_both_sides(incident)) {
-    finding.kind = "join_hook_mismatch";
-    blame_hook(evidence, incident, finding);
-    word_hook_mismatch(evidence, incident, finding);
-  } else {
-    word_mismatch(evidence, incident, finding);
-    if (is_point_to_point(incident.variants.front().op.kind)) {
-      word_message_mismatch(evidence, incident, finding);
-    }
-  }
-  attach_divergence(evidence, incident.group, incident.seq, finding);
-  return mismatch;
+  return verdict;
 }
 
 Verdict judge_device(const Evidence& evidence) {
@@ -287,6 +183,9 @@ Verdict judge_deadlock(const Evidence& evidence) {
     finding.kind = cycle_kind(slots, blame);
     finding.culprits = RankSet::of(blame.culprits);
     finding.at = place_of(evidence, slots[blame.slots.front()]);
+    for (const std::size_t i : blame.slots) {
+      deadlock.circle.push_back(place_of(evidence, slots[i]));
+    }
     word_crossing(evidence, slots, blame, finding);
     if (std::ranges::any_of(blame.slots, [&](std::size_t i) { return is_point_to_point(slots[i].kind); })) {
       word_message_cycle(finding);
@@ -334,24 +233,6 @@ Verdict judge_failure(const Evidence& evidence) {
   return failed;
 }
 
-Verdict judge_mispairing(const Evidence& evidence) {
-  const Incident& incident = *evidence.mispairing;
-  WrongResult wrong;
-  Finding& finding = wrong.finding;
-  wrong.variants = name_variants(evidence, incident);
-  finding.at = place_of(evidence, incident);
-  if (has_both_sides(incident)) {
-    finding.kind = "join_hook_mismatch";
-    blame_hook(evidence, incident, finding);
-    word_hook_mismatch(evidence, incident, finding);
-  } else {
-    finding.kind = "mispaired";
-    vote(incident.variants, finding);
-    word_mispairing(evidence, incident, finding);
-  }
-  return wrong;
-}
-
 Verdict judge_limit(const Evidence& evidence) {
   LimitReached reached;
   reached.finding.kind = evidence.limit->limit;
@@ -361,34 +242,41 @@ Verdict judge_limit(const Evidence& evidence) {
   return reached;
 }
 
-bool any_in(const Evidence& evidence, State state) {
-  return std::ranges::any_of(evidence.ranks,
-                             [state](const RankStatus& status) { return status.state == state; });
-}
-
 template <typename Incident>
 Time time_of(const std::optional<Incident>& incident) {
   return incident ? incident->at : std::numeric_limits<Time>::max();
 }
 
+// What went wrong at a known time, the earliest first; of one time, what explains the others.
+std::optional<Verdict> judge_first_event(const Evidence& evidence) {
+  constexpr Time never = std::numeric_limits<Time>::max();
+  const RankObservation* mistake = first_mistake(evidence);
+  using Judge = std::optional<Verdict> (*)(const Evidence&);
+  std::pair<Time, Judge> events[] = {
+      {time_of(evidence.store), [](const Evidence& all) { return std::optional(judge_stale_key(all)); }},
+      {time_of(evidence.device), [](const Evidence& all) { return std::optional(judge_device(all)); }},
+      {time_of(evidence.mismatch), [](const Evidence& all) { return std::optional(judge_mismatch(all)); }},
+      {mistake != nullptr ? mistake->at : never, judge_first_mistake},
+      {time_of(evidence.timeout), judge_timeout}};
+  std::ranges::stable_sort(events, {}, &std::pair<Time, Judge>::first);
+  for (const auto& [at, judge_it] : events) {
+    if (std::optional<Verdict> verdict = at == never ? std::nullopt : judge_it(evidence)) {
+      return verdict;
+    }
+  }
+  return std::nullopt;
+}
+
+bool any_in(const Evidence& evidence, State state) {
+  return std::ranges::any_of(evidence.ranks,
+                             [state](const RankStatus& status) { return status.state == state; });
+}
+
 }  // namespace
 
 Verdict judge(const Evidence& evidence) {
-  const Time mismatch = time_of(evidence.mismatch);
-  const Time first = std::min({time_of(evidence.device), mismatch, time_of(evidence.timeout)});
-  if (evidence.store && evidence.store->at <= first) {
-    return judge_stale_key(evidence);
-  }
-  if (evidence.timeout && evidence.timeout->at < std::min(time_of(evidence.device), mismatch)) {
-    if (const std::optional<Verdict> verdict = judge_timeout(evidence)) {
-      return *verdict;
-    }
-  }
-  if (evidence.device && evidence.device->at <= mismatch) {
-    return judge_device(evidence);
-  }
-  if (evidence.mismatch) {
-    return judge_mismatch(evidence);
+  if (std::optional<Verdict> verdict = judge_first_event(evidence)) {
+    return *std::move(verdict);
   }
   if (evidence.limit) {
     return judge_limit(evidence);
@@ -402,10 +290,11 @@ Verdict judge(const Evidence& evidence) {
   if (evidence.mispairing) {
     return judge_mispairing(evidence);
   }
-  if (!evidence.leaks.empty()) {
-    return judge_leaks(evidence);
+  if (Verdict verdict = judge_open_calls(evidence);
+      finding_of(verdict) != nullptr || evidence.leaks.empty()) {
+    return verdict;
   }
-  return Completed{};
+  return judge_leaks(evidence);
 }
 
 }  // namespace rollcall::check

@@ -75,6 +75,10 @@ Verdict judge_leaks(const Evidence& evidence) {
   for (const Leak& group : evidence.leaks) {
     leak.finding.culprits.insert(RankSet::of(group.ranks));
   }
+  Call call;
+  call.op = to_string(OpKind::destroy_process_group);
+  call.group = group_name(evidence, evidence.leaks.front().group);
+  leak.finding.at = Place{call, {}, RankSet::of(evidence.leaks.front().ranks)};
   word_leaks(evidence, leak.finding);
   return leak;
 }
@@ -82,6 +86,9 @@ Verdict judge_leaks(const Evidence& evidence) {
 void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding) {
   finding.kind = "store_never_served";
   finding.culprits = gone.empty() ? RankSet::of(slot.waiting) : gone;
+  if (gone.empty()) {
+    finding.suspects = slot.waiting;  // any of them could have set it
+  }
   finding.at = Place{name_waiting_call(evidence, slot.waiting.front()), RankSet::of(slot.waiting), gone};
   word_never_served(finding);
 }

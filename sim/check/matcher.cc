@@ -155,6 +155,7 @@ Slot& GroupMatcher::open_slot() {
   slot.differs = false;
   slot.uneven = false;
   slot.raises = false;
+  slot.given_up = false;
   slot.arrived = 0;
   slot.tensors.assign(members, nullptr);
   slot.values.resize(members);

@@ -33,10 +33,11 @@ struct Slot {
 
   std::int64_t seq = 0;
   Phase phase = Phase::collecting;
-  bool uniform = true;   // every tensor so far is uniform and of the reference's call
-  bool differs = false;  // some call is not the reference's, or its parts do not fit the others'
-  bool uneven = false;   // some call has parts of different sizes
-  bool raises = false;   // some call was accepted, but its rank raises when it waits
+  bool uniform = true;    // every tensor so far is uniform and of the reference's call
+  bool differs = false;   // some call is not the reference's, or its parts do not fit the others'
+  bool uneven = false;    // some call has parts of different sizes
+  bool raises = false;    // some call was accepted, but its rank raises when it waits
+  bool given_up = false;  // some rank waited here, and its wait ended otherwise
   Rank arrived = 0;
   Op reference;                   // the first arrival's call
   std::vector<Storage*> tensors;  // by group rank; null: has not come (`no_tensor` for barrier)

@@ -62,7 +62,7 @@ std::string mismatch_on_backend(std::string_view backend, const std::string& kin
                               "watchdog's timeout",
                        detail_raises);
   }
-  if (kind == "numel_mismatch") {
+  if (kind == "numel_mismatch" || kind == "split_mismatch") {
     return fmt::format("{}{}",
                        gloo ? "sizes are not compared: a rank that receives more than it expects aborts "
                               "(gloo::EnforceNotMet), one that receives less hangs or ends with garbage"

@@ -16,6 +16,8 @@ void word_missing(const Evidence& evidence, const BlockedSlot& slot, Finding& fi
 void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                    Finding& finding);
 void word_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding);
+// The same where only the sizes of parts differ; finding.culprits are set.
+void word_parts(const Evidence& evidence, const Incident& incident, Finding& finding);
 void word_hook_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding);
 void word_mispairing(const Evidence& evidence, const Incident& incident, Finding& finding);
 void word_device(const Evidence& evidence, const DeviceIncident& incident, Finding& finding);

@@ -158,6 +158,9 @@ const char* what_depends(const std::string& kind) {
   if (kind == "dtype_mismatch") {
     return "a tensor whose dtype";
   }
+  if (kind == "split_mismatch") {
+    return "parts whose sizes";
+  }
   return kind == "reduce_op_mismatch" ? "a reduce op that" : "a root that";
 }
 
@@ -235,6 +238,22 @@ void word_mismatch(const Evidence& evidence, const Incident& incident, Finding& 
         "decide what they carry";
   }
   finding.on_backend = mismatch_on_backend(evidence.backend, finding.kind);
+}
+
+void word_parts(const Evidence& evidence, const Incident& incident, Finding& finding) {
+  const auto about = std::ranges::find_if(incident.misfits, [&](const PartMisfit& misfit) {
+    return finding.culprits.contains(misfit.receiver) || finding.culprits.contains(misfit.sender);
+  });
+  const PartMisfit& misfit = about == incident.misfits.end() ? incident.misfits.front() : *about;
+  finding.headline =
+      fmt::format("rank {} expects {} from rank {} in {}, which sends {}", misfit.receiver,
+                  elements(misfit.expected), misfit.sender,
+                  call_phrase(name_call(evidence, incident.variants.front().op, incident.seq)), misfit.sent);
+  finding.cause = fmt::format(
+      "the split sizes of the ranks disagree in {} of their pairs; each rank has computed "
+      "them by itself",
+      incident.misfits.size());
+  finding.advice = "exchange the sizes first, with an all_to_all_single of the counts";
 }
 
 void word_mispairing(const Evidence& evidence, const Incident& incident, Finding& finding) {

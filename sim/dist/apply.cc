@@ -404,7 +404,10 @@ std::vector<std::int64_t> expected_parts(const Op& op, const OpTensors& member, 
   return counts_of(incoming(member, members));
 }
 
-bool parts_fit(const Op& op, std::span<const OpTensors> members) {
+bool parts_fit(const Op& op, std::span<const OpTensors> members) { return part_misfits(op, members).empty(); }
+
+std::vector<PartMisfit> part_misfits(const Op& op, std::span<const OpTensors> members) {
+  std::vector<PartMisfit> misfits;
   std::vector<std::vector<std::int64_t>> sent;
   for (const OpTensors& member : members) {
     sent.push_back(sent_parts(op, member, members.size()));
@@ -413,11 +416,11 @@ bool parts_fit(const Op& op, std::span<const OpTensors> members) {
     const std::vector<std::int64_t> expected = expected_parts(op, members[r], members.size());
     for (std::size_t s = 0; s < members.size(); ++s) {
       if (sent[s][r] != expected[s]) {
-        return false;
+        misfits.push_back({static_cast<Rank>(s), static_cast<Rank>(r), sent[s][r], expected[s]});
       }
     }
   }
-  return true;
+  return misfits;
 }
 
 bool has_uniform_form(OpKind kind) {

@@ -26,6 +26,16 @@ std::vector<std::int64_t> expected_parts(const Op& op, const OpTensors& member, 
 // True when every part that a member sends has the size its receiver expects.
 bool parts_fit(const Op& op, std::span<const OpTensors> members);
 
+// A part that is not as large as its receiver expects. Ranks inside the group, sizes in elements.
+struct PartMisfit {
+  Rank sender = 0;
+  Rank receiver = 0;
+  std::int64_t sent = 0;
+  std::int64_t expected = 0;
+};
+// All of them, by receiver, then sender.
+std::vector<PartMisfit> part_misfits(const Op& op, std::span<const OpTensors> members);
+
 // How many more bytes apply_op would need for results that stop being uniform. 0 in the common case that
 // everyone contributes the same value. Never less than the truth; very large is INT64_MAX.
 std::int64_t dense_bytes(const Op& op, std::span<const OpTensors> members);

@@ -36,12 +36,18 @@ void check_same_dtype(std::span<const Tensor> tensors, std::span<const Tensor> m
   }
 }
 
-Rank root_in(const ProcessGroup& group, Rank global) {
+Rank root_in(const ProcessGroup& group, Rank global, OpKind kind) {
   if (group.id() == world_group) {
     return global;
   }
   const Rank root = group.members().rank_of(global);
   if (root < 0) {
+    Observation observation{.kind = Observation::Kind::foreign_root, .root = global};
+    observation.op.kind = kind;
+    observation.op.group = group.id();
+    observation.op.rank = group.rank();
+    observation.op.scope = this_rank().scope;
+    this_rank().backend->observe(observation);
     throw RuntimeError(fmt::format("Global rank {} is not part of group {}", global, group.name()));
   }
   return root;

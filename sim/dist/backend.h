@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/dist/host_calls.h"
+#include "sim/dist/observation.h"
 #include "sim/dist/process_group.h"
 #include "sim/dist/stream.h"
 #include "sim/dist/work.h"
@@ -32,6 +33,8 @@ class Backend {
   // Blocks the calling rank until `work` is done. Throws Error when the operation failed.
   virtual void wait(const Work& work) = 0;
   virtual bool is_completed(const Work& work) = 0;
+  // Blocks until one of them is done: the threads of a rank, each blocked in a call of its own. At least one.
+  virtual void wait_any(std::span<const Work> works) { wait(works.front()); }
 
   // Starts several point-to-point operations that progress together, as between ncclGroupStart and
   // ncclGroupEnd. One Work each. Backends without such groups start one after the other.
@@ -75,6 +78,9 @@ class Backend {
   // A line the rank program printed, or a warning it caused ("UserWarning: ...").
   virtual void print(std::string_view text) = 0;
   virtual void warn(std::string_view text) = 0;
+
+  // What the rank found out about its own data. A backend that judges nothing has no use for it.
+  virtual void observe(const Observation&) {}
 
  private:
   // For backends that move tensors and nothing else.

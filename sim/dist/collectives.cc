@@ -26,6 +26,10 @@ bool outside(const ProcessGroup& group, OpKind kind) {
     detail::default_group();  // says that the world was destroyed
   }
   warn_not_in_group(to_string(kind));
+  Observation observation{.kind = Observation::Kind::stood_outside};
+  observation.op.kind = kind;
+  observation.op.group = group.id();
+  this_rank().backend->observe(observation);
   return true;
 }
 
@@ -69,7 +73,7 @@ void take_inputs(Op& op, const TensorList& tensors) {
 
 // A root, as a rank of the group. Whether the rank exists is the backend's to say.
 void take_root(Op& op, const ProcessGroup& group, Rank global) {
-  op.root = root_in(group, global);
+  op.root = root_in(group, global, op.kind);
   if (op.root < 0 || op.root >= group.size()) [[unlikely]] {
     op.malformed = true;
   }
@@ -237,7 +241,7 @@ Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const Col
   check_gather_list(outputs, dst, self.rank);
   Op op = start(self, OpKind::gather, group, options.async_op, site);
   take_input(op, tensor);
-  op.root = root_in(group, dst);
+  op.root = root_in(group, dst, op.kind);
   if (!outputs.empty()) {
     op.tensors.outputs = &outputs;
   }
@@ -258,7 +262,7 @@ Work scatter(const Tensor& tensor, const TensorList& inputs, Rank src, const Col
   Op op = start(self, OpKind::scatter, group, options.async_op, site);
   take_input(op, tensor);
   op.tensors = {.output = tensor.storage()};
-  op.root = root_in(group, src);
+  op.root = root_in(group, src, op.kind);
   if (!inputs.empty()) {
     op.tensors.inputs = &inputs;
   }

@@ -37,7 +37,7 @@ Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> globa
   op.kind = kind;
   op.group = group.id();
   op.rank = group.rank();
-  op.root = global_peer ? root_in(group, *global_peer) : from_anyone;
+  op.root = global_peer ? root_in(group, *global_peer, kind) : from_anyone;
   check_peer(kind, group, global_peer, op.root);
   op.tag = options.tag;
   op.scope = self.scope;

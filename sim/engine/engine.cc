@@ -302,13 +302,14 @@ void Engine::check_device(const Op& op) {
                     "instead of {}",
                     to_string(op.device), to_string(*before)));
   }
-  if (options_.devices.empty() && op.device == device_of_rank(options_, rank)) {
-    return;  // the default mapping gives every rank a GPU of its own
-  }
-  const Rank user = user_of_gpu(op.group, op.device, rank);
+  // The default mapping gives every rank a GPU of its own: whoever uses another rank's is the odd one.
+  const bool is_own = options_.devices.empty() && op.device == device_of_rank(options_, rank);
+  const Rank user =
+      is_own ? intruder_on_gpu(op.group, op.device, rank) : user_of_gpu(op.group, op.device, rank);
   if (user != rank) {
     incident.kind = check::DeviceIncident::Kind::duplicate_gpu;
-    incident.other = user;
+    incident.ranks = {is_own ? user : rank};
+    incident.other = is_own ? rank : user;
     incidents_->device(incident);
     throw Error(
         "torch.distributed.DistBackendError",
@@ -329,8 +330,32 @@ Rank Engine::user_of_gpu(GroupId group, Device device, Rank rank) {
       throw RankAborted{};
     }
     user.settled = true;
+    const Rank owner = owner_of_gpu(group, device, rank);
+    user.rank = owner >= 0 ? owner : user.rank;
   }
   return user.rank;
+}
+
+// Who works with a rank's own GPU since an earlier instant; usually nobody else.
+Rank Engine::intruder_on_gpu(GroupId group, Device device, Rank rank) const {
+  const auto found = gpu_users_.find({group, {host_of_rank(options_, rank), device}});
+  return found != gpu_users_.end() && found->second.settled ? found->second.rank : rank;
+}
+
+// The rank on this host whose own GPU it is by the default mapping, if it works with it in the group; or -1.
+Rank Engine::owner_of_gpu(GroupId group, Device device, Rank rank) const {
+  if (!options_.devices.empty()) {
+    return -1;
+  }
+  for (Rank member = 0; member < members_[group].size(); ++member) {
+    const Rank owner = members_[group].ranks[static_cast<std::size_t>(member)];
+    const bool is_owner = host_of_rank(options_, owner) == host_of_rank(options_, rank) &&
+                          device_of_rank(options_, owner) == device;
+    if (is_owner && matchers_[group]->device_of(member) == device) {
+      return owner;
+    }
+  }
+  return -1;
 }
 
 // An asynchronous caller may drop its tensors before the call completes.
@@ -461,6 +486,55 @@ bool Engine::is_completed(const Work& work) {
           slot->fates[static_cast<std::size_t>(work.rank())] == Fate::completes);
 }
 
+// The rank is blocked in the first of them, as far as reports go; whichever completes first wakes it.
+void Engine::wait_any(std::span<const Work> works) {
+  if (aborting_) [[unlikely]] {
+    return end_call();
+  }
+  if (std::ranges::any_of(works, [this](const Work& work) { return is_completed(work); })) {
+    return;
+  }
+  if (queues_launches_) {
+    wait_on_host({.kind = HostWait::Kind::any, .works = works});
+    return;
+  }
+  for (const Work& other : works.subspan(1)) {
+    enlist(other);
+  }
+  try {
+    wait(works.front());
+  } catch (...) {
+    std::ranges::for_each(works.subspan(1), [this](const Work& other) { delist(other); });
+    throw;
+  }
+  std::ranges::for_each(works, [this](const Work& work) { delist(work); });
+}
+
+// Lets `work` wake the running rank, which is about to block in another call.
+void Engine::enlist(const Work& work) {
+  if (work.is_point_to_point()) {
+    messages_of(work.group()).at(work.message()).waiting = true;
+  } else if (Slot* slot = matchers_[work.group()]->find(work.seq())) {
+    slot->waiters.push_back(scheduler_->running());
+  }
+}
+
+void Engine::delist(const Work& work) {
+  if (aborting_) {
+    return;
+  }
+  if (!work.is_point_to_point()) {
+    if (Slot* slot = matchers_[work.group()]->find(work.seq())) {
+      std::erase(slot->waiters, scheduler_->running());
+    }
+    return;
+  }
+  check::MessageMatcher& messages = messages_of(work.group());
+  if (messages.is_current(work.message(), work.rank(), work.seq())) {
+    messages.at(work.message()).waiting = false;
+  }
+}
+
 void Engine::compute(Duration duration) {
   if (aborting_) [[unlikely]] {
     return end_call();
@@ -497,6 +571,12 @@ ProcessGroup Engine::find_group(std::string_view name) {
 void Engine::print(std::string_view text) { write_line(false, text); }
 
 void Engine::warn(std::string_view text) { write_line(true, text); }
+
+void Engine::observe(const Observation& observation) {
+  if (!aborting_) {
+    incidents_->observe(now_, scheduler_->running(), observation);
+  }
+}
 
 void Engine::write_line(bool warning, std::string_view text) {
   if (aborting_) {
@@ -674,6 +754,9 @@ void Engine::deal_fates(GroupId group, Slot& slot) {
 }
 
 void Engine::wake(Rank rank) {
+  if (status_[static_cast<std::size_t>(rank)].state != RankStatus::State::waiting) {
+    return;  // it waited for any of several calls, and another one was first
+  }
   status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
   scheduler_->make_ready(rank);
 }
@@ -681,6 +764,10 @@ void Engine::wake(Rank rank) {
 // The rank gives up its wait; what it waited for must not wake it again.
 void Engine::wake_interrupted(Rank rank, Interruption interruption) {
   const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  const bool in_slot = status.channel == check::Channel::collectives && !status.in_message();
+  if (Slot* slot = in_slot ? matchers_[status.group]->find(status.seq) : nullptr) {
+    slot->given_up = true;
+  }
   leave_channel(rank);
   if (queues_launches_) {
     host_waits_[static_cast<std::size_t>(rank)] = {};

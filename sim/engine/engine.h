@@ -48,6 +48,7 @@ class Engine final : public Backend {
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
   void wait(const Work& work) override;
   bool is_completed(const Work& work) override;
+  void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
   void compute(Duration duration) override;
   ProcessGroup find_group(std::string_view name) override;
@@ -63,6 +64,7 @@ class Engine final : public Backend {
   void synchronize_device() override;
   void launch_kernel(Stream stream, Duration duration) override;
   void settle(Storage& storage) override;
+  void observe(const Observation& observation) override;
 
  private:
   struct Event {
@@ -98,12 +100,13 @@ class Engine final : public Backend {
 
   // What a host waits for on its GPU.
   struct HostWait {
-    enum class Kind : std::uint8_t { none, room, collective, event, tensor, device, streams };
+    enum class Kind : std::uint8_t { none, room, collective, event, tensor, device, streams, any };
     Kind kind = Kind::none;
     GroupId group = 0;
     std::int64_t seq = 0;
     rollcall::Event event{};
     const Storage* tensor = nullptr;
+    std::span<const Work> works{};  // any: borrowed from the waiting rank
   };
 
   void make_groups();
@@ -120,6 +123,8 @@ class Engine final : public Backend {
   void check_device(const Op& op);
   bool raises_late(const Work& work, const check::Slot& slot) const;
   Rank user_of_gpu(GroupId group, Device device, Rank rank);
+  Rank intruder_on_gpu(GroupId group, Device device, Rank rank) const;
+  Rank owner_of_gpu(GroupId group, Device device, Rank rank) const;
   void retain(const Op& op, check::Slot& slot) const;
   void block(const Work& work, check::Slot& slot);
   [[noreturn]] void interrupt(const Interruption& interruption);
@@ -149,6 +154,8 @@ class Engine final : public Backend {
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   void suspend_rank(const void* hint);
+  void enlist(const Work& work);
+  void delist(const Work& work);
 
   // Groups: engine_groups.cc.
   ProcessGroup new_group(GroupCall call);

@@ -137,6 +137,9 @@ bool Engine::is_over(Rank rank, const HostWait& wait) const {
       return device.is_idle();
     case HostWait::Kind::streams:
       return device.streams_are_idle();
+    case HostWait::Kind::any:
+      return std::ranges::any_of(wait.works,
+                                 [this](const Work& work) { return has_finished_on_device(work); });
   }
   return true;
 }
@@ -159,6 +162,8 @@ void Engine::resolve_host_wait(Rank rank) {
     block = device.blocking(wait.group, wait.seq);
   } else if (wait.kind == HostWait::Kind::event) {
     block = device.blocking(wait.event);
+  } else if (wait.kind == HostWait::Kind::any && !wait.works.front().is_point_to_point()) {
+    block = device.blocking(wait.works.front().group(), wait.works.front().seq());
   } else {
     block = device.blocking();
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace rollcall::sim {
 
@@ -19,6 +20,9 @@ void IncidentLog::inspect_full(Time at, GroupId group, const check::Slot& slot) 
   if (slot.differs && mismatch_key_ && mismatch_key_->group == group && mismatch_key_->channel == channel &&
       mismatch_key_->seq == slot.seq) {
     mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
+    if (slot.uneven) {
+      mismatch_->misfits = misfits_of(group, slot);
+    }
   }
   const Key key{at, group, channel, slot.seq};
   if (!slot.differs && (!mispairing_key_ || key < *mispairing_key_) && is_mispaired(slot, scopes_)) {
@@ -46,6 +50,12 @@ void IncidentLog::device(const check::DeviceIncident& incident) {
   }
 }
 
+void IncidentLog::observe(Time at, Rank rank, const Observation& observation) {
+  if (observed_.emplace(rank, observation.kind).second) {
+    observations_.push_back({at, rank, observation});
+  }
+}
+
 void IncidentLog::message(Time at, const check::Message& send, const check::Message& receive) {
   const Key key{at, send.op.group, check::Channel::collectives, send.seq};
   if (!mismatch_key_ || key < *mismatch_key_) {
@@ -60,7 +70,7 @@ void IncidentLog::store(const check::StoreIncident& incident) {
   }
 }
 
-void IncidentLog::add_to(check::Evidence& evidence) const {
+void IncidentLog::add_to(check::Evidence& evidence) {
   evidence.mismatch = mismatch_;
   if (mismatch_key_ && !mismatch_) {
     const check::GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
@@ -70,6 +80,31 @@ void IncidentLog::add_to(check::Evidence& evidence) const {
   evidence.mispairing = mispairing_;
   evidence.device = device_;
   evidence.store = store_;
+  // Not the order in which ranks of one instant ran.
+  std::ranges::stable_sort(observations_, {}, [](const check::RankObservation& incident) {
+    return std::pair(incident.at, incident.rank);
+  });
+  evidence.observations = observations_;
+}
+
+// Empty when the calls do not even agree in what they are.
+std::vector<PartMisfit> IncidentLog::misfits_of(GroupId group, const check::Slot& slot) const {
+  const std::vector<Rank>& members = groups_[group].members->ranks;
+  const bool agree =
+      std::ranges::all_of(slot.ops, [&](const Op& op) { return check::same_call(op, slot.ops.front()); });
+  if (!agree || slot.ops.size() != members.size()) {
+    return {};
+  }
+  std::vector<OpTensors> tensors;
+  for (const Op& op : slot.ops) {
+    tensors.push_back(op.tensors);
+  }
+  std::vector<PartMisfit> misfits = part_misfits(slot.reference, tensors);
+  for (PartMisfit& misfit : misfits) {
+    misfit.sender = members[static_cast<std::size_t>(misfit.sender)];
+    misfit.receiver = members[static_cast<std::size_t>(misfit.receiver)];
+  }
+  return misfits;
 }
 
 check::Incident IncidentLog::incident_of(const Key& key, std::vector<check::OpVariant> variants) const {

@@ -4,6 +4,8 @@
 // one instant happened to run: earlier in simulated time first, then the lower group, then the lower slot.
 
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "sim/check/evidence.h"
@@ -22,13 +24,15 @@ class IncidentLog {
   // The slot is full and about to be settled: last chance to look at it.
   void inspect_full(Time at, GroupId group, const check::Slot& slot);
   void device(const check::DeviceIncident& incident);
+  // What a rank found out about its data: the first of each kind.
+  void observe(Time at, Rank rank, const Observation& observation);
   // A send met a receive of another size or dtype.
   void message(Time at, const check::Message& send, const check::Message& receive);
 
   void store(const check::StoreIncident& incident);
 
-  // Fills the incidents of `evidence`. Slots that never filled up are inspected now.
-  void add_to(check::Evidence& evidence) const;
+  // Fills the incidents of `evidence`, which borrows them. Slots that never filled up are inspected now.
+  void add_to(check::Evidence& evidence);
 
  private:
   struct Key {
@@ -38,6 +42,7 @@ class IncidentLog {
     std::int64_t seq = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  std::vector<PartMisfit> misfits_of(GroupId group, const check::Slot& slot) const;
   check::Incident incident_of(const Key& key, std::vector<check::OpVariant> variants) const;
 
   const std::vector<check::GroupEvidence>& groups_;
@@ -48,6 +53,8 @@ class IncidentLog {
   std::optional<check::Incident> mispairing_;
   std::optional<check::DeviceIncident> device_;
   std::optional<check::StoreIncident> store_;
+  std::vector<check::RankObservation> observations_;
+  std::set<std::pair<Rank, Observation::Kind>> observed_;
 };
 
 }  // namespace rollcall::sim

@@ -48,6 +48,7 @@ struct Options {
   std::string backend = "nccl";            // or "gloo"
   std::vector<Device> devices{};           // per rank; empty: cuda:<local rank> on nccl, cpu on gloo
   Rank ranks_per_host = 8;                 // as most machines have GPUs. Equal devices of two hosts differ
+  std::vector<Rank> hosts{};               // by rank: its host's number; empty: blocks of ranks_per_host
   std::optional<cost::Cluster> cluster{};  // what durations are predicted for, on nccl; none: a uniform model
   bool residuals = false;                  // add what measurements add to NCCL's own expectation
   std::vector<SlowRanks> slow{};           // factors of several entries multiply

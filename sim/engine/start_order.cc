@@ -1,5 +1,6 @@
 #include "sim/engine/start_order.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -37,7 +38,18 @@ std::vector<Rank> start_order(Rank world_size, std::uint64_t seed) {
   return order;
 }
 
-Rank host_of_rank(const Options& options, Rank rank) { return rank / options.ranks_per_host; }
+Rank host_of_rank(const Options& options, Rank rank) {
+  return options.hosts.empty() ? rank / options.ranks_per_host
+                               : options.hosts[static_cast<std::size_t>(rank)];
+}
+
+Rank local_rank_of(const Options& options, Rank rank) {
+  if (options.hosts.empty()) {
+    return rank % options.ranks_per_host;
+  }
+  const auto own = options.hosts.begin() + rank;
+  return static_cast<Rank>(std::count(options.hosts.begin(), own, *own));
+}
 
 Device device_of_rank(const Options& options, Rank rank) {
   if (!options.devices.empty()) {
@@ -46,7 +58,7 @@ Device device_of_rank(const Options& options, Rank rank) {
   if (options.backend == "gloo") {
     return cpu_device;
   }
-  return {DeviceType::cuda, static_cast<std::int16_t>(rank % options.ranks_per_host)};
+  return {DeviceType::cuda, static_cast<std::int16_t>(local_rank_of(options, rank))};
 }
 
 }  // namespace rollcall::sim

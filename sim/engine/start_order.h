@@ -12,6 +12,8 @@ namespace rollcall::sim {
 std::vector<Rank> start_order(Rank world_size, std::uint64_t seed);
 
 Rank host_of_rank(const Options& options, Rank rank);
+// Its number among the ranks of its host.
+Rank local_rank_of(const Options& options, Rank rank);
 Device device_of_rank(const Options& options, Rank rank);
 
 }  // namespace rollcall::sim

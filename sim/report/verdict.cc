@@ -1,5 +1,7 @@
 #include "sim/report/verdict.h"
 
+#include <utility>
+
 namespace rollcall {
 
 std::string call_phrase(const Call& call) {
@@ -37,5 +39,7 @@ struct FindingOf {
 std::string_view verdict_word(const Verdict& verdict) { return std::visit(Word{}, verdict); }
 
 const Finding* finding_of(const Verdict& verdict) { return std::visit(FindingOf{}, verdict); }
+
+Finding* finding_of(Verdict& verdict) { return const_cast<Finding*>(finding_of(std::as_const(verdict))); }
 
 }  // namespace rollcall

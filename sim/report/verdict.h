@@ -58,11 +58,24 @@ struct Divergence {
   std::vector<Variant> variants;
 };
 
+// A tensor of some ranks that holds the wrong value, or was used too early.
+struct TensorPlace {
+  RankSet ranks;
+  std::string tensor;  // the program's name for it
+  std::string got;     // a failed check: values as text
+  std::string want;
+  std::string handle;  // used too early: what the unfinished call is called; may be empty
+  std::string site;    // of the statement that found out
+};
+
 // What every unhappy verdict has in common.
 struct Finding {
   std::string kind;  // finer than the verdict: "missing_participant"; see `rollcall explain`
   RankSet culprits;  // ranks whose program deviates; on a tie all of them
   bool tie = false;
+  std::vector<Rank>
+      suspects{};           // the culprits, likeliest first, where one is likelier than another; or empty
+  std::string suspicion{};  // why the first of them is: one sentence
   std::optional<Place> at;
   std::optional<Divergence> first_divergence;  // only when earlier than `at`
   std::string headline;                        // who, what, where: one sentence without a full stop
@@ -72,9 +85,19 @@ struct Finding {
   std::vector<std::string> chain;              // who waits for whom, one step a line
 };
 
+// How many of the schedules that were tried came to this.
+struct Outcome {
+  std::string verdict;  // "ok", "deadlock", ...
+  std::string kind;     // empty for ok
+  std::int64_t count = 0;
+
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
 struct Completed {};
 struct Deadlock {
   Finding finding;
+  std::vector<Place> circle{};  // the calls in which ranks wait for each other; empty: somebody is gone
 };
 struct Mismatch {
   Finding finding;
@@ -86,14 +109,19 @@ struct DeviceMismatch {
 };
 struct WrongResult {
   Finding finding;
-  std::vector<Variant> variants;  // the calls that met without belonging together, majority first
+  std::vector<Variant> variants;      // the calls that met without belonging together, majority first
+  std::vector<TensorPlace> values{};  // the checks that failed
 };
-// Nobody is missing, but somebody came later than others wait.
+// Timing decides what the run comes to.
 struct Race {
   Finding finding;
+  std::vector<Variant> variants{};     // of the schedule that goes wrong; may be empty
+  std::vector<TensorPlace> touched{};  // used before the call that works on it was waited for
+  std::vector<Outcome> outcomes{};     // of the schedules that were tried; empty: only one was
 };
 struct ResourceLeak {
   Finding finding;
+  std::vector<Variant> calls{};  // that never complete, and that nobody waits for
 };
 struct RankFailed {
   Finding finding;
@@ -112,5 +140,6 @@ using Verdict = std::variant<Completed, Deadlock, Mismatch, DeviceMismatch, Wron
 std::string_view verdict_word(const Verdict& verdict);
 // The common part, or null for Completed.
 const Finding* finding_of(const Verdict& verdict);
+Finding* finding_of(Verdict& verdict);
 
 }  // namespace rollcall

@@ -128,8 +128,12 @@ TEST_CASE("clusters and hosts say how many ranks share a host", "[scenarios]") {
         "/cluster/gpus_per_node: must be at most 1024");
   CHECK(problem(R"({"world_size": 2000, "program": [], "hosts": {"a": "0-1999"}})") ==
         "/hosts: a host holds at most 1024 ranks");
-  CHECK(problem(world_of_four(R"("hosts": {"a": [0, 2], "b": [1, 3]})")) ==
-        "/hosts/a: hosts that are not consecutive blocks of one size are not supported by this version");
+  const Scenario mixed = parse(world_of_four(R"("hosts": {"a": [0, 2], "b": [1, 3]})"));
+  CHECK(mixed.local_rank(2) == 1);
+  CHECK(sim::host_of_rank(mixed.options, 3) == 1);
+  CHECK(sim::device_of_rank(mixed.options, 3) == Device{DeviceType::cuda, 1});
+  CHECK(problem(world_of_four(R"("hosts": {"a": [0, 1, 2], "b": [1, 3]})")) ==
+        "/hosts/b: rank 1 has two hosts");
   CHECK(problem(world_of_four(R"("hosts": {"a": [0, 1]})")) == "/hosts: rank 2 has no host");
   CHECK(problem(world_of_four(R"("hosts": {"a": [0, 1]}, "cluster": "h100-8")")) ==
         "/hosts: give either \"hosts\" or \"cluster\"");

@@ -10,8 +10,8 @@
 namespace rollcall::viz {
 
 TEST_CASE("every verdict word is explained") {
-  const Verdict verdicts[] = {Completed{},   Deadlock{},   Mismatch{},    DeviceMismatch{},
-                              WrongResult{}, RankFailed{}, LimitReached{}};
+  const Verdict verdicts[] = {Completed{}, Deadlock{},     Mismatch{},   DeviceMismatch{}, WrongResult{},
+                              Race{},      ResourceLeak{}, RankFailed{}, LimitReached{}};
   for (const Verdict& verdict : verdicts) {
     const Explanation* explanation = find_explanation(verdict_word(verdict));
     REQUIRE(explanation != nullptr);

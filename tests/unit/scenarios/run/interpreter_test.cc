@@ -21,7 +21,8 @@ using Lines = std::vector<std::string>;
 Lines printed(const std::string& statements, const std::string& more = "") {
   SoloRank rank;
   const Scenario scenario = parse_scenario(solo(statements, more), "dir/solo.json");
-  run_rank(scenario, 0);
+  RunState state;
+  run_rank(scenario, 0, state);
   return rank.printed;
 }
 
@@ -30,7 +31,8 @@ std::string raised(const std::string& statements) {
   SoloRank rank;
   const Scenario scenario = parse_scenario(solo(statements), "solo.json");
   try {
-    run_rank(scenario, 0);
+    RunState state;
+    run_rank(scenario, 0, state);
   } catch (const Error& error) {
     return std::string(error.type()) + ": " + error.what();
   }
@@ -41,7 +43,8 @@ std::string raised(const std::string& statements) {
 Lines issued(const std::string& statements, const std::string& more = "") {
   SoloRank rank;
   const Scenario scenario = parse_scenario(solo(statements, more), "solo.json");
-  run_rank(scenario, 0);
+  RunState state;
+  run_rank(scenario, 0, state);
   Lines ops;
   for (std::size_t i = 0; i < rank.issued.size(); ++i) {
     ops.push_back(describe(rank.issued[i]) + (rank.labels[i].empty() ? "" : " in " + rank.labels[i]));
@@ -135,7 +138,8 @@ TEST_CASE("inputs are taken one by one and counted", "[scenarios]") {
   const Scenario scenario = parse_scenario(
       solo(R"({"repeat": 2, "do": [{"for_each_input": "x", "do": [{"print": "{x}"}]}]})"), "solo.json");
   CHECK(rank.context().inputs_taken == -1);
-  run_rank(scenario, 0);
+  RunState state;
+  run_rank(scenario, 0, state);
   CHECK(rank.printed == Lines{"0", "1", "2", "0", "1", "2"});
   CHECK(rank.context().inputs_taken == 6);
 }
@@ -143,7 +147,8 @@ TEST_CASE("inputs are taken one by one and counted", "[scenarios]") {
 TEST_CASE("an endless loop runs out of steps", "[scenarios]") {
   SoloRank rank;
   const Scenario scenario = parse_scenario(solo(R"({"repeat": 1000000000000, "do": []})"), "solo.json");
-  CHECK_THROWS_AS(run_rank(scenario, 0), StepLimitReached);
+  RunState state;
+  CHECK_THROWS_AS(run_rank(scenario, 0, state), StepLimitReached);
 }
 
 TEST_CASE("exit ends the program from anywhere", "[scenarios]") {
@@ -189,7 +194,8 @@ TEST_CASE("a call says where it stands in the file", "[scenarios]") {
   SoloRank rank;
   const Scenario scenario =
       parse_scenario("{\"world_size\": 1,\n \"program\": [\n   {\"barrier\": {}}]}", "dir/solo.json");
-  run_rank(scenario, 0);
+  RunState state;
+  run_rank(scenario, 0, state);
   REQUIRE(rank.issued.size() == 1);
   CHECK(to_string(rank.issued[0].site) == "solo.json:3:4");
 }
@@ -222,7 +228,8 @@ TEST_CASE("a call that needs the same tensor uses the same storage", "[scenarios
   const Scenario scenario = parse_scenario(
       solo(R"({"repeat": 3, "do": [{"all_reduce": {"numel": 4}}]}, {"all_reduce": {"numel": 4}})"),
       "solo.json");
-  run_rank(scenario, 0);
+  RunState state;
+  run_rank(scenario, 0, state);
   REQUIRE(rank.issued.size() == 4);
   for (const Op& op : rank.issued) {
     CHECK(op.tensors.input == rank.issued[0].tensors.input);
@@ -235,7 +242,8 @@ TEST_CASE("an asynchronous call is waited for by name", "[scenarios]") {
       solo(R"({"all_reduce": {"async_op": true, "as": "a"}}, {"all_reduce": {"async_op": true, "as": "b"}},
               {"wait": "b"}, {"wait": "a"})"),
       "solo.json");
-  run_rank(scenario, 0);
+  RunState state;
+  run_rank(scenario, 0, state);
   CHECK(rank.waited == std::vector<std::int64_t>{1, 0});
 }
 
@@ -252,7 +260,8 @@ TEST_CASE("computing and devices reach the backend", "[scenarios]") {
       solo(R"({"compute": "5ms"}, {"compute": "1us"}, {"set_device": "cuda:1"}, {"all_reduce": {}},
               {"all_reduce": {"device": "cpu"}})"),
       "solo.json");
-  run_rank(scenario, 0);
+  RunState state;
+  run_rank(scenario, 0, state);
   CHECK(rank.computed == 5'001'000);
   REQUIRE(rank.issued.size() == 2);
   CHECK(to_string(rank.issued[0].device) == "cuda:1");
@@ -282,7 +291,8 @@ TEST_CASE("forward and main_hook pair with each other, post_hook with itself", "
                           R"("objects": {"c": {"kind": "joinable", "forward": [{"barrier": {}}],
               "post_hook": [{"barrier": {}}]}},)"),
                      "solo.json");
-  run_rank(scenario, 0);
+  RunState state;
+  run_rank(scenario, 0, state);
   REQUIRE(rank.issued.size() == 4);  // notify, forward, count, post_hook
   const auto pairing = [&](std::size_t i) { return rank.scopes().pairing(rank.issued[i].scope); };
   CHECK(rank.scopes().pairing_name(pairing(1)) == "c");
@@ -317,7 +327,8 @@ TEST_CASE("a keyword argument that is no whole number cannot be computed with", 
   SoloRank rank;
   const Scenario scenario = parse_scenario(
       solo(R"({"join": ["counter"], "kwargs": {"sync": "yes"}, "do": []})", counter), "solo.json");
-  CHECK_THROWS_WITH(run_rank(scenario, 0), "kwargs.sync is no whole number");
+  RunState state;
+  CHECK_THROWS_WITH(run_rank(scenario, 0, state), "kwargs.sync is no whole number");
 }
 
 }  // namespace rollcall::scenario

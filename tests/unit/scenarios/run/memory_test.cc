@@ -72,8 +72,8 @@ TEST_CASE("results that differ by element and fill any memory are refused in the
   for (const std::string call : {"all_gather_into_tensor", "all_to_all_single"}) {
     INFO(call);
     // Reading the output is where the host meets what its GPU's stream came to.
-    const Report report = run_text(pair(
-        R"({"try": {"do": [{")" + call + R"(": {"numel": 100000000000, "value": "rank", "output": "o"}},
+    const Report report = run_text(
+        pair(R"({"try": {"do": [{")" + call + R"(": {"numel": 100000000000, "value": "rank", "output": "o"}},
                           {"print": "{o}"}],
                    "except": [{"print": "{error_type}: {error}"}]}},
         {"all_reduce": {}})"));

@@ -1,0 +1,149 @@
+// Lowering, the part about sends, receives and object collectives.
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/program/lowering.h"
+
+namespace rollcall::scenario {
+namespace {
+
+ObjectCall::Kind object_kind(std::string_view key) {
+  if (key == "all_gather_object") {
+    return ObjectCall::Kind::all_gather;
+  }
+  if (key == "gather_object") {
+    return ObjectCall::Kind::gather;
+  }
+  return key == "broadcast_object_list" ? ObjectCall::Kind::broadcast : ObjectCall::Kind::scatter;
+}
+
+}  // namespace
+
+void Lowering::lower_message(const Statement& statement) {
+  program_->messages.push_back(read_message(statement));
+  emit(statement.node(), action::Exchange{static_cast<TableIndex>(program_->messages.size() - 1)});
+}
+
+// A message's tensor stays in use until the call is waited for, so only those of blocking calls are shared.
+MessageCall Lowering::read_message(const Statement& statement) {
+  MessageCall call;
+  const std::string_view key = statement.rule().key;
+  const bool sends = key == "send" || key == "isend";
+  call.kind = sends ? OpKind::send : OpKind::recv;
+  call.blocks = key == "send" || key == "recv";
+  if (!statement.head().is(JsonType::string) && !statement.head().is(JsonType::object)) {
+    read_.error(statement.head(), fmt::format("expected a tensor's name or an object of arguments, found {}",
+                                              to_phrase(statement.head().type())));
+    return call;
+  }
+  if (sends) {
+    const auto peer = require(statement, "dst");
+    call.peer = peer ? read_.rank(*peer) : Operand::of(0);
+  } else if (const auto peer = statement.find("src")) {
+    call.peer = read_.rank(*peer);
+  }
+  if (const auto tag = statement.find("tag")) {
+    call.tag = read_.integer_in(*tag, 0, INT32_MAX, "a tag");
+  }
+  if (const auto group = statement.find("group")) {
+    call.group = read_.group(*group);
+  }
+  if (const auto label = statement.find("label")) {
+    call.label = read_.intern(read_.string(*label, "a label"));
+  }
+  if (const auto stream = statement.find("stream")) {
+    call.stream = read_.stream(*stream);
+  }
+  if (const auto name = statement.find("as")) {
+    if (call.blocks && in_thread_) {
+      read_.error(*name, "the source of a receive inside \"parallel\" is not supported by this version");
+    } else if (call.blocks) {
+      const auto variable = names_.find(read_.string(*name, "a variable's name"));
+      call.source = variable ? variable->slot : no_slot;
+    } else {
+      call.work = read_.work(*name);
+    }
+  }
+  call.tensor = read_tensor(statement, call.blocks && !in_thread_);
+  return call;
+}
+
+void Lowering::lower_batch(const Statement& statement) {
+  MessageBatch batch;
+  batch.first = static_cast<TableIndex>(program_->messages.size());
+  if (!statement.head().is(JsonType::array)) {
+    read_.error(statement.head(), "expected a list of isend and irecv statements");
+    return;
+  }
+  for (Json node : statement.head().children()) {
+    const auto message = Statement::recognise(node);
+    const bool fits = message && (message->rule().key == "isend" || message->rule().key == "irecv");
+    if (!fits) {
+      read_.error(node, "a batch consists of isend and irecv");
+      continue;
+    }
+    check_arguments(*message);
+    for (const char* argument : {"as", "label", "stream"}) {
+      if (const auto own = message->find(argument)) {
+        read_.error(*own, fmt::format("the batch has one \"{}\" for all its messages: put it beside "
+                                      "\"batch_isend_irecv\"",
+                                      argument));
+      }
+    }
+    program_->messages.push_back(read_message(*message));
+    if (!program_->messages.back().peer) {
+      read_.error(node, "a message of a batch names its peer");
+    }
+  }
+  batch.count = static_cast<std::uint32_t>(program_->messages.size() - batch.first);
+  if (const auto work = statement.find("as")) {
+    batch.work = read_.work(*work);
+  }
+  if (const auto stream = statement.find("stream")) {
+    batch.stream = read_.stream(*stream);
+  }
+  if (const auto label = statement.find("label")) {
+    batch.label = read_.intern(read_.string(*label, "a label"));
+  }
+  program_->batches.push_back(batch);
+  emit(statement.node(), action::ExchangeBatch{static_cast<TableIndex>(program_->batches.size() - 1)});
+}
+
+void Lowering::lower_objects(const Statement& statement) {
+  ObjectCall call;
+  call.kind = object_kind(statement.rule().key);
+  if (!statement.head().is(JsonType::object)) {
+    read_.error(statement.head(),
+                fmt::format("expected an object of arguments, found {}", to_phrase(statement.head().type())));
+    return;
+  }
+  const bool takes_list = call.kind == ObjectCall::Kind::broadcast || call.kind == ObjectCall::Kind::scatter;
+  if (const auto objects = require(statement, takes_list ? "objects" : "object")) {
+    if (!takes_list) {
+      call.objects.push_back(read_.object_value(*objects));
+    } else if (!objects->is(JsonType::array)) {
+      read_.error(*objects, fmt::format("expected a list of objects, found {}", to_phrase(objects->type())));
+    } else {
+      for (Json object : objects->children()) {
+        call.objects.push_back(read_.object_value(object));
+      }
+    }
+  }
+  const auto root = statement.find(takes_list ? "src" : "dst");
+  call.root = root ? read_.rank(*root) : Operand::of(0);
+  if (const auto group = statement.find("group")) {
+    call.group = read_.group(*group);
+  }
+  if (const auto label = statement.find("label")) {
+    call.label = read_.intern(read_.string(*label, "a label"));
+  }
+  if (const auto output = statement.find("output")) {
+    const auto name = names_.find(read_.string(*output, "the output's name"));
+    call.output = name ? name->slot : no_slot;
+  }
+  program_->object_calls.push_back(std::move(call));
+  emit(statement.node(), action::ExchangeObjects{static_cast<TableIndex>(program_->object_calls.size() - 1)});
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,40 @@
+#pragma once
+
+// Contributions: what each rank put into the reductions that made its named tensors, the latest of each. When a check
+// finds a wrong sum, this says who gave what.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/dist/op.h"
+
+namespace rollcall::scenario {
+
+class Contributions {
+ public:
+  // A reduction as a rank counts its own calls on a group.
+  struct Call {
+    std::string group;
+    std::int64_t number = 0;
+    friend auto operator<=>(const Call&, const Call&) = default;
+  };
+
+  void note(Rank rank, const std::string& tensor, Call call, double value) {
+    latest_[{rank, tensor}] = {std::move(call), value};
+  }
+
+  // What every rank, as far as known, gave to the reduction that made this tensor of `rank`. By rank.
+  std::vector<std::pair<Rank, double>> to(Rank rank, const std::string& tensor) const;
+
+ private:
+  struct Entry {
+    Call call;
+    double value = 0;
+  };
+  std::map<std::pair<Rank, std::string>, Entry> latest_;
+};
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,113 @@
+#include "scenarios/run/foresight.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/run/interpreter.h"
+#include "scenarios/run/run_state.h"
+#include "sim/dist/rank_context.h"
+
+namespace rollcall::scenario {
+namespace {
+
+constexpr std::int64_t most_steps = 200'000;
+
+// Notes what its rank calls, and completes it on the spot.
+class NotingBackend final : public Backend {
+ public:
+  NotingBackend(Backend& engine, std::map<Rank, std::vector<check::ProgramCall>>& calls)
+      : engine_(engine), calls_(calls) {}
+
+  std::string_view name() const override { return engine_.name(); }
+
+  Work issue(const Op& op) override {
+    check::ProgramCall& call = note(op.kind, op.group, op.scope);
+    if (has_tensor(op.kind)) {
+      call.numel = op.numel;
+      call.dtype = to_string(op.dtype);
+    }
+    return Work(*this, op.group, op.rank, call.seq);
+  }
+  void wait(const Work&) override {}
+  bool is_completed(const Work&) override { return true; }
+  Rank source_of(const Work&) override { return 0; }
+  void compute(Duration) override {}
+  // Groups are made for this rank alone.
+  ProcessGroup manage(GroupCall call) override {
+    note(call.op.kind, call.op.group, call.op.scope);
+    for (RankList& ranks : call.ranks) {
+      if (std::ranges::find(ranks, this_rank().rank) != ranks.end()) {
+        const auto id = static_cast<GroupId>(first_made_group + made_.size());
+        const std::string name = call.name.empty() ? fmt::format("g{}", made_.size() + 1) : call.name;
+        made_.push_back({id, name, std::move(ranks)});
+        names_[id] = name;
+        return {made_.back(), made_.back().rank_of(this_rank().rank)};
+      }
+    }
+    return ProcessGroup::non_member();
+  }
+  void monitored_barrier(const Op&, const MonitoredBarrierLimits&) override {}
+  StoreReply store(const StoreCall& call) override { return {call.want.value_or("0"), 0}; }
+  Rank device_count() const override { return engine_.device_count(); }
+  void print(std::string_view) override {}
+  void warn(std::string_view) override {}
+
+  ProcessGroup find_group(std::string_view name) override {
+    const ProcessGroup group = engine_.find_group(name);
+    if (group) {
+      names_[group.id()] = name;
+    }
+    return group;
+  }
+
+ private:
+  static constexpr std::size_t first_made_group = 1'000'000;  // far from those of the run
+
+  check::ProgramCall& note(OpKind kind, GroupId group, ScopeId scope) {
+    const RankContext& self = this_rank();
+    const int channel = is_about_groups(kind) ? 2 + static_cast<int>(kind) : is_point_to_point(kind) ? 1 : 0;
+    std::vector<check::ProgramCall>& calls = calls_[self.rank];
+    calls.push_back({.kind = kind, .group = group_name(group), .seq = next_[{group, channel}]++});
+    calls.back().label = self.scopes->path(scope);
+    return calls.back();
+  }
+
+  std::string group_name(GroupId group) const {
+    const auto found = names_.find(group);
+    return found == names_.end() ? "world" : found->second;
+  }
+
+  Backend& engine_;
+  std::map<Rank, std::vector<check::ProgramCall>>& calls_;
+  std::map<std::pair<GroupId, int>, std::int64_t> next_;
+  std::deque<GroupMembers> made_;  // never moves: handles point into it
+  std::map<GroupId, std::string> names_;
+};
+
+}  // namespace
+
+std::vector<check::RankProgram> foresee(const Scenario& scenario, const std::vector<Rank>& ranks) {
+  std::map<Rank, std::vector<check::ProgramCall>> calls;
+  sim::Options options = scenario.options;
+  options.timeout = 0;
+  options.limits.ops = std::min(options.limits.ops, most_steps);
+  options.decorate = [&](Backend& engine) { return std::make_unique<NotingBackend>(engine, calls); };
+  RunState state;
+  sim::run(options, [&](Rank rank) {
+    if (std::ranges::find(ranks, rank) != ranks.end()) {
+      run_rank(scenario, rank, state);
+    }
+  });
+  std::vector<check::RankProgram> programs;
+  for (auto& [rank, list] : calls) {
+    programs.push_back({rank, std::move(list)});
+  }
+  return programs;
+}
+
+}  // namespace rollcall::scenario

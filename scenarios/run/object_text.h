@@ -1,0 +1,14 @@
+#pragma once
+
+// How print statements show objects.
+
+#include <string>
+
+#include "sim/dist/object.h"
+
+namespace rollcall::scenario {
+
+// Python's repr: "{'loss': 0.5}", "[1, None]".
+std::string object_text(const Object& object);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,180 @@
+// The interpreter, the part about sends, receives and object collectives.
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/run/interpreter.h"
+#include "scenarios/run/rank_frame.h"
+#include "sim/dist/error.h"
+#include "sim/dist/objects.h"
+#include "sim/dist/p2p.h"
+#include "sim/dist/rank_context.h"
+#include "sim/dist/scope.h"
+#include "sim/dist/stream.h"
+
+namespace rollcall::scenario {
+namespace {
+
+Rank rank_of(const RankFrame& frame, const Operand& operand) {
+  const std::int64_t rank = frame.evaluate(operand);
+  if (rank < 0 || rank >= frame.scenario().options.world_size) {
+    throw ValueError(fmt::format("rank {} is out of range: the world has {} ranks", rank,
+                                 frame.scenario().options.world_size));
+  }
+  return static_cast<Rank>(rank);
+}
+
+std::optional<Rank> peer_of(const RankFrame& frame, const MessageCall& call) {
+  return call.peer ? std::optional(rank_of(frame, call.peer)) : std::nullopt;
+}
+
+PointToPointOptions options_of(RankFrame& frame, const MessageCall& call) {
+  PointToPointOptions options{.group = frame.group(call.group)};
+  if (call.tag) {
+    options.tag = static_cast<std::int32_t>(frame.evaluate(call.tag));
+  }
+  return options;
+}
+
+Tensor& tensor_of(RankFrame& frame, const MessageCall& call, Site site) {
+  if (call.tensor.value && !call.tensor.scratch) {
+    frame.touch({call.tensor.slot}, Observation::Access::write, site);
+  }
+  return frame.make(call.tensor);
+}
+
+// The message's tensor is in use until its handle is waited for.
+void use_tensor(RankFrame& frame, const MessageCall& call, Slot handle, const Work& work, Site site) {
+  if (work.seq() < 0) {
+    return;  // outside of the group nothing happened
+  }
+  TensorUse use{.tensor = {call.tensor.slot}, .writes = call.kind == OpKind::recv, .work = handle};
+  const Tensor& tensor = frame.tensors[call.tensor.slot];
+  use.op.kind = call.kind;
+  use.op.group = work.group();
+  use.op.rank = work.rank();
+  use.op.scope = this_rank().scope;
+  use.op.site = site;
+  use.op.numel = tensor.numel();
+  use.op.dtype = tensor.dtype();
+  use.op.device = tensor.device();
+  use.seq = work.seq();
+  frame.use(use);
+}
+
+}  // namespace
+
+void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vector<Work>* unfinished) {
+  std::optional<Scope> scope;
+  if (call.label != none) {
+    scope.emplace(frame.program().strings[call.label]);
+  }
+  const StreamScope stream(frame.stream(call.stream));
+  const Tensor& tensor = tensor_of(frame, call, site);
+  const PointToPointOptions options = options_of(frame, call);
+  const std::optional<Rank> peer = peer_of(frame, call);
+  if (call.blocks && (unfinished == nullptr || !frame.calls_block())) {
+    if (call.kind == OpKind::send) {
+      send(tensor, *peer, options, site);
+    } else if (const Rank source = recv(tensor, peer, options, site); call.source != no_slot) {
+      frame.set(call.source, source);
+    }
+    block_host(frame);
+    return;
+  }
+  const Work work =
+      call.kind == OpKind::send ? isend(tensor, *peer, options, site) : irecv(tensor, peer, options, site);
+  if (call.blocks) {
+    unfinished->push_back(work);
+    return;
+  }
+  frame.keep_work(call.work, work);
+  use_tensor(frame, call, call.work, work, site);
+}
+
+void run_batch(RankFrame& frame, const MessageBatch& batch, Site site) {
+  std::optional<Scope> scope;
+  if (batch.label != none) {
+    scope.emplace(frame.program().strings[batch.label]);
+  }
+  const StreamScope stream(frame.stream(batch.stream));
+  const auto calls = std::span(frame.program().messages).subspan(batch.first, batch.count);
+  std::vector<PointToPoint> messages;
+  for (const MessageCall& call : calls) {
+    messages.push_back(
+        {call.kind, tensor_of(frame, call, site), rank_of(frame, call.peer), options_of(frame, call)});
+  }
+  std::vector<Work> works = batch_isend_irecv(messages, site);
+  for (std::size_t i = 0; i < works.size() && works.size() == calls.size(); ++i) {
+    use_tensor(frame, calls[i], batch.work, works[i], site);
+  }
+  frame.keep_works(batch.work, std::move(works));
+}
+
+// ---- Objects ----
+
+namespace {
+
+Object object_of(const RankFrame& frame, const ObjectTemplate& pattern) {
+  if (const auto* object = std::get_if<Object>(&pattern.value)) {
+    return *object;
+  }
+  if (const auto* text = std::get_if<ObjectTemplate::TextOf>(&pattern.value)) {
+    return Object(compose(frame, text->text));
+  }
+  if (const auto* list = std::get_if<ObjectTemplate::List>(&pattern.value)) {
+    ObjectList elements;
+    for (const ObjectTemplate& element : *list) {
+      elements.push_back(object_of(frame, element));
+    }
+    return Object::list(std::move(elements));
+  }
+  Object::Dict entries;
+  for (const auto& [name, entry] : std::get<ObjectTemplate::Dict>(pattern.value)) {
+    entries.emplace_back(name, object_of(frame, entry));
+  }
+  return Object::dict(std::move(entries));
+}
+
+}  // namespace
+
+void run_objects(RankFrame& frame, const ObjectCall& call, Site site) {
+  std::optional<Scope> scope;
+  if (call.label != none) {
+    scope.emplace(frame.program().strings[call.label]);
+  }
+  const ProcessGroup group = frame.group(call.group);
+  const Rank root = rank_of(frame, call.root);
+  ObjectList given;
+  for (const ObjectTemplate& pattern : call.objects) {
+    given.push_back(object_of(frame, pattern));
+  }
+  ObjectList received;
+  const auto places = static_cast<std::size_t>(group.is_member() ? group.size() : 0);
+  switch (call.kind) {
+    case ObjectCall::Kind::all_gather:
+      received.resize(places);
+      all_gather_object(received, given.front(), group, site);
+      break;
+    case ObjectCall::Kind::broadcast:
+      received = given;  // the others' are overwritten
+      broadcast_object_list(received, root, group, site);
+      break;
+    case ObjectCall::Kind::gather:
+      received.resize(root == frame.rank() ? places : 0);
+      gather_object(given.front(), received.empty() ? nullptr : &received, root, group, site);
+      break;
+    case ObjectCall::Kind::scatter:
+      received.resize(1);
+      scatter_object_list(received, given, root, group, site);
+      break;
+  }
+  if (call.output != no_slot) {
+    frame.objects[call.output] = std::move(received);
+  }
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,93 @@
+// The interpreter, the part about `parallel`: several threads on one rank.
+
+#include <algorithm>
+#include <variant>
+
+#include "scenarios/run/interpreter.h"
+#include "scenarios/run/rank_frame.h"
+#include "sim/dist/rank_context.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// Can another rank, or another thread, notice this instruction? Only before such ones does it matter who is
+// next.
+bool is_noticed(const Action& next) {
+  return !std::holds_alternative<action::Jump>(next) && !std::holds_alternative<action::JumpUnless>(next) &&
+         !std::holds_alternative<action::LoopBegin>(next) && !std::holds_alternative<action::LoopNext>(next);
+}
+
+class Threads {
+ public:
+  Threads(RankFrame& frame, const Branches& branches) : frame_(frame) {
+    for (const Block& block : branches.blocks) {
+      threads_.push_back({block, block.begin, {}});
+      skip_unnoticed(threads_.back());
+    }
+  }
+
+  void run() {
+    while (true) {
+      std::erase_if(threads_, [this](Thread& thread) { return is_done(thread); });
+      if (threads_.empty()) {
+        return;
+      }
+      std::vector<Thread*> ready;
+      for (Thread& thread : threads_) {
+        if (thread.waits_for.empty()) {
+          ready.push_back(&thread);
+        }
+      }
+      if (ready.empty()) {
+        wait_for_any();
+        continue;
+      }
+      Thread& next = *ready[ready.size() > 1 ? frame_.decide(ready.size()) : 0];
+      step(frame_, next);
+      skip_unnoticed(next);
+    }
+  }
+
+ private:
+  void skip_unnoticed(Thread& thread) {
+    const auto& code = frame_.program().code;
+    while (thread.waits_for.empty() && is_inside(thread) && !is_noticed(code[thread.at].action)) {
+      step(frame_, thread);
+    }
+  }
+
+  static bool is_inside(const Thread& thread) {
+    return thread.at >= thread.block.begin && thread.at < thread.block.end;
+  }
+
+  // Takes finished calls off a thread's list.
+  static bool is_done(Thread& thread) {
+    Backend& backend = *this_rank().backend;
+    while (!thread.waits_for.empty() && finished(backend, thread.waits_for.front())) {
+      thread.waits_for.front().wait();  // raises what the call failed with
+      thread.waits_for.erase(thread.waits_for.begin());
+    }
+    return thread.waits_for.empty() && !is_inside(thread);
+  }
+
+  static bool finished(Backend& backend, const Work& work) {
+    return work.seq() < 0 || backend.is_completed(work);
+  }
+
+  void wait_for_any() {
+    std::vector<Work> works;
+    for (const Thread& thread : threads_) {
+      works.push_back(thread.waits_for.front());
+    }
+    this_rank().backend->wait_any(works);
+  }
+
+  RankFrame& frame_;
+  std::vector<Thread> threads_;
+};
+
+}  // namespace
+
+void run_threads(RankFrame& frame, const Branches& threads) { Threads(frame, threads).run(); }
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,158 @@
+// What timing decides: choices, threads, tensors touched too early, limits on waiting, calls nobody waits for.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "scenarios/run/runner.h"
+#include "scenarios/run/schedules.h"
+#include "tests/unit/scenarios/scenario_texts.h"
+
+namespace rollcall::scenario {
+namespace {
+
+Report run_text(const std::string& text) { return run(parse_scenario(text, "test.json")); }
+
+std::string pair(const std::string& statements, const std::string& more = "") {
+  return R"({"world_size": 2, "backend": "nccl", )" + more +
+         R"("groups": {"a": [0, 1], "b": [0, 1]}, "program": [)" + statements + "]}";
+}
+
+// "race/op_mismatch 0-1"
+std::string outcome_of(const Report& report) {
+  const Finding* finding = finding_of(report.verdict);
+  const std::string word(verdict_word(report.verdict));
+  return finding == nullptr ? word : word + "/" + finding->kind + " " + to_string(finding->culprits);
+}
+
+std::string outcome_of(const std::string& text) { return outcome_of(run_text(text)); }
+
+}  // namespace
+
+TEST_CASE("a choice whose branches do not fit together is a race", "[scenarios][fiber]") {
+  const Report report = run_text(pair(
+      R"({"choice": [[{"broadcast": {"numel": 8}}], [{"synchronize": true}]]}, {"all_reduce": {"numel": 1000}})"));
+  CHECK(outcome_of(report) == "race/op_mismatch 0-1");
+  CHECK(report.schedules == 4);
+  CHECK(report.exhaustive);
+  const auto& outcomes = std::get<Race>(report.verdict).outcomes;
+  CHECK(outcomes == std::vector<Outcome>{{"ok", "", 2}, {"mismatch", "op_mismatch", 2}});
+}
+
+TEST_CASE("a choice that makes no difference is none", "[scenarios][fiber]") {
+  const Report good =
+      run_text(pair(R"({"choice": [[{"compute": "1ms"}], [{"compute": "2ms"}]]}, {"barrier": {}})"));
+  CHECK(outcome_of(good) == "ok");
+  CHECK(good.schedules == 4);
+  const Report bad = run_text(pair(
+      R"({"choice": [[{"compute": "1ms"}], [{"compute": "2ms"}]]}, {"all_reduce": {"numel": "rank + 1"}})"));
+  CHECK(outcome_of(bad) == "mismatch/numel_mismatch 0-1");
+}
+
+TEST_CASE("more schedules than can be tried are tried in part, and the report says so",
+          "[scenarios][fiber]") {
+  const Report report = run_text(pair(R"({"repeat": 10, "do": [{"choice": [[], []]}]})"));
+  CHECK(report.schedules == most_schedules);
+  CHECK_FALSE(report.exhaustive);
+}
+
+TEST_CASE("threads that share a group race for the order of its calls", "[scenarios][fiber]") {
+  CHECK(
+      outcome_of(pair(R"({"parallel": [[{"all_reduce": {"numel": 4}}], [{"broadcast": {"numel": 4}}]]})")) ==
+      "race/op_mismatch 0-1");
+}
+
+TEST_CASE("threads with groups of their own do not wait for each other", "[scenarios][fiber]") {
+  const std::string threads =
+      R"({"parallel": [[{"all_reduce": {"group": "a"}}, {"barrier": {"group": "a"}}],
+                       [{"all_reduce": {"group": "b"}}, {"barrier": {"group": "b"}}]]})";
+  const auto program = [&](const std::string& backend) {
+    return R"({"world_size": 2, "groups": {"a": [0, 1], "b": [0, 1]}, )" + backend + R"(, "program": [)" +
+           threads + "]}";
+  };
+  CHECK(outcome_of(program(R"("backend": "gloo")")) == "ok");
+  // Unless they share a stream: a call then waits for what another thread has queued before it.
+  CHECK(outcome_of(program(R"("backend": "nccl")")) == "race/order_crossing 0-1");
+}
+
+TEST_CASE("a tensor used before its call is waited for is a race, whenever the call completes",
+          "[scenarios][fiber]") {
+  const std::string call = R"({"all_reduce": "t", "value": 1, "numel": 4, "async_op": true, "as": "w"},
+                              {"compute": "1s"}, )";
+  CHECK(outcome_of(pair(call + R"({"free": "t"}, {"wait": "w"})")) == "race/free_before_wait 0-1");
+  CHECK(outcome_of(pair(call + R"({"read": "t"}, {"wait": "w"})")) == "race/read_before_wait 0-1");
+  CHECK(outcome_of(pair(call + R"({"add": "t", "value": 1}, {"wait": "w"})")) ==
+        "race/write_before_wait 0-1");
+  CHECK(outcome_of(pair(call + R"({"wait": "w"}, {"read": "t"}, {"free": "t"})")) == "ok");
+  CHECK(outcome_of(pair(call + R"({"synchronize": true}, {"read": "t"}, {"wait": "w"})")) == "ok");
+}
+
+TEST_CASE("what a call only reads may be read meanwhile, but not written", "[scenarios][fiber]") {
+  const auto program = [](const std::string& statement) {
+    return R"({"world_size": 2, "backend": "gloo", "programs": {
+        "0": [{"isend": "t", "value": 1, "dst": 1, "as": "w"}, )" +
+           statement + R"(, {"wait": "w"}], "1": [{"recv": {"src": 0}}]}})";
+  };
+  CHECK(outcome_of(program(R"({"read": "t"})")) == "ok");
+  CHECK(outcome_of(program(R"({"write": "t"})")) == "race/write_before_wait 0");
+}
+
+TEST_CASE("a slow rank against a limit is a race, and the numbers are told", "[scenarios][fiber]") {
+  const auto program = [](const std::string& limit) {
+    return R"({"world_size": 4, "timeout": ")" + limit + R"(", "program": [
+        {"if": "rank == 0", "do": [{"compute": "2700s"}]}, {"barrier": {}}]})";
+  };
+  const Report report = run_text(program("1800s"));
+  CHECK(outcome_of(report) == "race/watchdog_timeout 0");
+  CHECK(finding_of(report.verdict)->headline ==
+        "rank 0 comes to barrier #0 on world later than ranks 1-3 wait for");
+  CHECK(finding_of(report.verdict)->cause.starts_with("nobody is missing: rank 0 comes after "));
+  CHECK(outcome_of(program("1h")) == "ok");
+}
+
+TEST_CASE("a rank that is slow and then never comes is missing", "[scenarios][fiber]") {
+  CHECK(outcome_of(R"({"world_size": 4, "timeout": "10s", "program": [
+      {"if": "rank == 0", "do": [{"compute": "60s"}, {"exit": true}]}, {"barrier": {}}]})") ==
+        "deadlock/missing_participant 0");
+}
+
+TEST_CASE("a call that never completes and that nobody waits for is a leak", "[scenarios][fiber]") {
+  const Report report = run_text(R"({"world_size": 2, "programs": {
+      "0": [{"isend": {"dst": 1}}], "1": []}})");
+  CHECK(outcome_of(report) == "resource_leak/work_never_completed 0-1");
+  CHECK(finding_of(report.verdict)->suspects == std::vector<Rank>{0, 1});
+  CHECK(outcome_of(R"({"world_size": 4, "program": [
+      {"if": "rank != 3", "do": [{"all_reduce": {"async_op": true}}]}]})") ==
+        "resource_leak/work_never_completed 3");
+}
+
+TEST_CASE("a failed check is a wrong result, unless the program caught it", "[scenarios][fiber]") {
+  const Report report = run_text(pair(R"({"fill": "t", "value": "rank"}, {"check": "t", "value": 0})"));
+  CHECK(outcome_of(report) == "wrong_result/value 1");
+  CHECK(std::get<WrongResult>(report.verdict).values.front().got == "1");
+  CHECK(outcome_of(pair(R"({"fill": "t", "value": "rank"},
+      {"try": {"do": [{"check": "t", "value": 0}], "except": [{"print": "{error}"}]}})")) == "ok");
+}
+
+TEST_CASE("of a sum that is too large, whoever gave most is the first suspect", "[scenarios][fiber]") {
+  const Report report = run_text(pair(R"({"fill": "t", "value": "4 + 3 * rank"}, {"all_reduce": "t"},
+      {"check": "t", "value": 10})"));
+  CHECK(outcome_of(report) == "wrong_result/value 0-1");
+  CHECK(finding_of(report.verdict)->suspects == std::vector<Rank>{1, 0});
+}
+
+TEST_CASE("a root outside of the group is a mismatch of its callers", "[scenarios][fiber]") {
+  CHECK(outcome_of(R"({"world_size": 4, "groups": {"high": [2, 3]}, "programs": {"0-1": [],
+      "2-3": [{"broadcast": {"group": "high", "src": 0}}]}})") == "mismatch/root_not_in_group 2-3");
+}
+
+TEST_CASE("branches and threads are lists of lists", "[scenarios]") {
+  CHECK(test::problem(test::quartet(R"({"choice": [[]]})")) ==
+        "/program/0/choice: expected a list of at least two branches, each a list of statements");
+  CHECK(test::problem(test::quartet(R"({"parallel": [[], [{"parallel": [[], []]}]]})")) ==
+        "/program/0/parallel/1/0: \"parallel\" inside \"parallel\" is not supported by this version");
+  CHECK(test::problem(test::quartet(R"({"repeat": 2, "do": [{"choice": [[{"break": true}], []]}]})")) ==
+        "/program/0/do/0/choice/0/0: \"break\" stands outside every loop");
+}
+
+}  // namespace rollcall::scenario
