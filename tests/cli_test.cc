@@ -328,6 +328,23 @@ TEST_CASE("list shows a line per scenario, sorted, with what is expected", "[cli
                          {"kind", "missing_participant"}}));
 }
 
+TEST_CASE("import turns a file of the hang library into a scenario that runs", "[cli][fiber]") {
+  const Shell shell;
+  const std::string source = ROLLCALL_SOURCE_DIR "/tests/data/hangs/both-send-first.json";
+  CHECK(shell.rollcall("import hang " + source + " -o hang.json").code == 0);
+  CHECK(shell.rollcall("run hang.json").code == 0);
+  CHECK(shell.rollcall("import hang " + source + " --fixed -o fixed.json").code == 0);
+  CHECK_THAT(shell.rollcall("run fixed.json -q").out, Catch::StartsWith("ok"));
+
+  const Outcome wrong = shell.rollcall("import hang hang.json");
+  CHECK(wrong.code == 4);
+  CHECK_THAT(wrong.err, Contains("hang.json:"));
+  CHECK(shell.rollcall("import hang nothing.json").code == 4);
+  const Outcome unknown = shell.rollcall("import tape " + source);
+  CHECK(unknown.code == 4);
+  CHECK_THAT(unknown.err, Contains("nothing imports 'tape'"));
+}
+
 TEST_CASE("list exits with 5 when there is nothing, and with 4 when something is broken", "[cli]") {
   const Shell shell;
   CHECK(shell.rollcall("list").code == 5);
