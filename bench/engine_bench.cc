@@ -8,6 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include "bench/measure.h"
 #include "sim/dist.h"
 #include "sim/dist/expects.h"
+#include "sim/dist/rank_context.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::bench {
@@ -41,6 +43,37 @@ Sample measure_engine(Rank ranks, std::int64_t collectives) {
   return probe.sample();
 }
 
+// 2,000 calls of every rank in flight at once, over 3 groups and 4 streams, and then waited for: NCCL's way.
+Sample measure_streams(Rank ranks, std::int64_t calls) {
+  Probe probe(ranks, calls);
+  sim::Options options{.world_size = ranks, .backend = "nccl"};
+  options.groups = {{"everyone", {}}, {"evens", {}}, {"odds", {}}};
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    options.groups[0].ranks.push_back(rank);
+    options.groups[rank % 2 == 0 ? 1 : 2].ranks.push_back(rank);
+  }
+  Report report = sim::run(options, [&](Rank rank) {
+    const std::array groups = {world(), find_group("everyone"), find_group(rank % 2 == 0 ? "evens" : "odds")};
+    const std::array streams = {current_stream(), new_stream(), new_stream(), new_stream()};
+    const Tensor tensor = Tensor::zeros({1}, Dtype::float32, this_rank().device);
+    std::vector<Work> works;
+    works.reserve(static_cast<std::size_t>(calls));
+    barrier();
+    probe.started();
+    for (std::size_t i = 0; i < static_cast<std::size_t>(calls); ++i) {
+      const StreamScope scope(streams[i % streams.size()]);
+      works.push_back(all_reduce(tensor, {.group = groups[i % groups.size()], .async_op = true}));
+    }
+    for (const Work& work : works) {
+      work.wait();
+    }
+    synchronize();
+    probe.finished();
+  });
+  expects(std::holds_alternative<Completed>(report.verdict), "the measured program completes");
+  return probe.sample();
+}
+
 struct Pair {
   Sample floor;
   Sample engine;
@@ -49,22 +82,25 @@ struct Pair {
 // Of every number of ranks, one pair per repetition. Filled by the benchmarks, read by the summary.
 std::map<std::int64_t, std::vector<Pair>> measured;
 
-void all_reduce_of_one_float(benchmark::State& state) {
+template <Sample (*measure)(Rank, std::int64_t)>
+void beside_the_floor(benchmark::State& state) {
   const auto ranks = static_cast<Rank>(state.range(0));
   Pair pair;
   for (auto _ : state) {
-    pair = {.floor = measure_fiber_floor(ranks, state.range(1)),
-            .engine = measure_engine(ranks, state.range(1))};
+    pair = {.floor = measure_fiber_floor(ranks, state.range(1)), .engine = measure(ranks, state.range(1))};
     state.SetIterationTime(pair.engine.ns_per_op * 1e-9);  // so that the time column is the figure
   }
   state.counters["floor_ns"] = pair.floor.ns_per_op;
   state.counters["engine_ns"] = pair.engine.ns_per_op;
   state.counters["ratio"] = pair.engine.ns_per_op / pair.floor.ns_per_op;
-  measured[ranks].push_back(pair);
+  if constexpr (measure == measure_engine) {
+    measured[ranks].push_back(pair);
+  }
 }
 
-auto* add_size(std::int64_t ranks, std::int64_t collectives) {
-  return benchmark::RegisterBenchmark("all_reduce", all_reduce_of_one_float)
+template <Sample (*measure)(Rank, std::int64_t)>
+auto* add_size(const char* name, std::int64_t ranks, std::int64_t collectives) {
+  return benchmark::RegisterBenchmark(name, beside_the_floor<measure>)
       ->ArgNames({"ranks", "collectives"})
       ->Args({ranks, collectives})
       ->UseManualTime()
@@ -113,12 +149,13 @@ void print_summary() {
 }
 
 int run(std::vector<char*> arguments) {
-  add_size(1'000, 2'000);
-  add_size(10'000, 200);
-  add_size(100'000, 20);
+  add_size<measure_engine>("all_reduce", 1'000, 2'000);
+  add_size<measure_engine>("all_reduce", 10'000, 200);
+  add_size<measure_engine>("all_reduce", 100'000, 20);
+  add_size<measure_streams>("in_flight", 1'000, 2'000);
   auto is_million = [](const char* word) { return std::strcmp(word, "--million") == 0; };
   if (std::erase_if(arguments, is_million) != 0) {
-    add_size(1'000'000, 10)->Repetitions(3);
+    add_size<measure_engine>("all_reduce", 1'000'000, 10)->Repetitions(3);
   }
   char default_repetitions[] = "--benchmark_repetitions=9";
   arguments.insert(arguments.begin() + 1, default_repetitions);  // first, so that the user's own wins

@@ -50,6 +50,34 @@ bool same_call(const Op& a, const Op& b) {
   return a.numel == b.numel || (a.uneven && b.uneven);
 }
 
+namespace {
+
+// What is rare in a call is kept out of line, so that arrive() stays small.
+
+[[gnu::noinline]] void note_deviant(Slot& slot, const Op& op, Rank size) {
+  if (slot.deviants.empty()) {
+    slot.deviant_of.assign(static_cast<std::size_t>(size), -1);
+  }
+  slot.deviant_of[static_cast<std::size_t>(op.rank)] = static_cast<std::int32_t>(slot.deviants.size());
+  slot.deviants.push_back(op);
+  slot.differs = slot.differs || !same_call(slot.reference, op);
+}
+
+[[gnu::noinline]] void keep_op(Slot& slot, const Op& op, Rank size) {
+  slot.ops.resize(static_cast<std::size_t>(size));
+  slot.ops[static_cast<std::size_t>(op.rank)] = op;
+  slot.uneven = slot.uneven || op.uneven;
+}
+
+[[gnu::noinline]] void fill_up(Slot& slot) {
+  slot.phase = Slot::Phase::full;
+  if (slot.uneven && !slot.differs) {
+    slot.differs = !parts_fit_each_other(slot);
+  }
+}
+
+}  // namespace
+
 GroupMatcher::GroupMatcher(Rank group_size)
     : size_(group_size),
       ring_(2),
@@ -64,28 +92,18 @@ Slot& GroupMatcher::arrive(const Op& op) {
   if (slot.arrived == 0) {
     slot.reference = op;
   } else if (!same_in_reports(slot.reference, op)) [[unlikely]] {
-    if (slot.deviants.empty()) {
-      slot.deviant_of.assign(static_cast<std::size_t>(size_), -1);
-    }
-    slot.deviant_of[rank] = static_cast<std::int32_t>(slot.deviants.size());
-    slot.deviants.push_back(op);
-    slot.differs = slot.differs || !same_call(slot.reference, op);
+    note_deviant(slot, op, size_);
   }
   if (needs_every_op(op.kind)) [[unlikely]] {
-    slot.ops.resize(static_cast<std::size_t>(size_));
-    slot.ops[rank] = op;
-    slot.uneven = slot.uneven || op.uneven;
+    keep_op(slot, op, size_);
   }
   Storage* tensor = presence_of(op);
   slot.tensors[rank] = tensor;
   slot.values[rank] = tensor->value;
   slot.uniform = slot.uniform && tensor->form == Storage::Form::uniform;
   use_device(op.rank, op.device);
-  if (++slot.arrived == size_) {
-    slot.phase = Slot::Phase::full;
-    if (slot.uneven && !slot.differs) [[unlikely]] {
-      slot.differs = !parts_fit_each_other(slot);
-    }
+  if (++slot.arrived == size_) [[unlikely]] {
+    fill_up(slot);
   }
   return slot;
 }
@@ -139,7 +157,7 @@ Slot& GroupMatcher::slot_at(std::int64_t seq) {
   return seq == end_ ? open_slot() : *ring_[index(seq)];
 }
 
-Slot& GroupMatcher::open_slot() {
+[[gnu::noinline]] Slot& GroupMatcher::open_slot() {
   if (end_ - base_ == static_cast<std::int64_t>(ring_.size())) {
     grow();
   }

@@ -18,7 +18,7 @@ const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group)
 
 // torch warns and returns without communicating when the caller is not in the group
 // (distributed_c10d.py, _warn_not_in_group).
-bool outside(const ProcessGroup& group, OpKind kind) {
+[[gnu::always_inline]] inline bool outside(const ProcessGroup& group, OpKind kind) {
   if (group.is_member()) [[likely]] {
     return false;
   }
@@ -88,7 +88,7 @@ Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& 
   return {DeviceType::cuda, device_ids.front()};
 }
 
-Work issue(const RankContext& self, const Op& op) {
+[[gnu::always_inline]] inline Work issue(const RankContext& self, const Op& op) {
   spend_step(self);
   if (op.async_op) {
     return self.backend->issue(op);

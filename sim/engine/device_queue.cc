@@ -52,18 +52,32 @@ std::int64_t DeviceQueue::launch(const Op& op) {
   call.op = op;
   call.input = keep(op.tensors.input);
   call.output = keep(op.tensors.output);
-  call.inputs = keep(call.op.tensors.inputs);
-  call.outputs = keep(call.op.tensors.outputs);
-  call.splits = keep(call.op.tensors.splits);
+  if (op.tensors.inputs != nullptr || op.tensors.outputs != nullptr || op.tensors.splits != nullptr) {
+    OpTensors& tensors = call.op.tensors;
+    call.lists = std::make_unique<Collective::Lists>(
+        Collective::Lists{keep(tensors.inputs), keep(tensors.outputs), keep(tensors.splits)});
+  }
   call.launched = launches_++;
   lane.calls.push(std::move(call));
   ++backlog_;
+  StreamQueue& queue = stream_of(op.stream);
+  if (queue.steps.empty()) {  // the stream is here already
+    ++queue.passed;
+    make_ready(lane, seq);
+    return seq;
+  }
   Step step;
   step.kind = Step::Kind::release;
   step.group = op.group;
   step.number = seq;
   push(op.stream, step);
   return seq;
+}
+
+// The stream has come to the collective.
+void DeviceQueue::make_ready(Lane& lane, std::int64_t seq) {
+  lane.calls[static_cast<std::size_t>(seq - lane.finished)].ready = true;
+  may_start_ = may_start_ || !lane.running;
 }
 
 void DeviceQueue::launch_message(Stream stream, GroupId group, std::int64_t seq, check::MessageId message) {
@@ -111,6 +125,7 @@ void DeviceQueue::await_event(Stream stream, const Event& event) {
 
 void DeviceQueue::push(Stream stream, const Step& step) {
   stream_of(stream).steps.push(step);
+  ++steps_;
   ++backlog_;
 }
 
@@ -125,10 +140,18 @@ Event DeviceQueue::record(Stream stream) const {
 // ---- What the GPU does ----
 
 DeviceQueue::Action DeviceQueue::next() {
-  if (std::optional<Action> action = step_streams()) {
-    return *action;
+  if (steps_ > 0) {
+    if (std::optional<Action> action = step_streams()) {
+      return *action;
+    }
   }
-  return start_a_collective().value_or(Action());
+  if (may_start_) {
+    if (std::optional<Action> action = start_a_collective()) {
+      return *action;
+    }
+    may_start_ = false;
+  }
+  return {};
 }
 
 bool DeviceQueue::is_over(const Step& step) const {
@@ -159,11 +182,11 @@ std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
         const Step step = queue.steps.front();
         queue.steps.pop();
         ++queue.passed;
+        --steps_;
         --backlog_;
         moved = true;
         if (step.kind == Step::Kind::release) {
-          Lane& lane = lane_of(step.group);
-          lane.calls[static_cast<std::size_t>(step.number - lane.finished)].ready = true;
+          make_ready(lane_of(step.group), step.number);
         } else if (step.kind == Step::Kind::post) {
           Action action;
           action.kind = Action::Kind::post;
@@ -213,9 +236,14 @@ void DeviceQueue::finish_collective(GroupId group) {
   Lane& lane = lane_of(group);
   expects(lane.running, "a collective that finishes has started");
   lane.running = false;
+  may_start_ = true;
   --running_;
   --backlog_;
   ++lane.finished;
+  Collective& call = lane.calls.front();
+  call.input = {};
+  call.output = {};
+  call.lists = nullptr;
   lane.calls.pop();
 }
 
@@ -227,6 +255,7 @@ void DeviceQueue::finish_kernel(Stream stream) {
   StreamQueue& queue = stream_of(stream);
   queue.steps.pop();
   ++queue.passed;
+  --steps_;
   --backlog_;
 }
 
@@ -234,6 +263,7 @@ void DeviceQueue::drop_unstarted() {
   for (StreamQueue& queue : streams_) {
     queue.steps.clear();
   }
+  steps_ = 0;
   for (Lane& lane : lanes_) {
     for (std::size_t i = lane.running ? 1 : 0; i < lane.calls.size(); ++i) {
       lane.calls[i].ready = false;

@@ -21,7 +21,7 @@
 
 namespace rollcall::sim {
 
-// First in, first out, in memory that is reused.
+// First in, first out, in memory that is reused: what has been popped is overwritten later, not destroyed.
 template <typename T>
 class Fifo {
  public:
@@ -33,7 +33,7 @@ class Fifo {
   const T& operator[](std::size_t index) const { return items_[head_ + index]; }
   void push(T item) { items_.push_back(std::move(item)); }
   void pop() {
-    items_[head_++] = T();
+    ++head_;
     if (head_ == items_.size()) {
       clear();
     } else if (head_ >= 64 && head_ * 2 > items_.size()) {
@@ -55,14 +55,17 @@ class DeviceQueue {
  public:
   // A collective that was launched, with what its caller need not keep alive.
   struct Collective {
+    struct Lists {
+      std::unique_ptr<TensorList> inputs;
+      std::unique_ptr<TensorList> outputs;
+      std::unique_ptr<SplitSizes> splits;
+    };
     Op op;
     Tensor input;
     Tensor output;
-    std::unique_ptr<TensorList> inputs;
-    std::unique_ptr<TensorList> outputs;
-    std::unique_ptr<SplitSizes> splits;
-    bool ready = false;         // its stream has come to it
-    std::int64_t launched = 0;  // number among the launches of this GPU
+    std::unique_ptr<Lists> lists;  // null: its call has none
+    std::int64_t launched = 0;     // number among the launches of this GPU
+    bool ready = false;            // its stream has come to it
   };
 
   // What the engine has to do before the queue can go on.
@@ -154,6 +157,7 @@ class DeviceQueue {
   Lane& lane_of(GroupId group);
   const Lane* find_lane(GroupId group) const;
   void push(Stream stream, const Step& step);
+  void make_ready(Lane& lane, std::int64_t seq);
   bool is_over(const Step& step) const;
   std::optional<Action> step_streams();
   std::optional<Action> start_a_collective();
@@ -165,6 +169,8 @@ class DeviceQueue {
   std::vector<MessageKey> open_messages_;  // launched and not finished
   int slots_;
   int running_ = 0;
+  std::size_t steps_ = 0;   // queued on all streams
+  bool may_start_ = false;  // something has changed since no collective could start
   std::int64_t launches_ = 0;
   std::size_t backlog_ = 0;
 };

@@ -383,43 +383,59 @@ void Engine::retain(const Op& op, Slot& slot) const {
   }
 }
 
+// The frames below a parked rank are what its next turn touches first: everything rare lives elsewhere.
 void Engine::wait(const Work& work) {
-  if (aborting_) [[unlikely]] {
-    return end_call();
-  }
-  if (queues_launches_) [[unlikely]] {
-    wait_on_device(work);
-    return;
-  }
-  if (work.is_point_to_point()) [[unlikely]] {
-    wait_message(work);
-    return;
+  if (aborting_ || queues_launches_ || work.is_point_to_point()) [[unlikely]] {
+    return wait_otherwise(work);
   }
   Slot* slot = matchers_[work.group()]->find(work.seq());
   if (slot == nullptr || slot->phase == Slot::Phase::done) {
     if (work.seq() == no_slot) [[unlikely]] {
-      interrupt({false, closed_pairs});
+      interrupt_closed();
     }
     return;
   }
-  if (slot->phase == Slot::Phase::irregular) {
+  if (slot->phase == Slot::Phase::irregular || slot->raises) [[unlikely]] {
+    if (has_its_fate(work, *slot)) {
+      return;
+    }
+  }
+  block(work, *slot);
+}
+
+// A wait that is not for a collective on a backend whose calls block.
+void Engine::wait_otherwise(const Work& work) {
+  if (aborting_) {
+    end_call();
+  } else if (queues_launches_) {
+    wait_on_device(work);
+  } else {
+    wait_message(work);
+  }
+}
+
+// True when the call completed for the waiting member of an irregular slot. Throws when it failed or raises,
+// and false says that it hangs.
+bool Engine::has_its_fate(const Work& work, const Slot& slot) const {
+  if (slot.phase == Slot::Phase::irregular) {
     const auto member = static_cast<std::size_t>(work.rank());
-    switch (slot->fates[member]) {
+    switch (slot.fates[member]) {
       case Fate::completes:
-        return;
+        return true;
       case Fate::fails:
-        interrupt({false, slot->failures[member]});
       case Fate::crashes:
-        interrupt({true, slot->failures[member]});
+        interrupt({slot.fates[member] == Fate::crashes, slot.failures[member]});
       case Fate::hangs:
         break;
     }
   }
-  if (slot->raises && raises_late(work, *slot)) [[unlikely]] {
-    interrupt({false, rules_->refusal(matchers_[work.group()]->op_of(*slot, work.rank())).what()});
+  if (slot.raises && raises_late(work, slot)) {
+    interrupt({false, rules_->refusal(matchers_[work.group()]->op_of(slot, work.rank())).what()});
   }
-  block(work, *slot);
+  return false;
 }
+
+void Engine::interrupt_closed() { interrupt({false, closed_pairs}); }
 
 // True when the backend cannot run this call and says so without waiting for the others. DETAIL does wait
 // for them first.
@@ -443,21 +459,25 @@ void Engine::block(const Work& work, Slot& slot) {
 // Parks the running rank, whose status says what it waits for. Returns when that has completed; throws when
 // it ended otherwise.
 void Engine::suspend_rank(const void* hint) {
-  const Rank rank = scheduler_->running();
   if (!deadlines_.empty()) [[unlikely]] {
-    set_deadline(rank);
+    set_deadline(scheduler_->running());
   }
   scheduler_->park(hint);
-  if (aborting_) [[unlikely]] {
+  if (aborting_ || !interruptions_.empty()) [[unlikely]] {
+    take_interruption();
+  }
+}
+
+// Throws if the running rank was woken for another reason than that its wait is over.
+void Engine::take_interruption() {
+  if (aborting_) {
     return end_call();
   }
-  if (!interruptions_.empty()) [[unlikely]] {
-    const auto found = interruptions_.find(rank);
-    if (found != interruptions_.end()) {
-      const Interruption interruption = std::move(found->second);
-      interruptions_.erase(found);
-      interrupt(interruption);
-    }
+  const auto found = interruptions_.find(scheduler_->running());
+  if (found != interruptions_.end()) {
+    const Interruption interruption = std::move(found->second);
+    interruptions_.erase(found);
+    interrupt(interruption);
   }
 }
 

@@ -126,8 +126,11 @@ class Engine final : public Backend {
   Rank intruder_on_gpu(GroupId group, Device device, Rank rank) const;
   Rank owner_of_gpu(GroupId group, Device device, Rank rank) const;
   void retain(const Op& op, check::Slot& slot) const;
+  [[gnu::noinline]] void wait_otherwise(const Work& work);
+  [[gnu::noinline]] bool has_its_fate(const Work& work, const check::Slot& slot) const;
+  [[noreturn, gnu::noinline]] static void interrupt_closed();
   void block(const Work& work, check::Slot& slot);
-  [[noreturn]] void interrupt(const Interruption& interruption);
+  [[noreturn]] static void interrupt(const Interruption& interruption);
 
   DeviceQueue& running_device();
   Work launch(const Op& op);
@@ -154,6 +157,7 @@ class Engine final : public Backend {
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   void suspend_rank(const void* hint);
+  [[gnu::noinline]] void take_interruption();
   void enlist(const Work& work);
   void delist(const Work& work);
 

@@ -17,7 +17,7 @@ using check::Slot;
 // A CUDA driver takes about a thousand launches before the host has to wait for the GPU. The queues of all
 // ranks together are bounded as well, or a million ranks that run ahead would need a hundred gigabytes.
 constexpr std::size_t launches_max = 1024;
-constexpr std::size_t launches_of_all_ranks = std::size_t{1} << 20;
+constexpr std::size_t launches_of_all_ranks = std::size_t{1} << 18;
 constexpr std::size_t launches_min = 8;
 
 void mark(Storage* storage, int change) {
