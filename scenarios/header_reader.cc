@@ -73,13 +73,14 @@ void HeaderReader::read_names() {
     scenario_.source = source->text();
   }
   sim::Options& options = scenario_.options;
-  options.world_size = static_cast<Rank>(root_.find("world_size")->integer());
+  options.world_size = overrides_.world_size.value_or(static_cast<Rank>(root_.find("world_size")->integer()));
   if (const auto seed = root_.find("seed")) {
     options.seed = static_cast<std::uint64_t>(seed->integer());
   }
   if (const auto backend = root_.find("backend")) {
     options.backend = backend->text();
   }
+  options.backend = overrides_.backend.value_or(options.backend);
   if (const auto debug = root_.find("debug")) {
     options.debug = debug->text() == "DETAIL" ? sim::DebugLevel::detail : sim::DebugLevel::off;
   }

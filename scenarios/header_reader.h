@@ -19,8 +19,8 @@ class HeaderReader {
   static constexpr std::int64_t max_mesh_ranks = 1'000'001;  // more than any world
 
   // All are borrowed for the lifetime of the object. `scenario` is filled in.
-  HeaderReader(const Json& root, Scenario& scenario, Diagnostics& diagnostics)
-      : root_(root), scenario_(scenario), diagnostics_(diagnostics) {}
+  HeaderReader(const Json& root, const Overrides& overrides, Scenario& scenario, Diagnostics& diagnostics)
+      : root_(root), overrides_(overrides), scenario_(scenario), diagnostics_(diagnostics) {}
 
   void read();
   // What the statements need to know; after read().
@@ -48,6 +48,7 @@ class HeaderReader {
   Rank local_ranks() const;
 
   Json root_;
+  const Overrides& overrides_;
   Scenario& scenario_;
   Diagnostics& diagnostics_;
 };

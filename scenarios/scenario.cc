@@ -35,8 +35,8 @@ void check_version(const Json& root, Diagnostics& diagnostics) {
 // Reads one file: header, then objects and programs.
 class Loader {
  public:
-  explicit Loader(const SourceText& source)
-      : source_(source), diagnostics_(source), tree_(read_json(source)) {
+  Loader(const SourceText& source, const Overrides& overrides)
+      : source_(source), overrides_(overrides), diagnostics_(source), tree_(read_json(source)) {
     scenario_.file = source.name();
   }
 
@@ -45,7 +45,7 @@ class Loader {
     check_version(root, diagnostics_);
     check_schema(root, diagnostics_);
     diagnostics_.throw_if_any();  // what follows relies on the types the schema demands
-    HeaderReader header(root, scenario_, diagnostics_);
+    HeaderReader header(root, overrides_, scenario_, diagnostics_);
     header.read();
     const ScenarioFacts facts = header.facts();
     lower(root, facts);
@@ -129,6 +129,7 @@ class Loader {
   }
 
   const SourceText& source_;
+  const Overrides& overrides_;
   Diagnostics diagnostics_;
   JsonTree tree_;
   Scenario scenario_;
@@ -145,14 +146,14 @@ ProcessGroup Scenario::mesh_group(std::string_view dim_name, Rank rank) const {
   return mesh.sizes.size() == 1 ? world() : find_group(fmt::format("{}{}", dim_name, mesh.row_of(dim, rank)));
 }
 
-Scenario load_scenario(const std::string& path) {
+Scenario load_scenario(const std::string& path, const Overrides& overrides) {
   const SourceText source = read_source(path);
-  return Loader(source).load();
+  return Loader(source, overrides).load();
 }
 
-Scenario parse_scenario(std::string text, std::string file) {
+Scenario parse_scenario(std::string text, std::string file, const Overrides& overrides) {
   const SourceText source = check_source(std::move(file), std::move(text));
-  return Loader(source).load();
+  return Loader(source, overrides).load();
 }
 
 }  // namespace rollcall::scenario

@@ -48,10 +48,16 @@ struct Scenario {
   Rank local_rank(Rank rank) const { return sim::local_rank_of(options, rank); }
 };
 
+// What the caller wants other than the file says.
+struct Overrides {
+  std::optional<Rank> world_size{};
+  std::optional<std::string> backend{};
+};
+
 // Throws InvalidScenario.
-Scenario load_scenario(const std::string& path);
+Scenario load_scenario(const std::string& path, const Overrides& overrides = {});
 
 // The same for text that is already in memory; `file` is what messages call it.
-Scenario parse_scenario(std::string text, std::string file);
+Scenario parse_scenario(std::string text, std::string file, const Overrides& overrides = {});
 
 }  // namespace rollcall::scenario

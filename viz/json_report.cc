@@ -199,7 +199,7 @@ std::string json_report(const Report& report) {
   object["exhaustive"] = report.exhaustive;
   object["schedules"] = report.schedules;
   object["ops"] = report.ops;
-  object["simulated_time_ns"] = report.simulated_time;
+  object[report.measured ? "measured_time_ns" : "simulated_time_ns"] = report.simulated_time;
   if (report.expected) {
     object["expected"] = *report.expected;
   }

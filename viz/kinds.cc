@@ -303,6 +303,11 @@ constexpr Explanation table[] = {
      "The network, a link, the communication library; without start events also a stuck device or a wrong "
      "root.",
      "Check links and devices of these ranks; record when calls start (TORCH_NCCL_ENABLE_TIMING)."},
+    {"deadline", "limit_reached", "a real run was stopped by its deadline",
+     "Real ranks were still at work when their time was up. That is no proof of a hang: somebody could still "
+     "have moved.",
+     "A deadline that is too short for the program or the machine, or a loop that does not end.",
+     "Look at where the ranks are; give the run a longer --deadline."},
 };
 
 void put_overview_row(std::vector<Row>& rows, const Explanation& entry) {

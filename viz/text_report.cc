@@ -101,9 +101,10 @@ class Writer {
   }
 
   std::string success_sentence() const {
-    return fmt::format("{}{}{} finished, {} in {} of simulated time", report_.scenario,
-                       report_.scenario.empty() ? "" : ": ", count_phrase(report_.world_size, "rank"),
-                       count_phrase(report_.ops, "call"), duration_phrase(report_.simulated_time));
+    return fmt::format("{}{}{} finished, {} in {} {}", report_.scenario, report_.scenario.empty() ? "" : ": ",
+                       count_phrase(report_.world_size, "rank"), count_phrase(report_.ops, "call"),
+                       duration_phrase(report_.simulated_time),
+                       report_.measured ? "on real ranks" : "of simulated time");
   }
 
   void success() {
@@ -317,9 +318,10 @@ class Writer {
   }
 
   void run_facts() {
-    page_.note("run", fmt::format("world size {}, backend {}, seed {}, {}, {} simulated", report_.world_size,
+    page_.note("run", fmt::format("world size {}, backend {}, seed {}, {}, {} {}", report_.world_size,
                                   report_.backend, report_.seed, count_phrase(report_.ops, "call"),
-                                  duration_phrase(report_.simulated_time)));
+                                  duration_phrase(report_.simulated_time),
+                                  report_.measured ? "measured" : "simulated"));
     page_.note("schedules", report_.exhaustive
                                 ? "nothing depends on timing: every schedule gives this verdict"
                                 : fmt::format("{} of more that are possible",

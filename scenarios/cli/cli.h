@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/dist/op.h"
 #include "viz/text_style.h"
 
 namespace rollcall::cli {
@@ -22,6 +23,7 @@ enum class ExitCode : int {
   internal_error = 3,  // rollcall's own fault
   invalid = 4,         // the user's: arguments, a scenario file, a file that cannot be written
   nothing_selected = 5,
+  unavailable = 77,  // automake's "skipped": this machine lacks what the command needs
 };
 
 // What the user asked for cannot be done. The text is one line, for the user.
@@ -56,6 +58,16 @@ struct TraceArguments {
   bool ascii = false;
 };
 
+// What `real` and `compare` are told.
+struct RealArguments {
+  std::string backend = "auto";
+  std::optional<Rank> ranks;  // instead of the scenario's
+  std::string deadline = "10s";
+  double time_scale = 1;
+  std::string record;    // compare: a file for the real side; may be empty
+  std::string recorded;  // compare: such a file, instead of a real run; may be empty
+};
+
 // Everything that can be said on a command line. A command reads what it has declared.
 struct CommandLine {
   ExitCode (*execute)(const CommandLine& line) = nullptr;  // the command
@@ -69,6 +81,7 @@ struct CommandLine {
   std::optional<std::uint64_t> seed;  // run
   TraceArguments trace;               // run
   PredictArguments predict;           // predict
+  RealArguments real;                 // real, compare
   std::vector<std::string> paths;     // list, diagnose
   std::string word;                   // explain, import: the kind; explain's may be empty
   bool fixed = false;                 // import hang: the variant with the fix
@@ -87,6 +100,9 @@ ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);
 ExitCode import_file(const CommandLine& line);
+ExitCode run_on_real_ranks(const CommandLine& line);
+ExitCode compare_with_real_ranks(const CommandLine& line);
+ExitCode examine_machine(const CommandLine& line);
 
 // For remarks and errors: writes a line to standard error. What nobody reads is lost, and no error.
 void remark(const std::string& text);

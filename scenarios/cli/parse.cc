@@ -84,8 +84,40 @@ void declare_predict(CLI::App& app, CommandLine& line) {
 }
 
 void declare_diagnose(CLI::App& app, CommandLine& line) {
-  app.add_option("PATH", line.paths, "Flight Recorder dumps, one per rank, or directories of them")->required();
+  app.add_option("PATH", line.paths, "Flight Recorder dumps, one per rank, or directories of them")
+      ->required();
 }
+
+void declare_real_ranks(CLI::App& app, CommandLine& line) {
+  RealArguments& real = line.real;
+  app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first that this machine can run")
+      ->check(CLI::IsMember({"gloo", "nccl", "auto"}));
+  app.add_option("--ranks", real.ranks, "How many processes, instead of the scenario's world_size")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--deadline", real.deadline, "When the run is ended, at the latest; 10s by default")
+      ->type_name("TIME");
+  app.add_option("--time-scale", real.time_scale, "Seconds slept for a second of `compute`; 1 by default")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("X");
+}
+
+void declare_real(CLI::App& app, CommandLine& line) {
+  app.add_option("FILE", line.file, "The scenario")->required();
+  declare_real_ranks(app, line);
+  declare_trace(app, line.trace);
+}
+
+void declare_compare(CLI::App& app, CommandLine& line) {
+  app.add_option("FILE", line.file, "The scenario")->required();
+  declare_real_ranks(app, line);
+  CLI::Option* record =
+      app.add_option("--record", line.real.record, "Keep the real side for later")->type_name("FILE");
+  app.add_option("--recorded", line.real.recorded, "Compare with what --record kept, and run nothing real")
+      ->type_name("FILE")
+      ->excludes(record);
+}
+
+void declare_doctor(CLI::App&, CommandLine&) {}
 
 void declare_schema(CLI::App&, CommandLine&) {}
 
@@ -99,10 +131,13 @@ void declare_import(CLI::App& app, CommandLine& line) {
   app.add_flag("--fixed", line.fixed, "hang: import the variant with the fix");
 }
 
-constexpr std::array<Command, 7> commands = {{
+constexpr std::array<Command, 10> commands = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
+    {"real", "Run one scenario on real ranks, a process each", declare_real, run_on_real_ranks},
+    {"compare", "Run one scenario simulated and real, and compare", declare_compare, compare_with_real_ranks},
+    {"doctor", "Say which real backends this machine can run", declare_doctor, examine_machine},
     {"list", "List scenarios with the verdict they expect", declare_list, list_scenarios},
     {"diagnose", "Say from a real job's dumps which rank is to blame", declare_diagnose, diagnose},
     {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},
@@ -113,7 +148,7 @@ constexpr std::array<Command, 7> commands = {{
 constexpr const char* footer =
     "Exit codes: 0 as expected, 1 another verdict than expected (no `expect`: ok is\n"
     "expected), 2 interrupted, 3 internal error, 4 usage, invalid scenario or a file that\n"
-    "cannot be written, 5 nothing selected.";
+    "cannot be written, 5 nothing selected, 77 not possible on this machine.";
 
 // Options as text, until all of them are known to be right.
 struct CommonOptions {

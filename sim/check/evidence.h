@@ -120,7 +120,7 @@ struct StoreWait {
 };
 
 struct LimitIncident {
-  std::string limit;  // "ops", "simulated_time", "output_lines", "pending_calls"
+  std::string limit;  // "ops", "simulated_time", "output_lines", "pending_calls", "deadline"
   std::int64_t value = 0;
 };
 

@@ -52,6 +52,12 @@ std::string exception_of(const Evidence& evidence, Rank rank) {
   return exception.message.empty() ? exception.type : exception.type + ": " + exception.message;
 }
 
+// A rank whose process died raised nothing.
+const char* how_it_ended(const Evidence& evidence, const RankSet& ranks) {
+  const auto died = [&](Rank rank) { return status_of(evidence, rank).state == RankStatus::State::crashed; };
+  return std::ranges::all_of(ranks.to_vector(), died) ? "died" : "raised";
+}
+
 // "ranks 0,2 raised ValueError: bad sample; ranks 1,3 raised other exceptions".
 std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
   const std::string first = exception_of(evidence, ranks.first());
@@ -62,7 +68,8 @@ std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
     }
   }
   const RankSet others = difference(ranks, alike);
-  std::string text = fmt::format("{} raised {}", ranks_phrase(alike), first);
+  const bool died = how_it_ended(evidence, alike) == std::string_view("died");
+  std::string text = fmt::format("{} {} {}", ranks_phrase(alike), died ? "died of" : "raised", first);
   return others.empty() ? text
                         : text + fmt::format("; {}", with_verb(others, "raised another exception",
                                                                "raised other exceptions"));
@@ -70,9 +77,9 @@ std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
 
 void word_crash(const Evidence& evidence, const Place& place, Finding& finding) {
   const RankSet& gone = finding.culprits;
-  finding.headline =
-      fmt::format("{} raised before {}; {} for {}", ranks_phrase(gone), call_phrase(place.call),
-                  with_verb(place.waiting, "waits", "wait"), is_plural(gone) ? "them" : "it");
+  finding.headline = fmt::format("{} {} before {}; {} for {}", ranks_phrase(gone),
+                                 how_it_ended(evidence, gone), call_phrase(place.call),
+                                 with_verb(place.waiting, "waits", "wait"), is_plural(gone) ? "them" : "it");
   finding.cause = fmt::format("{}; the others cannot know, and wait in their next collective",
                               who_raised(evidence, gone));
   finding.advice =
@@ -191,6 +198,13 @@ void word_limit(const LimitIncident& incident, Finding& finding) {
     finding.headline = fmt::format("stopped with {} collectives of one group under way", incident.value);
     finding.cause = "a rank issues asynchronous calls in a loop and never waits for them";
     finding.advice = "wait for the calls, or look for a loop without an end";
+    return;
+  }
+  if (incident.limit == "deadline") {
+    finding.headline = fmt::format("stopped by the deadline after {} ms", incident.value);
+    finding.cause = "some rank was still at work, so what the others wait for could still have come";
+    finding.advice =
+        "look at where the ranks are; give the run a longer --deadline if they only need more time";
     return;
   }
   finding.headline = fmt::format("stopped at {} ns of simulated time", incident.value);

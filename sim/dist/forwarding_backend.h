@@ -15,6 +15,7 @@ class ForwardingBackend : public Backend {
   Work issue(const Op& op) override { return inner_.issue(op); }
   void wait(const Work& work) override { inner_.wait(work); }
   bool is_completed(const Work& work) override { return inner_.is_completed(work); }
+  void wait_any(std::span<const Work> works) override { inner_.wait_any(works); }
   std::vector<Work> issue_batch(std::span<const Op> ops) override { return inner_.issue_batch(ops); }
   Rank source_of(const Work& work) override { return inner_.source_of(work); }
   void compute(Duration duration) override { inner_.compute(duration); }
@@ -33,6 +34,7 @@ class ForwardingBackend : public Backend {
   Rank device_count() const override { return inner_.device_count(); }
   void print(std::string_view text) override { inner_.print(text); }
   void warn(std::string_view text) override { inner_.warn(text); }
+  void observe(const Observation& observation) override { inner_.observe(observation); }
 
  protected:
   Backend& inner() { return inner_; }

@@ -76,6 +76,19 @@ Error detail::no_such_peer(Rank peer, Rank group_size) {
                                     static_cast<std::uint64_t>(static_cast<std::int64_t>(peer)), group_size)};
 }
 
+void detail::check_message(const Op& op, Rank group_size, bool is_ordered) {
+  if (op.tag < 0 && !is_ordered) {
+    throw RuntimeError("Tag must be nonnegative");
+  }
+  const bool from_anyone = op.kind == OpKind::recv && op.root < 0;
+  if (from_anyone && is_ordered) {
+    throw RuntimeError("ProcessGroupNCCL does not support recvAnysource");
+  }
+  if (!from_anyone && (op.root < 0 || op.root >= group_size)) {
+    throw no_such_peer(op.root, group_size);
+  }
+}
+
 void send(const Tensor& tensor, Rank dst, const PointToPointOptions& options, Site site) {
   const ProcessGroup& group = group_of(options);
   if (!outside(group, "send")) {

@@ -54,7 +54,7 @@ Engine::Engine(const Options& options, const Program& program)
       steps_left_(options.limits.ops) {
   make_groups();
   make_devices();
-  incidents_ = std::make_unique<IncidentLog>(groups_, scopes_);
+  incidents_ = std::make_unique<check::IncidentLog>(groups_, scopes_);
   if (options.timeline) {
     recorder_.emplace(scopes_);
   }

@@ -21,12 +21,12 @@
 #include <vector>
 
 #include "sim/check/evidence.h"
+#include "sim/check/incidents.h"
 #include "sim/engine/backend_rules.h"
 #include "sim/engine/cost_model.h"
 #include "sim/engine/device_queue.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/group_creation.h"
-#include "sim/engine/incidents.h"
 #include "sim/engine/rank_scheduler.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/store_state.h"
@@ -291,7 +291,7 @@ class Engine final : public Backend {
 
   std::optional<check::TimeoutIncident> timeout_incident_;  // the first
   std::vector<check::Leak> leaks_;
-  std::unique_ptr<IncidentLog> incidents_;
+  std::unique_ptr<check::IncidentLog> incidents_;
   std::optional<TimelineRecorder> recorder_;
   std::vector<check::Exception> exceptions_;
   std::unordered_map<std::string, std::int32_t> exception_ids_;  // looked up, never iterated

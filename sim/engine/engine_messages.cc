@@ -30,21 +30,6 @@ std::string overflow_of(const Message& message) {
                              static_cast<std::size_t>(bytes_of(message.op)));
 }
 
-// What the backend itself refuses, in Gloo's order. NCCL has no tags; and where it would wait for a peer that
-// does not exist, an error says more.
-void check_message(const Op& op, Rank group_size, bool is_ordered) {
-  if (op.tag < 0 && !is_ordered) {
-    throw RuntimeError("Tag must be nonnegative");
-  }
-  const bool from_anyone = op.kind == OpKind::recv && op.root < 0;
-  if (from_anyone && is_ordered) {
-    throw RuntimeError("ProcessGroupNCCL does not support recvAnysource");
-  }
-  if (!from_anyone && (op.root < 0 || op.root >= group_size)) {
-    throw detail::no_such_peer(op.root, group_size);
-  }
-}
-
 // Ends the batches, also when one of their operations is refused.
 struct BatchEnd {
   const std::vector<MessageMatcher*>& batched;
@@ -74,7 +59,7 @@ Work Engine::post(const Op& op) {
 
 MessageId Engine::plan_message(const Op& op) {
   MessageMatcher& messages = messages_of(op.group);
-  check_message(op, members_[op.group].size(), messages.is_ordered());
+  detail::check_message(op, members_[op.group].size(), messages.is_ordered());
   return messages.plan(op);
 }
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/expects.h"
+#include "sim/dist/gloo_admission.h"
 #include "sim/engine/gloo_call.h"
 #include "sim/engine/gloo_reduction.h"
 #include "sim/engine/slot_calls.h"
@@ -25,88 +25,15 @@ constexpr std::size_t most_exchanged_steps = 8 * 1024 * 1024;
 // but their results. A uniform tensor would become a dense one here, on every rank.
 constexpr std::int64_t most_ordered_bytes = 256 * 1024;
 
-// The c10d operator behind a torch.distributed function, as dispatcher errors name it.
-std::string c10d_name(OpKind kind) {
-  std::string name(to_string(kind));
-  std::erase(name, '_');
-  return name + "_";
-}
-
-// ProcessGroupGloo.cpp of PyTorch 1.13 has a case for these dtypes only, whatever the operation.
-bool has_scalar_type(Dtype dtype) {
-  return dtype != Dtype::bfloat16 && dtype != Dtype::boolean && dtype != Dtype::int16;
-}
-
-// Operations that ProcessGroupGloo does not override: the error of c10d's ProcessGroup. Empty: it does.
-std::string_view unsupported_text(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_gather_into_tensor:
-      return "no support for _allgather_base in Gloo process group";
-    case OpKind::reduce_scatter:
-      return "ProcessGroupGloo does not support reduce_scatter";
-    case OpKind::reduce_scatter_tensor:
-      return "ProcessGroup gloo does not support _reduce_scatter_base";
-    case OpKind::all_to_all:
-      return "ProcessGroup gloo does not support alltoall";
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-    case OpKind::all_gather:
-    case OpKind::gather:
-    case OpKind::scatter:
-    case OpKind::all_to_all_single:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      break;
-  }
-  return {};
-}
-
 class GlooRules final : public BackendRules {
  public:
   std::string_view name() const override { return "gloo"; }
   bool needs_cuda() const override { return false; }
   bool queues_launches() const override { return false; }
 
-  bool refuses(const Op& op) const override {
-    return is_meta(op) || !unsupported_text(op.kind).empty() || raises_late(op);
-  }
-
-  Error refusal(const Op& op) const override {
-    if (is_meta(op)) {
-      return NotImplementedError(fmt::format(
-          "Could not run 'c10d::{}' with arguments from the 'AutogradMeta' backend.", c10d_name(op.kind)));
-    }
-    if (const std::string_view text = unsupported_text(op.kind); !text.empty()) {
-      return RuntimeError(std::string(text));
-    }
-    if (!has_scalar_type(op.dtype)) {
-      return RuntimeError("Invalid scalar type");
-    }
-    if (op.reduce == ReduceOp::avg) {
-      return RuntimeError("Cannot use ReduceOp.AVG with Gloo");
-    }
-    return RuntimeError(fmt::format("Cannot use ReduceOp.{} with non-integral dtype", to_string(op.reduce)));
-  }
-
-  // Dtype and reduction are looked at by the thread that runs the collective, not by the call.
-  bool raises_late(const Op& op) const override {
-    if (is_meta(op) || !unsupported_text(op.kind).empty() || !has_tensor(op.kind) ||
-        is_point_to_point(op.kind)) {
-      return false;
-    }
-    const bool reduces =
-        !has_reduce_op(op.kind) || (op.reduce != ReduceOp::avg && supports(op.reduce, op.dtype));
-    return !has_scalar_type(op.dtype) || !reduces;
-  }
+  bool refuses(const Op& op) const override { return gloo_refuses(op) || gloo_raises_late(op); }
+  Error refusal(const Op& op) const override { return gloo_refusal(op); }
+  bool raises_late(const Op& op) const override { return gloo_raises_late(op); }
 
   bool has_own_order() const override { return true; }
 
@@ -172,8 +99,6 @@ class GlooRules final : public BackendRules {
   }
 
  private:
-  static bool is_meta(const Op& op) { return op.device.type == DeviceType::meta && has_tensor(op.kind); }
-
   static bool is_exchangeable(const std::vector<gloo::Call>& calls) {
     std::size_t bytes = 0;
     std::size_t steps = 0;

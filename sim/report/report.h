@@ -51,6 +51,7 @@ struct Report {
   std::vector<RankClass> ranks;    // by first rank
   std::vector<OutputLine> output;  // by rank, then in program order
   Time simulated_time = 0;
+  bool measured = false;  // of real ranks: times are a clock's, and differ from run to run
   std::int64_t ops = 0;  // issued by all ranks together
   std::int64_t schedules = 1;
   bool exhaustive = true;           // no choice was left open: every schedule gives this verdict

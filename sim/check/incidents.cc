@@ -1,12 +1,12 @@
-#include "sim/engine/incidents.h"
+#include "sim/check/incidents.h"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-namespace rollcall::sim {
+namespace rollcall::check {
 
-void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, check::Channel channel) {
+void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, Channel channel) {
   const Key key{at, group, channel, seq};
   if (!mismatch_key_ || key < *mismatch_key_) {
     mismatch_key_ = key;
@@ -14,9 +14,9 @@ void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, check::Chann
   }
 }
 
-void IncidentLog::inspect_full(Time at, GroupId group, const check::Slot& slot) {
-  const check::Channel channel = check::channel_of(slot.reference.kind);
-  const check::GroupMatcher& matcher = *groups_[group].calls(channel);
+void IncidentLog::inspect_full(Time at, GroupId group, const Slot& slot) {
+  const Channel channel = channel_of(slot.reference.kind);
+  const GroupMatcher& matcher = *groups_[group].calls(channel);
   if (slot.differs && mismatch_key_ && mismatch_key_->group == group && mismatch_key_->channel == channel &&
       mismatch_key_->seq == slot.seq) {
     mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
@@ -31,8 +31,8 @@ void IncidentLog::inspect_full(Time at, GroupId group, const check::Slot& slot) 
   }
 }
 
-void IncidentLog::device(const check::DeviceIncident& incident) {
-  const auto key = [](const check::DeviceIncident& i) { return std::tuple(i.at, i.op.group, i.seq, i.kind); };
+void IncidentLog::device(const DeviceIncident& incident) {
+  const auto key = [](const DeviceIncident& i) { return std::tuple(i.at, i.op.group, i.seq, i.kind); };
   if (!device_ || key(incident) < key(*device_)) {
     device_ = incident;
     return;
@@ -56,24 +56,24 @@ void IncidentLog::observe(Time at, Rank rank, const Observation& observation) {
   }
 }
 
-void IncidentLog::message(Time at, const check::Message& send, const check::Message& receive) {
-  const Key key{at, send.op.group, check::Channel::collectives, send.seq};
+void IncidentLog::message(Time at, const Message& send, const Message& receive) {
+  const Key key{at, send.op.group, Channel::collectives, send.seq};
   if (!mismatch_key_ || key < *mismatch_key_) {
     mismatch_key_ = key;
     mismatch_ = incident_of(key, {{send.op, {send.op.rank}}, {receive.op, {receive.op.rank}}});
   }
 }
 
-void IncidentLog::store(const check::StoreIncident& incident) {
+void IncidentLog::store(const StoreIncident& incident) {
   if (!store_ || std::tie(incident.at, incident.rank) < std::tie(store_->at, store_->rank)) {
     store_ = incident;
   }
 }
 
-void IncidentLog::add_to(check::Evidence& evidence) {
+void IncidentLog::add_to(Evidence& evidence) {
   evidence.mismatch = mismatch_;
   if (mismatch_key_ && !mismatch_) {
-    const check::GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
+    const GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
     evidence.mismatch =
         incident_of(*mismatch_key_, variants_by_call(matcher, *matcher.find(mismatch_key_->seq)));
   }
@@ -81,17 +81,17 @@ void IncidentLog::add_to(check::Evidence& evidence) {
   evidence.device = device_;
   evidence.store = store_;
   // Not the order in which ranks of one instant ran.
-  std::ranges::stable_sort(observations_, {}, [](const check::RankObservation& incident) {
+  std::ranges::stable_sort(observations_, {}, [](const RankObservation& incident) {
     return std::pair(incident.at, incident.rank);
   });
   evidence.observations = observations_;
 }
 
 // Empty when the calls do not even agree in what they are.
-std::vector<PartMisfit> IncidentLog::misfits_of(GroupId group, const check::Slot& slot) const {
+std::vector<PartMisfit> IncidentLog::misfits_of(GroupId group, const Slot& slot) const {
   const std::vector<Rank>& members = groups_[group].members->ranks;
   const bool agree =
-      std::ranges::all_of(slot.ops, [&](const Op& op) { return check::same_call(op, slot.ops.front()); });
+      std::ranges::all_of(slot.ops, [&](const Op& op) { return same_call(op, slot.ops.front()); });
   if (!agree || slot.ops.size() != members.size()) {
     return {};
   }
@@ -107,9 +107,9 @@ std::vector<PartMisfit> IncidentLog::misfits_of(GroupId group, const check::Slot
   return misfits;
 }
 
-check::Incident IncidentLog::incident_of(const Key& key, std::vector<check::OpVariant> variants) const {
+Incident IncidentLog::incident_of(const Key& key, std::vector<OpVariant> variants) const {
   const std::vector<Rank>& members = groups_[key.group].members->ranks;
-  for (check::OpVariant& variant : variants) {
+  for (OpVariant& variant : variants) {
     for (Rank& rank : variant.ranks) {
       rank = members[static_cast<std::size_t>(rank)];
     }
@@ -117,4 +117,4 @@ check::Incident IncidentLog::incident_of(const Key& key, std::vector<check::OpVa
   return {key.at, key.group, key.seq, std::move(variants), key.channel};
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::check

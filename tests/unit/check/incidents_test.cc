@@ -1,17 +1,17 @@
-#include "sim/engine/incidents.h"
+#include "sim/check/incidents.h"
 
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 
-namespace rollcall::sim {
+namespace rollcall::check {
 namespace {
 
 // Two groups over four ranks, and a log that watches them.
 struct Watched {
   Watched() : evens{1, "evens", {0, 2}}, world{0, "world", {0, 1, 2, 3}} {}
 
-  check::Slot& arrive(GroupId group, Rank member, std::int64_t numel, ScopeId scope = no_scope) {
+  Slot& arrive(GroupId group, Rank member, std::int64_t numel, ScopeId scope = no_scope) {
     Op op;
     op.kind = OpKind::all_reduce;
     op.group = group;
@@ -20,23 +20,23 @@ struct Watched {
     op.scope = scope;
     return (group == 0 ? world_matcher : evens_matcher).arrive(op);
   }
-  check::Evidence evidence() {
-    check::Evidence evidence;
+  Evidence evidence() {
+    Evidence evidence;
     log.add_to(evidence);
     return evidence;
   }
 
   GroupMembers evens;
   GroupMembers world;
-  check::GroupMatcher world_matcher{4};
-  check::GroupMatcher evens_matcher{2};
-  std::vector<check::GroupEvidence> groups{{&world, &world_matcher}, {&evens, &evens_matcher}};
+  GroupMatcher world_matcher{4};
+  GroupMatcher evens_matcher{2};
+  std::vector<GroupEvidence> groups{{&world, &world_matcher}, {&evens, &evens_matcher}};
   ScopeTable scopes;
   IncidentLog log{groups, scopes};
 };
 
-check::DeviceIncident device_incident(Time at, std::int64_t seq, Rank rank) {
-  check::DeviceIncident incident;
+DeviceIncident device_incident(Time at, std::int64_t seq, Rank rank) {
+  DeviceIncident incident;
   incident.at = at;
   incident.seq = seq;
   incident.ranks = {rank};
@@ -108,9 +108,9 @@ TEST_CASE("a settled mismatch is remembered after its slot is forgotten", "[inci
   run.arrive(1, 0, 4);
   run.arrive(1, 1, 8);
   run.log.suspect(0, 1, 0);
-  check::Slot& slot = *run.evens_matcher.find(0);
+  Slot& slot = *run.evens_matcher.find(0);
   run.log.inspect_full(0, 1, slot);
-  slot.phase = check::Slot::Phase::done;
+  slot.phase = Slot::Phase::done;
   run.evens_matcher.retire();
   REQUIRE(run.evens_matcher.find(0) == nullptr);
   CHECK(run.evidence().mismatch->variants.size() == 2);
@@ -147,4 +147,4 @@ TEST_CASE("one mistake on several ranks is one incident, in any order", "[incide
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::check

@@ -1,0 +1,154 @@
+#include "real/gloo/gloo_backend.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/rendezvous/prefix_store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include "real/gloo/gloo_group.h"
+#include "sim/dist/arguments.h"
+#include "sim/dist/expects.h"
+#include "sim/dist/gloo_admission.h"
+#include "sim/dist/p2p.h"
+
+namespace rollcall::real {
+namespace {
+
+constexpr Duration default_timeout = 30 * 60 * second;  // torch's for process groups on Gloo
+
+std::chrono::milliseconds in_milliseconds(Duration duration) {
+  return std::chrono::milliseconds(duration / millisecond);
+}
+
+class GlooBackend final : public Backend {
+ public:
+  explicit GlooBackend(const Seat& seat) : seat_(seat) {
+    gloo::transport::tcp::attr attributes("127.0.0.1");
+    if (!seat_.interface.empty()) {
+      attributes.hostname.clear();
+      attributes.iface = seat_.interface;
+    }
+    std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attributes);
+    gloo::rendezvous::FileStore files(seat_.folder);
+    for (const GroupMembers& members : seat_.groups) {
+      groups_.push_back(members.rank_of(seat_.rank) >= 0 ? connect(members, files, device) : nullptr);
+    }
+    wait_for_all(files);
+  }
+
+  std::string_view name() const override { return "gloo"; }
+
+  Work issue(const Op& op) override {
+    deliver_completed();
+    GlooGroup& group = *groups_[op.group];
+    if (op.malformed || gloo_refuses(op)) {
+      if (const std::optional<Error> error = argument_error("gloo", op, group.size())) {
+        raise(*error);
+      }
+    }
+    if (gloo_refuses(op)) {
+      raise(gloo_refusal(op));
+    }
+    if (!is_point_to_point(op.kind)) {
+      return Work(*this, op.group, op.rank, group.start(op));
+    }
+    detail::check_message(op, group.size(), false);
+    const std::int64_t number = group.post(op);
+    return Work::point_to_point(*this, op.group, op.rank, number, static_cast<std::uint32_t>(number));
+  }
+
+  void wait(const Work& work) override {
+    GlooGroup& group = *groups_[work.group()];
+    if (work.is_point_to_point()) {
+      group.wait_message(work.seq());
+    } else {
+      group.wait(work.seq());
+    }
+    deliver_completed();
+  }
+
+  // Gloo has no way to ask whether a message has come, so those are waited for in their order.
+  void wait_any(std::span<const Work> works) override {
+    const auto is_message = [](const Work& work) { return work.is_point_to_point(); };
+    if (std::ranges::any_of(works, is_message)) {
+      wait(*std::ranges::find_if(works, is_message));
+      return;
+    }
+    while (std::ranges::none_of(works, [this](const Work& work) { return is_completed(work); })) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
+  // A message completes when it is waited for: torch's SendWork and RecvWork ask Gloo only then.
+  bool is_completed(const Work& work) override {
+    deliver_completed();
+    GlooGroup& group = *groups_[work.group()];
+    return work.is_point_to_point() ? group.is_message_completed(work.seq()) : group.is_completed(work.seq());
+  }
+
+  Rank source_of(const Work& work) override { return groups_[work.group()]->take_source(work.seq()); }
+
+  void compute(Duration duration) override {
+    const double scaled = static_cast<double>(duration) * seat_.time_scale;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(scaled)));
+    deliver_completed();
+  }
+
+  ProcessGroup find_group(std::string_view name) override {
+    for (const GroupMembers& members : seat_.groups) {
+      if (members.name == name) {
+        return {members, members.rank_of(seat_.rank)};
+      }
+    }
+    return {};
+  }
+
+  // Whoever watches the run has seen them before they come here.
+  void print(std::string_view) override { deliver_completed(); }
+  void warn(std::string_view) override {}
+
+ private:
+  // As torch's ProcessGroupGloo connects: everybody with everybody, under the group's own prefix.
+  std::unique_ptr<GlooGroup> connect(const GroupMembers& members, gloo::rendezvous::Store& files,
+                                     std::shared_ptr<gloo::transport::Device>& device) const {
+    gloo::rendezvous::PrefixStore store(fmt::format("group-{}", members.id), files);
+    auto context = std::make_shared<gloo::rendezvous::Context>(members.rank_of(seat_.rank), members.size());
+    context->setTimeout(in_milliseconds(seat_.timeout > 0 ? seat_.timeout : default_timeout));
+    context->connectFullMesh(store, device);
+    return std::make_unique<GlooGroup>(std::move(context));
+  }
+
+  // torch's init_process_group ends with a barrier in the store (distributed_c10d.py, _store_based_barrier):
+  // nobody leaves while others still connect to it.
+  void wait_for_all(gloo::rendezvous::Store& store) const {
+    std::vector<std::string> everyone;
+    for (const Rank rank : seat_.groups.front().ranks) {
+      everyone.push_back(fmt::format("connected-{}", rank));
+    }
+    store.set(fmt::format("connected-{}", seat_.rank), {'1'});
+    store.wait(everyone);
+  }
+
+  void deliver_completed() {
+    for (const auto& group : groups_) {
+      if (group != nullptr) {
+        group->deliver_completed();
+      }
+    }
+  }
+
+  Seat seat_;
+  std::vector<std::unique_ptr<GlooGroup>> groups_;  // by GroupId; null where the rank is no member
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> connect_gloo(const Seat& seat) { return std::make_unique<GlooBackend>(seat); }
+
+}  // namespace rollcall::real

@@ -1,0 +1,17 @@
+#pragma once
+
+// The Gloo backend of torch, without torch: what ProcessGroupGloo and the layers above it do with a call,
+// over the distribution's libgloo. Programs on it get real sockets, real threads and Gloo's own arithmetic
+// and errors.
+
+#include <memory>
+
+#include "real/launch/seat.h"
+#include "sim/dist/backend.h"
+
+namespace rollcall::real {
+
+// Connects the rank with every other member of each of its groups, and blocks until all have come.
+std::unique_ptr<Backend> connect_gloo(const Seat& seat);
+
+}  // namespace rollcall::real

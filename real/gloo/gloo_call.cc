@@ -1,0 +1,307 @@
+#include "real/gloo/gloo_call.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
+#include <gloo/alltoallv.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/gather.h>
+#include <gloo/math.h>
+#include <gloo/reduce.h>
+#include <gloo/scatter.h>
+
+#include "sim/dist/apply.h"
+#include "sim/dist/expects.h"
+#include "sim/dist/gloo_admission.h"
+
+namespace rollcall::real {
+namespace {
+
+using ReduceFunction = void (*)(void*, const void*, const void*, std::size_t);
+
+template <typename T, typename Combine>
+void combine(void* target, const void* a, const void* b, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    static_cast<T*>(target)[i] =
+        static_cast<T>(Combine()(static_cast<const T*>(a)[i], static_cast<const T*>(b)[i]));
+  }
+}
+
+// Gloo's own functions where it has them, so that its arithmetic is what runs.
+template <typename T>
+ReduceFunction function_of(ReduceOp reduce) {
+  switch (reduce) {
+    case ReduceOp::sum:
+      return &gloo::sum<T>;
+    case ReduceOp::product:
+      return &gloo::product<T>;
+    case ReduceOp::min:
+      return &gloo::min<T>;
+    case ReduceOp::max:
+      return &gloo::max<T>;
+    case ReduceOp::band:
+    case ReduceOp::bor:
+    case ReduceOp::bxor:
+    case ReduceOp::avg:
+      break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    if (reduce == ReduceOp::band) {
+      return &combine<T, std::bit_and<>>;
+    }
+    if (reduce == ReduceOp::bor) {
+      return &combine<T, std::bit_or<>>;
+    }
+    if (reduce == ReduceOp::bxor) {
+      return &combine<T, std::bit_xor<>>;
+    }
+  }
+  expects(false, "a reduction that Gloo has no function for is refused before");
+  return nullptr;
+}
+
+template <typename T>
+T* elements_of(std::vector<std::byte>& bytes) {
+  return reinterpret_cast<T*>(bytes.data());
+}
+
+// Calls `run` with a null pointer of the dtype's C++ type. The types are those of ProcessGroupGloo.
+template <typename Run>
+void with_type(Dtype dtype, Run&& run) {
+  switch (dtype) {
+    case Dtype::float32:
+      return run(static_cast<float*>(nullptr));
+    case Dtype::float64:
+      return run(static_cast<double*>(nullptr));
+    case Dtype::float16:
+      return run(static_cast<gloo::float16*>(nullptr));
+    case Dtype::int8:
+      return run(static_cast<std::int8_t*>(nullptr));
+    case Dtype::uint8:
+      return run(static_cast<std::uint8_t*>(nullptr));
+    case Dtype::int32:
+      return run(static_cast<std::int32_t*>(nullptr));
+    case Dtype::int64:
+      return run(static_cast<std::int64_t*>(nullptr));
+    case Dtype::bfloat16:
+    case Dtype::int16:
+    case Dtype::boolean:
+      break;
+  }
+  expects(false, "dtypes that torch does not give to Gloo are refused before");
+}
+
+TensorList only(Storage* storage) { return {Tensor::share(*storage)}; }
+
+}  // namespace
+
+void append_bytes(std::vector<std::byte>& bytes, const Storage& storage) {
+  if (storage.form == Storage::Form::dense) {
+    bytes.insert(bytes.end(), storage.elements.begin(), storage.elements.end());
+    return;
+  }
+  const auto* element = reinterpret_cast<const std::byte*>(&storage.value);  // its low bytes come first
+  bytes.reserve(bytes.size() + static_cast<std::size_t>(storage.bytes()));
+  for (std::int64_t i = 0; i < storage.numel; ++i) {
+    bytes.insert(bytes.end(), element, element + size_of(storage.dtype));
+  }
+}
+
+GlooCall::GlooCall(const Op& op, Rank group_size) : op_(op), group_size_(group_size) {
+  op_.tensors = {};
+  if (!gloo_raises_late(op)) {
+    take_tensors(op.tensors);
+  }
+}
+
+void GlooCall::take_tensors(const OpTensors& tensors) {
+  switch (op_.kind) {
+    case OpKind::all_reduce:
+    case OpKind::broadcast:
+    case OpKind::reduce:
+      return work_on(only(tensors.input));
+    case OpKind::all_reduce_coalesced:
+      return work_on(*tensors.inputs);
+    case OpKind::all_gather:
+      send(only(tensors.input));
+      return receive_apart(tensors.outputs != nullptr ? *tensors.outputs : only(tensors.output));
+    case OpKind::gather:
+      send(only(tensors.input));
+      return receive_apart(is_root() ? *tensors.outputs : TensorList());
+    case OpKind::scatter:
+      send(is_root() ? *tensors.inputs : TensorList());
+      return work_on(only(tensors.output));
+    case OpKind::all_to_all_single:
+      send(only(tensors.input));
+      work_on(only(tensors.output));
+      if (tensors.splits != nullptr) {
+        sent_parts_ = sent_parts(op_, tensors, static_cast<std::size_t>(group_size_));
+        expected_parts_ = expected_parts(op_, tensors, static_cast<std::size_t>(group_size_));
+      }
+      return;
+    case OpKind::barrier:
+      return;
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::monitored_barrier:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+    case OpKind::send:
+    case OpKind::recv:
+      break;
+  }
+  expects(false, "what torch does not give to Gloo is refused before");
+}
+
+void GlooCall::work_on(const TensorList& tensors) {
+  results_ = tensors;
+  for (const Tensor& tensor : tensors) {
+    append_bytes(memory_, *tensor.storage());
+  }
+}
+
+void GlooCall::send(const TensorList& tensors) {
+  for (const Tensor& tensor : tensors) {
+    append_bytes(sent_, *tensor.storage());
+  }
+}
+
+// torch gathers into fresh memory. What nobody sends to counts as zero here.
+void GlooCall::receive_apart(const TensorList& tensors) {
+  work_on(tensors);
+  std::ranges::fill(memory_, std::byte{0});
+}
+
+void GlooCall::run(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {
+  if (gloo_raises_late(op_)) {
+    raise(gloo_refusal(op_));
+  }
+  if (op_.kind == OpKind::barrier) {
+    gloo::BarrierOptions options(context);
+    options.setTag(tag);
+    gloo::barrier(options);
+    return;
+  }
+  with_type(op_.dtype, [&]<typename T>(T*) { run_as<T>(context, tag); });
+}
+
+template <typename T>
+void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {
+  T* memory = elements_of<T>(memory_);
+  const std::size_t count = memory_.size() / sizeof(T);
+  T* sent = elements_of<T>(sent_);
+  const std::size_t sent_count = sent_.size() / sizeof(T);
+  switch (op_.kind) {
+    case OpKind::all_reduce:
+    case OpKind::all_reduce_coalesced: {
+      gloo::AllreduceOptions options(context);
+      options.setOutput(memory, count);
+      options.setReduceFunction(function_of<T>(op_.reduce));
+      options.setTag(tag);
+      return gloo::allreduce(options);
+    }
+    case OpKind::broadcast: {
+      gloo::BroadcastOptions options(context);
+      options.setOutput(memory, count);
+      options.setRoot(op_.root);
+      options.setTag(tag);
+      return gloo::broadcast(options);
+    }
+    case OpKind::reduce: {
+      gloo::ReduceOptions options(context);
+      options.setOutput(memory, count);
+      options.setReduceFunction(function_of<T>(op_.reduce));
+      options.setRoot(op_.root);
+      options.setTag(tag);
+      return gloo::reduce(options);
+    }
+    case OpKind::all_gather: {
+      gloo::AllgatherOptions options(context);
+      options.setInput(sent, sent_count);
+      options.setOutput(memory, count);
+      options.setTag(tag);
+      return gloo::allgather(options);
+    }
+    case OpKind::gather: {
+      gloo::GatherOptions options(context);
+      if (is_root()) {
+        options.setOutput(memory, count);
+      }
+      options.setInput(sent, sent_count);
+      options.setRoot(op_.root);
+      options.setTag(tag);
+      return gloo::gather(options);
+    }
+    case OpKind::scatter: {
+      gloo::ScatterOptions options(context);
+      if (is_root()) {
+        std::vector<T*> parts;
+        for (Rank rank = 0; rank < group_size_; ++rank) {
+          parts.push_back(sent + static_cast<std::size_t>(rank) * count);
+        }
+        options.setInputs(std::move(parts), count);
+      }
+      options.setOutput(memory, count);
+      options.setRoot(op_.root);
+      options.setTag(tag);
+      return gloo::scatter(options);
+    }
+    case OpKind::all_to_all_single:
+      return run_all_to_all<T>(context, tag);
+    case OpKind::barrier:
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::monitored_barrier:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+    case OpKind::send:
+    case OpKind::recv:
+      break;
+  }
+}
+
+template <typename T>
+void GlooCall::run_all_to_all(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {
+  const auto run = [&](auto options, auto function, const auto& sent, const auto& expected) {
+    options.setInput(elements_of<T>(sent_), sent);
+    options.setOutput(elements_of<T>(memory_), expected);
+    options.setTag(tag);
+    function(options);
+  };
+  if (sent_parts_.empty()) {
+    run(gloo::AlltoallOptions(context), gloo::alltoall, sent_.size() / sizeof(T), memory_.size() / sizeof(T));
+  } else {
+    run(gloo::AlltoallvOptions(context), gloo::alltoallv, sent_parts_, expected_parts_);
+  }
+}
+
+void GlooCall::deliver() {
+  const std::byte* from = memory_.data();
+  for (const Tensor& tensor : results_) {
+    Storage& storage = *tensor.storage();
+    const auto bytes = static_cast<std::size_t>(storage.bytes());
+    if (bytes > 0) {
+      std::memcpy(storage.make_dense(), from, bytes);
+      storage.collapse_if_uniform();
+    }
+    from += bytes;
+  }
+}
+
+}  // namespace rollcall::real

@@ -1,0 +1,57 @@
+#pragma once
+
+// One collective as torch hands it to Gloo (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp): flat memory,
+// an algorithm, and the way back into the tensors.
+//
+// The memory is the call's own. Gloo's threads work on it while the rank program goes on, and a program that
+// touches its tensors too early must get old values, not a torn vector.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <gloo/context.h>
+
+#include "sim/dist/op.h"
+
+namespace rollcall::real {
+
+// The tensor's elements, behind what is there.
+void append_bytes(std::vector<std::byte>& bytes, const Storage& storage);
+
+class GlooCall {
+ public:
+  // Copies what the caller sends. `op` has been found sound; ranks are inside the group.
+  GlooCall(const Op& op, Rank group_size);
+
+  // Runs it, on any thread. `tag` tells the collectives of one context apart. Throws what Gloo throws, and
+  // Error for what torch finds only here.
+  void run(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);
+
+  // Writes the results into the caller's tensors, on the caller's thread. Once, after run().
+  void deliver();
+
+ private:
+  using Bytes = std::vector<std::byte>;
+
+  void take_tensors(const OpTensors& tensors);
+  void work_on(const TensorList& tensors);
+  void send(const TensorList& tensors);
+  void receive_apart(const TensorList& tensors);
+  bool is_root() const { return op_.rank == op_.root; }
+  template <typename T>
+  void run_as(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);
+  template <typename T>
+  void run_all_to_all(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);
+
+  Op op_;  // its tensors are looked at by the constructor only
+  Rank group_size_;
+  TensorList results_;                    // filled from memory_, one after the other
+  Bytes memory_;                          // what Gloo writes, and where it works in place also what it reads
+  Bytes sent_;                            // what it only reads
+  std::vector<std::int64_t> sent_parts_;  // all_to_all_single with splits: elements to each member
+  std::vector<std::int64_t> expected_parts_;  // and from each
+};
+
+}  // namespace rollcall::real

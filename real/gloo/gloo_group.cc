@@ -1,0 +1,192 @@
+#include "real/gloo/gloo_group.h"
+
+#include <cstring>
+#include <numeric>
+
+#include <gloo/common/error.h>
+
+#include "real/launch/recorder.h"
+#include "sim/dist/error.h"
+#include "sim/dist/expects.h"
+
+namespace rollcall::real {
+namespace {
+
+// Calls `run`; what Gloo throws becomes what torch's Python raises.
+template <typename Run>
+auto translating(Run&& run) {
+  try {
+    return run();
+  } catch (const Error&) {
+    throw;
+  } catch (const gloo::IoException& error) {
+    throw LostPeerError(error.what());
+  } catch (const std::exception& error) {
+    throw RuntimeError(error.what());
+  }
+}
+
+}  // namespace
+
+GlooGroup::GlooGroup(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {
+  for (std::thread& thread : threads_) {
+    thread = std::thread([this] { work(); });
+  }
+}
+
+GlooGroup::~GlooGroup() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  queued_.notify_all();
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
+}
+
+std::int64_t GlooGroup::start(const Op& op) {
+  Task task;
+  task.call = std::make_unique<GlooCall>(op, size());
+  task.number = collectives_++;
+  task.waits_for_prior = op.kind == OpKind::barrier;
+  const std::int64_t number = task.number;
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.emplace(number, std::move(task));
+    queue_.push_back(number);
+  }
+  queued_.notify_one();
+  return number;
+}
+
+// What each of the two threads does.
+void GlooGroup::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    queued_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) {
+      return;
+    }
+    Task& task = tasks_.at(queue_.front());
+    queue_.pop_front();
+    if (task.waits_for_prior) {
+      done_.wait(lock, [&] { return prior_done(task.number); });
+    }
+    lock.unlock();
+    run(task);
+    lock.lock();
+    task.done = true;
+    done_.notify_all();
+  }
+}
+
+void GlooGroup::run(Task& task) {
+  try {
+    translating([&] { task.call->run(context_, static_cast<std::uint32_t>(task.number)); });
+  } catch (...) {
+    task.error = std::current_exception();
+  }
+}
+
+bool GlooGroup::prior_done(std::int64_t number) const {
+  for (auto task = tasks_.begin(); task != tasks_.end() && task->first < number; ++task) {
+    if (!task->second.done) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Delivers a task that is done and has not failed, and forgets it. A barrier's turn may be waiting for the
+// map, which is why it is touched under the lock only.
+void GlooGroup::finish(std::map<std::int64_t, Task>::iterator task) {
+  task->second.call->deliver();
+  tasks_.erase(task);
+}
+
+void GlooGroup::wait(std::int64_t number) {
+  std::unique_lock lock(mutex_);
+  const auto task = tasks_.find(number);
+  if (task == tasks_.end()) {
+    return;
+  }
+  done_.wait(lock, [&] { return task->second.done; });
+  if (task->second.error) {
+    std::rethrow_exception(task->second.error);
+  }
+  finish(task);
+}
+
+bool GlooGroup::is_completed(std::int64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto task = tasks_.find(number);
+  return task == tasks_.end() || task->second.done;
+}
+
+void GlooGroup::deliver_completed() {
+  const std::lock_guard lock(mutex_);
+  for (auto task = tasks_.begin(); task != tasks_.end();) {
+    const auto next = std::next(task);
+    if (task->second.done && !task->second.error) {
+      finish(task);
+    }
+    task = next;
+  }
+}
+
+std::int64_t GlooGroup::post(const Op& op) {
+  Message message;
+  Storage& storage = *op.tensors.input;
+  append_bytes(message.memory, storage);  // of a receive too: a short message leaves the rest as it was
+  const auto slot = static_cast<std::uint64_t>(op.tag);
+  message.buffer = context_->createUnboundBuffer(message.memory.data(), message.memory.size());
+  translating([&] {
+    if (op.kind == OpKind::send) {
+      message.buffer->send(op.root, slot);
+      return;
+    }
+    message.target = Tensor::share(storage);
+    message.from_anyone = op.root < 0;
+    if (!message.from_anyone) {
+      message.buffer->recv(op.root, slot);
+      return;
+    }
+    std::vector<int> others(static_cast<std::size_t>(size()));
+    std::iota(others.begin(), others.end(), 0);
+    std::erase(others, static_cast<int>(op.rank));
+    message.buffer->recv(std::move(others), slot);
+  });
+  messages_.emplace(posted_, std::move(message));
+  return posted_++;
+}
+
+void GlooGroup::wait_message(std::int64_t number) {
+  const auto found = messages_.find(number);
+  if (found == messages_.end()) {
+    return;
+  }
+  Message& message = found->second;
+  translating([&] {
+    int source = -1;
+    const bool completed = message.target ? message.buffer->waitRecv(&source) : message.buffer->waitSend();
+    expects(completed, "nobody aborts the wait for a message");
+    if (message.from_anyone) {
+      sources_[number] = source;
+    }
+  });
+  if (message.target && !message.memory.empty()) {
+    Storage& storage = *message.target.storage();
+    std::memcpy(storage.make_dense(), message.memory.data(), message.memory.size());
+    storage.collapse_if_uniform();
+  }
+  messages_.erase(found);
+}
+
+Rank GlooGroup::take_source(std::int64_t number) {
+  const auto source = sources_.extract(number);
+  expects(!source.empty(), "a receive's source is asked for once, after waiting");
+  return source.mapped();
+}
+
+}  // namespace rollcall::real

@@ -1,0 +1,111 @@
+#pragma once
+
+// EvidenceBuilder: replays the logs of a run through sim/check's matchers.
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "real/launch/launch.h"
+#include "sim/check/evidence.h"
+#include "sim/check/incidents.h"
+
+namespace rollcall::real {
+
+// How far the story is told.
+struct Telling {
+  // A rank whose call failed because others were gone or silent counts as waiting in it for good: the verdict
+  // is about the moment before anybody noticed.
+  bool until_noticed = false;
+  // The last calls of a dead rank that had not completed never happened: its part of them never came.
+  bool without_last_calls_of_dead = false;
+};
+
+class EvidenceBuilder {
+ public:
+  // Borrowed for the lifetime of the object.
+  EvidenceBuilder(const Options& options, const std::vector<GroupMembers>& groups, const RunLog& log,
+                  Telling telling);
+
+  // Borrows from this object.
+  check::Evidence evidence() const;
+
+  std::int64_t calls() const { return calls_; }  // accepted by the backend, of all ranks
+  Timeline take_timeline() { return std::move(timeline_); }
+
+  // What the call that a rank waits in still needs.
+  enum class Outlook : std::uint8_t {
+    hopeless,  // somebody who does not come
+    doubtful,  // everybody came; they disagree, or one has given up: the backend lets the others know, or not
+    good,      // everybody is there: it completes, given time
+  };
+  Outlook outlook(const check::RankStatus& status) const;
+
+ private:
+  struct Call {
+    Op op;
+    std::int64_t seq = -1;  // no_seq: the backend refused it, or the telling leaves it out
+    check::MessageId message = check::no_message;
+    std::size_t span = 0;
+    bool done = false;
+  };
+  struct RankState {
+    std::vector<Call> calls;     // by number
+    std::vector<bool> left_out;  // by number
+    bool told = false;           // its story is over
+    std::string dying_words;
+  };
+
+  void choose_calls(Rank rank);
+  void tell(Rank rank, std::size_t index);
+  void issue(Rank rank, std::size_t index);
+  void observe(Rank rank, const Record& record);
+  void take_call(Rank rank, const Record& record);
+  void wait(Rank rank, const Record& record);
+  void complete(Rank rank, const Record& record);
+  void fail(Rank rank, const Record& record);
+  void end(Rank rank, check::RankStatus::State state, const std::string& type, const std::string& text);
+  void bury(Rank rank, const Death& death);
+  void post(Call& call, Time at);
+  void inspect_messages(GroupId group, Time at);
+  void give_up(Rank rank, const Call& call);
+  void apply_deadline();
+  Op restore(const LoggedOp& logged);
+  ScopeId restore_scope(const LoggedOp& logged);
+  const TensorList* stand_ins(const std::optional<std::vector<Shape>>& shapes, const Op& op);
+  Storage* stand_in(const std::optional<Shape>& shape, const Op& op);
+  void open_span(Rank rank, Call& call, Time at);
+  std::string open_call_of(Rank rank) const;
+
+  RankState& state_of(Rank rank) { return states_[static_cast<std::size_t>(rank)]; }
+  check::MessageMatcher& messages_of(GroupId group);
+
+  const Options& options_;
+  const std::vector<GroupMembers>& groups_;
+  const RunLog& log_;
+  Telling telling_;
+  ScopeTable scopes_;
+  std::set<std::string> files_;  // of sites; addresses are stable
+  std::deque<Tensor> tensors_;   // stand-ins without values
+  std::deque<TensorList> lists_;
+  std::deque<SplitSizes> splits_;
+  std::vector<std::unique_ptr<check::GroupMatcher>> matchers_;      // by GroupId
+  std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // likewise; null while nobody sends
+  std::vector<check::GroupEvidence> evidence_;                      // likewise
+  std::vector<std::map<std::int64_t, Rank>> completions_;  // likewise, by slot: members it is done for
+  std::set<std::pair<GroupId, std::int64_t>> broken_;      // slots that a member has given up
+  std::set<std::pair<GroupId, check::MessageId>> broken_messages_;  // likewise
+  std::unique_ptr<check::IncidentLog> incidents_;
+  std::vector<check::RankStatus> status_;  // by global rank
+  std::vector<RankState> states_;          // likewise
+  std::vector<check::Exception> exceptions_;
+  std::optional<check::LimitIncident> limit_;
+  std::vector<Span> spans_;
+  Timeline timeline_;
+  std::int64_t calls_ = 0;
+};
+
+}  // namespace rollcall::real

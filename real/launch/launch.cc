@@ -1,0 +1,65 @@
+#include "real/launch/launch.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "real/launch/reconstruct.h"
+#include "real/launch/supervisor.h"
+
+namespace rollcall::real {
+namespace {
+
+// Every rank is a process with connections to all others.
+constexpr Rank most_ranks = 256;
+
+void require(bool holds, const std::string& message) {
+  if (!holds) {
+    throw std::invalid_argument(message);
+  }
+}
+
+void check(const Options& options) {
+  require(options.world_size >= 1 && options.world_size <= most_ranks,
+          fmt::format("a real run has 1 to {} ranks", most_ranks));
+  require(options.devices.empty() || options.devices.size() == static_cast<std::size_t>(options.world_size),
+          "devices must name one device per rank");
+  require(options.deadline > 0, "the deadline must be longer than 0");
+  require(options.timeout >= 0 && options.time_scale >= 0, "times must not be negative");
+  for (const Group& group : options.groups) {
+    for (const Rank rank : group.ranks) {
+      require(rank >= 0 && rank < options.world_size,
+              fmt::format("group {} names ranks outside 0-{}", group.name, options.world_size - 1));
+    }
+  }
+}
+
+std::vector<GroupMembers> members_of(const Options& options) {
+  std::vector<Rank> everyone;
+  for (Rank rank = 0; rank < options.world_size; ++rank) {
+    everyone.push_back(rank);
+  }
+  std::vector<GroupMembers> groups{{world_group, "world", std::move(everyone)}};
+  for (const Group& group : options.groups) {
+    groups.push_back({static_cast<GroupId>(groups.size()), group.name, group.ranks});
+    std::ranges::sort(groups.back().ranks);
+  }
+  return groups;
+}
+
+}  // namespace
+
+Run run(const Options& options, const Program& program) {
+  check(options);
+  require(program != nullptr, "there must be a program to run");
+  const BackendEntry& backend = find_backend(options.backend, options.world_size);
+  Options resolved = options;
+  resolved.backend = backend.name;
+  const std::vector<GroupMembers> groups = members_of(resolved);
+  RunLog log = Supervisor(resolved, program, backend, groups).run();
+  Report report = reconstruct(resolved, groups, log);
+  return {std::move(report), std::move(log)};
+}
+
+}  // namespace rollcall::real

@@ -1,0 +1,93 @@
+#include "real/launch/process.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace rollcall::real {
+namespace {
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+// In the child: what the parent set up for itself ends here.
+void become_rank(pid_t parent) {
+  for (const int signal : {SIGABRT, SIGINT, SIGTERM}) {
+    std::signal(signal, SIG_DFL);
+  }
+  std::signal(SIGPIPE, SIG_IGN);  // as in Python: a closed connection is an error of the call
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) {
+    ::_exit(EXIT_FAILURE);  // it died before the line above
+  }
+}
+
+}  // namespace
+
+void Descriptor::close() {
+  if (number_ >= 0) {
+    ::close(std::exchange(number_, -1));
+  }
+}
+
+Pipe::Pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    fail("pipe");
+  }
+  read = Descriptor(ends[0]);
+  write = Descriptor(ends[1]);
+}
+
+PrivateFolder::PrivateFolder() {
+  path_ = (std::filesystem::temp_directory_path() / "rollcall-XXXXXX").string();
+  if (::mkdtemp(path_.data()) == nullptr) {
+    fail("mkdtemp");
+  }
+}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;  // what cannot be removed is in nobody's way
+  std::filesystem::remove_all(path_, ignored);
+}
+
+ChildProcess::ChildProcess(const std::function<void()>& body) {
+  const pid_t parent = ::getpid();
+  id_ = ::fork();
+  if (id_ < 0) {
+    fail("fork");
+  }
+  if (id_ == 0) {
+    become_rank(parent);
+    body();
+    ::_exit(EXIT_FAILURE);
+  }
+}
+
+int ChildProcess::wait() {
+  while (id_ >= 0) {
+    if (::waitpid(id_, &status_, 0) == id_) {
+      id_ = -1;
+    } else if (errno != EINTR) {
+      fail("waitpid");
+    }
+  }
+  return status_;
+}
+
+void ChildProcess::kill() {
+  if (id_ >= 0) {
+    ::kill(id_, SIGKILL);
+    while (::waitpid(id_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    id_ = -1;
+  }
+}
+
+}  // namespace rollcall::real

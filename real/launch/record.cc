@@ -1,0 +1,254 @@
+#include "real/launch/record.h"
+
+#include <concepts>
+#include <cstring>
+#include <type_traits>
+
+#include "sim/dist/expects.h"
+
+namespace rollcall::real {
+namespace {
+
+// But for the op, which is logged beside it. The file's name travels as `Record::text`.
+template <typename Visitor, typename AnyObservation>
+requires std::same_as<std::remove_const_t<AnyObservation>, Observation>
+void visit(Visitor& visitor, AnyObservation& observation) {
+  visitor(observation.kind);
+  visitor(observation.access);
+  visitor(observation.tensor);
+  visitor(observation.got);
+  visitor(observation.want);
+  visitor(observation.surplus);
+  visitor(observation.contributions);
+  visitor(observation.handle);
+  visitor(observation.seq);
+  visitor(observation.root);
+  visitor(observation.site.line);
+  visitor(observation.site.column);
+}
+
+// Fields in a fixed order, each as the machine holds it: writer and reader are one program on one kind of
+// machine. `visit` names the order once; the two classes below go through it.
+class Encoder {
+ public:
+  template <typename T>
+  requires std::is_trivially_copyable_v<T>
+  void operator()(const T& value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void operator()(const std::string& text) {
+    (*this)(static_cast<std::uint32_t>(text.size()));
+    bytes += text;
+  }
+  void operator()(const Shape& shape) {
+    (*this)(std::vector<std::int64_t>(shape.sizes().begin(), shape.sizes().end()));
+  }
+  void operator()(const SplitSizes& splits) {
+    (*this)(splits.output);
+    (*this)(splits.input);
+  }
+  void operator()(const std::pair<Rank, double>& pair) {
+    (*this)(pair.first);
+    (*this)(pair.second);
+  }
+  void operator()(const Observation& observation) { visit(*this, observation); }
+  template <typename T>
+  void operator()(const std::vector<T>& list) {
+    (*this)(static_cast<std::uint32_t>(list.size()));
+    for (const T& element : list) {
+      (*this)(element);
+    }
+  }
+  template <typename T>
+  void operator()(const std::optional<T>& value) {
+    (*this)(value.has_value());
+    if (value) {
+      (*this)(*value);
+    }
+  }
+
+  std::string bytes;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  requires std::is_trivially_copyable_v<T>
+  void operator()(T& value) { std::memcpy(&value, take(sizeof value), sizeof value); }
+  void operator()(std::string& text) {
+    const std::size_t size = count();
+    text.assign(take(size), size);
+  }
+  void operator()(Shape& shape) {
+    std::vector<std::int64_t> sizes;
+    (*this)(sizes);
+    shape = Shape(std::span<const std::int64_t>(sizes));
+  }
+  void operator()(SplitSizes& splits) {
+    (*this)(splits.output);
+    (*this)(splits.input);
+  }
+  void operator()(std::pair<Rank, double>& pair) {
+    (*this)(pair.first);
+    (*this)(pair.second);
+  }
+  void operator()(Observation& observation) { visit(*this, observation); }
+  template <typename T>
+  void operator()(std::vector<T>& list) {
+    list.resize(count());
+    for (T& element : list) {
+      (*this)(element);
+    }
+  }
+  template <typename T>
+  void operator()(std::optional<T>& value) {
+    bool has_value = false;
+    (*this)(has_value);
+    if (has_value) {
+      (*this)(value.emplace());
+    }
+  }
+
+ private:
+  std::size_t count() {
+    std::uint32_t size = 0;
+    (*this)(size);
+    return size;
+  }
+  const char* take(std::size_t size) {
+    expects(size <= bytes_.size(), "a log's record is as long as it says");
+    const char* from = bytes_.data();
+    bytes_.remove_prefix(size);
+    return from;
+  }
+
+  std::string_view bytes_;
+};
+
+template <typename Visitor, typename AnyRecord>
+requires std::same_as<std::remove_const_t<AnyRecord>, Record>
+void visit(Visitor& visitor, AnyRecord& record) {
+  visitor(record.kind);
+  visitor(record.at);
+  visitor(record.call);
+  visitor(record.inputs);
+  visitor(record.value);
+  visitor(record.digest);
+  visitor(record.source);
+  visitor(record.lost_peer);
+  visitor(record.type);
+  visitor(record.text);
+  visitor(record.observation);
+  if (record.kind != Record::Kind::issue && record.kind != Record::Kind::observe) {
+    return;
+  }
+  visitor(record.op.op);
+  visitor(record.op.names);
+  visitor(record.op.pairings);
+  visitor(record.op.file);
+  visitor(record.op.input);
+  visitor(record.op.output);
+  visitor(record.op.inputs);
+  visitor(record.op.outputs);
+  visitor(record.op.splits);
+}
+
+using Length = std::uint32_t;
+
+// FNV-1a: short, and the same on every machine.
+class Digest {
+ public:
+  void add(const Storage& storage) {
+    const std::size_t size = size_of(storage.dtype);
+    for (std::int64_t i = 0; i < storage.numel; ++i) {
+      const Bits bits = storage.at(i);
+      for (std::size_t byte = 0; byte < size; ++byte) {
+        hash_ = (hash_ ^ ((bits >> (8 * byte)) & 0xff)) * 0x100000001b3ULL;
+      }
+    }
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace
+
+std::string encode(const Record& record) {
+  Encoder encoder;
+  encoder(Length{0});
+  visit(encoder, record);
+  const auto length = static_cast<Length>(encoder.bytes.size() - sizeof(Length));
+  std::memcpy(encoder.bytes.data(), &length, sizeof length);
+  return std::move(encoder.bytes);
+}
+
+std::optional<Record> Decoder::next() {
+  Length length = 0;
+  if (bytes_.size() - at_ < sizeof length) {
+    return std::nullopt;
+  }
+  std::memcpy(&length, bytes_.data() + at_, sizeof length);
+  if (bytes_.size() - at_ < sizeof length + length) {
+    return std::nullopt;
+  }
+  Reader reader(std::string_view(bytes_).substr(at_ + sizeof length, length));
+  Record record;
+  visit(reader, record);
+  at_ += sizeof length + length;
+  if (at_ == bytes_.size()) {
+    bytes_.clear();
+    at_ = 0;
+  }
+  return record;
+}
+
+TensorList results_of(const Op& op) {
+  const OpTensors& tensors = op.tensors;
+  switch (op.kind) {
+    case OpKind::all_reduce:
+    case OpKind::broadcast:
+    case OpKind::recv:
+      return {Tensor::share(*tensors.input)};
+    case OpKind::reduce:
+      return op.rank == op.root ? TensorList{Tensor::share(*tensors.input)} : TensorList();
+    case OpKind::all_reduce_coalesced:
+      return *tensors.inputs;
+    case OpKind::all_gather:
+      return tensors.outputs != nullptr ? *tensors.outputs : TensorList{Tensor::share(*tensors.output)};
+    case OpKind::all_to_all:
+      return *tensors.outputs;
+    case OpKind::gather:
+      return tensors.outputs != nullptr ? *tensors.outputs : TensorList();
+    case OpKind::scatter:
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all_single:
+      return {Tensor::share(*tensors.output)};
+    case OpKind::barrier:
+    case OpKind::monitored_barrier:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+    case OpKind::send:
+      break;
+  }
+  return {};
+}
+
+std::uint64_t digest_of(const TensorList& results) {
+  Digest digest;
+  for (const Tensor& tensor : results) {
+    if (tensor.is_meta()) {
+      return 0;
+    }
+    digest.add(*tensor.storage());
+  }
+  return results.empty() ? 0 : digest.value();
+}
+
+}  // namespace rollcall::real

@@ -1,0 +1,23 @@
+#pragma once
+
+// Seat: one rank's place in a real run, and how it finds the others.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/dist/process_group.h"
+#include "sim/dist/time.h"
+
+namespace rollcall::real {
+
+struct Seat {
+  Rank rank = 0;                       // global
+  std::vector<GroupMembers> groups{};  // by GroupId; the world first
+  std::string folder{};                // where ranks leave their addresses; shared, private to the run
+  std::string interface {};            // of the network; empty: the loopback device
+  Duration timeout = 0;                // of operations; 0: the backend's own default
+  double time_scale = 1;               // real seconds per second that the program computes
+};
+
+}  // namespace rollcall::real

@@ -1,0 +1,224 @@
+#include "real/launch/supervisor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "real/launch/reconstruct.h"
+#include "real/launch/worker.h"
+
+namespace rollcall::real {
+namespace {
+
+// Ranks that have not found each other by then never will.
+constexpr Duration most_connecting = 60 * second;
+
+// How often the state is looked at when nothing happens.
+constexpr Duration glance = 50 * millisecond;
+
+// Set by a signal that wants this process to end.
+volatile std::sig_atomic_t interrupted = 0;
+
+// For the time of a run, an interrupt only asks the loop to stop; afterwards it is delivered again.
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    interrupted = 0;
+    struct sigaction action = {};
+    action.sa_handler = [](int signal) { interrupted = signal; };
+    ::sigaction(SIGINT, &action, &interrupt_);
+    ::sigaction(SIGTERM, &action, &terminate_);
+  }
+  ~InterruptGuard() {
+    ::sigaction(SIGINT, &interrupt_, nullptr);
+    ::sigaction(SIGTERM, &terminate_, nullptr);
+  }
+
+ private:
+  struct sigaction interrupt_ = {};
+  struct sigaction terminate_ = {};
+};
+
+std::string error_file(const PrivateFolder& folder, Rank rank) {
+  return fmt::format("{}/rank-{}.err", folder.path(), rank);
+}
+
+// The last line that says something.
+std::string last_words(const std::string& path) {
+  std::ifstream file(path);
+  std::string words;
+  for (std::string line; std::getline(file, line);) {
+    words = line.empty() ? words : line;
+  }
+  return words;
+}
+
+}  // namespace
+
+void Supervisor::start(Rank rank) {
+  Pipe log;
+  Pipe hold;
+  ChildProcess process([&] {
+    for (Child& brother : children_) {  // its pipes are between it and the supervisor
+      brother.log.close();
+      brother.hold.close();
+    }
+    log.read.close();
+    hold.write.close();
+    run_worker({.options = options_,
+                .program = program_,
+                .backend = backend_,
+                .clock = clock_,
+                .seat = {.rank = rank,
+                         .groups = groups_,
+                         .folder = folder_->path(),
+                         .timeout = options_.timeout,
+                         .time_scale = options_.time_scale},
+                .log = std::move(log.write),
+                .hold = std::move(hold.read),
+                .errors = error_file(*folder_, rank)});
+  });
+  children_.push_back(
+      {.process = std::move(process), .log = std::move(log.read), .hold = std::move(hold.write)});
+}
+
+RunLog Supervisor::run() {
+  int signal = 0;
+  {
+    const InterruptGuard guard;
+    log_.ranks.resize(static_cast<std::size_t>(options_.world_size));
+    for (Rank rank = 0; rank < options_.world_size; ++rank) {
+      start(rank);
+    }
+    while (!all_through() && interrupted == 0) {
+      collect(glance);
+      const Time now = clock_.now();
+      const bool late = connected_at_ >= 0 ? now > connected_at_ + options_.deadline : now > most_connecting;
+      if (late || is_hopeless(now - last_news_)) {
+        log_.timed_out = late;
+        break;
+      }
+    }
+    log_.end = clock_.now();
+    end_all();
+    folder_.reset();
+    signal = interrupted;
+  }
+  if (signal != 0) {
+    ::raise(signal);
+  }
+  return std::move(log_);
+}
+
+void Supervisor::collect(Duration at_most) {
+  std::vector<pollfd> polled;
+  std::vector<Rank> ranks;
+  for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+    if (children_[rank].log.is_open()) {
+      polled.push_back({children_[rank].log.number(), POLLIN, 0});
+      ranks.push_back(static_cast<Rank>(rank));
+    }
+  }
+  ::poll(polled.data(), polled.size(), static_cast<int>(at_most / millisecond));
+  for (std::size_t i = 0; i < polled.size(); ++i) {
+    if (polled[i].revents != 0) {
+      read_from(ranks[i]);
+    }
+  }
+}
+
+void Supervisor::read_from(Rank rank) {
+  Child& child = children_[static_cast<std::size_t>(rank)];
+  char bytes[64 * 1024];
+  const ssize_t count = ::read(child.log.number(), bytes, sizeof bytes);
+  if (count < 0 && errno == EINTR) {
+    return;
+  }
+  last_news_ = clock_.now();
+  if (count <= 0) {
+    bury(rank);
+    return;
+  }
+  child.decoder.feed(bytes, static_cast<std::size_t>(count));
+  while (std::optional<Record> record = child.decoder.next()) {
+    take(rank, std::move(*record));
+  }
+}
+
+void Supervisor::take(Rank rank, Record record) {
+  Child& child = children_[static_cast<std::size_t>(rank)];
+  using Kind = Record::Kind;
+  child.connected = child.connected || record.kind == Kind::begin;
+  child.through = child.through || record.kind == Kind::finish || record.kind == Kind::raise ||
+                  record.kind == Kind::limit;
+  if (log_.end > 0 && record.at > log_.end) {
+    return;  // what a rank notices of the others being ended is no part of the run
+  }
+  log_.ranks[static_cast<std::size_t>(rank)].records.push_back(std::move(record));
+  if (connected_at_ < 0 && all_connected()) {
+    connected_at_ = clock_.now();
+  }
+}
+
+// The process has ended, or is about to.
+void Supervisor::bury(Rank rank) {
+  Child& child = children_[static_cast<std::size_t>(rank)];
+  child.log.close();
+  const int status = child.process.wait();
+  if (child.through) {
+    return;
+  }
+  Death death;
+  if (WIFSIGNALED(status)) {
+    death.signal = WTERMSIG(status);
+  } else {
+    death.exit_code = WEXITSTATUS(status);
+  }
+  death.text = last_words(error_file(*folder_, rank));
+  log_.ranks[static_cast<std::size_t>(rank)].death = std::move(death);
+  child.through = true;
+}
+
+bool Supervisor::all_through() const { return std::ranges::all_of(children_, &Child::through); }
+bool Supervisor::all_connected() const { return std::ranges::all_of(children_, &Child::connected); }
+
+// True when nobody is at work, and those that wait, wait for nothing that could still come.
+bool Supervisor::is_hopeless(Duration silence) const {
+  if (silence < options_.patience) {
+    return false;
+  }
+  if (connected_at_ < 0) {  // who could not connect, or died of it, is waited for in vain
+    return std::ranges::any_of(children_, &Child::through);
+  }
+  return is_stuck(options_, groups_, log_, silence);
+}
+
+// Lets those go that are through and ends the others. Everything that a rank has logged counts, also what is
+// still in its pipe.
+void Supervisor::end_all() {
+  for (Child& child : children_) {
+    child.hold.close();
+    if (!child.through) {
+      child.process.kill();
+    }
+  }
+  for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+    Child& child = children_[rank];
+    const bool was_ended = !child.through;
+    while (child.log.is_open()) {
+      read_from(static_cast<Rank>(rank));
+    }
+    std::optional<Death>& death = log_.ranks[rank].death;
+    if (was_ended && death && death->signal == SIGKILL) {
+      death.reset();  // of our hand: it had not died
+    }
+  }
+}
+
+}  // namespace rollcall::real

@@ -1,0 +1,173 @@
+#include "real/launch/worker.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+#include <cxxabi.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "sim/dist/rank_context.h"
+
+namespace rollcall::real {
+namespace {
+
+// Writes records to a pipe. Once nobody reads, the supervisor is gone, and so should this process be.
+class PipeSink final : public RecordSink {
+ public:
+  explicit PipeSink(int descriptor) : descriptor_(descriptor) {}
+
+  void write(const Record& record) override {
+    const std::string bytes = encode(record);
+    const std::lock_guard lock(mutex_);
+    write_all(bytes);
+  }
+
+  // From std::terminate's handler: another thread may hold the lock for ever.
+  void write_last(const Record& record) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) {
+      write_all(encode(record));
+    }
+  }
+
+ private:
+  void write_all(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written > 0) {
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+      } else if (errno != EINTR) {
+        ::_exit(EXIT_FAILURE);
+      }
+    }
+  }
+
+  int descriptor_;
+  std::mutex mutex_;
+};
+
+// For the terminate handler, which takes no arguments.
+PipeSink* last_sink = nullptr;
+const RunClock* last_clock = nullptr;
+
+// What the C++ library's own handler would print.
+std::string termination_text() {
+  const std::exception_ptr current = std::current_exception();
+  if (current == nullptr) {
+    return "terminate called without an active exception";
+  }
+  int status = 0;
+  char* const type =
+      abi::__cxa_demangle(abi::__cxa_current_exception_type()->name(), nullptr, nullptr, &status);
+  std::string text =
+      fmt::format("terminate called after throwing an instance of '{}'", status == 0 ? type : "an exception");
+  std::free(type);
+  try {
+    std::rethrow_exception(current);
+  } catch (const std::exception& error) {
+    text += fmt::format("\n  what():  {}", error.what());
+  } catch (...) {
+    // its type is all there is to say
+  }
+  return text;
+}
+
+// Gloo throws in its own threads, where nobody can catch: the process aborts. Says why before it does.
+[[noreturn]] void log_and_abort() {
+  Record record;
+  record.kind = Record::Kind::die;
+  record.at = last_clock->now();
+  record.text = termination_text();
+  last_sink->write_last(record);
+  std::abort();
+}
+
+// Standard streams of the supervisor are for its report.
+void redirect_streams(const std::string& errors) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int file = ::open(errors.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(file >= 0 ? file : null, STDERR_FILENO);
+}
+
+void linger(int hold) {
+  char byte = 0;
+  while (::read(hold, &byte, 1) < 0 && errno == EINTR) {
+  }
+}
+
+// Runs the program and logs how it ended. True when the process may stay: one that died of others' absence
+// leaves at once, as a Python process would, and so the next ones notice. Other ranks stay until all are
+// through.
+bool run_program(const Worker& worker, Recorder& recorder) {
+  using Kind = Record::Kind;
+  try {
+    worker.program(worker.seat.rank);
+    recorder.note(Kind::finish);
+  } catch (const LostPeerError& error) {
+    recorder.note(Kind::raise, error.type(), error.what());
+    return false;
+  } catch (const StepLimitReached&) {
+    recorder.note(Kind::limit, "ops", {}, worker.options.ops);
+  } catch (const Error& error) {
+    recorder.note(Kind::raise, error.type(), error.what());
+  } catch (const std::exception& error) {
+    recorder.note(Kind::raise, "std::exception", error.what());
+  } catch (...) {
+    recorder.note(Kind::raise, "exception", "of a type that is not a std::exception");
+  }
+  return !worker.options.finished_ranks_exit;
+}
+
+Device device_of(const Options& options, Rank rank) {
+  return options.devices.empty() ? cpu_device : options.devices[static_cast<std::size_t>(rank)];
+}
+
+void report_no_connection(PipeSink& sink, const RunClock& clock, const char* text) {
+  Record record;
+  record.kind = Record::Kind::raise;
+  record.at = clock.now();
+  record.type = "ConnectionError";
+  record.text = text;
+  sink.write(record);
+}
+
+}  // namespace
+
+void run_worker(const Worker& worker) {
+  redirect_streams(worker.errors);
+  PipeSink sink(worker.log.number());
+  last_sink = &sink;
+  last_clock = &worker.clock;
+  std::set_terminate(log_and_abort);
+
+  ScopeTable scopes;
+  std::int64_t steps_left = worker.options.ops;
+  RankContext context;
+  context.scopes = &scopes;
+  context.rank = worker.seat.rank;
+  context.world = ProcessGroup(worker.seat.groups.front(), worker.seat.rank);
+  context.device = device_of(worker.options, worker.seat.rank);
+  context.steps_left = &steps_left;
+  try {
+    std::unique_ptr<Backend> backend = worker.backend.connect(worker.seat);
+    Recorder recorder(*backend, sink, worker.clock);
+    context.backend = &recorder;
+    detail::current_rank = &context;
+    recorder.note(Record::Kind::begin);
+    if (run_program(worker, recorder)) {
+      linger(worker.hold.number());
+    }
+    ::_exit(EXIT_SUCCESS);
+  } catch (const std::exception& error) {
+    report_no_connection(sink, worker.clock, error.what());
+  }
+  ::_exit(EXIT_FAILURE);
+}
+
+}  // namespace rollcall::real

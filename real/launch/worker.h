@@ -1,0 +1,26 @@
+#pragma once
+
+// What the process of one rank does: connect, run the program, log how it went, wait to be let go.
+
+#include "real/backends.h"
+#include "real/launch/launch.h"
+#include "real/launch/process.h"
+#include "real/launch/recorder.h"
+
+namespace rollcall::real {
+
+struct Worker {
+  const Options& options;
+  const Program& program;
+  const BackendEntry& backend;
+  const RunClock& clock;
+  Seat seat;
+  Descriptor log;      // records go there
+  Descriptor hold;     // the process lingers until it is closed at the other end
+  std::string errors;  // the file that takes standard error
+};
+
+// Does not return: leaves the process without running destructors, which could hang in the backend.
+[[noreturn]] void run_worker(const Worker& worker);
+
+}  // namespace rollcall::real

@@ -1,0 +1,128 @@
+#include "real/nccl/gpu_probe.h"
+
+#include <cstdlib>
+#include <exception>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "real/launch/process.h"
+#include "real/nccl/shared_library.h"
+
+#ifdef ROLLCALL_HAS_NCCL
+#include "real/nccl/nccl_api.h"
+#endif
+
+namespace rollcall::real {
+namespace {
+
+// Lines of one text, in the order of GpuProbe's members.
+std::string join(const GpuProbe& probe) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", probe.nccl_headers, probe.nccl_library,
+                     probe.cuda_runtime, probe.driver, probe.gpus, probe.gpu_names, probe.problem);
+}
+
+GpuProbe split(std::string_view text) {
+  const auto line = [&text] {
+    const std::size_t end = text.find('\n');
+    std::string taken(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    return taken;
+  };
+  GpuProbe probe;
+  probe.nccl_headers = line();
+  probe.nccl_library = line();
+  probe.cuda_runtime = line();
+  probe.driver = line();
+  probe.gpus = std::atoi(line().c_str());
+  probe.gpu_names = line();
+  probe.problem = line();
+  return probe;
+}
+
+#ifdef ROLLCALL_HAS_NCCL
+
+std::string version_of(int code) { return fmt::format("{}.{}", code / 1000, code % 1000 / 10); }
+
+// "found" of a library, or why there is none; the first problem counts.
+template <typename Look>
+void look(std::string& into, std::string& problem, const char* what, Look&& look_at) {
+  try {
+    into = look_at();
+  } catch (const std::exception& error) {
+    into = fmt::format("not found: {}", error.what());
+    problem = problem.empty() ? fmt::format("no {}: {}", what, error.what()) : problem;
+  }
+}
+
+GpuProbe probe_here() {
+  GpuProbe probe;
+  probe.nccl_headers = fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
+  look(probe.driver, probe.problem, "CUDA driver", [] {
+    const SharedLibrary driver({"libcuda.so.1"});
+    int (*version)(int*) = nullptr;
+    driver.find("cuDriverGetVersion", version);
+    int code = 0;
+    version(&code);
+    return fmt::format("{} (libcuda.so.1)", version_of(code));
+  });
+  look(probe.cuda_runtime, probe.problem, "CUDA runtime", [&probe] {
+    const CudaApi cuda = load_cuda();
+    int code = 0;
+    cuda.runtime_version(&code);
+    const cudaError_t counted = cuda.get_device_count(&probe.gpus);
+    if (counted != cudaSuccess) {
+      probe.gpus = 0;
+      probe.problem = probe.problem.empty() ? cuda.error_string(counted) : probe.problem;
+    }
+    return fmt::format("{} ({})", version_of(code), cuda.library);
+  });
+  look(probe.nccl_library, probe.problem, "NCCL library", [] {
+    const NcclApi nccl = load_nccl();
+    int code = 0;
+    nccl.get_version(&code);
+    return fmt::format("{}.{}.{} ({})", code / 10000, code % 10000 / 100, code % 100, nccl.library);
+  });
+  if (probe.gpus == 0 && probe.problem.empty()) {
+    probe.problem = "no GPU";
+  }
+  return probe;
+}
+
+#else
+
+GpuProbe probe_here() {
+  GpuProbe probe;
+  probe.problem = "this rollcall was built without NCCL's headers";
+  return probe;
+}
+
+#endif
+
+}  // namespace
+
+GpuProbe probe_gpus() {
+  Pipe answer;
+  ChildProcess child([&answer] {
+    const std::string text = join(probe_here());
+    if (::write(answer.write.number(), text.data(), text.size()) < 0) {
+      ::_exit(EXIT_FAILURE);  // the parent sees no answer
+    }
+    ::_exit(EXIT_SUCCESS);
+  });
+  answer.write.close();
+  std::string text;
+  char bytes[4096];
+  for (ssize_t count = 0; (count = ::read(answer.read.number(), bytes, sizeof bytes)) > 0;) {
+    text.append(bytes, static_cast<std::size_t>(count));
+  }
+  child.wait();
+  if (text.empty()) {
+    GpuProbe probe;
+    probe.problem = "CUDA's libraries end every process that asks them for GPUs";
+    return probe;
+  }
+  return split(text);
+}
+
+}  // namespace rollcall::real

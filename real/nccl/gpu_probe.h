@@ -1,0 +1,22 @@
+#pragma once
+
+// What of NCCL and CUDA there is on this machine. Asked in a process of its own: a process that has once
+// touched CUDA cannot fork ranks any more.
+
+#include <string>
+
+namespace rollcall::real {
+
+struct GpuProbe {
+  std::string nccl_headers;  // that this rollcall was built with: "2.28.9"; empty: none
+  std::string nccl_library;  // "2.28.9 (libnccl.so.2)", or why there is none
+  std::string cuda_runtime;  // likewise
+  std::string driver;        // likewise
+  int gpus = 0;
+  std::string gpu_names;  // "2 x NVIDIA H200"; may be empty
+  std::string problem;    // the first thing that keeps NCCL from running, in one line; empty: nothing
+};
+
+GpuProbe probe_gpus();
+
+}  // namespace rollcall::real

@@ -1,0 +1,59 @@
+#ifdef ROLLCALL_HAS_NCCL
+
+#include "real/nccl/nccl_api.h"
+
+#include <fmt/format.h>
+
+#include "real/nccl/shared_library.h"
+
+namespace rollcall::real {
+namespace {
+
+// Where the loader looks by itself, then where NVIDIA's installer puts them.
+std::vector<std::string> places(const std::string& file) {
+  return {file, "/usr/local/cuda/lib64/" + file, "/usr/local/cuda/lib/" + file};
+}
+
+}  // namespace
+
+CudaApi load_cuda() {
+  const SharedLibrary library(places(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)));
+  CudaApi api;
+  api.library = library.name();
+  library.find("cudaRuntimeGetVersion", api.runtime_version);
+  library.find("cudaGetDeviceCount", api.get_device_count);
+  library.find("cudaGetErrorString", api.error_string);
+  library.find("cudaSetDevice", api.set_device);
+  library.find("cudaMalloc", api.malloc);
+  library.find("cudaFree", api.free);
+  library.find("cudaMemcpyAsync", api.memcpy_async);
+  library.find("cudaStreamCreateWithFlags", api.stream_create);
+  library.find("cudaStreamQuery", api.stream_query);
+  return api;
+}
+
+NcclApi load_nccl() {
+  const SharedLibrary library(places("libnccl.so.2"));
+  NcclApi api;
+  api.library = library.name();
+  library.find("ncclGetVersion", api.get_version);
+  library.find("ncclGetErrorString", api.error_string);
+  library.find("ncclGetUniqueId", api.get_unique_id);
+  library.find("ncclCommInitRankConfig", api.comm_init);
+  library.find("ncclCommGetAsyncError", api.async_error);
+  library.find("ncclCommAbort", api.comm_abort);
+  library.find("ncclGroupStart", api.group_start);
+  library.find("ncclGroupEnd", api.group_end);
+  library.find("ncclAllReduce", api.all_reduce);
+  library.find("ncclBroadcast", api.broadcast);
+  library.find("ncclReduce", api.reduce);
+  library.find("ncclAllGather", api.all_gather);
+  library.find("ncclReduceScatter", api.reduce_scatter);
+  library.find("ncclSend", api.send);
+  library.find("ncclRecv", api.recv);
+  return api;
+}
+
+}  // namespace rollcall::real
+
+#endif

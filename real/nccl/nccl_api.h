@@ -1,0 +1,49 @@
+#pragma once
+
+// The functions of NCCL and of CUDA's runtime that real ranks use, from the libraries this machine has. Only
+// their headers are needed to build.
+
+#include <string>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+namespace rollcall::real {
+
+struct CudaApi {
+  std::string library;
+  decltype(cudaRuntimeGetVersion)* runtime_version = nullptr;
+  decltype(cudaGetDeviceCount)* get_device_count = nullptr;
+  decltype(cudaGetErrorString)* error_string = nullptr;
+  decltype(cudaSetDevice)* set_device = nullptr;
+  cudaError_t (*malloc)(void**, std::size_t) = nullptr;
+  decltype(cudaFree)* free = nullptr;
+  decltype(cudaMemcpyAsync)* memcpy_async = nullptr;
+  decltype(cudaStreamCreateWithFlags)* stream_create = nullptr;
+  decltype(cudaStreamQuery)* stream_query = nullptr;
+};
+
+struct NcclApi {
+  std::string library;
+  decltype(ncclGetVersion)* get_version = nullptr;
+  decltype(ncclGetErrorString)* error_string = nullptr;
+  decltype(ncclGetUniqueId)* get_unique_id = nullptr;
+  decltype(ncclCommInitRankConfig)* comm_init = nullptr;
+  decltype(ncclCommGetAsyncError)* async_error = nullptr;
+  decltype(ncclCommAbort)* comm_abort = nullptr;
+  decltype(ncclGroupStart)* group_start = nullptr;
+  decltype(ncclGroupEnd)* group_end = nullptr;
+  decltype(ncclAllReduce)* all_reduce = nullptr;
+  decltype(ncclBroadcast)* broadcast = nullptr;
+  decltype(ncclReduce)* reduce = nullptr;
+  decltype(ncclAllGather)* all_gather = nullptr;
+  decltype(ncclReduceScatter)* reduce_scatter = nullptr;
+  decltype(ncclSend)* send = nullptr;
+  decltype(ncclRecv)* recv = nullptr;
+};
+
+// Throw std::runtime_error, with the reason of the dynamic loader.
+CudaApi load_cuda();
+NcclApi load_nccl();
+
+}  // namespace rollcall::real

@@ -1,0 +1,175 @@
+#include "real/nccl/nccl_backend.h"
+
+#include <fmt/format.h>
+
+#include "real/backends.h"
+#include "real/nccl/gpu_probe.h"
+
+#ifdef ROLLCALL_HAS_NCCL
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "real/nccl/nccl_group.h"
+#include "sim/dist/arguments.h"
+#include "sim/dist/p2p.h"
+
+namespace rollcall::real {
+namespace {
+
+constexpr int shares_gpus_since = 23000;  // NCCL 2.30: NCCL_MULTI_RANK_GPU_ENABLE
+
+// Several ranks on one GPU, which NCCL refuses unless it is told otherwise. Before 2.30 each process poses as
+// a host of its own, so that traffic goes through sockets (src/misc/utils.cc, getHostHashOnce).
+void allow_shared_gpu(const NcclLibraries& libraries, Rank rank) {
+  int version = 0;
+  libraries.check(libraries.nccl.get_version(&version));
+  if (version >= shares_gpus_since) {
+    ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+    return;
+  }
+  ::setenv("NCCL_HOSTID", fmt::format("rollcall-rank-{}", rank).c_str(), 0);
+  ::setenv("NCCL_NET", "Socket", 0);
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+}
+
+// Written by the group's first rank, read by the others, as torch does it through its store.
+ncclUniqueId exchange_id(const NcclLibraries& libraries, const Seat& seat, const GroupMembers& members) {
+  namespace fs = std::filesystem;
+  const fs::path path = fs::path(seat.folder) / fmt::format("nccl-{}", members.id);
+  ncclUniqueId id = {};
+  if (members.rank_of(seat.rank) == 0) {
+    libraries.check(libraries.nccl.get_unique_id(&id));
+    const fs::path unfinished = path.string() + ".new";
+    std::ofstream(unfinished, std::ios::binary).write(id.internal, sizeof id.internal);
+    fs::rename(unfinished, path);
+    return id;
+  }
+  while (!fs::exists(path)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::ifstream(path, std::ios::binary).read(id.internal, sizeof id.internal);
+  return id;
+}
+
+class NcclBackend final : public Backend {
+ public:
+  explicit NcclBackend(const Seat& seat) : seat_(seat) {
+    int gpus = 0;
+    libraries_.check(libraries_.cuda.get_device_count(&gpus));
+    if (seat_.groups.front().size() > gpus) {
+      allow_shared_gpu(libraries_, seat_.rank);
+    }
+    libraries_.check(libraries_.cuda.set_device(seat_.rank % gpus));
+    for (const GroupMembers& members : seat_.groups) {
+      const Rank rank = members.rank_of(seat_.rank);
+      groups_.push_back(rank < 0
+                            ? nullptr
+                            : std::make_unique<NcclGroup>(libraries_, exchange_id(libraries_, seat_, members),
+                                                          rank, members.size()));
+    }
+  }
+
+  std::string_view name() const override { return "nccl"; }
+
+  Work issue(const Op& op) override {
+    NcclGroup& group = *groups_[op.group];
+    check(op, group.size());
+    const std::int64_t number = group.start(op);
+    return is_point_to_point(op.kind)
+               ? Work::point_to_point(*this, op.group, op.rank, number, static_cast<std::uint32_t>(number))
+               : Work(*this, op.group, op.rank, number);
+  }
+
+  std::vector<Work> issue_batch(std::span<const Op> ops) override {
+    for (const Op& op : ops) {
+      check(op, groups_[op.group]->size());
+    }
+    libraries_.check(libraries_.nccl.group_start());
+    std::vector<Work> works;
+    for (const Op& op : ops) {
+      works.push_back(issue(op));
+    }
+    libraries_.check(libraries_.nccl.group_end());
+    for (const Op& op : ops) {
+      groups_[op.group]->settle_communicator();
+    }
+    return works;
+  }
+
+  void wait(const Work& work) override { groups_[work.group()]->wait(work.seq(), work.is_point_to_point()); }
+  bool is_completed(const Work& work) override {
+    return groups_[work.group()]->is_completed(work.seq(), work.is_point_to_point());
+  }
+  Rank source_of(const Work&) override {
+    throw RuntimeError("ProcessGroupNCCL does not support recvAnysource");
+  }
+
+  void compute(Duration duration) override {
+    const double scaled = static_cast<double>(duration) * seat_.time_scale;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(scaled)));
+  }
+
+  ProcessGroup find_group(std::string_view name) override {
+    for (const GroupMembers& members : seat_.groups) {
+      if (members.name == name) {
+        return {members, members.rank_of(seat_.rank)};
+      }
+    }
+    return {};
+  }
+
+  void print(std::string_view) override {}
+  void warn(std::string_view) override {}
+
+ private:
+  static void check(const Op& op, Rank group_size) {
+    if (op.malformed) {
+      if (const std::optional<Error> error = argument_error("nccl", op, group_size)) {
+        raise(*error);
+      }
+    }
+    if (op.device.type != DeviceType::cuda && has_tensor(op.kind)) {
+      throw ValueError("Tensors must be CUDA and dense");
+    }
+    const bool takes_equal_parts = op.kind == OpKind::all_gather || op.kind == OpKind::reduce_scatter;
+    if (op.uneven && takes_equal_parts) {
+      throw NotImplementedError(
+          fmt::format("{} with tensors of different sizes: not on real NCCL ranks yet", to_string(op.kind)));
+    }
+    if (is_point_to_point(op.kind)) {
+      detail::check_message(op, group_size, true);
+    }
+  }
+
+  Seat seat_;
+  NcclLibraries libraries_;
+  std::vector<std::unique_ptr<NcclGroup>> groups_;  // by GroupId; null where the rank is no member
+};
+
+}  // namespace
+
+std::string nccl_obstacle(Rank) {
+  const GpuProbe probe = probe_gpus();
+  return probe.problem.empty() ? "" : fmt::format("nccl: {}", probe.problem);
+}
+
+std::unique_ptr<Backend> connect_nccl(const Seat& seat) { return std::make_unique<NcclBackend>(seat); }
+
+}  // namespace rollcall::real
+
+#else
+
+namespace rollcall::real {
+
+std::string nccl_obstacle(Rank) {
+  return "nccl: this rollcall was built without the headers of CUDA and NCCL";
+}
+std::unique_ptr<Backend> connect_nccl(const Seat&) { throw Unavailable(nccl_obstacle(1)); }
+
+}  // namespace rollcall::real
+
+#endif

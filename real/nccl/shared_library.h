@@ -1,0 +1,30 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace rollcall::real {
+
+// A shared library that is opened when it is needed. Stays open: CUDA's cannot be closed safely.
+class SharedLibrary {
+ public:
+  // The first of `names` that can be opened. Throws std::runtime_error, with the loader's reason.
+  explicit SharedLibrary(const std::vector<std::string>& names);
+
+  const std::string& name() const { return name_; }
+
+  // Throws std::runtime_error naming a symbol that the library lacks.
+  template <typename Function>
+  void find(const char* symbol, Function*& function) const {
+    function = reinterpret_cast<Function*>(find(symbol));
+  }
+
+ private:
+  void* find(const char* symbol) const;
+
+  std::string name_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace rollcall::real

@@ -1,0 +1,78 @@
+#include "scenarios/cli/real.h"
+
+#include <fmt/format.h>
+
+#include "real/backends.h"
+#include "scenarios/cli/errors.h"
+#include "scenarios/cli/traces.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/program/units.h"
+#include "viz/json_report.h"
+#include "viz/text_report.h"
+#include "viz/timeline_chart.h"
+
+namespace rollcall::cli {
+namespace {
+
+Duration deadline_of(const CommandLine& line) {
+  const scenario::Quantity parsed = scenario::parse_duration(line.real.deadline);
+  if (!parsed.value || *parsed.value <= 0) {
+    throw UsageError(fmt::format("--deadline: {}", parsed.value ? "must be longer than 0" : parsed.problem));
+  }
+  return *parsed.value;
+}
+
+std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& traced) {
+  const bool color = wants_color(line);
+  std::string text = viz::text_report(report, {line.detail, color});
+  if (line.trace.chart) {
+    text += "\n" + viz::timeline_chart(report, traced, {.ascii = line.trace.ascii, .color = color});
+  }
+  return text;
+}
+
+}  // namespace
+
+RealScenario load_for_real_ranks(const CommandLine& line) {
+  // Which backend it is depends on the number of ranks, and what the file means on the backend.
+  const scenario::Scenario as_written = scenario::load_scenario(line.file, {.world_size = line.real.ranks});
+  const std::string backend(real::find_backend(line.real.backend, as_written.options.world_size).name);
+  return {scenario::load_scenario(line.file, {.world_size = line.real.ranks, .backend = backend}),
+          {.backend = backend,
+           .deadline = deadline_of(line),
+           .time_scale = line.real.time_scale,
+           .timeline = wants_timeline(line.trace)},
+          as_written.options.backend};
+}
+
+void remark_on_limits(const CommandLine& line, const RealScenario& loaded) {
+  if (line.detail == viz::TextStyle::Detail::quiet) {
+    return;
+  }
+  if (loaded.scenario.options.debug == sim::DebugLevel::detail) {
+    remark("rollcall: note: real ranks have no TORCH_DISTRIBUTED_DEBUG=DETAIL; calls are not compared first");
+  }
+}
+
+ExitCode run_on_real_ranks(const CommandLine& line) {
+  try {
+    const RealScenario loaded = load_for_real_ranks(line);
+    const viz::TraceOptions traced = trace_options(line.trace, loaded.scenario.options.world_size);
+    check_trace_directory(line.trace, loaded.scenario.options.world_size);
+    remark_on_limits(line, loaded);
+    const Report report = scenario::run_real(loaded.scenario, loaded.options).report;
+    emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
+    write_traces(line, report, traced);
+    return report.expected.value_or(true) ? ExitCode::as_expected : ExitCode::differs;
+  } catch (const scenario::InvalidScenario& error) {
+    show_diagnostics(line, error);
+    return ExitCode::invalid;
+  } catch (const real::Unavailable& error) {
+    remark(fmt::format("rollcall: not possible here: {}", error.what()));
+    return ExitCode::unavailable;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace rollcall::cli

@@ -1,0 +1,267 @@
+#include "scenarios/compare/claims.h"
+
+#include <algorithm>
+#include <functional>
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace rollcall::compare {
+namespace {
+
+using Judgement = Claim::Judgement;
+
+Claim plain(std::string about, const std::string& simulated, const std::string& real) {
+  Claim claim{std::move(about), simulated, real, Judgement::agrees, {}};
+  claim.judgement = simulated == real ? Judgement::agrees : Judgement::differs;
+  return claim;
+}
+
+std::string verdict_of(const Facts& facts) {
+  return facts.kind.empty() ? facts.verdict : fmt::format("{} ({})", facts.verdict, facts.kind);
+}
+
+// "ranks 0-2: finished; rank 3: crashed".
+std::string by_rank(const Facts& facts, const std::function<std::string(const RankFact&)>& text_of_rank) {
+  std::vector<std::pair<std::string, RankSet>> classes;
+  for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    const std::string text = text_of_rank(facts.ranks[rank]);
+    auto found = std::ranges::find(classes, text, &std::pair<std::string, RankSet>::first);
+    if (found == classes.end()) {
+      found = classes.insert(classes.end(), {text, {}});
+    }
+    found->second.insert(static_cast<Rank>(rank));
+  }
+  std::string text;
+  for (const auto& [what, ranks] : classes) {
+    if (!what.empty()) {
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", ranks_phrase(ranks), what);
+    }
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string count_of_lines(const Facts& facts) {
+  std::size_t lines = 0;
+  for (const RankFact& rank : facts.ranks) {
+    lines += rank.output.size();
+  }
+  return fmt::format("{} {}", lines, lines == 1 ? "line" : "lines");
+}
+
+Claim compare_output(const Facts& simulated, const Facts& real) {
+  Claim claim{"output", count_of_lines(simulated), count_of_lines(real), Judgement::agrees, {}};
+  for (std::size_t rank = 0; rank < real.ranks.size(); ++rank) {
+    const auto& a = simulated.ranks[rank].output;
+    const auto& b = real.ranks[rank].output;
+    const auto [at_a, at_b] = std::ranges::mismatch(a, b);
+    if (at_a != a.end() || at_b != b.end()) {
+      claim.judgement = Judgement::differs;
+      claim.because = fmt::format("rank {}, line {}: simulated {}, real {}", rank, at_a - a.begin() + 1,
+                                  at_a == a.end() ? "nothing more" : '"' + *at_a + '"',
+                                  at_b == b.end() ? "nothing more" : '"' + *at_b + '"');
+      break;
+    }
+  }
+  return claim;
+}
+
+Claim compare_calls(const Facts& simulated, const Facts& real) {
+  const auto count = [](const Facts& facts) {
+    std::size_t calls = 0;
+    for (const RankFact& rank : facts.ranks) {
+      calls += rank.calls.size();
+    }
+    return fmt::format("{} {}", calls, calls == 1 ? "call" : "calls");
+  };
+  Claim claim{"calls", count(simulated), count(real), Judgement::agrees, {}};
+  for (std::size_t rank = 0; rank < real.ranks.size() && claim.because.empty(); ++rank) {
+    const auto& a = simulated.ranks[rank].calls;
+    const auto& b = real.ranks[rank].calls;
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      const std::string left = i < a.size() ? a[i].call + ", " + a[i].outcome : "no call";
+      const std::string right = i < b.size() ? b[i].call + ", " + b[i].outcome : "no call";
+      if (left != right) {
+        claim.judgement = Judgement::differs;
+        claim.because = fmt::format("rank {}, call {}: simulated {}; real {}", rank, i, left, right);
+        break;
+      }
+    }
+  }
+  return claim;
+}
+
+// Bit by bit, for all calls that completed on both sides.
+Claim compare_results(const Facts& simulated, const Facts& real) {
+  std::int64_t results = 0;
+  std::int64_t equal = 0;
+  std::string first;
+  bool only_order = true;
+  for (std::size_t rank = 0; rank < real.ranks.size(); ++rank) {
+    const auto& a = simulated.ranks[rank].calls;
+    const auto& b = real.ranks[rank].calls;
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (a[i].digest == 0 || b[i].digest == 0) {
+        continue;
+      }
+      ++results;
+      if (a[i].digest == b[i].digest) {
+        ++equal;
+        continue;
+      }
+      only_order = only_order && a[i].order_matters;
+      first = first.empty() ? fmt::format("rank {}, call {}: {}", rank, i, b[i].call) : first;
+    }
+  }
+  Claim claim{"results",
+              fmt::format("{} results", results),
+              fmt::format("{} bitwise equal", equal),
+              Judgement::agrees,
+              {}};
+  if (results == 0) {
+    claim.judgement = Judgement::cannot_be_judged;
+    claim.because = "no call with a result completed on both sides";
+  } else if (equal < results) {
+    claim.judgement = only_order ? Judgement::cannot_be_judged : Judgement::differs;
+    claim.because = only_order ? "floats were added in another order: " + first : first;
+  }
+  return claim;
+}
+
+std::string why_no_time(const Facts& real) {
+  if (real.backend == "gloo") {
+    return "Gloo's times over loopback are no reference for any cluster";
+  }
+  return "several ranks shared a GPU, or their number is unknown";
+}
+
+RankSet crashed_ranks(const Facts& facts) {
+  RankSet ranks;
+  for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    if (facts.ranks[rank].state == to_string(RankClass::State::crashed)) {
+      ranks.insert(static_cast<Rank>(rank));
+    }
+  }
+  return ranks;
+}
+
+// A difference that says nothing about the simulator.
+void excuse(std::span<Claim> claims, const std::string& because) {
+  for (Claim& claim : claims) {
+    if (claim.judgement == Judgement::differs) {
+      claim.judgement = Judgement::cannot_be_judged;
+      claim.because = because;
+    }
+  }
+}
+
+// What a real backend says of calls that it does not have (sim/dist/backend.cc); empty when it had all.
+std::string lacking(const Facts& facts) {
+  constexpr std::string_view refusal = "NotImplementedError: this backend does not support ";
+  for (const RankFact& rank : facts.ranks) {
+    if (rank.error.starts_with(refusal)) {
+      return "real ranks do not support " + rank.error.substr(refusal.size());
+    }
+  }
+  return {};
+}
+
+// Claims before are about the verdict.
+constexpr std::size_t first_about_ranks = 3;
+
+}  // namespace
+
+std::string_view to_string(Judgement judgement) {
+  switch (judgement) {
+    case Judgement::agrees:
+      return "agrees";
+    case Judgement::differs:
+      return "differs";
+    case Judgement::cannot_be_judged:
+      break;
+  }
+  return "cannot be judged";
+}
+
+std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std::string& written_for) {
+  const auto error = [](const RankFact& rank) { return rank.error; };
+  std::vector<Claim> claims{
+      plain("verdict", verdict_of(simulated), verdict_of(real)),
+      plain("culprits", simulated.culprits, real.culprits),
+      plain("place", simulated.place.empty() ? "none" : simulated.place,
+            real.place.empty() ? "none" : real.place),
+      plain("ranks", by_rank(simulated, &RankFact::state), by_rank(real, &RankFact::state)),
+      plain("errors", by_rank(simulated, error), by_rank(real, error)),
+      compare_output(simulated, real),
+      compare_calls(simulated, real),
+      compare_results(simulated, real),
+      {"time", "simulated", "measured", Judgement::cannot_be_judged, why_no_time(real)},
+  };
+  if (const std::string lack = lacking(real); !lack.empty()) {
+    excuse(claims, lack);
+  } else if (real.stopped) {
+    excuse(claims, "the deadline ended the real run; give it a longer one");
+  } else if (!crashed_ranks(real).empty() && crashed_ranks(simulated) == crashed_ranks(real)) {
+    // From the abort on, on both sides; verdict, culprits and place are about what was before.
+    excuse(std::span(claims).subspan(first_about_ranks),
+           fmt::format("how far the others get before they hear of the end of {} is a race",
+                       ranks_phrase(crashed_ranks(real))));
+  }
+  if (written_for != real.backend) {
+    claims.push_back(
+        {"on " + written_for, "not asked", "not run", Judgement::cannot_be_judged,
+         fmt::format("the scenario is written for {}; both sides ran it on {}, which matches and "
+                     "fails in other ways",
+                     written_for, real.backend)});
+  }
+  return claims;
+}
+
+bool any_differs(const std::vector<Claim>& claims) {
+  return std::ranges::any_of(claims,
+                             [](const Claim& claim) { return claim.judgement == Judgement::differs; });
+}
+
+std::string text_of(const std::vector<Claim>& claims, const Facts& real) {
+  constexpr std::size_t widest = 60;
+  std::string text = fmt::format("{}{}{} ranks on {}, simulated and real\n", real.scenario,
+                                 real.scenario.empty() ? "" : ": ", real.ranks.size(), real.backend);
+  for (const Claim& claim : claims) {
+    const bool same = claim.simulated == claim.real;
+    text += fmt::format("  {:<9} {:<16}", claim.about, to_string(claim.judgement));
+    if (claim.judgement == Judgement::cannot_be_judged) {
+      text += fmt::format(", because {}\n", claim.because);
+      continue;
+    }
+    if (same) {
+      text += fmt::format("  {}\n", claim.real);
+    } else if (claim.simulated.size() + claim.real.size() <= widest) {
+      text += fmt::format("  simulated: {}; real: {}\n", claim.simulated, claim.real);
+    } else {
+      text += fmt::format("\n    simulated: {}\n    real:      {}\n", claim.simulated, claim.real);
+    }
+    if (!claim.because.empty()) {
+      text += fmt::format("    {}\n", claim.because);
+    }
+  }
+  return text;
+}
+
+std::string json_of(const std::vector<Claim>& claims, const Facts& real) {
+  nlohmann::ordered_json document{{"schema_version", 1},
+                                  {"scenario", real.scenario},
+                                  {"backend", real.backend},
+                                  {"ranks", real.ranks.size()},
+                                  {"claims", nlohmann::ordered_json::array()}};
+  for (const Claim& claim : claims) {
+    document["claims"].push_back({{"about", claim.about},
+                                  {"simulated", claim.simulated},
+                                  {"real", claim.real},
+                                  {"judgement", to_string(claim.judgement)},
+                                  {"because", claim.because}});
+  }
+  return document.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rollcall::compare

@@ -1,0 +1,114 @@
+#include "scenarios/compare/facts.h"
+
+#include <regex>
+
+#include <fmt/format.h>
+
+namespace rollcall::compare {
+namespace {
+
+bool order_matters(const Op& op) {
+  const bool mixes =
+      op.reduce == ReduceOp::sum || op.reduce == ReduceOp::product || op.reduce == ReduceOp::avg;
+  return has_reduce_op(op.kind) && is_floating(op.dtype) && mixes;
+}
+
+std::string state_of(const RankClass& state) {
+  switch (state.state) {
+    case RankClass::State::waiting:
+      return state.call ? "waiting in " + call_phrase(*state.call) : "waiting";
+    case RankClass::State::finished:
+    case RankClass::State::raised:
+    case RankClass::State::crashed:
+    case RankClass::State::running:
+      break;
+  }
+  return std::string(to_string(state.state));
+}
+
+std::string place_of(const Place& place) {
+  std::string text = call_phrase(place.call);
+  if (!place.waiting.empty()) {
+    text += fmt::format(", {} there", ranks_phrase(place.waiting));
+  }
+  if (!place.missing.empty()) {
+    text += fmt::format(", {} missing", ranks_phrase(place.missing));
+  }
+  return text;
+}
+
+std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
+  std::vector<CallFact> calls;
+  const auto call_at = [&](const real::Record& record) -> CallFact& {
+    return calls[static_cast<std::size_t>(record.call)];
+  };
+  for (const real::Record& record : log) {
+    switch (record.kind) {
+      case real::Record::Kind::issue:
+        calls.push_back({describe(record.op.op), "pending", 0, order_matters(record.op.op)});
+        break;
+      case real::Record::Kind::complete:
+        call_at(record).outcome = "completed";
+        call_at(record).digest = record.digest;
+        break;
+      case real::Record::Kind::refuse:
+      case real::Record::Kind::fail:
+        call_at(record).outcome = fmt::format("{}: {}", record.type, normalized_error(record.text));
+        break;
+      case real::Record::Kind::begin:
+      case real::Record::Kind::wait:
+      case real::Record::Kind::print:
+      case real::Record::Kind::warn:
+      case real::Record::Kind::finish:
+      case real::Record::Kind::raise:
+      case real::Record::Kind::limit:
+      case real::Record::Kind::observe:
+      case real::Record::Kind::die:
+        break;
+    }
+  }
+  return calls;
+}
+
+}  // namespace
+
+std::string normalized_error(std::string text) {
+  static const std::regex source(
+      R"([^\s\[]*gloo/(\w+(?:/\w+)*\.(?:cc|h)):\d+)");  // "../gloo/transport/tcp/pair.cc:598"
+  static const std::regex address(R"(\s*\[[0-9a-fA-F.:]+\](?::\d+)?)");  // " [127.0.0.1]:34567"
+  static const std::regex duration(R"(\b\d+ms\b)");
+  // How a closed connection shows depends on what was in the socket.
+  static const std::regex closed(R"((?:Read|Write) error: (?:Connection reset by peer|Broken pipe))");
+  text = std::regex_replace(text, source, "gloo/$1");
+  text = std::regex_replace(text, address, "");
+  text = std::regex_replace(text, closed, "Connection closed by peer");
+  return std::regex_replace(text, duration, "...ms");
+}
+
+Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>>& logs) {
+  Facts facts;
+  facts.scenario = report.scenario;
+  facts.backend = report.backend;
+  facts.verdict = verdict_word(report.verdict);
+  facts.culprits = "none";
+  if (const Finding* finding = finding_of(report.verdict)) {
+    facts.kind = finding->kind;
+    facts.culprits = to_string(finding->culprits);
+    facts.place = finding->at ? place_of(*finding->at) : "";
+    facts.stopped = finding->kind == "deadline";
+  }
+  for (Rank rank = 0; rank < report.world_size; ++rank) {
+    const RankClass& state = report.of(rank);
+    facts.ranks.push_back({.state = state_of(state),
+                           .error = normalized_error(state.exception),
+                           .output = {},
+                           .calls = calls_of(logs[static_cast<std::size_t>(rank)])});
+  }
+  for (const OutputLine& line : report.output) {
+    facts.ranks[static_cast<std::size_t>(line.rank)].output.push_back(line.warning ? "warning: " + line.text
+                                                                                   : line.text);
+  }
+  return facts;
+}
+
+}  // namespace rollcall::compare

@@ -1,0 +1,51 @@
+#pragma once
+
+// Facts: what a run claims, in values that can be laid beside those of another run of the same program. A
+// simulation has them, a real run has them, and a *.result.json holds those of a real run for later.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "real/launch/record.h"
+#include "sim/report/report.h"
+
+namespace rollcall::compare {
+
+// One call of one rank.
+struct CallFact {
+  std::string call;          // "all_reduce(numel=4, float32, SUM) on world"
+  std::string outcome;       // "completed", "pending", or the error
+  std::uint64_t digest = 0;  // of its results; 0: none
+  // The results are sums or products of floats, so that their last bits depend on the order of additions.
+  bool order_matters = false;
+
+  friend bool operator==(const CallFact&, const CallFact&) = default;
+};
+
+struct RankFact {
+  std::string state;  // "finished", "waiting in all_reduce #5 on world", "raised", "crashed"
+  std::string error;  // raised, crashed: what, without addresses and lines of the library's source
+  std::vector<std::string> output;
+  std::vector<CallFact> calls;
+};
+
+struct Facts {
+  std::string scenario;
+  std::string backend;
+  std::string verdict;   // "deadlock"
+  std::string kind;      // "missing_participant"; may be empty
+  std::string culprits;  // "0"; "none"
+  std::string place;     // "all_reduce #5 on world, ranks 1-3 wait for rank 0"; may be empty
+  bool stopped = false;  // by a deadline: what was still to come is unknown
+  std::vector<RankFact> ranks;
+};
+
+// `logs` by rank: what real::Recorder wrote.
+Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>>& logs);
+
+// The text of an error as it is the same in two builds of one library: no path and line of its source, no
+// addresses of sockets, no ports.
+std::string normalized_error(std::string text);
+
+}  // namespace rollcall::compare

@@ -1,0 +1,117 @@
+#include "scenarios/compare/result_file.h"
+
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include <sys/utsname.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "real/doctor.h"
+#include "scenarios/cli/version.h"
+
+namespace rollcall::compare {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int format_version = 1;
+
+Json machine() {
+  utsname name = {};
+  ::uname(&name);
+  Json libraries = Json::object();
+  for (const real::Diagnosis& diagnosis : real::examine()) {
+    libraries[diagnosis.subject] = diagnosis.state;
+  }
+  return {{"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine)},
+          {"libraries", std::move(libraries)}};
+}
+
+Json call_to_json(const CallFact& call) {
+  return {{"call", call.call},
+          {"outcome", call.outcome},
+          {"digest", fmt::format("{:016x}", call.digest)},
+          {"order_matters", call.order_matters}};
+}
+
+CallFact call_from_json(const Json& json) {
+  CallFact call{json.at("call"), json.at("outcome"), 0, json.at("order_matters")};
+  const std::string digest = json.at("digest");
+  const auto [end, error] = std::from_chars(digest.data(), digest.data() + digest.size(), call.digest, 16);
+  if (error != std::errc() || end != digest.data() + digest.size()) {
+    throw std::runtime_error(fmt::format("\"{}\" is no digest", digest));
+  }
+  return call;
+}
+
+Json rank_to_json(const RankFact& rank) {
+  Json json{{"state", rank.state}, {"error", rank.error}, {"output", rank.output}, {"calls", Json::array()}};
+  for (const CallFact& call : rank.calls) {
+    json["calls"].push_back(call_to_json(call));
+  }
+  return json;
+}
+
+Facts facts_from_json(const Json& json) {
+  if (json.at("schema_version") != format_version) {
+    throw std::runtime_error("it is of another version than this program reads");
+  }
+  Facts facts{.scenario = json.at("scenario"),
+              .backend = json.at("backend"),
+              .verdict = json.at("verdict"),
+              .kind = json.at("kind"),
+              .culprits = json.at("culprits"),
+              .place = json.at("place"),
+              .stopped = json.at("stopped"),
+              .ranks = {}};
+  for (const Json& rank : json.at("ranks")) {
+    facts.ranks.push_back({rank.at("state"), rank.at("error"), rank.at("output"), {}});
+    for (const Json& call : rank.at("calls")) {
+      facts.ranks.back().calls.push_back(call_from_json(call));
+    }
+  }
+  if (facts.ranks.empty()) {
+    throw std::runtime_error("it has no ranks");
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::string write_result(const Facts& facts, const Circumstances& circumstances) {
+  Json json{{"schema_version", format_version},
+            {"rollcall", version()},
+            {"machine", machine()},
+            {"scenario", facts.scenario},
+            {"backend", facts.backend},
+            {"deadline", circumstances.deadline},
+            {"time_valid", false},
+            {"time_reason", "ranks share one machine, and its network is the loopback device"},
+            {"verdict", facts.verdict},
+            {"kind", facts.kind},
+            {"culprits", facts.culprits},
+            {"place", facts.place},
+            {"stopped", facts.stopped},
+            {"ranks", Json::array()}};
+  for (const RankFact& rank : facts.ranks) {
+    json["ranks"].push_back(rank_to_json(rank));
+  }
+  return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+Facts read_result(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    throw InvalidResult(fmt::format("{}: cannot be read", path));
+  }
+  try {
+    return facts_from_json(Json::parse(file));
+  } catch (const std::exception& error) {
+    throw InvalidResult(fmt::format("{}: no result file: {}", path, error.what()));
+  }
+}
+
+}  // namespace rollcall::compare

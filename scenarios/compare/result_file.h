@@ -1,0 +1,29 @@
+#pragma once
+
+// *.result.json: what real ranks did, kept so that it can be compared later and elsewhere, in CI for
+// instance. Digests of results, not results; the versions and the machine that gave them; and whether its
+// times mean anything.
+
+#include <stdexcept>
+#include <string>
+
+#include "scenarios/compare/facts.h"
+
+namespace rollcall::compare {
+
+// A file that is no result. The text names the file and what is wrong.
+struct InvalidResult : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Circumstances {
+  std::string deadline;
+};
+
+// JSON, with a final newline.
+std::string write_result(const Facts& facts, const Circumstances& circumstances);
+
+// Throws InvalidResult.
+Facts read_result(const std::string& path);
+
+}  // namespace rollcall::compare

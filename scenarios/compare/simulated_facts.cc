@@ -1,0 +1,37 @@
+#include "scenarios/compare/simulated_facts.h"
+
+#include <deque>
+#include <memory>
+
+#include "real/launch/recorder.h"
+#include "scenarios/run/runner.h"
+
+namespace rollcall::compare {
+namespace {
+
+class MemorySink final : public real::RecordSink {
+ public:
+  void write(const real::Record& record) override { records.push_back(record); }
+
+  std::vector<real::Record> records;
+};
+
+}  // namespace
+
+Facts simulated_facts(const scenario::Scenario& scenario) {
+  const real::RunClock clock;
+  std::deque<MemorySink> sinks;  // by rank: the engine decorates them in order
+  const Report report =
+      scenario::run(scenario, {.decorate = [&](Backend& inner) {
+                      return std::make_unique<real::Recorder>(inner, sinks.emplace_back(), clock);
+                    }});
+  // Of the first of the schedules that were tried: the real ranks take the same decisions.
+  sinks.resize(static_cast<std::size_t>(scenario.options.world_size));
+  std::vector<std::vector<real::Record>> logs;
+  for (MemorySink& sink : sinks) {
+    logs.push_back(std::move(sink.records));
+  }
+  return facts_of(report, logs);
+}
+
+}  // namespace rollcall::compare

@@ -1,0 +1,47 @@
+#include "scenarios/run/real_run.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/run/interpreter.h"
+#include "scenarios/run/run_state.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/run/shell_word.h"
+#include "sim/engine/start_order.h"
+
+namespace rollcall::scenario {
+namespace {
+
+real::Options real_options(const Scenario& scenario, const RealRunOptions& options) {
+  const sim::Options& simulated = scenario.options;
+  real::Options real{.world_size = simulated.world_size,
+                     .backend = options.backend,
+                     .deadline = options.deadline,
+                     .timeout = simulated.timeout,
+                     .finished_ranks_exit = simulated.finished_ranks_exit,
+                     .time_scale = options.time_scale,
+                     .ops = simulated.limits.ops,
+                     .timeline = options.timeline};
+  for (Rank rank = 0; rank < simulated.world_size; ++rank) {
+    real.devices.push_back(sim::device_of_rank(simulated, rank));
+  }
+  for (const sim::Group& group : simulated.groups) {
+    real.groups.push_back({group.name, group.ranks});
+  }
+  return real;
+}
+
+}  // namespace
+
+real::Run run_real(const Scenario& scenario, const RealRunOptions& options) {
+  real::Run run = real::run(real_options(scenario, options), [&scenario](Rank rank) {
+    RunState own;  // decisions take the first way: which other there is, is for the simulator to try
+    run_rank(scenario, rank, own);
+  });
+  Report& report = run.report;
+  report.replay = fmt::format("rollcall real {} --backend {} --ranks {}", shell_word(scenario.file),
+                              report.backend, report.world_size);
+  complete_report(scenario, report);
+  return run;
+}
+
+}  // namespace rollcall::scenario

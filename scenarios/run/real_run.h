@@ -1,0 +1,22 @@
+#pragma once
+
+// Runs a scenario on real ranks. The interpreter is the simulator's: it does not know what a rank is.
+
+#include <string>
+
+#include "real/launch/launch.h"
+#include "scenarios/scenario.h"
+
+namespace rollcall::scenario {
+
+struct RealRunOptions {
+  std::string backend = "auto";  // "gloo", "nccl"
+  Duration deadline = 10 * second;
+  double time_scale = 1;  // real seconds per second that the program computes
+  bool timeline = false;
+};
+
+// Throws what real::run throws. `scenario` must have been loaded for the backend that is to run it.
+real::Run run_real(const Scenario& scenario, const RealRunOptions& options = {});
+
+}  // namespace rollcall::scenario

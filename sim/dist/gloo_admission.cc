@@ -1,0 +1,87 @@
+#include "sim/dist/gloo_admission.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace rollcall {
+namespace {
+
+// The c10d operator behind a torch.distributed function, as dispatcher errors name it.
+std::string c10d_name(OpKind kind) {
+  std::string name(to_string(kind));
+  std::erase(name, '_');
+  return name + "_";
+}
+
+// ProcessGroupGloo.cpp has a case for these dtypes only, whatever the operation.
+bool has_scalar_type(Dtype dtype) {
+  return dtype != Dtype::bfloat16 && dtype != Dtype::boolean && dtype != Dtype::int16;
+}
+
+bool is_meta(const Op& op) { return op.device.type == DeviceType::meta && has_tensor(op.kind); }
+
+// Operations that ProcessGroupGloo does not override: the error of c10d's ProcessGroup. Empty: it does.
+std::string_view unsupported_text(OpKind kind) {
+  switch (kind) {
+    case OpKind::all_gather_into_tensor:
+      return "no support for _allgather_base in Gloo process group";
+    case OpKind::reduce_scatter:
+      return "ProcessGroupGloo does not support reduce_scatter";
+    case OpKind::reduce_scatter_tensor:
+      return "ProcessGroup gloo does not support _reduce_scatter_base";
+    case OpKind::all_to_all:
+      return "ProcessGroup gloo does not support alltoall";
+    case OpKind::all_reduce:
+    case OpKind::all_reduce_coalesced:
+    case OpKind::broadcast:
+    case OpKind::reduce:
+    case OpKind::all_gather:
+    case OpKind::gather:
+    case OpKind::scatter:
+    case OpKind::all_to_all_single:
+    case OpKind::barrier:
+    case OpKind::monitored_barrier:
+    case OpKind::send:
+    case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool gloo_refuses(const Op& op) { return is_meta(op) || !unsupported_text(op.kind).empty(); }
+
+bool gloo_raises_late(const Op& op) {
+  if (gloo_refuses(op) || !has_tensor(op.kind) || is_point_to_point(op.kind)) {
+    return false;
+  }
+  const bool reduces =
+      !has_reduce_op(op.kind) || (op.reduce != ReduceOp::avg && supports(op.reduce, op.dtype));
+  return !has_scalar_type(op.dtype) || !reduces;
+}
+
+Error gloo_refusal(const Op& op) {
+  if (is_meta(op)) {
+    return NotImplementedError(fmt::format(
+        "Could not run 'c10d::{}' with arguments from the 'AutogradMeta' backend.", c10d_name(op.kind)));
+  }
+  if (const std::string_view text = unsupported_text(op.kind); !text.empty()) {
+    return RuntimeError(std::string(text));
+  }
+  if (!has_scalar_type(op.dtype)) {
+    return RuntimeError("Invalid scalar type");
+  }
+  if (op.reduce == ReduceOp::avg) {
+    return RuntimeError("Cannot use ReduceOp.AVG with Gloo");
+  }
+  return RuntimeError(fmt::format("Cannot use ReduceOp.{} with non-integral dtype", to_string(op.reduce)));
+}
+
+}  // namespace rollcall

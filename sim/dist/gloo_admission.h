@@ -1,0 +1,22 @@
+#pragma once
+
+// What torch's process group for Gloo refuses by itself, before Gloo hears of it: operations it lacks, dtypes
+// and reductions it has no function for. Facts: torch/csrc/distributed/c10d/ProcessGroupGloo.cpp and
+// ProcessGroup.hpp of PyTorch 1.13. The simulated and the real backend ask the same questions.
+
+#include "sim/dist/error.h"
+#include "sim/dist/op.h"
+
+namespace rollcall {
+
+// True when the call itself raises.
+bool gloo_refuses(const Op& op);
+
+// True when the call is accepted and takes its number, and the thread that runs it finds that it cannot: its
+// rank raises when it waits, and the others wait for it.
+bool gloo_raises_late(const Op& op);
+
+// The error of either. `op` must be one of them.
+Error gloo_refusal(const Op& op);
+
+}  // namespace rollcall
