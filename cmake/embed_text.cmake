@@ -1,7 +1,7 @@
-# cmake -DINPUT=FILE -DOUTPUT=FILE.cc -DHEADER=declaring.h -DFUNCTION=name -DNAMESPACE=a::b -P embed_text.cmake
+# cmake "-DINPUT=FILE;..." -DOUTPUT=FILE.cc -DHEADER=declaring.h -DFUNCTION=name -DNAMESPACE=a::b -P embed_text.cmake
 #
-# Writes a C++ source whose FUNCTION returns INPUT's text as a std::string_view. The text travels as
-# numbers: compilers limit the length of a string literal, and no text can break out of an array.
+# Writes a C++ source whose FUNCTION returns INPUT's text as a std::string_view; of several files, one after
+# the other. The text travels as numbers: compilers limit the length of a string literal, and no text can break out of an array.
 
 foreach(argument INPUT OUTPUT HEADER FUNCTION NAMESPACE)
   if(NOT DEFINED ${argument})
@@ -9,11 +9,18 @@ foreach(argument INPUT OUTPUT HEADER FUNCTION NAMESPACE)
   endif()
 endforeach()
 
-file(READ "${INPUT}" hex HEX)
+set(hex "")
+set(input_name "")
+foreach(file IN LISTS INPUT)
+  file(READ "${file}" part HEX)
+  string(APPEND hex "${part}")
+  cmake_path(GET file FILENAME part)
+  list(APPEND input_name "${part}")
+endforeach()
+list(JOIN input_name ", " input_name)
 string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
 
-cmake_path(GET INPUT FILENAME input_name)
 file(WRITE "${OUTPUT}" "// Generated from ${input_name}.
 
 #include \"${HEADER}\"

@@ -13,15 +13,7 @@ namespace rollcall::viz {
 
 namespace {
 
-// One row: classes that read the same, but for how many inputs their ranks took.
-struct State {
-  RankClass ranks;
-  std::int64_t fewest_inputs = -1;
-  std::int64_t most_inputs = -1;
-  bool is_culprit = false;
-};
-
-void fold_into(State& state, const State& other) {
+void fold_into(RankState& state, const RankState& other) {
   state.ranks.ranks.insert(other.ranks.ranks);
   state.fewest_inputs = std::min(state.fewest_inputs, other.fewest_inputs);
   state.most_inputs = std::max(state.most_inputs, other.most_inputs);
@@ -29,9 +21,9 @@ void fold_into(State& state, const State& other) {
 
 bool has_any(const RankSet& ranks, const RankSet& of) { return difference(of, ranks) != of; }
 
-std::vector<State> states_of(const Report& report, const RankSet& skip) {
+std::vector<RankState> states_of(const Report& report, const RankSet& skip) {
   const Finding* finding = finding_of(report.verdict);
-  std::vector<State> states;
+  std::vector<RankState> states;
   for (const RankClass& ranks : report.ranks) {
     if (!difference(ranks.ranks, skip).empty()) {
       const bool is_culprit = finding != nullptr && has_any(ranks.ranks, finding->culprits);
@@ -39,15 +31,15 @@ std::vector<State> states_of(const Report& report, const RankSet& skip) {
     }
   }
   std::stable_sort(states.begin(), states.end(),
-                   [](const State& a, const State& b) { return a.is_culprit > b.is_culprit; });
+                   [](const RankState& a, const RankState& b) { return a.is_culprit > b.is_culprit; });
   return states;
 }
 
 // 1,000 ranks that took 5, 6, 7, ... inputs are 1,000 classes, and one row.
-std::vector<State> folded(const std::vector<State>& states) {
+std::vector<RankState> folded(const std::vector<RankState>& states) {
   std::map<std::string, std::size_t> indexes;  // into `result`, by what the row says
-  std::vector<State> result;
-  for (const State& state : states) {
+  std::vector<RankState> result;
+  for (const RankState& state : states) {
     const std::string text = fmt::format("{}{}", state.is_culprit ? "!" : "", state_phrase(state.ranks, ""));
     const auto [entry, is_new] = indexes.try_emplace(text, result.size());
     if (is_new) {
@@ -59,7 +51,7 @@ std::vector<State> folded(const std::vector<State>& states) {
   return result;
 }
 
-Row row_of(const State& state) {
+Row row_of(const RankState& state) {
   return {ranks_phrase(state.ranks.ranks),
           state_phrase(state.ranks, inputs_phrase(state.fewest_inputs, state.most_inputs)),
           state.is_culprit ? Look::error : Look::plain};
@@ -72,11 +64,13 @@ Row more_row(std::size_t count, std::string_view noun) {
           Look::faint, Look::faint};
 }
 
+std::vector<RankState> rank_states(const Report& report, const RankSet& skip, std::size_t most) {
+  std::vector<RankState> states = states_of(report, skip);
+  return most > 0 && states.size() > most ? folded(states) : states;
+}
+
 std::vector<Row> state_rows(const Report& report, const RankSet& skip, std::size_t most) {
-  std::vector<State> states = states_of(report, skip);
-  if (most > 0 && states.size() > most) {
-    states = folded(states);
-  }
+  const std::vector<RankState> states = rank_states(report, skip, most);
   const bool cut = most > 0 && states.size() > most;
   const std::size_t shown = cut ? most - 1 : states.size();
   std::vector<Row> rows;

@@ -77,9 +77,11 @@ struct CommandLine {
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;  // a file instead of standard output; may be empty
 
-  std::string file;                   // run, import
+  std::string file;                   // run, import, view
   std::optional<std::uint64_t> seed;  // run
   TraceArguments trace;               // run
+  std::vector<std::string> reports;   // run: "html=FILE"
+  bool open = false;                  // view
   PredictArguments predict;           // predict
   RealArguments real;                 // real, compare
   std::vector<std::string> paths;     // list, diagnose
@@ -103,6 +105,7 @@ ExitCode import_file(const CommandLine& line);
 ExitCode run_on_real_ranks(const CommandLine& line);
 ExitCode compare_with_real_ranks(const CommandLine& line);
 ExitCode examine_machine(const CommandLine& line);
+ExitCode view_report(const CommandLine& line);
 
 // For remarks and errors: writes a line to standard error. What nobody reads is lost, and no error.
 void remark(const std::string& text);

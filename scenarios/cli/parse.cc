@@ -52,12 +52,25 @@ void declare_trace(CLI::App& app, TraceArguments& trace) {
   app.add_flag("--ascii", trace.ascii, "Draw it in ASCII")->needs(chart);
 }
 
+void declare_reports(CLI::App& app, CommandLine& line) {
+  app.add_option("--report", line.reports,
+                 "Write the report to a file, too: html=FILE, json=FILE; repeatable")
+      ->type_name("KIND=FILE")
+      ->allow_extra_args(false);
+}
+
 void declare_run(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
   app.add_option_function<std::string>("--seed", set_seed, "Seed of all chance, instead of the scenario's")
       ->type_name("N");
   declare_trace(app, line.trace);
+  declare_reports(app, line);
+}
+
+void declare_view(CLI::App& app, CommandLine& line) {
+  app.add_option("FILE", line.file, "A JSON report, or a scenario, which is run")->required();
+  app.add_flag("--open", line.open, "Open the page in the browser");
 }
 
 void declare_list(CLI::App& app, CommandLine& line) {
@@ -131,13 +144,14 @@ void declare_import(CLI::App& app, CommandLine& line) {
   app.add_flag("--fixed", line.fixed, "hang: import the variant with the fix");
 }
 
-constexpr std::array<Command, 10> commands = {{
+constexpr std::array<Command, 11> commands = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
     {"real", "Run one scenario on real ranks, a process each", declare_real, run_on_real_ranks},
     {"compare", "Run one scenario simulated and real, and compare", declare_compare, compare_with_real_ranks},
     {"doctor", "Say which real backends this machine can run", declare_doctor, examine_machine},
+    {"view", "Write a report as a page for the browser, and print where it is", declare_view, view_report},
     {"list", "List scenarios with the verdict they expect", declare_list, list_scenarios},
     {"diagnose", "Say from a real job's dumps which rank is to blame", declare_diagnose, diagnose},
     {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},

@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "scenarios/cli/errors.h"
+#include "scenarios/cli/report_files.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
@@ -22,20 +24,38 @@ namespace {
 // Catches the slip `-o scenario.json` before it costs the scenario.
 void refuse_to_overwrite(const std::string& file, const std::string& path) {
   std::error_code missing;  // then there is nothing to overwrite
-  if (!path.empty() && std::filesystem::equivalent(file, path, missing)) {
+  if (std::filesystem::equivalent(file, path, missing)) {
     throw UsageError(fmt::format("'{}' is the scenario itself; it would be overwritten", path));
   }
 }
 
-// The report would be lost under the trace.
-void refuse_one_file_for_two(const CommandLine& line) {
+// The files that a run writes, by the option that names them.
+struct OutputFile {
+  std::string option;
+  std::string path;
+};
+
+std::vector<OutputFile> output_files(const CommandLine& line, const std::vector<ReportFile>& reports) {
+  std::vector<OutputFile> files = {{"-o", line.output}, {"--trace", line.trace.file}};
+  for (const ReportFile& report : reports) {
+    files.push_back({"--report", report.file});
+  }
+  std::erase_if(files, [](const OutputFile& each) { return each.path.empty(); });
+  return files;
+}
+
+// The first would be lost under the second.
+void refuse_one_file_for_two(const std::vector<OutputFile>& files) {
   namespace fs = std::filesystem;
   const auto place = [](const std::string& path) { return fs::absolute(path).lexically_normal(); };
-  std::error_code missing;  // of at least one: then they are the same only by name
-  const std::string& trace = line.trace.file;
-  if (!line.output.empty() && !trace.empty() &&
-      (place(line.output) == place(trace) || fs::equivalent(line.output, trace, missing))) {
-    throw UsageError(fmt::format("-o and --trace both write '{}'; give them two files", trace));
+  for (auto first = files.begin(); first != files.end(); ++first) {
+    for (auto second = first + 1; second != files.end(); ++second) {
+      std::error_code missing;  // of at least one: then they are the same only by name
+      if (place(first->path) == place(second->path) || fs::equivalent(first->path, second->path, missing)) {
+        throw UsageError(fmt::format("{} and {} both write '{}'; give them two files", first->option,
+                                     second->option, second->path));
+      }
+    }
   }
 }
 
@@ -59,16 +79,21 @@ ExitCode run_scenario(const CommandLine& line) {
   if (line.trace.chart && line.format == Format::json) {
     throw UsageError("--timeline is text; leave out --format json");
   }
-  refuse_to_overwrite(line.file, line.output);
-  refuse_to_overwrite(line.file, line.trace.file);
-  refuse_one_file_for_two(line);
+  const std::vector<ReportFile> reports = report_files(line.reports);
+  const std::vector<OutputFile> files = output_files(line, reports);
+  for (const OutputFile& each : files) {
+    refuse_to_overwrite(line.file, each.path);
+  }
+  refuse_one_file_for_two(files);
   try {
     const scenario::Scenario loaded = scenario::load_scenario(line.file);
     const viz::TraceOptions traced = trace_options(line.trace, loaded.options.world_size);
     check_trace_directory(line.trace, loaded.options.world_size);
-    const Report report = scenario::run(loaded, {.seed = line.seed, .timeline = wants_timeline(line.trace)});
+    const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
+    const Report report = scenario::run(loaded, {.seed = line.seed, .timeline = timeline});
     emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
     write_traces(line, report, traced);
+    write_reports(line, reports, report);
     return is_as_expected(report) ? ExitCode::as_expected : ExitCode::differs;
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);

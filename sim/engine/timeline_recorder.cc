@@ -1,5 +1,9 @@
 #include "sim/engine/timeline_recorder.h"
 
+#include <string>
+
+#include <fmt/format.h>
+
 namespace rollcall::sim {
 
 void TimelineRecorder::arrived(check::Slot& slot, Rank group_rank, Rank members, Time now) const {
@@ -31,6 +35,22 @@ void TimelineRecorder::message(const check::GroupEvidence& group, const check::M
   timeline_.add(span);
 }
 
+namespace {
+
+// "SUM", "root 2", "SUM, root 2", "tag 7": ranks that differ in these make different calls.
+std::string arguments_of(const check::GroupEvidence& group, const Op& op) {
+  if (is_point_to_point(op.kind)) {
+    return op.tag == 0 ? "" : fmt::format("tag {}", op.tag);
+  }
+  const bool has_known_root = op.root >= 0 && op.root < group.members->size();
+  const std::string root =
+      has_known_root ? fmt::format("root {}", group.members->ranks[static_cast<std::size_t>(op.root)]) : "";
+  const std::string reduce(has_reduce_op(op.kind) ? to_string(op.reduce) : "");
+  return reduce + (reduce.empty() || root.empty() ? "" : ", ") + root;
+}
+
+}  // namespace
+
 Span TimelineRecorder::span_of(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start,
                                Time end) {
   Span span;
@@ -45,6 +65,7 @@ Span TimelineRecorder::span_of(const check::GroupEvidence& group, const Op& op, 
   span.group = timeline_.intern(group.members->name);
   span.label = timeline_.intern(scopes_.path(op.scope));
   span.site = timeline_.intern(to_string(op.site));
+  span.arguments = timeline_.intern(arguments_of(group, op));
   return span;
 }
 

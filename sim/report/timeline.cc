@@ -55,6 +55,7 @@ void add_span(Fingerprint& hash, const Span& span) {
   hash.add(span.group);
   hash.add(span.label);
   hash.add(span.site);
+  hash.add(span.arguments);
 }
 
 }  // namespace

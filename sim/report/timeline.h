@@ -31,6 +31,7 @@ struct Span {
   std::uint32_t group = 0;
   std::uint32_t label = 0;
   std::uint32_t site = 0;
+  std::uint32_t arguments = 0;  // "SUM", "root 2", "tag 7": what name, dtype and numel leave unsaid
 };
 
 class Timeline {

@@ -1,0 +1,265 @@
+#include "scenarios/report_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/json_reader.h"
+#include "scenarios/json/source.h"
+#include "scenarios/json/suggest.h"
+#include "scenarios/program/rank_sets.h"
+
+namespace rollcall::scenario {
+
+namespace {
+
+constexpr std::int64_t known_version = 1;
+constexpr std::int64_t most_ranks = 10'000'000;  // a report of more is a mistake
+
+// Members that are missing read as empty: writers leave out what has nothing to say.
+class ReportReader {
+ public:
+  ReportReader(const Json& root, Diagnostics& diagnostics) : root_(root), diagnostics_(diagnostics) {}
+
+  Report read() {
+    Report report;
+    if (number(root_, "schema_version", 0) != known_version) {
+      error(*root_.find("schema_version"),
+            fmt::format("this rollcall reads reports of version {}", known_version));
+      return report;
+    }
+    world_size_ = report.world_size = read_world_size();
+    report.scenario = text(root_, "scenario");
+    report.seed = static_cast<std::uint64_t>(number(root_, "seed", 0));
+    report.replay = text(root_, "replay");
+    report.backend = text(root_, "backend");
+    report.verdict = read_verdict();
+    report.ranks = list_of<RankClass>(root_, "ranks", [this](const Json& each) { return read_class(each); });
+    read_output(report);
+    report.simulated_time = number(root_, "simulated_time_ns", 0);
+    report.ops = number(root_, "ops", 0);
+    report.schedules = number(root_, "schedules", 1);
+    report.exhaustive = flag(root_, "exhaustive", true);
+    if (root_.find("expected")) {
+      report.expected = flag(root_, "expected", true);
+    }
+    report.unmet = texts(root_, "unmet");
+    return report;
+  }
+
+ private:
+  void error(const Json& at, std::string message, std::string_view suggestion = {}) {
+    diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+  }
+
+  // The member, if it is there and of that type.
+  std::optional<Json> member(const Json& object, std::string_view key, JsonType type) {
+    const std::optional<Json> value = object.find(key);
+    if (value && !value->is(type)) {
+      error(*value,
+            fmt::format("this is {}, where a report has {}", to_phrase(value->type()), to_phrase(type)));
+      return std::nullopt;
+    }
+    return value;
+  }
+
+  std::string text(const Json& object, std::string_view key) {
+    const auto value = member(object, key, JsonType::string);
+    return value ? std::string(value->text()) : "";
+  }
+
+  std::int64_t number(const Json& object, std::string_view key, std::int64_t otherwise) {
+    const auto value = member(object, key, JsonType::integer);
+    return value ? value->integer() : otherwise;
+  }
+
+  bool flag(const Json& object, std::string_view key, bool otherwise) {
+    const auto value = member(object, key, JsonType::boolean);
+    return value ? value->boolean() : otherwise;
+  }
+
+  template <typename Value, typename Read>
+  std::vector<Value> list_of(const Json& object, std::string_view key, const Read& read) {
+    std::vector<Value> values;
+    if (const auto list = member(object, key, JsonType::array)) {
+      for (const Json& each : list->children()) {
+        values.push_back(read(each));
+      }
+    }
+    return values;
+  }
+
+  std::vector<std::string> texts(const Json& object, std::string_view key) {
+    return list_of<std::string>(object, key, [this](const Json& each) {
+      if (!each.is(JsonType::string)) {
+        error(each, fmt::format("this is {}, where a report has text", to_phrase(each.type())));
+        return std::string();
+      }
+      return std::string(each.text());
+    });
+  }
+
+  Rank read_world_size() {
+    const std::int64_t size = number(root_, "world_size", 0);
+    if (size < 1 || size > most_ranks) {
+      error(root_.find("world_size").value_or(root_),
+            fmt::format("a report has a world_size from 1 to {}", most_ranks));
+      return 1;
+    }
+    return static_cast<Rank>(size);
+  }
+
+  // "0-3,8", [0, 2], or "none" for nobody.
+  RankSet ranks(const Json& object, std::string_view key) {
+    const std::optional<Json> value = object.find(key);
+    const bool nobody = !value || (value->is(JsonType::string) && value->text() == "none") ||
+                        (value->is(JsonType::array) && value->size() == 0);
+    return nobody ? RankSet() : read_ranks(*value, world_size_, diagnostics_).value_or(RankSet());
+  }
+
+  // A rank, or -1.
+  Rank rank(const Json& object, std::string_view key) {
+    const std::int64_t value = number(object, key, -1);
+    if (value < -1 || value >= world_size_) {
+      error(*object.find(key), fmt::format("there is no rank {} in a world of {}", value, world_size_));
+      return -1;
+    }
+    return static_cast<Rank>(value);
+  }
+
+  Call read_call(const Json& object) {
+    Call call;
+    call.op = text(object, "op");
+    call.group = text(object, "group");
+    call.seq = number(object, "seq", 0);
+    call.numel = number(object, "numel", 0);
+    call.dtype = text(object, "dtype");
+    call.reduce_op = text(object, "reduce_op");
+    call.root = rank(object, "root");
+    call.device = text(object, "device");
+    call.label = text(object, "label");
+    call.site = text(object, "site");
+    return call;
+  }
+
+  std::optional<Call> read_call(const Json& object, std::string_view key) {
+    const auto value = member(object, key, JsonType::object);
+    return value ? std::optional(read_call(*value)) : std::nullopt;
+  }
+
+  RankClass read_class(const Json& object) {
+    using State = RankClass::State;
+    constexpr std::array states = {State::finished, State::waiting, State::raised, State::crashed,
+                                   State::running};
+    RankClass result;
+    result.ranks = ranks(object, "ranks");
+    const std::string word = text(object, "state");
+    const auto state = std::ranges::find(states, word, [](State each) { return to_string(each); });
+    if (state == states.end()) {
+      error(object.find("state").value_or(object), fmt::format("\"{}\" is no state of a rank", word));
+    } else {
+      result.state = *state;
+    }
+    result.call = read_call(object, "op");
+    result.last_completed = read_call(object, "last_completed");
+    result.inputs = number(object, "inputs", -1);
+    result.exception = text(object, "exception");
+    result.waits_for = ranks(object, "waits_for");
+    return result;
+  }
+
+  std::vector<Variant> read_variants(const Json& object) {
+    return list_of<Variant>(object, "variants", [this](const Json& each) {
+      return Variant{ranks(each, "ranks"), read_call(each, "op").value_or(Call{})};
+    });
+  }
+
+  Finding read_finding() {
+    Finding finding;
+    finding.kind = text(root_, "kind");
+    finding.culprits = ranks(root_, "culprits");
+    finding.tie = flag(root_, "tie", false);
+    if (const auto at = member(root_, "at", JsonType::object)) {
+      finding.at = Place{read_call(*at), ranks(*at, "waiting"), ranks(*at, "missing")};
+    }
+    if (const auto first = member(root_, "first_divergence", JsonType::object)) {
+      finding.first_divergence =
+          Divergence{text(*first, "group"), number(*first, "seq", 0), read_variants(*first)};
+    }
+    finding.headline = text(root_, "headline");
+    finding.cause = text(root_, "cause");
+    finding.advice = text(root_, "advice");
+    finding.on_backend = text(root_, "on_backend");
+    finding.chain = texts(root_, "chain");
+    return finding;
+  }
+
+  LimitReached read_limit() {
+    LimitReached verdict{read_finding(), "", 0};
+    if (const auto limit = member(root_, "limit", JsonType::object)) {
+      verdict.limit = text(*limit, "name");
+      verdict.value = number(*limit, "value", 0);
+    }
+    return verdict;
+  }
+
+  Verdict read_verdict() {
+    const std::string word = text(root_, "verdict");
+    const std::array<Verdict, 7> verdicts = {Completed{},   Deadlock{},   Mismatch{},    DeviceMismatch{},
+                                             WrongResult{}, RankFailed{}, LimitReached{}};
+    const auto verdict =
+        std::ranges::find(verdicts, word, [](const Verdict& each) { return verdict_word(each); });
+    if (verdict == verdicts.end()) {
+      std::vector<std::string_view> words;
+      std::ranges::transform(verdicts, std::back_inserter(words), verdict_word);
+      error(root_.find("verdict").value_or(root_), fmt::format("unknown verdict \"{}\"", word),
+            suggest(word, words));
+      return Completed{};
+    }
+    return std::visit([this](const auto& kind) { return Verdict(read_particulars(kind)); }, *verdict);
+  }
+
+  // One for each verdict, chosen by the type of an empty one.
+  Completed read_particulars(const Completed&) { return {}; }
+  Deadlock read_particulars(const Deadlock&) { return {read_finding()}; }
+  Mismatch read_particulars(const Mismatch&) { return {read_finding(), read_variants(root_)}; }
+  DeviceMismatch read_particulars(const DeviceMismatch&) { return {read_finding(), read_variants(root_)}; }
+  WrongResult read_particulars(const WrongResult&) { return {read_finding(), read_variants(root_)}; }
+  RankFailed read_particulars(const RankFailed&) { return {read_finding(), text(root_, "exception")}; }
+  LimitReached read_particulars(const LimitReached&) { return read_limit(); }
+
+  void read_output(Report& report) {
+    const auto list = member(root_, "output", JsonType::array);
+    if (!list) {
+      return;
+    }
+    for (const Json& each : list->children()) {
+      for (const Rank rank : ranks(each, "ranks").to_vector()) {
+        report.output.push_back(
+            {rank, number(each, "time_ns", 0), flag(each, "warning", false), text(each, "text")});
+      }
+    }
+  }
+
+  Json root_;
+  Diagnostics& diagnostics_;
+  Rank world_size_ = 1;
+};
+
+}  // namespace
+
+std::optional<Report> read_report(const SourceText& source) {
+  const JsonTree tree = read_json(source);
+  if (!tree.root().find("schema_version")) {
+    return std::nullopt;
+  }
+  Diagnostics diagnostics(source);
+  Report report = ReportReader(tree.root(), diagnostics).read();
+  diagnostics.throw_if_any();
+  return report;
+}
+
+}  // namespace rollcall::scenario

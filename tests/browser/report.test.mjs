@@ -1,0 +1,272 @@
+// HTML reports in a real browser. Run by tests/browser/run, which says where rollcall and the browser are.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+import { Browser } from "./chromium.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "rollcall-reports-"));
+const source = process.env.ROLLCALL_SOURCE_DIR;
+let browser;
+
+before(async () => { browser = await Browser.launch(process.env.ROLLCALL_CHROMIUM); });
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+// The page of a scenario, as its URL. Any verdict will do.
+function report(scenario) {
+  const name = typeof scenario === "string" ? scenario : "made";
+  const file = typeof scenario === "string" ? join(source, "scenarios", `${scenario}.json`) : join(folder, `${name}.json`);
+  if (typeof scenario !== "string") writeFileSync(file, JSON.stringify({ version: 1, ...scenario }));
+  const page = join(folder, `${name}.html`);
+  const options = { stdio: ["ignore", "ignore", "pipe"] };
+  try {
+    execFileSync(process.env.ROLLCALL_CLI, ["run", "-q", file, "--report", `html=${page}`], options);
+  } catch (error) {
+    if (error.status !== 1) throw new Error(error.stderr.toString());
+  }
+  return pathToFileURL(page).href;
+}
+
+const data = name => `document.getElementById("timeline").dataset.${name}`;
+const isReady = `${data("ready")} === "yes"`;
+
+async function open(scenario, options) {
+  const page = await browser.open(report(scenario), options);
+  await page.until(isReady);
+  return page;
+}
+
+// Where the canvas is on the screen.
+async function plot(page) {
+  return page.value(`(() => {
+    document.querySelector("canvas").scrollIntoView();
+    const { left, top, width, height } = document.querySelector("canvas").getBoundingClientRect();
+    return { left, top, width, height };
+  })()`);
+}
+
+async function range(page) {
+  const [from, to] = await page.value(`[Number(${data("from")}), Number(${data("to")})]`);
+  return { from, to, span: to - from };
+}
+
+const colors = page => page.value(`(() => {
+  const canvas = document.querySelector("canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const seen = {};
+  for (let i = 0; i < data.length; i += 4) {
+    const color = [data[i], data[i + 1], data[i + 2]].join(",");
+    seen[color] = (seen[color] ?? 0) + 1;
+  }
+  return seen;
+})()`);
+
+// 40 ranks whose steps differ in length, one of which leaves early.
+const manyRanks = {
+  name: "many ranks", world_size: 40, inputs: [8, ...Array(39).fill(9)],
+  program: [{ for_each_input: "x", do: [
+    { compute: "5ms" }, { all_reduce: { numel: 1000, label: "gradients" } }, { barrier: {} }] }],
+};
+
+for (const scenario of ["uneven_inputs", "crossed_groups", "stray_device", "counter", "size_mismatch"]) {
+  test(`the report of ${scenario} opens without an error and without asking for anything`, async () => {
+    const page = await open(scenario);
+    await page.settle();
+    assert.deepEqual(page.errors, []);
+    assert.equal(page.requests.filter(url => !url.startsWith("data:")).length, 1);  // the page itself
+    await page.close();
+  });
+}
+
+test("with scripts off the sentence, the table, the graph and the sequences are there", async () => {
+  const page = await browser.open(report("uneven_inputs"), { scripts: false });
+  const { root } = await page.send("DOM.getDocument", { depth: -1 });
+  const html = (await page.send("DOM.getOuterHTML", { nodeId: root.nodeId })).outerHTML;
+  for (const words of ["rank 0 never called all_reduce #5", "Where every rank is", "<svg", "Calls side by side",
+                       "does not run here"]) {
+    assert.ok(html.includes(words), words);
+  }
+  assert.deepEqual(page.errors.filter(error => !error.includes("script")), []);
+  await page.close();
+});
+
+test("with styles and scripts forbidden the text can still be read", async () => {
+  const url = report("uneven_inputs");
+  const file = new URL(url).pathname.replace(".html", "-strict.html");
+  const strict = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">';  // as Jenkins has it
+  writeFileSync(file, readFileSync(new URL(url), "utf8").replace("<head>", `<head>${strict}`));
+  const page = await browser.open(pathToFileURL(file).href);
+  const shown = await page.value(`document.body.innerText`);
+  assert.match(shown, /deadlock: rank 0 never called all_reduce #5/);
+  assert.match(shown, /The timeline is drawn by a script/);
+  assert.equal(await page.value(`getComputedStyle(document.querySelector("header")).borderLeftWidth`), "0px");
+  const box = await page.value(`document.querySelector("svg").getBoundingClientRect().toJSON()`);
+  assert.ok(box.width > 300 && box.height > 50);
+  await page.close();
+});
+
+test("the wheel zooms around the pointer, and pans with shift", async () => {
+  const page = await open("uneven_inputs");
+  const { left, top, width } = await plot(page);
+  const all = await range(page);
+  const x = left + 150 + (width - 150) / 4, y = top + 40;
+  await page.wheel(x, y, -600);
+  const near = await range(page);
+  assert.ok(near.span < all.span * 0.6);
+  const fixed = all.from + all.span / 4;
+  assert.ok(Math.abs(near.from + near.span / 4 - fixed) < all.span * 0.01);
+  await page.wheel(x, y, 200, 8);
+  const beside = await range(page);
+  assert.ok(beside.from > near.from);
+  assert.ok(Math.abs(beside.span - near.span) < 1);
+  await page.close();
+});
+
+test("dragging pans", async () => {
+  const page = await open("uneven_inputs");
+  const { left, top } = await plot(page);
+  await page.wheel(left + 600, top + 40, -1500);
+  const before = await range(page);
+  await page.mouse("mousePressed", left + 600, top + 40, { button: "left", clickCount: 1 });
+  await page.mouse("mouseMoved", left + 500, top + 40, { button: "left", buttons: 1 });
+  await page.mouse("mouseReleased", left + 500, top + 40, { button: "left", clickCount: 1 });
+  await page.settle();
+  assert.ok((await range(page)).from > before.from);
+  await page.close();
+});
+
+test("hovering a call tells what it is", async () => {
+  const page = await open("uneven_inputs");
+  const { left, top, width } = await plot(page);
+  await page.mouse("mouseMoved", left + width - 20, top + 24 + 30);  // rank 1's last call, which never returned
+  await page.settle();
+  let shown = "";
+  for (let y = top + 30; !shown.includes("never returned") && y < top + 200; y += 8) {
+    await page.mouse("mouseMoved", left + width - 20, y);
+    await page.settle();
+    shown = await page.value(`document.querySelector(".tip").innerText`);
+  }
+  for (const words of ["all_reduce #5", "rank", "world", "float32 x 1000, SUM", "gradients", "uneven_inputs.json:14:7"]) {
+    assert.ok(shown.includes(words), `${words} in ${shown}`);
+  }
+  await page.close();
+});
+
+test("the keyboard zooms, pans, folds, finds and selects", async () => {
+  const page = await open(manyRanks);
+  await page.value(`document.querySelector("canvas").focus()`);
+  const all = await range(page);
+  await page.key("+");
+  await page.key("+");
+  const near = await range(page);
+  assert.ok(near.span < all.span);
+  await page.key("ArrowRight");
+  assert.ok((await range(page)).from > near.from);
+  await page.key("0");
+  assert.deepEqual(await range(page), all);
+  const folded = Number(await page.value(data("lines")));
+  await page.key("f");
+  assert.ok(Number(await page.value(data("lines"))) >= folded + 38);
+  await page.key("f");
+  await page.key("d");
+  assert.match(await page.value(`document.querySelector(".details").innerText`), /never returned/);
+  assert.ok((await range(page)).span < all.span / 1.1);
+  await page.key(",");
+  assert.doesNotMatch(await page.value(`document.querySelector(".details").innerText`), /never returned/);
+  await page.key("/");
+  assert.equal(await page.value(`document.activeElement.tagName`), "INPUT");
+  await page.close();
+});
+
+test("ranks with the same story are one row, which a click on its label unfolds", async () => {
+  const page = await open("thousand_ranks");
+  assert.ok(Number(await page.value(data("lines"))) <= 4);
+  const { left, top } = await plot(page);
+  await page.click(left + 40, top + 34);
+  assert.ok(Number(await page.value(data("lines"))) >= 1000);
+  await page.close();
+});
+
+test("search counts, dims the rest and goes from match to match", async () => {
+  const page = await open(manyRanks);
+  const before = await colors(page);
+  await page.value(`document.querySelector("input").focus()`);
+  await page.type("barrier #3");
+  assert.equal(await page.value(`document.querySelector(".tools .note").textContent`), "2 matches");  // two stories
+  assert.notDeepEqual(await colors(page), before);
+  await page.key("Enter");
+  assert.match(await page.value(`document.querySelector(".details").innerText`), /^barrier #3/);
+  await page.key("Escape");
+  assert.equal(await page.value(`document.querySelector(".tools .note").textContent`), "");
+  await page.close();
+});
+
+test("the culprit is red and the waiters are pale", async () => {
+  const page = await open("uneven_inputs");
+  const seen = await colors(page);
+  assert.ok(seen["253,236,234"] > 1000, "the culprit's row");
+  assert.ok(seen["244,227,189"] > 100, "calls that never returned");
+  await page.close();
+});
+
+test("in the dark the page and the timeline are dark", async () => {
+  const page = await open("uneven_inputs", { dark: true });
+  assert.equal(await page.value(`getComputedStyle(document.body).backgroundColor`), "rgb(13, 17, 23)");
+  assert.ok((await colors(page))["13,17,23"] > 1000);
+  await page.close();
+});
+
+test("hostile names are shown as text", async () => {
+  const hostile = `</script><img src=x onerror="document.title='owned'">'"`;
+  const page = await open({
+    name: hostile, world_size: 2, groups: { [hostile]: [0, 1] },
+    program: [{ print: hostile }, { all_reduce: { numel: 4, label: hostile } },
+              { all_reduce: { numel: 4, label: "\u05d0\u202e".repeat(5000) } },
+              { if: "rank == 0", do: [{ barrier: { group: hostile, label: hostile } }] }],
+  });
+  const { left, top, width } = await plot(page);
+  for (let x = left + 155; x < left + width; x += 60) {
+    await page.mouse("mouseMoved", x, top + 30);
+    await page.settle();
+  }
+  assert.deepEqual(page.errors, []);
+  assert.equal(await page.value(`document.querySelectorAll("img").length`), 0);
+  assert.notEqual(await page.value(`document.title`), "owned");
+  assert.ok((await page.value(`document.querySelector(".scenario").innerText`)).includes(hostile));
+  await page.close();
+});
+
+// 512 ranks, none like another. A frame's time depends on the machine, which other things run on as well; what
+// it may not depend on is the number of slices.
+test("820,000 slices are there in seconds and stay fluid at every zoom", async t => {
+  let chance = 1;
+  const length = () => 1000 + (chance = chance * 48271 % 2147483647) % 1000;
+  const step = () => [{ compute: `${length()}us` }, { all_reduce: { numel: 1000 } }];
+  const steps = () => [{ repeat: 50, do: Array.from({ length: 16 }, step).flat() }];
+  const programs = Object.fromEntries(Array.from({ length: 512 }, (_, rank) => [rank, steps()]));
+  const page = await open({ name: "large", world_size: 512, programs });
+  const ready = await page.value(`performance.now()`);
+  await page.value(`document.querySelector("canvas").focus()`);
+  await page.key("f");
+  const times = [];
+  for (let i = 0; i < 18; i++) {
+    times.push(Number(await page.value(data("drawMs"))));
+    await page.key("+");
+  }
+  const heap = await page.value(`(gc(), performance.memory.usedJSHeapSize / 1e6)`);
+  t.diagnostic(`lines ${await page.value(data("lines"))}, ready after at most ${Math.round(ready)} ms, ` +
+               `frames ${Math.min(...times)} to ${Math.max(...times)} ms, heap ${Math.round(heap)} MB`);
+  assert.equal(Number(await page.value(data("slices"))), 512 * 1600);
+  assert.ok(ready < 15000);
+  assert.ok(times.sort((a, b) => a - b)[9] < 250, `frames: ${times}`);
+  assert.ok(heap < 150);
+  await page.close();
+});

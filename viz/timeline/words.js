@@ -1,0 +1,63 @@
+// What is said about a slice.
+
+function durationText(ns) {
+  for (const [size, name] of [[1e9, "s"], [1e6, "ms"], [1e3, "us"]]) {
+    if (Math.abs(ns) >= size) return `${+(ns / size).toPrecision(6)} ${name}`;
+  }
+  return `${Math.round(ns)} ns`;
+}
+
+function ranksText(ranks) {
+  const ranges = [];
+  for (const rank of ranks) {
+    const last = ranges.at(-1);
+    if (last && last[1] === rank - 1) last[1] = rank; else ranges.push([rank, rank]);
+  }
+  const text = ranges.slice(0, 6).map(([a, b]) => a === b ? `${a}` : `${a}-${b}`).join(",");
+  return `${ranks.length === 1 ? "rank" : "ranks"} ${text}${ranges.length > 6 ? ",…" : ""}`;
+}
+
+class Describer {
+  constructor(data) { this.data = data; }
+
+  title(i, rank) {
+    const { calls, slices } = this.data;
+    const [kind, name, group] = calls[slices.call[i]];
+    if (kind === COMPUTE) return name;
+    return `${name} #${slices.seq[i]}${kind === MESSAGE ? this.peer(i, rank, name) : ""}` +
+           (group === "world" ? "" : ` on ${group}`);
+  }
+
+  peer(i, rank, name) {
+    const offset = this.data.slices.peer[i];
+    const word = name === "recv" ? "from" : "to";
+    return offset === UNKNOWN_PEER ? ` ${word} anyone` : ` ${word} rank ${rank + offset}`;
+  }
+
+  // [key, value] in the order in which people ask.
+  facts(i, row) {
+    const { calls, slices } = this.data;
+    const [kind, , group, data, more, label, site, isAsync] = calls[slices.call[i]];
+    const isOpen = slices.end[i] === Infinity;
+    const facts = [["", this.title(i, row.ranks[0])], ["who", row.text + (row.ranks.length > 1 ? " alike" : "")]];
+    if (kind !== COMPUTE) facts.push(["group", group]);
+    facts.push(["data", [data, more].filter(Boolean).join(", ")], ["label", label], ["site", site]);
+    facts.push(["from", durationText(slices.start[i])],
+               ["took", isOpen ? "never returned" : durationText(slices.end[i] - slices.start[i])]);
+    const last = this.lastArrival(i);
+    if (last && last.time > slices.start[i]) {
+      facts.push(["waited", `${durationText(last.time - slices.start[i])} for rank ${last.rank}`]);
+    }
+    if (isAsync) facts.push(["async", "yes"]);
+    return facts.filter(([, value]) => value !== "");
+  }
+
+  // Of a collective: who came last, and when.
+  lastArrival(i) {
+    const { calls, slices, groups } = this.data;
+    const [kind, , group] = calls[slices.call[i]];
+    const arrivals = kind === COLLECTIVE ? groups.get(group) : undefined;
+    const seq = slices.seq[i];
+    return arrivals && arrivals.rank[seq] >= 0 ? { rank: arrivals.rank[seq], time: arrivals.time[seq] } : null;
+  }
+}
