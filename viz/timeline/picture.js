@@ -2,7 +2,7 @@
 
 const LABELS = 150, AXIS = 24;         // the room for labels and for the axis, in pixels
 const LINE_LEAST = 3, LINE_MOST = 20;  // the height of a line
-const VISIBLE = 1.5;                   // a slice narrower than this is drawn together with its neighbours
+const LABEL_GAP = 14;                  // between labels, where lines are lower than text
 const ARROWS_MOST = 400;
 
 // The first index in [from, to) of which `values` is above `limit`, searched near `from` first.
@@ -56,6 +56,7 @@ class Picture {
     const room = Math.max(window.innerHeight * 0.7, 240) - AXIS;
     const count = this.rows.lines.length;
     this.lineHeight = Math.max(LINE_LEAST, Math.min(LINE_MOST, Math.floor(room / count)));
+    this.visible = this.lineHeight < 6 ? 3 : 1.5;  // a slice narrower than this is drawn with its neighbours
     this.height = AXIS + Math.min(room, count * this.lineHeight) + 4;
     const scale = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(this.width * scale);
@@ -132,6 +133,7 @@ class Picture {
     const { context: pen, theme } = this;
     pen.fillStyle = theme.page;
     pen.fillRect(0, 0, this.width, this.height);
+    this.labelled = -LABEL_GAP;  // where the last label is
     this.arrivals = [];  // of visible slices that waited: { group, seq, time, rank, line }
     const first = Math.floor(this.view.top / this.lineHeight);
     const last = Math.min(first + Math.ceil((this.height - AXIS) / this.lineHeight), this.rows.lines.length);
@@ -172,15 +174,19 @@ class Picture {
       this.text(row.state, Math.max(this.x(end) + 6, LABELS + 6), y, theme.culprit, "bold");
     }
     pen.restore();
-    if (lineHeight >= 10) {
-      const mark = row.isCulprit ? "✗ " : rows.isFolded && row.ranks.length > 1 ? "▸ " : "";
-      const label = isFirst ? mark + row.text : `   ${lane.name}`;
-      this.text(this.fit(label, LABELS - 12), 6, y, row.isCulprit ? theme.culprit : isFirst ? theme.text : theme.muted,
-                row.isCulprit ? "bold" : "");
-    } else if (row.isCulprit) {
-      pen.fillStyle = theme.culprit;
-      pen.fillRect(LABELS - 20, y, 20, lineHeight);
-    }
+    this.drawLabel(index, y);
+  }
+
+  drawLabel(index, y) {
+    const { theme, rows, lineHeight } = this;
+    const { row, lane, index: number } = rows.lines[index];
+    const isLow = lineHeight < 10;
+    if (isLow && !row.isCulprit && (number > 0 || y < this.labelled + LABEL_GAP)) return;
+    this.labelled = y;
+    const mark = row.isCulprit ? "✗ " : rows.isFolded && row.ranks.length > 1 ? "▸ " : "";
+    const label = number === 0 ? mark + row.text : `   ${lane.name}`;
+    const color = row.isCulprit ? theme.culprit : number === 0 ? theme.text : theme.muted;
+    this.text(this.fit(label, LABELS - 12), 6, y, color, row.isCulprit ? "bold" : "");
   }
 
   // When the last slice of the row's first line ends, or any other that never does.
@@ -200,13 +206,13 @@ class Picture {
     };
     for (let i = firstAbove(end, lane.first, lane.last, from); i < lane.last && start[i] < to;) {
       const x = this.x(start[i]);
-      if (this.x(end[i]) - x >= VISIBLE) {
+      if (this.x(end[i]) - x >= this.visible) {
         flush();
         this.drawSlice(index, i, x, y, height);
         i++;
         continue;
       }
-      const limit = this.time(x + VISIBLE);
+      const limit = this.time(x + this.visible);
       let next = firstAbove(start, i, lane.last, limit);
       if (next - 1 > i && end[next - 1] > limit) next--;  // that one is wide enough, or the next band's
       const { color, alpha } = this.bandLook(i, next, row.isCulprit);
@@ -214,7 +220,7 @@ class Picture {
         flush();
         band = { x, end: x, color, alpha };
       }
-      band.end = Math.max(x + VISIBLE, this.x(end[next - 1]));
+      band.end = Math.max(x + this.visible, this.x(end[next - 1]));
       i = next;
     }
     flush();
@@ -244,44 +250,40 @@ class Picture {
   }
 
   drawSlice(line, i, x, y, height) {
-    const { context: pen, theme, data } = this;
+    const { theme, data, search, describer } = this;
     const { row } = this.rows.lines[line];
     const isOpen = data.slices.end[i] === Infinity;
     const right = isOpen ? this.width + 4 : this.x(data.slices.end[i]);
-    const matches = this.search.isActive && this.search.has(i);
-    const alpha = this.search.isActive && !matches ? 0.25 : 1;
-    this.fill(x, y, right - x, height, isOpen ? theme.stuck : this.color(i, row.isCulprit), alpha);
+    const matches = search.isActive && search.has(i);
+    const alpha = search.isActive && !matches ? 0.25 : 1;
+    const until = isOpen ? x : this.x(describer.waitedUntil(i));  // up to there it is pale
+    this.fill(until, y, right - until, height, isOpen ? theme.stuck : this.color(i, row.isCulprit), alpha);
     if (isOpen) this.fill(x, y, right - x, height, this.hatch, alpha * 0.35);
-    else this.drawWaiting(line, i, x, y, right, height, alpha);
-    this.drawFrame(line, i, x, y, right, height, matches);
-    if (right - x > 34 && height >= 9 && alpha === 1) {
-      const left = Math.max(x, LABELS);
-      const kind = data.calls[data.slices.call[i]][0];
-      pen.globalAlpha = alpha;
-      this.text(this.fit(this.describer.title(i, row.ranks[0]), Math.min(right, this.width) - left - 6), left + 3,
-                y - 2, isOpen || kind === COMPUTE || this.waits(i, x, right) ? theme.text : theme.page);
-    }
+    if (until > x) this.drawWaiting(line, i, x, y, until, height, alpha);
+    if (matches || this.selected) this.drawFrame(line, i, x, y, right, height, matches);
+    if (right - x > 34 && height >= 9 && alpha === 1) this.drawTitle(line, i, x, y, right, until);
   }
 
-  // Whether most of the slice is waiting: then it is pale.
-  waits(i, x, right) {
-    const last = this.describer.lastArrival(i);
-    return last !== null && this.x(last.time) > x + 0.5 * (right - x);
+  // In the wider of the slice's two parts.
+  drawTitle(line, i, x, y, right, until) {
+    const { theme, data } = this;
+    const isWaiting = until - x > right - until;
+    const left = Math.max(isWaiting ? x : until, LABELS), room = Math.min(isWaiting ? until : right, this.width) - left;
+    const isPale = isWaiting || data.slices.end[i] === Infinity || data.calls[data.slices.call[i]][0] === COMPUTE;
+    const title = this.describer.title(i, this.rows.lines[line].row.ranks[0]);
+    this.text(this.fit(title, room - 6), left + 3, y - 2, isPale ? theme.text : theme.page);
   }
 
   // The part of a collective before its last member came is pale, and has an outline.
-  drawWaiting(line, i, x, y, right, height, alpha) {
-    const last = this.describer.lastArrival(i);
-    if (last === null || last.time <= this.data.slices.start[i]) return;
-    const until = Math.min(this.x(last.time), right);
+  drawWaiting(line, i, x, y, until, height, alpha) {
     this.fill(x, y, until - x, height, this.theme.waiting, alpha);
-    if (until - x > 4) {
-      this.context.strokeStyle = this.theme.busy;
-      this.context.lineWidth = 1;
-      this.context.strokeRect(x + 0.5, y + 0.5, until - x - 1, Math.max(height - 1, 0.5));
-      const [, , group] = this.data.calls[this.data.slices.call[i]];
-      this.arrivals.push({ group, seq: this.data.slices.seq[i], time: last.time, from: last.rank, line });
-    }
+    if (until - x <= 4 || height < 4) return;
+    this.context.strokeStyle = this.theme.busy;
+    this.context.lineWidth = 1;
+    this.context.strokeRect(x + 0.5, y + 0.5, until - x - 1, Math.max(height - 1, 0.5));
+    const last = this.describer.lastArrival(i);
+    const [, , group] = this.data.calls[this.data.slices.call[i]];
+    this.arrivals.push({ group, seq: this.data.slices.seq[i], time: last.time, from: last.rank, line });
   }
 
   // The chosen slice, the others of its slot, and what the search found.

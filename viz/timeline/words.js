@@ -18,7 +18,10 @@ function ranksText(ranks) {
 }
 
 class Describer {
-  constructor(data) { this.data = data; }
+  constructor(data) {
+    this.data = data;
+    this.arrivals = data.calls.map(([kind, , group]) => kind === COLLECTIVE ? data.groups.get(group) : undefined);
+  }
 
   title(i, rank) {
     const { calls, slices } = this.data;
@@ -54,10 +57,14 @@ class Describer {
 
   // Of a collective: who came last, and when.
   lastArrival(i) {
-    const { calls, slices, groups } = this.data;
-    const [kind, , group] = calls[slices.call[i]];
-    const arrivals = kind === COLLECTIVE ? groups.get(group) : undefined;
-    const seq = slices.seq[i];
+    const arrivals = this.arrivals[this.data.slices.call[i]], seq = this.data.slices.seq[i];
     return arrivals && arrivals.rank[seq] >= 0 ? { rank: arrivals.rank[seq], time: arrivals.time[seq] } : null;
+  }
+
+  // Until when a slice waited for others; its start where it did not.
+  waitedUntil(i) {
+    const { start, end, call, seq } = this.data.slices;
+    const arrivals = this.arrivals[call[i]];
+    return arrivals && arrivals.time[seq[i]] > start[i] ? Math.min(arrivals.time[seq[i]], end[i]) : start[i];
   }
 }

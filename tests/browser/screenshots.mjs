@@ -1,0 +1,49 @@
+// The pictures in docs/report: node tests/browser/screenshots.mjs ROLLCALL CHROMIUM, from the repository's root.
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+import { Browser } from "./chromium.mjs";
+
+const [rollcall, chromium] = process.argv.slice(2);
+const folder = mkdtempSync(join(tmpdir(), "rollcall-screenshots-"));
+const strict = '<head><meta http-equiv="Content-Security-Policy" content="default-src \'none\'">';
+const size = { width: 1100, height: 800 };
+
+function report(scenario) {
+  const file = join(folder, `${scenario}.html`);
+  execFileSync(rollcall, ["run", "-q", `scenarios/${scenario}.json`, "--report", `html=${file}`], { stdio: "ignore" });
+  return file;
+}
+
+// Name, scenario, how to open it, what to do then.
+const views = [
+  ["first-screen", "uneven_inputs", {}],
+  ["dark", "uneven_inputs", { dark: true }],
+  ["divergence", "uneven_inputs", {}, async page => {
+    await page.value(`document.querySelector("canvas").focus()`);
+    await page.key("d");
+    await page.value(`document.getElementById("timeline-title").scrollIntoView()`);
+  }],
+  ["folded", "thousand_ranks", {}, page => page.value(`document.getElementById("timeline-title").scrollIntoView()`)],
+  ["circle", "crossed_groups", {}],
+  ["forbidden", "uneven_inputs", { strict: true }],
+];
+
+const browser = await Browser.launch(chromium);
+mkdirSync("docs/report", { recursive: true });
+for (const [name, scenario, options, act] of views) {
+  const file = report(scenario);
+  if (options.strict) writeFileSync(file, readFileSync(file, "utf8").replace("<head>", strict));
+  const page = await browser.open(pathToFileURL(file).href, { ...size, ...options });
+  if (!options.strict) await page.until(`document.getElementById("timeline").dataset.ready === "yes"`);
+  await act?.(page);
+  const y = await page.value("scrollY");
+  await page.screenshot(`docs/report/${name}.png`, { x: 0, y, ...size });
+  await page.close();
+}
+await browser.close();
+rmSync(folder, { recursive: true });
