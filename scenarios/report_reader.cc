@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -139,6 +140,10 @@ class ReportReader {
     call.dtype = text(object, "dtype");
     call.reduce_op = text(object, "reduce_op");
     call.root = rank(object, "root");
+    call.peer = rank(object, "peer");
+    call.tag = static_cast<std::int32_t>(number(object, "tag", 0));
+    call.ranks = text(object, "ranks");
+    call.key = text(object, "key");
     call.device = text(object, "device");
     call.label = text(object, "label");
     call.site = text(object, "site");
@@ -171,19 +176,52 @@ class ReportReader {
     return result;
   }
 
-  std::vector<Variant> read_variants(const Json& object) {
-    return list_of<Variant>(object, "variants", [this](const Json& each) {
+  std::vector<Variant> read_variants(const Json& object, std::string_view key = "variants") {
+    return list_of<Variant>(object, key, [this](const Json& each) {
       return Variant{ranks(each, "ranks"), read_call(each, "op").value_or(Call{})};
     });
+  }
+
+  Place read_place(const Json& object) {
+    return {read_call(object), ranks(object, "waiting"), ranks(object, "missing")};
+  }
+
+  std::vector<TensorPlace> read_tensors(std::string_view key) {
+    return list_of<TensorPlace>(root_, key, [this](const Json& each) {
+      return TensorPlace{ranks(each, "ranks"), text(each, "tensor"), text(each, "got"),
+                         text(each, "want"),   text(each, "handle"), text(each, "site")};
+    });
+  }
+
+  std::vector<Outcome> read_outcomes() {
+    return list_of<Outcome>(root_, "outcomes", [this](const Json& each) {
+      return Outcome{text(each, "verdict"), text(each, "kind"), number(each, "count", 0)};
+    });
+  }
+
+  // Culprits that are not in ascending order stand in the order of suspicion.
+  void read_culprits(Finding& finding) {
+    finding.culprits = ranks(root_, "culprits");
+    const auto list = member(root_, "culprits", JsonType::array);
+    if (!list) {
+      return;
+    }
+    std::vector<Rank> order;
+    for (const Json& each : list->children()) {
+      order.push_back(each.is(JsonType::integer) ? static_cast<Rank>(each.integer()) : 0);  // told above
+    }
+    if (order != finding.culprits.to_vector()) {
+      finding.suspects = std::move(order);
+    }
   }
 
   Finding read_finding() {
     Finding finding;
     finding.kind = text(root_, "kind");
-    finding.culprits = ranks(root_, "culprits");
+    read_culprits(finding);
     finding.tie = flag(root_, "tie", false);
-    if (const auto at = member(root_, "at", JsonType::object)) {
-      finding.at = Place{read_call(*at), ranks(*at, "waiting"), ranks(*at, "missing")};
+    if (const auto at = member(root_, "at", JsonType::object); at && at->find("op")) {
+      finding.at = read_place(*at);  // without an operation it is the place of a value: see read_tensors
     }
     if (const auto first = member(root_, "first_divergence", JsonType::object)) {
       finding.first_divergence =
@@ -191,6 +229,7 @@ class ReportReader {
     }
     finding.headline = text(root_, "headline");
     finding.cause = text(root_, "cause");
+    finding.suspicion = text(root_, "suspicion");
     finding.advice = text(root_, "advice");
     finding.on_backend = text(root_, "on_backend");
     finding.chain = texts(root_, "chain");
@@ -208,8 +247,9 @@ class ReportReader {
 
   Verdict read_verdict() {
     const std::string word = text(root_, "verdict");
-    const std::array<Verdict, 7> verdicts = {Completed{},   Deadlock{},   Mismatch{},    DeviceMismatch{},
-                                             WrongResult{}, RankFailed{}, LimitReached{}};
+    const std::array<Verdict, std::variant_size_v<Verdict>> verdicts = {
+        Completed{}, Deadlock{},     Mismatch{},   DeviceMismatch{}, WrongResult{},
+        Race{},      ResourceLeak{}, RankFailed{}, LimitReached{}};
     const auto verdict =
         std::ranges::find(verdicts, word, [](const Verdict& each) { return verdict_word(each); });
     if (verdict == verdicts.end()) {
@@ -224,10 +264,21 @@ class ReportReader {
 
   // One for each verdict, chosen by the type of an empty one.
   Completed read_particulars(const Completed&) { return {}; }
-  Deadlock read_particulars(const Deadlock&) { return {read_finding()}; }
+  Deadlock read_particulars(const Deadlock&) {
+    return {read_finding(),
+            list_of<Place>(root_, "circle", [this](const Json& each) { return read_place(each); })};
+  }
+  Race read_particulars(const Race&) {
+    return {read_finding(), read_variants(root_), read_tensors("touched"), read_outcomes()};
+  }
+  ResourceLeak read_particulars(const ResourceLeak&) {
+    return {read_finding(), read_variants(root_, "leaked")};
+  }
   Mismatch read_particulars(const Mismatch&) { return {read_finding(), read_variants(root_)}; }
   DeviceMismatch read_particulars(const DeviceMismatch&) { return {read_finding(), read_variants(root_)}; }
-  WrongResult read_particulars(const WrongResult&) { return {read_finding(), read_variants(root_)}; }
+  WrongResult read_particulars(const WrongResult&) {
+    return {read_finding(), read_variants(root_), read_tensors("values")};
+  }
   RankFailed read_particulars(const RankFailed&) { return {read_finding(), text(root_, "exception")}; }
   LimitReached read_particulars(const LimitReached&) { return read_limit(); }
 

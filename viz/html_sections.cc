@@ -11,6 +11,7 @@
 #include "viz/span_text.h"
 #include "viz/state_rows.h"
 #include "viz/variants_table.h"
+#include "viz/verdict_parts.h"
 #include "viz/wait_graph.h"
 #include "viz/wait_graph_svg.h"
 
@@ -62,19 +63,6 @@ std::string success_sentence(const Report& report) {
                      count_phrase(report.ops, "call"), duration_phrase(report.simulated_time));
 }
 
-const std::vector<Variant>* variants_of(const Verdict& verdict) {
-  if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
-    return &mismatch->variants;
-  }
-  if (const auto* wrong = std::get_if<WrongResult>(&verdict)) {
-    return &wrong->variants;
-  }
-  if (const auto* mismatch = std::get_if<DeviceMismatch>(&verdict)) {
-    return &mismatch->variants;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 void html_verdict(Markup& out, const Report& report) {
@@ -86,8 +74,12 @@ void html_verdict(Markup& out, const Report& report) {
   if (finding != nullptr) {
     paragraph(out, "Cause:", finding->cause);
     paragraph(out, "Help:", finding->advice);
-    paragraph(out, "Tie:",
-              finding->tie ? "no majority says which side is wrong, so every rank involved is named" : "");
+    if (finding->tie) {
+      paragraph(out, "Tie:", tie_phrase(*finding));
+    } else {
+      paragraph(out, "Likelier:", finding->suspicion);
+    }
+    paragraph(out, "Schedules:", outcomes_phrase(report));
     if (!finding->on_backend.empty()) {
       paragraph(out, fmt::format("On {}:", report.backend), finding->on_backend);
     }
@@ -130,6 +122,20 @@ void write_variants(Markup& out, const std::vector<Variant>& all, const RankSet&
   counted(out, all.size() - variants.size(), "variant");
 }
 
+void write_tensors(Markup& out, const std::vector<TensorPlace>& places) {
+  HtmlTable table;
+  table.titles = {"ranks", "value", "at"};
+  const std::size_t shown = std::min(places.size(), most_variants);
+  for (std::size_t i = 0; i < shown; ++i) {
+    table.rows.push_back({{.text = ranks_phrase(places[i].ranks), .is_heading = true},
+                          {.text = tensor_phrase(places[i])},
+                          {.text = places[i].site}});
+  }
+  table.drop_empty_columns();
+  write_table(out, table, "tensors");
+  counted(out, places.size() - shown, "value");
+}
+
 }  // namespace
 
 void html_variants(Markup& out, const Report& report) {
@@ -139,6 +145,10 @@ void html_variants(Markup& out, const Report& report) {
     heading(out, "Who called what");
     const bool with_device = std::holds_alternative<DeviceMismatch>(report.verdict);
     write_variants(out, *variants, finding->culprits, with_device);
+  }
+  if (const std::vector<TensorPlace>* tensors = tensors_of(report.verdict); tensors && !tensors->empty()) {
+    heading(out, "Values");
+    write_tensors(out, *tensors);
   }
   if (finding != nullptr && finding->first_divergence) {
     const Divergence& divergence = *finding->first_divergence;

@@ -10,7 +10,7 @@ namespace rollcall::viz {
 
 // Who, what, where: the sentence, the cause, what to do.
 void html_verdict(Markup& out, const Report& report);
-// Who called what in the slot where calls differ.
+// Who called what in the slot where calls differ; which values are wrong.
 void html_variants(Markup& out, const Report& report);
 // Where every rank is, one row per state.
 void html_states(Markup& out, const Report& report);

@@ -9,6 +9,7 @@
 #include "viz/state_rows.h"
 #include "viz/text_page.h"
 #include "viz/variants_table.h"
+#include "viz/verdict_parts.h"
 
 namespace rollcall::viz {
 
@@ -21,42 +22,6 @@ constexpr std::size_t most_steps = 8;
 constexpr std::size_t most_output = 20;
 
 constexpr std::size_t list_indent = 7;
-
-// What the unhappy verdicts that compare calls have beside the finding.
-const std::vector<Variant>* variants_of(const Verdict& verdict) {
-  if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
-    return &mismatch->variants;
-  }
-  if (const auto* wrong = std::get_if<WrongResult>(&verdict)) {
-    return &wrong->variants;
-  }
-  if (const auto* race = std::get_if<Race>(&verdict)) {
-    return &race->variants;
-  }
-  if (const auto* leak = std::get_if<ResourceLeak>(&verdict)) {
-    return &leak->calls;
-  }
-  if (const auto* mismatch = std::get_if<DeviceMismatch>(&verdict)) {
-    return &mismatch->variants;
-  }
-  return nullptr;
-}
-
-// What the verdicts about values have beside the finding.
-const std::vector<TensorPlace>* tensors_of(const Verdict& verdict) {
-  if (const auto* wrong = std::get_if<WrongResult>(&verdict)) {
-    return &wrong->values;
-  }
-  if (const auto* race = std::get_if<Race>(&verdict)) {
-    return &race->touched;
-  }
-  return nullptr;
-}
-
-const std::vector<Outcome>* outcomes_of(const Verdict& verdict) {
-  const auto* race = std::get_if<Race>(&verdict);
-  return race != nullptr ? &race->outcomes : nullptr;
-}
 
 // The last call of the broken group that everyone took part in.
 const Call* last_common_call(const Report& report, const Place& place) {
@@ -196,12 +161,8 @@ class Writer {
   std::vector<Row> tensor_rows(const std::vector<TensorPlace>& tensors) const {
     std::vector<Row> rows;
     for (const TensorPlace& place : tensors) {
-      const std::string text =
-          place.want.empty()
-              ? fmt::format("{} used{}{}", place.tensor, place.handle.empty() ? "" : " before ",
-                            place.handle.empty() ? "" : place.handle + " is waited for")
-              : fmt::format("{} is {}, expected {}", place.tensor, place.got, place.want);
-      rows.push_back({ranks_phrase(place.ranks), text + (place.site.empty() ? "" : " at " + place.site)});
+      const std::string at = place.site.empty() ? "" : " at " + place.site;
+      rows.push_back({ranks_phrase(place.ranks), tensor_phrase(place) + at});
       if (!verbose_ && rows.size() == most_states && tensors.size() > most_states) {
         rows.back() = more_row(tensors.size() - most_states + 1, "value");
         break;
@@ -259,25 +220,11 @@ class Writer {
     list(std::move(rows), most_steps, "step", list_indent);
   }
 
-  void outcomes() {
-    const std::vector<Outcome>* all = outcomes_of(report_.verdict);
-    if (all == nullptr || all->empty()) {
-      return;
-    }
-    std::string text;
-    for (const Outcome& outcome : *all) {
-      text += fmt::format("{}{} x {}{}", text.empty() ? "" : ", ", outcome.count, outcome.verdict,
-                          outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
-    }
-    page_.note("schedules",
-               fmt::format("{}{}", text, report_.exhaustive ? "" : ", of more that are possible"));
-  }
+  void outcomes() { note_unless_empty("schedules", outcomes_phrase(report_)); }
 
   void explanation(const Finding& finding) {
     if (finding.tie) {
-      page_.note("tie", finding.suspicion.empty()
-                            ? "no majority says which side is wrong, so every rank involved is named"
-                            : "no majority says which side is wrong; the likelier: " + finding.suspicion);
+      page_.note("tie", tie_phrase(finding));
     } else {
       note_unless_empty("likelier", finding.suspicion);
     }

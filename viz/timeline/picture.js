@@ -58,14 +58,21 @@ class Picture {
     this.lineHeight = Math.max(LINE_LEAST, Math.min(LINE_MOST, Math.floor(room / count)));
     this.visible = this.lineHeight < 6 ? 3 : 1.5;  // a slice narrower than this is drawn with its neighbours
     this.height = AXIS + Math.min(room, count * this.lineHeight) + 4;
-    const scale = window.devicePixelRatio || 1;
-    this.canvas.width = Math.round(this.width * scale);
-    this.canvas.height = Math.round(this.height * scale);
-    this.canvas.style.height = `${this.height}px`;
-    this.context.setTransform(scale, 0, 0, scale, 0, 0);
     this.theme = themeOf(this.canvas);
     this.hatch = hatching(this.context, this.theme.text);
     this.clamp();
+  }
+
+  // Only right before drawing, because it empties the canvas.
+  fitCanvas() {
+    const { canvas, context } = this;
+    const scale = window.devicePixelRatio || 1;
+    const width = Math.round(this.width * scale), height = Math.round(this.height * scale);
+    if (canvas.width !== width || canvas.height !== height) {
+      Object.assign(canvas, { width, height });
+      canvas.style.height = `${this.height}px`;
+    }
+    context.setTransform(scale, 0, 0, scale, 0, 0);
   }
 
   clamp() {
@@ -131,6 +138,7 @@ class Picture {
   draw() {
     const began = performance.now();
     const { context: pen, theme } = this;
+    this.fitCanvas();
     pen.fillStyle = theme.page;
     pen.fillRect(0, 0, this.width, this.height);
     this.labelled = -LABEL_GAP;  // where the last label is

@@ -23,6 +23,16 @@ std::string error_of(const std::string& text) {
   return "";
 }
 
+// Two culprits, the second likelier than the first.
+Finding suspicious() {
+  Finding finding;
+  finding.kind = "group_order";
+  finding.culprits = {0, 2};
+  finding.suspects = {2, 0};
+  finding.suspicion = "rank 2 alone called it in this order";
+  return finding;
+}
+
 std::vector<Report> sample_reports() {
   std::vector<Report> reports = {samples::completed(8), samples::missing_rank(4), samples::size_mismatch()};
   Report raised =
@@ -41,6 +51,12 @@ std::vector<Report> sample_reports() {
   diverged.expected = false;
   diverged.unmet = {"expected ok"};
   reports.push_back(diverged);
+  const TensorPlace tensor{{0, 1}, "t", "3", "4", "", "values.json:3:5"};
+  reports.push_back(samples::report(WrongResult{suspicious(), {}, {tensor}}, 4, {}));
+  reports.push_back(
+      samples::report(Race{suspicious(), {}, {{{2}, "t", "", "", "w", ""}}, {{"ok", "", 3}}}, 4, {}));
+  reports.push_back(samples::report(ResourceLeak{suspicious(), {{{1}, samples::all_reduce(2)}}}, 4, {}));
+  reports.push_back(samples::report(Deadlock{suspicious(), {{samples::all_reduce(2), {0}, {1}}}}, 4, {}));
   return reports;
 }
 

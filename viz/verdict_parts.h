@@ -1,0 +1,25 @@
+#pragma once
+
+// What a verdict has beside its finding, for writers that lay every verdict out alike.
+
+#include <string>
+#include <vector>
+
+#include "sim/report/report.h"
+
+namespace rollcall::viz {
+
+// The calls to compare, the tensors that hold the wrong value or were used too early, the schedules that were
+// tried. Null for verdicts that have none.
+const std::vector<Variant>* variants_of(const Verdict& verdict);
+const std::vector<TensorPlace>* tensors_of(const Verdict& verdict);
+const std::vector<Outcome>* outcomes_of(const Verdict& verdict);
+
+// "t is 3, expected 4", "t used before w is waited for".
+std::string tensor_phrase(const TensorPlace& place);
+// "3 x ok, 1 x deadlock (missing_participant), of more that are possible"; empty when only one was tried.
+std::string outcomes_phrase(const Report& report);
+// Why more than one side is named. The finding is a tie.
+std::string tie_phrase(const Finding& finding);
+
+}  // namespace rollcall::viz
