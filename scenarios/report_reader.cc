@@ -40,7 +40,8 @@ class ReportReader {
     report.verdict = read_verdict();
     report.ranks = list_of<RankClass>(root_, "ranks", [this](const Json& each) { return read_class(each); });
     read_output(report);
-    report.simulated_time = number(root_, "simulated_time_ns", 0);
+    report.measured = root_.find("measured_time_ns").has_value();
+    report.simulated_time = number(root_, report.measured ? "measured_time_ns" : "simulated_time_ns", 0);
     report.ops = number(root_, "ops", 0);
     report.schedules = number(root_, "schedules", 1);
     report.exhaustive = flag(root_, "exhaustive", true);

@@ -59,8 +59,9 @@ std::string origin_of(const Call& call) {
 }
 
 std::string success_sentence(const Report& report) {
-  return fmt::format("{} finished, {} in {} of simulated time", count_phrase(report.world_size, "rank"),
-                     count_phrase(report.ops, "call"), duration_phrase(report.simulated_time));
+  return fmt::format("{} finished, {} in {} {}", count_phrase(report.world_size, "rank"),
+                     count_phrase(report.ops, "call"), duration_phrase(report.simulated_time),
+                     report.measured ? "on real ranks" : "of simulated time");
 }
 
 }  // namespace
@@ -364,9 +365,10 @@ void html_run(Markup& out, const Report& report) {
   if (!report.replay.empty()) {
     out.open("p").element("b", "Replay:").text(" ").element("code", report.replay).close("p").line();
   }
-  out.element("p", fmt::format("World size {}, backend {}, seed {}, {}, {} simulated.", report.world_size,
-                               report.backend, report.seed, count_phrase(report.ops, "call"),
-                               duration_phrase(report.simulated_time)));
+  out.element(
+      "p", fmt::format("World size {}, backend {}, seed {}, {}, {} {}.", report.world_size, report.backend,
+                       report.seed, count_phrase(report.ops, "call"), duration_phrase(report.simulated_time),
+                       report.measured ? "measured" : "simulated"));
   out.element("p", report.exhaustive ? "Nothing depends on timing: every schedule gives this verdict."
                                      : fmt::format("Seen in {} of more that are possible.",
                                                    count_phrase(report.schedules, "schedule")))

@@ -51,6 +51,8 @@ std::vector<Report> sample_reports() {
   diverged.expected = false;
   diverged.unmet = {"expected ok"};
   reports.push_back(diverged);
+  reports.push_back(samples::completed(2));
+  reports.back().measured = true;
   const TensorPlace tensor{{0, 1}, "t", "3", "4", "", "values.json:3:5"};
   reports.push_back(samples::report(WrongResult{suspicious(), {}, {tensor}}, 4, {}));
   reports.push_back(
