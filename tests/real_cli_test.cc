@@ -1,65 +1,49 @@
 // `rollcall real`, `compare` and `doctor` as users meet them.
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
-#include <sys/wait.h>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "real/launch/process.h"
 #include "real/nccl/gpu_probe.h"
 #include "tests/conformance/real_runs.h"
+#include "tests/shell.h"
 
-namespace rollcall {
+namespace rollcall::test {
 namespace {
 
 using Catch::Contains;
 
-struct Outcome {
-  int code = -1;
-  std::string text;  // standard output, then standard error
-};
-
-Outcome rollcall_cli(const std::string& arguments) {
-  const std::string command =
-      "cd '" ROLLCALL_SOURCE_DIR "' && '" ROLLCALL_CLI "' " + arguments + " 2>&1 </dev/null";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  Outcome outcome;
-  std::array<char, 4096> buffer;
-  for (std::size_t count = 0; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    outcome.text.append(buffer.data(), count);
-  }
-  outcome.code = WEXITSTATUS(::pclose(pipe));
-  return outcome;
+// A file of this checkout's scenarios.
+std::string shipped(const std::string& name) {
+  return "'" ROLLCALL_SOURCE_DIR "/scenarios/" + name + ".json'";
 }
 
 }  // namespace
 
 TEST_CASE("a real run names the missing rank as the simulation does", "[real]") {
-  if (!test::has_gloo()) {
+  if (!has_gloo()) {
     return;
   }
-  const Outcome outcome = rollcall_cli("real scenarios/uneven_inputs.json --backend gloo --time-scale 0");
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("real " + shipped("uneven_inputs") + " --backend gloo --time-scale 0");
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.text,
+  CHECK_THAT(outcome.out,
              Contains("error[deadlock]: rank 0 never called all_reduce #5 on world (3 of 4 ranks"));
-  CHECK_THAT(outcome.text,
-             Contains("replay: rollcall real scenarios/uneven_inputs.json --backend gloo --ranks 4"));
-  CHECK_THAT(outcome.text, Contains("result: as expected"));
+  CHECK_THAT(outcome.out, Contains("uneven_inputs.json --backend gloo --ranks 4"));
+  CHECK_THAT(outcome.out, Contains("result: as expected"));
 }
 
 TEST_CASE("a real run takes another number of ranks than the file says", "[real]") {
-  if (!test::has_gloo()) {
+  if (!has_gloo()) {
     return;
   }
+  const Shell shell;
   const Outcome outcome =
-      rollcall_cli("real scenarios/size_mismatch.json --backend gloo --ranks 5 --format json");
-  const auto report = nlohmann::json::parse(outcome.text);
+      shell.rollcall("real " + shipped("size_mismatch") + " --backend gloo --ranks 5 --format json");
+  const auto report = nlohmann::json::parse(outcome.out);
   CHECK(report.at("world_size") == 5);
   CHECK(report.at("verdict") == "mismatch");
   CHECK(report.contains("measured_time_ns"));
@@ -69,58 +53,68 @@ TEST_CASE("without a driver the NCCL backend says so, with the code for skipped"
   if (real::probe_gpus().problem.empty()) {
     return;  // there are GPUs
   }
-  for (const char* command : {"real", "compare"}) {
-    const Outcome outcome = rollcall_cli(std::string(command) + " scenarios/counter.json --backend nccl");
+  const Shell shell;
+  for (const std::string command : {"real ", "compare "}) {
+    const Outcome outcome = shell.rollcall(command + shipped("counter") + " --backend nccl");
     CHECK(outcome.code == 77);
-    CHECK_THAT(outcome.text, Catch::StartsWith("rollcall: not possible here: nccl: "));
+    CHECK_THAT(outcome.err, Catch::StartsWith("rollcall: not possible here: nccl: "));
   }
-  CHECK_THAT(rollcall_cli("doctor").text, Contains("--backend nccl  not possible"));
-  CHECK(rollcall_cli("doctor").code == 0);
+  CHECK_THAT(shell.rollcall("doctor").out, Contains("--backend nccl  not possible"));
+  CHECK(shell.rollcall("doctor").code == 0);
 }
 
 TEST_CASE("what compare recorded can be compared without real ranks", "[real]") {
-  if (!test::has_gloo()) {
+  if (!has_gloo()) {
     return;
   }
-  const real::PrivateFolder folder;
-  const std::string file = folder.path() + "/counter.result.json";
-  const Outcome now = rollcall_cli("compare scenarios/counter.json --backend gloo --record " + file);
+  const Shell shell;
+  const std::string file = "counter.result.json";
+  const Outcome now = shell.rollcall("compare " + shipped("counter") + " --backend gloo --record " + file);
   CHECK(now.code == 0);
-  CHECK_THAT(now.text, Contains("results   agrees"));
-  CHECK_THAT(now.text, Contains("time      cannot be judged, because Gloo's times"));
-  const Outcome later = rollcall_cli("compare scenarios/counter.json --recorded " + file);
+  CHECK_THAT(now.out, Contains("results   agrees"));
+  CHECK_THAT(now.out, Contains("time      cannot be judged, because Gloo's times"));
+  const Outcome later = shell.rollcall("compare " + shipped("counter") + " --recorded " + file);
   CHECK(later.code == 0);
-  CHECK(later.text == now.text);
+  CHECK(later.out == now.out);
 
-  std::ifstream in(file);
-  auto document = nlohmann::json::parse(in);
+  auto document = nlohmann::json::parse(contents(shell.path(file)));
   CHECK(document.at("time_valid") == false);
   for (auto& call : document["ranks"][1]["calls"]) {
     if (call.at("digest") != "0000000000000000") {
       call["digest"] = "00000000deadbeef";
     }
   }
-  std::ofstream(file) << document;
-  const Outcome forged = rollcall_cli("compare scenarios/counter.json --recorded " + file);
+  shell.write(file, document.dump());
+  const Outcome forged = shell.rollcall("compare " + shipped("counter") + " --recorded " + file);
   CHECK(forged.code == 1);
-  CHECK_THAT(forged.text, Contains("results   differs"));
-  CHECK_THAT(forged.text, Contains("rank 1, call "));
+  CHECK_THAT(forged.out, Contains("results   differs"));
+  CHECK_THAT(forged.out, Contains("rank 1, call "));
 }
 
 TEST_CASE("compare refuses what is no result file", "[real]") {
-  const Outcome missing = rollcall_cli("compare scenarios/counter.json --recorded nowhere.json");
+  const Shell shell;
+  const Outcome missing = shell.rollcall("compare " + shipped("counter") + " --recorded nowhere.json");
   CHECK(missing.code == 4);
-  CHECK_THAT(missing.text, Contains("nowhere.json: cannot be read"));
+  CHECK_THAT(missing.err, Contains("nowhere.json: cannot be read"));
   const Outcome other =
-      rollcall_cli("compare scenarios/counter.json --recorded scenarios/scenario-v1.schema.json");
+      shell.rollcall("compare " + shipped("counter") + " --recorded " + shipped("scenario-v1.schema"));
   CHECK(other.code == 4);
-  CHECK_THAT(other.text, Contains("no result file"));
+  CHECK_THAT(other.err, Contains("no result file"));
 }
 
 TEST_CASE("impossible wishes for a real run are refused", "[real]") {
-  CHECK(rollcall_cli("real scenarios/counter.json --deadline 0s").code == (test::has_gloo() ? 4 : 77));
-  CHECK(rollcall_cli("real scenarios/counter.json --backend mpi").code == 4);
-  CHECK(rollcall_cli("real nowhere.json").code == 4);
+  const Shell shell;
+  CHECK(shell.rollcall("real " + shipped("counter") + " --deadline 0s").code == (has_gloo() ? 4 : 77));
+  CHECK(shell.rollcall("real " + shipped("counter") + " --backend mpi").code == 4);
+  CHECK(shell.rollcall("real nowhere.json").code == 4);
 }
 
-}  // namespace rollcall
+TEST_CASE("launched without a launcher is a usage error", "[real]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("real " + shipped("counter") + " --launched",
+                                         "env -u RANK -u WORLD_SIZE -u SLURM_PROCID -u SLURM_NTASKS");
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.err, Contains("no launcher has set RANK and WORLD_SIZE"));
+}
+
+}  // namespace rollcall::test

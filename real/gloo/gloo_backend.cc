@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 #include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/transport/tcp/device.h>
 
@@ -26,20 +25,50 @@ std::chrono::milliseconds in_milliseconds(Duration duration) {
   return std::chrono::milliseconds(duration / millisecond);
 }
 
+// Where Gloo looks for the others.
+class StoreAdapter final : public gloo::rendezvous::Store {
+ public:
+  explicit StoreAdapter(std::unique_ptr<real::Store> store) : store_(std::move(store)) {}
+
+  void set(const std::string& key, const std::vector<char>& value) override {
+    store_->set(key, std::string(value.begin(), value.end()));
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = store_->get(key);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) {
+      store_->get(key);
+    }
+  }
+  // The supervisor has a deadline for ranks that do not find each other.
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
+
+ private:
+  std::unique_ptr<real::Store> store_;
+};
+
+// The network that torch would take: GLOO_SOCKET_IFNAME where it is set.
+gloo::transport::tcp::attr attributes_of(const Seat& seat) {
+  gloo::transport::tcp::attr attributes(seat.address.empty() ? "127.0.0.1" : seat.address.c_str());
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != 0) {
+    attributes.hostname.clear();
+    attributes.iface = interface;
+  }
+  return attributes;
+}
+
 class GlooBackend final : public Backend {
  public:
   explicit GlooBackend(const Seat& seat) : seat_(seat) {
-    gloo::transport::tcp::attr attributes("127.0.0.1");
-    if (!seat_.interface.empty()) {
-      attributes.hostname.clear();
-      attributes.iface = seat_.interface;
-    }
-    std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attributes);
-    gloo::rendezvous::FileStore files(seat_.folder);
+    std::shared_ptr<gloo::transport::Device> device =
+        gloo::transport::tcp::CreateDevice(attributes_of(seat_));
+    StoreAdapter store(seat_.store());
     for (const GroupMembers& members : seat_.groups) {
-      groups_.push_back(members.rank_of(seat_.rank) >= 0 ? connect(members, files, device) : nullptr);
+      groups_.push_back(members.rank_of(seat_.rank) >= 0 ? connect(members, store, device) : nullptr);
     }
-    wait_for_all(files);
+    wait_for_all(store);
   }
 
   std::string_view name() const override { return "gloo"; }
@@ -115,9 +144,9 @@ class GlooBackend final : public Backend {
 
  private:
   // As torch's ProcessGroupGloo connects: everybody with everybody, under the group's own prefix.
-  std::unique_ptr<GlooGroup> connect(const GroupMembers& members, gloo::rendezvous::Store& files,
+  std::unique_ptr<GlooGroup> connect(const GroupMembers& members, gloo::rendezvous::Store& all,
                                      std::shared_ptr<gloo::transport::Device>& device) const {
-    gloo::rendezvous::PrefixStore store(fmt::format("group-{}", members.id), files);
+    gloo::rendezvous::PrefixStore store(fmt::format("group-{}", members.id), all);
     auto context = std::make_shared<gloo::rendezvous::Context>(members.rank_of(seat_.rank), members.size());
     context->setTimeout(in_milliseconds(seat_.timeout > 0 ? seat_.timeout : default_timeout));
     context->connectFullMesh(store, device);

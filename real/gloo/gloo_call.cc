@@ -183,6 +183,13 @@ void GlooCall::receive_apart(const TensorList& tensors) {
   std::ranges::fill(memory_, std::byte{0});
 }
 
+bool GlooCall::continues(const GlooCall& before) const {
+  const bool in_place =
+      op_.kind == OpKind::all_reduce || op_.kind == OpKind::broadcast || op_.kind == OpKind::reduce;
+  return in_place && results_.size() == 1 && before.results_.size() == 1 &&
+         results_.front().storage() == before.results_.front().storage();
+}
+
 void GlooCall::run(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {
   if (gloo_raises_late(op_)) {
     raise(gloo_refusal(op_));

@@ -25,6 +25,11 @@ class GlooCall {
   // Copies what the caller sends. `op` has been found sound; ranks are inside the group.
   GlooCall(const Op& op, Rank group_size);
 
+  // True when it begins with what `before` leaves in the same tensor: Gloo works in place.
+  bool continues(const GlooCall& before) const;
+  // Takes that over. `before` has run, and this has not.
+  void take_over(const GlooCall& before) { memory_ = before.memory_; }
+
   // Runs it, on any thread. `tag` tells the collectives of one context apart. Throws what Gloo throws, and
   // Error for what torch finds only here.
   void run(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);

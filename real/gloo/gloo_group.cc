@@ -47,12 +47,18 @@ GlooGroup::~GlooGroup() {
 
 std::int64_t GlooGroup::start(const Op& op) {
   Task task;
-  task.call = std::make_unique<GlooCall>(op, size());
+  task.call = std::make_shared<GlooCall>(op, size());
   task.number = collectives_++;
   task.waits_for_prior = op.kind == OpKind::barrier;
   const std::int64_t number = task.number;
   {
     const std::lock_guard lock(mutex_);
+    for (const auto& [other, open] : tasks_) {
+      if (task.call->continues(*open.call)) {
+        task.before = open.call;
+        task.before_number = other;
+      }
+    }
     tasks_.emplace(number, std::move(task));
     queue_.push_back(number);
   }
@@ -72,6 +78,11 @@ void GlooGroup::work() {
     queue_.pop_front();
     if (task.waits_for_prior) {
       done_.wait(lock, [&] { return prior_done(task.number); });
+    }
+    if (task.before != nullptr) {  // issued earlier, so it is done or the other thread is at it
+      done_.wait(lock, [&] { return is_done(task.before_number); });
+      task.call->take_over(*task.before);
+      task.before.reset();
     }
     lock.unlock();
     run(task);
@@ -96,6 +107,11 @@ bool GlooGroup::prior_done(std::int64_t number) const {
     }
   }
   return true;
+}
+
+bool GlooGroup::is_done(std::int64_t number) const {
+  const auto task = tasks_.find(number);
+  return task == tasks_.end() || task->second.done;  // delivered, and forgotten
 }
 
 // Delivers a task that is done and has not failed, and forgets it. A barrier's turn may be waiting for the

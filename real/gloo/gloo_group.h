@@ -51,7 +51,9 @@ class GlooGroup {
 
  private:
   struct Task {
-    std::unique_ptr<GlooCall> call;
+    std::shared_ptr<GlooCall> call;
+    std::shared_ptr<GlooCall> before;  // still under way when this was issued, on the same tensor
+    std::int64_t before_number = -1;
     std::int64_t number = 0;
     bool waits_for_prior = false;  // a barrier runs when everything issued before it is done
     bool done = false;
@@ -67,6 +69,7 @@ class GlooGroup {
   void work();
   void run(Task& task);
   bool prior_done(std::int64_t number) const;
+  bool is_done(std::int64_t number) const;
   void finish(std::map<std::int64_t, Task>::iterator task);
 
   std::shared_ptr<gloo::Context> context_;

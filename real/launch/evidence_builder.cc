@@ -148,6 +148,7 @@ void EvidenceBuilder::tell(Rank rank, std::size_t index) {
       state_of(rank).dying_words = record.text;
       return;
     case Kind::begin:
+    case Kind::gone:
     case Kind::print:
     case Kind::warn:
       return;

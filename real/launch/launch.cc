@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "real/launch/reconstruct.h"
+#include "real/launch/remote.h"
 #include "real/launch/supervisor.h"
 
 namespace rollcall::real {
@@ -50,16 +51,44 @@ std::vector<GroupMembers> members_of(const Options& options) {
 
 }  // namespace
 
-Run run(const Options& options, const Program& program) {
-  check(options);
-  require(program != nullptr, "there must be a program to run");
-  const BackendEntry& backend = find_backend(options.backend, options.world_size);
-  Options resolved = options;
-  resolved.backend = backend.name;
-  const std::vector<GroupMembers> groups = members_of(resolved);
-  RunLog log = Supervisor(resolved, program, backend, groups).run();
-  Report report = reconstruct(resolved, groups, log);
+namespace {
+
+// What is the same for all ranks, wherever they are started.
+struct Plan {
+  Plan(const Options& wanted, const Program& program) : options(wanted) {
+    check(options);
+    require(program != nullptr, "there must be a program to run");
+    backend = &find_backend(options.backend, options.world_size);
+    options.backend = backend->name;
+    groups = members_of(options);
+  }
+
+  Options options;
+  const BackendEntry* backend = nullptr;
+  std::vector<GroupMembers> groups;
+};
+
+Run supervise(const Plan& plan, const Program& program, const LaunchedRank* launched) {
+  RunLog log = Supervisor(plan.options, program, *plan.backend, plan.groups, launched).run();
+  Report report = reconstruct(plan.options, plan.groups, log);
   return {std::move(report), std::move(log)};
+}
+
+}  // namespace
+
+Run run(const Options& options, const Program& program) {
+  return supervise(Plan(options, program), program, nullptr);
+}
+
+std::optional<Run> run_launched(const Options& options, const Program& program,
+                                const LaunchedRank& launched) {
+  require(options.world_size == launched.world_size, "the launcher says how many ranks there are");
+  const Plan plan(options, program);
+  if (launched.rank == 0) {
+    return supervise(plan, program, &launched);
+  }
+  supervise_for_hub(plan.options, program, *plan.backend, plan.groups, launched);
+  return std::nullopt;
 }
 
 }  // namespace rollcall::real

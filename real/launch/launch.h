@@ -12,9 +12,11 @@
 // would.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "real/launch/environment.h"
 #include "real/launch/record.h"
 #include "sim/report/report.h"
 
@@ -72,5 +74,11 @@ struct Run {
 // the backend, std::invalid_argument for impossible options, std::system_error when there are no processes,
 // pipes or files left. No process and no file of the run is left when it returns or throws.
 Run run(const Options& options, const Program& program);
+
+// The same as one rank of a job that a launcher has started: `options.world_size` processes call this, each
+// with its own place, and find each other at the master's address, where rank 0 listens (env:// of torch).
+// Rank 0 gets the run; the others nothing, when it is over. Throws std::runtime_error besides, when there is
+// nobody at that address or its port is taken.
+std::optional<Run> run_launched(const Options& options, const Program& program, const LaunchedRank& launched);
 
 }  // namespace rollcall::real

@@ -44,6 +44,7 @@ struct Record {
     raise,     // ... by an exception: `type`, `text`
     limit,     // ... by a limit: `type` is its name, `value`
     observe,   // `observation`, `op`: what the rank found out about its data
+    gone,      // written by a supervisor far away: the process has ended; `value` as waitpid has it, `text`
     die,       // std::terminate: the process is about to abort, because of `text`
   };
 

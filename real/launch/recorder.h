@@ -26,7 +26,8 @@ class RunClock {
  public:
   using Source = std::chrono::steady_clock;  // one for all processes of a machine
 
-  RunClock() : start_(Source::now()) {}
+  // `now`: what another clock of the run shows at this moment.
+  explicit RunClock(Time now = 0) : start_(Source::now() - std::chrono::nanoseconds(now)) {}
   Time now() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Source::now() - start_).count();
   }

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <fstream>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,29 +50,12 @@ std::string error_file(const PrivateFolder& folder, Rank rank) {
   return fmt::format("{}/rank-{}.err", folder.path(), rank);
 }
 
-// The last line that says something.
-std::string last_words(const std::string& path) {
-  std::ifstream file(path);
-  std::string words;
-  for (std::string line; std::getline(file, line);) {
-    words = line.empty() ? words : line;
-  }
-  return words;
-}
-
 }  // namespace
 
-void Supervisor::start(Rank rank) {
+Supervisor::Child Supervisor::start(Rank rank) {
   Pipe log;
   Pipe hold;
-  ChildProcess process([&] {
-    for (Child& brother : children_) {  // its pipes are between it and the supervisor
-      brother.log.close();
-      brother.hold.close();
-    }
-    log.read.close();
-    hold.write.close();
-    run_worker({.options = options_,
+  Worker worker{.options = options_,
                 .program = program_,
                 .backend = backend_,
                 .clock = clock_,
@@ -82,10 +66,32 @@ void Supervisor::start(Rank rank) {
                          .time_scale = options_.time_scale},
                 .log = std::move(log.write),
                 .hold = std::move(hold.read),
-                .errors = error_file(*folder_, rank)});
+                .errors = error_file(*folder_, rank)};
+  if (launched_ != nullptr) {
+    worker.seat.hub = launched_->master_address;
+    worker.seat.port = launched_->master_port;
+    worker.seat.address = launched_->master_address;  // rank 0 runs where the hub is
+  }
+  ChildProcess process([&] {
+    for (Child& brother : children_) {  // its pipes are between it and the supervisor
+      brother.log.close();
+      brother.hold.close();
+    }
+    hub_.reset();
+    log.read.close();
+    hold.write.close();
+    run_worker(worker);
   });
-  children_.push_back(
-      {.process = std::move(process), .log = std::move(log.read), .hold = std::move(hold.write)});
+  return {.process = std::move(process), .log = std::move(log.read), .hold = std::move(hold.write)};
+}
+
+void Supervisor::adopt(Hub::LogConnection log) {
+  const auto rank = static_cast<std::size_t>(log.rank);
+  if (log.rank <= 0 || rank >= children_.size() || children_[rank].log.is_open()) {
+    return;  // no rank of this run, or it is here already: its connection closes
+  }
+  children_[rank].log = std::move(log.connection);
+  take_all(log.rank, log.records);
 }
 
 RunLog Supervisor::run() {
@@ -93,8 +99,12 @@ RunLog Supervisor::run() {
   {
     const InterruptGuard guard;
     log_.ranks.resize(static_cast<std::size_t>(options_.world_size));
+    if (launched_ != nullptr) {
+      hub_.emplace(launched_->master_port, clock_);
+    }
+    const Rank here = launched_ != nullptr ? 1 : options_.world_size;
     for (Rank rank = 0; rank < options_.world_size; ++rank) {
-      start(rank);
+      children_.push_back(rank < here ? start(rank) : Child());
     }
     while (!all_through() && interrupted == 0) {
       collect(glance);
@@ -125,10 +135,18 @@ void Supervisor::collect(Duration at_most) {
       ranks.push_back(static_cast<Rank>(rank));
     }
   }
+  if (hub_) {
+    hub_->watch(polled);
+  }
   ::poll(polled.data(), polled.size(), static_cast<int>(at_most / millisecond));
-  for (std::size_t i = 0; i < polled.size(); ++i) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (polled[i].revents != 0) {
       read_from(ranks[i]);
+    }
+  }
+  if (hub_) {
+    for (Hub::LogConnection& log : hub_->serve()) {
+      adopt(std::move(log));
     }
   }
 }
@@ -145,8 +163,13 @@ void Supervisor::read_from(Rank rank) {
     bury(rank);
     return;
   }
-  child.decoder.feed(bytes, static_cast<std::size_t>(count));
-  while (std::optional<Record> record = child.decoder.next()) {
+  take_all(rank, {bytes, static_cast<std::size_t>(count)});
+}
+
+void Supervisor::take_all(Rank rank, std::string_view bytes) {
+  Decoder& decoder = children_[static_cast<std::size_t>(rank)].decoder;
+  decoder.feed(bytes.data(), bytes.size());
+  while (std::optional<Record> record = decoder.next()) {
     take(rank, std::move(*record));
   }
 }
@@ -154,6 +177,10 @@ void Supervisor::read_from(Rank rank) {
 void Supervisor::take(Rank rank, Record record) {
   Child& child = children_[static_cast<std::size_t>(rank)];
   using Kind = Record::Kind;
+  if (record.kind == Kind::gone) {
+    note_end(rank, static_cast<int>(record.value), std::move(record.text));
+    return;
+  }
   child.connected = child.connected || record.kind == Kind::begin;
   child.through = child.through || record.kind == Kind::finish || record.kind == Kind::raise ||
                   record.kind == Kind::limit;
@@ -166,11 +193,20 @@ void Supervisor::take(Rank rank, Record record) {
   }
 }
 
-// The process has ended, or is about to.
+// Nothing more will come: the process has ended, or is about to.
 void Supervisor::bury(Rank rank) {
   Child& child = children_[static_cast<std::size_t>(rank)];
   child.log.close();
-  const int status = child.process.wait();
+  if (child.process) {
+    note_end(rank, child.process->wait(), last_words(error_file(*folder_, rank)));
+  } else if (log_.end == 0) {
+    note_end(rank, W_EXITCODE(EXIT_FAILURE, 0), "the connection to its supervisor was lost");
+  }
+}
+
+// Of a rank that has not said how its program ended, the process has died.
+void Supervisor::note_end(Rank rank, int status, std::string words) {
+  Child& child = children_[static_cast<std::size_t>(rank)];
   if (child.through) {
     return;
   }
@@ -180,7 +216,7 @@ void Supervisor::bury(Rank rank) {
   } else {
     death.exit_code = WEXITSTATUS(status);
   }
-  death.text = last_words(error_file(*folder_, rank));
+  death.text = std::move(words);
   log_.ranks[static_cast<std::size_t>(rank)].death = std::move(death);
   child.through = true;
 }
@@ -204,8 +240,10 @@ bool Supervisor::is_hopeless(Duration silence) const {
 void Supervisor::end_all() {
   for (Child& child : children_) {
     child.hold.close();
-    if (!child.through) {
-      child.process.kill();
+    if (child.process && !child.through) {
+      child.process->kill();
+    } else if (!child.process && child.log.is_open()) {
+      ::shutdown(child.log.number(), SHUT_RDWR);  // its own supervisor ends it
     }
   }
   for (std::size_t rank = 0; rank < children_.size(); ++rank) {

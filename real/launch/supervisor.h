@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "real/backends.h"
+#include "real/launch/environment.h"
+#include "real/launch/hub.h"
 #include "real/launch/launch.h"
 #include "real/launch/process.h"
 #include "real/launch/recorder.h"
@@ -15,10 +17,11 @@ namespace rollcall::real {
 
 class Supervisor {
  public:
-  // Borrowed for the lifetime of the object. `groups` by GroupId.
+  // Borrowed for the lifetime of the object. `groups` by GroupId. `launched`: null where all ranks are to be
+  // started here; otherwise rank 0 is, and the others come from supervisors elsewhere (remote.h).
   Supervisor(const Options& options, const Program& program, const BackendEntry& backend,
-             const std::vector<GroupMembers>& groups)
-      : options_(options), program_(program), backend_(backend), groups_(groups) {}
+             const std::vector<GroupMembers>& groups, const LaunchedRank* launched)
+      : options_(options), program_(program), backend_(backend), groups_(groups), launched_(launched) {}
 
   // Once. No process of the run is left when it returns or throws. An interrupt (SIGINT, SIGTERM) ends the
   // run, and then the caller's process as it would have without us.
@@ -26,19 +29,22 @@ class Supervisor {
 
  private:
   struct Child {
-    ChildProcess process;
-    Descriptor log;   // what it writes; closed: it has ended
-    Descriptor hold;  // it lingers until this is closed
+    std::optional<ChildProcess> process;  // nothing: of another supervisor
+    Descriptor log;                       // what it writes; closed: it has ended, or has not come yet
+    Descriptor hold;                      // it lingers until this is closed
     Decoder decoder{};
     bool connected = false;
     bool through = false;  // its program has ended
   };
 
-  void start(Rank rank);
+  Child start(Rank rank);
+  void adopt(Hub::LogConnection log);
   void collect(Duration at_most);
   void read_from(Rank rank);
+  void take_all(Rank rank, std::string_view bytes);
   void take(Rank rank, Record record);
   void bury(Rank rank);
+  void note_end(Rank rank, int status, std::string words);
   bool all_through() const;
   bool all_connected() const;
   bool is_hopeless(Duration silence) const;
@@ -48,7 +54,9 @@ class Supervisor {
   const Program& program_;
   const BackendEntry& backend_;
   const std::vector<GroupMembers>& groups_;
+  const LaunchedRank* launched_;
   RunClock clock_;
+  std::optional<Hub> hub_;  // of a launched run
   std::optional<PrivateFolder> folder_{std::in_place};
   std::vector<Child> children_;  // by rank
   RunLog log_;

@@ -1,8 +1,11 @@
 #include "real/launch/worker.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <fstream>
 #include <mutex>
 
 #include <cxxabi.h>
@@ -101,6 +104,18 @@ void linger(int hold) {
   }
 }
 
+// The program asked for it: this process ends as if the signal had come from outside.
+[[noreturn]] void die_of(std::string_view name) {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char* abbreviation = ::sigabbrev_np(signal);
+    if (abbreviation != nullptr && name == fmt::format("SIG{}", abbreviation)) {
+      std::signal(signal, SIG_DFL);
+      ::kill(::getpid(), signal);
+    }
+  }
+  std::abort();  // a name that is no signal's, or a signal that ends nobody
+}
+
 // Runs the program and logs how it ended. True when the process may stay: one that died of others' absence
 // leaves at once, as a Python process would, and so the next ones notice. Other ranks stay until all are
 // through.
@@ -112,6 +127,8 @@ bool run_program(const Worker& worker, Recorder& recorder) {
   } catch (const LostPeerError& error) {
     recorder.note(Kind::raise, error.type(), error.what());
     return false;
+  } catch (const ProcessKilled& death) {
+    die_of(death.signal);
   } catch (const StepLimitReached&) {
     recorder.note(Kind::limit, "ops", {}, worker.options.ops);
   } catch (const Error& error) {
@@ -138,6 +155,15 @@ void report_no_connection(PipeSink& sink, const RunClock& clock, const char* tex
 }
 
 }  // namespace
+
+std::string last_words(const std::string& path) {
+  std::ifstream file(path);
+  std::string words;
+  for (std::string line; std::getline(file, line);) {
+    words = line.empty() ? words : line;
+  }
+  return words;
+}
 
 void run_worker(const Worker& worker) {
   redirect_streams(worker.errors);

@@ -23,4 +23,7 @@ struct Worker {
 // Does not return: leaves the process without running destructors, which could hang in the backend.
 [[noreturn]] void run_worker(const Worker& worker);
 
+// The last line of a file of errors that says something; empty when none does.
+std::string last_words(const std::string& path);
+
 }  // namespace rollcall::real

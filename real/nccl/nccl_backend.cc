@@ -9,8 +9,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "real/nccl/nccl_group.h"
@@ -36,22 +34,16 @@ void allow_shared_gpu(const NcclLibraries& libraries, Rank rank) {
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
-// Written by the group's first rank, read by the others, as torch does it through its store.
-ncclUniqueId exchange_id(const NcclLibraries& libraries, const Seat& seat, const GroupMembers& members) {
-  namespace fs = std::filesystem;
-  const fs::path path = fs::path(seat.folder) / fmt::format("nccl-{}", members.id);
+// Made by the group's first rank, read by the others, as torch does it through its store.
+ncclUniqueId exchange_id(const NcclLibraries& libraries, Store& store, Rank rank, GroupId group) {
+  const std::string key = fmt::format("nccl-{}", group);
   ncclUniqueId id = {};
-  if (members.rank_of(seat.rank) == 0) {
+  if (rank == 0) {
     libraries.check(libraries.nccl.get_unique_id(&id));
-    const fs::path unfinished = path.string() + ".new";
-    std::ofstream(unfinished, std::ios::binary).write(id.internal, sizeof id.internal);
-    fs::rename(unfinished, path);
-    return id;
+    store.set(key, std::string(id.internal, sizeof id.internal));
+  } else {
+    store.get(key).copy(id.internal, sizeof id.internal);
   }
-  while (!fs::exists(path)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  std::ifstream(path, std::ios::binary).read(id.internal, sizeof id.internal);
   return id;
 }
 
@@ -64,12 +56,13 @@ class NcclBackend final : public Backend {
       allow_shared_gpu(libraries_, seat_.rank);
     }
     libraries_.check(libraries_.cuda.set_device(seat_.rank % gpus));
+    const std::unique_ptr<Store> store = seat_.store();
     for (const GroupMembers& members : seat_.groups) {
       const Rank rank = members.rank_of(seat_.rank);
-      groups_.push_back(rank < 0
-                            ? nullptr
-                            : std::make_unique<NcclGroup>(libraries_, exchange_id(libraries_, seat_, members),
-                                                          rank, members.size()));
+      groups_.push_back(rank < 0 ? nullptr
+                                 : std::make_unique<NcclGroup>(
+                                       libraries_, exchange_id(libraries_, *store, rank, members.id), rank,
+                                       members.size()));
     }
   }
 

@@ -64,8 +64,9 @@ struct RealArguments {
   std::optional<Rank> ranks;  // instead of the scenario's
   std::string deadline = "10s";
   double time_scale = 1;
-  std::string record;    // compare: a file for the real side; may be empty
-  std::string recorded;  // compare: such a file, instead of a real run; may be empty
+  bool launched = false;  // real: this process is one rank of a launcher's job
+  std::string record;     // compare: a file for the real side; may be empty
+  std::string recorded;   // compare: such a file, instead of a real run; may be empty
 };
 
 // Everything that can be said on a command line. A command reads what it has declared.

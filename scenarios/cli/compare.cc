@@ -20,7 +20,7 @@ struct RealSide {
 };
 
 RealSide run_now(const CommandLine& line) {
-  RealScenario loaded = load_for_real_ranks(line);
+  RealScenario loaded = load_for_real_ranks(line, line.real.ranks);
   remark_on_limits(line, loaded);
   real::Run run = scenario::run_real(loaded.scenario, loaded.options);
   std::vector<std::vector<real::Record>> logs;

@@ -117,6 +117,8 @@ void declare_real_ranks(CLI::App& app, CommandLine& line) {
 void declare_real(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_real_ranks(app, line);
+  app.add_flag("--launched", line.real.launched,
+               "This process is one rank of a job that torchrun, srun or mpirun started");
   declare_trace(app, line.trace);
 }
 

@@ -1,5 +1,7 @@
 #include "scenarios/cli/real.h"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "real/backends.h"
@@ -22,6 +24,23 @@ Duration deadline_of(const CommandLine& line) {
   return *parsed.value;
 }
 
+// The place that the launcher gave this process, if the user says that one did.
+std::optional<real::LaunchedRank> launched_by(const CommandLine& line) {
+  if (!line.real.launched) {
+    return std::nullopt;
+  }
+  std::optional<real::LaunchedRank> launched =
+      real::launched_rank([](const char* name) { return std::getenv(name); });
+  if (!launched) {
+    throw UsageError("--launched: no launcher has set RANK and WORLD_SIZE, nor its own names for them");
+  }
+  if (line.real.ranks && *line.real.ranks != launched->world_size) {
+    throw UsageError(fmt::format("--ranks {}: {} has started {}", *line.real.ranks, launched->launcher,
+                                 launched->world_size));
+  }
+  return launched;
+}
+
 std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& traced) {
   const bool color = wants_color(line);
   std::string text = viz::text_report(report, {line.detail, color});
@@ -33,11 +52,11 @@ std::string text_of(const CommandLine& line, const Report& report, const viz::Tr
 
 }  // namespace
 
-RealScenario load_for_real_ranks(const CommandLine& line) {
+RealScenario load_for_real_ranks(const CommandLine& line, std::optional<Rank> ranks) {
   // Which backend it is depends on the number of ranks, and what the file means on the backend.
-  const scenario::Scenario as_written = scenario::load_scenario(line.file, {.world_size = line.real.ranks});
+  const scenario::Scenario as_written = scenario::load_scenario(line.file, {.world_size = ranks});
   const std::string backend(real::find_backend(line.real.backend, as_written.options.world_size).name);
-  return {scenario::load_scenario(line.file, {.world_size = line.real.ranks, .backend = backend}),
+  return {scenario::load_scenario(line.file, {.world_size = ranks, .backend = backend}),
           {.backend = backend,
            .deadline = deadline_of(line),
            .time_scale = line.real.time_scale,
@@ -56,11 +75,19 @@ void remark_on_limits(const CommandLine& line, const RealScenario& loaded) {
 
 ExitCode run_on_real_ranks(const CommandLine& line) {
   try {
-    const RealScenario loaded = load_for_real_ranks(line);
+    const std::optional<real::LaunchedRank> launched = launched_by(line);
+    const RealScenario loaded =
+        load_for_real_ranks(line, launched ? std::optional(launched->world_size) : line.real.ranks);
     const viz::TraceOptions traced = trace_options(line.trace, loaded.scenario.options.world_size);
     check_trace_directory(line.trace, loaded.scenario.options.world_size);
     remark_on_limits(line, loaded);
-    const Report report = scenario::run_real(loaded.scenario, loaded.options).report;
+    const std::optional<real::Run> run =
+        launched ? scenario::run_launched(loaded.scenario, loaded.options, *launched)
+                 : scenario::run_real(loaded.scenario, loaded.options);
+    if (!run) {
+      return ExitCode::as_expected;  // rank 0 has the report
+    }
+    const Report& report = run->report;
     emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
     write_traces(line, report, traced);
     return report.expected.value_or(true) ? ExitCode::as_expected : ExitCode::differs;

@@ -16,8 +16,9 @@ struct RealScenario {
   std::string written_for;  // the backend that the file names
 };
 
-// Throws UsageError, InvalidScenario, and real::Unavailable when the machine cannot run the backend.
-RealScenario load_for_real_ranks(const CommandLine& line);
+// At `ranks` ranks, or as many as the file says. Throws UsageError, InvalidScenario, and real::Unavailable when
+// the machine cannot run the backend.
+RealScenario load_for_real_ranks(const CommandLine& line, std::optional<Rank> ranks);
 
 // Remarks on what the real run cannot show: debug levels it does not have, and the like.
 void remark_on_limits(const CommandLine& line, const RealScenario& loaded);

@@ -124,7 +124,7 @@ Claim compare_results(const Facts& simulated, const Facts& real) {
     claim.because = "no call with a result completed on both sides";
   } else if (equal < results) {
     claim.judgement = only_order ? Judgement::cannot_be_judged : Judgement::differs;
-    claim.because = only_order ? "floats were added in another order: " + first : first;
+    claim.because = only_order ? "it depends on an order that the backend chooses: " + first : first;
   }
   return claim;
 }

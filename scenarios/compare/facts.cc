@@ -8,6 +8,9 @@ namespace rollcall::compare {
 namespace {
 
 bool order_matters(const Op& op) {
+  if (op.kind == OpKind::recv && op.root < 0) {
+    return true;  // whoever sends first
+  }
   const bool mixes =
       op.reduce == ReduceOp::sum || op.reduce == ReduceOp::product || op.reduce == ReduceOp::avg;
   return has_reduce_op(op.kind) && is_floating(op.dtype) && mixes;
@@ -63,6 +66,7 @@ std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
       case real::Record::Kind::raise:
       case real::Record::Kind::limit:
       case real::Record::Kind::observe:
+      case real::Record::Kind::gone:
       case real::Record::Kind::die:
         break;
     }

@@ -17,7 +17,8 @@ struct CallFact {
   std::string call;          // "all_reduce(numel=4, float32, SUM) on world"
   std::string outcome;       // "completed", "pending", or the error
   std::uint64_t digest = 0;  // of its results; 0: none
-  // The results are sums or products of floats, so that their last bits depend on the order of additions.
+  // The results may depend on an order that the backend chooses: of float additions in their last bits, of
+  // sends to a receive from anyone altogether.
   bool order_matters = false;
 
   friend bool operator==(const CallFact&, const CallFact&) = default;

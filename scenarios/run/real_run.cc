@@ -30,17 +30,34 @@ real::Options real_options(const Scenario& scenario, const RealRunOptions& optio
   return real;
 }
 
-}  // namespace
-
-real::Run run_real(const Scenario& scenario, const RealRunOptions& options) {
-  real::Run run = real::run(real_options(scenario, options), [&scenario](Rank rank) {
+real::Program program_of(const Scenario& scenario) {
+  return [&scenario](Rank rank) {
     RunState own;  // decisions take the first way: which other there is, is for the simulator to try
     run_rank(scenario, rank, own);
-  });
-  Report& report = run.report;
+  };
+}
+
+void complete(const Scenario& scenario, Report& report) {
   report.replay = fmt::format("rollcall real {} --backend {} --ranks {}", shell_word(scenario.file),
                               report.backend, report.world_size);
   complete_report(scenario, report);
+}
+
+}  // namespace
+
+real::Run run_real(const Scenario& scenario, const RealRunOptions& options) {
+  real::Run run = real::run(real_options(scenario, options), program_of(scenario));
+  complete(scenario, run.report);
+  return run;
+}
+
+std::optional<real::Run> run_launched(const Scenario& scenario, const RealRunOptions& options,
+                                      const real::LaunchedRank& launched) {
+  std::optional<real::Run> run =
+      real::run_launched(real_options(scenario, options), program_of(scenario), launched);
+  if (run) {
+    complete(scenario, run->report);
+  }
   return run;
 }
 

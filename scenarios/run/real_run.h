@@ -2,6 +2,7 @@
 
 // Runs a scenario on real ranks. The interpreter is the simulator's: it does not know what a rank is.
 
+#include <optional>
 #include <string>
 
 #include "real/launch/launch.h"
@@ -18,5 +19,9 @@ struct RealRunOptions {
 
 // Throws what real::run throws. `scenario` must have been loaded for the backend that is to run it.
 real::Run run_real(const Scenario& scenario, const RealRunOptions& options = {});
+
+// As one rank of a job that a launcher has started: see real::run_launched.
+std::optional<real::Run> run_launched(const Scenario& scenario, const RealRunOptions& options,
+                                      const real::LaunchedRank& launched);
 
 }  // namespace rollcall::scenario

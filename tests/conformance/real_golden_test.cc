@@ -24,7 +24,7 @@ bool runs_on_real_ranks(const GoldenCase& golden) {
 void run_body(const GoldenCase& golden, const Program& program, Rank rank) {
   const RankLog no_log;
   RankNotes notes;
-  CaseContext context(rank, golden.params, no_log, notes);
+  CaseContext context(rank, golden, no_log, notes);
   const auto tell = [&notes] {
     print(notes.values().dump());
     print(notes.caught().dump());
@@ -75,6 +75,8 @@ TEST_CASE("golden joins are the same on real ranks", "[fiber][real]") { check_fa
 TEST_CASE("golden argument errors are the same on real ranks", "[fiber][real]") { check_family("args"); }
 TEST_CASE("golden primitives are the same on real ranks", "[fiber][real]") { check_family("prim"); }
 TEST_CASE("golden messages are the same on real ranks", "[fiber][real]") { check_family("p2p"); }
+TEST_CASE("golden DDP runs are the same on real ranks", "[fiber][real]") { check_family("ddp"); }
+TEST_CASE("golden ZeRO runs are the same on real ranks", "[fiber][real]") { check_family("zero"); }
 TEST_CASE("golden desyncs are the same on real ranks", "[fiber][real]") { check_family("desync"); }
 
 }  // namespace rollcall::golden

@@ -1,0 +1,90 @@
+#include "real/launch/remote.h"
+
+#include <array>
+#include <charconv>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "real/launch/frames.h"
+#include "real/launch/sockets.h"
+#include "real/launch/worker.h"
+
+namespace rollcall::real {
+namespace {
+
+// Tells the hub which rank this is. The answer is the time of the run.
+Time introduce(const Descriptor& hub, Rank rank) {
+  send_all(hub, frame({FrameKind::log, std::to_string(rank), {}}));
+  const std::string text = receive_frame(hub).value;
+  Time now = 0;
+  std::from_chars(text.data(), text.data() + text.size(), now);
+  return now;
+}
+
+// Passes the log on until the process or the hub has gone. True when it was the process.
+bool forward(const Descriptor& log, const Descriptor& hub) {
+  std::array<pollfd, 2> polled{{{log.number(), POLLIN, 0}, {hub.number(), POLLIN, 0}}};
+  std::array<char, 64 * 1024> bytes;
+  for (;;) {
+    ::poll(polled.data(), polled.size(), -1);
+    if (polled[1].revents != 0) {
+      return false;  // the hub says nothing: it has closed
+    }
+    if (polled[0].revents != 0) {
+      const ssize_t count = ::read(log.number(), bytes.data(), bytes.size());
+      if (count == 0) {
+        return true;
+      }
+      if (count > 0) {
+        send_all(hub, {bytes.data(), static_cast<std::size_t>(count)});
+      }
+    }
+  }
+}
+
+void report_end(const Descriptor& hub, int status, const std::string& words) {
+  Record record;
+  record.kind = Record::Kind::gone;
+  record.value = status;
+  record.text = words;
+  send_all(hub, encode(record));
+}
+
+}  // namespace
+
+void supervise_for_hub(const Options& options, const Program& program, const BackendEntry& backend,
+                       const std::vector<GroupMembers>& groups, const LaunchedRank& launched) {
+  const Descriptor hub = connect_to(launched.master_address, launched.master_port);
+  const RunClock clock(introduce(hub, launched.rank));
+  const PrivateFolder folder;
+  Pipe log;
+  Pipe hold;
+  Worker worker{.options = options,
+                .program = program,
+                .backend = backend,
+                .clock = clock,
+                .seat = {.rank = launched.rank,
+                         .groups = groups,
+                         .hub = launched.master_address,
+                         .port = launched.master_port,
+                         .address = local_address(hub),
+                         .timeout = options.timeout,
+                         .time_scale = options.time_scale},
+                .log = std::move(log.write),
+                .hold = std::move(hold.read),
+                .errors = folder.path() + "/rank.err"};
+  ChildProcess process([&] {
+    log.read.close();
+    hold.write.close();
+    run_worker(worker);
+  });
+  // The end of the log shows only when nobody else holds the end that is written to.
+  worker.log.close();
+  if (forward(log.read, hub)) {
+    report_end(hub, process.wait(), last_words(worker.errors));
+    receive_some(hub);  // nothing comes but the end of the run
+  }
+}
+
+}  // namespace rollcall::real

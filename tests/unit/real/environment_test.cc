@@ -1,0 +1,69 @@
+#include "real/launch/environment.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <stdexcept>
+
+namespace rollcall::real {
+namespace {
+
+Variables variables(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const char* name) {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  };
+}
+
+}  // namespace
+
+TEST_CASE("without a launcher's variables nobody was launched", "[real]") {
+  CHECK_FALSE(launched_rank(variables({{"HOME", "/root"}})).has_value());
+}
+
+TEST_CASE("each launcher's names are understood", "[real]") {
+  const auto torchrun = launched_rank(variables({{"RANK", "3"},
+                                                 {"WORLD_SIZE", "8"},
+                                                 {"LOCAL_RANK", "1"},
+                                                 {"MASTER_ADDR", "node0"},
+                                                 {"MASTER_PORT", "1234"}}));
+  REQUIRE(torchrun);
+  CHECK(torchrun->launcher == "torchrun");
+  CHECK(torchrun->rank == 3);
+  CHECK(torchrun->world_size == 8);
+  CHECK(torchrun->local_rank == 1);
+  CHECK(torchrun->master_address == "node0");
+  CHECK(torchrun->master_port == 1234);
+
+  const auto slurm =
+      launched_rank(variables({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "1"}}));
+  REQUIRE(slurm);
+  CHECK(slurm->launcher == "Slurm");
+  CHECK(slurm->rank == 1);
+  CHECK(slurm->master_port == 29500);
+
+  const auto mpi = launched_rank(variables({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
+  REQUIRE(mpi);
+  CHECK(mpi->launcher == "Open MPI");
+  CHECK(mpi->world_size == 4);
+}
+
+TEST_CASE("rank 0 listens beside torchrun's own store", "[real]") {
+  const auto launched = launched_rank(variables({{"RANK", "0"},
+                                                 {"WORLD_SIZE", "2"},
+                                                 {"MASTER_PORT", "29400"},
+                                                 {"TORCHELASTIC_USE_AGENT_STORE", "True"}}));
+  CHECK(launched->master_port == 29401);
+}
+
+TEST_CASE("a launcher's variables that do not fit are refused by name", "[real]") {
+  using Catch::Contains;
+  CHECK_THROWS_WITH(launched_rank(variables({{"RANK", "1"}})), Contains("WORLD_SIZE is not"));
+  CHECK_THROWS_WITH(launched_rank(variables({{"RANK", "one"}, {"WORLD_SIZE", "2"}})),
+                    Contains("RANK: 'one'"));
+  CHECK_THROWS_WITH(launched_rank(variables({{"RANK", "2"}, {"WORLD_SIZE", "2"}})),
+                    Contains("RANK=2 is no rank of WORLD_SIZE=2"));
+  CHECK_THROWS_AS(launched_rank(variables({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "99999"}})),
+                  std::invalid_argument);
+}
+
+}  // namespace rollcall::real
