@@ -80,11 +80,11 @@ void detail::check_message(const Op& op, Rank group_size, bool is_ordered) {
   if (op.tag < 0 && !is_ordered) {
     throw RuntimeError("Tag must be nonnegative");
   }
-  const bool from_anyone = op.kind == OpKind::recv && op.root < 0;
-  if (from_anyone && is_ordered) {
+  const bool names_nobody = op.kind == OpKind::recv && op.root < 0;
+  if (names_nobody && is_ordered) {
     throw RuntimeError("ProcessGroupNCCL does not support recvAnysource");
   }
-  if (!from_anyone && (op.root < 0 || op.root >= group_size)) {
+  if (!names_nobody && (op.root < 0 || op.root >= group_size)) {
     throw no_such_peer(op.root, group_size);
   }
 }
