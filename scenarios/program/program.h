@@ -121,11 +121,17 @@ struct MessageBatch {
 // An object as the file writes it. Its texts may have holes.
 struct ObjectTemplate {
   using List = std::vector<ObjectTemplate>;
-  using Dict = std::vector<std::pair<std::string, ObjectTemplate>>;
+  struct Entry;
+  using Dict = std::vector<Entry>;
   struct TextOf {
     TableIndex text = none;  // of Program::texts
   };
   std::variant<Object, TextOf, List, Dict> value;
+};
+
+struct ObjectTemplate::Entry {
+  std::string name;
+  ObjectTemplate object;
 };
 
 // all_gather_object and its like.

@@ -197,7 +197,7 @@ ObjectTemplate ValueReader::object_value(const Json& value) {
     case JsonType::object: {
       ObjectTemplate::Dict dict;
       for (Json member : value.children()) {
-        dict.emplace_back(member.key(), object_value(member));
+        dict.push_back({std::string(member.key()), object_value(member)});
       }
       return {std::move(dict)};
     }

@@ -28,7 +28,7 @@ class Threads {
 
   void run() {
     while (true) {
-      std::erase_if(threads_, [this](Thread& thread) { return is_done(thread); });
+      std::erase_if(threads_, is_done);
       if (threads_.empty()) {
         return;
       }
