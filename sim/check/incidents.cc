@@ -7,7 +7,7 @@
 namespace rollcall::check {
 
 void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, Channel channel) {
-  const Key key{at, group, channel, seq};
+  const Key key{at, group, channel, false, seq};
   if (!mismatch_key_ || key < *mismatch_key_) {
     mismatch_key_ = key;
     mismatch_.reset();
@@ -17,14 +17,14 @@ void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, Channel chan
 void IncidentLog::inspect_full(Time at, GroupId group, const Slot& slot) {
   const Channel channel = channel_of(slot.reference.kind);
   const GroupMatcher& matcher = *groups_[group].calls(channel);
-  if (slot.differs && mismatch_key_ && mismatch_key_->group == group && mismatch_key_->channel == channel &&
-      mismatch_key_->seq == slot.seq) {
+  if (slot.differs && mismatch_key_ && !mismatch_key_->is_message && mismatch_key_->group == group &&
+      mismatch_key_->channel == channel && mismatch_key_->seq == slot.seq) {
     mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
     if (slot.uneven) {
       mismatch_->misfits = misfits_of(group, slot);
     }
   }
-  const Key key{at, group, channel, slot.seq};
+  const Key key{at, group, channel, false, slot.seq};
   if (!slot.differs && (!mispairing_key_ || key < *mispairing_key_) && is_mispaired(slot, scopes_)) {
     mispairing_key_ = key;
     mispairing_ = incident_of(key, variants_by_pairing(matcher, slot, scopes_));
@@ -57,7 +57,7 @@ void IncidentLog::observe(Time at, Rank rank, const Observation& observation) {
 }
 
 void IncidentLog::message(Time at, const Message& send, const Message& receive) {
-  const Key key{at, send.op.group, Channel::collectives, send.seq};
+  const Key key{at, send.op.group, Channel::collectives, true, send.seq};
   if (!mismatch_key_ || key < *mismatch_key_) {
     mismatch_key_ = key;
     mismatch_ = incident_of(key, {{send.op, {send.op.rank}}, {receive.op, {receive.op.rank}}});

@@ -11,6 +11,7 @@
 #include "sim/check/judge_host.h"
 #include "sim/check/judge_ranks.h"
 #include "sim/check/naming.h"
+#include "sim/check/phrasing.h"
 #include "sim/check/wait_graph.h"
 #include "sim/check/wording.h"
 #include "sim/check/wording_host.h"
@@ -105,23 +106,18 @@ RankSet failed_among(const Evidence& evidence, const RankSet& ranks) {
 void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                    Finding& finding) {
   // A slot whose missing rank crashed explains more than one whose missing rank finished.
-  std::size_t shown = blame.slots.front();
-  for (const std::size_t i : blame.slots) {
-    if (any_failed(evidence, gone_from(evidence, slots[i]))) {
-      shown = i;
-      break;
-    }
-  }
-  const BlockedSlot& slot = slots[shown];
+  const auto crashed = std::ranges::find_if(
+      blame.slots, [&](std::size_t i) { return any_failed(evidence, gone_from(evidence, slots[i])); });
+  const BlockedSlot& slot = slots[crashed != blame.slots.end() ? *crashed : blame.slots.front()];
   const RankSet gone = gone_from(evidence, slot);
   finding.at = place_of(evidence, slot);
+  finding.culprits = RankSet::of(blame.culprits);
   if (any_failed(evidence, gone)) {
     finding.kind = "rank_crashed";
-    finding.culprits = failed_among(evidence, gone);
+    finding.culprits = failed_among(evidence, finding.culprits);
   } else if (is_point_to_point(slot.kind)) {
     finding.kind = slot.kind == OpKind::send ? "unmatched_send" : "unmatched_recv";
-    finding.culprits = gone;
-    word_unmatched(evidence, finding);
+    word_unmatched(evidence, gone, finding);
     return;
   } else if (slot.channel == Channel::store) {
     blame_for_key(evidence, slot, gone, finding);
@@ -132,7 +128,9 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
     // alone is those ranks' doing. Calls about groups are everybody's duty.
     const bool few_wait = slot.channel == Channel::collectives && slot.waiting.size() < slot.missing.size() &&
                           gone.size() == slot.missing.size();
-    finding.culprits = few_wait ? finding.at->waiting : RankSet::of(blame.culprits);
+    if (few_wait) {
+      finding.culprits = finding.at->waiting;
+    }
   }
   word_missing(evidence, slot, finding);
 }
@@ -168,6 +166,35 @@ void draw_chain(const Evidence& evidence, const std::vector<BlockedSlot>& slots,
   }
 }
 
+void blame_circle(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
+                  Deadlock& deadlock) {
+  Finding& finding = deadlock.finding;
+  finding.kind = cycle_kind(slots, blame);
+  finding.culprits = RankSet::of(blame.culprits);
+  finding.at = place_of(evidence, slots[blame.slots.front()]);
+  for (const std::size_t i : blame.slots) {
+    deadlock.circle.push_back(place_of(evidence, slots[i]));
+  }
+  word_crossing(evidence, slots, blame, finding);
+  if (blame.shortest.size() < blame.culprits.size()) {
+    const RankSet shortest = RankSet::of(blame.shortest);
+    finding.suspects = blame.shortest;
+    const std::vector<Rank> others = difference(finding.culprits, shortest).to_vector();
+    finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
+    finding.suspicion = fmt::format("{} in the shortest circle", with_verb(shortest, "is", "are"));
+  }
+  const auto any_is = [&](auto&& test) {
+    return std::ranges::any_of(blame.slots, [&](std::size_t i) { return test(slots[i]); });
+  };
+  if (any_is([](const BlockedSlot& slot) { return is_point_to_point(slot.kind); })) {
+    word_message_cycle(finding);
+  }
+  if (any_is([](const BlockedSlot& slot) { return slot.channel == Channel::store; })) {
+    word_store_circle(finding.culprits, finding);
+    finding.at = place_of(evidence, slots[blame_in_circle(slots, blame, finding)]);
+  }
+}
+
 Verdict judge_deadlock(const Evidence& evidence) {
   const std::vector<BlockedSlot> slots = blocked_slots(evidence);
   const Blame blame = find_blame(evidence, slots);
@@ -180,20 +207,7 @@ Verdict judge_deadlock(const Evidence& evidence) {
     return deadlock;
   }
   if (blame.cycle) {
-    finding.kind = cycle_kind(slots, blame);
-    finding.culprits = RankSet::of(blame.culprits);
-    finding.at = place_of(evidence, slots[blame.slots.front()]);
-    for (const std::size_t i : blame.slots) {
-      deadlock.circle.push_back(place_of(evidence, slots[i]));
-    }
-    word_crossing(evidence, slots, blame, finding);
-    if (std::ranges::any_of(blame.slots, [&](std::size_t i) { return is_point_to_point(slots[i].kind); })) {
-      word_message_cycle(finding);
-    }
-    if (std::ranges::any_of(blame.slots, [&](std::size_t i) { return slots[i].channel == Channel::store; })) {
-      word_store_circle(finding.culprits, finding);
-      finding.at = place_of(evidence, slots[blame_in_circle(slots, blame, finding)]);
-    }
+    blame_circle(evidence, slots, blame, deadlock);
   } else {
     blame_missing(evidence, slots, blame, finding);
   }

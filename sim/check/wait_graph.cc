@@ -1,8 +1,11 @@
 #include "sim/check/wait_graph.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
@@ -16,6 +19,12 @@ namespace {
 // store.
 using NodeKey = std::tuple<GroupId, Channel, std::int64_t, Rank, std::vector<std::string>>;
 using NodeIndex = std::map<NodeKey, std::size_t>;
+
+template <typename T>
+void make_set(std::vector<T>& values) {
+  std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
+}
 
 NodeKey key_of(const Evidence& evidence, const RankStatus& status) {
   if (status.channel == Channel::store) {
@@ -33,15 +42,15 @@ void link(const Evidence& evidence, const NodeIndex& index, BlockedSlot& slot) {
       slot.next.push_back(index.at(key_of(evidence, status)));
     }
   }
-  std::sort(slot.next.begin(), slot.next.end());
-  slot.next.erase(std::unique(slot.next.begin(), slot.next.end()), slot.next.end());
+  make_set(slot.next);
 }
 
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
+using Slots = std::vector<std::size_t>;  // indexes
 
-// The slots of the first cycle, as indexes; empty when there is none. A slot is on a cycle when its
+// The sets of slots that all wait for each other, those with the lowest slot first. A slot is in one when its
 // strong component has more than one slot, or it waits for itself.
-std::vector<std::size_t> first_cycle(const std::vector<BlockedSlot>& slots) {
+std::vector<Slots> circles(const std::vector<BlockedSlot>& slots) {
   Graph graph(slots.size());
   for (std::size_t from = 0; from < slots.size(); ++from) {
     for (const std::size_t to : slots[from].next) {
@@ -51,19 +60,82 @@ std::vector<std::size_t> first_cycle(const std::vector<BlockedSlot>& slots) {
   std::vector<std::size_t> component(slots.size());
   const auto components = boost::strong_components(
       graph, boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, graph)));
-  std::vector<std::vector<std::size_t>> members(static_cast<std::size_t>(components));
+  std::vector<Slots> members(static_cast<std::size_t>(components));
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
     members[component[slot]].push_back(slot);
   }
-  std::vector<std::size_t> best;
-  for (const auto& cycle : members) {
-    const bool closed =
-        cycle.size() > 1 || (cycle.size() == 1 && std::ranges::count(slots[cycle[0]].next, cycle[0]) > 0);
-    if (closed && (best.empty() || cycle.front() < best.front())) {
-      best = cycle;
+  std::erase_if(members, [&](const Slots& circle) {
+    return circle.size() == 1 && std::ranges::count(slots[circle[0]].next, circle[0]) == 0;
+  });
+  std::ranges::sort(members, {}, [](const Slots& circle) { return circle.front(); });
+  return members;
+}
+
+// The shortest way from `start` back to itself, if it has fewer slots than `limit`; else empty.
+Slots way_back(const std::vector<BlockedSlot>& slots, std::size_t start, std::size_t limit) {
+  constexpr std::size_t unseen = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> before(slots.size(), unseen);
+  Slots layer{start};
+  for (std::size_t length = 1; length < limit && !layer.empty(); ++length) {
+    Slots further;
+    for (const std::size_t from : layer) {
+      for (const std::size_t to : slots[from].next) {
+        if (to == start) {
+          Slots way{from};
+          while (way.back() != start) {
+            way.push_back(before[way.back()]);
+          }
+          std::ranges::reverse(way);
+          return way;
+        }
+        if (before[to] == unseen) {
+          before[to] = from;
+          further.push_back(to);
+        }
+      }
+    }
+    layer = std::move(further);
+  }
+  return {};
+}
+
+// The shortest circle among slots that all wait for each other; of several, the one with the lowest slot.
+Slots shortest_circle(const std::vector<BlockedSlot>& slots, const Slots& circle) {
+  Slots best;
+  for (const std::size_t start : circle) {
+    const std::size_t limit = best.empty() ? circle.size() + 1 : best.size();
+    if (Slots way = way_back(slots, start, limit); !way.empty()) {
+      best = std::move(way);
     }
   }
   return best;
+}
+
+// The ranks that wait in one of these slots and are missing in one of them.
+std::vector<Rank> participants(const std::vector<BlockedSlot>& slots, const Slots& circle) {
+  std::vector<Rank> missing;
+  std::vector<Rank> waiting;
+  for (const std::size_t i : circle) {
+    missing.insert(missing.end(), slots[i].missing.begin(), slots[i].missing.end());
+    waiting.insert(waiting.end(), slots[i].waiting.begin(), slots[i].waiting.end());
+  }
+  make_set(missing);
+  make_set(waiting);
+  std::vector<Rank> both;
+  std::ranges::set_intersection(missing, waiting, std::back_inserter(both));
+  return both;
+}
+
+void blame_circles(const std::vector<BlockedSlot>& slots, Blame& blame) {
+  for (const Slots& circle : circles(slots)) {
+    const std::vector<Rank> ranks = participants(slots, circle);
+    blame.culprits.insert(blame.culprits.end(), ranks.begin(), ranks.end());
+    if (blame.circles++ == 0) {
+      blame.slots = shortest_circle(slots, circle);
+      blame.shortest = participants(slots, blame.slots);
+    }
+  }
+  blame.cycle = blame.circles > 0;
 }
 
 }  // namespace
@@ -102,28 +174,22 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
 }
 
 Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots) {
+  const auto is_gone = [&](Rank rank) { return !is_waiting(evidence.ranks[static_cast<std::size_t>(rank)]); };
   Blame blame;
+  Slots mixed;  // they miss ranks that wait elsewhere, too
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    bool guilty = false;
-    for (const Rank rank : slots[i].missing) {
-      if (!is_waiting(evidence.ranks[static_cast<std::size_t>(rank)])) {
-        blame.culprits.push_back(rank);
-        guilty = true;
-      }
-    }
-    if (guilty) {
-      blame.slots.push_back(i);
+    const std::size_t culprits = blame.culprits.size();
+    std::ranges::copy_if(slots[i].missing, std::back_inserter(blame.culprits), is_gone);
+    const std::size_t gone = blame.culprits.size() - culprits;
+    if (gone > 0) {
+      (gone == slots[i].missing.size() ? blame.slots : mixed).push_back(i);
     }
   }
+  blame.slots.insert(blame.slots.end(), mixed.begin(), mixed.end());
   if (blame.culprits.empty()) {
-    blame.slots = first_cycle(slots);
-    blame.cycle = !blame.slots.empty();
-    for (const std::size_t i : blame.slots) {
-      blame.culprits.insert(blame.culprits.end(), slots[i].waiting.begin(), slots[i].waiting.end());
-    }
+    blame_circles(slots, blame);
   }
-  std::sort(blame.culprits.begin(), blame.culprits.end());
-  blame.culprits.erase(std::unique(blame.culprits.begin(), blame.culprits.end()), blame.culprits.end());
+  make_set(blame.culprits);
   return blame;
 }
 

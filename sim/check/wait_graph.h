@@ -4,6 +4,9 @@
 //
 // Nodes are slots somebody waits in, not ranks: 100,000 ranks in one slot are one node. A rank in a send
 // or receive is a node of its own. A node waits for another when a rank it misses is blocked there.
+//
+// Ranks that wait in a slot of a circle, and that nobody in the circle waits for, are victims: the circle would be
+// closed without them.
 
 #include <vector>
 
@@ -26,13 +29,16 @@ struct Blame {
   std::vector<Rank> culprits;      // global, ascending
   bool cycle = false;              // nobody left: ranks wait for each other in a circle
   std::vector<std::size_t> slots;  // indexes of the blocked slots to show, the one to blame first
+  std::vector<Rank> shortest{};    // of a circle: the culprits in `slots`, ascending
+  std::size_t circles = 0;         // that have no rank in common
 };
 
 // All blocked slots, by (group, seq).
 std::vector<BlockedSlot> blocked_slots(const Evidence& evidence);
 
-// Culprits are the missing ranks that are not blocked themselves. When every missing rank is blocked
-// too, they are the ranks of the first cycle.
+// Culprits are the missing ranks that are not blocked themselves; shown first is a slot that misses nobody else.
+// When every missing rank is blocked too, they are the ranks of all circles, and `slots` is the shortest, in the
+// order in which they wait for each other.
 Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots);
 
 }  // namespace rollcall::check

@@ -75,8 +75,13 @@ std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
                                                                "raised other exceptions"));
 }
 
+// The culprits that this call waits for. There may be others, missing in other calls.
+RankSet blamed_at(const Place& place, const Finding& finding) {
+  return difference(place.missing, difference(place.missing, finding.culprits));
+}
+
 void word_crash(const Evidence& evidence, const Place& place, Finding& finding) {
-  const RankSet& gone = finding.culprits;
+  const RankSet gone = blamed_at(place, finding);
   finding.headline = fmt::format("{} {} before {}; {} for {}", ranks_phrase(gone),
                                  how_it_ended(evidence, gone), call_phrase(place.call),
                                  with_verb(place.waiting, "waits", "wait"), is_plural(gone) ? "them" : "it");
@@ -110,7 +115,7 @@ void word_extra_call(const Evidence& evidence, const Place& place, Finding& find
 }
 
 void word_left_early(const Evidence& evidence, const Place& place, Finding& finding) {
-  const RankSet& missing = finding.culprits;
+  const RankSet missing = blamed_at(place, finding);
   finding.headline =
       fmt::format("{} never called {} ({} of {} ranks wait)", ranks_phrase(missing), call_phrase(place.call),
                   place.waiting.size(), place.waiting.size() + place.missing.size());
@@ -149,7 +154,8 @@ void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding
 
 void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                    Finding& finding) {
-  finding.headline = fmt::format("{} wait for each other in a circle", ranks_phrase(finding.culprits));
+  finding.headline = fmt::format("{} wait for each other in {}", ranks_phrase(finding.culprits),
+                                 blame.circles > 1 ? fmt::format("{} circles", blame.circles) : "a circle");
   finding.cause =
       "the ranks issue the collectives of several groups in different orders, so each waits in a call that "
       "the next one has not reached";

@@ -6,7 +6,7 @@
 
 namespace rollcall::check {
 
-void word_unmatched(const Evidence& evidence, Finding& finding) {
+void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& finding) {
   const Call& call = finding.at->call;
   const bool sends = call.op == "send";
   const std::string waiting = ranks_phrase(finding.at->waiting);
@@ -14,8 +14,8 @@ void word_unmatched(const Evidence& evidence, Finding& finding) {
   finding.headline =
       sends ? fmt::format("nobody receives what {} sends to {} ({})", waiting, other, call_phrase(call))
             : fmt::format("nobody sends what {} receives from {} ({})", waiting, other, call_phrase(call));
-  finding.cause = fmt::format("{} finished without the matching {}", ranks_phrase(finding.culprits),
-                              sends ? "recv" : "send");
+  finding.cause =
+      fmt::format("{} finished without the matching {}", ranks_phrase(gone), sends ? "recv" : "send");
   finding.advice = sends
                        ? "post one recv for every send, with the same group, tag and order; or drop the send"
                        : "post one send for every recv, with the same group, tag and order; or drop the recv";

@@ -7,8 +7,8 @@
 
 namespace rollcall::check {
 
-// A send or receive whose other end has left.
-void word_unmatched(const Evidence& evidence, Finding& finding);
+// A send or receive whose other end, or every possible one, has left: `gone`.
+void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& finding);
 // Sends (or receives) that wait for each other; headline and chain are set already.
 void word_message_cycle(Finding& finding);
 // A send and its receive that disagree in size or dtype.

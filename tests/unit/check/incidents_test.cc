@@ -147,4 +147,25 @@ TEST_CASE("one mistake on several ranks is one incident, in any order", "[incide
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+TEST_CASE("a collective with the number of a message does not take the message's place", "[incidents]") {
+  Watched run;
+  Message send;
+  send.op.kind = OpKind::send;
+  send.op.numel = 3;
+  Message receive;
+  receive.op.kind = OpKind::recv;
+  receive.op.rank = 1;
+  receive.op.numel = 5;
+  run.log.message(0, send, receive);
+  for (Rank rank = 0; rank < 4; ++rank) {
+    run.arrive(0, rank, rank == 3 ? 9 : 4);
+  }
+  run.log.suspect(1, 0, 0);
+  run.log.inspect_full(1, 0, *run.world_matcher.find(0));
+  const Incident mismatch = *run.evidence().mismatch;
+  REQUIRE(mismatch.variants.size() == 2);
+  CHECK(mismatch.variants[0].op.kind == OpKind::send);
+  CHECK(mismatch.variants[1].op.kind == OpKind::recv);
+}
+
 }  // namespace rollcall::check

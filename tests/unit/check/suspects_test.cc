@@ -92,6 +92,23 @@ TEST_CASE("whoever keeps the others waiting in a barrier is suspected", "[check]
   CHECK(first_suspect({grads, shard, shard, save}, {grads, save}, 1) == 0);
 }
 
+TEST_CASE("whoever breaks the pattern of its own steps is suspected", "[check]") {
+  CHECK(first_suspect({grads, loss, grads, loss, grads, loss}, {grads, loss, grads, grads, loss}, 3) == 1);
+  CHECK(first_suspect({grads, grads, grads, save}, {grads, grads, save}, 2) == 1);
+}
+
+TEST_CASE("the longer pattern counts: two steps and then a vote, not one", "[check]") {
+  const std::vector<Step> usual{grads, grads, loss, grads, grads, loss};
+  CHECK(first_suspect(usual, {grads, grads, loss, grads, loss}, 4) == 1);
+  CHECK(first_suspect(usual, {grads, grads, loss, grads, grads, grads, loss}, 5) == 1);
+}
+
+TEST_CASE("a flag where the others are in the middle of a step is on a path of its own", "[check]") {
+  const Step bucket{OpKind::all_reduce, 300, "bucket1"};
+  const Step flag{OpKind::all_reduce, 1, "oom"};
+  CHECK(first_suspect({grads, bucket}, {grads, flag}, 1) == 1);
+}
+
 TEST_CASE("programs that say nothing name nobody", "[check]") {
   CHECK(first_suspect({grads}, {loss}, 0) == -1);
   CHECK(first_suspect({grads, shard}, {shard, grads}, 0) == -1);
@@ -105,6 +122,10 @@ TEST_CASE("in a circle, a call that the other never makes is one too many", "[ch
 
 TEST_CASE("in a circle, a message without another end comes before a call that everyone makes", "[check]") {
   CHECK(first_in_circle({{OpKind::recv, 4, ""}, save}, {save}) == 0);
+}
+
+TEST_CASE("in a circle, what is sent has to be received", "[check]") {
+  CHECK(first_in_circle({{OpKind::send, 4, ""}, save}, {save}) == 1);
 }
 
 TEST_CASE("in a circle, whoever is in the later step by its label is ahead", "[check]") {

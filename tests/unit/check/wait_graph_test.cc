@@ -80,7 +80,7 @@ TEST_CASE("bystanders of a cycle are not in it", "[wait_graph]") {
   CHECK(blame(run).slots == std::vector<std::size_t>{1, 2});
 }
 
-TEST_CASE("of two separate cycles the first is shown", "[wait_graph]") {
+TEST_CASE("of two separate circles the first is shown, and the ranks of both are to blame", "[wait_graph]") {
   EvidenceBuilder run(4);
   const GroupId a = run.group("a", {2, 3});
   const GroupId b = run.group("b", {2, 3});
@@ -90,7 +90,42 @@ TEST_CASE("of two separate cycles the first is shown", "[wait_graph]") {
   run.waits({3}, on(b, barrier()));
   run.waits({0}, on(c, barrier()));
   run.waits({1}, on(d, barrier()));
-  CHECK(blame(run).culprits == std::vector<Rank>{2, 3});
+  CHECK(blame(run).culprits == std::vector<Rank>{0, 1, 2, 3});
+  CHECK(blame(run).slots == std::vector<std::size_t>{0, 1});
+  CHECK(blame(run).shortest == std::vector<Rank>{2, 3});
+  CHECK(blame(run).circles == 2);
+}
+
+TEST_CASE("a rank that waits in a circle without being waited for is a victim of it", "[wait_graph]") {
+  EvidenceBuilder run(3);
+  const GroupId pair = run.group("pair", {0, 1});
+  run.waits({0}, on(pair, barrier()));  // for rank 1,
+  run.waits({1, 2}, barrier());         // who waits for rank 0, as rank 2 does
+  CHECK(blame(run).cycle);
+  CHECK(blame(run).culprits == std::vector<Rank>{0, 1});
+}
+
+TEST_CASE("of circles with common ranks the shortest is shown", "[wait_graph]") {
+  EvidenceBuilder run(3);
+  const GroupId a = run.group("a", {0, 1});
+  const GroupId b = run.group("b", {1, 2});
+  run.waits({0}, on(a, barrier()));  // for rank 1,
+  run.waits({1}, on(b, barrier()));  // who waits for rank 2,
+  run.waits({2}, barrier());         // who waits for both
+  CHECK(blame(run).culprits == std::vector<Rank>{0, 1, 2});
+  CHECK(blame(run).shortest == std::vector<Rank>{1, 2});
+  CHECK(blame(run).slots == std::vector<std::size_t>{0, 2});
+}
+
+TEST_CASE("a slot that misses only ranks that are gone comes before one that misses others, too",
+          "[wait_graph]") {
+  EvidenceBuilder run(3);
+  const GroupId pair = run.group("pair", {1, 2});
+  run.waits({0}, barrier());            // for ranks 1 and 2,
+  run.waits({1}, on(pair, barrier()));  // and 1 for rank 2,
+  run.finishes({2});                    // who is gone.
+  CHECK(blame(run).culprits == std::vector<Rank>{2});
+  CHECK(blame(run).slots == std::vector<std::size_t>{1, 0});
 }
 
 TEST_CASE("whoever is gone outweighs a cycle elsewhere", "[wait_graph]") {
