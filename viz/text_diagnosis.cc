@@ -26,12 +26,12 @@ class Writer {
       : diagnosis_(diagnosis), verbose_(style.detail == TextStyle::Detail::verbose), page_(style.color) {}
 
   std::string quiet() {
-    headline();
+    headline(&TextPage::sentence);
     return page_.text();
   }
 
   std::string full() {
-    headline();
+    headline(&TextPage::headline);
     const Finding& finding = diagnosis_.finding;
     if (finding.at && !finding.at->call.site.empty()) {
       page_.arrow(finding.at->call.site);
@@ -55,12 +55,12 @@ class Writer {
  private:
   bool is_fault() const { return diagnosis_.verdict != "no_fault"; }
 
-  void headline() {
+  void headline(void (TextPage::*put)(std::string_view, Look, std::string_view)) {
     const bool is_slow = diagnosis_.verdict == "straggler";
     const std::string word =
         is_fault() ? fmt::format("{}[{}]", is_slow ? "warning" : "error", diagnosis_.verdict) : "ok";
     const Look look = is_slow ? Look::warning : is_fault() ? Look::error : Look::good;
-    page_.headline(word, look, diagnosis_.finding.headline);
+    (page_.*put)(word, look, diagnosis_.finding.headline);
   }
 
   void frame() {

@@ -11,7 +11,7 @@ namespace rollcall::viz {
 namespace {
 
 // Text is broken at this column. It does not follow the terminal: equal runs print equal bytes.
-constexpr std::size_t page_width = 110;
+constexpr std::size_t page_width = 100;
 constexpr std::size_t unbounded = std::numeric_limits<std::size_t>::max();
 // However far to the right a text begins, it may be this wide.
 constexpr std::size_t least_text_width = 40;
@@ -38,9 +38,22 @@ void TextPage::end_line() {
 }
 
 void TextPage::headline(std::string_view word, Look look, std::string_view sentence) {
+  const std::size_t text_column = word.size() + 2;
   put(word, look);
   put(": ", Look::strong);
-  put(printable(sentence), Look::strong);
+  bool is_first = true;
+  for (const std::string& line : wrap(sentence, width_left(text_column))) {
+    put(spaces(is_first ? 0 : text_column));
+    put(line, Look::strong);
+    end_line();
+    is_first = false;
+  }
+}
+
+void TextPage::sentence(std::string_view word, Look look, std::string_view text) {
+  put(word, look);
+  put(": ", Look::strong);
+  put(printable(text), Look::strong);
   end_line();
 }
 
@@ -59,6 +72,10 @@ void TextPage::frame_rows(const std::vector<Row>& rows) { put_rows(rows, frame_b
 
 void TextPage::rows(const std::vector<Row>& rows, std::size_t indent) {
   put_rows(rows, "", indent, unbounded);
+}
+
+void TextPage::steps(const std::vector<Row>& rows, std::size_t indent) {
+  put_rows(rows, "", indent, page_width);
 }
 
 void TextPage::put_rows(const std::vector<Row>& rows, std::string_view frame, std::size_t indent,

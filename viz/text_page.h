@@ -43,8 +43,9 @@ class TextPage {
  public:
   explicit TextPage(bool color) : color_(color) {}
 
-  // "error[deadlock]: sentence"
+  // "error[deadlock]: sentence", broken where it is too long; `sentence` keeps it in one line, for scripts.
   void headline(std::string_view word, Look look, std::string_view sentence);
+  void sentence(std::string_view word, Look look, std::string_view text);
   // "  --> place"
   void arrow(std::string_view place);
 
@@ -55,8 +56,9 @@ class TextPage {
 
   // "   = key: text"
   void note(std::string_view key, std::string_view text);
-  // Rows without a frame: what ranks printed, steps of a chain. Their lines stay whole.
+  // Rows without a frame: what ranks printed. Their lines stay whole; those of `steps`, our own words, do not.
   void rows(const std::vector<Row>& rows, std::size_t indent);
+  void steps(const std::vector<Row>& rows, std::size_t indent);
   // "key: text" at the left edge, never broken: it is there to be copied.
   void line(std::string_view key, std::string_view text, Look text_look = Look::plain);
 

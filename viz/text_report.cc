@@ -41,12 +41,12 @@ class Writer {
       : report_(report), verbose_(style.detail == TextStyle::Detail::verbose), page_(style.color) {}
 
   std::string quiet() {
-    headline();
+    headline(&TextPage::sentence);
     return page_.text();
   }
 
   std::string full() {
-    headline();
+    headline(&TextPage::headline);
     if (const Finding* finding = finding_of(report_.verdict)) {
       failure(*finding);
     } else {
@@ -57,11 +57,11 @@ class Writer {
   }
 
  private:
-  void headline() {
+  void headline(void (TextPage::*put)(std::string_view, Look, std::string_view)) {
     if (const Finding* finding = finding_of(report_.verdict)) {
-      page_.headline(fmt::format("error[{}]", verdict_word(report_.verdict)), Look::error, finding->headline);
+      (page_.*put)(fmt::format("error[{}]", verdict_word(report_.verdict)), Look::error, finding->headline);
     } else {
-      page_.headline("ok", Look::good, success_sentence());
+      (page_.*put)("ok", Look::good, success_sentence());
     }
   }
 
@@ -205,7 +205,8 @@ class Writer {
     for (const Variant& variant : divergence.variants) {
       rows.push_back({ranks_phrase(variant.ranks), variant.call.op + call_origin(variant.call)});
     }
-    list(std::move(rows), most_variants, "variant", list_indent);
+    shorten(rows, most_variants, "variant");
+    page_.steps(rows, list_indent);
   }
 
   void chain(const std::vector<std::string>& steps) {
@@ -217,7 +218,8 @@ class Writer {
     for (const std::string& step : steps) {
       rows.push_back({std::to_string(rows.size() + 1) + ".", step});
     }
-    list(std::move(rows), most_steps, "step", list_indent);
+    shorten(rows, most_steps, "step");
+    page_.steps(rows, list_indent);
   }
 
   void outcomes() { note_unless_empty("schedules", outcomes_phrase(report_)); }
@@ -252,16 +254,16 @@ class Writer {
       rows.push_back(
           {ranks_phrase(group.ranks), group.text, Look::faint, group.warning ? Look::warning : Look::plain});
     }
-    list(std::move(rows), most_output, "line", indent);
+    shorten(rows, most_output, "line");
+    page_.rows(rows, indent);
   }
 
-  void list(std::vector<Row> rows, std::size_t most, std::string_view noun, std::size_t indent) {
+  void shorten(std::vector<Row>& rows, std::size_t most, std::string_view noun) const {
     if (!verbose_ && rows.size() > most) {
       const std::size_t hidden = rows.size() - (most - 1);
       rows.resize(most - 1);
       rows.push_back(more_row(hidden, noun));
     }
-    page_.rows(rows, indent);
   }
 
   void run_facts() {
@@ -297,7 +299,7 @@ class Writer {
     for (const std::string& sentence : report_.unmet) {
       rows.push_back({"", "- " + sentence});
     }
-    page_.rows(rows, 2);
+    page_.steps(rows, 2);
   }
 
   const Report& report_;

@@ -2,10 +2,10 @@
 
 namespace rollcall::scenario {
 
-std::vector<std::pair<Rank, double>> Contributions::to(Rank rank, const std::string& tensor) const {
+std::vector<std::pair<Rank, double>> Contributions::to(Rank rank, const std::string& tensor) {
   const auto made = latest_.find({rank, tensor});
   std::vector<std::pair<Rank, double>> given;
-  if (made == latest_.end()) {
+  if (made == latest_.end() || !told_.insert(made->second.call).second) {
     return given;
   }
   for (const auto& [key, entry] : latest_) {

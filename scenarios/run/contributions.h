@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +27,9 @@ class Contributions {
     latest_[{rank, tensor}] = {std::move(call), value};
   }
 
-  // What every rank, as far as known, gave to the reduction that made this tensor of `rank`. By rank.
-  std::vector<std::pair<Rank, double>> to(Rank rank, const std::string& tensor) const;
+  // What every rank, as far as known, gave to the reduction that made this tensor of `rank`. By rank. Each reduction
+  // is told once, to the first who asks: where a sum is wrong on a thousand ranks, nobody needs it a thousand times.
+  std::vector<std::pair<Rank, double>> to(Rank rank, const std::string& tensor);
 
  private:
   struct Entry {
@@ -35,6 +37,7 @@ class Contributions {
     double value = 0;
   };
   std::map<std::pair<Rank, std::string>, Entry> latest_;
+  std::set<Call> told_;
 };
 
 }  // namespace rollcall::scenario

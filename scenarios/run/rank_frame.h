@@ -108,7 +108,7 @@ class RankFrame {
       ++calls_[group.id()];
     }
   }
-  std::vector<std::pair<Rank, double>> contributions_to(const std::string& tensor) const {
+  std::vector<std::pair<Rank, double>> contributions_to(const std::string& tensor) {
     return state_.contributions.to(rank_, tensor);
   }
 

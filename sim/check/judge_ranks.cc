@@ -113,7 +113,11 @@ Verdict judge_checks(const Evidence& evidence, const RankObservation& first) {
   Finding& finding = wrong.finding;
   finding.kind = "value";
   finding.culprits = ranks_of(alike);
-  suspect_contributors(first.what, finding);
+  const auto told = std::ranges::find_if(
+      alike, [](const RankObservation* other) { return !other->what.contributions.empty(); });
+  if (told != alike.end()) {
+    suspect_contributors((*told)->what, finding);
+  }
   const RankSet outside = outsiders(evidence);
   if (!outside.empty()) {
     finding.culprits.insert(outside);

@@ -26,9 +26,19 @@ void make_set(std::vector<T>& values) {
   values.erase(std::ranges::unique(values).begin(), values.end());
 }
 
+// Ranks that receive from anyone wait for the same: whichever of the others sends first.
+constexpr Rank anyone = -2;
+
+bool takes_from_anyone(const Evidence& evidence, const RankStatus& status) {
+  return status.in_message() && waiting_op(evidence, status).root < 0;
+}
+
 NodeKey key_of(const Evidence& evidence, const RankStatus& status) {
   if (status.channel == Channel::store) {
     return {0, Channel::store, 0, -1, evidence.store_waits[static_cast<std::size_t>(status.seq)].keys};
+  }
+  if (takes_from_anyone(evidence, status)) {
+    return {status.group, status.channel, 0, anyone, {}};
   }
   return {status.group, status.channel, status.seq, status.in_message() ? status.group_rank : Rank{-1}, {}};
 }
@@ -168,6 +178,12 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
     blocked.waiting.push_back(static_cast<Rank>(rank));
   }
   for (BlockedSlot& blocked : slots) {
+    // Who receives from anyone along with others does not wait for those, unless there is nobody else.
+    if (is_point_to_point(blocked.kind) && blocked.waiting.size() > 1) {
+      std::vector<Rank> others;
+      std::ranges::set_difference(blocked.missing, blocked.waiting, std::back_inserter(others));
+      blocked.missing = others.empty() ? blocked.waiting : others;
+    }
     link(evidence, index, blocked);
   }
   return slots;
