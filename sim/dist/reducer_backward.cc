@@ -185,6 +185,10 @@ void Reducer::finalize_backward() {
   expects_gradients_ = false;
   requires_finalize_ = false;
   finalize_is_queued_ = false;
+  if (!hook_) {
+    // On a GPU the buckets end in order: who has waited for the last need not stop at each of them.
+    buckets_.back().contents.settle();
+  }
   for (Bucket& bucket : buckets_) {
     bucket.future.work.wait();
     if (bucket.future.then) {
