@@ -69,6 +69,8 @@ struct DumpRecord {
   bool retired = false;
   bool is_p2p = false;
   bool gap_after = false;  // the recorder made another record next that the dump does not hold
+
+  friend bool operator==(const DumpRecord&, const DumpRecord&) = default;
 };
 
 // Progress counters of a group that a record names. Collectives and messages share them.

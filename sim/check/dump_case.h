@@ -14,8 +14,9 @@ namespace rollcall::check {
 // Whether the dumps show that time passed without progress. They do not say when they were written.
 enum class Progress : std::uint8_t {
   standstill,  // a call outlived its timeout, or a rank was silent for longer than ever before
-  running,     // the last thing that is known of the waiting ranks is that they moved
-  unknown,     // no times: unfinished calls only
+  assumed,     // unfinished calls only: such dumps are written on timeouts
+  unclear,     // nothing speaks for either
+  running,     // peers have seen calls finish that these ranks were still about to notice
 };
 
 struct DumpCase {
@@ -35,7 +36,12 @@ std::optional<Diagnosis> judge_absence(const DumpCase& job);   // ranks that owe
 std::optional<Diagnosis> judge_device(const DumpCase& job);    // all came, and one device does not follow
 std::optional<Diagnosis> judge_lost(const DumpCase& job);      // ranks without a dump
 std::optional<Diagnosis> judge_stall(const DumpCase& job);     // all came, nothing moves
+std::optional<Diagnosis> judge_late(const DumpCase& job);      // ranks that the others regularly wait for
 Diagnosis judge_quiet(const DumpCase& job);                    // nobody waits: slow ranks, or no fault
+
+// Whether what is unfinished may be called a hang. Where progress is unclear, only a job of which the larger
+// part waits.
+bool may_hang(const DumpCase& job);
 
 // Progress where somebody waits.
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots);

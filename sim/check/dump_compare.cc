@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace rollcall::check {
 
@@ -73,7 +74,8 @@ class Track {
 struct Score {
   int same = 0;
   int different = 0;
-  int known = 0;  // of `same`: compared with calls that were made, not only expected
+  int known = 0;      // of `same`: compared with calls that were made, not only expected
+  int elsewhere = 0;  // of `same`: from another line
 
   bool holds() const { return same > 0 && different == 0; }
 };
@@ -141,6 +143,7 @@ class ShiftFinder {
       const bool same = a->token == b->token;
       ++(same ? score.same : score.different);
       score.known += same && known != nullptr ? 1 : 0;
+      score.elsewhere += same && !same_site(*a, *b) ? 1 : 0;
     }
     return score;
   }
@@ -155,17 +158,26 @@ class ShiftFinder {
     if (begin == position_ && goes_on_in_step(begin)) {
       return {};
     }
+    Shift best;
+    int fewest = std::numeric_limits<int>::max();
+    const auto offer = [&](const Score& score, Shift::Kind kind, std::int64_t count) {
+      if (score.elsewhere < fewest) {
+        fewest = score.elsewhere;
+        best = {kind, begin, count};
+      }
+    };
+    // Of the readings that fit, the one whose calls come from the same lines; among equals the smallest.
     for (std::int64_t count = 1; count <= shift_max; ++count) {
       const Score extra = compare(begin, count, 0, true);
       const Score skipped = compare(begin, 0, count, true);
       if (extra.holds() && extra.known > 0 && extra.same >= skipped.same) {
-        return {is_repetition(begin, count) ? Shift::Kind::repeated : Shift::Kind::extra, begin, count};
+        offer(extra, is_repetition(begin, count) ? Shift::Kind::repeated : Shift::Kind::extra, count);
       }
       if (skipped.holds()) {
-        return {Shift::Kind::skipped, begin, count};
+        offer(skipped, Shift::Kind::skipped, count);
       }
     }
-    return {};
+    return best;
   }
 
   // Without stacks only calls that were really made count.

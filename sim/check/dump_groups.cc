@@ -235,15 +235,31 @@ class Aligner {
     }
   }
 
-  // A counter that is off by a constant on some ranks: their finished calls disagree with everyone's,
-  // and agree when moved.
+  // `member` has finished a call that `other` has not made: not by counters that start together.
+  bool is_ahead(const GroupMember& member, const GroupMember& other) const {
+    for (std::size_t i = member.collectives.size(); i-- > 0;) {
+      const DumpOp& op = member.op(i);
+      if (op.position <= other.issued) {
+        return false;
+      }
+      if (op.finished && !has_root(job_.calls[member.ops->record_of(op).call].op)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // A counter that is off by a constant on some ranks: their finished calls disagree with everyone's, or
+  // run ahead of them, and agree when moved.
   void correct_offsets(GroupCalls& group) {
     const GroupMember* reference = typical_member(group);
     if (group.counted || reference == nullptr) {
       return;
     }
     for (GroupMember& member : group.members) {
-      if (&member == reference || member.collectives.empty() || !fit_of(*reference, member, 0).is_bad()) {
+      if (&member == reference || member.collectives.empty() ||
+          (!fit_of(*reference, member, 0).is_bad() && !is_ahead(member, *reference) &&
+           !is_ahead(*reference, member))) {
         continue;
       }
       const std::int64_t offset = best_offset(*reference, member);

@@ -39,6 +39,22 @@ Examples examples_of(const std::vector<DumpOp>& ops, std::size_t at) {
   return examples;
 }
 
+// Whether `ops` did the same again later, out of the same past of `context` calls: then it was the beginning
+// of a habit.
+bool is_done_again(const std::vector<DumpOp>& ops, std::size_t at, std::size_t context) {
+  const std::size_t end = std::min(ops.size(), at + memory);
+  for (std::size_t i = at + 1; i < end; ++i) {
+    std::size_t length = 0;
+    while (length < context && same_step(ops[i - 1 - length], ops[at - 1 - length])) {
+      ++length;
+    }
+    if (length == context && same_step(ops[i], ops[at])) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<Departure> find_departure(const RankOps& ops, std::size_t op) {
@@ -50,7 +66,8 @@ std::optional<Departure> find_departure(const RankOps& ops, std::size_t op) {
                                       [&](std::size_t i) { return same_step(ops.ops[i], ops.ops[at]); });
     // The first round of a loop breaks with weak habits too; of equally strong ones the later is meant.
     const bool is_stronger = !strongest || examples.context >= strongest->context;
-    if (!is_usual && !examples.positions.empty() && is_stronger) {
+    if (!is_usual && !examples.positions.empty() && is_stronger &&
+        !is_done_again(ops.ops, at, examples.context)) {
       strongest = Departure{at, examples.positions.back(), examples.context};
     }
   }

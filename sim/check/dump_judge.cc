@@ -9,6 +9,9 @@ namespace rollcall::check {
 
 namespace {
 
+constexpr const char* second_dump =
+    "a second dump some time later: if the same calls are unfinished then, the job hangs";
+
 // In order of what they prove. Calls that disagree, and circles, are faults whenever they are seen. That
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
@@ -18,9 +21,16 @@ Diagnosis find_fault(const DumpCase& job) {
       return *diagnosis;
     }
   }
-  if (job.progress != Progress::running) {
+  if (std::optional<Diagnosis> late = job.progress == Progress::unclear ? judge_late(job) : std::nullopt) {
+    return *late;
+  }
+  if (may_hang(job)) {
     for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_stall}) {
       if (std::optional<Diagnosis> diagnosis = judge(job)) {
+        if (job.progress == Progress::unclear) {
+          diagnosis->confidence = std::max(diagnosis->confidence, Diagnosis::Confidence::medium);
+          diagnosis->would_settle.push_back(second_dump);
+        }
         return *diagnosis;
       }
     }

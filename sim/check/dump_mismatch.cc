@@ -155,11 +155,32 @@ class MismatchJudge {
     return job_.view.job.calls[member.ops->record_of(*member.at(node_.position)).call];
   }
 
+  // What two members have in this place; of coalesced calls the first that differ.
+  std::pair<const DumpCall*, const DumpCall*> pair_of(const GroupMember& odd,
+                                                      const GroupMember& usual) const {
+    const auto odd_parts = odd.ops->parts_of(*odd.at(node_.position));
+    const auto usual_parts = usual.ops->parts_of(*usual.at(node_.position));
+    if (odd_parts.size() == usual_parts.size()) {
+      for (std::size_t i = 0; i < odd_parts.size(); ++i) {
+        const DumpCall& a = job_.view.job.calls[odd.ops->dump->records[odd_parts[i]].call];
+        const DumpCall& b = job_.view.job.calls[usual.ops->dump->records[usual_parts[i]].call];
+        if (a != b) {
+          return {&a, &b};
+        }
+      }
+    }
+    return {&recorded(odd), &recorded(usual)};
+  }
+
+  const GroupMember& odd_one(const Blamed& blamed) const {
+    return blamed.tie ? *parties_[1].members.front() : *blamed.odd.front();
+  }
+
   // What differs in the pair itself.
   const char* plain_kind(const Blamed& blamed) const {
-    const GroupMember& odd = blamed.tie ? *parties_[1].members.front() : *blamed.odd.front();
-    const DumpCall& a = recorded(odd);
-    const DumpCall& b = recorded(*blamed.usual);
+    const auto [odd, usual] = pair_of(odd_one(blamed), *blamed.usual);
+    const DumpCall& a = *odd;
+    const DumpCall& b = *usual;
     if (a.op != b.op) {
       return "op_type_mismatch";
     }
@@ -248,9 +269,10 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
   Finding& finding = diagnosis.finding;
   finding.kind = diagnosis.verdict;
   const std::string who = ranks_phrase(finding.culprits);
-  const GroupMember& odd = blamed.tie ? *parties_[1].members.front() : *blamed.odd.front();
-  const std::string mine = arguments_phrase(recorded(odd));
-  const std::string theirs = arguments_phrase(recorded(*blamed.usual));
+  const GroupMember& odd = odd_one(blamed);
+  const auto pair = pair_of(odd, *blamed.usual);
+  const std::string mine = arguments_phrase(*pair.first);
+  const std::string theirs = arguments_phrase(*pair.second);
   const Call odd_call = name_call(job_, *odd.ops, *odd.at(node_.position));
   const Call usual_call = name_call(job_, *blamed.usual->ops, *blamed.usual->at(node_.position));
   const std::string place = call_phrase(usual_call);

@@ -1,6 +1,7 @@
 #include "sim/check/dump_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -170,6 +171,12 @@ class Builder {
 };
 
 }  // namespace
+
+bool has_root(const std::string& op) {
+  constexpr std::array<std::string_view, 6> rooted = {"broadcast",   "_broadcast_oop", "reduce",
+                                                      "_reduce_oop", "gather",         "scatter"};
+  return std::find(rooted.begin(), rooted.end(), op) != rooted.end();
+}
 
 std::vector<std::uint64_t> agreement_tokens(const JobDump& job) {
   using Shapes = std::vector<std::vector<std::int64_t>>;

@@ -40,6 +40,9 @@ struct RankOps {
   const DumpRecord& record_of(const DumpOp& op) const { return dump->records[op.record]; }
 };
 
+// Operations whose root decides what they do. It is not recorded, and the root may finish before all come.
+bool has_root(const std::string& op);
+
 // By index into JobDump::calls: a number shared by calls that may meet in one collective. Operations
 // whose shapes differ from rank to rank (gather, scatter, all-to-all) are compared without them.
 std::vector<std::uint64_t> agreement_tokens(const JobDump& job);

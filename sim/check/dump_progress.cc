@@ -37,6 +37,18 @@ bool outlived_timeout(const RankOps& ops, const DumpOp& op, std::int64_t last_ev
          (timeout_ns > 0 && record.created_ns > 0 && last_event - record.created_ns >= timeout_ns);
 }
 
+bool has_finished_calls(const DumpView& view) {
+  return std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankOps& ops) {
+    return std::any_of(ops.ops.begin(), ops.ops.end(), [](const DumpOp& op) { return op.finished; });
+  });
+}
+
+// A host thread notices finished calls now and then. A job at rest has noticed all; in one that moves, most
+// ranks have some yet to notice. A few ranks alone may have failed devices.
+bool notices_late(const DumpView& view, const Waits& waits) {
+  return 2 * waits.unobserved.size() > view.ranks.size();
+}
+
 }  // namespace
 
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots) {
@@ -50,11 +62,9 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
     silences.push_back(silence_of(*ops.dump));
     longest_pause = std::max(longest_pause, silences.back().longest_pause);
   }
-  bool moved = false;
   for (std::size_t i = 0; i < view.ranks.size(); ++i) {
     const RankOps& ops = view.ranks[i];
-    const bool waits_itself = waits.node_of.contains(ops.dump->rank);
-    if (!waits_itself && !idle.contains(ops.dump->rank)) {
+    if (!waits.node_of.contains(ops.dump->rank) && !idle.contains(ops.dump->rank)) {
       continue;
     }
     for (const DumpOp& op : ops.ops) {
@@ -68,9 +78,23 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
     if (longest_pause > 0 && quiet > longest_pause) {
       return Progress::standstill;
     }
-    moved |= waits_itself && quiet > 0;
   }
-  return moved ? Progress::running : Progress::unknown;
+  if (notices_late(view, waits)) {
+    return Progress::running;
+  }
+  return has_finished_calls(view) ? Progress::unclear : Progress::assumed;
+}
+
+bool may_hang(const DumpCase& job) {
+  if (job.progress != Progress::unclear) {
+    return job.progress != Progress::running;
+  }
+  const std::size_t waiting = job.waits.node_of.size();
+  if (!job.roots.idle.empty()) {
+    return 2 * waiting >= job.view.ranks.size();
+  }
+  // One cause stops all; calls in flight at several places at once are a job at work.
+  return waiting == job.view.ranks.size() && job.roots.complete.size() + job.roots.cycles.size() <= 1;
 }
 
 }  // namespace rollcall::check

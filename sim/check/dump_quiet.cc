@@ -129,6 +129,18 @@ std::optional<Diagnosis> find_straggler(const DumpCase& job) {
 
 }  // namespace
 
+std::optional<Diagnosis> judge_late(const DumpCase& job) {
+  if (job.roots.idle.empty()) {
+    return std::nullopt;
+  }
+  std::optional<Diagnosis> straggler = find_straggler(job);
+  const bool is_known =
+      straggler && std::all_of(job.roots.idle.begin(), job.roots.idle.end(), [&](const auto& idle) {
+        return straggler->finding.culprits.contains(idle.first);
+      });
+  return is_known ? straggler : std::nullopt;
+}
+
 Diagnosis judge_quiet(const DumpCase& job) {
   if (job.waits.nodes.empty()) {
     if (std::optional<Diagnosis> straggler = find_straggler(job)) {

@@ -2,7 +2,6 @@
 // recorder does not store.
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -12,12 +11,6 @@
 namespace rollcall::check {
 
 namespace {
-
-// Calls whose root decides what they do, and is not recorded.
-bool has_root(const std::string& op) {
-  constexpr std::array<std::string_view, 4> rooted = {"broadcast", "reduce", "gather", "scatter"};
-  return std::find(rooted.begin(), rooted.end(), op) != rooted.end();
-}
 
 class StallJudge {
  public:
@@ -59,11 +52,18 @@ class StallJudge {
     }
     RankSet blind;
     for (const auto& [rank, ops] : job_.waits.unobserved) {
-      if (2 * ops.size() > most) {
+      if (2 * ops.size() > most && !sees_later(rank, *ops.front())) {
         blind.insert(rank);
       }
     }
     return 2 * blind.size() > node_.ranks.size() ? RankSet() : blind;
+  }
+
+  // It knows that a call behind `op` has finished: its device works.
+  bool sees_later(Rank rank, const DumpOp& op) const {
+    const std::vector<DumpOp>& ops = job_.view.ops_of(rank)->ops;
+    return std::any_of(ops.begin() + (&op - ops.data()), ops.end(),
+                       [](const DumpOp& later) { return later.finished; });
   }
 
   void device_failed(const RankSet& blind, Diagnosis& diagnosis) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace rollcall::check {
 
@@ -97,6 +98,8 @@ class WaitFinder {
     }
     for (WaitNode& node : waits_.nodes) {
       find_blockers(node);
+    }
+    while (hold_batches_together()) {
     }
     return std::move(waits_);
   }
@@ -219,6 +222,45 @@ class WaitFinder {
         node.blockers.push_back({other.rank, Blocker::Why::held_up});
       }
     }
+  }
+
+  // The messages of a batch are one kernel: one that has found all its other ends and still is not finished
+  // waits for whatever holds up a batch it shares a message with. Only nodes without another reason take
+  // this one, so this ends. True when something was added.
+  bool hold_batches_together() {
+    std::vector<std::pair<std::size_t, Blocker>> found;
+    for (std::size_t i = 0; i < waits_.nodes.size(); ++i) {
+      const WaitNode& node = waits_.nodes[i];
+      if (node.kind == DumpOp::Kind::collective || !node.blockers.empty()) {
+        continue;
+      }
+      for (const Rank peer : peers_at_head(node)) {
+        const WaitNode& theirs = waits_.nodes[waits_.node_of.at(peer)];
+        if (theirs.kind == DumpOp::Kind::batch && !theirs.blockers.empty()) {
+          found.emplace_back(i, Blocker{peer, Blocker::Why::held_up});
+        }
+      }
+    }
+    for (const auto& [node, blocker] : found) {
+      waits_.nodes[node].blockers.push_back(blocker);
+    }
+    return !found.empty();
+  }
+
+  // Who is held up in the other ends of a node's messages, ascending.
+  std::set<Rank> peers_at_head(const WaitNode& node) const {
+    std::set<Rank> peers;
+    const RankOps& ops = *view_.ops_of(node.ranks.front());
+    for (const std::uint32_t record : ops.parts_of(*node.ops.front())) {
+      if (!view_.job.calls[ops.dump->records[record].call].is_message()) {
+        continue;
+      }
+      const Counterpart other = messages_.counterpart(ops, record);
+      if (other.op != nullptr && other.rank != ops.dump->rank && head(other.rank) == other.op) {
+        peers.insert(other.rank);
+      }
+    }
+    return peers;
   }
 
   const DumpOp* head(Rank rank) const {

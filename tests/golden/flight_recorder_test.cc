@@ -134,6 +134,30 @@ TEST_CASE("with stacks, calls left out and calls too many are told from plain mi
   }
 }
 
+// Why both are named: whatever told one from the other would have to read it out of the jitter.
+TEST_CASE("an early exit and a stuck data loader leave the same records, but for the times",
+          "[flight-recorder]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/flight_recorder";
+  std::vector<check::JobDump> jobs;
+  for (const char* set : {"early_exit_uneven_inputs_4", "cpu_stuck_dataloader_4"}) {
+    check::JobDump job = read_flight_recorder(files_in(data / set / "pickle")).job;
+    for (check::RankDump& dump : job.ranks) {
+      for (check::DumpRecord& record : dump.records) {
+        record.created_ns = record.created_ns != 0 ? 1 : 0;
+        record.completed_ns = record.completed_ns != 0 ? 1 : 0;
+      }
+    }
+    jobs.push_back(std::move(job));
+  }
+  CHECK(jobs[0].calls == jobs[1].calls);
+  CHECK(jobs[0].stacks == jobs[1].stacks);
+  CHECK(jobs[0].groups == jobs[1].groups);
+  REQUIRE(jobs[0].ranks.size() == jobs[1].ranks.size());
+  for (std::size_t i = 0; i < jobs[0].ranks.size(); ++i) {
+    CHECK(jobs[0].ranks[i].records == jobs[1].ranks[i].records);
+  }
+}
+
 TEST_CASE("the order of the files decides nothing", "[flight-recorder]") {
   for (const fs::path& set : sets()) {
     for (const char* encoding : {"pickle", "json"}) {

@@ -29,20 +29,86 @@ TEST_CASE("a job whose calls are all finished has no fault", "[dump]") {
 TEST_CASE("a job caught between two calls is not said to hang", "[dump]") {
   DumpBuilder dumps(4);
   common_past(dumps, 8);
+  dumps.call(0, "all_reduce", 4096, false);
+  const Diagnosis running = judge_dump(dumps.job);
+  CHECK(running.verdict == "no_fault");
+  CHECK_FALSE(running.would_settle.empty());
+}
+
+TEST_CASE("calls that peers have seen finish and most ranks have not yet are those of a moving job",
+          "[dump]") {
+  DumpBuilder dumps(4);
+  common_past(dumps, 8);
+  for (const Rank rank : {0, 1, 3}) {
+    dumps.dump_of(rank).records.back().state = DumpRecord::State::scheduled;
+    dumps.call(rank, "all_reduce", 4096, false);
+  }
+  CHECK(judge_dump(dumps.job).verdict == "no_fault");
+}
+
+TEST_CASE("that most of a job waits is a hang, shown by a long silence and presumed without", "[dump]") {
+  DumpBuilder dumps(4);
+  common_past(dumps, 8);
   for (const Rank rank : {0, 1, 3}) {
     dumps.call(rank, "all_reduce", 4096, false);
     dumps.silence(rank, -500'000);  // the last event is half a call after the last call
   }
-  const Diagnosis running = judge_dump(dumps.job);
-  CHECK(running.verdict == "no_fault");
-  CHECK_FALSE(running.would_settle.empty());
+  const Diagnosis presumed = judge_dump(dumps.job);
+  CHECK(presumed.verdict == "stuck_host");
+  CHECK(presumed.confidence == Diagnosis::Confidence::medium);
+  CHECK_THAT(presumed.would_settle.back(), Catch::Contains("second dump"));
 
   dumps.everyone_silent();
   const Diagnosis hung = judge_dump(dumps.job);
   CHECK(hung.verdict == "stuck_host");
+  CHECK(hung.confidence == Diagnosis::Confidence::high);
   CHECK(hung.finding.culprits == RankSet{2});
   CHECK(hung.finding.at->call.seq == 9);
   CHECK(hung.finding.at->waiting == RankSet{0, 1, 3});
+}
+
+TEST_CASE("a rank that others always wait for is slow, not stuck, as long as no silence shows more",
+          "[dump]") {
+  DumpBuilder dumps(4);
+  for (int step = 0; step < 8; ++step) {
+    for (Rank rank = 0; rank < 4; ++rank) {
+      dumps.call(rank, "all_reduce", 4096).duration_ms = rank == 2 ? 0.1F : 3.0F;
+    }
+  }
+  for (const Rank rank : {0, 1, 3}) {
+    dumps.call(rank, "all_reduce", 4096, false);
+  }
+  CHECK(judge_dump(dumps.job).verdict == "straggler");
+  dumps.everyone_silent();
+  CHECK(judge_dump(dumps.job).verdict == "stuck_host");
+}
+
+TEST_CASE("a counter that runs ahead by a whole round of the loop is off, not early", "[dump]") {
+  DumpBuilder dumps(4);
+  common_past(dumps, 8);
+  for (const Rank rank : {0, 1, 3}) {
+    dumps.call(rank, "all_reduce", 4096, false);
+  }
+  for (DumpRecord& record : dumps.dump_of(2).records) {
+    record.collective_seq += 2;  // its calls look like those of the others there, too
+  }
+  dumps.everyone_silent();
+  const Diagnosis diagnosis = judge_dump(dumps.job);
+  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+}
+
+TEST_CASE("coalesced calls are compared part by part", "[dump]") {
+  DumpBuilder dumps(3);
+  common_past(dumps, 4);
+  for (Rank rank = 0; rank < 3; ++rank) {
+    DumpRecord& part = dumps.call(rank, "_all_gather_base", rank == 1 ? 17 : 16, false);
+    const std::int64_t seq = part.collective_seq;
+    dumps.call(rank, "coalesced", 0, false).collective_seq = seq;
+  }
+  const Diagnosis diagnosis = judge_dump(dumps.job);
+  CHECK(diagnosis.verdict == "size_mismatch");
+  CHECK(diagnosis.finding.culprits == RankSet{1});
 }
 
 TEST_CASE("a call that outlived its timeout shows a standstill", "[dump]") {
