@@ -122,6 +122,15 @@ class ReportReader {
     return nobody ? RankSet() : read_ranks(*value, world_size_, diagnostics_).value_or(RankSet());
   }
 
+  // The same where nobody makes no sense.
+  RankSet somebody(const Json& object, std::string_view key) {
+    RankSet result = ranks(object, key);
+    if (result.empty()) {
+      error(object.find(key).value_or(object), fmt::format("a report names ranks here, as \"{}\"", key));
+    }
+    return result;
+  }
+
   // A rank, or -1.
   Rank rank(const Json& object, std::string_view key) {
     const std::int64_t value = number(object, key, -1);
@@ -161,7 +170,7 @@ class ReportReader {
     constexpr std::array states = {State::finished, State::waiting, State::raised, State::crashed,
                                    State::running};
     RankClass result;
-    result.ranks = ranks(object, "ranks");
+    result.ranks = somebody(object, "ranks");
     const std::string word = text(object, "state");
     const auto state = std::ranges::find(states, word, [](State each) { return to_string(each); });
     if (state == states.end()) {
@@ -179,7 +188,7 @@ class ReportReader {
 
   std::vector<Variant> read_variants(const Json& object, std::string_view key = "variants") {
     return list_of<Variant>(object, key, [this](const Json& each) {
-      return Variant{ranks(each, "ranks"), read_call(each, "op").value_or(Call{})};
+      return Variant{somebody(each, "ranks"), read_call(each, "op").value_or(Call{})};
     });
   }
 
@@ -189,8 +198,8 @@ class ReportReader {
 
   std::vector<TensorPlace> read_tensors(std::string_view key) {
     return list_of<TensorPlace>(root_, key, [this](const Json& each) {
-      return TensorPlace{ranks(each, "ranks"), text(each, "tensor"), text(each, "got"),
-                         text(each, "want"),   text(each, "handle"), text(each, "site")};
+      return TensorPlace{somebody(each, "ranks"), text(each, "tensor"), text(each, "got"),
+                         text(each, "want"),      text(each, "handle"), text(each, "site")};
     });
   }
 

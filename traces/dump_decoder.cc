@@ -99,6 +99,14 @@ std::int64_t number_or(const Value* value, std::int64_t otherwise) {
   return otherwise;
 }
 
+// A number that counts something, or a time: never negative, and small enough that the judge can add and
+// subtract such numbers. Whatever else a file claims counts as missing.
+std::int64_t count_or(const Value* value, std::int64_t otherwise) {
+  constexpr std::int64_t count_max = std::int64_t{1} << 62;
+  const std::int64_t number = number_or(value, otherwise);
+  return number >= 0 && number < count_max ? number : otherwise;
+}
+
 std::string_view text_or_empty(const Value* value) {
   return value != nullptr && value->is(Value::Kind::text) ? value->as_text() : std::string_view();
 }
@@ -166,7 +174,7 @@ std::vector<std::vector<std::int64_t>> shapes_of(const Value* value) {
     const auto [dimensions, rank] = items_of(&list[i]);
     std::vector<std::int64_t>& shape = shapes.emplace_back();
     for (std::uint32_t k = 0; k < rank; ++k) {
-      shape.push_back(number_or(&dimensions[k], 0));
+      shape.push_back(count_or(&dimensions[k], 0));
     }
   }
   return shapes;
@@ -315,16 +323,16 @@ class Decoder {
 
   void read_entry(const Entry& entry, std::uint32_t index) {
     DumpRecord record;
-    record.created_ns = number_or(entry[Field::time_created_ns], 0);
-    record.started_ns = number_or(entry[Field::time_discovered_started_ns], 0);
-    record.completed_ns = number_or(entry[Field::time_discovered_completed_ns], 0);
-    record.collective_seq = number_or(entry[Field::collective_seq_id], number_or(entry[Field::seq_id], 0));
-    record.p2p_seq = number_or(entry[Field::p2p_seq_id], 0);
+    record.created_ns = count_or(entry[Field::time_created_ns], 0);
+    record.started_ns = count_or(entry[Field::time_discovered_started_ns], 0);
+    record.completed_ns = count_or(entry[Field::time_discovered_completed_ns], 0);
+    record.collective_seq = count_or(entry[Field::collective_seq_id], count_or(entry[Field::seq_id], 0));
+    record.p2p_seq = count_or(entry[Field::p2p_seq_id], 0);
     record.call = call_of(entry);
     record.stack = stack_of(entry[Field::frames]);
     record.group = group_of(entry);
     record.timeout_ms = static_cast<std::uint32_t>(
-        std::clamp<std::int64_t>(number_or(entry[Field::timeout_ms], 0), 0, 0xffffffff));
+        std::clamp<std::int64_t>(count_or(entry[Field::timeout_ms], 0), 0, 0xffffffff));
     record.duration_ms = duration_of(entry[Field::duration_ms]);
     record.state = state_named(text_or_empty(entry[Field::state]));
     record.retired = number_or(entry[Field::retired], 0) != 0;
@@ -332,7 +340,7 @@ class Decoder {
     record.is_p2p =
         entry[Field::is_p2p] != nullptr ? number_or(entry[Field::is_p2p], 0) != 0 : call.is_message();
     // Ids count every record: what fell off the ring, or was left out, leaves a gap.
-    const std::int64_t id = number_or(entry[Field::record_id], -1);
+    const std::int64_t id = count_or(entry[Field::record_id], -1);
     first_id_ = index == 0 ? id : first_id_;
     result_.dump.from_start &= id == index;
     result_.dump.without_gaps &= id >= 0 && id - first_id_ == index;
@@ -461,9 +469,9 @@ class Decoder {
       for (const auto& [known, group] : group_of_id_) {
         if (known == id) {
           result_.dump.status.push_back(
-              DumpStatus{group, number_or(find(counters, "last_enqueued_collective"), -1),
-                         number_or(find(counters, "last_started_collective"), -1),
-                         number_or(find(counters, "last_completed_collective"), -1)});
+              DumpStatus{group, count_or(find(counters, "last_enqueued_collective"), -1),
+                         count_or(find(counters, "last_started_collective"), -1),
+                         count_or(find(counters, "last_completed_collective"), -1)});
         }
       }
     }

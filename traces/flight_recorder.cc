@@ -109,15 +109,20 @@ class FileReader {
   Arena arena_{tree_bytes_max};
 };
 
-std::vector<Outcome> read_all(const std::vector<Candidate>& files) {
+std::vector<Outcome> read_all(const std::vector<Candidate>& files, const ReadProgress& progress) {
   std::vector<Outcome> outcomes(files.size());
   std::vector<std::exception_ptr> failures(std::max(1U, std::thread::hardware_concurrency()));
   std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> done = 0;
   const auto work = [&](std::exception_ptr& failure) {
     try {
       FileReader reader;
       for (std::size_t i = next++; i < files.size(); i = next++) {
         outcomes[i] = reader.read(files[i]);
+        const std::size_t through = ++done;
+        if (progress) {
+          progress(through, files.size());
+        }
       }
     } catch (...) {
       failure = std::current_exception();
@@ -233,11 +238,30 @@ class NamelessGroups {
   std::map<std::uint32_t, std::vector<Rank>> users_;  // of groups without members; ascending
 };
 
+// The judge takes it that who calls on a group belongs to it. A file may say otherwise.
+void drop_foreign_calls(ReadResult& result) {
+  for (RankDump& dump : result.job.ranks) {
+    const auto is_foreign = [&](std::uint32_t group) {
+      const std::vector<Rank>& members = result.job.groups[group].members;
+      return !std::binary_search(members.begin(), members.end(), dump.rank);
+    };
+    std::erase_if(dump.groups, is_foreign);
+    std::erase_if(dump.status, [&](const check::DumpStatus& status) { return is_foreign(status.group); });
+    const std::size_t dropped =
+        std::erase_if(dump.records, [&](const DumpRecord& record) { return is_foreign(record.group); });
+    if (dropped > 0) {
+      result.problems.push_back(
+          {dump.file, fmt::format("{} calls are not used: rank {} is not in the groups that it makes them on",
+                                  dropped, dump.rank)});
+    }
+  }
+}
+
 }  // namespace
 
-ReadResult read_flight_recorder(const std::vector<std::string>& paths) {
+ReadResult read_flight_recorder(const std::vector<std::string>& paths, const ReadProgress& progress) {
   const std::vector<Candidate> files = candidates_of(paths);
-  std::vector<Outcome> outcomes = read_all(files);
+  std::vector<Outcome> outcomes = read_all(files, progress);
   ReadResult result;
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (!outcomes[i].problem.empty()) {
@@ -253,6 +277,7 @@ ReadResult read_flight_recorder(const std::vector<std::string>& paths) {
   result.job.stacks = std::move(tables.stacks.things());
   result.job.groups = std::move(tables.groups.things());
   NamelessGroups(result.job).resolve();
+  drop_foreign_calls(result);
   return result;
 }
 

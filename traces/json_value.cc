@@ -12,11 +12,32 @@ namespace {
 
 constexpr std::size_t depth_max = 64;
 
+// Where a value begins that is nested too deep. The parser does not say at which byte it is.
+std::size_t offset_of_depth(std::string_view text, std::size_t depth) {
+  std::size_t open = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_text) {
+      in_text = text[i] != '"';
+      i += text[i] == '\\' ? 1 : 0;  // whatever is escaped ends no text
+    } else if (text[i] == '"') {
+      in_text = true;
+    } else if (text[i] == '[' || text[i] == '{') {
+      if (++open > depth) {
+        return i;
+      }
+    } else if (text[i] == ']' || text[i] == '}') {
+      --open;
+    }
+  }
+  return text.size();
+}
+
 // What nlohmann's parser calls while it reads. Open containers collect their items on one stack and
 // are built when they end.
 class Builder {
  public:
-  explicit Builder(Arena& arena) : arena_(arena) {}
+  Builder(std::string_view text, Arena& arena) : text_(text), arena_(arena) {}
 
   bool null() { return push({}); }
   bool boolean(bool value) { return push(Value::of_boolean(value)); }
@@ -58,7 +79,8 @@ class Builder {
 
   bool open() {
     if (floors_.size() == depth_max) {
-      throw BadFile(0, fmt::format("values nested more than {} deep", depth_max));
+      throw BadFile(offset_of_depth(text_, depth_max),
+                    fmt::format("values nested more than {} deep", depth_max));
     }
     floors_.push_back(stack_.size());
     return true;
@@ -74,6 +96,7 @@ class Builder {
     return push(Value::of_node(kind, node));
   }
 
+  std::string_view text_;
   Arena& arena_;
   std::vector<Value> stack_;
   std::vector<std::size_t> floors_;
@@ -82,7 +105,7 @@ class Builder {
 }  // namespace
 
 Value read_json(std::string_view text, Arena& arena) {
-  Builder builder(arena);
+  Builder builder(text, arena);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.result();
 }

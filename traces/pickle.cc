@@ -102,7 +102,7 @@ class Reader {
       if (opcode == STOP) {
         return result();
       }
-      step(opcode);
+      step_or_say_where(opcode);
     }
   }
 
@@ -116,6 +116,14 @@ class Reader {
     if (protocol < protocol_min || protocol > protocol_max) {
       fail(at_ - 1, fmt::format("pickle protocol {} is not known (2 to 5 are)", protocol));
     }
+  }
+
+  // What an arena refuses, it refuses without knowing the place.
+  void step_or_say_where(unsigned char opcode) try { step(opcode); } catch (const BadFile& error) {
+    if (error.offset == 0) {
+      fail(opcode_at_, error.what());
+    }
+    throw;
   }
 
   void step(unsigned char opcode) {

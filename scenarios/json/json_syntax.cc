@@ -22,7 +22,9 @@ bool continues_number(char c) {
 // One past the comment that begins at `at`, or nothing when none does or it does not end.
 std::optional<std::size_t> comment_end(std::string_view text, std::size_t at) {
   if (text.substr(at, 2) == "//") {
-    return std::min(text.find('\n', at), text.size());
+    constexpr std::string_view ends("\n\r\0", 3);  // as the parser has it
+    const std::size_t end = text.find_first_of(ends, at);
+    return end == std::string_view::npos ? text.size() : end + 1;
   }
   if (text.substr(at, 2) == "/*") {
     const std::size_t close = text.find("*/", at + 2);

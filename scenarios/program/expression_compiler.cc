@@ -61,9 +61,12 @@ class Compiler {
         {{"and", "&&"}, {"or", "||"}, {"=", "=="}, {"&", "&&"}, {"|", "||"}, {"is", "=="}}};
     const std::string_view rest = text_.substr(at_);
     for (const auto& [habit, right] : habits) {
+      if (!rest.starts_with(habit)) {
+        continue;
+      }
       const bool is_whole =
           !begins_name(habit[0]) || rest.size() == habit.size() || !continues_name(rest[habit.size()]);
-      if (rest.starts_with(habit) && is_whole) {
+      if (is_whole) {
         fail(at_, fmt::format("unexpected \"{}\"", habit), std::string(right));
       }
     }

@@ -1,0 +1,36 @@
+#pragma once
+
+// A folder of a test's own, gone with the object.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
+namespace rollcall::test {
+
+class Folder {
+ public:
+  Folder() {
+    static int count = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            ("rollcall_test." + std::to_string(::getpid()) + "." + std::to_string(count++));
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  std::string path() const { return path_.string(); }
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path(name), std::ios::binary) << bytes;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace rollcall::test
