@@ -30,6 +30,13 @@ if(ROLLCALL_SANITIZE)
   endif()
 endif()
 
+if(ROLLCALL_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "libFuzzer is part of Clang: use the preset fuzz, or -DCMAKE_CXX_COMPILER=clang++-16")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # Lazy binding would run the dynamic linker's resolver on the small stack of whichever rank makes the
 # first call into a shared library: 3 KiB that count on a 16 KiB stack.
 add_link_options(-Wl,-z,now)

@@ -1,0 +1,11 @@
+// One fuzzer. Which of the targets it is, the build says: ROLLCALL_FUZZ_TARGET.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/targets.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  rollcall::fuzz::ROLLCALL_FUZZ_TARGET({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
