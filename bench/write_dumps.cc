@@ -4,18 +4,18 @@
 //
 // A transformer with tensor parallelism of 8, data parallelism across, and a world group. Rings have
 // wrapped. One rank in the middle stopped before its next layer; its tensor group waits for it, the data
-// groups for that group, the world for them. The bytes are those of PyTorch's own pickler: protocol 2,
-// texts memoized, everything else written out (torch/csrc/jit/serialization/pickler.cpp).
+// groups for that group, the world for them.
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "traces/pickle_writer.h"
 
 namespace {
 
@@ -23,64 +23,6 @@ constexpr int tensor_parallel = 8;
 constexpr int layers = 16;
 constexpr int calls_per_step = 2 * layers + 2;
 constexpr std::int64_t steps_before = 40;  // that have left the ring
-
-class Pickler {
- public:
-  Pickler() { bytes_ = "\x80\x02"; }
-
-  void open_dict() { bytes_ += "}("; }
-  void close_dict() { bytes_ += 'u'; }
-  void open_list() { bytes_ += "]("; }
-  void close_list() { bytes_ += 'e'; }
-  void pair() { bytes_ += '\x86'; }
-  void none() { bytes_ += 'N'; }
-  void boolean(bool value) { bytes_ += value ? '\x88' : '\x89'; }
-
-  void text(const std::string& value) {
-    const auto [place, is_new] = memo_.emplace(value, memo_.size());
-    const auto index = static_cast<std::uint32_t>(place->second);
-    if (is_new) {
-      bytes_ += 'X';
-      little_endian(value.size(), 4);
-      bytes_ += value;
-    }
-    if (index < 256) {
-      bytes_ += is_new ? 'q' : 'h';
-      little_endian(index, 1);
-    } else {
-      bytes_ += is_new ? 'r' : 'j';
-      little_endian(index, 4);
-    }
-  }
-
-  void integer(std::int64_t value) {
-    if (value >= 0 && value < 256) {
-      bytes_ += 'K';
-      little_endian(static_cast<std::uint64_t>(value), 1);
-    } else if (value >= 0 && value < 65536) {
-      bytes_ += 'M';
-      little_endian(static_cast<std::uint64_t>(value), 2);
-    } else if (value == static_cast<std::int32_t>(value)) {
-      bytes_ += 'J';
-      little_endian(static_cast<std::uint64_t>(value), 4);
-    } else {
-      bytes_ += "\x8a\x08";
-      little_endian(static_cast<std::uint64_t>(value), 8);
-    }
-  }
-
-  std::string finish() { return std::move(bytes_) + '.'; }
-
- private:
-  void little_endian(std::uint64_t value, int count) {
-    for (int i = 0; i < count; ++i) {
-      bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
-    }
-  }
-
-  std::string bytes_;
-  std::unordered_map<std::string, std::size_t> memo_;
-};
 
 struct Group {
   std::string name;
@@ -255,9 +197,7 @@ class RankWriter {
     number("record_id", call);
     number("pg_id", group.id);
     pickler_.text("process_group");
-    pickler_.text(group.name);
-    pickler_.text(group.description);
-    pickler_.pair();
+    pickler_.pair(group.name, group.description);
     number("collective_seq_id", sequence(call, group.id));
     number("p2p_seq_id", 0);
     number("op_id", sequence(call, group.id));
@@ -291,7 +231,7 @@ class RankWriter {
   int ranks_;
   int records_;
   std::vector<Group> groups_;
-  Pickler pickler_;
+  rollcall::traces::PickleWriter pickler_;
 };
 
 }  // namespace

@@ -37,17 +37,11 @@ void compare_if_given(Sentences& unmet, std::string_view what, const std::option
   }
 }
 
-// Does the report name more ranks than one can decide between?
-bool is_undecided(const Verdict& verdict, const Finding& finding) {
-  const auto* deadlock = std::get_if<Deadlock>(&verdict);
-  return finding.tie || !finding.suspects.empty() || (deadlock != nullptr && !deadlock->circle.empty());
-}
-
 // The ranks to blame: all of them, or, where the report cannot decide between more, those it lists first.
 void compare_culprits(Sentences& unmet, const RankSet& expected, const Verdict& verdict) {
   const Finding* finding = finding_of(verdict);
   const RankSet actual = finding != nullptr ? finding->culprits : RankSet();
-  if (finding != nullptr && actual.size() > expected.size() && is_undecided(verdict, *finding)) {
+  if (finding != nullptr && actual.size() > expected.size() && is_undecided(verdict)) {
     std::vector<Rank> first = finding->suspects.empty() ? actual.to_vector() : finding->suspects;
     first.resize(expected.size());
     if (RankSet::of(first) == expected) {
@@ -120,6 +114,13 @@ void compare_prints(Sentences& unmet, const Expectation::Prints& expected, const
 }
 
 }  // namespace
+
+bool is_undecided(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  const auto* deadlock = std::get_if<Deadlock>(&verdict);
+  return finding != nullptr &&
+         (finding->tie || !finding->suspects.empty() || (deadlock != nullptr && !deadlock->circle.empty()));
+}
 
 std::vector<std::string> unmet(const Expectation& expectation, const Report& report) {
   Sentences unmet;

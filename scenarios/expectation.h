@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/report/rank_set.h"
+#include "sim/report/verdict.h"
 
 namespace rollcall {
 struct Report;
@@ -42,6 +42,9 @@ struct Expectation {
 
   friend bool operator==(const Expectation&, const Expectation&) = default;
 };
+
+// True when the culprits are the sides of a tie or of a circle: nothing says which of them is wrong.
+bool is_undecided(const Verdict& verdict);
 
 // The expectations that `report` does not meet, one sentence each.
 std::vector<std::string> unmet(const Expectation& expectation, const Report& report);

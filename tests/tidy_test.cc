@@ -73,13 +73,15 @@ const std::map<std::string, std::set<std::string>> lower_folders = {
     {"scenarios/compare",
      {"real", "real/launch", "scenarios", "scenarios/cli", "scenarios/run", "sim/report", "sim/dist"}},
     {"scenarios/import", {"scenarios/json"}},
+    {"scenarios/recordings",
+     {"scenarios", "scenarios/import", "scenarios/run", "traces", "sim/check", "sim/report", "sim/dist"}},
     {"scenarios",
      {"viz", "scenarios/cli", "scenarios/json", "scenarios/program", "sim/cost", "sim/engine", "sim/report",
       "sim/dist"}},
     {"scenarios/cli",
      {"scenarios", "scenarios/compare", "scenarios/import", "scenarios/json", "scenarios/predict",
-      "scenarios/program", "scenarios/run", "real", "real/launch", "sim/check", "sim/cost", "sim/report",
-      "sim/dist", "traces", "viz"}},
+      "scenarios/program", "scenarios/recordings", "scenarios/run", "real", "real/launch", "sim/check",
+      "sim/cost", "sim/report", "sim/dist", "traces", "viz"}},
 };
 
 // The part of sim/dist that a writer may know: values, and nothing that could run a program.

@@ -69,6 +69,12 @@ struct RealArguments {
   std::string recorded;   // compare: such a file, instead of a real run; may be empty
 };
 
+// What `export` writes.
+struct DumpArguments {
+  std::string folder;
+  std::string encoding = "pickle";  // or "json"
+};
+
 // Everything that can be said on a command line. A command reads what it has declared.
 struct CommandLine {
   ExitCode (*execute)(const CommandLine& line) = nullptr;  // the command
@@ -78,15 +84,16 @@ struct CommandLine {
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;  // a file instead of standard output; may be empty
 
-  std::string file;                   // run, import, view
-  std::optional<std::uint64_t> seed;  // run
+  std::string file;                   // run, view
+  std::optional<std::uint64_t> seed;  // run, export
   TraceArguments trace;               // run
   std::vector<std::string> reports;   // run: "html=FILE"
   bool open = false;                  // view
   PredictArguments predict;           // predict
   RealArguments real;                 // real, compare
-  std::vector<std::string> paths;     // list, diagnose
-  std::string word;                   // explain, import: the kind; explain's may be empty
+  DumpArguments dumps;                // export
+  std::vector<std::string> paths;     // list, diagnose; import and export, which may begin with a kind
+  std::string word;                   // explain: the kind; may be empty
   bool fixed = false;                 // import hang: the variant with the fix
 };
 
@@ -103,6 +110,7 @@ ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);
 ExitCode import_file(const CommandLine& line);
+ExitCode export_dumps(const CommandLine& line);
 ExitCode run_on_real_ranks(const CommandLine& line);
 ExitCode compare_with_real_ranks(const CommandLine& line);
 ExitCode examine_machine(const CommandLine& line);

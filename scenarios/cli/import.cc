@@ -1,26 +1,67 @@
-#include "scenarios/cli/cli.h"
+// `rollcall import`: files of another kind to a scenario.
+
+#include <filesystem>
 
 #include <fmt/format.h>
 
+#include "scenarios/cli/cli.h"
+#include "scenarios/cli/dump_files.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/import/hang.h"
 #include "scenarios/json/diagnostic.h"
+#include "scenarios/recordings/imported_job.h"
+#include "sim/check/dump_judge.h"
 
 namespace rollcall::cli {
 
-ExitCode import_file(const CommandLine& line) {
-  if (line.word != "hang") {
-    throw UsageError(fmt::format(
-        "nothing imports '{}'; `rollcall import hang FILE` reads a file of the hang library", line.word));
-  }
+namespace {
+
+ExitCode import_hang_file(const CommandLine& line, const std::string& file) {
   using scenario::HangVariant;
   try {
-    emit(line, scenario::import_hang(line.file, line.fixed ? HangVariant::fixed : HangVariant::failing));
+    emit(line, scenario::import_hang(file, line.fixed ? HangVariant::fixed : HangVariant::failing));
     return ExitCode::as_expected;
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);
     return ExitCode::invalid;
   }
+}
+
+ExitCode import_recordings(const CommandLine& line, const std::vector<std::string>& paths) {
+  const traces::ReadResult input = read_dumps(paths);
+  if (input.job.ranks.empty()) {
+    return no_dumps(input, paths);
+  }
+  const scenario::ImportedJob imported = scenario::import_dumps(input.job, check::judge_dump(input.job));
+  if (imported.text.empty()) {
+    throw UsageError(imported.remark);
+  }
+  emit(line, imported.text);
+  if (!imported.remark.empty()) {
+    remark("rollcall: " + imported.remark);
+  }
+  return ExitCode::as_expected;
+}
+
+}  // namespace
+
+ExitCode import_file(const CommandLine& line) {
+  const std::string& first = line.paths.front();
+  const std::vector<std::string> rest(line.paths.begin() + 1, line.paths.end());
+  if (first == "hang" && rest.size() == 1) {
+    return import_hang_file(line, rest.front());
+  }
+  if (first != "hang" && first != "flight-recorder" && !rest.empty() && !std::filesystem::exists(first)) {
+    throw UsageError(fmt::format(
+        "nothing imports '{}'; `import hang FILE` reads a file of the hang library, `import DIR` dumps",
+        first));
+  }
+  const bool names_kind = first == "hang" || first == "flight-recorder";
+  if (line.fixed || (names_kind && (first == "hang" || rest.empty()))) {
+    throw UsageError(
+        "`import hang FILE` reads one file of the hang library, `import DIR` the dumps of a job");
+  }
+  return import_recordings(line, names_kind ? rest : line.paths);
 }
 
 }  // namespace rollcall::cli

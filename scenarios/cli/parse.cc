@@ -59,11 +59,15 @@ void declare_reports(CLI::App& app, CommandLine& line) {
       ->allow_extra_args(false);
 }
 
-void declare_run(CLI::App& app, CommandLine& line) {
-  app.add_option("FILE", line.file, "The scenario")->required();
+void declare_seed(CLI::App& app, CommandLine& line) {
   const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
   app.add_option_function<std::string>("--seed", set_seed, "Seed of all chance, instead of the scenario's")
       ->type_name("N");
+}
+
+void declare_run(CLI::App& app, CommandLine& line) {
+  app.add_option("FILE", line.file, "The scenario")->required();
+  declare_seed(app, line);
   declare_trace(app, line.trace);
   declare_reports(app, line);
 }
@@ -141,12 +145,30 @@ void declare_explain(CLI::App& app, CommandLine& line) {
 }
 
 void declare_import(CLI::App& app, CommandLine& line) {
-  app.add_option("KIND", line.word, "The format: hang")->required();
-  app.add_option("FILE", line.file, "The file to read")->required();
+  app.add_option(
+         "KIND", line.paths,
+         "hang FILE: a file of the hang library. flight-recorder PATH..., or just PATH...: the dumps of a "
+         "real job, files or directories of them")
+      ->required()
+      ->type_name("[KIND] PATH");
   app.add_flag("--fixed", line.fixed, "hang: import the variant with the fix");
 }
 
-constexpr std::array<Command, 11> commands = {{
+void declare_export(CLI::App& app, CommandLine& line) {
+  app.add_option(
+         "FILE", line.paths,
+         "The scenario, which is run. `flight-recorder FILE -o DIR` says the same as --flight-recorder")
+      ->required()
+      ->type_name("[KIND] FILE");
+  app.add_option("--flight-recorder", line.dumps.folder,
+                 "Write what every rank's Flight Recorder would have dumped there, a file per rank")
+      ->type_name("DIR");
+  app.add_option("--encoding", line.dumps.encoding, "pickle, as PyTorch's watchdog writes, or json")
+      ->check(CLI::IsMember({"pickle", "json"}));
+  declare_seed(app, line);
+}
+
+constexpr std::array<Command, 12> commands = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
@@ -159,6 +181,8 @@ constexpr std::array<Command, 11> commands = {{
     {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},
     {"explain", "Say what a verdict or a kind means", declare_explain, explain_kind},
     {"import", "Turn a file of another format into a scenario", declare_import, import_file},
+    {"export", "Write what a simulated job's Flight Recorders would have left behind", declare_export,
+     export_dumps},
 }};
 
 constexpr const char* footer =

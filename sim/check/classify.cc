@@ -9,22 +9,6 @@
 namespace rollcall::check {
 namespace {
 
-RankClass::State state_of(RankStatus::State state) {
-  switch (state) {
-    case RankStatus::State::running:
-      return RankClass::State::running;
-    case RankStatus::State::waiting:
-      return RankClass::State::waiting;
-    case RankStatus::State::finished:
-      return RankClass::State::finished;
-    case RankStatus::State::raised:
-      return RankClass::State::raised;
-    case RankStatus::State::crashed:
-      return RankClass::State::crashed;
-  }
-  return RankClass::State::running;
-}
-
 std::string exception_text(const Evidence& evidence, const RankStatus& status) {
   if (status.exception < 0) {
     return {};
@@ -59,7 +43,7 @@ Key key_of(const Evidence& evidence, const RankStatus& status) {
 
 RankClass open_class(const Evidence& evidence, const RankStatus& status) {
   RankClass result;
-  result.state = state_of(status.state);
+  result.state = state_of(status);
   result.inputs = status.inputs;
   result.exception = exception_text(evidence, status);
   if (status.state == RankStatus::State::waiting) {
@@ -76,6 +60,22 @@ RankClass open_class(const Evidence& evidence, const RankStatus& status) {
 }
 
 }  // namespace
+
+RankClass::State state_of(const RankStatus& status) {
+  switch (status.state) {
+    case RankStatus::State::running:
+      return RankClass::State::running;
+    case RankStatus::State::waiting:
+      return RankClass::State::waiting;
+    case RankStatus::State::finished:
+      return RankClass::State::finished;
+    case RankStatus::State::raised:
+      return RankClass::State::raised;
+    case RankStatus::State::crashed:
+      return RankClass::State::crashed;
+  }
+  return RankClass::State::running;
+}
 
 std::vector<RankClass> classify(const Evidence& evidence) {
   std::map<Key, std::size_t> index;

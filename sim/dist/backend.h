@@ -48,6 +48,9 @@ class Backend {
   // The rank inside the group that a completed receive came from. Asked once per receive without a source.
   virtual Rank source_of(const Work& work) = 0;
 
+  // What the calling rank's clock shows. A backend without a clock has always 0.
+  virtual Time now() const { return 0; }
+
   // The calling rank computes for `duration` of (simulated or real) time.
   virtual void compute(Duration duration) = 0;
 

@@ -18,6 +18,7 @@ class ForwardingBackend : public Backend {
   void wait_any(std::span<const Work> works) override { inner_.wait_any(works); }
   std::vector<Work> issue_batch(std::span<const Op> ops) override { return inner_.issue_batch(ops); }
   Rank source_of(const Work& work) override { return inner_.source_of(work); }
+  Time now() const override { return inner_.now(); }
   void compute(Duration duration) override { inner_.compute(duration); }
   Event record_event(Stream stream) override { return inner_.record_event(stream); }
   void stream_wait(Stream stream, const Event& event) override { inner_.stream_wait(stream, event); }

@@ -816,12 +816,25 @@ void Engine::at_deadlock() {
   if (!verdict_) {
     verdict_ = check::judge(evidence());
   }
+  tell_settled();
   if (tell_lost_peers() || expire_timeouts()) {
     return;
   }
   conclude();
   aborting_ = true;
   abort_waiting();
+}
+
+void Engine::tell_settled() {
+  if (told_settled_ || !options_.settled) {
+    return;
+  }
+  told_settled_ = true;
+  std::vector<RankClass::State> states;
+  for (const RankStatus& status : status_) {
+    states.push_back(check::state_of(status));
+  }
+  options_.settled(states);
 }
 
 // Ranks whose peer's process is gone see its connection close. True when there was one.
@@ -925,6 +938,7 @@ void Engine::conclude() {
   if (!classes_.empty()) {
     return;
   }
+  tell_settled();
   const check::Evidence all = evidence();
   if (!verdict_) {
     verdict_ = check::judge(all);

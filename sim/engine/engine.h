@@ -50,6 +50,7 @@ class Engine final : public Backend {
   bool is_completed(const Work& work) override;
   void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
+  Time now() const override { return now_; }
   void compute(Duration duration) override;
   ProcessGroup find_group(std::string_view name) override;
   ProcessGroup manage(GroupCall call) override;
@@ -206,6 +207,7 @@ class Engine final : public Backend {
   void wake_interrupted(Rank rank, Interruption interruption);
 
   void at_deadlock();
+  void tell_settled();
   bool tell_lost_peers();
   std::vector<bool> torn_groups() const;
   bool has_left(Rank rank) const;
@@ -303,6 +305,7 @@ class Engine final : public Backend {
   std::int64_t ops_ = 0;
   Time now_ = 0;
   bool any_broken_ = false;
+  bool told_settled_ = false;
   bool queues_launches_ = false;  // hosts only queue their calls on GPUs
   bool aborting_ = false;
 };

@@ -62,6 +62,9 @@ bool Engine::expire_timeouts() {
     return false;
   }
   now_ = std::max(now_, *first);
+  if (first != next_deadline(true)) {  // otherwise the program has said itself how long to wait
+    tell_settled();
+  }
   std::vector<std::pair<Rank, Interruption>> expired;
   for (std::size_t rank = 0; rank < status_.size(); ++rank) {
     const Deadline& deadline = deadlines_[rank];

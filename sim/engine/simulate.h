@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,11 @@ struct Options {
   // Groups that a rank has not destroyed when it finishes are then a finding of their own (resource_leak).
   bool check_leaks = false;
 
-  // Wraps every rank's backend, for recorders. Null: none.
+  // Wraps every rank's backend, for recorders; called rank by rank, from 0. Null: none.
   std::function<std::unique_ptr<Backend>(Backend&)> decorate{};
+  // Told once what has become of the ranks when a watchdog would have its say: nothing can move any more, a
+  // rank has waited for too long, or all are done. What follows is only how the real job notices. Null: nobody.
+  std::function<void(std::span<const RankClass::State> ranks)> settled{};
 };
 
 // Never throws for what the program does. Throws std::invalid_argument for impossible options.

@@ -1,0 +1,55 @@
+#include "scenarios/cli/dump_files.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "scenarios/cli/cli.h"
+#include "scenarios/cli/progress_bar.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+constexpr std::size_t most_problems = 20;
+
+void show(const std::vector<std::string>& remarks) {
+  for (std::size_t i = 0; i < remarks.size() && i < most_problems; ++i) {
+    remark("rollcall: " + viz::printable(remarks[i]));
+  }
+  if (remarks.size() > most_problems) {
+    remark(fmt::format("rollcall: {} more files were not used", remarks.size() - most_problems));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> remarks_of(const std::vector<traces::FileProblem>& problems) {
+  std::vector<std::string> remarks;
+  for (const traces::FileProblem& problem : problems) {
+    remarks.push_back(fmt::format("{}: {}", problem.file, problem.message));
+  }
+  return remarks;
+}
+
+traces::ReadResult read_dumps(const std::vector<std::string>& paths) try {
+  traces::ReadResult input;
+  {
+    ProgressBar bar("reading dumps");
+    input = traces::read_flight_recorder(paths,
+                                         [&bar](std::size_t done, std::size_t all) { bar.show(done, all); });
+  }
+  show(remarks_of(input.problems));
+  return input;
+} catch (const std::filesystem::filesystem_error& error) {
+  throw UsageError(fmt::format("cannot list '{}': {}", error.path1().string(), error.code().message()));
+}
+
+ExitCode no_dumps(const traces::ReadResult& input, const std::vector<std::string>& paths) {
+  const bool had_problems = !input.problems.empty();
+  remark(fmt::format("rollcall: {}: no Flight Recorder dumps in {}",
+                     had_problems ? "error" : "nothing selected", fmt::join(paths, ", ")));
+  return had_problems ? ExitCode::invalid : ExitCode::nothing_selected;
+}
+
+}  // namespace rollcall::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+// Flight Recorder dumps as a scenario that runs: so a hang that happened once becomes a test for CI.
+
+#include <string>
+
+#include "sim/check/dump.h"
+#include "sim/report/diagnosis.h"
+
+namespace rollcall::scenario {
+
+struct ImportedJob {
+  std::string text;    // the scenario; `expect` says what its run comes to. Empty: there is none
+  std::string remark;  // where that is not what the dumps' diagnosis says, or why there is none; may be empty
+};
+
+// `diagnosis` is that of `job`, which has at least one rank.
+ImportedJob import_dumps(const check::JobDump& job, const Diagnosis& diagnosis);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,51 @@
+#pragma once
+
+// Recorded calls as statements of a scenario.
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/import/scenario_writer.h"
+#include "sim/check/dump_ops.h"
+
+namespace rollcall::scenario {
+
+struct RecordedProgramOptions {
+  // Calls that were over do not hold up their rank: needed where ranks made them in different orders.
+  bool async_when_over = false;
+  // Calls carry the line of the program they came from, as far as it was recorded.
+  bool labels = true;
+};
+
+// Text from a recording, with a question mark for everything that is not ASCII.
+std::string plain_text(std::string text);
+
+// All are borrowed: a short-lived object.
+class RecordedStatements {
+ public:
+  // `groups`: what the scenario calls the job's groups.
+  RecordedStatements(const check::JobDump& job, const std::vector<std::string>& groups,
+                     const RecordedProgramOptions& options)
+      : job_(job), groups_(groups), options_(options) {}
+
+  // `over`: it was when the job stopped.
+  OrderedJson collective(const check::RankOps& ops, const check::DumpOp& op, bool over) const;
+  // `waits`: for the other end.
+  OrderedJson message(const check::DumpRecord& record, Rank peer, bool waits) const;
+  // The same from the other side: whether it `sends` is for the caller to say.
+  OrderedJson message(const check::DumpRecord& record, bool sends, Rank peer, bool waits) const;
+  // Called "batch", to wait for it.
+  OrderedJson batch(const std::vector<OrderedJson>& messages, const check::DumpRecord& record) const;
+
+ private:
+  void tell_where(const check::DumpRecord& record, OrderedJson& arguments) const;
+  std::string label_of(const check::DumpRecord& record) const;
+
+  const check::JobDump& job_;
+  const std::vector<std::string>& groups_;
+  const RecordedProgramOptions& options_;
+};
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,149 @@
+// Every scenario that ships and hangs or disagrees: exported as Flight Recorder dumps and diagnosed from these,
+// the same ranks are to blame. Where they are not, the table says what the recorder cannot see.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenarios/recordings/recorded_run.h"
+#include "sim/check/dump_judge.h"
+#include "tests/folder.h"
+#include "traces/dump_writer.h"
+#include "traces/flight_recorder.h"
+
+namespace rollcall::scenario {
+namespace {
+
+namespace fs = std::filesystem;
+
+// By file: why the diagnosis of the dumps names other ranks than the simulation does.
+constexpr const char* groups =
+    "calls that make and end groups are not recorded, nor the ranks that wait in them";
+constexpr const char* store = "the store is not recorded, nor the ranks that wait for a key";
+constexpr const char* arguments = "roots, reduce ops and splits are not recorded: the calls look alike";
+constexpr const char* hooks =
+    "stacks say which calls are a Join hook's, and not how many a hook should make: the rank without it is "
+    "the odd one";
+
+const std::map<std::string, std::string> differences = {
+    {"destroy_after_exit.json", groups},
+    {"new_group_inside_branch.json", groups},
+    {"new_group_members_only.json", groups},
+    {"new-group-inside-branch.json", groups},
+    {"uncoordinated-destroy-orphans.json", groups},
+    {"first-batched-p2p-by-subset.json",
+     "a call is recorded when it has a communicator, and making that one hangs"},
+    {"store_nobody_serves.json", store},
+    {"agent-store-on-private-port.json", store},
+    {"monitored_barrier.json", "it is made of messages, and Gloo's recorder keeps collectives only"},
+    {"root_mismatch.json", arguments},
+    {"reduce_op_mismatch.json", arguments},
+    {"all-to-all-splits-disagree.json", arguments},
+    {"stale_token_splits.json", arguments},
+    {"leader-local-source-global.json", "a root outside the group raises before the call is recorded"},
+    {"dtype_mismatch.json",
+     "Gloo adds the bytes that come and every call finishes: a job that does not hang"},
+    {"forgotten_notify.json", hooks},
+    {"hook_too_long.json", hooks},
+    {"sync_batch_norm_join.json", hooks},
+};
+
+std::vector<fs::path> scenario_files() {
+  std::vector<fs::path> files;
+  for (const char* folder : {"scenarios", "scenarios/real_hangs"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(ROLLCALL_SOURCE_DIR) / folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".json") && !name.ends_with(".schema.json")) {
+        files.push_back(entry.path());
+      }
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_hang_or_mismatch(const Report& report) {
+  const std::string_view verdict = verdict_word(report.verdict);
+  return verdict == "deadlock" || verdict == "mismatch";
+}
+
+using Writer = std::string (*)(const check::JobDump& job, const check::RankDump& dump);
+
+check::JobDump written_and_read(const check::JobDump& job, Writer write) {
+  const test::Folder folder;
+  for (const check::RankDump& dump : job.ranks) {
+    folder.write("comm_lib_trace_rank_" + std::to_string(dump.rank), write(job, dump));
+  }
+  traces::ReadResult result = traces::read_flight_recorder({folder.path()});
+  CHECK(result.problems.empty());
+  return std::move(result.job);
+}
+
+std::string summary(const check::JobDump& job) {
+  if (job.ranks.empty()) {
+    return "no dumps";
+  }
+  const Diagnosis diagnosis = check::judge_dump(job);
+  return diagnosis.verdict + ": " + to_string(diagnosis.finding.culprits);
+}
+
+RankSet culprits_of(const check::JobDump& job) {
+  return job.ranks.empty() ? RankSet() : check::judge_dump(job).finding.culprits;
+}
+
+// Where nothing decides between the sides of a disagreement, the simulation names all of them and the diagnosis
+// may name one.
+bool name_the_same(const RankSet& diagnosed, const Verdict& verdict) {
+  const RankSet& simulated = finding_of(verdict)->culprits;
+  const bool are_among = !diagnosed.empty() && difference(diagnosed, simulated).empty();
+  return diagnosed == simulated || (are_among && is_undecided(verdict));
+}
+
+}  // namespace
+
+TEST_CASE("the dumps of a simulated hang blame the ranks that the simulation blames",
+          "[flight-recorder][fiber]") {
+  std::size_t same = 0;
+  for (const fs::path& file : scenario_files()) {
+    const RecordedRun run = record_run(load_scenario(file.string()));
+    if (!is_hang_or_mismatch(run.report)) {
+      continue;
+    }
+    const check::JobDump pickled = written_and_read(run.job, traces::write_dump_pickle);
+    const check::JobDump as_json = written_and_read(run.job, traces::write_dump_json);
+    const Finding& finding = *finding_of(run.report.verdict);
+    const bool agrees = name_the_same(culprits_of(pickled), run.report.verdict);
+    const auto known = differences.find(file.filename().string());
+    CAPTURE(file.filename().string(), finding.kind, to_string(finding.culprits), summary(pickled),
+            summary(as_json), to_string(run.without_dump));
+    CHECK(agrees == (known == differences.end()));
+    same += agrees ? 1 : 0;
+  }
+  CHECK(same > 0);
+}
+
+TEST_CASE("the dumps of a simulated job that ends well are silent", "[flight-recorder][fiber]") {
+  for (const fs::path& file : scenario_files()) {
+    const RecordedRun run = record_run(load_scenario(file.string()));
+    if (finding_of(run.report.verdict) != nullptr || run.job.ranks.empty()) {
+      continue;
+    }
+    const check::JobDump job = written_and_read(run.job, traces::write_dump_pickle);
+    CAPTURE(file.filename().string(), summary(job));
+    CHECK(check::judge_dump(job).verdict == "no_fault");
+  }
+}
+
+TEST_CASE("a rank whose process is gone leaves no dump", "[flight-recorder][fiber]") {
+  const Scenario scenario =
+      load_scenario((fs::path(ROLLCALL_SOURCE_DIR) / "scenarios/crash_while_others_wait.json").string());
+  const RecordedRun run = record_run(scenario);
+  CHECK(run.without_dump == RankSet{2});
+  REQUIRE(run.job.ranks.size() == 3);
+  CHECK(run.job.ranks[2].rank == 3);
+}
+
+}  // namespace rollcall::scenario
