@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include "real/gloo/gloo_group.h"
+#include "real/launch/made_groups.h"
 #include "sim/dist/arguments.h"
 #include "sim/dist/expects.h"
 #include "sim/dist/gloo_admission.h"
@@ -28,25 +30,30 @@ std::chrono::milliseconds in_milliseconds(Duration duration) {
 // Where Gloo looks for the others.
 class StoreAdapter final : public gloo::rendezvous::Store {
  public:
-  explicit StoreAdapter(std::unique_ptr<real::Store> store) : store_(std::move(store)) {}
+  // `timeout`: for names that do not come; 0: none, since a run that starts has a supervisor with a deadline.
+  StoreAdapter(real::Store& store, Duration timeout) : store_(store) {
+    if (timeout > 0) {
+      timeout_ = timeout;
+    }
+  }
 
   void set(const std::string& key, const std::vector<char>& value) override {
-    store_->set(key, std::string(value.begin(), value.end()));
+    store_.set(key, std::string(value.begin(), value.end()));
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_->get(key);
+    const std::string value = store_.get(key, timeout_);
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys) {
-      store_->get(key);
+      store_.get(key, timeout_);
     }
   }
-  // The supervisor has a deadline for ranks that do not find each other.
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
 
  private:
-  std::unique_ptr<real::Store> store_;
+  real::Store& store_;
+  std::optional<Duration> timeout_;
 };
 
 // The network that torch would take: GLOO_SOCKET_IFNAME where it is set.
@@ -61,14 +68,13 @@ gloo::transport::tcp::attr attributes_of(const Seat& seat) {
 
 class GlooBackend final : public Backend {
  public:
-  explicit GlooBackend(const Seat& seat) : seat_(seat) {
-    std::shared_ptr<gloo::transport::Device> device =
-        gloo::transport::tcp::CreateDevice(attributes_of(seat_));
-    StoreAdapter store(seat_.store());
+  explicit GlooBackend(const Seat& seat)
+      : seat_(seat), device_(gloo::transport::tcp::CreateDevice(attributes_of(seat_))), made_(seat_) {
     for (const GroupMembers& members : seat_.groups) {
-      groups_.push_back(members.rank_of(seat_.rank) >= 0 ? connect(members, store, device) : nullptr);
+      connect(members, 0);
     }
-    wait_for_all(store);
+    // torch's init_process_group ends so too: nobody leaves while others still connect to it.
+    made_.wait_for_all("connected", std::nullopt);
   }
 
   std::string_view name() const override { return "gloo"; }
@@ -129,13 +135,34 @@ class GlooBackend final : public Backend {
     deliver_completed();
   }
 
-  ProcessGroup find_group(std::string_view name) override {
-    for (const GroupMembers& members : seat_.groups) {
-      if (members.name == name) {
-        return {members, members.rank_of(seat_.rank)};
+  ProcessGroup find_group(std::string_view name) override { return made_.find(name); }
+
+  ProcessGroup manage(GroupCall call) override {
+    deliver_completed();
+    if (call.op.kind == OpKind::new_group) {
+      return made_.make(call,
+                        [this](const GroupMembers& members, Duration timeout) { connect(members, timeout); });
+    }
+    if (call.op.kind != OpKind::destroy_process_group) {
+      return Backend::manage(std::move(call));
+    }
+    for (std::size_t id = 0; id < groups_.size(); ++id) {  // the world's end is everybody's
+      if (call.op.group == world_group || call.op.group == id) {
+        groups_[id].reset();
       }
     }
-    return {};
+    return ProcessGroup::non_member();
+  }
+
+  void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override {
+    deliver_completed();
+    groups_[op.group]->monitored_barrier(limits.timeout.value_or(timeout_or_default(0)),
+                                         limits.wait_all_ranks);
+  }
+
+  StoreReply store(const StoreCall& call) override {
+    deliver_completed();
+    return seat_.store->call(call);
   }
 
   // Whoever watches the run has seen them before they come here.
@@ -143,25 +170,25 @@ class GlooBackend final : public Backend {
   void warn(std::string_view) override {}
 
  private:
-  // As torch's ProcessGroupGloo connects: everybody with everybody, under the group's own prefix.
-  std::unique_ptr<GlooGroup> connect(const GroupMembers& members, gloo::rendezvous::Store& all,
-                                     std::shared_ptr<gloo::transport::Device>& device) const {
+  // As torch's ProcessGroupGloo connects: everybody with everybody, under the group's own prefix. Where the rank
+  // is no member, the group's place stays empty.
+  void connect(const GroupMembers& members, Duration timeout) {
+    groups_.emplace_back();
+    const Rank rank = members.rank_of(seat_.rank);
+    if (rank < 0) {
+      return;
+    }
+    StoreAdapter all(*seat_.store, timeout);
     gloo::rendezvous::PrefixStore store(fmt::format("group-{}", members.id), all);
-    auto context = std::make_shared<gloo::rendezvous::Context>(members.rank_of(seat_.rank), members.size());
-    context->setTimeout(in_milliseconds(seat_.timeout > 0 ? seat_.timeout : default_timeout));
-    context->connectFullMesh(store, device);
-    return std::make_unique<GlooGroup>(std::move(context));
+    auto context = std::make_shared<gloo::rendezvous::Context>(rank, members.size());
+    context->setTimeout(in_milliseconds(timeout_or_default(timeout)));
+    context->connectFullMesh(store, device_);
+    groups_.back() = std::make_unique<GlooGroup>(std::move(context));
   }
 
-  // torch's init_process_group ends with a barrier in the store (distributed_c10d.py, _store_based_barrier):
-  // nobody leaves while others still connect to it.
-  void wait_for_all(gloo::rendezvous::Store& store) const {
-    std::vector<std::string> everyone;
-    for (const Rank rank : seat_.groups.front().ranks) {
-      everyone.push_back(fmt::format("connected-{}", rank));
-    }
-    store.set(fmt::format("connected-{}", seat_.rank), {'1'});
-    store.wait(everyone);
+  Duration timeout_or_default(Duration timeout) const {
+    const Duration asked_for = timeout > 0 ? timeout : seat_.timeout;
+    return asked_for > 0 ? asked_for : default_timeout;
   }
 
   void deliver_completed() {
@@ -173,6 +200,8 @@ class GlooBackend final : public Backend {
   }
 
   Seat seat_;
+  std::shared_ptr<gloo::transport::Device> device_;
+  MadeGroups made_;
   std::vector<std::unique_ptr<GlooGroup>> groups_;  // by GroupId; null where the rank is no member
 };
 

@@ -42,6 +42,10 @@ class GlooGroup {
   // looks at tensors.
   void deliver_completed();
 
+  // Blocks until everybody has come: the group's first rank hears from all others, then tells them. Throws
+  // LostPeerError with torch's texts; `wait_all_ranks`: with everybody's name who is missing.
+  void monitored_barrier(Duration timeout, bool wait_all_ranks);
+
   // Posts a send or a receive. Returns its number among the messages of this rank and group.
   std::int64_t post(const Op& op);
   void wait_message(std::int64_t number);
@@ -65,6 +69,10 @@ class GlooGroup {
     Tensor target;  // a receive's
     bool from_anyone = false;
   };
+
+  void hear_from_all(std::uint64_t slot, Duration timeout, bool wait_all_ranks);
+  void tell_all(std::uint64_t slot, Duration timeout);
+  void report_to_root(std::uint64_t there, std::uint64_t back, Duration timeout);
 
   void work();
   void run(Task& task);

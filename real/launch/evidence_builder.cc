@@ -1,8 +1,6 @@
 #include "real/launch/evidence_builder.h"
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -12,18 +10,11 @@
 namespace rollcall::real {
 namespace {
 
+using check::Channel;
 using check::Message;
 using check::MessageMatcher;
 using check::RankStatus;
 using check::Slot;
-
-constexpr std::int64_t no_seq = -1;
-
-// "SIGKILL".
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
-}
 
 bool agree(const Op& send, const Op& receive) {
   return send.numel == receive.numel && send.dtype == receive.dtype;
@@ -51,15 +42,13 @@ std::vector<std::pair<Rank, std::size_t>> in_order(const RunLog& log) {
 
 EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<GroupMembers>& groups,
                                  const RunLog& log, Telling telling)
-    : options_(options), groups_(groups), log_(log), telling_(telling) {
-  for (const GroupMembers& group : groups_) {
-    matchers_.push_back(std::make_unique<check::GroupMatcher>(group.size()));
-    messengers_.emplace_back();
-    evidence_.push_back({&group, matchers_.back().get()});
-    completions_.emplace_back();
+    : options_(options), first_made_(groups.size()), log_(log), telling_(telling) {
+  for (const GroupMembers& group : groups) {
+    add_group(group);
   }
   incidents_ = std::make_unique<check::IncidentLog>(evidence_, scopes_);
   status_.resize(log.ranks.size());
+  store_waits_.resize(log.ranks.size());
   states_.resize(log.ranks.size());
   for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
     choose_calls(static_cast<Rank>(rank));
@@ -81,21 +70,38 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
       }
     }
   }
+  find_store_waits();
   apply_deadline();
   for (const Span& span : spans_) {
     timeline_.add(span);
   }
 }
 
+EvidenceBuilder::Queue EvidenceBuilder::queue_of(const Op& op) {
+  return {op.group, check::channel_of(op.kind), is_point_to_point(op.kind)};
+}
+
+EvidenceBuilder::SlotKey EvidenceBuilder::key_of(const Call& call) {
+  return {call.op.group, check::channel_of(call.op.kind), call.seq};
+}
+
+void EvidenceBuilder::add_group(GroupMembers members) {
+  groups_.push_back(std::move(members));
+  matchers_.emplace_back();
+  messengers_.emplace_back();
+  evidence_.push_back({&groups_.back(), nullptr});
+  evidence_.back().matcher = &matcher_of(groups_.back().id, Channel::collectives);
+}
+
 // Which calls count: not those that the backend refused, and perhaps not those a dead rank was in.
 void EvidenceBuilder::choose_calls(Rank rank) {
   const RankLog& log = log_.ranks[static_cast<std::size_t>(rank)];
   RankState& state = state_of(rank);
-  std::vector<std::pair<GroupId, bool>> queues;  // of each call: its group, and whether it is a message
-  std::map<std::pair<GroupId, bool>, std::int64_t> last_completed;
+  std::vector<Queue> queues;  // of each call
+  std::map<Queue, std::int64_t> last_completed;
   for (const Record& record : log.records) {
     if (record.kind == Record::Kind::issue) {
-      queues.emplace_back(record.op.op.group, is_point_to_point(record.op.op.kind));
+      queues.push_back(queue_of(record.op.op));
       state.left_out.push_back(false);
     } else if (record.kind == Record::Kind::refuse) {
       const bool noticed = record.lost_peer && telling_.until_noticed;
@@ -181,27 +187,45 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
   Call& call = state_of(rank).calls.emplace_back();
   call.op = restore(record.op);
   const Op& op = call.op;
-  if (state_of(rank).left_out[static_cast<std::size_t>(record.call)]) {
+  call.store = record.op.store;
+  call.limit = record.op.limit;
+  // A group ends for each member by itself. A member that gave another list of ranks has another group.
+  const bool is_apart = op.kind == OpKind::destroy_process_group || op.group >= groups_.size() ||
+                        groups_[op.group].rank_of(rank) != op.rank;
+  if (state_of(rank).left_out[static_cast<std::size_t>(record.call)] || is_apart) {
     return;
   }
   ++calls_;
+  if (!record.op.ranks.empty()) {
+    call.op.numel = number_of(record.op.ranks);
+  }
   if (is_point_to_point(op.kind)) {
     call.message = messages_of(op.group).plan(op);
     call.seq = messages_of(op.group).at(call.message).seq;
     if (!is_from_anyone(op)) {
       post(call, record.at);
     }
+  } else if (call.store) {
+    call.seq = rank;
   } else {
-    const Slot& slot = matchers_[op.group]->arrive(op);
-    call.seq = slot.seq;
-    if (slot.differs) {
-      incidents_->suspect(record.at, op.group, slot.seq);
-    }
-    if (slot.phase == Slot::Phase::full) {
-      incidents_->inspect_full(record.at, op.group, slot);
+    arrive(call, record.at);
+    if (op.kind == OpKind::new_group) {
+      make_group(op, call.seq, record.op.group_name);
     }
   }
   open_span(rank, call, record.at);
+}
+
+void EvidenceBuilder::arrive(Call& call, Time at) {
+  const Channel channel = check::channel_of(call.op.kind);
+  const Slot& slot = matcher_of(call.op.group, channel).arrive(call.op);
+  call.seq = slot.seq;
+  if (slot.differs) {
+    incidents_->suspect(at, call.op.group, slot.seq, channel);
+  }
+  if (slot.phase == Slot::Phase::full) {
+    incidents_->inspect_full(at, call.op.group, slot);
+  }
 }
 
 void EvidenceBuilder::post(Call& call, Time at) {
@@ -237,9 +261,16 @@ void EvidenceBuilder::wait(Rank rank, const Record& record) {
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
   status.state = RankStatus::State::waiting;
   status.group = call.op.group;
+  status.channel = check::channel_of(call.op.kind);
   status.group_rank = call.op.rank;
   status.seq = call.seq;
   status.message = call.message;
+  if (call.store) {
+    store_waits_[static_cast<std::size_t>(rank)] = {call.op, call.store->keys};
+  }
+  if (call.limit && *call.limit <= options_.deadline) {
+    ending_.insert(key_of(call));
+  }
 }
 
 void EvidenceBuilder::complete(Rank rank, const Record& record) {
@@ -249,95 +280,37 @@ void EvidenceBuilder::complete(Rank rank, const Record& record) {
     return;
   }
   call.done = true;
-  if (options_.timeline) {
+  if (call.store) {
+    return complete_store_call(rank, call, record);
+  }
+  if (options_.timeline && check::channel_of(call.op.kind) == Channel::collectives) {
     spans_[call.span].end = record.at;
   }
-  const GroupId group = call.op.group;
   if (call.message != check::no_message) {
-    MessageMatcher& messages = messages_of(group);
-    if (is_from_anyone(call.op)) {
-      messages.at(call.message).op.root = record.source;
-      post(call, record.at);
-    }
-    if (messages.at(call.message).phase == Message::Phase::matched) {
-      messages.at(call.message).phase = Message::Phase::done;
-    }
-    return;
+    return complete_message(call, record);
   }
-  if (++completions_[group][call.seq] == groups_[group].size()) {
-    matchers_[group]->find(call.seq)->phase = Slot::Phase::done;
-    matchers_[group]->retire();
-    completions_[group].erase(call.seq);
+  complete_slot(call);
+}
+
+void EvidenceBuilder::complete_message(Call& call, const Record& record) {
+  MessageMatcher& messages = messages_of(call.op.group);
+  if (is_from_anyone(call.op)) {
+    messages.at(call.message).op.root = record.source;
+    post(call, record.at);
+  }
+  if (messages.at(call.message).phase == Message::Phase::matched) {
+    messages.at(call.message).phase = Message::Phase::done;
   }
 }
 
-// The rank got an error instead of a result.
-void EvidenceBuilder::fail(Rank rank, const Record& record) {
-  const Call& call = state_of(rank).calls[static_cast<std::size_t>(record.call)];
-  give_up(rank, call);
-  if (record.lost_peer && telling_.until_noticed) {
-    wait(rank, record);
-    state_of(rank).told = true;
-    return;
+void EvidenceBuilder::complete_slot(const Call& call) {
+  const auto count = completions_.try_emplace(key_of(call), 0).first;
+  if (++count->second == groups_[call.op.group].size()) {
+    check::GroupMatcher& matcher = matcher_of(call.op.group, check::channel_of(call.op.kind));
+    matcher.find(call.seq)->phase = Slot::Phase::done;
+    matcher.retire();
+    completions_.erase(count);
   }
-  status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
-}
-
-void EvidenceBuilder::give_up(Rank, const Call& call) {
-  if (call.seq == no_seq) {
-    return;
-  }
-  if (call.message == check::no_message) {
-    broken_.emplace(call.op.group, call.seq);
-  } else if (const auto partner = messages_of(call.op.group).at(call.message).partner;
-             partner != check::no_message) {
-    broken_messages_.emplace(call.op.group, partner);
-  }
-}
-
-void EvidenceBuilder::end(Rank rank, RankStatus::State state, const std::string& type,
-                          const std::string& text) {
-  RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  status.state = state;
-  if (!type.empty()) {
-    const auto same = [&](const check::Exception& e) { return e.type == type && e.message == text; };
-    const auto found = std::ranges::find_if(exceptions_, same);
-    status.exception = static_cast<std::int32_t>(found - exceptions_.begin());
-    if (found == exceptions_.end()) {
-      exceptions_.push_back({type, text});
-    }
-  }
-}
-
-void EvidenceBuilder::bury(Rank rank, const Death& death) {
-  RankState& state = state_of(rank);
-  std::string text = !state.dying_words.empty() ? state.dying_words : death.text;
-  if (const std::string call = open_call_of(rank); text.empty() && !call.empty()) {
-    text = "while it was in " + call;
-  }
-  for (const Call& call : state.calls) {
-    if (!call.done) {
-      give_up(rank, call);
-    }
-  }
-  end(rank, RankStatus::State::crashed,
-      death.signal != 0 ? signal_name(death.signal) : fmt::format("exit code {}", death.exit_code), text);
-}
-
-// "all_reduce #3 on world": what the log's last words are about, also where the telling leaves it out.
-std::string EvidenceBuilder::open_call_of(Rank rank) const {
-  std::map<std::pair<GroupId, bool>, std::int64_t> next;
-  const RankState& state = states_[static_cast<std::size_t>(rank)];
-  std::string phrase;
-  for (const Call& call : state.calls) {
-    std::int64_t& seq = next[{call.op.group, is_point_to_point(call.op.kind)}];
-    if (!call.done) {
-      phrase = fmt::format("{} #{} on {}", to_string(call.op.kind), seq, groups_[call.op.group].name);
-      break;
-    }
-    ++seq;
-  }
-  return phrase;
 }
 
 EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) const {
@@ -357,10 +330,18 @@ EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) cons
         return Outlook::hopeless;
     }
   }
-  const Slot* slot = matchers_[status.group]->find(status.seq);
+  if (ending_.contains({status.group, status.channel, status.seq})) {
+    return Outlook::good;
+  }
+  if (status.channel == Channel::store) {
+    const auto rank = static_cast<std::size_t>(status.seq);
+    return store_.missing(store_waits_[rank].keys).empty() ? Outlook::good : Outlook::hopeless;
+  }
+  const check::GroupMatcher& matcher = *evidence_[status.group].calls(status.channel);
+  const Slot* slot = matcher.find(status.seq);
   expects(slot != nullptr, "a rank waits in a slot that is alive");
-  const bool is_broken = broken_.contains({status.group, status.seq});
-  if (slot->arrived < matchers_[status.group]->size() && !is_broken) {
+  const bool is_broken = broken_.contains({status.group, status.channel, status.seq});
+  if (slot->arrived < matcher.size() && !is_broken) {
     return Outlook::hopeless;
   }
   return slot->differs || is_broken ? Outlook::doubtful : Outlook::good;
@@ -385,8 +366,22 @@ check::Evidence EvidenceBuilder::evidence() const {
   evidence.exceptions = exceptions_;
   evidence.scopes = &scopes_;
   evidence.limit = limit_;
+  evidence.store_waits = store_waits_;
+  evidence.rank_lists = rank_lists_;
   incidents_->add_to(evidence);
   return evidence;
+}
+
+check::GroupMatcher& EvidenceBuilder::matcher_of(GroupId group, Channel channel) {
+  const auto index = static_cast<std::size_t>(channel);
+  std::unique_ptr<check::GroupMatcher>& matcher = matchers_[group][index];
+  if (matcher == nullptr) {
+    matcher = std::make_unique<check::GroupMatcher>(groups_[group].size());
+    if (channel != Channel::collectives) {
+      evidence_[group].others[index] = matcher.get();
+    }
+  }
+  return *matcher;
 }
 
 MessageMatcher& EvidenceBuilder::messages_of(GroupId group) {
@@ -400,49 +395,11 @@ MessageMatcher& EvidenceBuilder::messages_of(GroupId group) {
   return *messages;
 }
 
-// ---- From the log's values back to an Op ----
-
-ScopeId EvidenceBuilder::restore_scope(const LoggedOp& logged) {
-  ScopeId scope = no_scope;
-  for (std::size_t i = 0; i < logged.names.size(); ++i) {
-    scope = logged.pairings[i].empty() ? scopes_.enter(scope, logged.names[i])
-                                       : scopes_.enter_paired(scope, logged.names[i], logged.pairings[i]);
-  }
-  return scope;
-}
-
-Storage* EvidenceBuilder::stand_in(const std::optional<Shape>& shape, const Op& op) {
-  return shape ? tensors_.emplace_back(Tensor::meta(*shape, op.dtype, op.device)).storage() : nullptr;
-}
-
-const TensorList* EvidenceBuilder::stand_ins(const std::optional<std::vector<Shape>>& shapes, const Op& op) {
-  if (!shapes) {
-    return nullptr;
-  }
-  TensorList& list = lists_.emplace_back();
-  for (const Shape& shape : *shapes) {
-    list.push_back(Tensor::meta(shape, op.dtype, op.device));
-  }
-  return &list;
-}
-
-Op EvidenceBuilder::restore(const LoggedOp& logged) {
-  Op op = logged.op;
-  op.scope = restore_scope(logged);
-  op.site.file = logged.file.empty() ? nullptr : files_.insert(logged.file).first->c_str();
-  op.tensors.input = stand_in(logged.input, op);
-  op.tensors.output = stand_in(logged.output, op);
-  op.tensors.inputs = stand_ins(logged.inputs, op);
-  op.tensors.outputs = stand_ins(logged.outputs, op);
-  op.tensors.splits = logged.splits ? &splits_.emplace_back(*logged.splits) : nullptr;
-  return op;
-}
-
 void EvidenceBuilder::open_span(Rank rank, Call& call, Time at) {
-  if (!options_.timeline) {
+  const Op& op = call.op;
+  if (!options_.timeline || check::channel_of(op.kind) != Channel::collectives) {
     return;
   }
-  const Op& op = call.op;
   Span span;
   span.start = at;
   span.seq = call.seq;

@@ -2,16 +2,20 @@
 
 // EvidenceBuilder: replays the logs of a run through sim/check's matchers.
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "real/launch/launch.h"
 #include "sim/check/evidence.h"
 #include "sim/check/incidents.h"
+#include "sim/dist/store_state.h"
 
 namespace rollcall::real {
 
@@ -40,15 +44,22 @@ class EvidenceBuilder {
   enum class Outlook : std::uint8_t {
     hopeless,  // somebody who does not come
     doubtful,  // everybody came; they disagree, or one has given up: the backend lets the others know, or not
-    good,      // everybody is there: it completes, given time
+    good,      // everybody is there, or the call gives up by itself: it ends, given time
   };
   Outlook outlook(const check::RankStatus& status) const;
 
+  // By GroupId: those of the start, then those that the ranks made.
+  const std::deque<GroupMembers>& groups() const { return groups_; }
+
  private:
+  static constexpr std::int64_t no_seq = -1;
+
   struct Call {
     Op op;
     std::int64_t seq = -1;  // no_seq: the backend refused it, or the telling leaves it out
     check::MessageId message = check::no_message;
+    std::optional<StoreCall> store{};
+    std::optional<Duration> limit{};
     std::size_t span = 0;
     bool done = false;
   };
@@ -59,13 +70,28 @@ class EvidenceBuilder {
     std::string dying_words;
   };
 
+  // Calls of one rank that are counted together, and complete in their order.
+  using Queue = std::tuple<GroupId, check::Channel, bool>;
+  // A slot, among those of all groups.
+  using SlotKey = std::tuple<GroupId, check::Channel, std::int64_t>;
+
+  static Queue queue_of(const Op& op);
+  static SlotKey key_of(const Call& call);
+  void add_group(GroupMembers members);
   void choose_calls(Rank rank);
   void tell(Rank rank, std::size_t index);
   void issue(Rank rank, std::size_t index);
   void observe(Rank rank, const Record& record);
   void take_call(Rank rank, const Record& record);
+  void arrive(Call& call, Time at);
+  void make_group(const Op& op, std::int64_t seq, const std::string& name);
+  std::int64_t number_of(const std::vector<RankList>& lists);
   void wait(Rank rank, const Record& record);
   void complete(Rank rank, const Record& record);
+  void complete_message(Call& call, const Record& record);
+  void complete_slot(const Call& call);
+  void complete_store_call(Rank rank, const Call& call, const Record& record);
+  void find_store_waits();
   void fail(Rank rank, const Record& record);
   void end(Rank rank, check::RankStatus::State state, const std::string& type, const std::string& text);
   void bury(Rank rank, const Death& death);
@@ -82,9 +108,11 @@ class EvidenceBuilder {
 
   RankState& state_of(Rank rank) { return states_[static_cast<std::size_t>(rank)]; }
   check::MessageMatcher& messages_of(GroupId group);
+  check::GroupMatcher& matcher_of(GroupId group, check::Channel channel);
 
   const Options& options_;
-  const std::vector<GroupMembers>& groups_;
+  const std::size_t first_made_;     // GroupId of the first group that the ranks made
+  std::deque<GroupMembers> groups_;  // addresses are stable
   const RunLog& log_;
   Telling telling_;
   ScopeTable scopes_;
@@ -92,17 +120,22 @@ class EvidenceBuilder {
   std::deque<Tensor> tensors_;   // stand-ins without values
   std::deque<TensorList> lists_;
   std::deque<SplitSizes> splits_;
-  std::vector<std::unique_ptr<check::GroupMatcher>> matchers_;      // by GroupId
+  std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>>
+      matchers_;  // by GroupId, then channel; null while there are no calls
   std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // likewise; null while nobody sends
   std::vector<check::GroupEvidence> evidence_;                      // likewise
-  std::vector<std::map<std::int64_t, Rank>> completions_;  // likewise, by slot: members it is done for
-  std::set<std::pair<GroupId, std::int64_t>> broken_;      // slots that a member has given up
+  std::map<SlotKey, Rank> completions_;                             // members it is done for
+  std::set<SlotKey> ending_;  // slots in which a member waits no longer than the run may last
+  std::set<SlotKey> broken_;  // slots that a member has given up
   std::set<std::pair<GroupId, check::MessageId>> broken_messages_;  // likewise
   std::unique_ptr<check::IncidentLog> incidents_;
   std::vector<check::RankStatus> status_;  // by global rank
   std::vector<RankState> states_;          // likewise
   std::vector<check::Exception> exceptions_;
   std::optional<check::LimitIncident> limit_;
+  std::vector<std::vector<RankList>> rank_lists_;  // by the number that calls which make groups carry
+  StoreState store_;
+  std::vector<check::StoreWait> store_waits_;  // by global rank
   std::vector<Span> spans_;
   Timeline timeline_;
   std::int64_t calls_ = 0;

@@ -11,14 +11,15 @@
 namespace rollcall::real {
 
 enum class FrameKind : std::uint8_t {
-  set,     // key, value
-  get,     // key; answered by `answer`, perhaps later
-  answer,  // value
-  log,     // key: the rank's number. Answered by the hub's time; records follow on this connection
+  call,     // a StoreCall; key: which of the hub's stores. Answered, perhaps later, by one of the next three
+  answer,   // a StoreReply
+  refusal,  // the call was wrong: the text of a ValueError
+  late,     // the keys have not come in time
+  log,      // key: the rank's number. Answered by the hub's time as text; records follow on this connection
 };
 
 struct Frame {
-  FrameKind kind = FrameKind::set;
+  FrameKind kind = FrameKind::call;
   std::string key;
   std::string value;
 };

@@ -1,28 +1,39 @@
 #include "real/launch/hub.h"
 
-#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
+#include "real/launch/encode_store.h"
 #include "real/launch/sockets.h"
+#include "sim/dist/error.h"
 
 namespace rollcall::real {
 namespace {
 
-void answer(const Descriptor& connection, const std::string& value) {
+void send_to(const Descriptor& connection, const Frame& content) {
   try {
-    send_all(connection, frame({FrameKind::answer, {}, value}));
+    send_all(connection, frame(content));
   } catch (const std::runtime_error&) {
     // it has gone; its connection is dropped when it is next looked at
   }
 }
 
+bool waits_for_keys(const StoreCall& call) {
+  return call.kind == StoreCall::Kind::get || call.kind == StoreCall::Kind::wait;
+}
+
 }  // namespace
 
-Hub::Hub(std::uint16_t port, const RunClock& clock) : clock_(clock), listener_(listen_on(port)) {}
+void Hub::listen(std::uint16_t port) { listener_ = listen_on(port); }
+
+Descriptor Hub::connect() {
+  auto [here, there] = connected_pair();
+  clients_.push_back({.connection = std::move(here), .received = {}});
+  return std::move(there);
+}
 
 void Hub::watch(std::vector<pollfd>& polled) const {
-  polled.push_back({listener_.number(), POLLIN, 0});
+  polled.push_back({listener_.number(), POLLIN, 0});  // none: a negative number, which poll passes over
   for (const Client& client : clients_) {
     polled.push_back({client.connection.number(), POLLIN, 0});
   }
@@ -34,58 +45,84 @@ std::vector<Hub::LogConnection> Hub::serve() {
   ::poll(polled.data(), polled.size(), 0);
   std::vector<LogConnection> logs;
   for (std::size_t i = clients_.size(); i > 0; --i) {  // from the back: some go
-    if (polled[i].revents != 0 && !serve(clients_[i - 1], logs)) {
+    if (polled[i].revents != 0 && !hear(clients_[i - 1], logs)) {
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i) - 1);
     }
   }
   if (polled.front().revents != 0) {
     if (Descriptor connection = accept_from(listener_); connection.is_open()) {
-      clients_.push_back({.connection = std::move(connection), .received = {}, .waits_for = {}});
+      clients_.push_back({.connection = std::move(connection), .received = {}});
     }
   }
+  answer_all();
   return logs;
 }
 
-// False when the client has gone, or its connection now carries a log.
-bool Hub::serve(Client& client, std::vector<LogConnection>& logs) {
+// False when the client has gone, talks nonsense, or its connection now carries a log.
+bool Hub::hear(Client& client, std::vector<LogConnection>& logs) {
   const std::string bytes = receive_some(client.connection);
   if (bytes.empty()) {
     return false;
   }
   client.received += bytes;
-  while (const std::optional<Frame> content = take_frame(client.received)) {
-    switch (content->kind) {
-      case FrameKind::set:
-        set(*content);
-        break;
-      case FrameKind::get:
-        if (const auto value = values_.find(content->key); value != values_.end()) {
-          answer(client.connection, value->second);
-        } else {
-          client.waits_for.push_back(content->key);
-        }
-        break;
-      case FrameKind::log: {
-        Rank rank = -1;
-        std::from_chars(content->key.data(), content->key.data() + content->key.size(), rank);
-        answer(client.connection, std::to_string(clock_.now()));
-        logs.push_back({rank, std::move(client.connection), std::move(client.received)});
-        return false;
-      }
-      case FrameKind::answer:
-        return false;  // nobody answers the hub
+  const std::optional<Frame> content = take_frame(client.received);
+  if (!content) {
+    return true;
+  }
+  if (content->kind == FrameKind::call) {
+    try {
+      client.request = request_of(*content);  // the next comes when this has been answered
+      return true;
+    } catch (const std::runtime_error&) {
+      return false;
     }
   }
-  return true;
+  if (content->kind == FrameKind::log) {
+    Rank rank = -1;
+    std::from_chars(content->key.data(), content->key.data() + content->key.size(), rank);
+    send_to(client.connection, {FrameKind::answer, {}, std::to_string(clock_.now())});
+    logs.push_back({rank, std::move(client.connection), std::move(client.received)});
+  }
+  return false;
 }
 
-void Hub::set(const Frame& content) {
-  values_[content.key] = content.value;
-  for (Client& client : clients_) {
-    if (std::erase(client.waits_for, content.key) > 0) {
-      answer(client.connection, content.value);
+Hub::Request Hub::request_of(const Frame& content) {
+  Request request{&stores_[content.key], decode_value<StoreCall>(content.value), {}};
+  if (request.call.timeout) {
+    request.until = clock_.now() + *request.call.timeout;
+  }
+  return request;
+}
+
+// Until nobody gets any further: what one rank sets another may have waited for.
+void Hub::answer_all() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (Client& client : clients_) {
+      moved = (client.request && answer(client)) || moved;
     }
   }
+}
+
+// False when the client has to wait.
+bool Hub::answer(Client& client) {
+  const Request& request = *client.request;
+  Frame reply{FrameKind::answer, {}, {}};
+  if (waits_for_keys(request.call) && !request.store->missing(request.call.keys).empty()) {
+    if (!request.until || clock_.now() < *request.until) {
+      return false;
+    }
+    reply.kind = FrameKind::late;
+  } else {
+    try {
+      reply.value = encode_value(request.store->apply(request.call));
+    } catch (const ValueError& error) {
+      reply = {FrameKind::refusal, {}, error.what()};
+    }
+  }
+  client.request.reset();
+  send_to(client.connection, reply);
+  return true;
 }
 
 }  // namespace rollcall::real

@@ -1,10 +1,11 @@
 #pragma once
 
-// Hub: what rank 0 of a launched run keeps for all: the store in which ranks find each other, and the place
-// where the supervisors of the others send their ranks' logs.
+// Hub: what a run's supervisor keeps for all ranks: the stores in which they find each other and leave words,
+// and, in a launched run, the place where the supervisors of other ranks send their logs.
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,18 @@
 #include "real/launch/frames.h"
 #include "real/launch/process.h"
 #include "real/launch/recorder.h"
+#include "sim/dist/store_state.h"
 
 namespace rollcall::real {
 
 class Hub {
  public:
-  // Throws std::runtime_error when the port is taken.
-  Hub(std::uint16_t port, const RunClock& clock);
+  explicit Hub(const RunClock& clock) : clock_(clock) {}
+
+  // Lets anybody connect. Throws std::runtime_error when the port is taken.
+  void listen(std::uint16_t port);
+  // The other end of a new connection, for a process that is about to be started. Throws std::system_error.
+  Descriptor connect();
 
   // A supervisor's connection, from which a rank's records come.
   struct LogConnection {
@@ -30,23 +36,31 @@ class Hub {
 
   // Adds what is to be polled.
   void watch(std::vector<pollfd>& polled) const;
-  // Serves everybody who has something to say. Returns the logs that began.
+  // Serves everybody who has something to say, or waits for what has been said. Returns the logs that began.
   std::vector<LogConnection> serve();
 
  private:
+  // What a client waits for an answer to.
+  struct Request {
+    StoreState* store = nullptr;
+    StoreCall call;
+    std::optional<Time> until;
+  };
   struct Client {
     Descriptor connection;
     std::string received;
-    std::vector<std::string> waits_for;  // keys that it asked for and nobody has set
+    std::optional<Request> request{};
   };
 
-  bool serve(Client& client, std::vector<LogConnection>& logs);
-  void set(const Frame& content);
+  bool hear(Client& client, std::vector<LogConnection>& logs);
+  Request request_of(const Frame& content);
+  void answer_all();
+  bool answer(Client& client);
 
   const RunClock& clock_;
   Descriptor listener_;
   std::vector<Client> clients_;
-  std::map<std::string, std::string> values_;
+  std::map<std::string, StoreState> stores_;
 };
 
 }  // namespace rollcall::real

@@ -89,7 +89,7 @@ Report reconstruct(const Options& options, const std::vector<GroupMembers>& grou
   report.ops = end.calls();
   if (options.timeline) {
     report.timeline = end.take_timeline();
-    for (const GroupMembers& group : groups) {
+    for (const GroupMembers& group : end.groups()) {
       report.groups.push_back({group.name, RankSet::of(group.ranks)});
     }
   }

@@ -4,10 +4,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "sim/dist/expects.h"
+#include "real/launch/encode_store.h"
 
 namespace rollcall::real {
-namespace {
 
 // But for the op, which is logged beside it. The file's name travels as `Record::text`.
 template <typename Visitor, typename AnyObservation>
@@ -27,103 +26,12 @@ void visit(Visitor& visitor, AnyObservation& observation) {
   visitor(observation.site.column);
 }
 
-// Fields in a fixed order, each as the machine holds it: writer and reader are one program on one kind of
-// machine. `visit` names the order once; the two classes below go through it.
-class Encoder {
- public:
-  template <typename T>
-  requires std::is_trivially_copyable_v<T>
-  void operator()(const T& value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); }
-  void operator()(const std::string& text) {
-    (*this)(static_cast<std::uint32_t>(text.size()));
-    bytes += text;
-  }
-  void operator()(const Shape& shape) {
-    (*this)(std::vector<std::int64_t>(shape.sizes().begin(), shape.sizes().end()));
-  }
-  void operator()(const SplitSizes& splits) {
-    (*this)(splits.output);
-    (*this)(splits.input);
-  }
-  void operator()(const std::pair<Rank, double>& pair) {
-    (*this)(pair.first);
-    (*this)(pair.second);
-  }
-  void operator()(const Observation& observation) { visit(*this, observation); }
-  template <typename T>
-  void operator()(const std::vector<T>& list) {
-    (*this)(static_cast<std::uint32_t>(list.size()));
-    for (const T& element : list) {
-      (*this)(element);
-    }
-  }
-  template <typename T>
-  void operator()(const std::optional<T>& value) {
-    (*this)(value.has_value());
-    if (value) {
-      (*this)(*value);
-    }
-  }
-
-  std::string bytes;
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-
-  template <typename T>
-  requires std::is_trivially_copyable_v<T>
-  void operator()(T& value) { std::memcpy(&value, take(sizeof value), sizeof value); }
-  void operator()(std::string& text) {
-    const std::size_t size = count();
-    text.assign(take(size), size);
-  }
-  void operator()(Shape& shape) {
-    std::vector<std::int64_t> sizes;
-    (*this)(sizes);
-    shape = Shape(std::span<const std::int64_t>(sizes));
-  }
-  void operator()(SplitSizes& splits) {
-    (*this)(splits.output);
-    (*this)(splits.input);
-  }
-  void operator()(std::pair<Rank, double>& pair) {
-    (*this)(pair.first);
-    (*this)(pair.second);
-  }
-  void operator()(Observation& observation) { visit(*this, observation); }
-  template <typename T>
-  void operator()(std::vector<T>& list) {
-    list.resize(count());
-    for (T& element : list) {
-      (*this)(element);
-    }
-  }
-  template <typename T>
-  void operator()(std::optional<T>& value) {
-    bool has_value = false;
-    (*this)(has_value);
-    if (has_value) {
-      (*this)(value.emplace());
-    }
-  }
-
- private:
-  std::size_t count() {
-    std::uint32_t size = 0;
-    (*this)(size);
-    return size;
-  }
-  const char* take(std::size_t size) {
-    expects(size <= bytes_.size(), "a log's record is as long as it says");
-    const char* from = bytes_.data();
-    bytes_.remove_prefix(size);
-    return from;
-  }
-
-  std::string_view bytes_;
-};
+template <typename Visitor, typename AnySplits>
+requires std::same_as<std::remove_const_t<AnySplits>, SplitSizes>
+void visit(Visitor& visitor, AnySplits& splits) {
+  visitor(splits.output);
+  visitor(splits.input);
+}
 
 template <typename Visitor, typename AnyRecord>
 requires std::same_as<std::remove_const_t<AnyRecord>, Record>
@@ -151,7 +59,13 @@ void visit(Visitor& visitor, AnyRecord& record) {
   visitor(record.op.inputs);
   visitor(record.op.outputs);
   visitor(record.op.splits);
+  visitor(record.op.ranks);
+  visitor(record.op.group_name);
+  visitor(record.op.store);
+  visitor(record.op.limit);
 }
+
+namespace {
 
 using Length = std::uint32_t;
 

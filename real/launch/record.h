@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/dist/host_calls.h"
 #include "sim/dist/observation.h"
 #include "sim/dist/op.h"
 
@@ -26,6 +27,10 @@ struct LoggedOp {
   std::optional<std::vector<Shape>> inputs;
   std::optional<std::vector<Shape>> outputs;
   std::optional<SplitSizes> splits;
+  std::vector<RankList> ranks;     // of a call that makes groups, as GroupCall has them
+  std::string group_name;          // likewise
+  std::optional<StoreCall> store;  // of a call on the store; without its op
+  std::optional<Duration> limit;   // after which the call gives up by itself
 };
 
 inline constexpr std::int64_t no_batch = -1;
@@ -36,7 +41,7 @@ struct Record {
     issue,     // `op`, about to be handed to the backend
     refuse,    // ... which raised for the call itself: `type`, `text`
     wait,      // the rank blocks until the call has completed
-    complete,  // it has: `source` of a receive, `digest` of the results
+    complete,  // it has: `source` of a receive, `digest` of the results, `text` that the store gave
     fail,      // it never will: `type`, `text`
     print,     // `text`
     warn,      // `text`

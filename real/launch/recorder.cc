@@ -75,13 +75,17 @@ void Recorder::log_error(Record::Kind kind, std::int64_t call, const Error& erro
   sink_.write(record);
 }
 
-std::int64_t Recorder::log_issue(const Op& op, std::int64_t batch) {
-  const std::int64_t number = calls_++;
-  Record record = make(Record::Kind::issue, number);
+Record Recorder::make_issue(const Op& op, std::int64_t batch) {
+  Record record = make(Record::Kind::issue, calls_++);
   record.value = batch;
   record.op = log_op(op, *this_rank().scopes);
+  return record;
+}
+
+std::int64_t Recorder::log_issue(const Op& op, std::int64_t batch) {
+  const Record record = make_issue(op, batch);
   sink_.write(record);
-  return number;
+  return record.call;
 }
 
 // The same ticket, to be waited for through the recorder.
@@ -151,6 +155,52 @@ void Recorder::wait_any(std::span<const Work> works) {
     sink_.write(make(Record::Kind::wait, open_.at(key_of(works.front())).number));
   }
   inner().wait_any(works);
+}
+
+template <typename Run>
+auto Recorder::log_blocking(const Record& issue, Run&& run) {
+  sink_.write(issue);
+  sink_.write(make(Record::Kind::wait, issue.call));
+  Record end = make(Record::Kind::complete, issue.call);
+  try {
+    const auto result = run(end);
+    end.at = clock_.now();
+    sink_.write(end);
+    return result;
+  } catch (const LostPeerError& error) {
+    log_error(Record::Kind::fail, issue.call, error);
+    throw;
+  } catch (const Error& error) {
+    log_error(Record::Kind::refuse, issue.call, error);
+    throw;
+  }
+}
+
+ProcessGroup Recorder::manage(GroupCall call) {
+  Record issue = make_issue(call.op, no_batch);
+  issue.op.ranks = call.ranks;
+  issue.op.group_name = call.name;
+  return log_blocking(issue, [&](Record&) { return inner().manage(std::move(call)); });
+}
+
+void Recorder::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
+  Record issue = make_issue(op, no_batch);
+  issue.op.limit = limits.timeout;
+  log_blocking(issue, [&](Record&) {
+    inner().monitored_barrier(op, limits);
+    return true;
+  });
+}
+
+StoreReply Recorder::store(const StoreCall& call) {
+  Record issue = make_issue(call.op, no_batch);
+  issue.op.store = call;
+  issue.op.limit = call.timeout;
+  return log_blocking(issue, [&](Record& end) {
+    StoreReply reply = inner().store(call);
+    end.text = reply.value;
+    return reply;
+  });
 }
 
 Rank Recorder::source_of(const Work& work) {

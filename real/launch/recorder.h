@@ -47,6 +47,9 @@ class Recorder final : public ForwardingBackend {
   void wait(const Work& work) override;
   void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
+  ProcessGroup manage(GroupCall call) override;
+  void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
+  StoreReply store(const StoreCall& call) override;
   void print(std::string_view text) override;
   void warn(std::string_view text) override;
   void observe(const Observation& observation) override;
@@ -66,7 +69,11 @@ class Recorder final : public ForwardingBackend {
   using Key = std::tuple<GroupId, std::int64_t, bool>;
 
   Record make(Record::Kind kind, std::int64_t call) const;
+  Record make_issue(const Op& op, std::int64_t batch);
   std::int64_t log_issue(const Op& op, std::int64_t batch);
+  // Logs a call that blocks, from its issue to its end. `run` makes it, and may add to what is logged last.
+  template <typename Run>
+  auto log_blocking(const Record& issue, Run&& run);
   void log_error(Record::Kind kind, std::int64_t call, const Error& error);
   Work accepted(const Op& op, std::int64_t number, const Work& work);
   static Key key_of(const Work& work) { return {work.group(), work.seq(), work.is_point_to_point()}; }

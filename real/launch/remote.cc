@@ -66,18 +66,18 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
                 .clock = clock,
                 .seat = {.rank = launched.rank,
                          .groups = groups,
-                         .hub = launched.master_address,
-                         .port = launched.master_port,
+                         .store = {},
                          .address = local_address(hub),
                          .timeout = options.timeout,
                          .time_scale = options.time_scale},
+                .hub = connect_to(launched.master_address, launched.master_port),
                 .log = std::move(log.write),
                 .hold = std::move(hold.read),
                 .errors = folder.path() + "/rank.err"};
   ChildProcess process([&] {
     log.read.close();
     hold.write.close();
-    run_worker(worker);
+    run_worker(std::move(worker));
   });
   // The end of the log shows only when nobody else holds the end that is written to.
   worker.log.close();

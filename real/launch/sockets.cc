@@ -1,10 +1,12 @@
 #include "real/launch/sockets.h"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -96,6 +98,14 @@ Descriptor accept_from(const Descriptor& listener) {
     send_without_delay(connection);
   }
   return connection;
+}
+
+std::pair<Descriptor, Descriptor> connected_pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw std::system_error(errno, std::generic_category(), "socketpair");
+  }
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
 std::string local_address(const Descriptor& connection) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "real/launch/process.h"
 
@@ -15,6 +16,9 @@ Descriptor connect_to(const std::string& address, std::uint16_t port);
 // On all of this machine's addresses.
 Descriptor listen_on(std::uint16_t port);
 Descriptor accept_from(const Descriptor& listener);
+
+// Two ends of one connection inside this machine. Throws std::system_error.
+std::pair<Descriptor, Descriptor> connected_pair();
 
 // The address of this end of a connection, as digits: one that the other end's machine can reach.
 std::string local_address(const Descriptor& connection);

@@ -1,27 +1,41 @@
 #pragma once
 
-// Store: how ranks that are not connected yet find each other, as torch's Store: names and values that all
-// ranks of a run see.
+// Store: a rank's end of the hub's stores (hub.h), as torch's Store: names and values that all ranks of a run
+// see. There are two: the ranks' own, in which they find each other, and that of the program they run.
 
-#include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include "real/launch/process.h"
+#include "sim/dist/host_calls.h"
 
 namespace rollcall::real {
 
 class Store {
  public:
-  virtual ~Store() = default;
-  // May be called from one thread at a time. Both throw std::runtime_error when the store is gone.
-  virtual void set(const std::string& key, const std::string& value) = 0;
-  // Blocks until somebody has set it.
-  virtual std::string get(const std::string& key) = 0;
+  // `hub`: a connection to it.
+  explicit Store(Descriptor hub) : hub_(std::move(hub)) {}
+
+  // In the ranks' own store. get blocks until somebody has set the key, and throws LostPeerError when nobody has
+  // after `timeout`.
+  void set(const std::string& key, const std::string& value);
+  std::string get(const std::string& key, std::optional<Duration> timeout = std::nullopt);
+
+  // A call of the program on its store. Throws LostPeerError for a timeout, ValueError for a wrong call.
+  StoreReply call(const StoreCall& call);
+
+  // All of these throw std::runtime_error when the hub is gone. From one thread at a time.
+
+ private:
+  StoreReply ask(std::string_view store, const StoreCall& call);
+
+  Descriptor hub_;
 };
 
-// Files in a folder that all ranks see.
-std::unique_ptr<Store> file_store(const std::string& folder);
-
-// The hub that rank 0 of a launched run keeps (hub.h): torch's env:// rendezvous.
-std::unique_ptr<Store> tcp_store(const std::string& address, std::uint16_t port);
+// The hub's names for the two.
+inline constexpr std::string_view ranks_store = "ranks";
+inline constexpr std::string_view program_store = "program";
 
 }  // namespace rollcall::real

@@ -61,15 +61,14 @@ Supervisor::Child Supervisor::start(Rank rank) {
                 .clock = clock_,
                 .seat = {.rank = rank,
                          .groups = groups_,
-                         .folder = folder_->path(),
+                         .store = {},
                          .timeout = options_.timeout,
                          .time_scale = options_.time_scale},
+                .hub = hub_->connect(),
                 .log = std::move(log.write),
                 .hold = std::move(hold.read),
                 .errors = error_file(*folder_, rank)};
   if (launched_ != nullptr) {
-    worker.seat.hub = launched_->master_address;
-    worker.seat.port = launched_->master_port;
     worker.seat.address = launched_->master_address;  // rank 0 runs where the hub is
   }
   ChildProcess process([&] {
@@ -80,7 +79,7 @@ Supervisor::Child Supervisor::start(Rank rank) {
     hub_.reset();
     log.read.close();
     hold.write.close();
-    run_worker(worker);
+    run_worker(std::move(worker));
   });
   return {.process = std::move(process), .log = std::move(log.read), .hold = std::move(hold.write)};
 }
@@ -99,8 +98,9 @@ RunLog Supervisor::run() {
   {
     const InterruptGuard guard;
     log_.ranks.resize(static_cast<std::size_t>(options_.world_size));
+    hub_.emplace(clock_);
     if (launched_ != nullptr) {
-      hub_.emplace(launched_->master_port, clock_);
+      hub_->listen(launched_->master_port);
     }
     const Rank here = launched_ != nullptr ? 1 : options_.world_size;
     for (Rank rank = 0; rank < options_.world_size; ++rank) {
@@ -135,19 +135,15 @@ void Supervisor::collect(Duration at_most) {
       ranks.push_back(static_cast<Rank>(rank));
     }
   }
-  if (hub_) {
-    hub_->watch(polled);
-  }
+  hub_->watch(polled);
   ::poll(polled.data(), polled.size(), static_cast<int>(at_most / millisecond));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (polled[i].revents != 0) {
       read_from(ranks[i]);
     }
   }
-  if (hub_) {
-    for (Hub::LogConnection& log : hub_->serve()) {
-      adopt(std::move(log));
-    }
+  for (Hub::LogConnection& log : hub_->serve()) {
+    adopt(std::move(log));
   }
 }
 

@@ -56,7 +56,7 @@ class Supervisor {
   const std::vector<GroupMembers>& groups_;
   const LaunchedRank* launched_;
   RunClock clock_;
-  std::optional<Hub> hub_;  // of a launched run
+  std::optional<Hub> hub_;  // a child of the supervisor has none
   std::optional<PrivateFolder> folder_{std::in_place};
   std::vector<Child> children_;  // by rank
   RunLog log_;

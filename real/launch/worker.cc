@@ -165,7 +165,7 @@ std::string last_words(const std::string& path) {
   return words;
 }
 
-void run_worker(const Worker& worker) {
+void run_worker(Worker worker) {
   redirect_streams(worker.errors);
   PipeSink sink(worker.log.number());
   last_sink = &sink;
@@ -181,6 +181,7 @@ void run_worker(const Worker& worker) {
   context.device = device_of(worker.options, worker.seat.rank);
   context.steps_left = &steps_left;
   try {
+    worker.seat.store = std::make_shared<Store>(std::move(worker.hub));
     std::unique_ptr<Backend> backend = worker.backend.connect(worker.seat);
     Recorder recorder(*backend, sink, worker.clock);
     context.backend = &recorder;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "real/launch/made_groups.h"
 #include "real/nccl/nccl_group.h"
 #include "sim/dist/arguments.h"
 #include "sim/dist/p2p.h"
@@ -49,20 +50,15 @@ ncclUniqueId exchange_id(const NcclLibraries& libraries, Store& store, Rank rank
 
 class NcclBackend final : public Backend {
  public:
-  explicit NcclBackend(const Seat& seat) : seat_(seat) {
+  explicit NcclBackend(const Seat& seat) : seat_(seat), made_(seat_) {
     int gpus = 0;
     libraries_.check(libraries_.cuda.get_device_count(&gpus));
     if (seat_.groups.front().size() > gpus) {
       allow_shared_gpu(libraries_, seat_.rank);
     }
     libraries_.check(libraries_.cuda.set_device(seat_.rank % gpus));
-    const std::unique_ptr<Store> store = seat_.store();
     for (const GroupMembers& members : seat_.groups) {
-      const Rank rank = members.rank_of(seat_.rank);
-      groups_.push_back(rank < 0 ? nullptr
-                                 : std::make_unique<NcclGroup>(
-                                       libraries_, exchange_id(libraries_, *store, rank, members.id), rank,
-                                       members.size()));
+      connect(members);
     }
   }
 
@@ -106,19 +102,38 @@ class NcclBackend final : public Backend {
     std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(scaled)));
   }
 
-  ProcessGroup find_group(std::string_view name) override {
-    for (const GroupMembers& members : seat_.groups) {
-      if (members.name == name) {
-        return {members, members.rank_of(seat_.rank)};
+  ProcessGroup find_group(std::string_view name) override { return made_.find(name); }
+
+  ProcessGroup manage(GroupCall call) override {
+    if (call.op.kind == OpKind::new_group) {
+      return made_.make(call, [this](const GroupMembers& members, Duration) { connect(members); });
+    }
+    if (call.op.kind != OpKind::destroy_process_group) {
+      return Backend::manage(std::move(call));
+    }
+    for (std::size_t id = 0; id < groups_.size(); ++id) {  // the world's end is everybody's
+      if (call.op.group == world_group || call.op.group == id) {
+        groups_[id].reset();
       }
     }
-    return {};
+    return ProcessGroup::non_member();
   }
+
+  StoreReply store(const StoreCall& call) override { return seat_.store->call(call); }
 
   void print(std::string_view) override {}
   void warn(std::string_view) override {}
 
  private:
+  // Where the rank is no member, the group's place stays empty.
+  void connect(const GroupMembers& members) {
+    groups_.emplace_back();
+    if (const Rank rank = members.rank_of(seat_.rank); rank >= 0) {
+      groups_.back() = std::make_unique<NcclGroup>(
+          libraries_, exchange_id(libraries_, *seat_.store, rank, members.id), rank, members.size());
+    }
+  }
+
   static void check(const Op& op, Rank group_size) {
     if (op.malformed) {
       if (const std::optional<Error> error = argument_error("nccl", op, group_size)) {
@@ -140,6 +155,7 @@ class NcclBackend final : public Backend {
 
   Seat seat_;
   NcclLibraries libraries_;
+  MadeGroups made_;
   std::vector<std::unique_ptr<NcclGroup>> groups_;  // by GroupId; null where the rank is no member
 };
 

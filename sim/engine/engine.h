@@ -22,6 +22,7 @@
 
 #include "sim/check/evidence.h"
 #include "sim/check/incidents.h"
+#include "sim/dist/store_state.h"
 #include "sim/engine/backend_rules.h"
 #include "sim/engine/cost_model.h"
 #include "sim/engine/device_queue.h"
@@ -29,7 +30,6 @@
 #include "sim/engine/group_creation.h"
 #include "sim/engine/rank_scheduler.h"
 #include "sim/engine/simulate.h"
-#include "sim/engine/store_state.h"
 #include "sim/engine/timeline_recorder.h"
 
 namespace rollcall::sim {

@@ -7,8 +7,8 @@
 
 #include "sim/check/naming.h"
 #include "sim/dist/expects.h"
+#include "sim/dist/monitored_barrier.h"
 #include "sim/engine/engine.h"
-#include "sim/engine/monitored_barrier.h"
 
 namespace rollcall::sim {
 namespace {

@@ -77,6 +77,7 @@ TEST_CASE("golden primitives are the same on real ranks", "[fiber][real]") { che
 TEST_CASE("golden messages are the same on real ranks", "[fiber][real]") { check_family("p2p"); }
 TEST_CASE("golden DDP runs are the same on real ranks", "[fiber][real]") { check_family("ddp"); }
 TEST_CASE("golden ZeRO runs are the same on real ranks", "[fiber][real]") { check_family("zero"); }
+TEST_CASE("golden groups are the same on real ranks", "[fiber][real]") { check_family("group"); }
 TEST_CASE("golden desyncs are the same on real ranks", "[fiber][real]") { check_family("desync"); }
 
 }  // namespace rollcall::golden

@@ -1,4 +1,4 @@
-#include "sim/engine/store_state.h"
+#include "sim/dist/store_state.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include "sim/dist/error.h"
 #include "sim/dist/expects.h"
 
-namespace rollcall::sim {
+namespace rollcall {
 
 std::vector<std::string> StoreState::missing(const std::vector<std::string>& keys) const {
   std::vector<std::string> missing;
@@ -70,4 +70,4 @@ std::string StoreState::compare_set(const StoreCall& call) {
   return call.value;
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall

@@ -10,7 +10,7 @@
 
 #include "sim/dist/host_calls.h"
 
-namespace rollcall::sim {
+namespace rollcall {
 
 class StoreState {
  public:
@@ -27,4 +27,4 @@ class StoreState {
   std::map<std::string, std::string> values_;
 };
 
-}  // namespace rollcall::sim
+}  // namespace rollcall

@@ -1,12 +1,12 @@
 // What HashStore and TCPStore of PyTorch 1.13 do, call by call.
 
-#include "sim/engine/store_state.h"
+#include "sim/dist/store_state.h"
 
 #include <catch2/catch.hpp>
 
 #include "sim/dist/error.h"
 
-namespace rollcall::sim {
+namespace rollcall {
 namespace {
 
 using Kind = StoreCall::Kind;
@@ -72,4 +72,4 @@ TEST_CASE("a deleted key is missing again", "[store]") {
   CHECK(store.missing({"a"}).size() == 1);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall

@@ -1,8 +1,8 @@
-#include "sim/engine/monitored_barrier.h"
+#include "sim/dist/monitored_barrier.h"
 
 #include <fmt/format.h>
 
-namespace rollcall::sim {
+namespace rollcall {
 
 std::string monitored_root_text(const std::vector<Rank>& missing, bool wait_all_ranks, Duration timeout,
                                 const std::string& transport) {
@@ -21,4 +21,4 @@ std::string monitored_member_text(Rank group_rank, const std::string& transport)
       group_rank, transport);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall

@@ -9,11 +9,11 @@
 
 #include "sim/dist/op.h"
 
-namespace rollcall::sim {
+namespace rollcall {
 
 // `missing` are ranks of the group, ascending, and not empty. `transport` is the backend's own timeout text.
 std::string monitored_root_text(const std::vector<Rank>& missing, bool wait_all_ranks, Duration timeout,
                                 const std::string& transport);
 std::string monitored_member_text(Rank group_rank, const std::string& transport);
 
-}  // namespace rollcall::sim
+}  // namespace rollcall
