@@ -44,9 +44,10 @@ TEST_CASE("a deadlock says who is missing, where everyone is, why and what to do
       "replay: rollcall run scenarios/uneven_inputs.json --seed 0\n");
 }
 
-TEST_CASE("a thousand ranks take no more lines than four") {
+TEST_CASE("a thousand ranks take the lines of ten thousand") {
   const std::string thousand = text(samples::missing_rank(1000));
-  CHECK(lines_in(thousand) == lines_in(text(samples::missing_rank(4))));
+  CHECK(lines_in(thousand) == lines_in(text(samples::missing_rank(10000))));
+  CHECK(lines_in(thousand) <= lines_in(text(samples::missing_rank(4))) + 1);  // a longer number may break a line
   CHECK_THAT(thousand, Contains("(999 of 1000 ranks wait)"));
   CHECK_THAT(thousand, Contains("   |  ranks 1-999  waiting in all_reduce #5"));
 }
