@@ -143,15 +143,10 @@ class GlooBackend final : public Backend {
       return made_.make(call,
                         [this](const GroupMembers& members, Duration timeout) { connect(members, timeout); });
     }
-    if (call.op.kind != OpKind::destroy_process_group) {
-      return Backend::manage(std::move(call));
+    if (call.op.kind == OpKind::destroy_process_group) {
+      return ProcessGroup::non_member();  // its connections stay as long as there are handles, as in Python
     }
-    for (std::size_t id = 0; id < groups_.size(); ++id) {  // the world's end is everybody's
-      if (call.op.group == world_group || call.op.group == id) {
-        groups_[id].reset();
-      }
-    }
-    return ProcessGroup::non_member();
+    return Backend::manage(std::move(call));
   }
 
   void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override {

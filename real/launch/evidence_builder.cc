@@ -209,6 +209,7 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
     call.seq = rank;
   } else {
     arrive(call, record.at);
+    note_late_call(rank, call, record.at);
     if (op.kind == OpKind::new_group) {
       make_group(op, call.seq, record.op.group_name);
     }
@@ -366,6 +367,7 @@ check::Evidence EvidenceBuilder::evidence() const {
   evidence.exceptions = exceptions_;
   evidence.scopes = &scopes_;
   evidence.limit = limit_;
+  evidence.timeout = timeout_;
   evidence.store_waits = store_waits_;
   evidence.rank_lists = rank_lists_;
   incidents_->add_to(evidence);

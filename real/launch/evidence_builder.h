@@ -98,6 +98,9 @@ class EvidenceBuilder {
   void post(Call& call, Time at);
   void inspect_messages(GroupId group, Time at);
   void give_up(Rank rank, const Call& call);
+  void note_timeout(Rank rank, const Call& call, Time at);
+  void note_late_call(Rank rank, const Call& call, Time at);
+  bool is_waiting_in(Rank rank, const SlotKey& key) const;
   void apply_deadline();
   Op restore(const LoggedOp& logged);
   ScopeId restore_scope(const LoggedOp& logged);
@@ -133,6 +136,7 @@ class EvidenceBuilder {
   std::vector<RankState> states_;          // likewise
   std::vector<check::Exception> exceptions_;
   std::optional<check::LimitIncident> limit_;
+  std::optional<check::TimeoutIncident> timeout_;
   std::vector<std::vector<RankList>> rank_lists_;  // by the number that calls which make groups carry
   StoreState store_;
   std::vector<check::StoreWait> store_waits_;  // by global rank

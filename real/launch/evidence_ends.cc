@@ -26,12 +26,59 @@ std::string signal_name(int signal) {
 void EvidenceBuilder::fail(Rank rank, const Record& record) {
   const Call& call = state_of(rank).calls[static_cast<std::size_t>(record.call)];
   give_up(rank, call);
-  if (record.lost_peer && telling_.until_noticed) {
+  if (record.lost_peer && call.limit) {
+    note_timeout(rank, call, record.at);
+  }
+  // A call that was told how long to wait has ended as its program meant it to.
+  if (record.lost_peer && telling_.until_noticed && !call.limit) {
     wait(rank, record);
     state_of(rank).told = true;
     return;
   }
   status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+}
+
+// Remembers the first call that was not given more time, and that others had not come to.
+void EvidenceBuilder::note_timeout(Rank rank, const Call& call, Time at) {
+  if (timeout_ || call.store || call.seq == no_seq || call.message != check::no_message) {
+    return;
+  }
+  const SlotKey key = key_of(call);
+  const check::GroupMatcher& matcher = matcher_of(std::get<0>(key), std::get<1>(key));
+  const check::Slot* slot = matcher.find(call.seq);
+  check::TimeoutIncident incident{
+      .at = at, .op = call.op, .seq = call.seq, .limit = *call.limit, .waiting = {}, .late = {}, .came = {}};
+  const std::vector<Rank>& members = groups_[call.op.group].ranks;
+  for (std::size_t member = 0; slot != nullptr && member < members.size(); ++member) {
+    const Rank global = members[member];
+    if (!slot->has(static_cast<Rank>(member))) {
+      incident.late.push_back(global);
+    } else if (global == rank || is_waiting_in(global, key)) {
+      incident.waiting.push_back(global);
+    }
+  }
+  incident.came.assign(incident.late.size(), -1);
+  if (!incident.late.empty()) {
+    timeout_ = std::move(incident);
+  }
+}
+
+bool EvidenceBuilder::is_waiting_in(Rank rank, const SlotKey& key) const {
+  const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  return status.state == RankStatus::State::waiting && !status.in_message() &&
+         key == SlotKey{status.group, status.channel, status.seq};
+}
+
+// A rank makes the call that others have given up on.
+void EvidenceBuilder::note_late_call(Rank rank, const Call& call, Time at) {
+  if (!timeout_ ||
+      SlotKey{timeout_->op.group, check::channel_of(timeout_->op.kind), timeout_->seq} != key_of(call)) {
+    return;
+  }
+  const auto found = std::ranges::find(timeout_->late, rank);
+  if (found != timeout_->late.end()) {
+    timeout_->came[static_cast<std::size_t>(found - timeout_->late.begin())] = at;
+  }
 }
 
 void EvidenceBuilder::give_up(Rank, const Call& call) {

@@ -1,6 +1,11 @@
 #include "real/launch/made_groups.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+
+#include "real/launch/recorder.h"
+#include "sim/dist/store_barrier.h"
 
 namespace rollcall::real {
 
@@ -24,8 +29,19 @@ ProcessGroup MadeGroups::make(const GroupCall& call, const Connect& connect) {
                                         .name = call.name.empty() ? fmt::format("g{}", number) : call.name,
                                         .ranks = wanted.empty() ? groups_.front().ranks : wanted});
   connect(made, call.timeout.value_or(0));
-  wait_for_all(fmt::format("made-{}", number), call.timeout);
+  const std::string step = fmt::format("made-{}", number);
+  try {
+    wait_for_all(step, call.timeout);
+  } catch (const LostPeerError&) {
+    throw LostPeerError(store_barrier_timeout_text(seat_.rank, static_cast<std::int64_t>(number) - 1,
+                                                   groups_.front().size(), count_of(step), *call.timeout));
+  }
   return {made, made.rank_of(seat_.rank)};
+}
+
+Rank MadeGroups::count_of(std::string_view step) const {
+  return static_cast<Rank>(std::ranges::count_if(
+      groups_.front().ranks, [&](Rank rank) { return seat_.store->has(fmt::format("{}-{}", step, rank)); }));
 }
 
 void MadeGroups::wait_for_all(std::string_view step, std::optional<Duration> timeout) const {

@@ -31,6 +31,8 @@ class MadeGroups {
   void wait_for_all(std::string_view step, std::optional<Duration> timeout) const;
 
  private:
+  Rank count_of(std::string_view step) const;
+
   const Seat& seat_;
   std::deque<GroupMembers> groups_;  // by GroupId; addresses are stable
 };

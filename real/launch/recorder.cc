@@ -180,6 +180,7 @@ ProcessGroup Recorder::manage(GroupCall call) {
   Record issue = make_issue(call.op, no_batch);
   issue.op.ranks = call.ranks;
   issue.op.group_name = call.name;
+  issue.op.limit = call.timeout;
   return log_blocking(issue, [&](Record&) { return inner().manage(std::move(call)); });
 }
 

@@ -22,6 +22,7 @@ class Store {
   // after `timeout`.
   void set(const std::string& key, const std::string& value);
   std::string get(const std::string& key, std::optional<Duration> timeout = std::nullopt);
+  bool has(const std::string& key);
 
   // A call of the program on its store. Throws LostPeerError for a timeout, ValueError for a wrong call.
   StoreReply call(const StoreCall& call);
@@ -29,7 +30,7 @@ class Store {
   // All of these throw std::runtime_error when the hub is gone. From one thread at a time.
 
  private:
-  StoreReply ask(std::string_view store, const StoreCall& call);
+  StoreReply ask(std::string_view store, const StoreCall& call, const char* late);
 
   Descriptor hub_;
 };

@@ -83,6 +83,9 @@ std::string normalized_error(std::string text) {
   static const std::regex duration(R"(\b\d+ms\b)");
   // How a closed connection shows depends on what was in the socket.
   static const std::regex closed(R"((?:Read|Write) error: (?:Connection reset by peer|Broken pipe))");
+  // Which of several failures a rank of a monitored barrier sees first is a race.
+  static const std::regex original(R"((Original exception: \n)[^]*)");
+  text = std::regex_replace(text, original, "$1...");
   text = std::regex_replace(text, source, "gloo/$1");
   text = std::regex_replace(text, address, "");
   text = std::regex_replace(text, closed, "Connection closed by peer");

@@ -2,9 +2,9 @@
 
 // Who waits for whom, and who is to blame: the sinks of the wait-for graph, or its cycle.
 //
-// Nodes are slots somebody waits in, not ranks: 100,000 ranks in one slot are one node. A rank in a send
-// or receive is a node of its own, and those that receive from anyone are one. A node waits for another when a
-// rank it misses is blocked there.
+// Nodes are slots somebody waits in, not ranks: 100,000 ranks in one slot are one node. A rank in a send or receive
+// is a node of its own, and those that receive from anyone are one. A node waits for another when a rank it misses
+// is blocked there.
 //
 // Ranks that wait in a slot of a circle, and that nobody in the circle waits for, are victims: the circle would
 // be closed without them.

@@ -4,22 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "sim/dist/store_barrier.h"
+
 namespace rollcall::sim {
 namespace {
 
 constexpr std::size_t address_bytes = 136;  // of one pair (gloo/transport/tcp/address.h)
-
-// Python's str(timedelta): "0:00:03", "0:00:00.500000", "1 day, 0:00:00".
-std::string timedelta_text(Duration duration) {
-  const Duration seconds = duration / second;
-  const Duration days = seconds / 86'400;
-  std::string text =
-      fmt::format("{}:{:02}:{:02}", seconds % 86'400 / 3'600, seconds % 3'600 / 60, seconds % 60);
-  if (const Duration rest = duration % second / microsecond; rest != 0) {
-    text += fmt::format(".{:06}", rest);
-  }
-  return days == 0 ? text : fmt::format("{} day{}, {}", days, days == 1 ? "" : "s", text);
-}
 
 }  // namespace
 
@@ -109,10 +99,8 @@ std::string GroupCreation::timeout_text(Rank rank, Duration timeout) const {
   if (participants_[static_cast<std::size_t>(rank)].phase == Phase::exchange) {
     return "Wait timeout";
   }
-  return fmt::format(
-      "Timed out initializing process group in store based barrier on rank: {}, for key: "
-      "store_based_barrier_key:{} (world_size={}, worker_count={}, timeout={})",
-      rank, number_ + 2, participants_.size(), counted_in_, timedelta_text(timeout));
+  return store_barrier_timeout_text(rank, number_, static_cast<Rank>(participants_.size()), counted_in_,
+                                    timeout);
 }
 
 }  // namespace rollcall::sim
