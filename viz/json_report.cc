@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const Place& place) {
   Json object = {{"op", place.call.op}};
-  if (place.call.key.empty()) {
+  if (place.call.key.empty() && !place.call.group.empty()) {
     object["group"] = place.call.group;
     object["seq"] = place.call.seq;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "viz/kind_examples.h"
 #include "viz/text_page.h"
 
 namespace rollcall::viz {
@@ -335,8 +336,19 @@ std::string explanation_text(const Explanation& entry, bool color) {
   if (!entry.verdicts.empty()) {
     page.note("verdict", entry.verdicts);
   }
+  const KindExample* example = find_example(entry.word);
+  if (example != nullptr) {
+    page.note("example", example->example);
+  }
   page.note("typical cause", entry.cause);
   page.note("help", entry.advice);
+  if (example != nullptr) {
+    page.note("on gloo", example->on_gloo);
+    page.note("on nccl", example->on_nccl);
+    if (!example->reports.empty()) {
+      page.note("reports", example->reports);
+    }
+  }
   return page.text();
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // The vocabulary of reports: what every verdict and every kind means, where it usually comes from and
-// what to do about it. `rollcall explain` prints it.
+// what to do about it. `rollcall explain` prints it, with the examples of kind_examples.h.
 
 #include <span>
 #include <string>

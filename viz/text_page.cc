@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "sim/dist/expects.h"
@@ -109,16 +110,40 @@ std::size_t width_of(const Table::Column& column) {
   return width;
 }
 
+// Columns from the left, two at least. The others go below their row.
+std::size_t columns_that_fit(const Table& table, std::size_t width) {
+  std::size_t count = 0;
+  for (std::size_t used = 0; count < table.columns.size(); ++count) {
+    used += column_gap + width_of(table.columns[count]);
+    if (used > width && count >= 2) {
+      break;
+    }
+  }
+  return count;
+}
+
+// "from gradients at train.json:12:5"
+std::string rest_of_row(const Table& table, std::size_t first, std::size_t row) {
+  std::string text;
+  for (std::size_t i = first; i < table.columns.size(); ++i) {
+    const std::string& cell = table.columns[i].cells[row];
+    text += cell.empty() ? "" : (text.empty() ? "" : " ") + table.columns[i].title + " " + cell;
+  }
+  return text;
+}
+
 }  // namespace
 
 void TextPage::frame_table(const Table& table) {
+  const std::size_t fitting = columns_that_fit(table, page_width - frame_bar.size());
+  const std::span columns(table.columns.data(), fitting);
   // One line of the table; `cell` gives a column's text and its look.
   const auto put_line = [&](auto cell) {
     put(frame_bar, Look::frame);
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      const auto [text, look] = cell(table.columns[i], i);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto [text, look] = cell(columns[i], i);
       put(spaces(column_gap));
-      put_padded(text, width_of(table.columns[i]), look);
+      put_padded(text, width_of(columns[i]), look);
     }
     end_line();
   };
@@ -129,9 +154,15 @@ void TextPage::frame_table(const Table& table) {
       expects(column.cells.size() == table.looks.size(), "every column of a table has a cell for every row");
       return Cell(column.cells[row], i == 0 ? table.looks[row] : Look::plain);
     });
+    if (const std::string rest = rest_of_row(table, fitting, row); !rest.empty()) {
+      put(frame_bar, Look::frame);
+      put(spaces(2 * column_gap + width_of(columns.front())));
+      put(rest);
+      end_line();
+    }
   }
-  const bool underline = std::any_of(table.columns.begin(), table.columns.end(),
-                                     [](const Table::Column& column) { return column.differs; });
+  const bool underline =
+      std::ranges::any_of(columns, [](const Table::Column& column) { return column.differs; });
   if (underline) {
     put_line([](const Table::Column& column, std::size_t) {
       return Cell(std::string(column.differs ? width_of(column) : 0, '^'), Look::error);

@@ -192,7 +192,7 @@ class Writer {
   void last_common(const Place& place) {
     if (const Call* call = last_common_call(report_, place)) {
       page_.note("last common call", call_phrase(*call));
-    } else if (place.call.seq == 0) {
+    } else if (place.call.seq == 0 && !place.call.group.empty()) {
       page_.note("last common call", "none, this is the first on " + place.call.group);
     }
   }

@@ -17,6 +17,7 @@ std::string numel_cell(const Call& call) {
 std::string dtype_cell(const Call& call) { return call.dtype; }
 std::string reduce_cell(const Call& call) { return call.reduce_op; }
 std::string root_cell(const Call& call) { return call.root < 0 ? "" : std::to_string(call.root); }
+std::string ranks_cell(const Call& call) { return call.ranks; }
 std::string device_cell(const Call& call) { return call.device; }
 std::string label_cell(const Call& call) { return call.label; }
 std::string site_cell(const Call& call) { return call.site; }
@@ -32,15 +33,11 @@ struct Field {
 };
 
 constexpr Field fields[] = {
-    {"call", call_cell, Rule::must_agree},
-    {"group", group_cell, Rule::must_agree},
-    {"numel", numel_cell, Rule::must_agree},
-    {"dtype", dtype_cell, Rule::must_agree},
-    {"reduce", reduce_cell, Rule::belongs_to_call},
-    {"root", root_cell, Rule::belongs_to_call},
-    {"device", device_cell, Rule::may_differ},
-    {"from", label_cell, Rule::may_differ},
-    {"at", site_cell, Rule::may_differ},
+    {"call", call_cell, Rule::must_agree},          {"group", group_cell, Rule::must_agree},
+    {"numel", numel_cell, Rule::must_agree},        {"dtype", dtype_cell, Rule::must_agree},
+    {"reduce", reduce_cell, Rule::belongs_to_call}, {"root", root_cell, Rule::belongs_to_call},
+    {"for ranks", ranks_cell, Rule::must_agree},    {"device", device_cell, Rule::may_differ},
+    {"from", label_cell, Rule::may_differ},         {"at", site_cell, Rule::may_differ},
 };
 
 bool all_equal(const std::vector<std::string>& cells) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json/suggest.h"
+#include "viz/kind_examples.h"
 #include "viz/kinds.h"
 
 namespace rollcall::cli {
@@ -32,6 +33,13 @@ Json json_of(const viz::Explanation& explanation) {
                  {"meaning", explanation.meaning},
                  {"cause", explanation.cause},
                  {"advice", explanation.advice}});
+  if (const viz::KindExample* example = viz::find_example(explanation.word)) {
+    object.update(
+        {{"example", example->example}, {"on_gloo", example->on_gloo}, {"on_nccl", example->on_nccl}});
+    if (!example->reports.empty()) {
+      object["reports"] = words_of(example->reports);
+    }
+  }
   return object;
 }
 

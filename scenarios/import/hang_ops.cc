@@ -38,7 +38,7 @@ OrderedJson HangOps::program(const Json& ops) {
 OrderedJson HangOps::statements(const Json& ops) {
   OrderedJson list = OrderedJson::array();
   if (!ops.is(JsonType::array)) {
-    error(ops, fmt::format("expected a list of ops, found {}", to_phrase(ops.type())));
+    read_.error(ops, fmt::format("expected a list of ops, found {}", to_phrase(ops.type())));
     return list;
   }
   std::vector<Json> launches;  // on streams, one after the other
@@ -91,18 +91,18 @@ void HangOps::translate(const Json& op, OrderedJson& into) {
   const Name name = name_of(op);
   const HangOpRule* rule = find_hang_op(name);
   if (rule == nullptr) {
-    error(op,
-          name.empty() ? std::string("an op is an object with \"op\" or \"repeat\"")
-                       : fmt::format("unknown op \"{}\"", name),
-          suggest(name, hang_op_names()));
+    read_.error(op,
+                name.empty() ? std::string("an op is an object with \"op\" or \"repeat\"")
+                             : fmt::format("unknown op \"{}\"", name),
+                suggest(name, hang_op_names()));
     return;
   }
   for (Json field : op.children()) {
     if (std::ranges::find(rule->fields, field.key()) == rule->fields.end()) {
       const std::vector<Name> known(rule->fields.begin(), rule->fields.end());
-      diagnostics_.error(field.key_offset(), field.pointer(),
-                         fmt::format("\"{}\" has no field \"{}\"", name, field.key()),
-                         suggest(field.key(), known));
+      read_.diagnostics().error(field.key_offset(), field.pointer(),
+                                fmt::format("\"{}\" has no field \"{}\"", name, field.key()),
+                                suggest(field.key(), known));
     }
   }
   translate_named(op, name, into);
@@ -125,26 +125,26 @@ void HangOps::translate_named(const Json& op, Name name, OrderedJson& into) {
   } else if (name == "store_set" || name == "store_get") {
     about_key(op, name, into);
   } else if (name == "wait") {
-    into.push_back({{statement, required(op, "handle")}});
+    into.push_back({{statement, read_.required(op, "handle")}});
   } else if (name == "compute") {
     compute(op, into);
   } else if (name == "set_device") {
-    into.push_back({{statement, required(op, "device")}});
+    into.push_back({{statement, read_.required(op, "device")}});
   } else if (name == "device_sync" || name == "exit") {
     into.push_back({{statement, true}});
   } else if (name == "raise") {
     const auto text = op.find("error");
-    into.push_back({{statement, text ? scalar(*text) : OrderedJson("failed")}});
+    into.push_back({{statement, text ? read_.scalar(*text) : OrderedJson("failed")}});
   } else {
     collective(op, name, into);
   }
 }
 
 void HangOps::repeat(const Json& op, OrderedJson& into) {
-  const OrderedJson times = required(op, "repeat");
+  const OrderedJson times = read_.required(op, "repeat");
   const auto body = op.find("body");
   if (!body) {
-    error(op, "\"repeat\" needs a \"body\"");
+    read_.error(op, "\"repeat\" needs a \"body\"");
     return;
   }
   into.push_back({{"repeat", times}, {"do", statements(*body)}});
@@ -157,7 +157,7 @@ void HangOps::branches(const Json& op, Name member, const char* key, OrderedJson
       lists.push_back(statements(list));
     }
   } else {
-    error(op, fmt::format("\"{}\" needs a list \"{}\"", key, member));
+    read_.error(op, fmt::format("\"{}\" needs a list \"{}\"", key, member));
   }
   into.push_back({{key, lists}});
 }
@@ -172,7 +172,7 @@ void HangOps::collective(const Json& op, Name name, OrderedJson& into) {
     given["output"] = result;
   }
   if (name == "all_to_all" && !op.find("in_splits") != !op.find("out_splits")) {
-    error(op, "\"all_to_all\" has both in_splits and out_splits, or neither");
+    read_.error(op, "\"all_to_all\" has both in_splits and out_splits, or neither");
   }
   into.push_back({{std::string(find_hang_op(name)->statement), given}});
   if (returns_in_place) {
@@ -187,45 +187,45 @@ void HangOps::batch(const Json& op, OrderedJson& into) {
       if (name_of(message) == "isend" || name_of(message) == "irecv") {
         translate(message, messages);
       } else {
-        error(message, "a batch consists of isend and irecv");
+        read_.error(message, "a batch consists of isend and irecv");
       }
     }
   } else {
-    error(op, "\"batch_p2p\" needs a list \"ops\"");
+    read_.error(op, "\"batch_p2p\" needs a list \"ops\"");
   }
   OrderedJson statement = {{"batch_isend_irecv", messages}};
   if (const auto handle = op.find("handle")) {
-    statement["as"] = scalar(*handle);
+    statement["as"] = read_.scalar(*handle);
   }
   if (const auto label = op.find("label")) {
-    statement["label"] = scalar(*label);
+    statement["label"] = read_.scalar(*label);
   }
   into.push_back(statement);
 }
 
 // The tensor is made as the call that comes next needs it.
 void HangOps::set(const Json& op, OrderedJson& into) {
-  OrderedJson statement = {{"fill", required(op, "tensor")}, {"value", required(op, "value")}};
+  OrderedJson statement = {{"fill", read_.required(op, "tensor")}, {"value", read_.required(op, "value")}};
   const auto tensor = op.find("tensor");
   const auto uses = tensor && tensor->is(JsonType::string) ? uses_.find(tensor->text()) : uses_.end();
   if (uses != uses_.end()) {
     const auto next = uses->second.lower_bound(op.offset());
     const Look& look = next != uses->second.end() ? next->second : uses->second.begin()->second;
-    statement["numel"] = scalar(look.numel);
-    if (look.dtype && dtype_of(*look.dtype) != "float32") {
-      statement["dtype"] = dtype_of(*look.dtype);
+    statement["numel"] = read_.scalar(look.numel);
+    if (look.dtype && read_.dtype_of(*look.dtype) != "float32") {
+      statement["dtype"] = read_.dtype_of(*look.dtype);
     }
     if (look.device) {
-      statement["device"] = scalar(*look.device);
+      statement["device"] = read_.scalar(*look.device);
     }
   }
   into.push_back(statement);
 }
 
 void HangOps::about_tensor(const Json& op, Name name, OrderedJson& into) {
-  OrderedJson statement = {{std::string(name), required(op, "tensor")}};
+  OrderedJson statement = {{std::string(name), read_.required(op, "tensor")}};
   if (name == "add" || name == "check") {
-    statement["value"] = required(op, "value");
+    statement["value"] = read_.required(op, "value");
   }
   into.push_back(statement);
 }
@@ -234,37 +234,40 @@ void HangOps::about_group(const Json& op, Name name, OrderedJson& into) {
   OrderedJson statement;
   if (name == "new_group") {
     const auto ranks = op.find("ranks");
-    statement["new_group"] = ranks ? list_of(*ranks) : OrderedJson::object();
+    statement["new_group"] = ranks ? read_.list_of(*ranks) : OrderedJson::object();
     if (const auto made = op.find("name")) {
-      statement["as"] = scalar(*made);
+      statement["as"] = read_.scalar(*made);
     }
   } else if (name == "destroy_group") {
     const auto group = op.find("group");
-    statement["destroy_process_group"] = group ? scalar(*group) : OrderedJson("world");
+    statement["destroy_process_group"] = group ? read_.scalar(*group) : OrderedJson("world");
   } else {
     const auto group = op.find("group");
     statement["split_group"] = OrderedJson::object();
-    if (group && scalar(*group) != "world") {
-      statement["group"] = scalar(*group);
+    if (group && read_.scalar(*group) != "world") {
+      statement["group"] = read_.scalar(*group);
+    }
+    if (const auto made = op.find("name")) {
+      statement["as"] = read_.scalar(*made);
     }
   }
   if (const auto label = op.find("label")) {
-    statement["label"] = scalar(*label);
+    statement["label"] = read_.scalar(*label);
   }
   into.push_back(statement);
 }
 
 void HangOps::about_key(const Json& op, Name name, OrderedJson& into) {
-  OrderedJson statement = {{std::string(name), required(op, "key")}};
+  OrderedJson statement = {{std::string(name), read_.required(op, "key")}};
   const char* field = name == "store_set" ? "value" : "want";
   if (const auto value = op.find(field)) {
-    const OrderedJson given = scalar(*value);
+    const OrderedJson given = read_.scalar(*value);
     statement[field] = given.is_string() ? given : OrderedJson(given.dump());
   } else if (name == "store_set") {
     statement[field] = "1";
   }
   if (const auto label = op.find("label")) {
-    statement["label"] = scalar(*label);
+    statement["label"] = read_.scalar(*label);
   }
   into.push_back(statement);
 }
@@ -276,7 +279,7 @@ void HangOps::compute(const Json& op, OrderedJson& into) {
   while (at != into.begin() && std::prev(at)->contains("store_get")) {
     --at;
   }
-  into.insert(at, OrderedJson{{"compute", duration_of(op)}});
+  into.insert(at, OrderedJson{{"compute", read_.duration_of(op)}});
 }
 
 OrderedJson HangOps::arguments(const Json& op) {
@@ -289,7 +292,7 @@ OrderedJson HangOps::arguments(const Json& op) {
   }
   if (const auto root = op.find("root")) {
     const bool sends = name == "broadcast" || name == "scatter";
-    given[sends ? "src" : "dst"] = scalar(*root);
+    given[sends ? "src" : "dst"] = read_.scalar(*root);
   }
   return given;
 }
@@ -299,88 +302,23 @@ void HangOps::copy_argument(const Json& field, Name op_name, OrderedJson& given)
   const Name key = field.key();
   const std::string name(*translate_hang_word(hang_arguments(), key));
   if (key == "dtype") {
-    const OrderedJson dtype = dtype_of(field);
+    const OrderedJson dtype = read_.dtype_of(field);
     if (dtype != "float32" && op_name != "barrier") {
       given[name] = dtype;
     }
   } else if (key == "reduce") {
-    const OrderedJson reduce = reduce_op_of(field);
+    const OrderedJson reduce = read_.reduce_op_of(field);
     const bool reduces = op_name == "all_reduce" || op_name == "reduce" || op_name == "reduce_scatter";
     if (reduce != "SUM" && reduces) {
       given[name] = reduce;
     }
   } else if (key == "in_splits" || key == "out_splits") {
-    given[name] = list_of(field);
+    given[name] = read_.list_of(field);
   } else if (key == "numel" && op_name == "barrier") {
     return;
-  } else if (scalar(field) != "world") {
-    given[name] = scalar(field);
+  } else if (read_.scalar(field) != "world") {
+    given[name] = read_.scalar(field);
   }
-}
-
-OrderedJson HangOps::dtype_of(const Json& value) {
-  const Name text = value.is(JsonType::string) ? value.text() : Name();
-  const auto found = translate_hang_word(hang_dtypes(), text);
-  if (!found) {
-    error(value, "unknown dtype", suggest(text, words_of(hang_dtypes())));
-  }
-  return std::string(found.value_or("float32"));
-}
-
-OrderedJson HangOps::reduce_op_of(const Json& value) {
-  const Name text = value.is(JsonType::string) ? value.text() : Name();
-  const auto found = translate_hang_word(hang_reductions(), text);
-  if (!found) {
-    error(value, "unknown reduction", suggest(text, words_of(hang_reductions())));
-  }
-  return std::string(found.value_or("SUM"));
-}
-
-OrderedJson HangOps::duration_of(const Json& op) {
-  const auto seconds = op.find("seconds");
-  if (!seconds || !seconds->is_number() || seconds->real() < 0) {
-    error(seconds ? *seconds : op, "\"compute\" needs \"seconds\", a number");
-    return "0s";
-  }
-  return fmt::format("{}s", scalar(*seconds).dump());
-}
-
-OrderedJson HangOps::scalar(const Json& value) {
-  switch (value.type()) {
-    case JsonType::boolean:
-      return value.boolean();
-    case JsonType::integer:
-      return value.integer();
-    case JsonType::real:
-      return value.real();
-    case JsonType::string:
-      return std::string(value.text());
-    case JsonType::null:
-    case JsonType::array:
-    case JsonType::object:
-      error(value, fmt::format("expected a number or a string, found {}", to_phrase(value.type())));
-  }
-  return nullptr;
-}
-
-OrderedJson HangOps::list_of(const Json& value) {
-  OrderedJson list = OrderedJson::array();
-  if (!value.is(JsonType::array)) {
-    error(value, fmt::format("expected a list, found {}", to_phrase(value.type())));
-  }
-  for (Json element : value.children()) {
-    list.push_back(scalar(element));
-  }
-  return list;
-}
-
-OrderedJson HangOps::required(const Json& op, Name field) {
-  const auto found = op.find(field);
-  if (!found) {
-    error(op, fmt::format("\"{}\" is missing", field));
-    return nullptr;
-  }
-  return scalar(*found);
 }
 
 void HangOps::note_uses(const Json& ops) {
@@ -402,10 +340,6 @@ void HangOps::note_uses(const Json& ops) {
     uses_[std::string(tensor->text())].emplace(op.offset(),
                                                Look{*numel, op.find("dtype"), op.find("device")});
   }
-}
-
-void HangOps::error(const Json& at, std::string message, Name suggestion) {
-  diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
 }
 
 }  // namespace rollcall::scenario

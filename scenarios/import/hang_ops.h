@@ -8,12 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/import/hang_values.h"
 #include "scenarios/import/scenario_writer.h"
 #include "scenarios/json/json_tree.h"
 
 namespace rollcall::scenario {
-
-class Diagnostics;
 
 // Translates one rank's program. Reports ops and fields that the format does not have.
 class HangOps {
@@ -21,7 +20,7 @@ class HangOps {
   // `orders_streams`: the file says how a device orders what is launched (device_model). Otherwise nothing
   // orders its streams, and calls on several of them become threads.
   HangOps(Diagnostics& diagnostics, bool orders_streams)
-      : diagnostics_(diagnostics), orders_streams_(orders_streams) {}
+      : read_(diagnostics), orders_streams_(orders_streams) {}
 
   // The statements of a list of ops.
   OrderedJson program(const Json& ops);
@@ -51,16 +50,9 @@ class HangOps {
 
   OrderedJson arguments(const Json& op);
   void copy_argument(const Json& field, std::string_view op_name, OrderedJson& arguments);
-  OrderedJson dtype_of(const Json& value);
-  OrderedJson reduce_op_of(const Json& value);
-  OrderedJson duration_of(const Json& op);
-  OrderedJson scalar(const Json& value);
-  OrderedJson list_of(const Json& value);
-  OrderedJson required(const Json& op, std::string_view field);
   void note_uses(const Json& ops);
-  void error(const Json& at, std::string message, std::string_view suggestion = {});
 
-  Diagnostics& diagnostics_;
+  HangValues read_;
   bool orders_streams_;
   std::map<std::string, Uses, std::less<>> uses_;  // by tensor
 };

@@ -18,18 +18,20 @@ constexpr std::array<Name, 13> message_fields{"op",    "src",    "dst",    "nume
                                               "group", "label",  "device", "tensor", "value",
                                               "tag",   "handle", "stream"};
 constexpr std::array<Name, 5> batch_fields{"op", "ops", "handle", "label", "stream"};
-constexpr std::array<Name, 3> handle_fields{"op", "handle", "label"};
-constexpr std::array<Name, 3> tensor_fields{"op", "tensor", "value"};
-constexpr std::array<Name, 3> compute_fields{"op", "seconds", "label"};
-constexpr std::array<Name, 2> device_fields{"op", "device"};
-constexpr std::array<Name, 2> plain_fields{"op", "label"};
+// Labels and streams of ops that do not communicate inform the reader and nobody else.
+constexpr std::array<Name, 4> handle_fields{"op", "handle", "label", "stream"};
+constexpr std::array<Name, 5> tensor_fields{"op", "tensor", "value", "label", "stream"};
+constexpr std::array<Name, 4> compute_fields{"op", "seconds", "label", "stream"};
+constexpr std::array<Name, 3> device_fields{"op", "device", "label"};
+constexpr std::array<Name, 3> plain_fields{"op", "label", "stream"};
 constexpr std::array<Name, 3> raise_fields{"op", "error", "label"};
 constexpr std::array<Name, 4> new_group_fields{"op", "name", "ranks", "label"};
 constexpr std::array<Name, 3> group_fields{"op", "group", "label"};
+constexpr std::array<Name, 4> split_fields{"op", "group", "name", "label"};
 constexpr std::array<Name, 4> store_set_fields{"op", "key", "value", "label"};
 constexpr std::array<Name, 4> store_get_fields{"op", "key", "want", "label"};
-constexpr std::array<Name, 2> choice_fields{"op", "options"};
-constexpr std::array<Name, 2> parallel_fields{"op", "threads"};
+constexpr std::array<Name, 3> choice_fields{"op", "options", "label"};
+constexpr std::array<Name, 3> parallel_fields{"op", "threads", "label"};
 
 constexpr std::array<HangOpRule, 33> rules{{
     {"all_reduce", "all_reduce", collective_fields},
@@ -59,7 +61,7 @@ constexpr std::array<HangOpRule, 33> rules{{
     {"exit", "exit", plain_fields},
     {"raise", "raise", raise_fields},
     {"new_group", "new_group", new_group_fields},
-    {"comm_split", "split_group", group_fields},
+    {"comm_split", "split_group", split_fields},
     {"destroy_group", "destroy_process_group", group_fields},
     {"store_set", "store_set", store_set_fields},
     {"store_get", "store_get", store_get_fields},

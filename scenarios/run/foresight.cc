@@ -20,13 +20,14 @@ constexpr std::int64_t most_steps = 200'000;
 // Notes what its rank calls, and completes it on the spot.
 class NotingBackend final : public Backend {
  public:
-  NotingBackend(Backend& engine, std::map<Rank, std::vector<check::ProgramCall>>& calls)
-      : engine_(engine), calls_(calls) {}
+  NotingBackend(Backend& engine, std::map<Rank, check::RankProgram>& programs)
+      : engine_(engine), programs_(programs) {}
 
   std::string_view name() const override { return engine_.name(); }
 
   Work issue(const Op& op) override {
     check::ProgramCall& call = note(op.kind, op.group, op.scope);
+    call.is_root = has_root(op.kind) && op.root == op.rank;
     if (has_tensor(op.kind)) {
       call.numel = op.numel;
       call.dtype = to_string(op.dtype);
@@ -52,7 +53,14 @@ class NotingBackend final : public Backend {
     return ProcessGroup::non_member();
   }
   void monitored_barrier(const Op&, const MonitoredBarrierLimits&) override {}
-  StoreReply store(const StoreCall& call) override { return {call.want.value_or("0"), 0}; }
+  StoreReply store(const StoreCall& call) override {
+    const bool sets = call.kind == StoreCall::Kind::set || call.kind == StoreCall::Kind::add ||
+                      call.kind == StoreCall::Kind::compare_set;
+    if (sets) {
+      program().sets.push_back(call.keys.front());
+    }
+    return {call.want.value_or("0"), 0};
+  }
   Rank device_count() const override { return engine_.device_count(); }
   void print(std::string_view) override {}
   void warn(std::string_view) override {}
@@ -69,13 +77,14 @@ class NotingBackend final : public Backend {
   static constexpr std::size_t first_made_group = 1'000'000;  // far from those of the run
 
   check::ProgramCall& note(OpKind kind, GroupId group, ScopeId scope) {
-    const RankContext& self = this_rank();
     const int channel = is_about_groups(kind) ? 2 + static_cast<int>(kind) : is_point_to_point(kind) ? 1 : 0;
-    std::vector<check::ProgramCall>& calls = calls_[self.rank];
+    std::vector<check::ProgramCall>& calls = program().calls;
     calls.push_back({.kind = kind, .group = group_name(group), .seq = next_[{group, channel}]++});
-    calls.back().label = self.scopes->path(scope);
+    calls.back().label = this_rank().scopes->path(scope);
     return calls.back();
   }
+
+  check::RankProgram& program() { return programs_[this_rank().rank]; }
 
   std::string group_name(GroupId group) const {
     const auto found = names_.find(group);
@@ -83,7 +92,7 @@ class NotingBackend final : public Backend {
   }
 
   Backend& engine_;
-  std::map<Rank, std::vector<check::ProgramCall>>& calls_;
+  std::map<Rank, check::RankProgram>& programs_;
   std::map<std::pair<GroupId, int>, std::int64_t> next_;
   std::deque<GroupMembers> made_;  // never moves: handles point into it
   std::map<GroupId, std::string> names_;
@@ -92,11 +101,11 @@ class NotingBackend final : public Backend {
 }  // namespace
 
 std::vector<check::RankProgram> foresee(const Scenario& scenario, const std::vector<Rank>& ranks) {
-  std::map<Rank, std::vector<check::ProgramCall>> calls;
+  std::map<Rank, check::RankProgram> foreseen;
   sim::Options options = scenario.options;
   options.timeout = 0;
   options.limits.ops = std::min(options.limits.ops, most_steps);
-  options.decorate = [&](Backend& engine) { return std::make_unique<NotingBackend>(engine, calls); };
+  options.decorate = [&](Backend& engine) { return std::make_unique<NotingBackend>(engine, foreseen); };
   RunState state;
   sim::run(options, [&](Rank rank) {
     if (std::ranges::find(ranks, rank) != ranks.end()) {
@@ -104,8 +113,9 @@ std::vector<check::RankProgram> foresee(const Scenario& scenario, const std::vec
     }
   });
   std::vector<check::RankProgram> programs;
-  for (auto& [rank, list] : calls) {
-    programs.push_back({rank, std::move(list)});
+  for (auto& [rank, program] : foreseen) {
+    program.rank = rank;
+    programs.push_back(std::move(program));
   }
   return programs;
 }

@@ -6,9 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/run/object_text.h"
+#include "scenarios/run/check_elements.h"
 #include "scenarios/run/rank_frame.h"
-#include "scenarios/run/tensor_text.h"
 #include "scenarios/scenario.h"
 #include "sim/dist/collectives.h"
 #include "sim/dist/error.h"
@@ -17,40 +16,6 @@
 
 namespace rollcall::scenario {
 namespace {
-
-// A failed check: an exception like any other to the program, and to the judge a wrong result.
-class CheckFailure : public Error {
- public:
-  explicit CheckFailure(Observation observation)
-      : Error("CheckFailed",
-              fmt::format("{} is {}, expected {}", observation.tensor, observation.got, observation.want)),
-        observation_(std::move(observation)) {}
-
-  const Observation& observation() const { return observation_; }
-
- private:
-  Observation observation_;
-};
-
-// Appends one piece of a text.
-struct AppendPiece {
-  const RankFrame& frame;
-  std::string& text;
-
-  void operator()(const TextPiece::Literal& literal) const { text += frame.program().strings[literal.text]; }
-  void operator()(const TextPiece::Number& number) const {
-    text += std::to_string(frame.evaluate(Operand::computed(number.expression)));
-  }
-  void operator()(const TensorName& name) const {
-    text += name.is_list && name.element < 0 ? tensor_text(frame.read_list(name.slot))
-                                             : tensor_text(frame.read(name));
-  }
-  void operator()(const TextPiece::ErrorMessage& piece) const { text += frame.caught[piece.caught].message; }
-  void operator()(const TextPiece::ErrorType& piece) const { text += frame.caught[piece.caught].type; }
-  void operator()(const TextPiece::Objects& piece) const {
-    text += object_text(Object::list(frame.objects[piece.list]));
-  }
-};
 
 // The only element, as a variable holds it.
 std::int64_t whole_number(const Tensor& tensor) {
@@ -81,8 +46,15 @@ class Interpreter {
 
   Address run(const Block& block) {
     at_ = block.begin;
-    while (at_ >= block.begin && at_ < block.end) {
-      at_ = std::visit(*this, program_.code[at_].action);
+    try {
+      while (at_ >= block.begin && at_ < block.end) {
+        at_ = std::visit(*this, program_.code[at_].action);
+      }
+    } catch (const Error&) {
+      if (!frame_.raised_at) {  // the innermost block knows best
+        frame_.raised_at = site();
+      }
+      throw;
     }
     return at_;
   }
@@ -231,10 +203,10 @@ class Interpreter {
     frame_.touch(key_of(check.tensor), Observation::Access::read, site());
     if (check.tensor.is_list && check.tensor.element < 0) {
       for (const Tensor& tensor : frame_.read_list(check.tensor.slot)) {
-        require_elements(tensor, check);
+        check_elements(frame_, tensor, check, site());
       }
     } else {
-      require_elements(frame_.read(check.tensor), check);
+      check_elements(frame_, frame_.read(check.tensor), check, site());
     }
     return at_ + 1;
   }
@@ -348,6 +320,7 @@ class Interpreter {
       return reached == attempt.handler ? attempt.end : reached;
     } catch (const Error& error) {
       frame_.caught[attempt.caught] = {error.type(), error.what()};
+      frame_.raised_at = {};
     }
     return attempt.handler;
   }
@@ -375,37 +348,6 @@ class Interpreter {
     target.add_(amount);
   }
 
-  void require_elements(const Tensor& tensor, const action::Check& check) const {
-    if (tensor.is_meta()) {
-      throw NotImplementedError("check: a meta tensor has no values");
-    }
-    const Storage& storage = *tensor.settle().storage();
-    const Tensor wanted = Tensor::zeros({1}, storage.dtype);
-    frame_.set_elements(wanted, check.value);
-    const std::int64_t count =
-        storage.form == Storage::Form::uniform ? std::min<std::int64_t>(storage.numel, 1) : storage.numel;
-    for (std::int64_t i = 0; i < count; ++i) {
-      // Compared as numbers where the type has more than one pattern for a value: 0.0 equals -0.0.
-      const bool equal = is_floating(storage.dtype) ? decode(storage.at(i), storage.dtype) == wanted.item()
-                                                    : storage.at(i) == wanted.storage()->value;
-      if (!equal) {
-        fail(tensor, wanted, decode(storage.at(i), storage.dtype) - wanted.item(), check);
-      }
-    }
-  }
-
-  [[noreturn]] void fail(const Tensor& tensor, const Tensor& wanted, double surplus,
-                         const action::Check& check) const {
-    Observation observation{.kind = Observation::Kind::check_failed};
-    observation.tensor = program_.strings[check.name];
-    observation.got = tensor_text(tensor);
-    observation.want = tensor_text(wanted);
-    observation.surplus = surplus;
-    observation.contributions = frame_.contributions_to(observation.tensor);
-    observation.site = site();
-    throw CheckFailure(observation);
-  }
-
   RankFrame& frame_;
   const Program& program_;
   std::vector<Work>* unfinished_;
@@ -422,14 +364,6 @@ void block_host(const RankFrame& frame) {
   }
 }
 
-std::string compose(const RankFrame& frame, TableIndex index) {
-  std::string text;
-  for (const TextPiece& piece : frame.program().texts[index]) {
-    std::visit(AppendPiece{frame, text}, piece.piece);
-  }
-  return text;
-}
-
 void step(RankFrame& frame, Thread& thread) {
   thread.at = Interpreter(frame, &thread.waits_for).step(thread.at);
 }
@@ -443,6 +377,11 @@ void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
     // The rank is done, and its process leaves as any other that comes to its end.
   } catch (const CheckFailure& failure) {
     this_rank().backend->observe(failure.observation());  // no `try` of the program wanted it
+    throw;
+  } catch (const Error&) {
+    if (frame.raised_at) {
+      state.raised_at.emplace(rank, frame.raised_at);
+    }
     throw;
   }
 }

@@ -139,6 +139,7 @@ class RankFrame {
   std::vector<ScriptedJoinable> joinables;  // by Program::objects
   std::unique_ptr<Training> training;       // null: the scenario has no models
   std::vector<CaughtError> caught;
+  Site raised_at{};  // of the exception that is on its way out; unknown while there is none
 
  private:
   const Scenario& scenario_;

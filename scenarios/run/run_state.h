@@ -2,14 +2,18 @@
 
 // RunState: what the ranks of one run share besides the scenario.
 
+#include <map>
+
 #include "scenarios/run/contributions.h"
 #include "scenarios/run/decisions.h"
+#include "sim/dist/site.h"
 
 namespace rollcall::scenario {
 
 struct RunState {
   Decisions decisions{};
   Contributions contributions{};
+  std::map<Rank, Site> raised_at{};  // the statement that ended a rank's program
 };
 
 }  // namespace rollcall::scenario

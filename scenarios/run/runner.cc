@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "scenarios/run/foresight.h"
+#include "scenarios/run/hook_diff.h"
 #include "scenarios/run/interpreter.h"
+#include "scenarios/run/order_warning.h"
 #include "scenarios/run/schedules.h"
 #include "scenarios/run/shell_word.h"
 #include "sim/check/suspects.h"
@@ -11,10 +13,36 @@
 
 namespace rollcall::scenario {
 
+namespace {
+
+// The line of the statement that raised first, for whoever has to mend it.
+void say_where_raised(const RunState& state, Verdict& verdict) {
+  Finding* finding = finding_of(verdict);
+  const bool is_failure = std::holds_alternative<RankFailed>(verdict);
+  if (finding == nullptr || (!is_failure && finding->kind != "rank_crashed") || finding->culprits.empty()) {
+    return;
+  }
+  const auto found = state.raised_at.find(finding->culprits.first());
+  if (found == state.raised_at.end()) {
+    return;
+  }
+  const std::string site = to_string(found->second);
+  finding->cause += fmt::format("; it was raised at {}", site);
+  if (is_failure) {
+    Call call;
+    call.op = "raise";
+    call.site = site;
+    finding->at = Place{call, {}, {}};
+  }
+}
+
+}  // namespace
+
 void complete_report(const Scenario& scenario, Report& report) {
   if (const std::vector<Rank> ranks = check::ranks_to_compare(report.verdict); !ranks.empty()) {
     check::order_suspects(report.verdict, foresee(scenario, ranks));
   }
+  add_hook_diff(scenario, report.verdict);
   report.scenario = scenario.name;
   report.unmet = unmet(scenario.expect, report);
   report.expected = report.unmet.empty();
@@ -26,10 +54,13 @@ Report run(const Scenario& scenario, const RunOptions& options) {
   run_options.timeline = options.timeline;
   run_options.decorate = options.decorate;
   Report report = run_schedules([&](RunState& state) {
-    return sim::run(run_options, [&](Rank rank) { run_rank(scenario, rank, state); });
+    Report once = sim::run(run_options, [&](Rank rank) { run_rank(scenario, rank, state); });
+    say_where_raised(state, once.verdict);
+    return once;
   });
   report.seed = run_options.seed;
   report.replay = fmt::format("rollcall run {} --seed {}", shell_word(scenario.file), run_options.seed);
+  warn_about_order(scenario, report);
   complete_report(scenario, report);
   return report;
 }

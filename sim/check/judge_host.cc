@@ -32,6 +32,12 @@ Verdict judge_stale_key(const Evidence& evidence) {
   WrongResult wrong;
   wrong.finding.kind = "stale_key";
   wrong.finding.culprits = RankSet{incident.rank};
+  Call call;
+  call.op = to_string(incident.op.kind);
+  call.key = incident.key;
+  call.label = evidence.scopes->path(incident.op.scope);
+  call.site = to_string(incident.op.site);
+  wrong.finding.at = Place{call, {}, {}};
   word_stale_key(evidence, incident, wrong.finding);
   return wrong;
 }

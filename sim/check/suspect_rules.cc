@@ -95,12 +95,24 @@ Opinion votes_early(const Side& a, const Side& b) {
   return {};
 }
 
-// A kind of call that was not made before, and that carries hardly anything: a is on a path of its own.
+// A kind of call that was not made before, that carries hardly anything, and that the other never makes: a is on a path
+// of its own.
 Opinion takes_own_path(const Side& a, const Side& b) {
-  if (a.call->kind != b.call->kind && is_on_own_path(a) && has_kind(b.before, b.call->kind)) {
+  if (a.call->kind != b.call->kind && is_on_own_path(a) && has_kind(b.before, b.call->kind) &&
+      !contains(b.after, *a.call)) {
     return {&a,
             fmt::format("{} on a path of {} own: nobody made a {} before", with_verb(a.ranks, "is", "are"),
                         is_plural(a.ranks) ? "their" : "its", to_string(a.call->kind))};
+  }
+  return {};
+}
+
+// a hands out something small of its own, or collects it, and the others never come to that: what rank 0 does alone.
+Opinion is_root_alone(const Side& a, const Side& b) {
+  const bool is_small = a.call->numel <= most_of_a_message;
+  if (a.call->is_root && is_small && a.call->kind != b.call->kind && !contains(b.after, *a.call)) {
+    return {&a, fmt::format("{} the root of {}, and nobody else comes to it", with_verb(a.ranks, "is", "are"),
+                            name_of(*a.call))};
   }
   return {};
 }
@@ -214,8 +226,9 @@ Opinion shirks_group_call(const Side& a, const Side& b) {
   return {};
 }
 
-constexpr std::array<Rule, 8> mismatch_rules{breaks_habit, votes_early, takes_own_path, keeps_barrier_waiting,
-                                             is_ahead,     went_round,  is_wider,       stays_away};
+constexpr std::array<Rule, 9> mismatch_rules{
+    breaks_habit, votes_early, takes_own_path, is_root_alone, keeps_barrier_waiting,
+    is_ahead,     went_round,  is_wider,       stays_away};
 constexpr std::array<Rule, 5> circle_rules{breaks_habit, has_no_other_end, shirks_group_call,
                                            makes_extra_call, is_in_later_step};
 
@@ -239,6 +252,12 @@ Opinion opinion_on_circle(const Side& a, const Side& b) { return ask(circle_rule
 bool is_on_own_path(const Side& side) {
   return !side.before.empty() && !has_kind(side.before, side.call->kind) &&
          side.call->numel <= most_of_a_message;
+}
+
+bool came_by(const Side& side, const ProgramCall& call) {
+  return std::ranges::any_of(side.before, [&](const ProgramCall& earlier) {
+    return earlier.kind == call.kind && earlier.numel == call.numel && earlier.label == call.label;
+  });
 }
 
 std::string name_of(const ProgramCall& call) {

@@ -33,6 +33,8 @@ Opinion opinion_on_mismatch(const Side& a, const Side& b);
 Opinion opinion_on_circle(const Side& a, const Side& b);
 // Is this a small call of a kind that its side has not made before?
 bool is_on_own_path(const Side& side);
+// Has the side made a call like this one before, on whatever group?
+bool came_by(const Side& side, const ProgramCall& call);
 
 // "all_reduce in gradients".
 std::string name_of(const ProgramCall& call);

@@ -126,6 +126,27 @@ void order_mismatch(Mismatch& mismatch, const std::vector<RankProgram>& programs
   }
 }
 
+// Who waits in the larger slot of the circle, and is no part of it.
+RankSet bystanders(const Place& a, const Place& b) {
+  const Place& large = a.waiting.size() > b.waiting.size() ? a : b;
+  const Place& small = &large == &a ? b : a;
+  return difference(large.waiting, closing(large, small));
+}
+
+// What the bystanders of a circle did before: they show which of its two calls comes first.
+bool suspect_by_example(const std::vector<RankProgram>& programs, const Place& large, const Side& in_large,
+                        const Side& in_small, const RankSet& others, Finding& finding) {
+  const auto example = others.empty() ? std::nullopt : side_of(programs, others, large.call);
+  if (!example || !came_by(*example, *in_small.call) || came_by(in_large, *in_small.call)) {
+    return false;
+  }
+  suspect(in_large.ranks,
+          fmt::format("{} to {} without {}, which {} made first", with_verb(in_large.ranks, "came", "came"),
+                      name_of(*in_large.call), name_of(*in_small.call), ranks_phrase(others)),
+          finding);
+  return true;
+}
+
 // A circle of two calls. More of them have no two sides.
 void order_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   Finding& finding = deadlock.finding;
@@ -151,8 +172,35 @@ void order_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) 
   } else if (const Opinion opinion = opinion_on_circle(*a, *b); opinion.side != nullptr) {
     suspect(opinion.side->ranks, opinion.reason, finding);
   } else if (first.waiting.size() != second.waiting.size()) {
-    suspect_few(first.waiting.size(), second.waiting.size());
+    const bool first_is_large = first.waiting.size() > second.waiting.size();
+    if (!suspect_by_example(programs, first_is_large ? first : second, first_is_large ? *a : *b,
+                            first_is_large ? *b : *a, bystanders(first, second), finding)) {
+      suspect_few(first.waiting.size(), second.waiting.size());
+    }
   }
+}
+
+// Some ranks wait for a key, the others for those. If nobody's program sets the key, then that is the mistake.
+void order_store_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
+  Finding& finding = deadlock.finding;
+  const auto in_store =
+      std::ranges::find_if(deadlock.circle, [](const Place& place) { return !place.call.key.empty(); });
+  const auto sets = [&](const RankProgram& program) {
+    return std::ranges::find(program.sets, in_store->call.key) != program.sets.end();
+  };
+  if (programs.empty() || in_store == deadlock.circle.end() || std::ranges::any_of(programs, sets)) {
+    return;
+  }
+  finding.kind = "store_never_served";
+  finding.culprits = in_store->waiting;
+  finding.tie = false;
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  finding.at = *in_store;
+  finding.headline = fmt::format("nobody sets key {}, which {} for", in_store->call.key,
+                                 with_verb(in_store->waiting, "waits", "wait"));
+  finding.cause = "the program of no other rank sets it, now or later";
+  finding.advice = "let one rank set the key before anybody waits for it; check its spelling and its prefix";
 }
 
 // As many ranks wait in a call as ended without it. If the call is of a kind that nobody made before and carries
@@ -177,6 +225,20 @@ bool is_even_miss(const Finding& finding) {
          finding.at->waiting.size() == finding.at->missing.size() && finding.culprits == finding.at->missing;
 }
 
+// None of them when there are too many to ask, or when a key is one of several.
+std::vector<Rank> ranks_outside_the_store(const std::vector<Place>& circle) {
+  constexpr std::size_t most_asked = 64;
+  RankSet ranks;
+  for (const Place& place : circle) {
+    if (place.call.key.empty()) {
+      ranks.insert(place.waiting);
+    }
+  }
+  const bool asks_each = std::ranges::none_of(
+      circle, [](const Place& place) { return place.call.key.find(", ") != std::string::npos; });
+  return asks_each && ranks.size() <= most_asked ? ranks.to_vector() : std::vector<Rank>();
+}
+
 }  // namespace
 
 std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
@@ -193,8 +255,14 @@ std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
   }
   RankSet ranks;
   const std::vector<Place>& circle = deadlock->circle;
+  if (deadlock->finding.kind == "store_circle") {
+    return ranks_outside_the_store(circle);
+  }
   if (circle.size() == 2) {
     ranks = {closing(circle[0], circle[1]).first(), closing(circle[1], circle[0]).first()};
+    if (const RankSet others = bystanders(circle[0], circle[1]); !others.empty()) {
+      ranks.insert(RankSet{others.first()});
+    }
   }
   if (is_even_miss(deadlock->finding)) {
     ranks.insert(RankSet{deadlock->finding.at->waiting.first()});
@@ -206,7 +274,9 @@ void order_suspects(Verdict& verdict, const std::vector<RankProgram>& programs) 
   if (auto* mismatch = std::get_if<Mismatch>(&verdict); mismatch != nullptr && mismatch->finding.tie) {
     order_mismatch(*mismatch, programs);
   } else if (auto* deadlock = std::get_if<Deadlock>(&verdict)) {
-    if (!deadlock->circle.empty()) {
+    if (deadlock->finding.kind == "store_circle") {
+      order_store_circle(*deadlock, programs);
+    } else if (!deadlock->circle.empty()) {
       order_circle(*deadlock, programs);
     } else if (is_even_miss(deadlock->finding)) {
       order_missing(*deadlock, programs);

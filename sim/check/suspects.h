@@ -2,8 +2,9 @@
 
 // When no majority decides who is wrong, the ranks' whole programs often do: what each of them has called
 // before, and what it would have called next. This module compares them and orders the culprits of a verdict,
-// the likeliest first, with the reason. It never adds a culprit to those of a mismatch or a circle, and it says
-// nothing where the programs say nothing.
+// the likeliest first, with the reason. It never adds a culprit to those of a mismatch or a circle of calls,
+// and it says nothing where the programs say nothing. Where no program sets a key that ranks wait for, the key
+// is what is wrong.
 //
 // Needed: what each rank would call if every call completed at once. A simulator can find out; for a recorded
 // job the calls up to the hang serve, and rules that look ahead stay silent.
@@ -24,12 +25,14 @@ struct ProgramCall {
   std::int64_t numel = 0;
   std::string dtype{};
   std::string label{};
+  bool is_root = false;  // the rank itself is the call's src or dst
 };
 
 // What one rank calls, in order.
 struct RankProgram {
   Rank rank = 0;
   std::vector<ProgramCall> calls;
+  std::vector<std::string> sets{};  // the keys of the store that it sets, in any order
 };
 
 // The ranks whose programs would help; empty when the verdict needs no help.

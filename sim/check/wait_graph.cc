@@ -190,10 +190,23 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
 }
 
 Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots) {
-  const auto is_gone = [&](Rank rank) { return !is_waiting(evidence.ranks[static_cast<std::size_t>(rank)]); };
+  const auto state_of = [&](Rank rank) { return evidence.ranks[static_cast<std::size_t>(rank)].state; };
+  const auto is_gone = [&](Rank rank) { return state_of(rank) != RankStatus::State::waiting; };
+  // A key is one rank's to set, and nobody knows whose. Those that ended well may have had no part in it, while
+  // somebody is left who waits.
+  const auto may_be_well = [&](const BlockedSlot& slot) {
+    return slot.channel == Channel::store && !std::ranges::all_of(slot.missing, is_gone) &&
+           std::ranges::none_of(slot.missing, [&](Rank rank) {
+             return state_of(rank) == RankStatus::State::raised ||
+                    state_of(rank) == RankStatus::State::crashed;
+           });
+  };
   Blame blame;
   Slots mixed;  // they miss ranks that wait elsewhere, too
   for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (may_be_well(slots[i])) {
+      continue;
+    }
     const std::size_t culprits = blame.culprits.size();
     std::ranges::copy_if(slots[i].missing, std::back_inserter(blame.culprits), is_gone);
     const std::size_t gone = blame.culprits.size() - culprits;

@@ -138,6 +138,17 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
       "depends on the rank";
 }
 
+// "rank 0 waits in barrier #2 on tp for rank 1, and rank 1 in all_reduce #5 on dp for rank 0".
+std::string two_waits(const Evidence& evidence, const BlockedSlot& first, const BlockedSlot& second) {
+  const RankSet one = RankSet::of(first.waiting);
+  const RankSet other = RankSet::of(second.waiting);
+  return fmt::format("{} in {} for {}, and {} in {} for {}", with_verb(one, "waits", "wait"),
+                     call_phrase(name_waiting_call(evidence, first.waiting.front())),
+                     ranks_phrase(RankSet::of(first.missing)), ranks_phrase(other),
+                     call_phrase(name_waiting_call(evidence, second.waiting.front())),
+                     ranks_phrase(RankSet::of(second.missing)));
+}
+
 }  // namespace
 
 void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding) {
@@ -156,6 +167,9 @@ void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
                    Finding& finding) {
   finding.headline = fmt::format("{} wait for each other in {}", ranks_phrase(finding.culprits),
                                  blame.circles > 1 ? fmt::format("{} circles", blame.circles) : "a circle");
+  if (blame.circles == 1 && blame.slots.size() == 2) {
+    finding.headline = two_waits(evidence, slots[blame.slots[0]], slots[blame.slots[1]]);
+  }
   finding.cause =
       "the ranks issue the collectives of several groups in different orders, so each waits in a call that "
       "the next one has not reached";

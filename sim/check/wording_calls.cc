@@ -90,6 +90,7 @@ std::string who_calls_what(const Evidence& evidence, const Incident& incident, c
   const std::vector<Variant> variants = name_variants(evidence, incident);
   const std::vector<Side> sides = sides_by_property(kind, variants);
   const bool other_ops = kind == "op_mismatch";
+  const char* joint = kind == "group_args_mismatch" ? "for" : "with";
   std::string text;
   for (std::size_t i = 0; i < std::min(sides.size(), most_sides); ++i) {
     const Side& side = sides[i];
@@ -97,10 +98,10 @@ std::string who_calls_what(const Evidence& evidence, const Incident& incident, c
       text += fmt::format("{}{} {}{}", i == 0 ? "" : "; ", with_verb(side.ranks, "calls", "call"),
                           side.property, i == 0 ? " as " + slot_phrase(evidence, incident) : "");
     } else if (i == 0) {
-      text += fmt::format("{} {} with {}", with_verb(side.ranks, "calls", "call"),
-                          call_phrase(variants.front().call), side.property);
+      text += fmt::format("{} {} {} {}", with_verb(side.ranks, "calls", "call"),
+                          call_phrase(variants.front().call), joint, side.property);
     } else {
-      text += fmt::format("; {} with {}", ranks_phrase(side.ranks), side.property);
+      text += fmt::format("; {} {} {}", ranks_phrase(side.ranks), joint, side.property);
     }
   }
   return sides.size() > most_sides ? text + fmt::format("; and {} more variants", sides.size() - most_sides)
@@ -249,10 +250,10 @@ void word_parts(const Evidence& evidence, const Incident& incident, Finding& fin
       fmt::format("rank {} expects {} from rank {} in {}, which sends {}", misfit.receiver,
                   elements(misfit.expected), misfit.sender,
                   call_phrase(name_call(evidence, incident.variants.front().op, incident.seq)), misfit.sent);
-  finding.cause = fmt::format(
-      "the split sizes of the ranks disagree in {} of their pairs; each rank has computed "
-      "them by itself",
-      incident.misfits.size());
+  finding.cause =
+      fmt::format("the split sizes disagree between {} of ranks; each rank has computed its own by itself",
+                  incident.misfits.size() == 1 ? std::string("1 pair")
+                                               : fmt::format("{} pairs", incident.misfits.size()));
   finding.advice = "exchange the sizes first, with an all_to_all_single of the counts";
 }
 

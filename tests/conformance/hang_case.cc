@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const fs::path folder = fs::path(ROLLCALL_SOURCE_DIR) / "tests" / "data" / "hangs";
+const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests" / "data";
 
 struct Slot {
   std::string group;
@@ -186,9 +186,9 @@ json renumbered(const json& hang) {
   return result;
 }
 
-std::vector<std::string> hang_ids() {
+std::vector<std::string> hang_ids(const std::string& library) {
   std::vector<std::string> ids;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(data / library)) {
     if (entry.path().extension() == ".json") {
       ids.push_back(entry.path().stem().string());
     }
@@ -197,10 +197,12 @@ std::vector<std::string> hang_ids() {
   return ids;
 }
 
-std::string hang_path(const std::string& id) { return (folder / (id + ".json")).string(); }
+std::string hang_path(const std::string& id, const std::string& library) {
+  return (data / library / (id + ".json")).string();
+}
 
-json read_hang(const std::string& id) {
-  std::ifstream in(hang_path(id), std::ios::binary);
+json read_hang(const std::string& id, const std::string& library) {
+  std::ifstream in(hang_path(id, library), std::ios::binary);
   return json::parse(in);
 }
 

@@ -11,10 +11,14 @@
 
 namespace rollcall::conformance {
 
-// The ids of all cases, sorted.
-std::vector<std::string> hang_ids();
-std::string hang_path(const std::string& id);
-nlohmann::json read_hang(const std::string& id);
+// The real failures; and failures that we made up, with the truth we would argue for.
+inline constexpr const char* hang_library = "hangs";
+inline constexpr const char* made_up_hangs = "made_up_hangs";
+
+// The ids of all cases of a library, sorted.
+std::vector<std::string> hang_ids(const std::string& library = hang_library);
+std::string hang_path(const std::string& id, const std::string& library = hang_library);
+nlohmann::json read_hang(const std::string& id, const std::string& library = hang_library);
 
 // Is the verdict's word the expected one?
 bool verdict_agrees(const nlohmann::json& expect, const Report& report);

@@ -13,6 +13,7 @@ struct Step {
   std::int64_t numel = 0;
   std::string label;
   std::string group = "world";
+  bool is_root = false;
 };
 
 RankProgram program(Rank rank, const std::vector<Step>& steps) {
@@ -21,7 +22,7 @@ RankProgram program(Rank rank, const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     const bool is_message = is_point_to_point(step.kind);
     result.calls.push_back({step.kind, step.group, next[{step.group, is_message}]++, step.numel,
-                            step.kind == OpKind::barrier ? "" : "float32", step.label});
+                            step.kind == OpKind::barrier ? "" : "float32", step.label, step.is_root});
   }
   return result;
 }
@@ -103,6 +104,11 @@ TEST_CASE("the longer pattern counts: two steps and then a vote, not one", "[che
   CHECK(first_suspect(usual, {grads, grads, loss, grads, grads, grads, loss}, 5) == 1);
 }
 
+TEST_CASE("what the root hands out alone is its own doing", "[check]") {
+  CHECK(first_suspect({{OpKind::broadcast, 32, "run id", "world", true}, grads}, {grads}, 0) == 0);
+  CHECK(first_suspect({{OpKind::broadcast, 32, "run id"}, grads}, {grads}, 0) == 1);
+}
+
 TEST_CASE("a flag where the others are in the middle of a step is on a path of its own", "[check]") {
   const Step bucket{OpKind::all_reduce, 300, "bucket1"};
   const Step flag{OpKind::all_reduce, 1, "oom"};
@@ -132,6 +138,49 @@ TEST_CASE("in a circle, whoever is in the later step by its label is ahead", "[c
   const Step report{OpKind::barrier, 0, "report_s1", "report"};
   const Step next{OpKind::all_reduce, 1000, "grads_s2"};
   CHECK(first_in_circle({report, next}, {next, report}) == 1);
+}
+
+TEST_CASE("in a circle, ranks that stand by show which call comes first", "[check]") {
+  const Step inner{OpKind::all_reduce, 4, "cp", "pair"};
+  Deadlock deadlock;
+  deadlock.finding.culprits = {2, 3};
+  Call in_pair;
+  in_pair.op = "all_reduce";
+  in_pair.group = "pair";
+  Call in_world;
+  in_world.op = "barrier";
+  in_world.group = "world";
+  deadlock.circle = {Place{in_pair, {2}, {3}}, Place{in_world, {0, 1, 3}, {2}}};
+  Verdict verdict = deadlock;
+  CHECK(ranks_to_compare(verdict) == std::vector<Rank>{0, 2, 3});
+  const Step others{OpKind::all_reduce, 4, "cp", "other pair"};
+  order_suspects(verdict, {program(0, {others, save}), program(2, {inner, save}), program(3, {save, inner})});
+  CHECK(finding_of(verdict)->suspects == std::vector<Rank>{3, 2});
+}
+
+TEST_CASE("a key that no program sets is wrong itself, and not the order of the calls", "[check]") {
+  Deadlock deadlock;
+  deadlock.finding.kind = "store_circle";
+  deadlock.finding.culprits = {0};
+  Call get;
+  get.op = "store_get";
+  get.key = "ready-0";
+  Call barrier;
+  barrier.op = "barrier";
+  barrier.group = "world";
+  deadlock.circle = {Place{barrier, {0}, {1}}, Place{get, {1}, {0}}};
+  Verdict typo = deadlock;
+  CHECK(ranks_to_compare(typo) == std::vector<Rank>{0});
+  RankProgram setter = program(0, {save});
+  setter.sets = {"ready/0"};
+  order_suspects(typo, {setter});
+  CHECK(finding_of(typo)->kind == "store_never_served");
+  CHECK(finding_of(typo)->culprits == RankSet{1});
+  setter.sets = {"ready-0"};
+  Verdict late = deadlock;
+  order_suspects(late, {setter});
+  CHECK(finding_of(late)->kind == "store_circle");
+  CHECK(finding_of(late)->culprits == RankSet{0});
 }
 
 TEST_CASE("what the root sends is what there is", "[check]") {

@@ -93,7 +93,7 @@ TEST_CASE("ranks that make different groups in one call are a mismatch", "[group
     CHECK(kind(report) == "mismatch group_args_mismatch");
     CHECK(culprits(report) == "3-4");
     CHECK(finding(report).headline ==
-          "ranks 3-4 call new_group #0 on world with ranks 3-4; ranks 0-2 with ranks 0-2");
+          "ranks 3-4 call new_group #0 on world for ranks 3-4; ranks 0-2 for ranks 0-2");
   }
 }
 

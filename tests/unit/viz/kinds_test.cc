@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sim/report/verdict.h"
+#include "viz/kind_examples.h"
 
 namespace rollcall::viz {
 
@@ -54,6 +55,21 @@ TEST_CASE("an explanation is a page, the overview a line for each word") {
   CHECK(static_cast<std::size_t>(std::count(overview.begin(), overview.end(), '\n')) ==
         explanations().size());
   CHECK_THAT(overview, Catch::Contains("\n  missing_participant   a rank never"));
+}
+
+TEST_CASE("every kind has an example, and what Gloo and NCCL make of it") {
+  for (const Explanation& explanation : explanations()) {
+    CAPTURE(explanation.word);
+    const KindExample* example = find_example(explanation.word);
+    const bool is_kind = !explanation.verdicts.empty() || explanation.title.ends_with("(diagnose)");
+    CHECK((example != nullptr) == is_kind);
+    if (example != nullptr) {
+      CHECK_FALSE(example->example.empty());
+      CHECK(example->on_gloo.back() == '.');
+      CHECK(example->on_nccl.back() == '.');
+      CHECK_THAT(explanation_text(explanation, false), Catch::Contains("   = example: "));
+    }
+  }
 }
 
 TEST_CASE("an unknown word has no explanation") { CHECK(find_explanation("dedlock") == nullptr); }

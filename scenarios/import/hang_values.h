@@ -1,0 +1,35 @@
+#pragma once
+
+// The values of the hang library's format as those of scenarios.
+
+#include <string>
+#include <string_view>
+
+#include "scenarios/import/scenario_writer.h"
+#include "scenarios/json/json_tree.h"
+
+namespace rollcall::scenario {
+
+class Diagnostics;
+
+// Reports what the format does not have, and gives something harmless instead.
+class HangValues {
+ public:
+  // Borrowed.
+  explicit HangValues(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  OrderedJson scalar(const Json& value);   // a number or a string as it is
+  OrderedJson list_of(const Json& value);  // a list of those
+  OrderedJson required(const Json& op, std::string_view field);
+  OrderedJson dtype_of(const Json& value);      // "f32" is "float32"
+  OrderedJson reduce_op_of(const Json& value);  // "sum" is "SUM"
+  OrderedJson duration_of(const Json& op);      // "seconds", with their unit
+
+  void error(const Json& at, std::string message, std::string_view suggestion = {});
+  Diagnostics& diagnostics() { return diagnostics_; }
+
+ private:
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,26 @@
+#pragma once
+
+// The statement `check`: a tensor has to hold one value everywhere.
+
+#include "scenarios/program/program.h"
+#include "scenarios/run/rank_frame.h"
+#include "sim/dist/error.h"
+#include "sim/dist/observation.h"
+
+namespace rollcall::scenario {
+
+// A failed check: an exception like any other to the program, and to the judge a wrong result.
+class CheckFailure : public Error {
+ public:
+  explicit CheckFailure(Observation observation);
+
+  const Observation& observation() const { return observation_; }
+
+ private:
+  Observation observation_;
+};
+
+// Throws CheckFailure unless all elements equal the check's value, and NotImplementedError for a meta tensor.
+void check_elements(RankFrame& frame, const Tensor& tensor, const action::Check& check, Site site);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,36 @@
+#pragma once
+
+// Jobs made up from a seed: a few ranks that make the same calls on a few groups, and then some of them make a mistake.
+// Equal seeds give equal jobs on every machine.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "sim/dist/op.h"
+
+namespace rollcall::conformance {
+
+using Json = nlohmann::ordered_json;
+
+struct Job {
+  Rank world_size = 0;
+  std::string backend;
+  std::vector<std::vector<Rank>> groups;  // besides the world: g0, g1, ...
+  std::vector<Json> programs;             // by rank: a list of statements
+};
+
+Job generated_job(std::uint64_t seed);
+
+// Rank r of `job` is rank to[r] of the result, which is the same job otherwise.
+Job renumbered(const Job& job, const std::vector<Rank>& to);
+
+// A permutation of 0 ... count - 1.
+std::vector<Rank> permutation(Rank count, std::uint64_t seed);
+
+// The text of a scenario. `backwards`: with the last rank's program first.
+std::string scenario_of(const Job& job, bool backwards = false);
+
+}  // namespace rollcall::conformance
