@@ -49,6 +49,7 @@ ReduceFunction function_of(ReduceOp reduce) {
     case ReduceOp::bor:
     case ReduceOp::bxor:
     case ReduceOp::avg:
+    case ReduceOp::premul_sum:
       break;
   }
   if constexpr (std::is_integral_v<T>) {
@@ -92,6 +93,8 @@ void with_type(Dtype dtype, Run&& run) {
     case Dtype::bfloat16:
     case Dtype::int16:
     case Dtype::boolean:
+    case Dtype::complex64:
+    case Dtype::complex128:
       break;
   }
   expects(false, "dtypes that torch does not give to Gloo are refused before");

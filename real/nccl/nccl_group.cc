@@ -37,9 +37,12 @@ ncclDataType_t type_of(Dtype dtype) {
     case Dtype::boolean:  // as torch's table of NCCL types has it
       return ncclUint8;
     case Dtype::int16:
+    case Dtype::complex64:
+    case Dtype::complex128:
       break;
   }
-  throw TypeError("Input tensor data type is not supported for NCCL process group: Short");
+  throw TypeError(fmt::format("Input tensor data type is not supported for NCCL process group: {}",
+                              scalar_type_name(dtype)));
 }
 
 ncclRedOp_t operator_of(ReduceOp reduce) {
@@ -57,6 +60,7 @@ ncclRedOp_t operator_of(ReduceOp reduce) {
     case ReduceOp::band:
     case ReduceOp::bor:
     case ReduceOp::bxor:
+    case ReduceOp::premul_sum:  // needs a reduction of its own per communicator and factor
       break;
   }
   throw ValueError(fmt::format("Cannot use ReduceOp.{} with NCCL", to_string(reduce)));

@@ -82,6 +82,12 @@ void Lowering::read_call(const Statement& statement, Collective& call) {
   if (const auto reduce = statement.find("reduce_op")) {
     call.reduce = read_.reduce_op(*reduce);
   }
+  if (const auto factor = statement.find("factor")) {
+    call.factor = read_.number(*factor);
+    if (call.reduce != ReduceOp::premul_sum) {
+      read_.error(*factor, "only PREMUL_SUM has a factor: add \"reduce_op\": \"PREMUL_SUM\"");
+    }
+  }
   if (has_root(call.kind)) {
     const auto root =
         statement.find(call.kind == OpKind::broadcast || call.kind == OpKind::scatter ? "src" : "dst");

@@ -8,7 +8,11 @@
 namespace rollcall::scenario {
 
 void Lowering::lower_wait(const Statement& statement) {
-  emit(statement.node(), action::Wait{read_.work(statement.head())});
+  action::Wait wait{read_.work(statement.head())};
+  if (const auto timeout = statement.find("timeout")) {
+    wait.timeout = read_.duration(*timeout);
+  }
+  emit(statement.node(), wait);
 }
 
 void Lowering::lower_raise(const Statement& statement) {

@@ -86,6 +86,7 @@ struct Collective {
   TableIndex splits = none;     // of Program::splits; all_to_all_single
   Slot stream = no_slot;        // of the frame's streams; no_slot: the default stream
   Operand root;                 // global rank
+  Operand factor;               // with premul_sum; absent: 1
   TensorSpec tensor;            // of a barrier only the device counts
 };
 
@@ -214,6 +215,7 @@ struct Collect {
 };
 struct Wait {
   Slot work = no_slot;
+  Duration timeout = 0;  // 0: none
 };
 struct Exchange {
   TableIndex message = none;  // of Program::messages
@@ -338,8 +340,8 @@ using Action =
                  action::Parallel, action::Compute, action::Print, action::Raise, action::Exit, action::Item,
                  action::Fill, action::Add, action::Copy, action::Check, action::SetDevice, action::Jump,
                  action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin, action::Forward,
-                 action::Notify, action::ModelForward, action::Backward, action::Step,
-                 action::ZeroGrad, action::EnterNoSync, action::Try, action::CallGroup, action::CallStore>;
+                 action::Notify, action::ModelForward, action::Backward, action::Step, action::ZeroGrad,
+                 action::EnterNoSync, action::Try, action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;

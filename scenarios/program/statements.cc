@@ -10,19 +10,21 @@ using Kind = StatementKind;
 using Name = std::string_view;
 
 // Arguments of every collective that carries a tensor come first.
-constexpr std::array<Name, 12> all_reduce{"tensor", "numel", "shape",  "dtype",    "value", "device",
-                                          "group",  "label", "stream", "async_op", "as",    "reduce_op"};
+constexpr std::array<Name, 13> all_reduce{"tensor", "numel",     "shape", "dtype",  "value",
+                                          "device", "group",     "label", "stream", "async_op",
+                                          "as",     "reduce_op", "factor"};
 constexpr std::array<Name, 12> broadcast{"tensor", "numel", "shape",  "dtype",    "value", "device",
                                          "group",  "label", "stream", "async_op", "as",    "src"};
-constexpr std::array<Name, 13> reduce{"tensor", "numel",  "shape",    "dtype", "value", "device",   "group",
-                                      "label",  "stream", "async_op", "as",    "dst",   "reduce_op"};
+constexpr std::array<Name, 14> reduce{"tensor", "numel", "shape",     "dtype",  "value",
+                                      "device", "group", "label",     "stream", "async_op",
+                                      "as",     "dst",   "reduce_op", "factor"};
 constexpr std::array<Name, 12> all_gather{"tensor", "numel", "shape",  "dtype",    "value", "device",
                                           "group",  "label", "stream", "async_op", "as",    "output"};
 constexpr std::array<Name, 13> gather{"tensor", "numel",  "shape",    "dtype", "value", "device", "group",
                                       "label",  "stream", "async_op", "as",    "dst",   "output"};
-constexpr std::array<Name, 13> reduce_scatter{"tensor", "numel",  "shape",    "dtype",  "value",
-                                              "device", "group",  "label",    "stream", "async_op",
-                                              "as",     "output", "reduce_op"};
+constexpr std::array<Name, 14> reduce_scatter{"tensor", "numel",  "shape",     "dtype",  "value",
+                                              "device", "group",  "label",     "stream", "async_op",
+                                              "as",     "output", "reduce_op", "factor"};
 constexpr std::array<Name, 14> all_to_all_single{"tensor",
                                                  "numel",
                                                  "shape",
@@ -37,6 +39,7 @@ constexpr std::array<Name, 14> all_to_all_single{"tensor",
                                                  "output",
                                                  "input_split_sizes",
                                                  "output_split_sizes"};
+constexpr std::array<Name, 1> wait{"timeout"};
 constexpr std::array<Name, 6> barrier{"group", "label", "stream", "async_op", "as", "device"};
 constexpr std::array<Name, 11> send{"tensor", "numel", "shape",  "dtype", "value", "device",
                                     "group",  "label", "stream", "dst",   "tag"};
@@ -96,7 +99,7 @@ constexpr std::array<StatementRule, 61> rules{{
     {"broadcast_object_list", Kind::objects, "", true, object_list},
     {"gather_object", Kind::objects, "", true, gather_object},
     {"scatter_object_list", Kind::objects, "", true, object_list},
-    {"wait", Kind::wait, "work", false, {}},
+    {"wait", Kind::wait, "work", false, wait},
     {"synchronize", Kind::synchronize, "", false, {}},
     {"compute", Kind::compute, "duration", false, {}},
     {"print", Kind::print, "text", false, {}},

@@ -91,6 +91,11 @@ class Interpreter {
         throw Error("AttributeError", "'NoneType' object has no attribute 'wait'");
       }
     }
+    if (wait.timeout > 0) {
+      for (const Work& work : works) {
+        work.wait(wait.timeout);
+      }
+    }
     block_in(works);
     if (unfinished_ == nullptr) {
       block_host(frame_);

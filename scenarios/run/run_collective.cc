@@ -30,7 +30,7 @@ class CollectiveRun {
 
   Work issue() {
     const CollectiveOptions plain{.group = group_, .async_op = async_};
-    const ReduceOptions reducing{.op = call_.reduce, .group = group_, .async_op = async_};
+    const ReduceOptions reducing{.op = call_.reduce, .group = group_, .async_op = async_, .factor = factor()};
     switch (call_.kind) {
       case OpKind::all_reduce:
         return all_reduce(tensor(), reducing, site_);
@@ -155,6 +155,13 @@ class CollectiveRun {
       }
     }
     return *tensor_;
+  }
+
+  double factor() const {
+    if (call_.factor.kind == Operand::Kind::real) {
+      return call_.factor.real;
+    }
+    return call_.factor ? static_cast<double>(frame_.evaluate(call_.factor)) : 1;
   }
 
   // The tensor that a scatter fills: its value, if any, is that of the root's parts.

@@ -1,8 +1,8 @@
 #include "sim/check/matcher.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
+#include <array>
+#include <map>
 
 #include "sim/dist/apply.h"
 #include "sim/dist/expects.h"
@@ -13,21 +13,7 @@ namespace {
 // Stands for the tensor of an operation without one, so that "has come" is one comparison.
 Storage no_tensor;
 
-// Before a member's first call.
-constexpr Device no_device{DeviceType::meta, -1};
-
-Storage* presence_of(const Op& op) { return op.tensors.input != nullptr ? op.tensors.input : &no_tensor; }
-
-// Everything a report shows about a call, the device apart (it differs from rank to rank). Asked for every
-// call, hence compared in as few pieces as the layout allows.
-bool same_in_reports(const Op& a, const Op& b) {
-  static_assert(offsetof(Op, shadow) == 4 && offsetof(Op, scope) == offsetof(Op, root) + sizeof(Op::root) &&
-                    sizeof(Site) == sizeof(const char*) + 2 * sizeof(std::uint32_t),
-                "the fields compared here lie side by side");
-  return std::memcmp(&a.kind, &b.kind, 4) == 0 && a.shadow == b.shadow && a.numel == b.numel &&
-         std::memcmp(&a.root, &b.root, sizeof a.root + sizeof a.scope) == 0 &&
-         std::memcmp(&a.site, &b.site, sizeof a.site) == 0;
-}
+Storage* presence_of(Storage* input) { return input != nullptr ? input : &no_tensor; }
 
 // In a full slot: does everyone send what its receivers expect?
 bool parts_fit_each_other(const Slot& slot) {
@@ -38,9 +24,11 @@ bool parts_fit_each_other(const Slot& slot) {
   return parts_fit(slot.reference, members);
 }
 
-bool needs_every_op(OpKind kind) { return has_tensor(kind) && !has_uniform_form(kind); }
-
 }  // namespace
+
+bool needs_every_op(const Op& op) {
+  return has_tensor(op.kind) && (!has_uniform_form(op.kind) || op.reduce == ReduceOp::premul_sum);
+}
 
 bool same_call(const Op& a, const Op& b) {
   if (a.kind != b.kind || a.dtype != b.dtype || a.reduce != b.reduce || a.root != b.root) {
@@ -94,24 +82,48 @@ Slot& GroupMatcher::arrive(const Op& op) {
   } else if (!same_in_reports(slot.reference, op)) [[unlikely]] {
     note_deviant(slot, op, size_);
   }
-  if (needs_every_op(op.kind)) [[unlikely]] {
+  if (needs_every_op(op)) [[unlikely]] {
     keep_op(slot, op, size_);
   }
-  Storage* tensor = presence_of(op);
-  slot.tensors[rank] = tensor;
-  slot.values[rank] = tensor->value;
-  slot.uniform = slot.uniform && tensor->form == Storage::Form::uniform;
   use_device(op.rank, op.device);
-  if (++slot.arrived == size_) [[unlikely]] {
-    fill_up(slot);
-  }
+  seat(slot, rank, presence_of(op.tensors.input));
   return slot;
 }
 
-void GroupMatcher::use_device(Rank rank, Device device) {
-  Device& used = devices_[static_cast<std::size_t>(rank)];
-  if (used == no_device) [[unlikely]] {
-    used = device;
+Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
+  const auto rank = static_cast<std::size_t>(member);
+  Slot& slot = slot_at(next_[rank]++);
+  expects(slot.tensors[rank] == nullptr, "a member comes to a slot once");
+  if (slot.like != &call) [[unlikely]] {
+    join(slot, call, member, input);
+  }
+  seat(slot, rank, presence_of(input));
+  return slot;
+}
+
+// The first of those who are alike: the reference if it is the very first, or one that deviates.
+[[gnu::noinline]] void GroupMatcher::join(Slot& slot, const Op& call, Rank member, Storage* input) const {
+  Op op = call;
+  op.rank = member;
+  op.device = devices_[static_cast<std::size_t>(member)];
+  op.tensors = {.input = input};
+  if (slot.arrived == 0) {
+    slot.reference = op;
+  }
+  if (same_in_reports(slot.reference, call)) {
+    slot.like = &call;
+  } else {
+    note_deviant(slot, op, size_);
+  }
+}
+
+// The call is in the slot; so is, now, its tensor.
+[[gnu::always_inline]] inline void GroupMatcher::seat(Slot& slot, std::size_t rank, Storage* tensor) {
+  slot.tensors[rank] = tensor;
+  slot.values[rank] = tensor->value;
+  slot.uniform = slot.uniform && tensor->form == Storage::Form::uniform;
+  if (++slot.arrived == size_) [[unlikely]] {
+    fill_up(slot);
   }
 }
 
@@ -125,7 +137,7 @@ const Slot* GroupMatcher::find(std::int64_t seq) const {
 
 Op GroupMatcher::op_of(const Slot& slot, Rank rank) const {
   expects(slot.has(rank), "only a member that has come has a call");
-  if (!slot.ops.empty() && needs_every_op(slot.ops[static_cast<std::size_t>(rank)].kind)) {
+  if (!slot.ops.empty() && needs_every_op(slot.ops[static_cast<std::size_t>(rank)])) {
     return slot.ops[static_cast<std::size_t>(rank)];
   }
   if (!slot.deviants.empty() && slot.deviant_of[static_cast<std::size_t>(rank)] >= 0) {
@@ -175,12 +187,15 @@ Slot& GroupMatcher::slot_at(std::int64_t seq) {
   slot.raises = false;
   slot.given_up = false;
   slot.arrived = 0;
+  slot.like = nullptr;
   slot.tensors.assign(members, nullptr);
   slot.values.resize(members);
   slot.deviants.clear();
   slot.ops.clear();
   slot.waiters.clear();
   slot.fates.clear();
+  slot.stuck.clear();
+  slot.through.clear();
   slot.failures.clear();
   slot.retained.clear();
   slot.retained_lists.clear();
@@ -199,35 +214,54 @@ void GroupMatcher::grow() {
 
 namespace {
 
-// Groups the arrivals of a slot; `same` decides. Calls that do not deviate are one group from the
-// start, so the cost is members + deviants * variants.
-template <typename Same>
-std::vector<OpVariant> group_arrivals(const GroupMatcher& matcher, const Slot& slot, Same&& same) {
+// Numbers by which calls are grouped: two are of one variant when they share one.
+using Key = std::array<std::int64_t, 6>;
+using Keys = std::vector<Key>;
+
+// same_call() as keys: calls with parts of different sizes need not agree in numel.
+Keys keys_by_call(const Op& op) {
+  const Key exact{static_cast<std::int64_t>(op.kind),
+                  static_cast<std::int64_t>(op.dtype),
+                  static_cast<std::int64_t>(op.reduce),
+                  op.root,
+                  op.numel,
+                  0};
+  Keys keys{exact};
+  if (op.uneven) {
+    keys.push_back({exact[0], exact[1], exact[2], exact[3], 0, 1});
+  }
+  return keys;
+}
+
+// Groups the arrivals of a slot. Calls that do not deviate are one group from the start, so the cost is members +
+// deviants * log(variants).
+template <typename KeysOf>
+std::vector<OpVariant> group_arrivals(const GroupMatcher& matcher, const Slot& slot, KeysOf&& keys_of) {
   std::vector<OpVariant> variants;
-  const auto place = [&](const Op& op, Rank rank) {
-    const auto found =
-        std::find_if(variants.begin(), variants.end(), [&](const OpVariant& v) { return same(v.op, op); });
-    if (found == variants.end()) {
-      variants.push_back({op, {rank}});
-    } else {
-      found->ranks.push_back(rank);
+  std::map<Key, std::size_t> known;  // the first variant of each key
+  const auto variant_of = [&](const Op& op) -> OpVariant& {
+    const Keys keys = keys_of(op);
+    std::size_t first = variants.size();
+    for (const Key& key : keys) {
+      const auto found = known.find(key);
+      first = found != known.end() ? std::min(first, found->second) : first;
     }
+    if (first == variants.size()) {
+      variants.push_back({op, {}});
+      for (const Key& key : keys) {
+        known.try_emplace(key, first);
+      }
+    }
+    return variants[first];
   };
   for (const Op& deviant : slot.deviants) {
-    place(deviant, deviant.rank);
+    variant_of(deviant).ranks.push_back(deviant.rank);
   }
-  OpVariant regular{slot.reference, {}};
+  std::vector<Rank>& regular = variant_of(slot.reference).ranks;
   for (Rank rank = 0; rank < matcher.size(); ++rank) {
     if (slot.has(rank) && (slot.deviants.empty() || slot.deviant_of[static_cast<std::size_t>(rank)] < 0)) {
-      regular.ranks.push_back(rank);
+      regular.push_back(rank);
     }
-  }
-  const auto joined = std::find_if(variants.begin(), variants.end(),
-                                   [&](const OpVariant& v) { return same(v.op, regular.op); });
-  if (joined == variants.end()) {
-    variants.push_back(std::move(regular));
-  } else {
-    joined->ranks.insert(joined->ranks.end(), regular.ranks.begin(), regular.ranks.end());
   }
   for (OpVariant& variant : variants) {
     std::sort(variant.ranks.begin(), variant.ranks.end());
@@ -249,7 +283,7 @@ Pairing pairing_of(const Op& op, const ScopeTable& scopes) {
 }  // namespace
 
 std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot& slot) {
-  std::vector<OpVariant> variants = group_arrivals(matcher, slot, same_call);
+  std::vector<OpVariant> variants = group_arrivals(matcher, slot, keys_by_call);
   if (slot.differs && variants.size() == 1) {
     // Only the sizes of parts disagree, between pairs of ranks: nobody is of one mind with another.
     const std::vector<Rank> ranks = std::move(variants.front().ranks);
@@ -263,8 +297,12 @@ std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot&
 
 std::vector<OpVariant> variants_by_pairing(const GroupMatcher& matcher, const Slot& slot,
                                            const ScopeTable& scopes) {
-  return group_arrivals(matcher, slot, [&scopes](const Op& a, const Op& b) {
-    return pairing_of(a, scopes) == pairing_of(b, scopes);
+  return group_arrivals(matcher, slot, [&scopes](const Op& op) {
+    const Pairing pairing = pairing_of(op, scopes);
+    Key key{};
+    key[0] = pairing.id;
+    key[1] = pairing.strict ? 1 : 0;
+    return Keys{key};
   });
 }
 

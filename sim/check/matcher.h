@@ -7,6 +7,8 @@
 // member. Point k of one group is a Slot. Nothing else is compared by real backends; the matcher
 // compares what they do not.
 
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,8 +22,28 @@ namespace rollcall::check {
 // number of elements where the operation asks for it.
 bool same_call(const Op& a, const Op& b);
 
+// True when a report says the same of both, the device apart (it differs from rank to rank).
+// Asked for every call, hence compared in as few pieces as the layout allows.
+inline bool same_in_reports(const Op& a, const Op& b) {
+  static_assert(offsetof(Op, shadow) == 4 && offsetof(Op, scope) == offsetof(Op, root) + sizeof(Op::root) &&
+                    sizeof(Site) == sizeof(const char*) + 2 * sizeof(std::uint32_t),
+                "the fields compared here lie side by side");
+  return std::memcmp(&a.kind, &b.kind, 4) == 0 && a.shadow == b.shadow && a.numel == b.numel &&
+         std::memcmp(&a.root, &b.root, sizeof a.root + sizeof a.scope) == 0 &&
+         std::memcmp(&a.site, &b.site, sizeof a.site) == 0;
+}
+
+// True for operations with lists, outputs or factors: each member's call is kept.
+bool needs_every_op(const Op& op);
+
 // How an arrived member fares in a slot whose calls do not agree. Regular slots need none of this.
 enum class Fate : std::uint8_t { hangs, completes, fails, crashes };
+
+// What keeps a member in its call, as its transport sees it.
+struct Stuck {
+  bool in_send = false;     // it waits for its message to be taken, not for one to come
+  std::vector<Rank> peers;  // group ranks that it has messages under way with
+};
 
 struct Slot {
   enum class Phase : std::uint8_t {
@@ -39,6 +61,7 @@ struct Slot {
   bool raises = false;    // some call was accepted, but its rank raises when it waits
   bool given_up = false;  // some rank waited here, and its wait ended otherwise
   Rank arrived = 0;
+  const Op* like = nullptr;       // where the reference was made of a call that several share; else null
   Op reference;                   // the first arrival's call
   std::vector<Storage*> tensors;  // by group rank; null: has not come (`no_tensor` for barrier)
   std::vector<Bits> values;       // by group rank: uniform contributions
@@ -48,14 +71,20 @@ struct Slot {
   std::vector<Op> ops;        // by group rank; only for operations with lists or outputs
   std::vector<Rank> waiters;  // global ranks blocked here, in order of arrival
   std::vector<Fate> fates;    // by group rank; irregular slots only
+  std::vector<Stuck> stuck;   // by group rank; empty until somebody asks
+  std::vector<bool> through;  // by group rank: got through while others were missing; empty: nobody did
   std::vector<std::string> failures;  // by group rank; texts of `fails` and `crashes`
   std::vector<Tensor> retained;       // what asynchronous callers need not keep alive
   std::vector<std::unique_ptr<TensorList>> retained_lists;
   std::vector<std::unique_ptr<SplitSizes>> retained_splits;
   std::vector<Time> arrivals;  // by group rank; only while a timeline is recorded
 
+  bool is_through(Rank rank) const { return !through.empty() && through[static_cast<std::size_t>(rank)]; }
   bool has(Rank rank) const { return tensors[static_cast<std::size_t>(rank)] != nullptr; }
 };
+
+// Before a member's first call.
+inline constexpr Device no_device{DeviceType::meta, -1};
 
 // The slots of one group.
 class GroupMatcher {
@@ -64,6 +93,9 @@ class GroupMatcher {
 
   // The next call of `op.rank` (inside the group). The slot stays valid until it is retired.
   Slot& arrive(const Op& op);
+  // The same for a call that is `call` but for who makes it and with which tensor; `call` stays where it is while
+  // the slot fills. For operations without lists and outputs, of a rank whose device is known.
+  Slot& arrive_alike(const Op& call, Rank rank, Storage* input);
 
   // The slot of `seq`, or null when it has been retired or nobody has come yet.
   Slot* find(std::int64_t seq);
@@ -90,11 +122,18 @@ class GroupMatcher {
   // The device a member used on this group, from its first call on; for stray-device checks.
   std::optional<Device> device_of(Rank rank) const;
   // A member's first call decides; it may be queued long before it arrives.
-  void use_device(Rank rank, Device device);
+  void use_device(Rank rank, Device device) {
+    Device& used = devices_[static_cast<std::size_t>(rank)];
+    if (used == no_device) [[unlikely]] {
+      used = device;
+    }
+  }
   bool uses(Rank rank, Device device) const { return devices_[static_cast<std::size_t>(rank)] == device; }
 
  private:
   Slot& slot_at(std::int64_t seq);
+  void join(Slot& slot, const Op& call, Rank member, Storage* input) const;
+  void seat(Slot& slot, std::size_t rank, Storage* tensor);
   Slot& open_slot();
   void grow();
   std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & (ring_.size() - 1); }

@@ -63,6 +63,8 @@ bool nvls_reduces(Dtype dtype, ReduceOp reduce) {
     case Dtype::int16:
     case Dtype::uint8:
     case Dtype::boolean:
+    case Dtype::complex64:
+    case Dtype::complex128:
       return false;
   }
   return false;

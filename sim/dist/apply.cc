@@ -16,6 +16,7 @@ struct View {
   Storage* storage = nullptr;
   std::int64_t offset = 0;
   std::int64_t count = 0;
+  double factor = 1;  // ReduceOp::premul_sum
 
   bool uniform() const { return storage->form == Storage::Form::uniform; }
   bool whole() const { return offset == 0 && count == storage->numel; }
@@ -91,10 +92,18 @@ void copy(const View& target, const View& source) {
   }
 }
 
+// What a member adds: with premul_sum its value times its factor, both in the element type
+// (ncclRedOpCreatePreMulSum).
+Bits contribution(const Op& op, const View& source, std::int64_t i) {
+  return op.reduce == ReduceOp::premul_sum
+             ? reduce_step(ReduceOp::product, op.dtype, source.at(i), encode(source.factor, op.dtype))
+             : source.at(i);
+}
+
 Bits reduce_element(const Op& op, std::span<const View> sources, std::int64_t i) {
-  Bits total = sources.front().at(i);
+  Bits total = contribution(op, sources.front(), i);
   for (const View& source : sources.subspan(1)) {
-    total = reduce_step(op.reduce, op.dtype, total, source.at(i));
+    total = reduce_step(op.reduce, op.dtype, total, contribution(op, source, i));
   }
   return op.reduce == ReduceOp::avg
              ? finish_average(op.dtype, total, static_cast<std::int64_t>(sources.size()))
@@ -137,6 +146,7 @@ void apply_reduction(const Op& op, std::span<const OpTensors> members) {
   std::vector<View> sources;
   for (const OpTensors& member : members) {
     sources.push_back(whole(member.input));
+    sources.back().factor = member.factor;
   }
   const Tensor result = reduced(op, sources);
   for (std::size_t r = 0; r < members.size(); ++r) {
@@ -231,6 +241,7 @@ void apply_reduce_scatter(const Op& op, std::span<const OpTensors> members) {
     for (std::size_t s = 0; s < members.size(); ++s) {
       sources[s] = members[s].inputs != nullptr ? whole((*members[s].inputs)[r])
                                                 : part(members[s].input, r, members.size());
+      sources[s].factor = members[s].factor;
     }
     results.push_back(reduced(op, sources));
   }
@@ -277,6 +288,7 @@ void apply_coalesced(const Op& op, std::span<const OpTensors> members) {
   for (std::size_t i = 0; i < members.front().inputs->size(); ++i) {
     for (std::size_t r = 0; r < members.size(); ++r) {
       sources[r] = whole((*members[r].inputs)[i]);
+      sources[r].factor = members[r].factor;
     }
     const Tensor result = reduced(op, sources);
     for (const View& target : sources) {

@@ -27,7 +27,7 @@ void check_same_dtype(std::span<const Tensor> tensors, std::span<const Tensor> m
   for (const std::span<const Tensor> list : {tensors, more}) {
     for (const Tensor& tensor : list) {
       first = first == nullptr ? &tensor : first;
-      if (tensor.dtype() != first->dtype()) {
+      if (tensor.storage()->dtype != first->storage()->dtype) {  // complex and its element type may mix
         throw RuntimeError(
             fmt::format("Invalid usage of tensors with different dtypesFound torch.{} and  torch.{}",
                         to_string(first->dtype()), to_string(tensor.dtype())));

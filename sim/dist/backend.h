@@ -32,6 +32,9 @@ class Backend {
 
   // Blocks the calling rank until `work` is done. Throws Error when the operation failed.
   virtual void wait(const Work& work) = 0;
+  // The same for at most `timeout` of (simulated or real) time, then Error: work.wait(timeout). Backends that
+  // cannot give up wait for good.
+  virtual void wait_for(const Work& work, Duration) { wait(work); }
   virtual bool is_completed(const Work& work) = 0;
   // Blocks until one of them is done: the threads of a rank, each blocked in a call of its own. At least one.
   virtual void wait_any(std::span<const Work> works) { wait(works.front()); }

@@ -46,11 +46,44 @@ Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool a
   return op;
 }
 
+// Where torch hands the backend torch.view_as_real of a complex tensor (distributed_c10d.py). Elsewhere the
+// backend sees a type that it does not have.
+bool views_as_real(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::all_reduce_coalesced || kind == OpKind::all_gather ||
+         kind == OpKind::all_gather_into_tensor || kind == OpKind::scatter || kind == OpKind::all_to_all ||
+         kind == OpKind::all_to_all_single;
+}
+
+// As pairs of real numbers, complex ones can be added and averaged; the rest would be garbage.
+void check_complex_reduction(ReduceOp reduce) {
+  if (reduce != ReduceOp::sum && reduce != ReduceOp::avg && reduce != ReduceOp::premul_sum) {
+    throw RuntimeError(
+        fmt::format("all_reduce does not support ReduceOp.{} on complex tensors", to_string(reduce)));
+  }
+}
+
+[[gnu::noinline]] void take_complex(Op& op, const Tensor& tensor) {
+  if (op.kind == OpKind::all_reduce || op.kind == OpKind::all_reduce_coalesced) {
+    check_complex_reduction(op.reduce);
+  }
+  const bool as_real = views_as_real(op.kind);
+  op.dtype = as_real ? tensor.storage()->dtype : tensor.dtype();
+  op.numel = as_real ? 2 * tensor.numel() : tensor.numel();
+}
+
 void take_input(Op& op, const Tensor& tensor) {
   op.tensors.input = tensor.storage();
   op.dtype = tensor.dtype();
   op.device = tensor.device();
   op.numel = tensor.numel();
+  if (tensor.is_complex()) [[unlikely]] {
+    take_complex(op, tensor);
+  }
+}
+
+void take_reduction(Op& op, const ReduceOptions& options) {
+  op.reduce = options.op;
+  op.tensors.factor = options.factor;
 }
 
 bool all_of_one_size(const TensorList& tensors) {
@@ -67,7 +100,7 @@ void take_inputs(Op& op, const TensorList& tensors) {
   op.tensors.inputs = &tensors;
   op.numel = 0;
   for (const Tensor& tensor : tensors) {
-    op.numel += tensor.numel();
+    op.numel += tensor.is_complex() && views_as_real(op.kind) ? 2 * tensor.numel() : tensor.numel();
   }
 }
 
@@ -127,8 +160,8 @@ Work all_reduce(const Tensor& tensor, const ReduceOptions& options, Site site) {
     return {};
   }
   Op op = start(self, OpKind::all_reduce, group, options.async_op, site);
+  take_reduction(op, options);
   take_input(op, tensor);
-  op.reduce = options.op;
   return issue(self, op);
 }
 
@@ -145,8 +178,8 @@ Work all_reduce_coalesced(const TensorList& tensors, const ReduceOptions& option
     return {};
   }
   Op op = start(self, OpKind::all_reduce_coalesced, group, options.async_op, site);
+  take_reduction(op, options);
   take_inputs(op, tensors);
-  op.reduce = options.op;
   return issue_checked(self, group, op);
 }
 
@@ -173,7 +206,7 @@ Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options, Site s
   Op op = start(self, OpKind::reduce, group, options.async_op, site);
   take_input(op, tensor);
   take_root(op, group, dst);
-  op.reduce = options.op;
+  take_reduction(op, options);
   return issue(self, op);
 }
 
@@ -284,7 +317,7 @@ Work reduce_scatter(const Tensor& output, const TensorList& inputs, const Reduce
   op.device = output.device();
   op.tensors.output = output.storage();
   op.uneven = !all_of_one_size(inputs);
-  op.reduce = options.op;
+  take_reduction(op, options);
   return issue_checked(self, group, op);
 }
 
@@ -300,7 +333,7 @@ Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const Redu
   Op op = start(self, OpKind::reduce_scatter_tensor, group, options.async_op, site);
   take_input(op, input);
   op.tensors.output = output.storage();
-  op.reduce = options.op;
+  take_reduction(op, options);
   return issue_checked(self, group, op);
 }
 

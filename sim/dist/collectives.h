@@ -27,6 +27,7 @@ struct ReduceOptions {
   ReduceOp op = ReduceOp::sum;
   ProcessGroup group{};
   bool async_op = false;
+  double factor = 1;  // with ReduceOp::premul_sum: torch.distributed._make_nccl_premul_sum(factor)
 };
 
 struct AllToAllOptions {

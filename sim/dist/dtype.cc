@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -30,10 +31,12 @@ constexpr std::array<DtypeInfo, dtype_count> dtypes{{
     {"int64", "Long", 8, false},
     {"uint8", "Byte", 1, false},
     {"bool", "Bool", 1, false},
+    {"complex64", "ComplexFloat", 8, false},
+    {"complex128", "ComplexDouble", 16, false},
 }};
 
-constexpr std::array<std::string_view, reduce_op_count> reduce_names{"SUM", "AVG",  "PRODUCT", "MIN",
-                                                                     "MAX", "BAND", "BOR",     "BXOR"};
+constexpr std::array<std::string_view, reduce_op_count> reduce_names{
+    "SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM"};
 
 const DtypeInfo& info(Dtype dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
 
@@ -126,6 +129,7 @@ T step_integer(ReduceOp op, T a, T b) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::avg:
+    case ReduceOp::premul_sum:
       return static_cast<T>(static_cast<Wide>(static_cast<U>(a)) + static_cast<U>(b));
     case ReduceOp::product:
       return static_cast<T>(static_cast<Wide>(static_cast<U>(a)) * static_cast<U>(b));
@@ -147,6 +151,7 @@ bool step_bool(ReduceOp op, bool a, bool b) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::avg:
+    case ReduceOp::premul_sum:
     case ReduceOp::max:
     case ReduceOp::bor:
       return a || b;
@@ -165,6 +170,7 @@ T step_float(ReduceOp op, T a, T b) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::avg:
+    case ReduceOp::premul_sum:
       return a + b;
     case ReduceOp::product:
       return a * b;
@@ -181,12 +187,19 @@ T step_float(ReduceOp op, T a, T b) {
   return a;
 }
 
+[[noreturn]] void refuse_complex() {
+  expects(false, "complex numbers are handled as pairs of real ones");
+  std::abort();
+}
+
 }  // namespace
 
 std::size_t size_of(Dtype dtype) { return info(dtype).size; }
 std::string_view to_string(Dtype dtype) { return info(dtype).name; }
 std::string_view scalar_type_name(Dtype dtype) { return info(dtype).scalar_type; }
 bool is_floating(Dtype dtype) { return info(dtype).floating; }
+bool is_complex(Dtype dtype) { return dtype == Dtype::complex64 || dtype == Dtype::complex128; }
+Dtype real_part_of(Dtype complex) { return complex == Dtype::complex64 ? Dtype::float32 : Dtype::float64; }
 std::string_view to_string(ReduceOp op) { return reduce_names[static_cast<std::size_t>(op)]; }
 
 std::optional<Dtype> parse_dtype(std::string_view text) {
@@ -221,7 +234,10 @@ std::optional<ReduceOp> parse_reduce_op(std::string_view text) {
 
 bool supports(ReduceOp op, Dtype dtype) {
   const bool bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
-  return !(bitwise && is_floating(dtype));
+  if (is_complex(dtype)) {
+    return false;
+  }
+  return is_floating(dtype) ? !bitwise : op != ReduceOp::premul_sum;
 }
 
 Bits encode(double value, Dtype dtype) {
@@ -246,8 +262,11 @@ Bits encode(double value, Dtype dtype) {
       return pack(truncate<std::uint8_t>(value));
     case Dtype::boolean:
       return value != 0 ? 1 : 0;
+    case Dtype::complex64:
+    case Dtype::complex128:
+      break;
   }
-  return 0;
+  refuse_complex();
 }
 
 Bits encode_integer(std::int64_t value, Dtype dtype) {
@@ -266,6 +285,8 @@ Bits encode_integer(std::int64_t value, Dtype dtype) {
     case Dtype::float64:
     case Dtype::float16:
     case Dtype::bfloat16:
+    case Dtype::complex64:
+    case Dtype::complex128:
       break;
   }
   return encode(static_cast<double>(value), dtype);
@@ -288,6 +309,9 @@ double decode(Bits bits, Dtype dtype) {
     case Dtype::uint8:
     case Dtype::boolean:
       break;
+    case Dtype::complex64:
+    case Dtype::complex128:
+      refuse_complex();
   }
   return static_cast<double>(decode_integer(bits, dtype));
 }
@@ -309,6 +333,8 @@ std::int64_t decode_integer(Bits bits, Dtype dtype) {
     case Dtype::float64:
     case Dtype::float16:
     case Dtype::bfloat16:
+    case Dtype::complex64:
+    case Dtype::complex128:
       break;
   }
   return truncate<std::int64_t>(decode(bits, dtype));
@@ -338,8 +364,11 @@ Bits reduce_step(ReduceOp op, Dtype dtype, Bits a, Bits b) {
       return pack(step_integer(op, unpack<std::uint8_t>(a), unpack<std::uint8_t>(b)));
     case Dtype::boolean:
       return step_bool(op, a != 0, b != 0) ? 1 : 0;
+    case Dtype::complex64:
+    case Dtype::complex128:
+      break;
   }
-  return a;
+  refuse_complex();
 }
 
 Bits finish_average(Dtype dtype, Bits sum, std::int64_t world_size) {
@@ -359,6 +388,8 @@ Bits finish_average(Dtype dtype, Bits sum, std::int64_t world_size) {
     case Dtype::int64:
     case Dtype::uint8:
     case Dtype::boolean:
+    case Dtype::complex64:
+    case Dtype::complex128:
       break;
   }
   return encode_integer(decode_integer(sum, dtype) / world_size, dtype);

@@ -24,12 +24,14 @@ enum class Dtype : std::uint8_t {
   int32,
   int64,
   uint8,
-  boolean
+  boolean,
+  complex64,  // travel as pairs of real numbers, as torch.view_as_real sees them; no arithmetic of their own
+  complex128
 };
-inline constexpr std::size_t dtype_count = 10;
+inline constexpr std::size_t dtype_count = 12;
 
-enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor };
-inline constexpr std::size_t reduce_op_count = 8;
+enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_sum };
+inline constexpr std::size_t reduce_op_count = 9;
 
 using Bits = std::uint64_t;
 
@@ -37,12 +39,15 @@ std::size_t size_of(Dtype dtype);                // bytes per element
 std::string_view to_string(Dtype dtype);         // "float32", "bool"
 std::string_view scalar_type_name(Dtype dtype);  // c10's name: "Float", "Long"
 std::optional<Dtype> parse_dtype(std::string_view text);
-bool is_floating(Dtype dtype);
+bool is_floating(Dtype dtype);  // as torch's is_floating_point: complex types are not
+bool is_complex(Dtype dtype);
+Dtype real_part_of(Dtype complex);  // float32 of complex64
 
 std::string_view to_string(ReduceOp op);                         // "SUM"
 std::optional<ReduceOp> parse_reduce_op(std::string_view text);  // either case
 
-// True when the reduction is defined for the type: the bitwise ones are for integers and bool only.
+// True when the reduction is defined for the type: the bitwise ones are for integers and bool, the one with a
+// factor for floating types, and complex numbers have none.
 bool supports(ReduceOp op, Dtype dtype);
 
 // Number to element, rounded to nearest even for the float types, truncated and wrapped for integers.
@@ -53,7 +58,8 @@ Bits encode_integer(std::int64_t value, Dtype dtype);
 double decode(Bits bits, Dtype dtype);
 std::int64_t decode_integer(Bits bits, Dtype dtype);
 
-// One step of a reduction: a (op) b, rounded to `dtype`. `avg` steps as a sum; see finish_average.
+// One step of a reduction: a (op) b, rounded to `dtype`. `avg` steps as a sum; see finish_average. So does
+// `premul_sum`, whose factor has been multiplied in by then.
 Bits reduce_step(ReduceOp op, Dtype dtype, Bits a, Bits b);
 
 // The last step of ReduceOp::avg: sum / world_size, in `dtype`'s arithmetic.

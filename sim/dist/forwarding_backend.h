@@ -14,6 +14,7 @@ class ForwardingBackend : public Backend {
   std::string_view name() const override { return inner_.name(); }
   Work issue(const Op& op) override { return inner_.issue(op); }
   void wait(const Work& work) override { inner_.wait(work); }
+  void wait_for(const Work& work, Duration timeout) override { inner_.wait_for(work, timeout); }
   bool is_completed(const Work& work) override { return inner_.is_completed(work); }
   void wait_any(std::span<const Work> works) override { inner_.wait_any(works); }
   std::vector<Work> issue_batch(std::span<const Op> ops) override { return inner_.issue_batch(ops); }

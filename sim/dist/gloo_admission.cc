@@ -16,7 +16,7 @@ std::string c10d_name(OpKind kind) {
 
 // ProcessGroupGloo.cpp has a case for these dtypes only, whatever the operation.
 bool has_scalar_type(Dtype dtype) {
-  return dtype != Dtype::bfloat16 && dtype != Dtype::boolean && dtype != Dtype::int16;
+  return dtype != Dtype::bfloat16 && dtype != Dtype::boolean && dtype != Dtype::int16 && !is_complex(dtype);
 }
 
 bool is_meta(const Op& op) { return op.device.type == DeviceType::meta && has_tensor(op.kind); }
@@ -62,8 +62,8 @@ bool gloo_raises_late(const Op& op) {
   if (gloo_refuses(op) || !has_tensor(op.kind) || is_point_to_point(op.kind)) {
     return false;
   }
-  const bool reduces =
-      !has_reduce_op(op.kind) || (op.reduce != ReduceOp::avg && supports(op.reduce, op.dtype));
+  const bool is_nccls = op.reduce == ReduceOp::avg || op.reduce == ReduceOp::premul_sum;
+  const bool reduces = !has_reduce_op(op.kind) || (!is_nccls && supports(op.reduce, op.dtype));
   return !has_scalar_type(op.dtype) || !reduces;
 }
 
@@ -78,8 +78,8 @@ Error gloo_refusal(const Op& op) {
   if (!has_scalar_type(op.dtype)) {
     return RuntimeError("Invalid scalar type");
   }
-  if (op.reduce == ReduceOp::avg) {
-    return RuntimeError("Cannot use ReduceOp.AVG with Gloo");
+  if (op.reduce == ReduceOp::avg || op.reduce == ReduceOp::premul_sum) {
+    return RuntimeError(fmt::format("Cannot use ReduceOp.{} with Gloo", to_string(op.reduce)));
   }
   return RuntimeError(fmt::format("Cannot use ReduceOp.{} with non-integral dtype", to_string(op.reduce)));
 }

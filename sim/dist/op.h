@@ -78,6 +78,7 @@ struct OpTensors {
   const TensorList* inputs = nullptr;   // *_coalesced, reduce_scatter, all_to_all, scatter's list on the root
   const TensorList* outputs = nullptr;  // all_gather (otherwise), all_to_all, gather's list on the root
   const SplitSizes* splits = nullptr;   // all_to_all_single; null: equal parts
+  double factor = 1;                    // ReduceOp::premul_sum: what this member's input is multiplied with
 };
 
 struct Op {

@@ -1,5 +1,6 @@
 #include "sim/dist/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -75,6 +76,17 @@ std::byte* Storage::make_dense() {
   return elements.data();
 }
 
+void Storage::set_all(double number) {
+  set_uniform(encode(number, dtype));
+  if (complex && number != 0 && form != Form::meta && numel > 0) {
+    std::byte* bytes = make_dense();  // imaginary parts are 0
+    const std::size_t size = size_of(dtype);
+    for (std::size_t offset = size; offset < elements.size(); offset += 2 * size) {
+      std::memset(bytes + offset, 0, size);
+    }
+  }
+}
+
 void Storage::collapse_if_uniform() {
   if (form != Form::dense || numel == 0) {
     return;
@@ -100,25 +112,28 @@ Tensor& Tensor::operator=(Tensor other) noexcept {
 }
 
 Tensor::~Tensor() {
-  if (storage_ != nullptr && storage_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    delete storage_;
+  if (storage_ != nullptr) {
+    storage_->release();
   }
 }
 
 Tensor Tensor::make(const Shape& shape, Dtype dtype, Device device, Storage::Form form) {
   const std::int64_t numel = shape.numel();
   auto* storage = new Storage;  // owned by the handle returned
-  storage->dtype = dtype;
+  storage->complex = rollcall::is_complex(dtype);
+  storage->dtype = storage->complex ? real_part_of(dtype) : dtype;
   storage->form = device.type == DeviceType::meta ? Storage::Form::meta : form;
   storage->device = device;
-  storage->numel = numel;
+  storage->numel = storage->complex ? 2 * numel : numel;
   storage->shape = shape;
   return Tensor(storage);
 }
 
 Tensor Tensor::full(const Shape& shape, double value, Dtype dtype, Device device) {
   Tensor tensor = make(shape, dtype, device, Storage::Form::uniform);
-  tensor.storage_->value = encode(value, dtype);
+  if (!tensor.is_meta()) {
+    tensor.storage_->set_all(value);
+  }
   return tensor;
 }
 
@@ -134,10 +149,12 @@ Tensor Tensor::of(std::span<const double> values, Dtype dtype, Device device) {
   if (tensor.is_meta()) {
     return tensor;
   }
-  std::byte* bytes = tensor.storage_->make_dense();
+  Storage& storage = *tensor.storage_;
+  std::byte* bytes = storage.make_dense();
+  const std::size_t size = size_of(dtype);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Bits bits = encode(values[i], dtype);
-    std::memcpy(bytes + i * size_of(dtype), &bits, size_of(dtype));
+    const Bits bits = encode(values[i], storage.dtype);
+    std::memcpy(bytes + i * size, &bits, size_of(storage.dtype));
   }
   tensor.storage_->collapse_if_uniform();
   return tensor;
@@ -148,6 +165,9 @@ Tensor Tensor::of(std::initializer_list<double> values, Dtype dtype, Device devi
 }
 
 Tensor Tensor::integer(std::int64_t value, Dtype dtype, Device device) {
+  if (rollcall::is_complex(dtype)) {
+    return full({1}, static_cast<double>(value), dtype, device);
+  }
   Tensor tensor = zeros({1}, dtype, device);
   tensor.storage_->value = encode_integer(value, dtype);
   return tensor;
@@ -161,6 +181,9 @@ Tensor Tensor::share(Storage& storage) {
 namespace {
 
 const Storage& only_element(const Storage& storage) {
+  if (storage.complex) {
+    throw RuntimeError("item: a complex number is no single number here; copy it into a real tensor");
+  }
   if (storage.form == Storage::Form::meta) {
     throw RuntimeError("Tensor.item() cannot be called on meta tensors");
   }
@@ -185,7 +208,7 @@ void combine(Storage& target, const Storage& source, const char* what, F&& f) {
     throw RuntimeError(fmt::format("{}: a tensor of {} elements and one of {} do not go together", what,
                                    target.numel, source.numel));
   }
-  if (source.dtype != target.dtype) {
+  if (source.dtype != target.dtype || source.complex != target.complex) {
     throw RuntimeError(
         fmt::format("{}: dtypes differ, {} and {}", what, to_string(target.dtype), to_string(source.dtype)));
   }
@@ -213,16 +236,17 @@ std::int64_t Tensor::item_integer() const {
 
 double Tensor::at(std::int64_t index) const {
   require_values(*storage_, "at");
-  if (index < 0 || index >= numel()) {
-    throw RuntimeError(fmt::format("index {} is out of bounds for a tensor of {} elements", index, numel()));
+  if (index < 0 || index >= storage_->numel) {
+    throw RuntimeError(
+        fmt::format("index {} is out of bounds for a tensor of {} elements", index, storage_->numel));
   }
-  return decode(settle().storage_->at(index), dtype());
+  return decode(settle().storage_->at(index), storage_->dtype);
 }
 
 std::vector<double> Tensor::to_vector() const {
   std::vector<double> values;
-  values.reserve(static_cast<std::size_t>(numel()));
-  for (std::int64_t i = 0; i < numel(); ++i) {
+  values.reserve(static_cast<std::size_t>(storage_->numel));
+  for (std::int64_t i = 0; i < storage_->numel; ++i) {
     values.push_back(at(i));
   }
   return values;
@@ -230,23 +254,24 @@ std::vector<double> Tensor::to_vector() const {
 
 const Tensor& Tensor::fill_(double value) const {
   require_values(*storage_, "fill_");
-  settle().storage_->set_uniform(encode(value, dtype()));
+  settle().storage_->set_all(value);
   return *this;
 }
 
 const Tensor& Tensor::add_(const Tensor& other) const {
   combine(*settle().storage_, *other.settle().storage_, "add_",
-          [this](Bits a, Bits b) { return reduce_step(ReduceOp::sum, dtype(), a, b); });
+          [this](Bits a, Bits b) { return reduce_step(ReduceOp::sum, storage_->dtype, a, b); });
   return *this;
 }
 
 const Tensor& Tensor::mul_(double factor) const {
   Storage scalar;  // on the stack: DDP scales every gradient
-  scalar.dtype = dtype();
+  scalar.dtype = storage_->dtype;
+  scalar.complex = storage_->complex;
   scalar.numel = 1;
-  scalar.value = encode(factor, dtype());
+  scalar.value = encode(factor, scalar.dtype);
   combine(*settle().storage_, scalar, "mul_",
-          [this](Bits a, Bits b) { return reduce_step(ReduceOp::product, dtype(), a, b); });
+          [this](Bits a, Bits b) { return reduce_step(ReduceOp::product, storage_->dtype, a, b); });
   return *this;
 }
 
@@ -268,6 +293,9 @@ Tensor Tensor::to(Dtype dtype) const {
   if (is_meta()) {
     return meta(shape(), dtype, device());
   }
+  if (is_complex() || rollcall::is_complex(dtype)) {
+    return to_or_from_complex(dtype);
+  }
   const auto convert = [&](Bits bits) {
     return is_floating(storage_->dtype) ? encode(decode(bits, storage_->dtype), dtype)
                                         : encode_integer(decode_integer(bits, storage_->dtype), dtype);
@@ -283,6 +311,24 @@ Tensor Tensor::to(Dtype dtype) const {
     std::memcpy(bytes + static_cast<std::size_t>(i) * size_of(dtype), &bits, size_of(dtype));
   }
   copy.storage_->collapse_if_uniform();
+  return copy;
+}
+
+// Real parts stay; imaginary ones do, or are 0, or go.
+Tensor Tensor::to_or_from_complex(Dtype dtype) const {
+  Tensor copy = zeros(shape(), dtype, device());
+  Storage& target = *copy.storage_;
+  std::byte* bytes = target.make_dense();
+  const std::size_t size = size_of(target.dtype);
+  const std::int64_t from = is_complex() ? 2 : 1;
+  const std::int64_t to = copy.is_complex() ? 2 : 1;
+  for (std::int64_t i = 0; i < numel(); ++i) {
+    for (std::int64_t part = 0; part < std::min(from, to); ++part) {
+      const Bits bits = encode(decode(storage_->at(i * from + part), storage_->dtype), target.dtype);
+      std::memcpy(bytes + static_cast<std::size_t>(i * to + part) * size, &bits, size);
+    }
+  }
+  target.collapse_if_uniform();
   return copy;
 }
 
@@ -321,8 +367,11 @@ std::string to_string(const Tensor& tensor) {
   }
   std::string text = "tensor([";
   for (std::int64_t i = 0; i < storage.numel; ++i) {
-    text += i == 0 ? "" : ", ";
-    text += element_text(storage.at(i), storage.dtype, all_whole);
+    const bool is_imaginary = storage.complex && i % 2 == 1;
+    const std::string element = element_text(storage.at(i), storage.dtype, all_whole);
+    text += i == 0 || (is_imaginary && element.starts_with('-')) ? "" : is_imaginary ? "+" : ", ";
+    text += element;
+    text += is_imaginary ? "j" : "";
   }
   return text + "])";
 }

@@ -51,18 +51,38 @@ struct Storage {
   std::atomic<std::uint32_t> references{1};
   Dtype dtype = Dtype::float32;
   Form form = Form::uniform;
+  bool complex = false;  // the elements are real and imaginary parts in turn: torch.view_as_real
   Device device;
-  std::uint16_t pending = 0;  // calls queued on a GPU that will still read or write it
+  std::uint32_t pending = 0;  // calls queued on a GPU that will still read or write it
   std::int64_t numel = 0;
   Bits value = 0;                   // uniform: every element
   std::vector<std::byte> elements;  // dense: numel * size_of(dtype) bytes
   Shape shape;
 
   std::int64_t bytes() const { return numel * static_cast<std::int64_t>(size_of(dtype)); }
+  Dtype complex_dtype() const { return dtype == Dtype::float32 ? Dtype::complex64 : Dtype::complex128; }
   Bits at(std::int64_t index) const;  // any form but meta
   void set_uniform(Bits bits);
-  std::byte* make_dense();     // expands a uniform value; the bytes
-  void collapse_if_uniform();  // dense elements that are all equal become uniform
+  void set_all(double number);  // every element, complex ones too
+  std::byte* make_dense();      // expands a uniform value; the bytes
+  void collapse_if_uniform();   // dense elements that are all equal become uniform
+
+  // A call that is queued on a GPU keeps what it uses alive until it is over; all of them share one reference.
+  void begin_use() {
+    if (pending++ == 0) {
+      references.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  void end_use() {
+    if (--pending == 0) {
+      release();
+    }
+  }
+  void release() {
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      delete this;
+    }
+  }
 };
 
 namespace detail {
@@ -81,7 +101,7 @@ class Tensor {
   static Tensor zeros(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
   static Tensor ones(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
   static Tensor meta(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {DeviceType::meta, 0});
-  // One dimension, the given values.
+  // One dimension, the given values (real parts, where the type is complex).
   static Tensor of(std::span<const double> values, Dtype dtype = Dtype::float32, Device device = {});
   static Tensor of(std::initializer_list<double> values, Dtype dtype = Dtype::float32, Device device = {});
   // One element, exact for every int64.
@@ -92,15 +112,16 @@ class Tensor {
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Shape& shape() const { return storage_->shape; }
-  std::int64_t numel() const { return storage_->numel; }
-  Dtype dtype() const { return storage_->dtype; }
+  std::int64_t numel() const { return is_complex() ? storage_->numel / 2 : storage_->numel; }
+  Dtype dtype() const { return is_complex() ? storage_->complex_dtype() : storage_->dtype; }
+  bool is_complex() const { return storage_->complex; }
   Device device() const { return storage_->device; }
   bool is_meta() const { return storage_->form == Storage::Form::meta; }
 
   // The only element. RuntimeError when there are more, or none, or the tensor is meta.
   double item() const;
   std::int64_t item_integer() const;
-  double at(std::int64_t index) const;
+  double at(std::int64_t index) const;  // of a complex tensor: as view_as_real sees it; likewise the next
   std::vector<double> to_vector() const;
 
   // In place, like torch's underscore methods. Sizes and dtypes must agree (RuntimeError otherwise);
@@ -126,6 +147,7 @@ class Tensor {
  private:
   explicit Tensor(Storage* storage) : storage_(storage) {}
   static Tensor make(const Shape& shape, Dtype dtype, Device device, Storage::Form form);
+  Tensor to_or_from_complex(Dtype dtype) const;
 
   Storage* storage_ = nullptr;
 };

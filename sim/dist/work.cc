@@ -10,6 +10,12 @@ void Work::wait() const {
   }
 }
 
+void Work::wait(Duration timeout) const {
+  if (backend_ != nullptr) {
+    backend_->wait_for(*this, timeout);
+  }
+}
+
 bool Work::is_completed() const { return backend_ == nullptr || backend_->is_completed(*this); }
 
 }  // namespace rollcall

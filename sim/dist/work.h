@@ -30,6 +30,8 @@ class Work {
   // Blocks the rank until the operation is done. Throws what the backend reports as its failure
   // (RuntimeError with the transport's text, for instance). Waiting twice is allowed.
   void wait() const;
+  // Gives up after `timeout` with a RuntimeError. On nccl the host blocks, which wait() does not.
+  void wait(Duration timeout) const;
   bool is_completed() const;
 
   GroupId group() const { return group_; }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/check/matcher.h"
 #include "sim/check/message_matcher.h"
@@ -45,16 +46,27 @@ class BackendRules {
   // that complete.
   virtual void settle(const check::GroupMatcher& matcher, check::Slot& slot) const = 0;
 
+  // Of a slot that some members never come to: decides the fate of those that are there (`fates`), and writes
+  // the results of those that complete without the others. Nothing happens where everybody needs everybody.
+  virtual void settle_partly(const check::GroupMatcher&, check::Slot&) const {}
+
   // How sends and receives find each other.
   virtual check::MessageMatcher::Discipline discipline() const = 0;
   // What becomes of a send and a receive whose sizes differ: the sender's fate, then the receiver's. Also
   // writes what arrives.
   virtual std::pair<check::Fate, check::Fate> settle(const Op& send, const Op& receive) const = 0;
 
+  // By group rank: what keeps members in a slot that hangs. Empty: the backend cannot tell.
+  virtual std::vector<check::Stuck> stuck_in(const check::GroupMatcher&, const check::Slot&) const {
+    return {};
+  }
+
   // What a waiting rank sees when its operation times out, and when its peer's process is gone. Empty:
   // it notices nothing and goes on waiting.
-  virtual std::string timeout_text(Duration timeout) const = 0;
+  virtual std::string timeout_text(Duration timeout, bool in_send) const = 0;
   virtual std::string lost_peer_text() const = 0;
+  // What work.wait(timeout) raises.
+  virtual std::string wait_timeout_text(Duration timeout) const = 0;
 };
 
 // "gloo" or "nccl". The name must be one of them.

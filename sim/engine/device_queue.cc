@@ -6,22 +6,6 @@
 #include "sim/dist/expects.h"
 
 namespace rollcall::sim {
-namespace {
-
-Tensor keep(Storage* storage) { return storage != nullptr ? Tensor::share(*storage) : Tensor(); }
-
-template <typename T>
-std::unique_ptr<T> keep(const T*& borrowed) {
-  if (borrowed == nullptr) {
-    return nullptr;
-  }
-  auto copy = std::make_unique<T>(*borrowed);
-  borrowed = copy.get();
-  return copy;
-}
-
-}  // namespace
-
 DeviceQueue::StreamQueue& DeviceQueue::stream_of(Stream stream) {
   if (stream.id >= streams_.size()) {
     streams_.resize(stream.id + std::size_t{1});
@@ -29,41 +13,21 @@ DeviceQueue::StreamQueue& DeviceQueue::stream_of(Stream stream) {
   return streams_[stream.id];
 }
 
-DeviceQueue::Lane& DeviceQueue::lane_of(GroupId group) {
-  for (Lane& lane : lanes_) {
-    if (lane.group == group) {
-      return lane;
-    }
-  }
-  lanes_.emplace_back().group = group;
-  return lanes_.back();
-}
-
-const DeviceQueue::Lane* DeviceQueue::find_lane(GroupId group) const {
-  const auto found = std::ranges::find(lanes_, group, &Lane::group);
+const DeviceQueue::LaneRef* DeviceQueue::find_lane(GroupId group) const {
+  const auto found =
+      std::ranges::find(lanes_, group, [](const LaneRef& lane) { return lane.table->group(); });
   return found == lanes_.end() ? nullptr : &*found;
 }
 
-std::int64_t DeviceQueue::launch(const Op& op) {
-  Lane& lane = lane_of(op.group);
-  lane.group_rank = op.rank;
-  const std::int64_t seq = lane.finished + static_cast<std::int64_t>(lane.calls.size());
-  Collective call;
-  call.op = op;
-  call.input = keep(op.tensors.input);
-  call.output = keep(op.tensors.output);
-  if (op.tensors.inputs != nullptr || op.tensors.outputs != nullptr || op.tensors.splits != nullptr) {
-    OpTensors& tensors = call.op.tensors;
-    call.lists = std::make_unique<Collective::Lists>(
-        Collective::Lists{keep(tensors.inputs), keep(tensors.outputs), keep(tensors.splits)});
+std::int64_t DeviceQueue::launch(LaunchTable& table, const Op& op) {
+  const std::int64_t seq = table.launch(op, launches_++);
+  if (seq == 0) [[unlikely]] {
+    lanes_.push_back({&table, op.rank});
   }
-  call.launched = launches_++;
-  lane.calls.push(std::move(call));
   ++backlog_;
-  StreamQueue& queue = stream_of(op.stream);
-  if (queue.steps.empty()) {  // the stream is here already
-    ++queue.passed;
-    make_ready(lane, seq);
+  const bool is_here = steps_ == 0 || stream_of(op.stream).steps.empty();
+  if (is_here) [[likely]] {
+    make_ready({&table, op.rank}, seq);
     return seq;
   }
   Step step;
@@ -75,18 +39,18 @@ std::int64_t DeviceQueue::launch(const Op& op) {
 }
 
 // The stream has come to the collective.
-void DeviceQueue::make_ready(Lane& lane, std::int64_t seq) {
-  lane.calls[static_cast<std::size_t>(seq - lane.finished)].ready = true;
-  may_start_ = may_start_ || !lane.running;
+void DeviceQueue::make_ready(const LaneRef& lane, std::int64_t seq) {
+  lane.table->place(lane.member, seq).ready = true;
+  may_start_ = may_start_ || !lane.lane().running;
 }
 
-void DeviceQueue::launch_message(Stream stream, GroupId group, std::int64_t seq, check::MessageId message) {
-  open_messages_.push_back({group, seq});
+void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageId message) {
+  open_messages_.push_back({op.group, seq, InUse(op.tensors.input)});
   Step step;
   step.kind = Step::Kind::post;
-  step.group = group;
+  step.group = op.group;
   step.message = message;
-  push(stream, step);
+  push(op.stream, step);
 }
 
 void DeviceQueue::launch_kernel(Stream stream, Duration duration) {
@@ -186,7 +150,7 @@ std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
         --backlog_;
         moved = true;
         if (step.kind == Step::Kind::release) {
-          make_ready(lane_of(step.group), step.number);
+          make_ready(*find_lane(step.group), step.number);
         } else if (step.kind == Step::Kind::post) {
           Action action;
           action.kind = Action::Kind::post;
@@ -214,41 +178,35 @@ std::optional<DeviceQueue::Action> DeviceQueue::start_a_collective() {
   if (slots_ > 0 && running_ >= slots_) {
     return std::nullopt;
   }
-  Lane* first = nullptr;
-  for (Lane& lane : lanes_) {
-    const bool may_start = !lane.running && !lane.calls.empty() && lane.calls.front().ready;
-    if (may_start && (first == nullptr || lane.calls.front().launched < first->calls.front().launched)) {
+  const LaneRef* first = nullptr;
+  for (const LaneRef& lane : lanes_) {
+    if (lane.table->is_startable(lane.member) &&
+        (first == nullptr || lane.front().launched < first->front().launched)) {
       first = &lane;
     }
   }
   if (first == nullptr) {
     return std::nullopt;
   }
-  first->running = true;
+  first->table->lane(first->member).running = true;
   ++running_;
   Action action;
   action.kind = Action::Kind::start;
-  action.op = &first->calls.front().op;
+  action.table = first->table;
+  action.group_rank = first->member;
   return action;
 }
 
-void DeviceQueue::finish_collective(GroupId group) {
-  Lane& lane = lane_of(group);
-  expects(lane.running, "a collective that finishes has started");
-  lane.running = false;
+void DeviceQueue::finish_collective(LaunchTable& table, Rank group_rank) {
+  table.finish(group_rank);
   may_start_ = true;
   --running_;
   --backlog_;
-  ++lane.finished;
-  Collective& call = lane.calls.front();
-  call.input = {};
-  call.output = {};
-  call.lists = nullptr;
-  lane.calls.pop();
 }
 
 void DeviceQueue::finish_message(GroupId group, std::int64_t seq) {
-  std::erase(open_messages_, MessageKey{group, seq});
+  std::erase_if(open_messages_,
+                [&](const OpenMessage& open) { return open.group == group && open.seq == seq; });
 }
 
 void DeviceQueue::finish_kernel(Stream stream) {
@@ -264,9 +222,10 @@ void DeviceQueue::drop_unstarted() {
     queue.steps.clear();
   }
   steps_ = 0;
-  for (Lane& lane : lanes_) {
-    for (std::size_t i = lane.running ? 1 : 0; i < lane.calls.size(); ++i) {
-      lane.calls[i].ready = false;
+  for (const auto& [table, member] : lanes_) {
+    const LaunchTable::Lane& lane = table->lane(member);
+    for (std::int64_t seq = lane.finished + (lane.running ? 1 : 0); seq < lane.launched; ++seq) {
+      table->place(member, seq).ready = false;
     }
   }
 }
@@ -274,12 +233,13 @@ void DeviceQueue::drop_unstarted() {
 // ---- What the host asks ----
 
 bool DeviceQueue::has_finished(GroupId group, std::int64_t seq) const {
-  const Lane* lane = find_lane(group);
-  return lane != nullptr && lane->finished > seq;
+  const LaneRef* lane = find_lane(group);
+  return lane != nullptr && lane->table->has_finished(lane->member, seq);
 }
 
 bool DeviceQueue::has_finished_message(GroupId group, std::int64_t seq) const {
-  return std::ranges::find(open_messages_, MessageKey{group, seq}) == open_messages_.end();
+  return std::ranges::none_of(
+      open_messages_, [&](const OpenMessage& open) { return open.group == group && open.seq == seq; });
 }
 
 bool DeviceQueue::has_passed(const Event& event) const {
@@ -292,49 +252,35 @@ bool DeviceQueue::streams_are_idle() const {
 
 bool DeviceQueue::is_idle() const {
   return streams_are_idle() && open_messages_.empty() &&
-         std::ranges::all_of(lanes_, [](const Lane& lane) { return lane.calls.empty(); });
-}
-
-const DeviceQueue::Collective* DeviceQueue::find(GroupId group, std::int64_t seq) const {
-  const Lane* lane = find_lane(group);
-  if (lane == nullptr || seq < lane->finished ||
-      seq >= lane->finished + static_cast<std::int64_t>(lane->calls.size())) {
-    return nullptr;
-  }
-  return &lane->calls[static_cast<std::size_t>(seq - lane->finished)];
-}
-
-std::int64_t DeviceQueue::calls_of(GroupId group) const {
-  const Lane* lane = find_lane(group);
-  return lane == nullptr ? 0 : lane->finished + static_cast<std::int64_t>(lane->calls.size());
+         std::ranges::all_of(lanes_, [](const LaneRef& lane) { return lane.lane().is_empty(); });
 }
 
 // ---- What a wait comes down to ----
 
 // The collective that holds the GPU: of those that run, the first that was launched.
 std::optional<DeviceQueue::Block> DeviceQueue::running_block() const {
-  const Lane* first = nullptr;
-  for (const Lane& lane : lanes_) {
-    if (lane.running && (first == nullptr || lane.calls.front().launched < first->calls.front().launched)) {
+  const LaneRef* first = nullptr;
+  for (const LaneRef& lane : lanes_) {
+    if (lane.lane().running && (first == nullptr || lane.front().launched < first->front().launched)) {
       first = &lane;
     }
   }
   if (first == nullptr) {
     return std::nullopt;
   }
-  return Block{first->group, first->group_rank, first->finished, check::no_message};
+  return Block{first->table->group(), first->member, first->lane().finished, check::no_message};
 }
 
 std::optional<DeviceQueue::Block> DeviceQueue::blocking(GroupId group, std::int64_t seq) const {
-  const Lane* lane = find_lane(group);
-  if (lane == nullptr || lane->finished > seq || lane->calls.empty()) {
+  const LaneRef* lane = find_lane(group);
+  if (lane == nullptr || lane->lane().finished > seq || lane->lane().is_empty()) {
     return std::nullopt;
   }
-  if (lane->running) {
-    return Block{group, lane->group_rank, lane->finished, check::no_message};
+  if (lane->lane().running) {
+    return Block{group, lane->member, lane->lane().finished, check::no_message};
   }
-  if (!lane->calls.front().ready) {  // its own stream has not come to it
-    const std::size_t id = lane->calls.front().op.stream.id;
+  if (!lane->front().ready) {  // its own stream has not come to it
+    const std::size_t id = lane->front().stream.id;
     if (id < streams_.size() && !streams_[id].steps.empty() &&
         streams_[id].steps.front().kind != Step::Kind::release) {
       return blocking(streams_[id], 0);

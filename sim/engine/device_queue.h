@@ -3,21 +3,22 @@
 // One rank's GPU, as the host of an NCCL job sees it: what has been launched and not finished.
 //
 //   streams   work in the order it was queued. A collective only passes through: its communicator takes it.
-//   lanes     one per group: NCCL's own stream. Collectives of a group run one after the other, in the order
-//             in which the host launched them; each starts once its stream has come to it
-//             (ProcessGroupNCCL.cpp, syncStream) and the GPU has room.
+//   lanes     one per group, kept in the group's LaunchTable: NCCL's own stream. Collectives of a group run one
+//             after the other, in the order in which the host launched them; each starts once its stream has
+//             come to it (ProcessGroupNCCL.cpp, syncStream) and the GPU has room.
 //
 // Pure: it knows neither fibers nor time. The engine launches, asks what to do next, and says what finished.
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/check/message_matcher.h"
 #include "sim/dist/op.h"
 #include "sim/dist/stream.h"
+#include "sim/engine/launch_table.h"
 
 namespace rollcall::sim {
 
@@ -51,29 +52,38 @@ class Fifo {
   std::size_t head_ = 0;
 };
 
+// Keeps a tensor alive for a call that is queued.
+class InUse {
+ public:
+  explicit InUse(Storage* storage = nullptr) : storage_(storage) {
+    if (storage_ != nullptr) {
+      storage_->begin_use();
+    }
+  }
+  InUse(InUse&& other) noexcept : storage_(std::exchange(other.storage_, nullptr)) {}
+  InUse& operator=(InUse other) noexcept {
+    std::swap(storage_, other.storage_);
+    return *this;
+  }
+  ~InUse() {
+    if (storage_ != nullptr) {
+      storage_->end_use();
+    }
+  }
+
+ private:
+  Storage* storage_;
+};
+
 class DeviceQueue {
  public:
-  // A collective that was launched, with what its caller need not keep alive.
-  struct Collective {
-    struct Lists {
-      std::unique_ptr<TensorList> inputs;
-      std::unique_ptr<TensorList> outputs;
-      std::unique_ptr<SplitSizes> splits;
-    };
-    Op op;
-    Tensor input;
-    Tensor output;
-    std::unique_ptr<Lists> lists;  // null: its call has none
-    std::int64_t launched = 0;     // number among the launches of this GPU
-    bool ready = false;            // its stream has come to it
-  };
-
   // What the engine has to do before the queue can go on.
   struct Action {
     enum class Kind : std::uint8_t { none, start, post, run_kernel };
     Kind kind = Kind::none;
-    const Op* op = nullptr;  // start: of the lane's front
-    GroupId group = 0;       // post
+    LaunchTable* table = nullptr;  // start: the front of its lane
+    Rank group_rank = -1;          // start: whose lane
+    GroupId group = 0;             // post
     check::MessageId message = check::no_message;
     Stream stream;  // run_kernel
     Duration duration = 0;
@@ -90,9 +100,9 @@ class DeviceQueue {
   // `slots`: how many collective kernels run at once; 0: any number.
   explicit DeviceQueue(int slots = 0) : slots_(slots) {}
 
-  // The host queues. launch() returns the number of the collective in its group.
-  std::int64_t launch(const Op& op);
-  void launch_message(Stream stream, GroupId group, std::int64_t seq, check::MessageId message);
+  // The host queues. launch() returns the number of the collective in its group; the table outlives the queue.
+  std::int64_t launch(LaunchTable& table, const Op& op);
+  void launch_message(const Op& op, std::int64_t seq, check::MessageId message);
   void launch_kernel(Stream stream, Duration duration);
   void await_collective(Stream stream, GroupId group, std::int64_t seq);
   void await_message(Stream stream, GroupId group, Rank group_rank, std::int64_t seq,
@@ -102,23 +112,35 @@ class DeviceQueue {
 
   // What to do now, one thing at a time; none: everything waits for something to finish.
   Action next();
-  void finish_collective(GroupId group);
+  bool has_next() const { return steps_ > 0 || may_start_; }  // false: next() would be none
+  // The collective at the front of a lane is over.
+  void finish_collective(LaunchTable& table, Rank group_rank);
+  // The same. True when the one behind it starts at once, which is the usual case and needs no next().
+  bool advance(LaunchTable& table, Rank group_rank) {
+    if (slots_ > 0) [[unlikely]] {
+      finish_collective(table, group_rank);  // another lane may be next
+      return false;
+    }
+    table.finish(group_rank);
+    --backlog_;
+    if (table.is_startable(group_rank)) {
+      table.lane(group_rank).running = true;
+      return true;
+    }
+    --running_;
+    return false;
+  }
   void finish_message(GroupId group, std::int64_t seq);
   void finish_kernel(Stream stream);
   // The rank's process is gone: what has not started never will.
   void drop_unstarted();
 
-  // For the host's waits. A collective and an event are named as in the functions above.
-  bool has_finished(GroupId group, std::int64_t seq) const;
+  // For the host's waits. An event is named as in the functions above.
   bool has_finished_message(GroupId group, std::int64_t seq) const;
   bool has_passed(const Event& event) const;
   bool is_idle() const;           // nothing queued, nothing running
   bool streams_are_idle() const;  // every stream is through; calls nobody waits for may still run
   std::size_t backlog() const { return backlog_; }  // things queued
-
-  // The launched collective, until it has finished; null then.
-  const Collective* find(GroupId group, std::int64_t seq) const;
-  std::int64_t calls_of(GroupId group) const;  // collectives launched
 
   // What the named wait comes down to. Empty: to nothing that depends on other ranks.
   std::optional<Block> blocking(GroupId group, std::int64_t seq) const;
@@ -136,43 +158,46 @@ class DeviceQueue {
     check::MessageId message = check::no_message;
     std::int64_t number = 0;  // seq, duration or position
   };
-  struct MessageKey {
+  // A message that was launched and has not finished.
+  struct OpenMessage {
     GroupId group = 0;
     std::int64_t seq = 0;
-    friend bool operator==(const MessageKey&, const MessageKey&) = default;
+    InUse tensor;
   };
   struct StreamQueue {
     Fifo<Step> steps;
     std::int64_t passed = 0;  // steps behind it
   };
-  struct Lane {
-    GroupId group = 0;
-    Rank group_rank = -1;
-    Fifo<Collective> calls;
-    std::int64_t finished = 0;  // calls behind it; the front is number `finished`
-    bool running = false;
+  // The rank's lane in a group's table.
+  struct LaneRef {
+    LaunchTable* table = nullptr;
+    Rank member = -1;
+
+    const LaunchTable::Lane& lane() const { return table->lane(member); }
+    const LaunchTable::Place& front() const { return table->front(member); }
   };
 
   StreamQueue& stream_of(Stream stream);
-  Lane& lane_of(GroupId group);
-  const Lane* find_lane(GroupId group) const;
+  const LaneRef* find_lane(GroupId group) const;
+  bool has_finished(GroupId group, std::int64_t seq) const;
   void push(Stream stream, const Step& step);
-  void make_ready(Lane& lane, std::int64_t seq);
+  void make_ready(const LaneRef& lane, std::int64_t seq);
   bool is_over(const Step& step) const;
   std::optional<Action> step_streams();
   std::optional<Action> start_a_collective();
   std::optional<Block> blocking(const StreamQueue& queue, int depth) const;
   std::optional<Block> running_block() const;
 
-  std::vector<StreamQueue> streams_;       // by id
-  std::vector<Lane> lanes_;                // in order of first use
-  std::vector<MessageKey> open_messages_;  // launched and not finished
+  // What every call touches comes first.
+  std::size_t steps_ = 0;  // queued on all streams
+  std::size_t backlog_ = 0;
   int slots_;
   int running_ = 0;
-  std::size_t steps_ = 0;   // queued on all streams
-  bool may_start_ = false;  // something has changed since no collective could start
-  std::int64_t launches_ = 0;
-  std::size_t backlog_ = 0;
+  std::uint32_t launches_ = 0;
+  bool may_start_ = false;            // something has changed since no collective could start
+  std::vector<StreamQueue> streams_;  // by id
+  std::vector<LaneRef> lanes_;        // in order of first use
+  std::vector<OpenMessage> open_messages_;
 };
 
 }  // namespace rollcall::sim

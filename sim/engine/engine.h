@@ -47,6 +47,7 @@ class Engine final : public Backend {
   Work issue(const Op& op) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
   void wait(const Work& work) override;
+  void wait_for(const Work& work, Duration timeout) override;
   bool is_completed(const Work& work) override;
   void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
@@ -99,12 +100,18 @@ class Engine final : public Backend {
     std::string text;
   };
 
+  // A rank's process dies, as by SIGABRT: no destructor of the user's would run in reality, but ours may.
+  struct RankCrashed {
+    std::string text;
+  };
+
   // What a host waits for on its GPU.
   struct HostWait {
     enum class Kind : std::uint8_t { none, room, collective, event, tensor, device, streams, any };
     Kind kind = Kind::none;
-    GroupId group = 0;
-    std::int64_t seq = 0;
+    GroupId group = 0;     // collective
+    Rank group_rank = -1;  // collective
+    std::int64_t seq = 0;  // collective
     rollcall::Event event{};
     const Storage* tensor = nullptr;
     std::span<const Work> works{};  // any: borrowed from the waiting rank
@@ -135,6 +142,7 @@ class Engine final : public Backend {
 
   DeviceQueue& running_device();
   Work launch(const Op& op);
+  Work launch_message(const Op& op);
   void wait_on_device(const Work& work);
   bool has_finished_on_device(const Work& work) const;
   void wait_on_host(const HostWait& wait);
@@ -143,7 +151,9 @@ class Engine final : public Backend {
   void resolve_host_wait(Rank rank);
   void drain(Rank rank);
   void pump(Rank rank);
-  void start(const Op& op);
+  void wake_host(Rank rank);
+  void start(LaunchTable& table, Rank member);
+  [[gnu::noinline]] void started(const Op& op, check::Slot& slot);
   void finish_on_devices(GroupId group, const check::Slot& slot);
   void finish_message_on_device(Rank rank, const check::Message& message);
   void finish_kernel(Rank rank, Stream stream);
@@ -189,8 +199,11 @@ class Engine final : public Backend {
   void set_deadline(Rank rank);
   std::optional<Time> next_deadline(bool own) const;
   bool expire_timeouts();
+  void take_off(const std::vector<std::pair<Rank, Interruption>>& leaving);
   void give_up(Rank rank, std::vector<std::pair<Rank, Interruption>>& expired);
-  Interruption timeout_of(Rank rank) const;
+  Interruption timeout_of(Rank rank);
+  bool hangs_in_send(const check::RankStatus& status);
+  const check::Stuck* stuck_of(const check::RankStatus& status);
   std::vector<Rank> missing_in(const check::RankStatus& status) const;
   void note_timeout(Rank rank);
   void note_late_call(const Op& op, std::int64_t seq);
@@ -203,6 +216,9 @@ class Engine final : public Backend {
   void complete(GroupId group, check::Slot& slot);
   void settle(GroupId group, check::Slot& slot);
   void deal_fates(GroupId group, check::Slot& slot);
+  bool let_some_through();
+  bool let_some_through(GroupId group, check::Slot& slot);
+  void detach(Rank member, check::Slot& slot) const;
   void wake(Rank rank);
   void wake_interrupted(Rank rank, Interruption interruption);
 
@@ -211,7 +227,7 @@ class Engine final : public Backend {
   bool tell_lost_peers();
   std::vector<bool> torn_groups() const;
   bool has_left(Rank rank) const;
-  bool has_lost_peer(const check::RankStatus& status, const std::vector<bool>& torn) const;
+  bool has_lost_peer(const check::RankStatus& status, const std::vector<bool>& torn);
   void stop(const char* limit, std::int64_t value);
   void write_line(bool warning, std::string_view text);
   void check_pending(GroupId group);
@@ -226,7 +242,8 @@ class Engine final : public Backend {
   std::unique_ptr<BackendRules> rules_;
   Admission admission_;
   bool watches_issues_;
-  bool has_own_order_;  // of the backend's reductions
+  bool has_own_order_;    // of the backend's reductions
+  bool queues_launches_;  // hosts only queue their calls on GPUs
   std::unique_ptr<CostModel> cost_;
   ComputeTimes compute_times_;
   UniformCost host_cost_;  // of calls about groups and on the store: they go from host to host
@@ -245,6 +262,12 @@ class Engine final : public Backend {
     Duration limit = 0;      // 0: none
     bool own = false;        // the call said so, which makes the end of it an event like others
     bool names_all = false;  // monitored_barrier's wait_all_ranks
+    bool of_wait = false;    // work.wait's: the call itself goes on
+  };
+  // What a call says of its wait is forgotten where there was none.
+  struct AfterWait {
+    Deadline& next;
+    ~AfterWait() { next = {}; }
   };
   std::vector<Deadline> deadlines_;  // by global rank; empty while nothing has a limit
   Deadline next_wait_;               // what the running rank's call says of the wait it is about to begin
@@ -268,9 +291,10 @@ class Engine final : public Backend {
   };
   std::map<std::pair<GroupId, std::pair<Rank, Device>>, GpuUser> gpu_users_;  // by group, host and device
   std::unordered_map<Rank, Interruption> interruptions_;                      // looked up, never iterated
-  std::vector<DeviceQueue> devices_;  // by global rank; empty on backends whose calls block
-  std::vector<HostWait> host_waits_;  // the same
-  std::size_t launch_limit_ = 0;      // things queued on one GPU before its host has to wait
+  std::vector<std::unique_ptr<LaunchTable>> launches_;  // by GroupId; empty on backends whose calls block
+  std::vector<DeviceQueue> devices_;                    // by global rank; the same
+  std::vector<HostWait> host_waits_;                    // the same
+  std::size_t launch_limit_ = 0;  // things queued on one GPU before its host has to wait
   // Calls about groups. Per group and channel a matcher, null while nobody has called.
   std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>> channels_;
   std::vector<ChannelSlot> full_channels_;           // filled up since the last quiescence
@@ -306,7 +330,6 @@ class Engine final : public Backend {
   Time now_ = 0;
   bool any_broken_ = false;
   bool told_settled_ = false;
-  bool queues_launches_ = false;  // hosts only queue their calls on GPUs
   bool aborting_ = false;
 };
 

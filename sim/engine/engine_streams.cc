@@ -20,27 +20,9 @@ constexpr std::size_t launches_max = 1024;
 constexpr std::size_t launches_of_all_ranks = std::size_t{1} << 18;
 constexpr std::size_t launches_min = 8;
 
-void mark(Storage* storage, int change) {
-  if (storage != nullptr) {
-    storage->pending = static_cast<std::uint16_t>(storage->pending + change);
-  }
-}
-
-// The tensors of a call that is queued now (+1), or that is over (-1).
-void mark_tensors(const OpTensors& tensors, int change) {
-  mark(tensors.input, change);
-  mark(tensors.output, change);
-  for (const TensorList* list : {tensors.inputs, tensors.outputs}) {
-    for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-      mark((*list)[i].storage(), change);
-    }
-  }
-}
-
 }  // namespace
 
 void Engine::make_devices() {
-  queues_launches_ = rules_->queues_launches();
   if (queues_launches_) {
     const auto ranks = static_cast<std::size_t>(options_.world_size);
     devices_.reserve(ranks);
@@ -56,27 +38,32 @@ void Engine::make_devices() {
 DeviceQueue& Engine::running_device() { return devices_[static_cast<std::size_t>(scheduler_->running())]; }
 
 Work Engine::launch(const Op& op) {
-  DeviceQueue& device = running_device();
-  if (device.backlog() >= launch_limit_) {
+  const Rank rank = scheduler_->running();
+  DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
+  if (device.backlog() >= launch_limit_) [[unlikely]] {
     wait_on_host({.kind = HostWait::Kind::room});
   }
-  if (is_point_to_point(op.kind)) {
-    const check::MessageId id = plan_message(op);
-    const std::int64_t seq = messages_of(op.group).at(id).seq;
-    mark_tensors(op.tensors, +1);
-    device.launch_message(op.stream, op.group, seq, id);
-    pump(scheduler_->running());
-    return Work::point_to_point(*this, op.group, op.rank, seq, id);
+  if (is_point_to_point(op.kind)) [[unlikely]] {
+    return launch_message(op);
   }
   matchers_[op.group]->use_device(op.rank, op.device);
-  mark_tensors(op.tensors, +1);
-  const std::int64_t seq = device.launch(op);
-  pump(scheduler_->running());
-  if (options_.debug == DebugLevel::detail) {
+  const std::int64_t seq = device.launch(*launches_[op.group], op);
+  if (device.has_next()) {
+    pump(rank);
+  }
+  if (options_.debug == DebugLevel::detail) [[unlikely]] {
     // DETAIL compares with the others first, and the host blocks in that.
-    wait_on_host({.kind = HostWait::Kind::collective, .group = op.group, .seq = seq});
+    wait_on_host({.kind = HostWait::Kind::collective, .group = op.group, .group_rank = op.rank, .seq = seq});
   }
   return Work(*this, op.group, op.rank, seq);
+}
+
+Work Engine::launch_message(const Op& op) {
+  const check::MessageId id = plan_message(op);
+  const std::int64_t seq = messages_of(op.group).at(id).seq;
+  running_device().launch_message(op, seq, id);
+  pump(scheduler_->running());
+  return Work::point_to_point(*this, op.group, op.rank, seq, id);
 }
 
 // work.wait(): the current stream waits, and the host goes on. A barrier's host waits as well
@@ -84,27 +71,26 @@ Work Engine::launch(const Op& op) {
 void Engine::wait_on_device(const Work& work) {
   DeviceQueue& device = running_device();
   const Stream stream = contexts_[static_cast<std::size_t>(scheduler_->running())].stream;
-  if (is_completed(work)) {
-    return;
-  }
   if (work.is_point_to_point()) {
     device.await_message(stream, work.group(), work.rank(), work.seq(), work.message());
     return;
   }
-  const DeviceQueue::Collective* call = device.find(work.group(), work.seq());
-  expects(call != nullptr, "a collective that has not finished is queued");
-  if (call->op.kind == OpKind::barrier) {
-    wait_on_host({.kind = HostWait::Kind::collective, .group = work.group(), .seq = work.seq()});
+  if (launches_[work.group()]->kind_of(work.rank(), work.seq()) == OpKind::barrier) {
+    wait_on_host({.kind = HostWait::Kind::collective,
+                  .group = work.group(),
+                  .group_rank = work.rank(),
+                  .seq = work.seq()});
   } else {
     device.await_collective(stream, work.group(), work.seq());
   }
 }
 
 bool Engine::has_finished_on_device(const Work& work) const {
-  const auto rank =
-      static_cast<std::size_t>(members_[work.group()].ranks[static_cast<std::size_t>(work.rank())]);
-  return work.is_point_to_point() ? devices_[rank].has_finished_message(work.group(), work.seq())
-                                  : devices_[rank].has_finished(work.group(), work.seq());
+  if (!work.is_point_to_point()) [[likely]] {
+    return launches_[work.group()]->has_finished(work.rank(), work.seq());
+  }
+  const Rank rank = members_[work.group()].ranks[static_cast<std::size_t>(work.rank())];
+  return devices_[static_cast<std::size_t>(rank)].has_finished_message(work.group(), work.seq());
 }
 
 // ---- The host's waits ----
@@ -128,7 +114,7 @@ bool Engine::is_over(Rank rank, const HostWait& wait) const {
     case HostWait::Kind::room:
       return device.backlog() <= launch_limit_ / 2;
     case HostWait::Kind::collective:
-      return device.has_finished(wait.group, wait.seq);
+      return launches_[wait.group]->has_finished(wait.group_rank, wait.seq);
     case HostWait::Kind::event:
       return device.has_passed(wait.event);
     case HostWait::Kind::tensor:
@@ -243,7 +229,7 @@ void Engine::pump(Rank rank) {
       case Kind::none:
         break;
       case Kind::start:
-        start(*action.op);
+        start(*action.table, action.group_rank);
         break;
       case Kind::post:
         post_planned(action.group, action.message);
@@ -257,49 +243,78 @@ void Engine::pump(Rank rank) {
         break;
     }
   }
-  if (host_waits_[index].kind != HostWait::Kind::none && is_over(rank, host_waits_[index])) {
-    host_waits_[index] = {};
+  wake_host(rank);
+}
+
+// Its GPU has gone on: the host may be through with its wait.
+void Engine::wake_host(Rank rank) {
+  HostWait& wait = host_waits_[static_cast<std::size_t>(rank)];
+  if (wait.kind == HostWait::Kind::none ||
+      (wait.kind == HostWait::Kind::room &&
+       devices_[static_cast<std::size_t>(rank)].backlog() > launch_limit_ / 2)) [[likely]] {
+    return;
+  }
+  if (is_over(rank, wait)) {
+    wait.kind = HostWait::Kind::none;
     wake(rank);
   }
 }
 
-// The GPU has come to a collective: now it takes its place among the others'.
-void Engine::start(const Op& op) {
-  GroupMatcher& matcher = *matchers_[op.group];
-  Slot& slot = matcher.arrive(op);
+// The GPU has come to a collective, the front of its lane: now it takes its place among the others'.
+void Engine::start(LaunchTable& table, Rank member) {
+  GroupMatcher& matcher = *matchers_[table.group()];
+  const std::int64_t seq = table.lane(member).finished;
+  const LaunchTable::Place& place = table.front(member);
+  Slot& slot = place.is_own ? matcher.arrive(table.op_of(member, seq))
+                            : matcher.arrive_alike(table.call(seq), member, place.input);
+  expects(slot.seq == seq, "calls arrive in the order in which they were launched");
   if (slot.phase == Slot::Phase::full) {
-    full_.push_back({op.group, slot.seq});
+    full_.push_back({table.group(), slot.seq});
   }
+  if (slot.differs || recorder_ || timeout_incident_) [[unlikely]] {
+    started(table.op_of(member, seq), slot);
+  }
+}
+
+// What only some calls, or only some runs, have to do then.
+void Engine::started(const Op& op, Slot& slot) {
   if (slot.differs) {
     incidents_->suspect(now_, op.group, slot.seq);
   }
   note_late_call(op, slot.seq);
   if (recorder_) {
-    recorder_->arrived(slot, op.rank, matcher.size(), now_);
+    recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
   }
 }
 
 // The slot's members that are through with it go on.
 void Engine::finish_on_devices(GroupId group, const Slot& slot) {
+  LaunchTable& table = *launches_[group];
+  const RankList& ranks = members_[group].ranks;
   for (Rank member = 0; member < members_[group].size(); ++member) {
     const Fate fate = slot.fates.empty() ? Fate::completes : slot.fates[static_cast<std::size_t>(member)];
-    if (fate == Fate::hangs) {
+    if (fate == Fate::hangs) [[unlikely]] {
       continue;
     }
-    const Rank rank = members_[group].ranks[static_cast<std::size_t>(member)];
+    const Rank rank = ranks[static_cast<std::size_t>(member)];
     DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
-    mark_tensors(device.find(group, slot.seq)->op.tensors, -1);
-    device.finish_collective(group);
-    if (fate == Fate::completes) {
+    if (fate != Fate::completes) [[unlikely]] {
+      device.finish_collective(table, member);
+      fail_on_device(rank, {fate == Fate::crashes, slot.failures[static_cast<std::size_t>(member)]});
+      continue;
+    }
+    if (device.advance(table, member)) {
+      start(table, member);
+    }
+    if (device.has_next()) {
       pump(rank);
     } else {
-      fail_on_device(rank, {fate == Fate::crashes, slot.failures[static_cast<std::size_t>(member)]});
+      wake_host(rank);
     }
   }
 }
 
 void Engine::finish_message_on_device(Rank rank, const check::Message& message) {
-  mark_tensors(message.op.tensors, -1);
   devices_[static_cast<std::size_t>(rank)].finish_message(message.op.group, message.seq);
 }
 

@@ -56,6 +56,9 @@ std::optional<Time> Engine::next_deadline(bool own) const {
 
 // The ranks whose deadline comes first give up. True when there was one.
 bool Engine::expire_timeouts() {
+  if (let_some_through()) {
+    return true;
+  }
   resolve_host_waits();
   const std::optional<Time> first = next_deadline(false);
   if (!first) {
@@ -74,6 +77,7 @@ bool Engine::expire_timeouts() {
       give_up(static_cast<Rank>(rank), expired);
     }
   }
+  take_off(expired);
   for (auto& [rank, interruption] : expired) {
     if (status_[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
       wake_interrupted(rank, std::move(interruption));
@@ -82,10 +86,32 @@ bool Engine::expire_timeouts() {
   return true;
 }
 
+// Takes ranks off the lists of waiters of their slots, all at once: one by one, a million take a million times as
+// long.
+void Engine::take_off(const std::vector<std::pair<Rank, Interruption>>& leaving) {
+  std::vector<bool> leaves(status_.size(), false);
+  for (const auto& [rank, interruption] : leaving) {
+    leaves[static_cast<std::size_t>(rank)] = true;
+  }
+  const check::Slot* done = nullptr;
+  for (const auto& [rank, interruption] : leaving) {
+    const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+    const bool in_slot = status.channel == Channel::collectives && !status.in_message() && !queues_launches_;
+    check::Slot* slot = in_slot ? matchers_[status.group]->find(status.seq) : nullptr;
+    if (slot != nullptr && slot != done) {
+      std::erase_if(slot->waiters, [&](Rank waiter) { return leaves[static_cast<std::size_t>(waiter)]; });
+      done = slot;
+    }
+  }
+}
+
 void Engine::give_up(Rank rank, std::vector<std::pair<Rank, Interruption>>& expired) {
   const RankStatus& status = status_[static_cast<std::size_t>(rank)];
   expired.emplace_back(rank, timeout_of(rank));
   if (status.channel != Channel::collectives) {
+    return;
+  }
+  if (deadlines_[static_cast<std::size_t>(rank)].of_wait && !status.in_message() && !queues_launches_) {
     return;
   }
   broken_[status.group] = any_broken_ = true;
@@ -102,19 +128,21 @@ void Engine::give_up(Rank rank, std::vector<std::pair<Rank, Interruption>>& expi
   }
 }
 
-Engine::Interruption Engine::timeout_of(Rank rank) const {
+Engine::Interruption Engine::timeout_of(Rank rank) {
   const RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  const auto& [since, limit, own, names_all] = deadlines_[static_cast<std::size_t>(rank)];
-  const std::string transport = rules_->timeout_text(limit);
+  const auto& [since, limit, own, names_all, of_wait] = deadlines_[static_cast<std::size_t>(rank)];
+  if (of_wait && !status.in_message()) {
+    return {false, rules_->wait_timeout_text(limit)};
+  }
+  const std::string transport = rules_->timeout_text(limit, hangs_in_send(status));
   if (status.channel == Channel::store) {
     return {false, "Socket Timeout"};
   }
   if (status.channel == Channel::new_group) {
     return {false, creations_.at(status.seq).timeout_text(status.group_rank, limit)};
   }
-  const std::vector<Rank> missing = missing_in(status);
-  if (status.channel != Channel::collectives || status.in_message() || missing.empty()) {
-    return {false, transport};  // where nobody is missing, the collective itself hangs
+  if (status.channel != Channel::collectives || status.in_message()) {
+    return {false, transport};
   }
   const check::Slot& slot = *matchers_[status.group]->find(status.seq);
   const Op op = matchers_[status.group]->op_of(slot, status.group_rank);
@@ -122,10 +150,38 @@ Engine::Interruption Engine::timeout_of(Rank rank) const {
   if (!monitored && options_.debug != DebugLevel::detail) {
     return {false, transport};
   }
+  const std::vector<Rank> missing = missing_in(status);
+  if (missing.empty()) {
+    return {false, transport};  // the collective itself hangs
+  }
   if (status.group_rank != 0) {
     return {false, monitored_member_text(status.group_rank, transport)};
   }
   return {false, monitored_root_text(missing, !monitored || names_all, limit, transport)};
+}
+
+// Whether a waiting rank hangs in sending: what its transport says then.
+bool Engine::hangs_in_send(const RankStatus& status) {
+  if (status.channel != Channel::collectives) {
+    return false;
+  }
+  if (status.in_message()) {
+    return messengers_[status.group]->at(status.message).op.kind == OpKind::send;
+  }
+  const check::Stuck* stuck = stuck_of(status);
+  return stuck != nullptr && stuck->in_send;
+}
+
+// What keeps a rank in its collective; null where the backend cannot tell.
+const check::Stuck* Engine::stuck_of(const RankStatus& status) {
+  check::Slot* slot = matchers_[status.group]->find(status.seq);
+  if (slot == nullptr) {
+    return nullptr;
+  }
+  if (slot->stuck.empty()) {
+    slot->stuck = rules_->stuck_in(*matchers_[status.group], *slot);
+  }
+  return slot->stuck.empty() ? nullptr : &slot->stuck[static_cast<std::size_t>(status.group_rank)];
 }
 
 // The members that have not come to a rank's slot, as ranks of the group.
@@ -186,14 +242,26 @@ void Engine::note_late_call(const Op& op, std::int64_t seq) {
   }
 }
 
+// On nccl the host waits for the call, and the communicator ends with its patience.
+void Engine::wait_for(const Work& work, Duration timeout) {
+  const AfterWait after{next_wait_};
+  limit_next_wait(timeout);
+  next_wait_.of_wait = true;
+  if (queues_launches_ && !aborting_) {
+    wait_on_host({.kind = HostWait::Kind::any, .works = {&work, 1}});
+  } else {
+    wait(work);
+  }
+}
+
 // Only rank 0 keeps time. The others wait for it as long as for any message.
 void Engine::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
   const Work work = issue(op);
+  const AfterWait after{next_wait_};
   if (op.rank == 0) {
     limit_next_wait(limits.timeout, limits.wait_all_ranks);
   }
   wait(work);
-  next_wait_ = {};  // where there was no wait
 }
 
 }  // namespace rollcall::sim

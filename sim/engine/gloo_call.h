@@ -17,6 +17,7 @@ class Call {
   // A collective that Gloo supports. `op` is borrowed.
   Call(const Op& op, std::size_t ranks);
 
+  std::size_t rank() const { return seat_.rank; }
   std::size_t memory_bytes() const { return memory_bytes_; }
   std::size_t step_count() const;  // an upper bound, without making them
 

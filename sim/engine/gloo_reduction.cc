@@ -73,6 +73,8 @@ bool order_matters(ReduceOp reduce, Dtype dtype, std::span<const Bits> values) {
     case Dtype::int64:
     case Dtype::uint8:
     case Dtype::boolean:
+    case Dtype::complex64:
+    case Dtype::complex128:
       break;
   }
   return true;

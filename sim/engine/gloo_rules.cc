@@ -21,6 +21,9 @@ using check::Slot;
 constexpr std::size_t most_exchanged_bytes = 256 * 1024 * 1024;
 constexpr std::size_t most_exchanged_steps = 8 * 1024 * 1024;
 
+// Nor are the members of larger groups looked at one by one when some never come.
+constexpr Rank most_exchanging = 4096;
+
 // Reductions larger than this, over all members, keep the reference order of additions and touch nothing
 // but their results. A uniform tensor would become a dense one here, on every rank.
 constexpr std::int64_t most_ordered_bytes = 256 * 1024;
@@ -77,6 +80,45 @@ class GlooRules final : public BackendRules {
     }
   }
 
+  // Broadcast is a tree, and gather, scatter and all_to_all are messages: members get through that have no
+  // message from, or to, those who are not there. The other algorithms are rings.
+  void settle_partly(const GroupMatcher& matcher, Slot& slot) const override {
+    if (matcher.size() > most_exchanging || (!slot.differs && !passes_messages(slot.reference.kind))) {
+      return;
+    }
+    const Present present(matcher, slot);
+    if (!can_run(present)) {
+      return;
+    }
+    std::vector<gloo::Member> members = members_of(present);
+    const std::vector<gloo::Outcome> outcomes = gloo::exchange(members);
+    give_all(slot, members.size(), Fate::hangs);
+    for (const gloo::Call& call : present.calls) {
+      const std::size_t rank = call.rank();
+      slot.fates[rank] = outcomes[rank].fate;
+      slot.failures[rank] = outcomes[rank].failure;
+      if (outcomes[rank].fate == Fate::completes && !members[rank].memory.empty()) {
+        call.keep(members[rank].memory);
+      }
+    }
+  }
+
+  std::vector<check::Stuck> stuck_in(const GroupMatcher& matcher, const Slot& slot) const override {
+    if (matcher.size() > most_exchanging || slot.reference.kind == OpKind::monitored_barrier) {
+      return {};
+    }
+    const Present present(matcher, slot);
+    if (!can_run(present)) {
+      return {};
+    }
+    std::vector<gloo::Member> members = members_of(present);
+    std::vector<check::Stuck> stuck;
+    for (const gloo::Outcome& outcome : gloo::exchange(members)) {
+      stuck.push_back(outcome.stuck);
+    }
+    return stuck;
+  }
+
   check::MessageMatcher::Discipline discipline() const override {
     return check::MessageMatcher::Discipline::tagged;
   }
@@ -89,16 +131,56 @@ class GlooRules final : public BackendRules {
     return {Fate::completes, Fate::completes};
   }
 
-  std::string timeout_text(Duration timeout) const override {
+  std::string timeout_text(Duration timeout, bool in_send) const override {
     return fmt::format(
-        "[./gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting {}ms for recv operation to complete",
-        timeout / millisecond);
+        "[./gloo/transport/tcp/unbound_buffer.cc:{}] Timed out waiting {}ms for {} operation to complete",
+        in_send ? 133 : 81, timeout / millisecond, in_send ? "send" : "recv");
+  }
+  std::string wait_timeout_text(Duration) const override {
+    return "Operation timed out!";  // ProcessGroup.cpp, Work::wait
   }
   std::string lost_peer_text() const override {
     return "[./gloo/transport/tcp/pair.cc:598] Connection closed by peer";
   }
 
  private:
+  // The members of a slot that have come, with their calls.
+  struct Present {
+    Present(const GroupMatcher& matcher, const Slot& slot) : ops(static_cast<std::size_t>(matcher.size())) {
+      for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+        if (slot.has(static_cast<Rank>(rank))) {
+          ops[rank] = matcher.op_of(slot, static_cast<Rank>(rank));
+          calls.emplace_back(ops[rank], ops.size());
+        }
+      }
+    }
+    Present(const Present&) = delete;
+    Present& operator=(const Present&) = delete;
+
+    std::vector<Op> ops;  // by group rank; calls borrow them
+    std::vector<gloo::Call> calls;
+  };
+
+  bool can_run(const Present& present) const {
+    return is_exchangeable(present.calls) && std::ranges::all_of(present.calls, [&](const gloo::Call& call) {
+             return error_of(present.ops[call.rank()], call).empty();
+           });
+  }
+
+  // By group rank; who is not there takes no step.
+  static std::vector<gloo::Member> members_of(const Present& present) {
+    std::vector<gloo::Member> members(present.ops.size());
+    for (const gloo::Call& call : present.calls) {
+      members[call.rank()] = call.member();
+    }
+    return members;
+  }
+
+  static bool passes_messages(OpKind kind) {
+    return kind == OpKind::broadcast || kind == OpKind::gather || kind == OpKind::scatter ||
+           kind == OpKind::all_to_all_single;
+  }
+
   static bool is_exchangeable(const std::vector<gloo::Call>& calls) {
     std::size_t bytes = 0;
     std::size_t steps = 0;

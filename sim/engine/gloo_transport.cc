@@ -64,6 +64,16 @@ class Exchange {
     for (std::size_t rank = 0; rank < members_.size(); ++rank) {
       if (!runs_[rank].crashed && finished(rank)) {
         outcomes_[rank].fate = Fate::completes;
+      } else if (!finished(rank)) {
+        outcomes_[rank].stuck.in_send = members_[rank].steps[runs_[rank].at].kind == Step::Kind::await_send;
+      }
+    }
+    for (const auto& [ends, channel] : channels_) {
+      if (!channel.sends.empty()) {
+        outcomes_[ends.first].stuck.peers.push_back(static_cast<Rank>(ends.second));
+      }
+      if (!channel.receives.empty()) {
+        outcomes_[ends.second].stuck.peers.push_back(static_cast<Rank>(ends.first));
       }
     }
     return std::move(outcomes_);
@@ -127,7 +137,7 @@ class Exchange {
     }
     if (send.length > receive.length) {
       runs_[to].crashed = true;
-      outcomes_[to] = {Fate::crashes, overflow_text(send.length, receive.length)};
+      outcomes_[to] = {.fate = Fate::crashes, .failure = overflow_text(send.length, receive.length)};
       return true;
     }
     const std::byte* bytes = members_[from].memory.data() + send.offset;

@@ -40,7 +40,8 @@ struct Member {
 
 struct Outcome {
   check::Fate fate = check::Fate::hangs;
-  std::string failure;  // crashes: the text that the process leaves on stderr
+  check::Stuck stuck{};  // hangs
+  std::string failure;   // crashes: the text that the process leaves on stderr
 };
 
 // Lets the members, in group-rank order, run until none can go on. A member without steps completes.

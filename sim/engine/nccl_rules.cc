@@ -41,9 +41,16 @@ class NcclRules final : public BackendRules {
   bool queues_launches() const override { return true; }
 
   bool refuses(const Op& op) const override {
-    return (op.device.type != DeviceType::cuda && has_tensor(op.kind)) || !reduces(op);
+    return (op.device.type != DeviceType::cuda && has_tensor(op.kind)) || !has_type(op) || !reduces(op);
   }
   Error refusal(const Op& op) const override {
+    if (op.device.type == DeviceType::cuda && !has_type(op)) {
+      return TypeError(fmt::format("Input tensor data type is not supported for NCCL process group: {}",
+                                   scalar_type_name(op.dtype)));
+    }
+    if (op.reduce == ReduceOp::premul_sum && op.device.type == DeviceType::cuda) {
+      return TypeError("PreMulSum Data type must be half, float, bfloat16 or double");
+    }
     if (op.device.type == DeviceType::cuda) {
       return RuntimeError(op.reduce == ReduceOp::avg
                               ? "Cannot use ReduceOp.AVG with boolean inputs"
@@ -69,10 +76,9 @@ class NcclRules final : public BackendRules {
       return;  // parts of different sizes travel as sends and receives, which must fit each other
     }
     give_all(slot, calls.size(), Fate::completes);
-    if (!has_uniform_form(calls.front().kind)) {
-      return;
+    if (has_uniform_form(calls.front().kind)) {
+      reduce_as_each_sees_it(calls);
     }
-    reduce_as_each_sees_it(calls);
   }
 
   check::MessageMatcher::Discipline discipline() const override {
@@ -87,21 +93,30 @@ class NcclRules final : public BackendRules {
     return {Fate::completes, Fate::completes};
   }
 
-  std::string timeout_text(Duration timeout) const override {
+  std::string timeout_text(Duration timeout, bool) const override {
     return fmt::format(
         "Watchdog caught collective operation timeout: the operation ran for {} milliseconds before timing "
         "out",
         timeout / millisecond);
   }
+  std::string wait_timeout_text(Duration timeout) const override {  // WorkNCCL::synchronizeInternal
+    return fmt::format("Work WorkNCCL(Timeout(ms)={}) timed out in blocking wait.", timeout / millisecond);
+  }
   std::string lost_peer_text() const override { return {}; }
 
  private:
+  // torch's table of NCCL types has neither (NCCLUtils.cpp, ncclDataType).
+  static bool has_type(const Op& op) {
+    return !has_tensor(op.kind) || (op.dtype != Dtype::int16 && !is_complex(op.dtype));
+  }
+
   // NCCL has no bitwise reductions, and no average of bools.
   static bool reduces(const Op& op) {
     const bool is_bitwise =
         op.reduce == ReduceOp::band || op.reduce == ReduceOp::bor || op.reduce == ReduceOp::bxor;
     const bool averages_bools = op.reduce == ReduceOp::avg && op.dtype == Dtype::boolean;
-    return !has_reduce_op(op.kind) || !(is_bitwise || averages_bools);
+    const bool scales_integers = op.reduce == ReduceOp::premul_sum && !is_floating(op.dtype);
+    return !has_reduce_op(op.kind) || !(is_bitwise || averages_bools || scales_integers);
   }
 
   // Which part of a tensor is reduced by whom depends on algorithm and channel; here every rank sees the
@@ -130,7 +145,7 @@ class NcclRules final : public BackendRules {
     for (const std::vector<std::byte>& input : inputs) {
       copies.push_back(Tensor::zeros({op.numel}, op.dtype));
       write_bytes(*copies.back().storage(), input.data(), input.size());
-      members.push_back({.input = copies.back().storage()});
+      members.push_back({.input = copies.back().storage(), .factor = op.tensors.factor});
     }
     apply_op(op, members);
     std::vector<std::vector<std::byte>> results;

@@ -36,6 +36,9 @@ class RankScheduler {
   // Puts a parked rank at the end of the ready queue.
   void make_ready(Rank rank);
 
+  // The running rank is about to end and was deep in its stack, as after an exception: its pages may serve others.
+  void give_back_stack() const;
+
   // The rank that is running.
   Rank running() const { return running_; }
 

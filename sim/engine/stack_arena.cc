@@ -34,6 +34,16 @@ StackArena::Stack StackArena::stack(std::size_t i) const {
   return {base_ + i * stack_bytes_ + usable, usable};
 }
 
+void StackArena::give_back(std::size_t i, const void* frame) const {
+  constexpr std::uintptr_t page = 4096;
+  constexpr std::uintptr_t in_use = 512;  // of the call into the kernel
+  const auto low = reinterpret_cast<std::uintptr_t>(base_ + i * stack_bytes_) + page;  // the canary stays
+  const std::uintptr_t high = (reinterpret_cast<std::uintptr_t>(frame) - in_use) & ~(page - 1);
+  if (high > low) {
+    static_cast<void>(madvise(reinterpret_cast<void*>(low), high - low, MADV_DONTNEED));  // advice only
+  }
+}
+
 void StackArena::arm(std::size_t i) const { std::memcpy(base_ + i * stack_bytes_, &canary, sizeof canary); }
 
 bool StackArena::is_intact(std::size_t i) const {

@@ -30,6 +30,10 @@ class StackArena {
   // hot lines of all ranks into the same few cache sets.
   Stack stack(std::size_t i) const;
 
+  // The pages below `frame`, which lies in the i-th stack, become free again: what runs there may grow into them
+  // anew, but nothing below may be in use.
+  void give_back(std::size_t i, const void* frame) const;
+
   // Writes a known word at the low end of a stack, and checks it. Debug builds check at every suspension.
   void arm(std::size_t i) const;
   bool is_intact(std::size_t i) const;

@@ -13,7 +13,7 @@ void TimelineRecorder::arrived(check::Slot& slot, Rank group_rank, Rank members,
 
 void TimelineRecorder::finished(const check::GroupEvidence& group, const check::Slot& slot, Time end) {
   for (Rank member = 0; member < group.members->size(); ++member) {
-    if (!slot.has(member)) {
+    if (!slot.has(member) || slot.is_through(member)) {
       continue;
     }
     const bool stays = slot.phase == check::Slot::Phase::irregular &&
@@ -24,6 +24,12 @@ void TimelineRecorder::finished(const check::GroupEvidence& group, const check::
                             slot.arrivals[static_cast<std::size_t>(member)], end));
     }
   }
+}
+
+void TimelineRecorder::got_through(const check::GroupEvidence& group, const check::Slot& slot, Rank member,
+                                   Time end) {
+  timeline_.add(span_of(group, group.matcher->op_of(slot, member), slot.seq,
+                        slot.arrivals[static_cast<std::size_t>(member)], end));
 }
 
 void TimelineRecorder::message(const check::GroupEvidence& group, const check::Message& message, Time end) {

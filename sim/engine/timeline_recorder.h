@@ -15,6 +15,8 @@ class TimelineRecorder {
   void arrived(check::Slot& slot, Rank group_rank, Rank members, Time now) const;
   // The slot's members that completed, or stay in it for ever (`end` is then Span::open).
   void finished(const check::GroupEvidence& group, const check::Slot& slot, Time end);
+  // A member that got through while others were missing.
+  void got_through(const check::GroupEvidence& group, const check::Slot& slot, Rank member, Time end);
   void computed(Rank rank, Time start, Time end);
   void message(const check::GroupEvidence& group, const check::Message& message, Time end);
 

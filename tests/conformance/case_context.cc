@@ -10,8 +10,9 @@ namespace {
 
 nlohmann::json elements_to_json(const Tensor& tensor) {
   nlohmann::json elements = nlohmann::json::array();
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    elements.push_back(element_to_json(tensor.storage()->at(i), tensor.dtype()));
+  const Storage& storage = *tensor.storage();  // of a complex tensor: pairs of real numbers
+  for (std::int64_t i = 0; i < storage.numel; ++i) {
+    elements.push_back(element_to_json(storage.at(i), storage.dtype));
   }
   return elements;
 }

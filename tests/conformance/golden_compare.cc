@@ -22,9 +22,6 @@ constexpr DeliberateDifference deliberate[] = {
     {"join_warning_filter", ".ranks[].values.first_filter", "Python's list of warning filters"},
     {"mismatch_dtype_wider", ".ranks[].values.s.main_hook",
      "a message shorter than its buffer leaves the rest as it was: fresh memory in gloo, zero here"},
-    {"prim_all_reduce_complex64", ".ranks[].values.out.shape",
-     "complex64 is no dtype here; its pairs of float32 are reduced, as torch does"},
-    {"prim_all_reduce_complex64", ".ranks[].values.out.dtype", "as above"},
     {"prim_shapes", ".ranks[].values.all_reduce_strided",
      "tensors have no strides here; gloo takes the memory that a strided one begins with for its elements"},
     {"prim_shapes", ".ranks[].ops[].in", "the same tensor, broadcast afterwards"},
@@ -211,6 +208,9 @@ std::string comparable_text(std::string text) {
   text = std::regex_replace(text, transport, "<transport error>");
   static const std::regex group(R"re(\b([Gg]roup) (<ProcessGroupGloo object at <addr>>|g\d+)(?=$| is ))re");
   text = std::regex_replace(text, group, "$1 <group>");  // Python says where it lies in memory, we its name
+  static const std::regex reduction(R"(<torch\.distributed\.distributed_c10d\.ReduceOp object at <addr>>)"
+                                    R"(|ReduceOp\.\w+(?= on complex tensors))");
+  text = std::regex_replace(text, reduction, "<reduce op>");                   // likewise
   constexpr std::string_view refused = "incompatible constructor arguments.";  // then come its signatures
   if (std::size_t end = text.find(refused); end != std::string::npos) {
     text.resize(end + refused.size());

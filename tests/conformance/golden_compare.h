@@ -43,6 +43,7 @@ Comparison compare(const GoldenCase& golden, const nlohmann::json& actual);
 // A message without what is chance or Python's build:
 //   * gloo's transport errors are one class: which of them comes first is a race;
 //   * a group is called by its name, where Python says where it lies in memory;
+//   * so is a reduction on complex tensors;
 //   * a constructor's refusal ends before the list of signatures that pybind11 has;
 //   * "Could not run ..." ends before the list of the backends that this build of torch has.
 std::string comparable_text(std::string text);

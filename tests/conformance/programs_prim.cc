@@ -38,18 +38,6 @@ void reduce_all(CaseContext& context) {
   context.put("out", tensor);
 }
 
-// torch views complex64 as pairs of float32 before anything is issued.
-void reduce_complex(CaseContext& context) {
-  Scope site("user.all_reduce_run");
-  std::vector<double> pairs;
-  for (const double value : ramp(context.rank(), context.params().integer("numel")).to_vector()) {
-    pairs.insert(pairs.end(), {value, 0});
-  }
-  Tensor tensor = Tensor::of(pairs);
-  all_reduce(tensor);
-  context.put("out", tensor);
-}
-
 void all_reduce_order(CaseContext& context) {
   Scope site("user.prim_all_reduce_order");
   const double values[] = {1e8, 1, -1e8, 1};
@@ -236,7 +224,6 @@ void monitored(CaseContext&) {
 
 std::span<const NamedProgram> prim_programs() {
   static const NamedProgram table[] = {
-      {"prim_all_reduce_complex64", reduce_complex},
       {"prim_all_reduce_order", all_reduce_order},
       {"prim_all_reduce_*", reduce_all},
       {"prim_reduce_order", reduce_order},

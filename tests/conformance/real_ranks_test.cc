@@ -42,7 +42,7 @@ void reduce_everything(Rank rank) {
                             Dtype::int32, Dtype::int64}) {
     for (std::size_t op = 0; op < reduce_op_count; ++op) {
       const auto reduction = static_cast<ReduceOp>(op);
-      if (reduction == ReduceOp::avg || !supports(reduction, dtype)) {
+      if (reduction == ReduceOp::avg || reduction == ReduceOp::premul_sum || !supports(reduction, dtype)) {
         continue;
       }
       for (const std::int64_t numel : {1, 5, 64, 1000}) {

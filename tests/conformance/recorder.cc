@@ -102,7 +102,7 @@ std::optional<std::vector<Bits>> shown_input(const Op& op, const std::vector<con
     }
     total += tensor->numel;
   }
-  if (!sends(op) || inputs.empty() || total > shown_elements) {
+  if (is_complex(op.dtype) || !sends(op) || inputs.empty() || total > shown_elements) {
     return std::nullopt;
   }
   std::vector<Bits> elements;

@@ -15,9 +15,10 @@ namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-constexpr Dtype every_dtype[] = {Dtype::float32, Dtype::float64, Dtype::float16, Dtype::bfloat16,
-                                 Dtype::int8,    Dtype::int16,   Dtype::int32,   Dtype::int64,
-                                 Dtype::uint8,   Dtype::boolean};
+constexpr Dtype every_real_dtype[] = {Dtype::float32, Dtype::float64, Dtype::float16, Dtype::bfloat16,
+                                      Dtype::int8,    Dtype::int16,   Dtype::int32,   Dtype::int64,
+                                      Dtype::uint8,   Dtype::boolean};
+constexpr Dtype complex_dtypes[] = {Dtype::complex64, Dtype::complex128};
 
 // A number, the bits it becomes, and the number they stand for.
 struct Rounding {
@@ -93,9 +94,13 @@ std::int64_t step(ReduceOp op, Dtype dtype, std::int64_t a, std::int64_t b) {
 }  // namespace
 
 TEST_CASE("every dtype is read back by its name") {
-  CHECK(std::size(every_dtype) == dtype_count);
-  for (Dtype dtype : every_dtype) {
+  CHECK(std::size(every_real_dtype) + std::size(complex_dtypes) == dtype_count);
+  for (Dtype dtype : every_real_dtype) {
     CHECK(parse_dtype(to_string(dtype)) == dtype);
+  }
+  for (Dtype dtype : complex_dtypes) {
+    CHECK(parse_dtype(to_string(dtype)) == dtype);
+    CHECK(size_of(dtype) == 2 * size_of(real_part_of(dtype)));
   }
   CHECK_FALSE(parse_dtype("float"));
   CHECK_FALSE(parse_dtype(""));
@@ -121,8 +126,12 @@ TEST_CASE("a reduction is read in either case") {
 }
 
 TEST_CASE("bitwise reductions are for integers and bool") {
-  for (Dtype dtype : every_dtype) {
+  for (Dtype dtype : complex_dtypes) {
+    CHECK_FALSE(supports(ReduceOp::sum, dtype));  // their pairs of real numbers are reduced
+  }
+  for (Dtype dtype : every_real_dtype) {
     CHECK(supports(ReduceOp::sum, dtype));
+    CHECK(supports(ReduceOp::premul_sum, dtype) == is_floating(dtype));
     CHECK(supports(ReduceOp::band, dtype) == !is_floating(dtype));
     CHECK(supports(ReduceOp::bxor, dtype) == !is_floating(dtype));
   }
@@ -233,7 +242,7 @@ TEST_CASE("integer arithmetic wraps") {
 }
 
 TEST_CASE("minimum and maximum choose one of the two, in every type") {
-  for (Dtype dtype : every_dtype) {
+  for (Dtype dtype : every_real_dtype) {
     INFO(to_string(dtype));
     Bits zero = encode(0, dtype);
     Bits one = encode(1, dtype);

@@ -186,8 +186,10 @@ TEST_CASE("tensors without values get a fate and no bytes", "[backend_rules]") {
 TEST_CASE("only gloo notices that a peer's process is gone", "[backend_rules]") {
   CHECK_FALSE(make_backend_rules("gloo")->lost_peer_text().empty());
   CHECK(make_backend_rules("nccl")->lost_peer_text().empty());
-  CHECK_THAT(make_backend_rules("gloo")->timeout_text(2 * second), Catch::Matchers::Contains("2000ms"));
-  CHECK_THAT(make_backend_rules("nccl")->timeout_text(2 * second), Catch::Matchers::Contains("2000 milli"));
+  CHECK_THAT(make_backend_rules("gloo")->timeout_text(2 * second, false),
+             Catch::Matchers::Contains("2000ms"));
+  CHECK_THAT(make_backend_rules("nccl")->timeout_text(2 * second, false),
+             Catch::Matchers::Contains("2000 milli"));
 }
 
 }  // namespace rollcall::sim

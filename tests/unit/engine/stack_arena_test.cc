@@ -56,4 +56,18 @@ TEST_CASE("address space for very many stacks costs nothing until it is used", "
   CHECK(arena.stack(0).top < arena.stack(199'999).top);
 }
 
+TEST_CASE("pages below a frame are given back, and those above stay", "[stack_arena]") {
+  const StackArena arena(2);
+  const StackArena::Stack stack = arena.stack(0);
+  arena.arm(0);
+  *(stack.top - 16384) = std::byte{1};
+  *(stack.top - 64) = std::byte{2};
+  *(arena.stack(1).top - 64) = std::byte{3};
+  arena.give_back(0, stack.top - 1024);
+  CHECK(*(stack.top - 16384) == std::byte{0});
+  CHECK(*(stack.top - 64) == std::byte{2});
+  CHECK(*(arena.stack(1).top - 64) == std::byte{3});
+  CHECK(arena.is_intact(0));
+}
+
 }  // namespace rollcall::sim

@@ -1,0 +1,327 @@
+// The engine's part that every call of every rank passes: issuing, waiting and what ends a wait.
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/dist/error.h"
+#include "sim/engine/engine.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::Fate;
+using check::GroupMatcher;
+using check::RankStatus;
+using check::Slot;
+
+// What a group's members see once one of them has given up on it.
+constexpr const char* closed_pairs = "Application timeout caused pair closure";
+constexpr std::int64_t no_slot = -1;  // the number of a collective on such a group
+
+}  // namespace
+
+// The hot path: every call of every rank. What is rare is kept out of line, so that the frame stays small
+// and the lines a rank touches few.
+Work Engine::issue(const Op& op) {
+  if (aborting_ || (any_broken_ && broken_[op.group])) [[unlikely]] {
+    return issue_nowhere(op);
+  }
+  ++ops_;
+  GroupMatcher& matcher = *matchers_[op.group];
+  const bool is_odd = op.malformed || !admission_.admits(op) ||
+                      (admission_.one_gpu_per_rank() && !matcher.uses(op.rank, op.device));
+  if (is_odd) [[unlikely]] {
+    check_device(op);
+  }
+  if (queues_launches_) [[unlikely]] {
+    return launch(op);
+  }
+  if (is_point_to_point(op.kind)) [[unlikely]] {
+    return post(op);
+  }
+  Slot& slot = matcher.arrive(op);
+  if (slot.phase == Slot::Phase::full) {
+    full_.push_back({op.group, slot.seq});
+  }
+  if (op.async_op || slot.differs || watches_issues_ || is_odd) [[unlikely]] {
+    issued(op, slot);
+  }
+  return Work(*this, op.group, op.rank, slot.seq);  // built in place: a copy would stall on its own stores
+}
+
+// Ends a call of a rank whose story is over. In a destructor that communicates while its rank unwinds
+// already, the call does nothing: a second exception would end the process.
+void Engine::end_call() {
+  if (std::uncaught_exceptions() == 0) {
+    throw RankAborted{};
+  }
+}
+
+// A rank that never waits could fill any memory with calls that nobody else has come to.
+void Engine::check_pending(GroupId group) {
+  constexpr std::int64_t base_cost = 32;  // what a slot takes besides its members, in members
+  const GroupMatcher& matcher = *matchers_[group];
+  const std::int64_t pending = matcher.end() - matcher.first_live();
+  if (pending * (matcher.size() + base_cost) > options_.limits.pending_arrivals) [[unlikely]] {
+    stop("pending_calls", pending);
+    throw RankAborted{};
+  }
+}
+
+// A call of a rank whose story is over, or on a group whose connections are closed: it meets nobody. A
+// collective finds that out in the thread that runs it, so its rank hears of it when it waits.
+Work Engine::issue_nowhere(const Op& op) {
+  if (aborting_) {
+    end_call();
+    return {};
+  }
+  note_late_call(op, next_number(op));
+  if (queues_launches_) {  // its communicator was ended by the watchdog, or with its group
+    throw Error("torch.distributed.DistBackendError",
+                fmt::format("NCCL communicator was aborted on rank {}.", op.rank));
+  }
+  if (is_point_to_point(op.kind)) {
+    throw RuntimeError(closed_pairs);
+  }
+  return Work(*this, op.group, op.rank, no_slot);
+}
+
+// True when the running rank's story is over, and it must not be stopped because it unwinds already.
+bool Engine::refuses_calls() const {
+  if (aborting_) {
+    end_call();
+  }
+  return aborting_;
+}
+
+// What only some calls, or only some runs, have to do after a call was matched.
+void Engine::issued(const Op& op, Slot& slot) {
+  const bool raises = !admission_.admits(op);
+  slot.raises = slot.raises || raises;
+  if (slot.differs) {
+    incidents_->suspect(now_, op.group, slot.seq);
+  }
+  if (op.async_op) {
+    check_pending(op.group);
+  }
+  if (op.async_op || raises) {
+    retain(op, slot);  // the caller may drop its tensors before the others have come
+  }
+  if (recorder_) {
+    recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
+  }
+  if (options_.debug == DebugLevel::detail && op.async_op) {
+    wait(Work(*this, op.group, op.rank,
+              slot.seq));  // DETAIL compares with the others first, and the host blocks in that
+  }
+}
+
+// The number that a call of the running rank takes.
+std::int64_t Engine::next_number(const Op& op) {
+  return queues_launches_ ? launches_[op.group]->lane(op.rank).launched
+                          : matchers_[op.group]->calls_of(op.rank);
+}
+
+// An asynchronous caller may drop its tensors before the call completes.
+void Engine::retain(const Op& op, Slot& slot) const {
+  if (op.tensors.input != nullptr) {
+    slot.retained.push_back(Tensor::share(*op.tensors.input));
+  }
+  if (op.tensors.output != nullptr) {
+    slot.retained.push_back(Tensor::share(*op.tensors.output));
+  }
+  const auto keep = [&slot](const TensorList*& list) {
+    if (list != nullptr) {
+      slot.retained_lists.push_back(std::make_unique<TensorList>(*list));
+      list = slot.retained_lists.back().get();
+    }
+  };
+  if (!slot.ops.empty()) {
+    OpTensors& tensors = slot.ops[static_cast<std::size_t>(op.rank)].tensors;
+    keep(tensors.inputs);
+    keep(tensors.outputs);
+    if (tensors.splits != nullptr) {
+      slot.retained_splits.push_back(std::make_unique<SplitSizes>(*tensors.splits));
+      tensors.splits = slot.retained_splits.back().get();
+    }
+  }
+}
+
+// The frames below a parked rank are what its next turn touches first: everything rare lives elsewhere.
+void Engine::wait(const Work& work) {
+  if (aborting_ || queues_launches_ || work.is_point_to_point()) [[unlikely]] {
+    return wait_otherwise(work);
+  }
+  Slot* slot = matchers_[work.group()]->find(work.seq());
+  if (slot == nullptr || slot->phase == Slot::Phase::done) {
+    if (work.seq() == no_slot) [[unlikely]] {
+      interrupt_closed();
+    }
+    return;
+  }
+  if (slot->phase == Slot::Phase::irregular || slot->raises) [[unlikely]] {
+    if (has_its_fate(work, *slot)) {
+      return;
+    }
+  }
+  block(work, *slot);
+}
+
+// A wait that is not for a collective on a backend whose calls block.
+void Engine::wait_otherwise(const Work& work) {
+  if (aborting_) {
+    end_call();
+  } else if (queues_launches_) {
+    if (!has_finished_on_device(work)) {
+      wait_on_device(work);
+    }
+  } else {
+    wait_message(work);
+  }
+}
+
+// True when the call completed for the waiting member of an irregular slot. Throws when it failed or raises,
+// and false says that it hangs.
+bool Engine::has_its_fate(const Work& work, const Slot& slot) const {
+  if (slot.phase == Slot::Phase::irregular) {
+    const auto member = static_cast<std::size_t>(work.rank());
+    switch (slot.fates[member]) {
+      case Fate::completes:
+        return true;
+      case Fate::fails:
+      case Fate::crashes:
+        interrupt({slot.fates[member] == Fate::crashes, slot.failures[member]});
+      case Fate::hangs:
+        break;
+    }
+  }
+  if (slot.raises && raises_late(work, slot)) {
+    interrupt({false, rules_->refusal(matchers_[work.group()]->op_of(slot, work.rank())).what()});
+  }
+  return false;
+}
+
+void Engine::interrupt_closed() { interrupt({false, closed_pairs}); }
+
+// True when the backend cannot run this call and says so without waiting for the others. DETAIL does wait
+// for them first.
+bool Engine::raises_late(const Work& work, const Slot& slot) const {
+  return options_.debug != DebugLevel::detail &&
+         rules_->raises_late(matchers_[work.group()]->op_of(slot, work.rank()));
+}
+
+void Engine::block(const Work& work, Slot& slot) {
+  const Rank rank = scheduler_->running();
+  RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  status.state = RankStatus::State::waiting;
+  status.group = work.group();
+  status.group_rank = work.rank();
+  status.seq = work.seq();
+  status.message = check::no_message;
+  slot.waiters.push_back(rank);
+  suspend_rank(slot.tensors[static_cast<std::size_t>(work.rank())]);
+}
+
+// Parks the running rank, whose status says what it waits for. Returns when that has completed; throws when
+// it ended otherwise.
+void Engine::suspend_rank(const void* hint) {
+  if (!deadlines_.empty()) [[unlikely]] {
+    set_deadline(scheduler_->running());
+  }
+  scheduler_->park(hint);
+  if (aborting_ || !interruptions_.empty()) [[unlikely]] {
+    take_interruption();
+  }
+}
+
+// Throws if the running rank was woken for another reason than that its wait is over.
+void Engine::take_interruption() {
+  if (aborting_) {
+    return end_call();
+  }
+  const auto found = interruptions_.find(scheduler_->running());
+  if (found != interruptions_.end()) {
+    const Interruption interruption = std::move(found->second);
+    interruptions_.erase(found);
+    interrupt(interruption);
+  }
+}
+
+void Engine::interrupt(const Interruption& interruption) {
+  if (interruption.crash) {
+    throw RankCrashed{interruption.text};
+  }
+  throw RuntimeError(interruption.text);
+}
+
+bool Engine::is_completed(const Work& work) {
+  if (queues_launches_) {
+    return has_finished_on_device(work);
+  }
+  if (work.is_point_to_point()) {
+    const check::MessageMatcher& messages = messages_of(work.group());
+    return !messages.is_current(work.message(), work.rank(), work.seq()) ||
+           messages.at(work.message()).phase == check::Message::Phase::done;
+  }
+  const Slot* slot = matchers_[work.group()]->find(work.seq());
+  if (slot == nullptr) {
+    return true;
+  }
+  return slot->phase == Slot::Phase::done || (slot->raises && raises_late(work, *slot)) ||
+         (slot->phase == Slot::Phase::irregular &&
+          slot->fates[static_cast<std::size_t>(work.rank())] == Fate::completes);
+}
+
+// The rank is blocked in the first of them, as far as reports go; whichever completes first wakes it.
+void Engine::wait_any(std::span<const Work> works) {
+  if (aborting_) [[unlikely]] {
+    return end_call();
+  }
+  if (std::ranges::any_of(works, [this](const Work& work) { return is_completed(work); })) {
+    return;
+  }
+  if (queues_launches_) {
+    wait_on_host({.kind = HostWait::Kind::any, .works = works});
+    return;
+  }
+  for (const Work& other : works.subspan(1)) {
+    enlist(other);
+  }
+  try {
+    wait(works.front());
+  } catch (...) {
+    std::ranges::for_each(works.subspan(1), [this](const Work& other) { delist(other); });
+    throw;
+  }
+  std::ranges::for_each(works, [this](const Work& work) { delist(work); });
+}
+
+// Lets `work` wake the running rank, which is about to block in another call.
+void Engine::enlist(const Work& work) {
+  if (work.is_point_to_point()) {
+    messages_of(work.group()).at(work.message()).waiting = true;
+  } else if (Slot* slot = matchers_[work.group()]->find(work.seq())) {
+    slot->waiters.push_back(scheduler_->running());
+  }
+}
+
+void Engine::delist(const Work& work) {
+  if (aborting_) {
+    return;
+  }
+  if (!work.is_point_to_point()) {
+    if (Slot* slot = matchers_[work.group()]->find(work.seq())) {
+      std::erase(slot->waiters, scheduler_->running());
+    }
+    return;
+  }
+  check::MessageMatcher& messages = messages_of(work.group());
+  if (messages.is_current(work.message(), work.rank(), work.seq())) {
+    messages.at(work.message()).waiting = false;
+  }
+}
+
+}  // namespace rollcall::sim

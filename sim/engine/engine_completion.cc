@@ -1,0 +1,246 @@
+// The engine's part about a slot that has its time: what is computed, and who goes on.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/dist/apply.h"
+#include "sim/engine/detail_check.h"
+#include "sim/engine/engine.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::Fate;
+using check::GroupMatcher;
+using check::RankStatus;
+using check::Slot;
+
+std::string too_dense(const Op& op, std::int64_t bytes, std::int64_t limit) {
+  constexpr std::int64_t mebi = 1024 * 1024;
+  return fmt::format(
+      "{}: the results differ from element to element and need {} MiB together, more than the {} MiB that "
+      "one simulated call may take; use smaller tensors or equal values",
+      to_string(op.kind), bytes / mebi, limit / mebi);
+}
+
+}  // namespace
+
+void Engine::complete(GroupId group, Slot& slot) {
+  if (slot.differs || slot.raises) [[unlikely]] {
+    settle(group, slot);
+    return;
+  }
+  const Op& op = slot.reference;
+  if (has_own_order_ && has_reduce_op(op.kind) && rules_->complete(op, slot)) {
+    // with the bits of the backend's own order of additions
+  } else if (slot.uniform && has_uniform_form(op.kind) && op.reduce != ReduceOp::premul_sum) {
+    apply_uniform(op, slot.values, slot.tensors);
+  } else if (has_tensor(op.kind)) {
+    std::vector<OpTensors> tensors;
+    for (Rank member = 0; member < members_[group].size(); ++member) {
+      tensors.push_back(matchers_[group]->op_of(slot, member).tensors);
+    }
+    if (const std::int64_t bytes = dense_bytes(op, tensors); bytes > options_.limits.dense_bytes) {
+      slot.fates.assign(tensors.size(), Fate::fails);
+      slot.failures.assign(tensors.size(), too_dense(op, bytes, options_.limits.dense_bytes));
+      deal_fates(group, slot);
+      return;
+    }
+    apply_op(op, tensors);
+  }
+  slot.phase = Slot::Phase::done;
+  if (recorder_) [[unlikely]] {
+    recorder_->finished(groups_[group], slot, now_);
+  }
+  if (queues_launches_) [[unlikely]] {
+    finish_on_devices(group, slot);
+    return;
+  }
+  for (const Rank rank : slot.waiters) {
+    wake(rank);
+  }
+  slot.waiters.clear();
+}
+
+// A full slot whose calls disagree, or cannot be run: everyone fares as on the real backend.
+void Engine::settle(GroupId group, Slot& slot) {
+  GroupMatcher& matcher = *matchers_[group];
+  const std::vector<std::string> refused =
+      options_.debug == DebugLevel::detail ? detail_mismatch(matcher, slot) : std::vector<std::string>();
+  if (refused.empty()) {
+    rules_->settle(matcher, slot);
+  } else {
+    slot.fates.assign(refused.size(), Fate::fails);
+    slot.failures = refused;
+  }
+  deal_fates(group, slot);
+}
+
+// Every member goes on, stays or ends as its fate says.
+void Engine::deal_fates(GroupId group, Slot& slot) {
+  const bool all_complete =
+      std::ranges::all_of(slot.fates, [](Fate fate) { return fate == Fate::completes; });
+  slot.phase = all_complete ? Slot::Phase::done : Slot::Phase::irregular;
+  if (recorder_) {
+    recorder_->finished(groups_[group], slot, now_);
+  }
+  if (queues_launches_) {
+    finish_on_devices(group, slot);
+    return;
+  }
+  std::vector<Rank> staying;
+  for (const Rank rank : std::exchange(slot.waiters, {})) {
+    const auto member = static_cast<std::size_t>(status_[static_cast<std::size_t>(rank)].group_rank);
+    switch (slot.fates[member]) {
+      case Fate::completes:
+        wake(rank);
+        break;
+      case Fate::hangs:
+        staying.push_back(rank);
+        break;
+      case Fate::fails:
+      case Fate::crashes:
+        wake_interrupted(rank, {slot.fates[member] == Fate::crashes, slot.failures[member]});
+        break;
+    }
+  }
+  slot.waiters = std::move(staying);
+}
+
+// On backends whose collectives are messages, some members get through though others never come. That is asked
+// only when nothing else can move, or somebody's patience ends: until then the others may come, and nobody can
+// tell the difference. True when some rank goes on.
+bool Engine::let_some_through() {
+  if (queues_launches_ || options_.debug == DebugLevel::detail) {
+    return false;  // on GPUs kernels wait for each other; under DETAIL a barrier comes first
+  }
+  bool anybody = false;
+  for (std::size_t group = 0; group < matchers_.size(); ++group) {
+    for (std::int64_t seq = matchers_[group]->first_live(); seq < matchers_[group]->end(); ++seq) {
+      Slot& slot = *matchers_[group]->find(seq);
+      if (slot.phase == Slot::Phase::collecting && !slot.waiters.empty()) {
+        anybody = let_some_through(static_cast<GroupId>(group), slot) || anybody;
+      }
+    }
+  }
+  return anybody;
+}
+
+bool Engine::let_some_through(GroupId group, Slot& slot) {
+  rules_->settle_partly(*matchers_[group], slot);
+  if (slot.fates.empty()) {
+    return false;
+  }
+  std::vector<Rank> staying;
+  std::vector<std::pair<Rank, std::string>> dying;
+  bool anybody = false;
+  for (const Rank rank : std::exchange(slot.waiters, {})) {
+    const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+    if (status.group != group || status.seq != slot.seq) {
+      staying.push_back(rank);  // blocked in another call, and in this one as well
+      continue;
+    }
+    const Rank member = status.group_rank;
+    const auto at = static_cast<std::size_t>(member);
+    if (slot.fates[at] == Fate::completes) {
+      slot.through.resize(static_cast<std::size_t>(members_[group].size()));
+      if (recorder_) {
+        recorder_->got_through(groups_[group], slot, member, now_);
+      }
+      slot.through[at] = true;
+      detach(member, slot);
+      wake(rank);
+      anybody = true;
+    } else if (slot.fates[at] == Fate::crashes) {
+      dying.emplace_back(rank, slot.failures[at]);
+    } else {
+      staying.push_back(rank);
+    }
+  }
+  slot.waiters = std::move(staying);
+  slot.fates.clear();
+  slot.failures.clear();
+  for (auto& [rank, text] : dying) {
+    wake_interrupted(rank, {true, std::move(text)});
+    anybody = true;
+  }
+  return anybody;
+}
+
+// The member has gone on, and its tensors are its program's again: the slot keeps copies.
+void Engine::detach(Rank member, Slot& slot) const {
+  const auto at = static_cast<std::size_t>(member);
+  const auto copy = [&slot](Storage*& storage) {
+    if (storage != nullptr) {
+      slot.retained.push_back(Tensor::share(*storage).clone());
+      storage = slot.retained.back().storage();
+    }
+  };
+  const auto copy_list = [&slot](const TensorList*& list) {
+    if (list != nullptr) {
+      auto clones = std::make_unique<TensorList>();
+      for (const Tensor& tensor : *list) {
+        clones->push_back(tensor.clone());
+      }
+      list = clones.get();
+      slot.retained_lists.push_back(std::move(clones));
+    }
+  };
+  if (matchers_[static_cast<std::size_t>(slot.reference.group)]->op_of(slot, member).tensors.input !=
+      nullptr) {
+    copy(slot.tensors[at]);
+  }
+  if (!slot.ops.empty()) {
+    OpTensors& tensors = slot.ops[at].tensors;
+    tensors.input = tensors.input != nullptr ? slot.tensors[at] : nullptr;
+    copy(tensors.output);
+    copy_list(tensors.inputs);
+    copy_list(tensors.outputs);
+    if (tensors.splits != nullptr) {
+      slot.retained_splits.push_back(std::make_unique<SplitSizes>(*tensors.splits));
+      tensors.splits = slot.retained_splits.back().get();
+    }
+  }
+  if (!slot.deviants.empty() && slot.deviant_of[at] >= 0) {
+    OpTensors& tensors = slot.deviants[static_cast<std::size_t>(slot.deviant_of[at])].tensors;
+    tensors.input = tensors.input != nullptr ? slot.tensors[at] : nullptr;
+  }
+}
+
+void Engine::wake(Rank rank) {
+  if (status_[static_cast<std::size_t>(rank)].state != RankStatus::State::waiting) {
+    return;  // it waited for any of several calls, and another one was first
+  }
+  status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+  scheduler_->make_ready(rank);
+}
+
+// The rank gives up its wait; what it waited for must not wake it again.
+void Engine::wake_interrupted(Rank rank, Interruption interruption) {
+  const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  const bool in_slot = status.channel == check::Channel::collectives && !status.in_message();
+  if (Slot* slot = in_slot ? matchers_[status.group]->find(status.seq) : nullptr) {
+    slot->given_up = true;
+  }
+  leave_channel(rank);
+  if (queues_launches_) {
+    host_waits_[static_cast<std::size_t>(rank)] = {};
+  } else if (status.channel != check::Channel::collectives) {
+    // no slot and no message knows of it
+  } else if (status.in_message()) {
+    check::MessageMatcher& messages = messages_of(status.group);
+    if (messages.is_current(status.message, status.group_rank, status.seq)) {
+      messages.withdraw(status.message);
+    }
+  } else if (Slot* slot = matchers_[status.group]->find(status.seq)) {
+    std::erase(slot->waiters, rank);
+    // The call stays in its slot, and may complete after the rank has dropped its tensors.
+    retain(matchers_[status.group]->op_of(*slot, status.group_rank), *slot);
+  }
+  interruptions_.emplace(rank, std::move(interruption));
+  wake(rank);
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,195 @@
+// The engine's part about the end: the proof of a deadlock, how real ranks would notice, the report.
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/check/judge.h"
+#include "sim/check/naming.h"
+#include "sim/dist/expects.h"
+#include "sim/engine/engine.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::RankStatus;
+
+}  // namespace
+
+// Nothing is scheduled and ranks are parked: whatever they wait for can never come. The verdict is
+// settled here. What follows is only how the real job would notice.
+void Engine::at_deadlock() {
+  if (let_some_through()) {
+    return;
+  }
+  resolve_host_waits();
+  if (!verdict_) {
+    verdict_ = check::judge(evidence());
+  }
+  tell_settled();
+  if (tell_lost_peers() || expire_timeouts()) {
+    return;
+  }
+  conclude();
+  aborting_ = true;
+  abort_waiting();
+}
+
+void Engine::tell_settled() {
+  if (told_settled_ || !options_.settled) {
+    return;
+  }
+  told_settled_ = true;
+  std::vector<RankClass::State> states;
+  for (const RankStatus& status : status_) {
+    states.push_back(check::state_of(status));
+  }
+  options_.settled(states);
+}
+
+// Ranks whose peer's process is gone see its connection close. True when there was one.
+bool Engine::tell_lost_peers() {
+  const std::string text = rules_->lost_peer_text();
+  std::vector<std::pair<Rank, Interruption>> told;
+  const std::vector<bool> torn = text.empty() ? std::vector<bool>() : torn_groups();
+  for (std::size_t rank = 0; rank < status_.size() && !text.empty(); ++rank) {
+    if (status_[rank].state == RankStatus::State::waiting && has_lost_peer(status_[rank], torn)) {
+      told.emplace_back(static_cast<Rank>(rank), Interruption{false, text});
+    }
+  }
+  take_off(told);
+  for (auto& [rank, interruption] : told) {
+    wake_interrupted(rank, std::move(interruption));
+  }
+  return !told.empty();
+}
+
+// By group: whether some member's process is gone. Asked once for all waiting ranks.
+std::vector<bool> Engine::torn_groups() const {
+  std::vector<bool> torn;
+  for (const GroupMembers& group : members_) {
+    torn.push_back(std::ranges::any_of(group.ranks, [this](Rank rank) { return has_left(rank); }));
+  }
+  return torn;
+}
+
+bool Engine::has_left(Rank rank) const {
+  const RankStatus::State state = status_[static_cast<std::size_t>(rank)].state;
+  const bool ended = state == RankStatus::State::finished || state == RankStatus::State::raised;
+  return state == RankStatus::State::crashed || (ended && options_.finished_ranks_exit);
+}
+
+// A message is torn by its other end's end, a collective by those that a rank has messages under way with, or
+// where the backend cannot tell, by any member's.
+bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& torn) {
+  if (status.channel != check::Channel::collectives) {
+    return false;  // the store has other connections
+  }
+  if (!status.in_message()) {
+    const check::Stuck* stuck = torn[status.group] ? stuck_of(status) : nullptr;
+    return stuck == nullptr ? torn[status.group] : std::ranges::any_of(stuck->peers, [&](Rank peer) {
+      return has_left(members_[status.group].ranks[static_cast<std::size_t>(peer)]);
+    });
+  }
+  check::Evidence all;
+  all.groups = groups_;
+  return std::ranges::any_of(check::awaited(all, status), [this](Rank peer) { return has_left(peer); });
+}
+
+void Engine::stop(const char* limit, std::int64_t value) {
+  if (!aborting_) {
+    limit_ = check::LimitIncident{limit, value};
+    conclude();
+    aborting_ = true;
+    steps_left_ = 0;  // ranks that have not run yet, and may never call us, end at their first step
+  }
+}
+
+// Wakes every parked rank so that it unwinds: each wait throws once `aborting_` is set.
+void Engine::abort_waiting() {
+  expects(aborting_, "ranks are aborted once the verdict is settled");
+  bool anybody = false;
+  const auto end = [&](Rank rank) {
+    anybody = true;
+    scheduler_->make_ready(rank);
+  };
+  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
+    if (status_[rank].state == RankStatus::State::waiting) {
+      end(static_cast<Rank>(rank));
+    }
+  }
+  while (!events_.empty()) {
+    const Event event = events_.pop();
+    if (event.kind == Event::Kind::wake) {
+      end(event.rank);
+    }
+  }
+  expects(anybody, "a rank that has not ended is parked somewhere");
+}
+
+check::Evidence Engine::evidence() {
+  resolve_host_waits();
+  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
+    status_[rank].inputs = contexts_[rank].inputs_taken;
+  }
+  check::Evidence evidence;
+  evidence.backend = rules_->name();
+  evidence.groups = groups_;
+  evidence.ranks = status_;
+  evidence.exceptions = exceptions_;
+  evidence.scopes = &scopes_;
+  evidence.limit = limit_;
+  evidence.timeout = timeout_incident_;
+  evidence.store_waits = store_waits_;
+  evidence.rank_lists = rank_lists_;
+  leaks_ = leaks();
+  evidence.leaks = leaks_;
+  incidents_->add_to(evidence);
+  return evidence;
+}
+
+// Takes the final state down, once; it needs the tensors and frames of ranks that still wait.
+void Engine::conclude() {
+  if (!classes_.empty()) {
+    return;
+  }
+  tell_settled();
+  const check::Evidence all = evidence();
+  if (!verdict_) {
+    verdict_ = check::judge(all);
+  }
+  classes_ = check::classify(all);
+  if (recorder_) {
+    for (const check::GroupEvidence& group : groups_) {
+      for (std::int64_t seq = group.matcher->first_live(); seq < group.matcher->end(); ++seq) {
+        recorder_->finished(group, *group.matcher->find(seq), Span::open);
+      }
+      if (group.messages != nullptr) {
+        for (const check::MessageId id : group.messages->pending()) {
+          recorder_->message(group, group.messages->at(id), Span::open);
+        }
+      }
+    }
+  }
+}
+
+Report Engine::report() {
+  Report report;
+  report.seed = options_.seed;
+  report.world_size = options_.world_size;
+  report.backend = rules_->name();
+  report.verdict = std::move(*verdict_);
+  report.ranks = std::move(classes_);
+  std::ranges::stable_sort(output_, {}, &OutputLine::rank);
+  report.output = std::move(output_);
+  report.simulated_time = now_;
+  report.ops = ops_;
+  if (recorder_) {
+    report.timeline = recorder_->take();
+    for (const GroupMembers& group : members_) {
+      report.groups.push_back({group.name, RankSet::of(group.ranks)});
+    }
+  }
+  return report;
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,109 @@
+// The engine's part about who works with which GPU, and what a call is refused for on the spot.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/dist/arguments.h"
+#include "sim/dist/error.h"
+#include "sim/engine/engine.h"
+#include "sim/engine/start_order.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::GroupMatcher;
+
+}  // namespace
+
+void Engine::check_device(const Op& op) {
+  const GroupMatcher& matcher = *matchers_[op.group];
+  const Rank rank = scheduler_->running();
+  check::DeviceIncident incident;
+  incident.at = now_;
+  incident.seq = next_number(op);
+  incident.ranks = {rank};
+  incident.op = op;
+  if (const std::optional<Error> error = argument_error(rules_->name(), op, matcher.size())) {
+    raise(*error);
+  }
+  if (!admission_.admits(op)) {
+    if (rules_->raises_late(op)) {
+      return;
+    }
+    if (rules_->needs_cuda() && op.device.type != DeviceType::cuda) {
+      incidents_->device(incident);
+    }
+    raise(rules_->refusal(op));
+  }
+  const std::optional<Device> before = matcher.device_of(op.rank);
+  if (before == op.device) [[likely]] {
+    return;
+  }
+  if (before) {
+    incident.kind = check::DeviceIncident::Kind::stray_device;
+    incident.expected = *before;
+    incidents_->device(incident);
+    throw Error(
+        "torch.distributed.DistBackendError",
+        fmt::format("Attempt to perform collective on tensor not on device passed to init_process_group: {} "
+                    "instead of {}",
+                    to_string(op.device), to_string(*before)));
+  }
+  // The default mapping gives every rank a GPU of its own: whoever uses another rank's is the odd one.
+  const bool is_own = options_.devices.empty() && op.device == device_of_rank(options_, rank);
+  const Rank user =
+      is_own ? intruder_on_gpu(op.group, op.device, rank) : user_of_gpu(op.group, op.device, rank);
+  if (user != rank) {
+    incident.kind = check::DeviceIncident::Kind::duplicate_gpu;
+    incident.ranks = {is_own ? user : rank};
+    incident.other = is_own ? rank : user;
+    incidents_->device(incident);
+    throw Error(
+        "torch.distributed.DistBackendError",
+        fmt::format("NCCL error: invalid usage. Duplicate GPU detected : rank {} and rank {} both on {}",
+                    rank, user, to_string(op.device)));
+  }
+}
+
+// Who works with a GPU in a group: whoever came first, and of those that came in one instant the lowest rank.
+// That is known only when the instant is over, so the ranks that ask sleep until then.
+Rank Engine::user_of_gpu(GroupId group, Device device, Rank rank) {
+  GpuUser& user = gpu_users_[{group, {host_of_rank(options_, rank), device}}];
+  if (!user.settled) {
+    user.rank = user.rank < 0 ? rank : std::min(user.rank, rank);
+    events_.add(now_, {.kind = Event::Kind::wake, .rank = rank});
+    scheduler_->park();
+    if (aborting_) [[unlikely]] {
+      throw RankAborted{};
+    }
+    user.settled = true;
+    const Rank owner = owner_of_gpu(group, device, rank);
+    user.rank = owner >= 0 ? owner : user.rank;
+  }
+  return user.rank;
+}
+
+// Who works with a rank's own GPU since an earlier instant; usually nobody else.
+Rank Engine::intruder_on_gpu(GroupId group, Device device, Rank rank) const {
+  const auto found = gpu_users_.find({group, {host_of_rank(options_, rank), device}});
+  return found != gpu_users_.end() && found->second.settled ? found->second.rank : rank;
+}
+
+// The rank on this host whose own GPU it is by the default mapping, if it works with it in the group; or -1.
+Rank Engine::owner_of_gpu(GroupId group, Device device, Rank rank) const {
+  if (!options_.devices.empty()) {
+    return -1;
+  }
+  for (Rank member = 0; member < members_[group].size(); ++member) {
+    const Rank owner = members_[group].ranks[static_cast<std::size_t>(member)];
+    const bool is_owner = host_of_rank(options_, owner) == host_of_rank(options_, rank) &&
+                          device_of_rank(options_, owner) == device;
+    if (is_owner && matchers_[group]->device_of(member) == device) {
+      return owner;
+    }
+  }
+  return -1;
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,122 @@
+#pragma once
+
+// The collectives of one group that hosts have launched on their GPUs and that are not over.
+//
+//   row    point k of the group: the call, and a place for every member
+//   lane   one member's way through the rows, in launch order: NCCL's own stream of that communicator
+//
+// Kept by row and not by rank: ranks that launch one after the other write places side by side, and a row that
+// completes is read from end to end. What members say alike is kept once.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/dist/expects.h"
+#include "sim/dist/op.h"
+
+namespace rollcall::sim {
+
+class LaunchTable {
+ public:
+  // One member's call in a row.
+  struct Place {
+    Storage* input = nullptr;    // kept alive through Storage::begin_use
+    std::uint32_t launched = 0;  // number among the launches of its GPU
+    Stream stream;
+    bool ready = false;   // its stream has come to it
+    bool is_own = false;  // not the row's call: see Row::own
+  };
+  struct Lane {
+    std::int64_t launched = 0;  // calls; the next is number `launched`
+    std::int64_t finished = 0;  // calls behind it; the front is number `finished`
+    bool running = false;       // the front
+
+    bool is_empty() const { return finished == launched; }
+  };
+
+  explicit LaunchTable(GroupId group, Rank members)
+      : group_(group), lanes_(static_cast<std::size_t>(members)), ring_(2) {}
+  ~LaunchTable();
+  LaunchTable(const LaunchTable&) = delete;
+  LaunchTable& operator=(const LaunchTable&) = delete;
+
+  // The next call of op.rank, and its number in the group. The caller need not keep its tensors and lists alive.
+  std::int64_t launch(const Op& op, std::uint32_t number);
+  // The member's front is over.
+  void finish(Rank member) {
+    Lane& own = lane(member);
+    expects(own.running, "a collective that finishes has started");
+    Row& row = *ring_[index(own.finished)];
+    end_uses(row, member);
+    own.running = false;
+    ++own.finished;
+    if (++row.finished == static_cast<Rank>(lanes_.size())) [[unlikely]] {
+      retire();
+    }
+  }
+
+  GroupId group() const { return group_; }
+  const Lane& lane(Rank member) const { return lanes_[static_cast<std::size_t>(member)]; }
+  Lane& lane(Rank member) { return lanes_[static_cast<std::size_t>(member)]; }
+  bool has_finished(Rank member, std::int64_t seq) const { return lane(member).finished > seq; }
+
+  // Of a call that is launched and not over.
+  Place& place(Rank member, std::int64_t seq) {
+    return ring_[index(seq)]->places[static_cast<std::size_t>(member)];
+  }
+  const Place& place(Rank member, std::int64_t seq) const {
+    return ring_[index(seq)]->places[static_cast<std::size_t>(member)];
+  }
+  const Place& front(Rank member) const { return place(member, lane(member).finished); }
+  // True when the member's next call may start as far as its own lane goes.
+  bool is_startable(Rank member) const {
+    const Lane& own = lane(member);
+    return !own.running && !own.is_empty() && place(member, own.finished).ready;
+  }
+
+  // What the members of a row say who do not say something else: without a rank, a device and tensors.
+  const Op& call(std::int64_t seq) const { return ring_[index(seq)]->call; }
+  OpKind kind_of(Rank member, std::int64_t seq) const;
+  // The member's call, without its device.
+  Op op_of(Rank member, std::int64_t seq) const;
+
+ private:
+  // A call that is not the row's, or has lists.
+  struct Own {
+    Op op;  // its lists are these:
+    std::unique_ptr<TensorList> inputs;
+    std::unique_ptr<TensorList> outputs;
+    std::unique_ptr<SplitSizes> splits;
+  };
+  struct Row {
+    Op call;
+    Rank finished = 0;
+    std::vector<Place> places;              // by member; those are set that are launched and not over
+    std::vector<std::unique_ptr<Own>> own;  // by member; empty while nobody has any
+  };
+
+  Row& open(const Op& op);
+  void grow();
+  void keep_own(Row& row, const Op& op) const;
+  static void drop_own(Row& row, Rank member);
+  void retire();
+  static void end_uses(Row& row, Rank member) {
+    const Place& place = row.places[static_cast<std::size_t>(member)];
+    if (place.is_own) [[unlikely]] {
+      drop_own(row, member);
+    }
+    if (place.input != nullptr) {
+      place.input->end_use();
+    }
+  }
+  std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & (ring_.size() - 1); }
+
+  GroupId group_;
+  std::vector<Lane> lanes_;                 // by member
+  std::int64_t base_ = 0;                   // rows below are over for everyone
+  std::int64_t end_ = 0;                    // one past the latest row; end_ - base_ <= ring_.size()
+  std::vector<std::unique_ptr<Row>> ring_;  // a power of two of rows, reused
+};
+
+}  // namespace rollcall::sim

@@ -1,0 +1,85 @@
+// Collectives that some members never come to, on gloo: who gets through all the same. As in the golden runs
+// desync_h_bcast_skip_w4 and desync_h_gather_skip_leaf_w3.
+
+#include <catch2/catch.hpp>
+
+#include "sim/dist.h"
+#include "sim/dist/rank_context.h"
+#include "sim/engine/simulate.h"
+
+namespace rollcall {
+namespace {
+
+Report run_on_gloo(Rank ranks, const sim::Program& program, bool timeline = false) {
+  return sim::run({.world_size = ranks, .backend = "gloo", .timeline = timeline}, program);
+}
+
+RankSet waiting(const Report& report) {
+  RankSet ranks;
+  for (const RankClass& group : report.ranks) {
+    if (group.state == RankClass::State::waiting) {
+      ranks.insert(group.ranks);
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("gloo's broadcast reaches those whose way through the tree is whole", "[fiber][partly]") {
+  double got = 0;
+  const Report report = run_on_gloo(4, [&](Rank rank) {
+    if (rank != 2) {
+      const Tensor tensor = Tensor::full({2}, rank + 1.0);
+      broadcast(tensor, 0);
+      got += rank == 3 ? tensor.at(0) : 0;
+    }
+  });
+  CHECK(waiting(report) == RankSet{0});
+  CHECK(got == 1);
+  CHECK(std::get<Deadlock>(report.verdict).finding.culprits == RankSet{2});
+}
+
+TEST_CASE("a member of gloo's gather that has handed its part over goes on", "[fiber][partly]") {
+  const Report report = run_on_gloo(3, [](Rank rank) {
+    if (rank != 2) {
+      gather(
+          Tensor::ones({1}),
+          rank == 0 ? TensorList{Tensor::zeros({1}), Tensor::zeros({1}), Tensor::zeros({1})} : TensorList(),
+          0);
+    }
+  });
+  CHECK(waiting(report) == RankSet{0});
+}
+
+TEST_CASE("on nccl all members of a broadcast wait for the missing one", "[fiber][partly]") {
+  const Report report = sim::run({.world_size = 4, .backend = "nccl"}, [](Rank rank) {
+    if (rank != 2) {
+      const Tensor tensor = Tensor::ones({2}, Dtype::float32, this_rank().device);
+      broadcast(tensor, 0);
+      tensor.at(0);
+    }
+  });
+  CHECK(waiting(report) == RankSet{0, 1, 3});
+}
+
+TEST_CASE("who got through may let the missing one come, and what it does meanwhile changes nothing",
+          "[fiber][partly]") {
+  double late = 0;
+  const Report report = run_on_gloo(4, [&](Rank rank) {
+    const Tensor tensor = Tensor::full({2}, rank + 1.0);
+    if (rank == 2) {
+      recv(Tensor::zeros({1}), 3);
+    }
+    broadcast(tensor, 0);
+    if (rank == 3) {
+      tensor.fill_(100);
+      send(Tensor::ones({1}), 2);
+    }
+    late += rank == 2 ? tensor.at(1) : 0;
+  });
+  CHECK(std::holds_alternative<Completed>(report.verdict));
+  CHECK(late == 1);
+}
+
+}  // namespace rollcall
