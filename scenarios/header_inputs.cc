@@ -21,12 +21,15 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
   const auto drop_last = inputs.find("drop_last");
   const auto sampler = inputs.find("sampler");
   SamplerOptions options{.dataset = dataset, .num_replicas = world_size};
+  SampleUse& use = scenario_.inputs.samples.emplace();
   bool is_sharded = false;
   if (sampler) {
     const auto kind = sampler->find("kind");
     const auto drops = sampler->find("drop_last");
     is_sharded = kind && kind->text() == "shard";
     options.drop_last = drops && drops->boolean();
+    const auto shuffle = sampler->find("shuffle");
+    use.shuffle = !shuffle || shuffle->boolean();
     for (const char* key : {"shuffle", "seed", "drop_last"}) {
       if (const auto stray = sampler->find(key); stray && is_sharded) {
         error(*stray, fmt::format("a shard has no \"{}\"; a DistributedSampler has", key));
@@ -35,13 +38,30 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
   }
   const std::int64_t in_batch = batch_size ? batch_size->integer() : 1;
   const bool drops_short_batch = drop_last && drop_last->boolean();
+  use.dataset = dataset;
+  use.ranks = world_size;
+  use.batch_size = in_batch;
+  use.drop_short_batch = drops_short_batch;
   if (!is_sharded) {
-    scenario_.inputs.base = batch_count(samples_per_epoch(options).per_rank, in_batch, drops_short_batch);
-    return;
+    const EpochSamples samples = samples_per_epoch(options);
+    use.fewest = use.most = samples.per_rank;
+    use.repeated = samples.repeated;
+    use.dropped_by_sampler = samples.dropped;
+    scenario_.inputs.base = batch_count(samples.per_rank, in_batch, drops_short_batch);
+  } else {
+    use.sampler = SampleUse::Sampler::shard;
+    use.most = shard_size(dataset, world_size, 0);
+    use.fewest = shard_size(dataset, world_size, world_size - 1);
+    for (Rank rank = 0; rank < world_size; ++rank) {
+      scenario_.inputs.list.push_back(
+          batch_count(shard_size(dataset, world_size, rank), in_batch, drops_short_batch));
+    }
   }
-  for (Rank rank = 0; rank < world_size; ++rank) {
-    scenario_.inputs.list.push_back(
-        batch_count(shard_size(dataset, world_size, rank), in_batch, drops_short_batch));
+  if (drops_short_batch) {
+    for (Rank rank = 0; rank < world_size; ++rank) {
+      const std::int64_t given = is_sharded ? shard_size(dataset, world_size, rank) : use.most;
+      use.dropped_by_loader += given % in_batch;
+    }
   }
 }
 

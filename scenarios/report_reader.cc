@@ -49,6 +49,13 @@ class ReportReader {
       report.expected = flag(root_, "expected", true);
     }
     report.unmet = texts(root_, "unmet");
+    report.joins = list_of<JoinCost>(
+        root_, "join", [&](const Json& each) { return read_join(each, report.simulated_time); });
+    report.memory =
+        list_of<MemoryUse>(root_, "memory", [this](const Json& each) { return read_memory(each); });
+    if (const auto samples = member(root_, "samples", JsonType::object)) {
+      report.samples = read_samples(*samples);
+    }
     return report;
   }
 
@@ -201,6 +208,61 @@ class ReportReader {
       return TensorPlace{somebody(each, "ranks"), text(each, "tensor"), text(each, "got"),
                          text(each, "want"),      text(each, "handle"), text(each, "site")};
     });
+  }
+
+  JoinCost read_join(const Json& object, Duration run) {
+    JoinCost cost;
+    cost.group = text(object, "group");
+    cost.run = run;
+    cost.shadowing = number(object, "shadowing_ns", 0);
+    cost.steps = number(object, "steps", 0);
+    cost.fewest_steps = cost.steps;
+    cost.ranks = list_of<JoinedRanks>(object, "ranks", [this](const Json& each) {
+      return JoinedRanks{ranks(each, "ranks"), number(each, "steps", 0), number(each, "shadow_calls", 0),
+                         number(each, "idle_ns", 0)};
+    });
+    cost.active = list_of<ActiveRanks>(object, "active", [this](const Json& each) {
+      return ActiveRanks{number(each, "from_step", 0), number(each, "to_step", 0),
+                         number(each, "active_ranks", 0)};
+    });
+    for (const JoinedRanks& each : cost.ranks) {
+      const auto alike = static_cast<std::int64_t>(each.ranks.size());
+      cost.size += alike;
+      cost.steps_of_all += alike * each.steps;
+      cost.fewest_steps = std::min(cost.fewest_steps, each.steps);
+    }
+    return cost;
+  }
+
+  MemoryUse read_memory(const Json& object) {
+    return {text(object, "object"), list_of<DeviceMemory>(object, "devices", [this](const Json& each) {
+              return DeviceMemory{.samples = number(each, "samples", 0),
+                                  .parameters = number(each, "parameters", 0),
+                                  .gradients = number(each, "gradients", 0),
+                                  .optimizer_state = number(each, "optimizer", 0),
+                                  .inputs = number(each, "inputs", 0),
+                                  .activations = number(each, "activations", 0),
+                                  .outputs = number(each, "outputs", 0)};
+            })};
+  }
+
+  SampleUse read_samples(const Json& object) {
+    SampleUse use;
+    const bool is_sharded = text(object, "sampler") == "shard";
+    use.sampler = is_sharded ? SampleUse::Sampler::shard : SampleUse::Sampler::distributed;
+    use.shuffle = flag(object, "shuffle", true);
+    use.dataset = number(object, "dataset", 0);
+    use.ranks = number(object, "ranks", 1);
+    use.batch_size = std::max<std::int64_t>(number(object, "batch_size", 1), 1);
+    use.drop_short_batch = flag(object, "drop_last", false);
+    if (const auto range = member(object, "samples_per_rank", JsonType::object)) {
+      use.fewest = number(*range, "fewest", 0);
+      use.most = number(*range, "most", 0);
+    }
+    use.repeated = number(object, "duplicated", 0);
+    use.dropped_by_sampler = number(object, "dropped_by_sampler", 0);
+    use.dropped_by_loader = number(object, "dropped", 0) - use.dropped_by_sampler;
+    return use;
   }
 
   std::vector<Outcome> read_outcomes() {

@@ -17,6 +17,7 @@
 #include "sim/dist/device_mesh.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/start_order.h"
+#include "sim/report/sample_use.h"
 
 namespace rollcall::scenario {
 
@@ -25,6 +26,8 @@ struct Inputs {
   std::vector<std::int64_t> list;  // by rank; empty: base + per_rank * rank
   std::int64_t base = 0;
   std::int64_t per_rank = 0;
+
+  std::optional<SampleUse> samples{};  // where they come from a data set
 
   std::int64_t of(Rank rank) const;
 };

@@ -82,6 +82,49 @@ Json json_of(const Outcome& outcome) {
   return object;
 }
 
+// 15.4 of 154 thousandths.
+double percent(std::int64_t permille) { return static_cast<double>(permille) / 10; }
+
+Json json_of(const JoinedRanks& ranks) {
+  return {{"ranks", to_string(ranks.ranks)},
+          {"steps", ranks.steps},
+          {"shadow_calls", ranks.shadow_calls},
+          {"idle_ns", ranks.idle}};
+}
+
+Json json_of(const ActiveRanks& active) {
+  return {{"from_step", active.from}, {"to_step", active.to}, {"active_ranks", active.ranks}};
+}
+
+Json json_of(const SampleUse& use) {
+  return {{"dataset", use.dataset},
+          {"sampler", use.sampler == SampleUse::Sampler::shard ? "shard" : "distributed"},
+          {"shuffle", use.shuffle},
+          {"ranks", use.ranks},
+          {"batch_size", use.batch_size},
+          {"drop_last", use.drop_short_batch},
+          {"samples_per_rank", {{"fewest", use.fewest}, {"most", use.most}}},
+          {"batches_per_rank", {{"fewest", use.batches(use.fewest)}, {"most", use.batches(use.most)}}},
+          {"duplicated", use.repeated},
+          {"dropped", use.dropped()},
+          {"dropped_by_sampler", use.dropped_by_sampler},
+          {"bias", sample_biases(use)}};
+}
+
+Json json_of(const DeviceMemory& memory) {
+  return {{"bytes", memory.total()},
+          {"samples", memory.samples},
+          {"parameters", memory.parameters},
+          {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer_state},
+          {"inputs", memory.inputs},
+          {"activations", memory.activations},
+          {"outputs", memory.outputs}};
+}
+
+Json json_of(const JoinCost& cost);
+Json json_of(const MemoryUse& use);
+
 template <typename Value>
 Json list_of(const std::vector<Value>& values) {
   Json list = Json::array();
@@ -91,13 +134,31 @@ Json list_of(const std::vector<Value>& values) {
   return list;
 }
 
+// GPUs in order.
+Json json_of(const MemoryUse& use) { return {{"object", use.object}, {"devices", list_of(use.devices)}}; }
+
+Json json_of(const JoinCost& cost) {
+  Json object = {{"group", cost.group},
+                 {"steps", cost.steps},
+                 {"effective_world_size", static_cast<double>(cost.mean_active_thousandths()) / 1000},
+                 {"active", list_of(cost.active)},
+                 {"ranks", list_of(cost.ranks)},
+                 {"shadowing_ns", cost.shadowing},
+                 {"inputs_lost_percent", percent(cost.inputs_lost_permille())},
+                 {"time_saved_percent", percent(cost.time_saved_permille())}};
+  set(object, "advice", cost.advice());
+  return object;
+}
+
 // What only one kind of verdict carries.
 class Particulars {
  public:
   explicit Particulars(Json& object) : object_(object) {}
 
   void operator()(const Mismatch& verdict) const { object_["variants"] = variants_json(verdict.variants); }
-  void operator()(const DeviceMismatch& verdict) const { object_["variants"] = variants_json(verdict.variants); }
+  void operator()(const DeviceMismatch& verdict) const {
+    object_["variants"] = variants_json(verdict.variants);
+  }
   void operator()(const RankFailed& verdict) const { set(object_, "exception", verdict.exception); }
   void operator()(const LimitReached& verdict) const {
     object_["limit"] = {{"name", verdict.limit}, {"value", verdict.value}};
@@ -195,6 +256,15 @@ std::string json_report(const Report& report) {
   object["ranks"] = list_of(report.ranks);
   if (!report.output.empty()) {
     object["output"] = list_of(group_output(report.output));
+  }
+  if (!report.joins.empty()) {
+    object["join"] = list_of(report.joins);
+  }
+  if (!report.memory.empty()) {
+    object["memory"] = list_of(report.memory);
+  }
+  if (report.samples) {
+    object["samples"] = json_of(*report.samples);
   }
   object["exhaustive"] = report.exhaustive;
   object["schedules"] = report.schedules;

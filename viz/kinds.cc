@@ -165,6 +165,15 @@ constexpr Explanation table[] = {
      "A check of the program found another value in a tensor.",
      "Mispaired calls, a missing reduction, ranks counted that have joined already, or a wrong expectation.",
      "Follow the value back through the collectives that wrote it; --trace shows them."},
+    {"stale_shard", "wrong_result", "a joined rank updates its shard with gradients of the past",
+     "Under Join, the main_hook of ZeroRedundancyOptimizer is step(): a rank without inputs goes on updating "
+     "the "
+     "parameters of its shard, and broadcasts them to everyone. DDP's shadowing wrote no gradients there, so "
+     "it steps with those of its own last iteration, with zeros, or not at all.",
+     "DistributedDataParallel and ZeroRedundancyOptimizer in one Join, as in PyTorch's tutorial, with uneven "
+     "inputs.",
+     "Even the inputs out with a DistributedSampler, end all ranks together with "
+     "throw_on_early_termination=True, or use an optimizer on every rank instead of a sharded one."},
 
     {"stale_key", "wrong_result", "a key of the store still had an old value",
      "A rank read a key and got another value than the one it relies on.",

@@ -1,5 +1,9 @@
 #include "viz/phrases.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "sim/dist/expects.h"
@@ -78,6 +82,56 @@ std::string call_origin(const Call& call) {
   const std::string from = call.label.empty() ? "" : " from " + call.label;
   const std::string at = call.site.empty() ? "" : " at " + call.site;
   return from + at;
+}
+
+std::string joined_phrase(const JoinedRanks& ranks, Duration run) {
+  const std::int64_t permille = run == 0 ? 0 : (ranks.idle * 1000 + run / 2) / run;
+  return fmt::format("joined after {}, idle for {} ({} of the run), shadowed {}",
+                     count_phrase(ranks.steps, "step"), duration_phrase(ranks.idle), percent_phrase(permille),
+                     count_phrase(ranks.shadow_calls, "call"));
+}
+
+std::string bytes_phrase(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  std::int64_t scale = 1;
+  while (unit + 1 < units.size() && bytes / scale >= 1024) {
+    scale *= 1024;
+    ++unit;
+  }
+  const std::int64_t whole = bytes / scale;
+  const std::int64_t hundredths =
+      static_cast<std::int64_t>(static_cast<__int128>(bytes % scale) * 100 / scale);
+  return hundredths == 0 ? fmt::format("{} {}", whole, units[unit])
+                         : fmt::format("{}.{:02} {}", whole, hundredths, units[unit]);
+}
+
+std::string memory_phrase(const MemoryUse& use) {
+  const auto total = [](const DeviceMemory& device) { return device.total(); };
+  const std::int64_t most = total(std::ranges::max(use.devices, {}, total));
+  const std::int64_t least = std::max<std::int64_t>(total(std::ranges::min(use.devices, {}, total)), 1);
+  if (most == least) {
+    return fmt::format("{} in DataParallel takes as much of every GPU", use.object);
+  }
+  return fmt::format(
+      "{} in DataParallel: the output device holds {}.{} times as much as the least loaded GPU, and runs out "
+      "of memory "
+      "first; in DistributedDataParallel all hold the same",
+      use.object, most / least, most * 10 / least % 10);
+}
+
+std::string device_memory_phrase(const DeviceMemory& memory) {
+  std::string parts;
+  const std::pair<const char*, std::int64_t> named[] = {
+      {"parameters", memory.parameters},     {"gradients", memory.gradients},
+      {"optimizer", memory.optimizer_state}, {"inputs", memory.inputs},
+      {"activations", memory.activations},   {"outputs", memory.outputs}};
+  for (const auto& [name, bytes] : named) {
+    if (bytes > 0) {
+      parts += fmt::format("{} {} {}", parts.empty() ? ":" : ",", name, bytes_phrase(bytes));
+    }
+  }
+  return fmt::format("{}{}", bytes_phrase(memory.total()), parts);
 }
 
 std::string inputs_phrase(std::int64_t fewest, std::int64_t most) {

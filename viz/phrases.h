@@ -22,6 +22,16 @@ std::string call_with_arguments(const Call& call);
 // " from counter.forward at train.json:12:7", as far as it is known.
 std::string call_origin(const Call& call);
 
+// "joined after 5 steps, idle for 20 us (15.4 % of the run), 4 calls shadowed". run: how long it took.
+std::string joined_phrase(const JoinedRanks& ranks, Duration run);
+
+// "1.25 GiB": a power of 1024 that leaves one to four digits before the point, two after it.
+std::string bytes_phrase(std::int64_t bytes);
+// "one GPU of 4 holds 2.3 times as much as the least loaded".
+std::string memory_phrase(const MemoryUse& use);
+// "2.31 GiB: parameters 400 MiB, ...", what is nothing left out.
+std::string device_memory_phrase(const DeviceMemory& memory);
+
 // How many inputs ranks of one line took: "" when the program does not count, "5 inputs", and
 // "5 to 1004 inputs" for a line that stands for ranks with different numbers.
 std::string inputs_phrase(std::int64_t fewest, std::int64_t most);

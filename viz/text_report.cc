@@ -20,6 +20,7 @@ constexpr std::size_t most_states = 12;
 constexpr std::size_t most_variants = 12;
 constexpr std::size_t most_steps = 8;
 constexpr std::size_t most_output = 20;
+constexpr std::size_t most_contexts = 2;
 
 constexpr std::size_t list_indent = 7;
 
@@ -78,10 +79,12 @@ class Writer {
       page_.frame_rows(state_rows(report_, {}, 0));
       page_.frame_line();
       printed();
+      costs();
       run_facts();
       replay();
     } else {
       output(2);
+      costs();
     }
   }
 
@@ -99,6 +102,7 @@ class Writer {
     outcomes();
     explanation(finding);
     printed();
+    costs();
     if (verbose_) {
       run_facts();
     }
@@ -246,6 +250,60 @@ class Writer {
       page_.note("printed", "");
       output(list_indent);
     }
+  }
+
+  // What uneven inputs cost, and what evening them out does.
+  void costs() {
+    if (report_.samples) {
+      page_.note("samples", samples_phrase(*report_.samples));
+      for (const std::string& bias : sample_biases(*report_.samples)) {
+        page_.note("bias", bias);
+      }
+    }
+    for (const MemoryUse& use : report_.memory) {
+      memory(use);
+    }
+    std::size_t shown = 0;
+    for (const JoinCost& cost : report_.joins) {
+      if (cost.is_uneven() && (verbose_ || shown++ < most_contexts)) {
+        join(cost);
+      }
+    }
+    if (!verbose_ && shown > most_contexts) {
+      page_.note("join",
+                 fmt::format("{} more contexts with uneven inputs; -v shows them", shown - most_contexts));
+    }
+  }
+
+  // GPUs that hold the same amount share a line.
+  void memory(const MemoryUse& use) {
+    page_.note("memory", memory_phrase(use));
+    std::vector<Row> rows;
+    for (std::size_t first = 0, end = 0; first < use.devices.size(); first = end) {
+      end = first + 1;
+      while (end < use.devices.size() && use.devices[end] == use.devices[first]) {
+        ++end;
+      }
+      const std::string last = end == first + 1 ? "" : fmt::format("-{}", end - 1);
+      rows.push_back({fmt::format("cuda:{}{}", first, last), device_memory_phrase(use.devices[first])});
+    }
+    shorten(rows, most_states, "row");
+    page_.steps(rows, list_indent);
+  }
+
+  void join(const JoinCost& cost) {
+    page_.note("join", fmt::format("{} steps on {} with {}.{} of {} ranks on average", cost.steps, cost.group,
+                                   cost.mean_active_thousandths() / 1000,
+                                   cost.mean_active_thousandths() / 100 % 10, cost.size));
+    std::vector<Row> rows;
+    for (const JoinedRanks& ranks : cost.ranks) {
+      if (ranks.steps < cost.steps) {
+        rows.push_back({ranks_phrase(ranks.ranks), joined_phrase(ranks, cost.run)});
+      }
+    }
+    shorten(rows, most_states, "row");
+    page_.steps(rows, list_indent);
+    page_.note("instead", cost.advice());
   }
 
   void output(std::size_t indent) {

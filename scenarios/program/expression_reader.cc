@@ -158,6 +158,8 @@ TableIndex ValueReader::text(const Json& value) {
   return static_cast<TableIndex>(program_.texts.size() - 1);
 }
 
+constexpr std::string_view repr_suffix = "!r";
+
 // What stands between braces: a tensor, the caught error, or an expression.
 void ValueReader::hole(Text& text, const Json& value, std::string_view inside, std::size_t begin) {
   if (scope_.handler != none && inside == "error") {
@@ -166,6 +168,10 @@ void ValueReader::hole(Text& text, const Json& value, std::string_view inside, s
     text.push_back({TextPiece::ErrorType{scope_.handler}});
   } else if (const auto tensor = find_tensor(inside)) {
     text.push_back({*tensor});
+  } else if (const auto shown = inside.ends_with(repr_suffix)
+                                    ? find_tensor(inside.substr(0, inside.size() - repr_suffix.size()))
+                                    : std::nullopt) {
+    text.push_back({TextPiece::Repr{*shown}});
   } else if (const auto name = names_.find(inside); name && name->kind == Name::Kind::objects) {
     text.push_back({TextPiece::Objects{name->slot}});
   } else {

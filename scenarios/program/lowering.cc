@@ -193,6 +193,8 @@ void Lowering::lower_statement(const Json& node) {
       return lower_step(*statement);
     case StatementKind::zero_grad:
       return lower_zero_grad(*statement);
+    case StatementKind::state_dict:
+      return lower_state_dict(*statement);
     case StatementKind::no_sync:
       return lower_no_sync(*statement);
     case StatementKind::attempt:

@@ -52,6 +52,7 @@ class Lowering {
   void lower_joinable(const Json& object);
   void lower_model(const Json& object);
   void lower_sharded(const Json& object);
+  void lower_data_parallel(const Json& object);
   void lower_optimizer(const Json& object);
   void check_object_keys(const Json& object);
   std::vector<ParameterSpec> read_parameters(const Json& list, std::string_view singular);
@@ -79,6 +80,7 @@ class Lowering {
   void lower_backward(const Statement& statement);
   void lower_step(const Statement& statement);
   void lower_zero_grad(const Statement& statement);
+  void lower_state_dict(const Statement& statement);
   void lower_no_sync(const Statement& statement);
   TableIndex read_pass(const Statement& statement, TableIndex object);
   bool is_model(TableIndex object) const;

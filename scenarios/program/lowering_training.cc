@@ -30,6 +30,9 @@ constexpr std::array<Name, 11> model_keys{"kind",
                                           "static_graph",
                                           "comm_hook"};
 constexpr std::array<Name, 4> sharded_keys{"kind", "group", "units", "strategy"};
+constexpr std::array<Name, 9> data_parallel_keys{"kind",          "parameters", "gpus",
+                                                 "output_device", "batch_size", "input",
+                                                 "activations",   "output",     "optimizer"};
 constexpr std::array<Name, 7> optimizer_keys{
     "kind", "of", "optimizer", "lr", "momentum", "weight_decay", "parameters_as_bucket_view"};
 
@@ -39,6 +42,9 @@ std::span<const Name> keys_of(std::string_view kind) {
   }
   if (kind == "ddp") {
     return model_keys;
+  }
+  if (kind == "dp") {
+    return data_parallel_keys;
   }
   return kind == "fsdp" ? std::span<const Name>(sharded_keys) : std::span<const Name>(optimizer_keys);
 }
@@ -69,6 +75,8 @@ void Lowering::lower_object(const Json& object) {
     lower_model(object);
   } else if (kind == "fsdp") {
     lower_sharded(object);
+  } else if (kind == "dp") {
+    lower_data_parallel(object);
   } else {
     lower_optimizer(object);
   }
@@ -145,6 +153,45 @@ void Lowering::lower_sharded(const Json& object) {
                                                            : ShardingStrategy::no_shard;
   }
   program_->training.sharded.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(model));
+}
+
+void Lowering::lower_data_parallel(const Json& object) {
+  DataParallelObject model;
+  model.name = object.key();
+  DataParallelOptions& options = model.options;
+  const auto read_integer = [&](std::string_view key, std::int64_t& number) {
+    if (const auto value = object.find(key)) {
+      number = value->integer();
+    }
+  };
+  const auto read_size = [&](std::string_view key, std::int64_t& number) {
+    if (const auto value = object.find(key)) {
+      number = read_bytes(*value);
+    }
+  };
+  read_integer("gpus", options.gpus);
+  read_integer("output_device", options.output_device);
+  read_integer("batch_size", options.batch_size);
+  read_size("input", options.input);
+  read_size("activations", options.activations);
+  read_size("output", options.output);
+  if (options.output_device >= options.gpus) {
+    read_.error(*object.find("output_device"),
+                fmt::format("there is no GPU {}; \"gpus\" says {}", options.output_device, options.gpus));
+  }
+  if (const auto parameters = object.find("parameters")) {
+    for (const ParameterSpec& spec : read_parameters(*parameters, "parameter")) {
+      options.parameters += spec.shape.numel() * static_cast<std::int64_t>(size_of(spec.dtype));
+    }
+  } else {
+    read_.error(object, "a model needs \"parameters\", such as [1000, \"25MiB\"]");
+  }
+  const auto optimizer = object.find("optimizer");
+  if (optimizer && optimizer->text() == "adam") {
+    options.optimizer_state = 2 * options.parameters;
+  }
+  program_->training.data_parallel.emplace(static_cast<TableIndex>(program_->objects.size()),
+                                           std::move(model));
 }
 
 std::vector<ParameterSpec> Lowering::read_parameters(const Json& list, std::string_view singular) {
@@ -233,6 +280,8 @@ void Lowering::lower_optimizer(const Json& object) {
     optimizer.model = read_.object(*of);
     if (!is_model(optimizer.model) && optimizer.model != none) {
       read_.error(*of, fmt::format("\"{}\" is no model that stands before this one", of->text()));
+    } else if (program_->training.data_parallel.contains(optimizer.model)) {
+      read_.error(*of, "the optimizer of a model of kind \"dp\" is its key \"optimizer\"");
     }
   }
   if (const auto name = object.find("optimizer")) {
@@ -258,7 +307,8 @@ void Lowering::lower_optimizer(const Json& object) {
 }
 
 bool Lowering::is_model(TableIndex object) const {
-  return program_->training.models.contains(object) || program_->training.sharded.contains(object);
+  return program_->training.models.contains(object) || program_->training.sharded.contains(object) ||
+         program_->training.data_parallel.contains(object);
 }
 
 bool Lowering::require_model(const Statement& statement, TableIndex object) {
@@ -279,7 +329,7 @@ TableIndex Lowering::read_pass(const Statement& statement, TableIndex object) {
     pass.value = read_.number(*value);
   }
   const auto model = program_->training.models.find(object);
-  const bool is_sharded = model == program_->training.models.end();
+  const bool is_sharded = model == program_->training.models.end();  // or in DataParallel
   for (const char* key : {"grad", "unused"}) {
     if (const auto stray = statement.find(key); stray && is_sharded) {
       read_.error(*stray, fmt::format("\"{}\" is for models of kind \"ddp\"", key));
@@ -350,8 +400,29 @@ void Lowering::lower_zero_grad(const Statement& statement) {
   emit(statement.node(), action::ZeroGrad{object, flag && read_.flag(*flag)});
 }
 
+void Lowering::lower_state_dict(const Statement& statement) {
+  action::StateDict dict;
+  dict.object = read_.object(statement.head());
+  dict.consolidates = statement.rule().key == "consolidate_state_dict";
+  const auto optimizer = program_->training.optimizers.find(dict.object);
+  const bool is_optimizer = optimizer != program_->training.optimizers.end();
+  if (dict.consolidates && dict.object != none && !(is_optimizer && optimizer->second.is_zero)) {
+    read_.error(statement.head(), "\"consolidate_state_dict\" needs an object of kind \"zero\"");
+  } else if (dict.object != none && !is_optimizer) {
+    require_model(statement, dict.object);
+  }
+  if (const auto to = statement.find("to")) {
+    dict.to = read_.number(*to);
+  }
+  emit(statement.node(), dict);
+}
+
 void Lowering::lower_no_sync(const Statement& statement) {
   const TableIndex object = read_.object(statement.head());
+  if (program_->training.data_parallel.contains(object)) {
+    read_.error(statement.head(), "DataParallel has no no_sync: it synchronizes nothing between processes");
+    return;
+  }
   if (!require_model(statement, object) || !enter_nesting(statement)) {
     return;
   }

@@ -167,6 +167,7 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::backward:
     case StatementKind::step:
     case StatementKind::zero_grad:
+    case StatementKind::state_dict:
       break;
   }
 }

@@ -164,7 +164,10 @@ struct TextPiece {
   struct Objects {
     Slot list = no_slot;  // of the frame's object lists
   };
-  std::variant<Literal, Number, TensorName, ErrorMessage, ErrorType, Objects> piece;
+  struct Repr {  // a tensor's numbers as Python's repr shows them: "1.0"
+    TensorName tensor;
+  };
+  std::variant<Literal, Number, TensorName, ErrorMessage, ErrorType, Objects, Repr> piece;
 };
 using Text = std::vector<TextPiece>;
 
@@ -323,6 +326,11 @@ struct ZeroGrad {
   TableIndex object = none;
   bool set_to_none = false;
 };
+struct StateDict {
+  TableIndex object = none;
+  bool consolidates = false;
+  Operand to;  // the rank inside the group that gathers; absent: 0
+};
 struct EnterNoSync {  // the body follows, up to `end`
   TableIndex object = none;
   Address end = 0;
@@ -341,7 +349,7 @@ using Action =
                  action::Fill, action::Add, action::Copy, action::Check, action::SetDevice, action::Jump,
                  action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin, action::Forward,
                  action::Notify, action::ModelForward, action::Backward, action::Step, action::ZeroGrad,
-                 action::EnterNoSync, action::Try, action::CallGroup, action::CallStore>;
+                 action::StateDict, action::EnterNoSync, action::Try, action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;

@@ -65,6 +65,7 @@ constexpr std::array<Name, 2> attempt{"do", "except"};
 constexpr std::array<Name, 3> forward{"do", "grad", "unused"};
 constexpr std::array<Name, 2> backward{"value", "unused"};
 constexpr std::array<Name, 1> zero_grad{"set_to_none"};
+constexpr std::array<Name, 1> consolidate{"to"};
 
 constexpr std::array<Name, 4> new_group{"ranks", "as", "timeout", "label"};
 constexpr std::array<Name, 4> new_subgroups{"group_size", "as", "timeout", "label"};
@@ -77,7 +78,7 @@ constexpr std::array<Name, 4> store_add{"key", "value", "as", "label"};
 constexpr std::array<Name, 3> store_wait{"key", "timeout", "label"};
 constexpr std::array<Name, 2> store_delete{"key", "label"};
 
-constexpr std::array<StatementRule, 61> rules{{
+constexpr std::array<StatementRule, 63> rules{{
     {"all_reduce", Kind::collective, "tensor", true, all_reduce},
     {"broadcast", Kind::collective, "tensor", true, broadcast},
     {"reduce", Kind::collective, "tensor", true, reduce},
@@ -127,6 +128,8 @@ constexpr std::array<StatementRule, 61> rules{{
     {"backward", Kind::backward, "object", false, backward},
     {"step", Kind::step, "object", false, {}},
     {"zero_grad", Kind::zero_grad, "object", false, zero_grad},
+    {"state_dict", Kind::state_dict, "object", false, {}},
+    {"consolidate_state_dict", Kind::state_dict, "object", false, consolidate},
     {"no_sync", Kind::no_sync, "object", false, block},
     {"try", Kind::attempt, "", true, attempt},
     {"new_group", Kind::new_group, "ranks", true, new_group},

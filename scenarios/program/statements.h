@@ -49,6 +49,7 @@ enum class StatementKind : std::uint8_t {
   backward,
   step,
   zero_grad,
+  state_dict,
   no_sync,
   attempt,
   new_group,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scenarios/program/expression.h"
+#include "sim/dist/data_parallel.h"
 #include "sim/dist/dtype.h"
 #include "sim/dist/fsdp.h"
 #include "sim/dist/optimizer.h"
@@ -44,6 +45,12 @@ struct ModelObject {
   CommHookName comm_hook = CommHookName::ddp_default;
 };
 
+// An object of kind "dp": one process, several GPUs. It issues nothing; reports say what it takes of each GPU.
+struct DataParallelObject {
+  std::string name;
+  DataParallelOptions options;
+};
+
 // An object of kind "fsdp". Constructed like a model.
 struct ShardedObject {
   std::string name;
@@ -65,9 +72,10 @@ struct OptimizerObject {
 struct TrainingObjects {
   std::map<std::uint32_t, ModelObject> models;
   std::map<std::uint32_t, ShardedObject> sharded;
+  std::map<std::uint32_t, DataParallelObject> data_parallel;
   std::map<std::uint32_t, OptimizerObject> optimizers;
 
-  bool empty() const { return models.empty() && sharded.empty(); }
+  bool empty() const { return models.empty() && sharded.empty() && data_parallel.empty(); }
 };
 
 }  // namespace rollcall::scenario

@@ -23,6 +23,11 @@ struct AppendPiece {
     text += name.is_list && name.element < 0 ? tensor_text(frame.read_list(name.slot))
                                              : tensor_text(frame.read(name));
   }
+  void operator()(const TextPiece::Repr& piece) const {
+    const TensorName& name = piece.tensor;
+    text += name.is_list && name.element < 0 ? tensor_repr(frame.read_list(name.slot))
+                                             : tensor_repr(frame.read(name));
+  }
   void operator()(const TextPiece::ErrorMessage& piece) const { text += frame.caught[piece.caught].message; }
   void operator()(const TextPiece::ErrorType& piece) const { text += frame.caught[piece.caught].type; }
   void operator()(const TextPiece::Objects& piece) const {

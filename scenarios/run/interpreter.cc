@@ -146,6 +146,8 @@ class Interpreter {
     for (const TextPiece& piece : program_.texts[print.text]) {
       if (const auto* tensor = std::get_if<TensorName>(&piece.piece)) {
         frame_.touch(key_of(*tensor), Observation::Access::read, site());
+      } else if (const auto* repr = std::get_if<TextPiece::Repr>(&piece.piece)) {
+        frame_.touch(key_of(repr->tensor), Observation::Access::read, site());
       }
     }
     rollcall::print(compose(frame_, print.text));
@@ -309,6 +311,15 @@ class Interpreter {
 
   Address operator()(const action::ZeroGrad& zero) {
     frame_.training->zero_grad(zero.object, zero.set_to_none);
+    return at_ + 1;
+  }
+
+  Address operator()(const action::StateDict& dict) {
+    if (dict.consolidates) {
+      frame_.training->consolidate(dict.object, dict.to ? frame_.evaluate(dict.to) : 0, site());
+    } else {
+      frame_.training->state_dict(dict.object, site());
+    }
     return at_ + 1;
   }
 

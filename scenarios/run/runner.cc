@@ -44,6 +44,10 @@ void complete_report(const Scenario& scenario, Report& report) {
   }
   add_hook_diff(scenario, report.verdict);
   report.scenario = scenario.name;
+  report.samples = scenario.inputs.samples;
+  for (const auto& [index, object] : scenario.program->training.data_parallel) {
+    report.memory.push_back({object.name, data_parallel_memory(object.options)});
+  }
   report.unmet = unmet(scenario.expect, report);
   report.expected = report.unmet.empty();
 }

@@ -14,4 +14,8 @@ namespace rollcall::scenario {
 std::string tensor_text(const Tensor& tensor);
 std::string tensor_text(const TensorList& tensors);
 
+// The same, with floats as Python's repr shows them: "11.0". For "{t!r}".
+std::string tensor_repr(const Tensor& tensor);
+std::string tensor_repr(const TensorList& tensors);
+
 }  // namespace rollcall::scenario

@@ -150,8 +150,16 @@ std::shared_ptr<void> Training::no_sync(TableIndex object) {
   return std::make_shared<DistributedDataParallel::NoSync>(model(object));
 }
 
+bool Training::is_local(TableIndex object) const {
+  return frame_.program().training.data_parallel.contains(object);
+}
+
 void Training::forward(TableIndex object, const ModelPass& pass, Site site,
                        const std::function<void()>& module_forward) {
+  if (is_local(object)) {
+    module_forward();
+    return;
+  }
   if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
     sharded_model->forward(
         [&](std::size_t unit) {
@@ -171,6 +179,9 @@ void Training::forward(TableIndex object, const ModelPass& pass, Site site,
 }
 
 void Training::backward(TableIndex object, const ModelPass& pass, Site site) {
+  if (is_local(object)) {
+    return;
+  }
   if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
     sharded_model->backward(
         [&](std::size_t unit, const Shape& shape) {
@@ -207,22 +218,52 @@ Tensor Training::gradient_like(const Tensor& parameter, const Shape& shape, cons
   return gradient;
 }
 
-void Training::step(TableIndex object, Site site) {
+Training::OneOptimizer& Training::optimizer(TableIndex object) {
   const auto found = optimizers_.find(object);
   if (found == optimizers_.end()) {
     refuse(object);
   }
-  if (found->second.zero != nullptr) {
-    found->second.zero->step(site);
+  return found->second;
+}
+
+void Training::step(TableIndex object, Site site) {
+  const OneOptimizer& one = optimizer(object);
+  if (one.zero != nullptr) {
+    one.zero->step(site);
   } else {
-    found->second.local->step();
+    one.local->step();
   }
+}
+
+void Training::state_dict(TableIndex object, Site site) {
+  if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
+    sharded_model->gather_state(site);
+  } else if (is_local(object)) {
+    return;
+  } else if (!frame_.program().training.optimizers.contains(object)) {
+    model(object);  // the rank must have one
+  } else if (const OneOptimizer& one = optimizer(object); one.zero != nullptr) {
+    one.zero->state_dict();
+  }
+}
+
+void Training::consolidate(TableIndex object, std::int64_t to, Site site) {
+  ZeroRedundancyOptimizer& zero = *optimizer(object).zero;
+  const Rank ranks = zero.join_process_group().size();
+  if (to < 0 || to >= ranks) {
+    throw ValueError(
+        fmt::format("consolidate_state_dict(to={}): the group has ranks 0 to {}", to, ranks - 1));
+  }
+  zero.consolidate_state_dict(static_cast<Rank>(to), site);
 }
 
 void Training::zero_grad(TableIndex object, bool set_to_none) {
   const auto optimizer = frame_.program().training.optimizers.find(object);
   const bool is_optimizer = optimizer != frame_.program().training.optimizers.end();
   const TableIndex owner = is_optimizer ? optimizer->second.model : object;
+  if (is_local(owner)) {
+    return;
+  }
   if (FullyShardedDataParallel* const sharded_model = sharded(owner)) {
     for (Parameter& shard : sharded_model->shards()) {
       rollcall::zero_grad(shard, set_to_none);
@@ -233,6 +274,9 @@ void Training::zero_grad(TableIndex object, bool set_to_none) {
 }
 
 Joinable* Training::joinable(TableIndex object) {
+  if (is_local(object)) {
+    throw Error("AttributeError", "'DataParallel' object has no attribute 'join_hook'");
+  }
   if (sharded(object) != nullptr) {
     throw Error("AttributeError", "'FullyShardedDataParallel' object has no attribute 'join_hook'");
   }

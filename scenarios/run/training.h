@@ -29,6 +29,11 @@ class Training {
   void step(TableIndex object, Site site);
   // object: a model, or an optimizer and thereby its model.
   void zero_grad(TableIndex object, bool set_to_none);
+  // Of a sharded model it gathers every unit's parameters on every rank; of a sharded optimizer it throws
+  // RuntimeError unless its state was consolidated here. Otherwise it is local.
+  void state_dict(TableIndex object, Site site);
+  // Gathers the state of a sharded optimizer on this rank of its group. Blocks.
+  void consolidate(TableIndex object, std::int64_t to, Site site);
 
   // Starts no_sync for as long as the result lives.
   std::shared_ptr<void> no_sync(TableIndex object);
@@ -53,6 +58,9 @@ class Training {
   // Throws NameError for an object whose group the rank does not belong to.
   DistributedDataParallel& model(TableIndex object);
   FullyShardedDataParallel* sharded(TableIndex object) const;
+  OneOptimizer& optimizer(TableIndex object);
+  // Of kind "dp": nothing but the program's own statements happens.
+  bool is_local(TableIndex object) const;
   [[noreturn]] void refuse(TableIndex object) const;
 
   RankFrame& frame_;

@@ -304,6 +304,9 @@ Verdict judge(const Evidence& evidence) {
   if (evidence.mispairing) {
     return judge_mispairing(evidence);
   }
+  if (const RankObservation* update = first_stale_update(evidence)) {
+    return judge_observation(evidence, *update);
+  }
   if (Verdict verdict = judge_open_calls(evidence);
       finding_of(verdict) != nullptr || evidence.leaks.empty()) {
     return verdict;

@@ -24,6 +24,8 @@ bool is_same_mistake(const RankObservation& a, const RankObservation& b) {
     case Kind::foreign_root:
       return a.what.op.group == b.what.op.group && a.what.op.kind == b.what.op.kind;
     case Kind::stood_outside:
+    case Kind::stale_gradient:
+    case Kind::hook_notifies:
       return true;
   }
   return false;
@@ -47,7 +49,8 @@ std::vector<TensorPlace> places_of(const std::vector<const RankObservation*>& al
   for (const RankObservation* observation : alike) {
     const Observation& what = observation->what;
     const auto known = std::ranges::find_if(places, [&](const TensorPlace& place) {
-      return place.got == what.got && place.want == what.want && place.handle == what.handle;
+      return place.tensor == what.tensor && place.got == what.got && place.want == what.want &&
+             place.handle == what.handle;
     });
     if (known != places.end()) {
       known->ranks.insert(observation->rank);
@@ -148,6 +151,17 @@ Verdict judge_touches(const Evidence& evidence, const RankObservation& first) {
   return race;
 }
 
+Verdict judge_stale_updates(const Evidence& evidence, const RankObservation& first) {
+  const std::vector<const RankObservation*> alike = likes_of(evidence, first);
+  WrongResult wrong;
+  wrong.values = places_of(alike);
+  Finding& finding = wrong.finding;
+  finding.kind = "stale_shard";
+  finding.culprits = ranks_of(alike);
+  word_stale_shards(wrong.values, finding);
+  return wrong;
+}
+
 Verdict judge_roots(const Evidence& evidence, const RankObservation& first) {
   Mismatch mismatch;
   Finding& finding = mismatch.finding;
@@ -160,11 +174,25 @@ Verdict judge_roots(const Evidence& evidence, const RankObservation& first) {
 
 }  // namespace
 
-const RankObservation* first_mistake(const Evidence& evidence) {
-  const auto found = std::ranges::find_if(evidence.observations, [](const RankObservation& observation) {
-    return observation.what.kind != Kind::stood_outside;
-  });
+namespace {
+
+template <typename Test>
+const RankObservation* first_of(const Evidence& evidence, Test&& test) {
+  const auto found = std::ranges::find_if(
+      evidence.observations, [&](const RankObservation& observation) { return test(observation.what.kind); });
   return found == evidence.observations.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const RankObservation* first_mistake(const Evidence& evidence) {
+  return first_of(evidence, [](Kind kind) {
+    return kind == Kind::check_failed || kind == Kind::touched_early || kind == Kind::foreign_root;
+  });
+}
+
+const RankObservation* first_stale_update(const Evidence& evidence) {
+  return first_of(evidence, [](Kind kind) { return kind == Kind::stale_gradient; });
 }
 
 Verdict judge_observation(const Evidence& evidence, const RankObservation& first) {
@@ -173,8 +201,11 @@ Verdict judge_observation(const Evidence& evidence, const RankObservation& first
       return judge_checks(evidence, first);
     case Kind::touched_early:
       return judge_touches(evidence, first);
+    case Kind::stale_gradient:
+      return judge_stale_updates(evidence, first);
     case Kind::foreign_root:
     case Kind::stood_outside:
+    case Kind::hook_notifies:
       break;
   }
   return judge_roots(evidence, first);

@@ -11,6 +11,8 @@ namespace rollcall::check {
 // The first observation that is a mistake by itself; null when there is none. (Standing outside of a group is
 // only a hint about others.)
 const RankObservation* first_mistake(const Evidence& evidence);
+// Joined ranks that updated parameters with gradients the others have replaced; null when there are none.
+const RankObservation* first_stale_update(const Evidence& evidence);
 // The verdict about it, with all ranks that made the same one.
 Verdict judge_observation(const Evidence& evidence, const RankObservation& first);
 

@@ -326,6 +326,25 @@ void word_long_hook(const HookMeeting& meeting, Finding& finding) {
       "remove the surplus collective from main_hook; it must repeat the iteration's calls one for one";
 }
 
+// Names the rule where one is known to be broken: only active ranks notify.
+void word_notifying_hook(const Evidence& evidence, const HookMeeting& meeting, Finding& finding) {
+  for (const RankObservation& observation : evidence.observations) {
+    if (observation.what.kind == Observation::Kind::hook_notifies) {
+      const std::string& name = observation.what.handle;
+      finding.cause = fmt::format(
+          "Join's list begins with {}, and the first joinable notifies for all; but the main_hook of {} "
+          "notifies "
+          "too (ZeRO's is step()), as if joined {} {} active",
+          name, name, ranks_phrase(meeting.joined), is_plural(meeting.joined) ? "were still" : "were");
+      finding.advice = fmt::format(
+          "list first what notifies before its collectives and shadows without notifying: the "
+          "DistributedDataParallel model, then {}",
+          name);
+      return;
+    }
+  }
+}
+
 void word_other_hook(const HookMeeting& meeting, Finding& finding) {
   const std::string kind = difference_of(meeting.shadow_call, meeting.active_call);
   if (kind == "op_mismatch") {
@@ -368,6 +387,9 @@ void word_hook_mismatch(const Evidence& evidence, const Incident& incident, Find
     word_long_hook(meeting, finding);
   } else {
     word_other_hook(meeting, finding);
+  }
+  if (meeting.in_joinable) {
+    word_notifying_hook(evidence, meeting, finding);
   }
 }
 

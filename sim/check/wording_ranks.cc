@@ -53,6 +53,26 @@ void word_touches(const std::vector<TensorPlace>& touched, Finding& finding) {
   finding.on_backend = "nothing notices: the values depend on which of the two comes first";
 }
 
+void word_stale_shards(const std::vector<TensorPlace>& values, Finding& finding) {
+  const TensorPlace& first = values.front();
+  const RankSet& joined = finding.culprits;
+  finding.headline =
+      fmt::format("joined {} {} of {} with old gradients: {} is {}", ranks_phrase(joined),
+                  is_plural(joined) ? "go on updating their shards" : "goes on updating its shard",
+                  first.handle, first.tensor, first.got);
+  finding.cause = fmt::format(
+      "main_hook of {} is step(): {} once per iteration of the others, but DDP's shadowing only sends zeros "
+      "and writes no gradients there; everyone then takes these parameters from {}",
+      first.handle,
+      is_plural(joined) ? "joined ranks update their shards" : "a joined rank updates its shard",
+      is_plural(joined) ? "them" : "it");
+  finding.advice =
+      "give every rank the same number of inputs (DistributedSampler), stop all ranks at once "
+      "(throw_on_early_termination=True), or let every rank update all parameters with an optimizer of its "
+      "own";
+  finding.on_backend = "nothing notices: training goes on with these parameters on every rank";
+}
+
 void word_roots(const Evidence& evidence, const Observation& what, Finding& finding) {
   const Call& call = finding.at->call;
   const GroupMembers& members = *evidence.groups[what.op.group].members;

@@ -88,6 +88,11 @@ class Backend {
   // What the rank found out about its own data. A backend that judges nothing has no use for it.
   virtual void observe(const Observation&) {}
 
+  // For reports about Join: the rank has run out of inputs; and, later, everybody in the group has. `steps`:
+  // its own iterations; `shadow_calls`: what it issued in between.
+  virtual void joined() {}
+  virtual void everyone_joined(const ProcessGroup&, std::int64_t /*steps*/, std::int64_t /*shadow_calls*/) {}
+
  private:
   // For backends that move tensors and nothing else.
   [[noreturn]] static void refuse_host_call(std::string_view what);

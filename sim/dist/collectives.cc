@@ -41,6 +41,9 @@ Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool a
   op.async_op = async_op;
   op.scope = self.scope;
   op.shadow = self.shadowing;
+  if (self.shadowing) [[unlikely]] {
+    ++this_rank().shadow_calls;
+  }
   op.stream = self.stream;
   op.site = site;
   return op;

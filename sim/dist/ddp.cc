@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/dist/scope.h"
+#include "sim/dist/warnings.h"
 
 namespace rollcall {
 namespace {
@@ -80,8 +81,16 @@ DistributedDataParallel::DistributedDataParallel(Module& module, DdpOptions opti
                                   .bucket_cap_bytes = options_.bucket_cap_bytes,
                                   .find_unused_parameters = options_.find_unused_parameters,
                                   .static_graph = options_.static_graph,
+                                  .gradient_as_bucket_view = options_.gradient_as_bucket_view,
                                   .name_parameters = options_.name_parameters,
                                   .pairing = pairing_});
+  if (options_.static_graph && options_.find_unused_parameters) {
+    warn(
+        "UserWarning: You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` "
+        "will detect unused parameters automatically, so you do not need to set find_unused_parameters=true, "
+        "just be sure these unused parameters will not change during training loop while calling "
+        "`_set_static_graph`.");
+  }
   if (module_.has_sync_batch_norm && device_.type == DeviceType::cpu) {
     throw ValueError("SyncBatchNorm layers only work with GPU modules");
   }

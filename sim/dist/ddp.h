@@ -34,8 +34,8 @@ struct DdpOptions {
   std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
   std::int64_t first_bucket_bytes = 1024 * 1024;  // dist._DEFAULT_FIRST_BUCKET_BYTES
   bool find_unused_parameters = false;
-  // Saves memory in torch, and changes nothing that a rank or a peer could see: gradients then share the
-  // buckets' storage.
+  // Saves memory in torch: gradients share the buckets' storage. All that is seen of it here is that a gradient
+  // is divided as soon as it is ready, which shows when its bucket is never reduced.
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
   bool name_parameters = false;  // in errors, as with TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL

@@ -37,6 +37,10 @@ class ForwardingBackend : public Backend {
   void print(std::string_view text) override { inner_.print(text); }
   void warn(std::string_view text) override { inner_.warn(text); }
   void observe(const Observation& observation) override { inner_.observe(observation); }
+  void joined() override { inner_.joined(); }
+  void everyone_joined(const ProcessGroup& group, std::int64_t steps, std::int64_t shadow_calls) override {
+    inner_.everyone_joined(group, steps, shadow_calls);
+  }
 
  protected:
   Backend& inner() { return inner_; }

@@ -74,6 +74,16 @@ void FullyShardedDataParallel::forward(const std::function<void(std::size_t)>& l
   }
 }
 
+// fully_sharded_data_parallel.py, _full_pre_state_dict_hook: summon_full_params for the root and what is in it.
+void FullyShardedDataParallel::gather_state(Site site) {
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    unshard(unit, site);
+  }
+  for (Unit& unit : units_) {
+    unit.whole = Tensor();
+  }
+}
+
 void FullyShardedDataParallel::backward(const std::function<Tensor(std::size_t, const Shape&)>& gradient,
                                         Site site) {
   for (std::size_t unit = units_.size(); unit-- > 0;) {

@@ -62,6 +62,10 @@ class FullyShardedDataParallel {
   };
   NoSync no_sync() { return NoSync(*this); }
 
+  // state_dict() of kind FULL_STATE_DICT: gathers the parameters of every unit, and frees them again. Every rank
+  // of the group has to call it. Blocks.
+  void gather_state(Site site = Site::here());
+
   // This rank's part of every unit, with its gradients: what the optimizer updates.
   std::vector<Parameter>& shards() { return shards_; }
   ProcessGroup group() const { return group_; }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/dist/expects.h"
+#include "sim/dist/observation.h"
 #include "sim/dist/rank_context.h"
 
 namespace rollcall {
@@ -16,6 +17,13 @@ constexpr std::int64_t skew_warning_threshold = 1000;
 // An all_reduce of one float on the join group. `presence` is what a rank adds: 1 when it has not
 // joined (or wants everyone to stop), 0 otherwise.
 Tensor presence(double value, Device device) { return Tensor::full({1}, value, Dtype::float32, device); }
+
+// For the judge: should ranks get out of step, this is why.
+void observe_notifying_hook(const Joinable& joinable) {
+  Observation observation{.kind = Observation::Kind::hook_notifies};
+  observation.handle = joinable.name();
+  this_rank().backend->observe(observation);
+}
 
 // Marks what the rank issues as its hooks' doing, for as long as the object lives. Nested contexts
 // restore what they found.
@@ -47,12 +55,17 @@ Join::Join(const Joinables& joinables, JoinOptions options)
     is_first = false;
   }
   // Only now are the groups compared: a ValueError leaves the joinables configured, as in torch.
-  group_ = joinables_.front().get().join_process_group();
-  device_ = joinables_.front().get().join_device();
+  Joinable& first = joinables_.front();
+  first.notifications = 0;
+  group_ = first.join_process_group();
+  device_ = first.join_device();
   for (Joinable& joinable : joinables_) {
     if (!(joinable.join_process_group() == group_)) {
       throw ValueError("Using join context manager with multiple process groups");
     }
+  }
+  if (options_.enable && first.hook_notifies()) {
+    observe_notifying_hook(first);
   }
 }
 
@@ -73,6 +86,10 @@ Work Join::notify_join_context(Joinable& joinable, Tensor& active_ranks, Site si
   }
   const ProcessGroup group = joinable.join_process_group();
   const Device device = joinable.join_device();
+  ++joinable.notifications;
+  if (this_rank().shadowing) {
+    observe_notifying_hook(joinable);
+  }
   Work notified;
   {
     Scope scope("join.notify", "join.presence");
@@ -104,10 +121,15 @@ void Join::leave() {
 // The number of iterations shadowed.
 std::int64_t Join::shadow_until_everyone_joined() {
   const Shadowing shadowing;
+  RankContext& self = this_rank();
+  const std::int64_t steps = joinables_.front().get().notifications;
+  self.shadow_calls = 0;
+  self.backend->joined();
   std::int64_t iterations = 0;
   while (shadow_once(iterations)) {
     ++iterations;
   }
+  self.backend->everyone_joined(group_, steps, self.shadow_calls);
   return iterations;
 }
 

@@ -61,6 +61,9 @@ class Joinable {
   virtual std::unique_ptr<JoinHook> join_hook(const Kwargs& kwargs) = 0;
   virtual Device join_device() const = 0;
   virtual ProcessGroup join_process_group() const = 0;
+  // True when the hook itself calls notify_join_context, as an active rank does. Such a joinable must not be
+  // the first of Join's list. Only asked for reports.
+  virtual bool hook_notifies() const { return false; }
   // How this joinable is called in reports. Its calls pair with its own hook's calls and no others.
   virtual std::string name() const { return "joinable"; }
 
@@ -73,6 +76,7 @@ class Joinable {
   };
   // Empty until a constructor sets it. In torch a subclass that forgets super().__init__() has none.
   std::optional<Config> join_config = Config{};
+  std::int64_t notifications = 0;  // sent since Join was told of it; for reports
 };
 
 struct JoinOptions {

@@ -15,6 +15,8 @@ struct Parameter {
   Tensor value;
   Tensor grad{};  // no storage until the first backward, as torch's None
   bool requires_grad = true;
+  // DDP averaged a gradient on other ranks and wrote none here: this rank has joined.
+  bool missed_gradient = false;
 };
 
 struct Buffer {

@@ -17,6 +17,11 @@ struct Observation {
     touched_early,  // a tensor was used before the asynchronous call that works on it was waited for
     stood_outside,  // a call on a group its rank does not belong to: nothing happened
     foreign_root,   // a root that does not belong to the group: torch raises
+    // A joined rank updates a parameter (`tensor`) with a gradient that the active ranks have replaced: `got`
+    // says what it has instead. `handle` is the optimizer.
+    stale_gradient,
+    // The first joinable of Join's list (`handle`) notifies from its own main_hook, as only active ranks may.
+    hook_notifies,
   };
   enum class Access : std::uint8_t { read, write, free };
 

@@ -19,10 +19,11 @@ TensorList values_of(const std::vector<Parameter*>& parameters) {
   return values;
 }
 
-// reducer.cpp, search_unused_parameters; once per process, as warnings are.
+// reducer.cpp, search_unused_parameters; once per process, as warnings are. C++ writes it to stderr itself: Python
+// never sees it.
 void warn_about_detection() {
   warn(
-      "UserWarning: find_unused_parameters=True was specified in DDP constructor, but did not find any "
+      "Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any "
       "unused "
       "parameters in the forward pass. This flag results in an extra traversal of the autograd graph every "
       "iteration,  which can adversely affect performance. If your model indeed never has any unused "

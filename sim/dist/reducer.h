@@ -26,8 +26,9 @@ struct ReducerOptions {
   std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
   bool find_unused_parameters = false;
   bool static_graph = false;
-  bool name_parameters = false;  // in errors, as with TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL
-  std::string pairing{};         // " of NAME": sets this model's calls apart from those of other models
+  bool gradient_as_bucket_view = false;  // gradients are divided where they are, as soon as they are ready
+  bool name_parameters = false;          // in errors, as with TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL
+  std::string pairing{};  // " of NAME": sets this model's calls apart from those of other models
 };
 
 class Reducer {
@@ -56,7 +57,8 @@ class Reducer {
   // when some bucket was never issued; then the next rebuild_buckets says so.
   void finish_backward(Site site);
 
-  // What a joined rank does in the place of a backward: zeros for every bucket.
+  // What a joined rank does in the place of a backward: zeros for every bucket. Its own gradients stay as they
+  // are, and are out of date from now on.
   void shadow_buckets();
   // ... and for the map of used parameters: what the last reduction left in it, as torch does. On a rank that
   // never had a backward torch sends uninitialised memory; here, zeros.
@@ -91,6 +93,8 @@ class Reducer {
   void push_rebuilt_parameter(std::uint32_t index);
   void count_static_hook(std::uint32_t index, Site site);
   void mark_variable_ready(std::uint32_t index, Site site);
+  void mark_variable_ready_dense(std::uint32_t index);
+  bool divides_in_place() const { return options_.gradient_as_bucket_view && !hook_; }
   void issue_full_buckets(Site site);
   BucketFuture reduce(std::size_t index, const Tensor& contents, Site site) const;
   void fill(Bucket& bucket) const;

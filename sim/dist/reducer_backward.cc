@@ -69,6 +69,7 @@ void Reducer::mark_variable_ready(std::uint32_t index, Site site) {
   ready_[index] = true;
   requires_finalize_ = true;
   set_divide_factor();
+  mark_variable_ready_dense(index);
   Bucket& bucket = buckets_[places_[index].bucket];
   if (--bucket.pending == 0 && places_[index].bucket == next_bucket_) {
     issue_full_buckets(site);
@@ -78,6 +79,22 @@ void Reducer::mark_variable_ready(std::uint32_t index, Site site) {
       reduce_unused_map(site);
     }
     finalize_is_queued_ = true;
+  }
+}
+
+// reducer.cpp, mark_variable_ready_dense, but for the copy into the bucket, which waits until that is full.
+void Reducer::mark_variable_ready_dense(std::uint32_t index) {
+  Parameter& parameter = *parameters_[index];
+  if (!parameter.grad) {
+    // The map is what an earlier pass left in it: a static graph's first pass reduces once more inside no_sync.
+    if ((detects_unused_parameters() || is_first_static_iteration()) && used_[index] != 0) {
+      throw RuntimeError(
+          "Encountered gradient which is undefined, but still allreduced by DDP reducer. This indicates a "
+          "bug in "
+          "DDP implementation, please report a bug with a repro to PyTorch.");
+    }
+  } else if (divides_in_place() && !parameter.grad.is_meta()) {
+    parameter.grad.mul_(1.0 / divisor_);
   }
 }
 
@@ -99,7 +116,7 @@ BucketFuture Reducer::reduce(std::size_t index, const Tensor& contents, Site sit
           .result = contents};
 }
 
-// The parameters' gradients, divided; zeros for a parameter that has none. A hook divides for itself.
+// The parameters' gradients, divided if they are not yet; zeros for a parameter that has none. A hook divides for itself.
 void Reducer::fill(Bucket& bucket) const {
   if (!fill_with_one_value(bucket)) {
     TensorList gradients;
@@ -111,7 +128,7 @@ void Reducer::fill(Bucket& bucket) const {
     }
     bucket.contents = flatten(gradients);
   }
-  if (!hook_ && !bucket.contents.is_meta()) {
+  if (!hook_ && !divides_in_place() && !bucket.contents.is_meta()) {
     bucket.contents.mul_(1.0 / divisor_);
   }
 }
@@ -151,8 +168,8 @@ void Reducer::reduce_unused_map(Site site) {
 }
 
 void Reducer::finish_backward(Site site) {
-  if (expects_gradients_ && is_first_static_iteration()) {
-    reduce_delayed(site);
+  if (is_first_static_iteration()) {
+    reduce_delayed(site);  // inside no_sync too: distributed.py, _DDPSink, asks for the iteration only
   } else if (finalize_is_queued_) {
     if (options_.static_graph && should_rebuild_buckets()) {
       for (const std::uint32_t unused : unused_) {
@@ -173,11 +190,19 @@ void Reducer::reduce_delayed(Site site) {
     }
     requires_finalize_ = true;
     set_divide_factor();
+    mark_variable_ready_dense(index);
   }
+  next_bucket_ = 0;
   for (Bucket& bucket : buckets_) {
     bucket.pending = 0;
   }
   issue_full_buckets(site);
+  if (!expects_gradients_) {
+    throw RuntimeError(
+        "expect_autograd_hooks_ INTERNAL ASSERT FAILED at "
+        "\"./torch/csrc/distributed/c10d/reducer.cpp\":1490, please "
+        "report a bug to PyTorch. ");
+  }
   finalize_backward();
 }
 
@@ -212,12 +237,15 @@ void Reducer::finalize_bucket(Bucket& bucket) {
   std::int64_t offset = 0;
   for (const std::uint32_t variable : bucket.variables) {
     Parameter& parameter = *parameters_[variable];
-    if (used_.empty() || !is_globally_unused(variable)) {
+    const bool is_untouched = !used_.empty() && is_globally_unused(variable);
+    // A gradient that is a view of its bucket was reduced with it, whoever used it.
+    if (!is_untouched || (options_.gradient_as_bucket_view && parameter.grad)) {
       if (parameter.grad) {
         unflatten_from(result, offset, parameter.grad);
       } else {
         parameter.grad = slice(result, offset, parameter.value.shape());
       }
+      parameter.missed_gradient = false;
     }
     offset += parameter.value.numel();
   }
@@ -243,6 +271,9 @@ void Reducer::shadow_buckets() {
   }
   for (const BucketFuture& future : futures) {
     future.work.wait();
+  }
+  for (Parameter* const parameter : parameters_) {
+    parameter->missed_gradient = true;
   }
 }
 

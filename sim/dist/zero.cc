@@ -8,6 +8,8 @@
 
 #include "sim/dist/flat.h"
 #include "sim/dist/objects.h"
+#include "sim/dist/observation.h"
+#include "sim/dist/rank_context.h"
 #include "sim/dist/scope.h"
 
 namespace rollcall {
@@ -144,10 +146,42 @@ Object ZeroRedundancyOptimizer::state_dict() const {
   return Object::list(consolidated_);
 }
 
+namespace {
+
+const char* gradient_phrase(const Parameter& parameter) {
+  if (!parameter.grad) {
+    return "None";
+  }
+  const Storage& storage = *parameter.grad.settle().storage();
+  const bool is_zero = storage.form == Storage::Form::uniform && decode(storage.value, storage.dtype) == 0;
+  return is_zero ? "zero" : "that of an iteration before it joined";
+}
+
+}  // namespace
+
+// torch says nothing: DDP's shadowing has written no gradients, and the shard is updated all the same.
+void ZeroRedundancyOptimizer::observe_stale_gradients() const {
+  for (const std::uint32_t index : shards_[static_cast<std::size_t>(group_.rank())]) {
+    const Parameter& parameter = *parameters_[index];
+    if (parameter.missed_gradient) {
+      Observation observation{.kind = Observation::Kind::stale_gradient};
+      observation.tensor = "the gradient of " + parameter.name;
+      observation.got = gradient_phrase(parameter);
+      observation.want = "the average of this iteration";
+      observation.handle = name();
+      this_rank().backend->observe(observation);
+      return;  // one of the shard will do
+    }
+  }
+}
+
 class ZeroRedundancyOptimizer::Hook final : public JoinHook {
  public:
   explicit Hook(ZeroRedundancyOptimizer& optimizer) : optimizer_(optimizer) {}
-  void main_hook() override { optimizer_.step({}); }
+  void main_hook() override {
+    optimizer_.observe_stale_gradients();
+    optimizer_.step({});
+  }
 
  private:
   ZeroRedundancyOptimizer& optimizer_;  // outlives its hook, as Join requires

@@ -53,6 +53,7 @@ class ZeroRedundancyOptimizer : public Joinable {
   std::unique_ptr<JoinHook> join_hook(const Kwargs& kwargs) override;
   Device join_device() const override { return device_; }
   ProcessGroup join_process_group() const override { return group_; }
+  bool hook_notifies() const override { return true; }  // main_hook is step()
   std::string name() const override { return options_.name.empty() ? "optimizer" : options_.name; }
 
  private:
@@ -66,6 +67,7 @@ class ZeroRedundancyOptimizer : public Joinable {
 
   std::vector<Shipment> broadcast_shard(Rank rank, Site site) const;
   void sync_parameters(Site site) const;
+  void observe_stale_gradients() const;
 
   std::vector<Parameter*> parameters_;
   ZeroOptions options_;

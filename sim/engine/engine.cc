@@ -272,6 +272,22 @@ void Engine::observe(const Observation& observation) {
   }
 }
 
+void Engine::joined() {
+  if (!aborting_) {
+    const Rank rank = scheduler_->running();
+    joins_.joined(rank, now_, options_.world_size);
+    if (queues_launches_) {
+      joins_.await_device(rank);
+    }
+  }
+}
+
+void Engine::everyone_joined(const ProcessGroup& group, std::int64_t steps, std::int64_t shadow_calls) {
+  if (!aborting_) {
+    joins_.left(scheduler_->running(), group.id(), steps, shadow_calls, now_);
+  }
+}
+
 void Engine::write_line(bool warning, std::string_view text) {
   if (aborting_) {
     return end_call();  // a rank that hung for ever says nothing more

@@ -28,6 +28,7 @@
 #include "sim/engine/device_queue.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/group_creation.h"
+#include "sim/engine/join_meter.h"
 #include "sim/engine/rank_scheduler.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline_recorder.h"
@@ -67,6 +68,8 @@ class Engine final : public Backend {
   void launch_kernel(Stream stream, Duration duration) override;
   void settle(Storage& storage) override;
   void observe(const Observation& observation) override;
+  void joined() override;
+  void everyone_joined(const ProcessGroup& group, std::int64_t steps, std::int64_t shadow_calls) override;
 
  private:
   struct Event {
@@ -318,6 +321,7 @@ class Engine final : public Backend {
   std::optional<check::TimeoutIncident> timeout_incident_;  // the first
   std::vector<check::Leak> leaks_;
   std::unique_ptr<check::IncidentLog> incidents_;
+  JoinMeter joins_;
   std::optional<TimelineRecorder> recorder_;
   std::vector<check::Exception> exceptions_;
   std::unordered_map<std::string, std::int32_t> exception_ids_;  // looked up, never iterated

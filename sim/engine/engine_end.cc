@@ -183,6 +183,7 @@ Report Engine::report() {
   report.output = std::move(output_);
   report.simulated_time = now_;
   report.ops = ops_;
+  report.joins = joins_.costs(members_, now_);
   if (recorder_) {
     report.timeline = recorder_->take();
     for (const GroupMembers& group : members_) {

@@ -268,6 +268,9 @@ void Engine::start(LaunchTable& table, Rank member) {
   Slot& slot = place.is_own ? matcher.arrive(table.op_of(member, seq))
                             : matcher.arrive_alike(table.call(seq), member, place.input);
   expects(slot.seq == seq, "calls arrive in the order in which they were launched");
+  if (place.is_own ? table.op_of(member, seq).shadow : table.call(seq).shadow) [[unlikely]] {
+    joins_.came(members_[table.group()].ranks[static_cast<std::size_t>(member)], now_);
+  }
   if (slot.phase == Slot::Phase::full) {
     full_.push_back({table.group(), slot.seq});
   }

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/dist/data_parallel.h"
+#include "sim/report/join_cost.h"
+#include "sim/report/sample_use.h"
 #include "sim/report/timeline.h"
 #include "sim/report/verdict.h"
 
@@ -41,6 +44,12 @@ struct ReportGroup {
   RankSet ranks;
 };
 
+// What an object of kind "dp" takes of each GPU.
+struct MemoryUse {
+  std::string object;
+  std::vector<DeviceMemory> devices;  // by GPU
+};
+
 struct Report {
   std::string scenario;
   std::uint64_t seed = 0;
@@ -52,11 +61,14 @@ struct Report {
   std::vector<OutputLine> output;  // by rank, then in program order
   Time simulated_time = 0;
   bool measured = false;  // of real ranks: times are a clock's, and differ from run to run
-  std::int64_t ops = 0;  // issued by all ranks together
+  std::int64_t ops = 0;   // issued by all ranks together
   std::int64_t schedules = 1;
-  bool exhaustive = true;           // no choice was left open: every schedule gives this verdict
-  std::optional<bool> expected;     // did it come out as the scenario expects?
-  std::vector<std::string> unmet;   // expectations that did not hold, one sentence each
+  bool exhaustive = true;            // no choice was left open: every schedule gives this verdict
+  std::optional<bool> expected;      // did it come out as the scenario expects?
+  std::vector<std::string> unmet;    // expectations that did not hold, one sentence each
+  std::vector<JoinCost> joins;       // contexts that every rank has left, in order
+  std::optional<SampleUse> samples;  // of one epoch, where inputs come from a data set
+  std::vector<MemoryUse> memory;
   Timeline timeline;                // empty unless asked for
   std::vector<ReportGroup> groups;  // in order of creation; with a timeline only
 

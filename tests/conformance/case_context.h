@@ -46,9 +46,15 @@ class CaseContext {
  public:
   // All borrowed: they outlive the program.
   CaseContext(Rank rank, const GoldenCase& golden, const RankLog& log, RankNotes& notes)
-      : rank_(rank), params_(golden.params), debug_(golden.debug), log_(log), notes_(notes) {}
+      : rank_(rank),
+        name_(golden.name),
+        params_(golden.params),
+        debug_(golden.debug),
+        log_(log),
+        notes_(notes) {}
 
   Rank rank() const { return rank_; }
+  const std::string& name() const { return name_; }
   const Params& params() const { return params_; }
   // TORCH_DISTRIBUTED_DEBUG is INFO or DETAIL.
   bool debug() const { return debug_; }
@@ -98,6 +104,7 @@ class CaseContext {
 
  private:
   Rank rank_;
+  const std::string& name_;
   const Params& params_;
   bool debug_;
   const RankLog& log_;

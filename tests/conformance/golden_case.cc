@@ -70,6 +70,15 @@ std::vector<std::vector<std::int64_t>> Params::table(const std::string& name) co
   return read<std::vector<std::vector<std::int64_t>>>(*params_, name);
 }
 
+std::vector<std::vector<std::int64_t>> Params::epochs(const std::string& name) const {
+  const bool are_several = has(name) && !params_->at(name).empty() && params_->at(name).front().is_array();
+  return are_several ? table(name) : std::vector<std::vector<std::int64_t>>(1, integers(name));
+}
+
+double Params::number(const std::string& name, double fallback) const {
+  return has(name) ? read<double>(*params_, name) : fallback;
+}
+
 Params Params::nested(const std::string& name) const {
   return Params(has(name) ? params_->at(name) : nlohmann::json::object());
 }

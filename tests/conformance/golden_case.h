@@ -41,6 +41,9 @@ class Params {
   std::vector<std::int64_t> integers(const std::string& name) const;
   // A list of lists: inputs per epoch, then per rank.
   std::vector<std::vector<std::int64_t>> table(const std::string& name) const;
+  // The same, or the only epoch's list of inputs per rank.
+  std::vector<std::vector<std::int64_t>> epochs(const std::string& name) const;
+  double number(const std::string& name, double fallback) const;
   // The object `name`, or an empty one.
   Params nested(const std::string& name) const;
   std::vector<std::string> texts(const std::string& name, std::vector<std::string> fallback) const;

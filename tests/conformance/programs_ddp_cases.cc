@@ -433,6 +433,7 @@ const NamedProgram programs[] = {
     {"zero_partition", zero_partition},
     {"zero_consolidate", zero_consolidate},
     {"ddp_*", ddp_program},
+    {"train_*", ddp_program},
 };
 
 }  // namespace

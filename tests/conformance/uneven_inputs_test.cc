@@ -109,6 +109,7 @@ struct Uneven {
   bool find_unused = false;
   int sync_interval = 1;
   bool throws = false;
+  CommHook hook{};
   std::vector<std::int64_t> inputs;
 };
 
@@ -125,6 +126,9 @@ Ended train_uneven(const Uneven& test, Rank rank) {
   Ended ended;
   Network network = filled(test.model);
   DistributedDataParallel model(network.module, {.find_unused_parameters = test.find_unused});
+  if (test.hook) {
+    model.register_comm_hook(test.hook);
+  }
   const auto optimizer = make_optimizer(pointers(network.module), {.lr = 0.02});
   const auto learn = [&](std::int64_t i) {
     const Matrix input = sample(rank, i, 2, 2);
@@ -193,6 +197,10 @@ TEST_CASE("every model trains on uneven inputs and ends alike everywhere (test_d
         }
       }
     }
+  }
+  for (const CommHook& hook : {CommHook(allreduce_hook), CommHook(fp16_compress_hook)}) {
+    check_uneven({.model = "mlp3", .hook = hook, .inputs = {5, 7, 7, 7}});
+    check_uneven({.model = "mlp3", .throws = true, .hook = hook, .inputs = {0, 10, 10, 10}});
   }
   check_uneven({.model = "branch", .find_unused = true, .inputs = {5, 7, 7, 7}});
   check_uneven({.model = "branch", .find_unused = true, .inputs = {0, 2, 2, 2}});

@@ -76,11 +76,18 @@ TEST_CASE("inputs follow from a data set, a batch size and a sampler", "[scenari
         "/inputs/batch_size: \"batch_size\" goes with \"dataset\"");
 }
 
-TEST_CASE("a model and its sharded optimizer train under Join with uneven inputs", "[fiber][scenarios]") {
+TEST_CASE("a sharded optimizer under Join goes on with old gradients where inputs are uneven",
+          "[fiber][scenarios]") {
   const std::string loop = R"("do": [{"for_each_input": "i", "do": [
       {"forward": "model"}, {"backward": "model"}, {"step": "optimizer"}]}]})";
   const std::string inputs = R"("inputs": [1, 3, 2, 2],)";
-  CHECK(word(quartet(R"({"join": ["model", "optimizer"], )" + loop, inputs)) == "ok");
+  const std::string both = R"({"join": ["model", "optimizer"], )" + loop;
+  CHECK(word(quartet(both, R"("inputs": 2,)")) == "ok");
+  const Report report = run_text(quartet(both, inputs));
+  const auto& wrong = std::get<WrongResult>(report.verdict);
+  CHECK(wrong.finding.kind == "stale_shard");
+  CHECK_FALSE(wrong.finding.culprits.empty());
+  CHECK_FALSE(wrong.finding.culprits.contains(1));  // the last to join
   CHECK(word(quartet(R"({"join": ["optimizer", "model"], )" + loop, inputs)) != "ok");
   CHECK(word(quartet(R"({"join": ["model"], )" + loop, inputs)) != "ok");
 }
