@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario's "faults": slow ranks and jitter. The value has passed the schema.
+// A scenario's "faults": slow ranks, jitter and ranks that die. The value has passed the schema.
 
 #include "scenarios/json/json_tree.h"
 #include "sim/engine/simulate.h"

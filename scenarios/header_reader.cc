@@ -1,11 +1,9 @@
 #include "scenarios/header_reader.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "scenarios/cluster_reader.h"
 #include "scenarios/faults_reader.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/devices.h"
@@ -14,9 +12,6 @@
 
 namespace rollcall::scenario {
 namespace {
-
-// As the schema's gpus_per_node. No machine has more, and a device's number must fit its type.
-constexpr Rank max_ranks_per_host = 1024;
 
 // Endless loops end in seconds, and a thousand ranks get a hundred thousand steps each.
 constexpr std::int64_t default_ops = 100'000'000;
@@ -83,74 +78,6 @@ void HeaderReader::read_names() {
   options.backend = overrides_.backend.value_or(options.backend);
   if (const auto debug = root_.find("debug")) {
     options.debug = debug->text() == "DETAIL" ? sim::DebugLevel::detail : sim::DebugLevel::off;
-  }
-}
-
-void HeaderReader::read_cluster() {
-  const auto given = root_.find("cluster");
-  const auto setting = given ? scenario::read_cluster(*given, diagnostics_) : std::nullopt;
-  if (!setting) {
-    return;
-  }
-  const std::int64_t world_size = scenario_.options.world_size;
-  // More than everyone is no different from everyone.
-  const std::int64_t ranks_per_host = std::min(setting->gpus_per_node, world_size);
-  const std::int64_t needed = (world_size + ranks_per_host - 1) / ranks_per_host;
-  if (setting->nodes && setting->nodes->integer() < needed) {
-    error(*setting->nodes,
-          fmt::format("{} ranks need {} nodes of {} GPUs", world_size, needed, setting->gpus_per_node));
-  }
-  scenario_.options.ranks_per_host = static_cast<Rank>(ranks_per_host);
-  scenario_.options.cluster = setting->cluster;
-  scenario_.options.residuals = setting->residuals;
-}
-
-// Hosts must be blocks of equal size, in order: the engine knows them by that size.
-void HeaderReader::read_hosts() {
-  const auto hosts = root_.find("hosts");
-  if (!hosts) {
-    return;
-  }
-  if (root_.find("cluster")) {
-    error(*hosts, "give either \"hosts\" or \"cluster\"");
-    return;
-  }
-  const Rank world_size = scenario_.options.world_size;
-  constexpr Rank nowhere = -1;
-  std::vector<Rank> host_of(static_cast<std::size_t>(world_size), nowhere);
-  Rank number = 0;
-  Rank size = 0;
-  bool are_blocks = true;  // consecutive and of one size, but for the last
-  for (Json host : hosts->children()) {
-    const auto ranks = read_ranks(host, world_size, diagnostics_);
-    if (!ranks) {
-      return;
-    }
-    const auto count = static_cast<Rank>(ranks->size());
-    const Rank first = number * size;
-    are_blocks = are_blocks && count > 0 && *ranks == RankSet::range(first, first + count - 1) &&
-                 (number == 0 || count == size || (count < size && first + count == world_size));
-    size = std::max(size, count);
-    for (const Rank rank : ranks->to_vector()) {
-      if (std::exchange(host_of[static_cast<std::size_t>(rank)], number) != nowhere) {
-        error(host, fmt::format("rank {} has two hosts", rank));
-        return;
-      }
-    }
-    ++number;
-  }
-  const auto homeless = std::find(host_of.begin(), host_of.end(), nowhere);
-  if (homeless != host_of.end()) {
-    error(*hosts, fmt::format("rank {} has no host", homeless - host_of.begin()));
-    return;
-  }
-  if (size > max_ranks_per_host) {
-    error(*hosts, fmt::format("a host holds at most {} ranks", max_ranks_per_host));
-    return;
-  }
-  scenario_.options.ranks_per_host = size;
-  if (!are_blocks) {
-    scenario_.options.hosts = std::move(host_of);
   }
 }
 

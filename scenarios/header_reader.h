@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "scenarios/cluster_reader.h"
 #include "scenarios/json/json_tree.h"
 #include "scenarios/program/value_reader.h"
 #include "scenarios/scenario.h"
@@ -30,7 +31,9 @@ class HeaderReader {
   void error(const Json& at, std::string message, std::string_view suggestion = {});
   void read_names();
   void read_cluster();
+  void spread_over_nodes(const ClusterSetting& setting);
   void read_hosts();
+  bool holds_hosts(const Json& hosts, Rank count, Rank largest);
   void read_devices();
   void read_groups();
   void read_group(const Json& entry);
@@ -48,6 +51,7 @@ class HeaderReader {
   Rank local_ranks() const;
 
   Json root_;
+  std::optional<ClusterSetting> cluster_;  // what the file says about the machines
   const Overrides& overrides_;
   Scenario& scenario_;
   Diagnostics& diagnostics_;

@@ -148,7 +148,7 @@ void Lowering::lower_statement(const Json& node) {
     case StatementKind::synchronize:
       return lower_synchronize(*statement);
     case StatementKind::compute:
-      return emit(node, action::Compute{read_.duration(statement->head())});
+      return lower_compute(*statement);
     case StatementKind::print:
       return emit(node, action::Print{read_.text(statement->head())});
     case StatementKind::raise:

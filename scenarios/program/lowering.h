@@ -90,6 +90,7 @@ class Lowering {
   void lower_wait(const Statement& statement);
   void lower_raise(const Statement& statement);
   void lower_exit(const Statement& statement);
+  void lower_compute(const Statement& statement);
   void lower_item(const Statement& statement);
   void lower_fill(const Statement& statement);
   void lower_add(const Statement& statement);

@@ -41,6 +41,14 @@ void Lowering::lower_exit(const Statement& statement) {
   emit(statement.node(), action::Exit{});
 }
 
+void Lowering::lower_compute(const Statement& statement) {
+  action::Compute compute{read_.duration(statement.head())};
+  if (const auto jitter = statement.find("jitter")) {
+    compute.jitter = read_.fraction(*jitter);
+  }
+  emit(statement.node(), compute);
+}
+
 void Lowering::lower_item(const Statement& statement) {
   action::Item item;
   item.tensor = read_.tensor_name(statement.head());

@@ -242,6 +242,7 @@ struct Parallel {
 };
 struct Compute {
   Duration duration = 0;
+  std::int64_t jitter = 0;  // in millionths of the duration: up to so much is added
 };
 struct Print {
   TableIndex text = none;  // of Program::texts

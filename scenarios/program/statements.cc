@@ -52,6 +52,7 @@ constexpr std::array<Name, 4> all_gather_object{"object", "group", "label", "out
 constexpr std::array<Name, 5> gather_object{"object", "group", "label", "dst", "output"};
 constexpr std::array<Name, 5> object_list{"objects", "group", "label", "src", "output"};
 constexpr std::array<Name, 2> raise{"type", "message"};
+constexpr std::array<Name, 1> compute{"jitter"};
 constexpr std::array<Name, 1> item{"as"};
 constexpr std::array<Name, 5> fill{"value", "numel", "shape", "dtype", "device"};
 constexpr std::array<Name, 2> add{"tensor", "value"};
@@ -102,7 +103,7 @@ constexpr std::array<StatementRule, 63> rules{{
     {"scatter_object_list", Kind::objects, "", true, object_list},
     {"wait", Kind::wait, "work", false, wait},
     {"synchronize", Kind::synchronize, "", false, {}},
-    {"compute", Kind::compute, "duration", false, {}},
+    {"compute", Kind::compute, "duration", false, compute},
     {"print", Kind::print, "text", false, {}},
     {"raise", Kind::raise, "message", true, raise},
     {"exit", Kind::exit, "", false, {}},
@@ -145,7 +146,7 @@ constexpr std::array<StatementRule, 63> rules{{
 }};
 
 // Arguments of the format that no part of this version can run yet.
-constexpr std::array<Name, 3> planned_arguments{"timeout", "jitter", "split_sizes"};
+constexpr std::array<Name, 2> planned_arguments{"timeout", "split_sizes"};
 
 template <typename Words>
 bool contains(const Words& words, std::string_view word) {

@@ -64,7 +64,11 @@ constexpr std::array<Unit, 10> bandwidth_units{{{"bps", 1, 8},
 // 146 years: a point in simulated time and a duration can be added without a second thought.
 constexpr std::int64_t longest_duration = INT64_MAX / 2;
 
+constexpr std::array<Unit, 1> fraction_units{{{"%", 10'000}}};
+constexpr std::int64_t most_millionths = 1'000'000'000;
+
 constexpr Kind duration{"duration", "5ms", duration_units, longest_duration};
+constexpr Kind fraction{"part", "10%", fraction_units, most_millionths};
 constexpr Kind bytes{"size", "64MiB", byte_units};
 constexpr Kind bandwidth{"bandwidth", "400Gbps", bandwidth_units};
 
@@ -151,6 +155,7 @@ Quantity parse(const Kind& kind, std::string_view text) {
 }  // namespace
 
 Quantity parse_duration(std::string_view text) { return parse(duration, text); }
+Quantity parse_fraction(std::string_view text) { return parse(fraction, text); }
 Quantity parse_bytes(std::string_view text) { return parse(bytes, text); }
 Quantity parse_bandwidth(std::string_view text) { return parse(bandwidth, text); }
 

@@ -21,6 +21,9 @@ struct Quantity {
 // "5ms", "1.5us", "2h": nanoseconds. Units: ns, us (or µs), ms, s, min, h.
 Quantity parse_duration(std::string_view text);
 
+// "10%": millionths of a whole, at most a thousand wholes.
+Quantity parse_fraction(std::string_view text);
+
 // "512B", "64MiB", "25MB": bytes. KiB and so on are powers of 1024, kB and so on powers of 1000.
 Quantity parse_bytes(std::string_view text);
 

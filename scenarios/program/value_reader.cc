@@ -106,6 +106,18 @@ Duration ValueReader::duration(const Json& value) {
   return parsed.value.value_or(0);
 }
 
+std::int64_t ValueReader::fraction(const Json& value) {
+  if (!value.is(JsonType::string)) {
+    error(value, fmt::format("expected a part such as \"10%\", found {}", to_phrase(value.type())));
+    return 0;
+  }
+  const Quantity parsed = parse_fraction(value.text());
+  if (!parsed.value) {
+    error(value, parsed.problem);
+  }
+  return parsed.value.value_or(0);
+}
+
 Dtype ValueReader::dtype(const Json& value) {
   const std::string_view name = string(value, "a dtype");
   const auto dtype = parse_dtype(name);

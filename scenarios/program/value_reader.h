@@ -62,6 +62,7 @@ class ValueReader {
   bool flag(const Json& value);
   std::string_view string(const Json& value, std::string_view what);
   Duration duration(const Json& value);
+  std::int64_t fraction(const Json& value);  // "10%", in millionths
   Dtype dtype(const Json& value);
   ReduceOp reduce_op(const Json& value);
   std::optional<DeviceTemplate> device(const Json& value);

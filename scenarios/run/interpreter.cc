@@ -138,7 +138,7 @@ class Interpreter {
   }
 
   Address operator()(const action::Compute& compute) {
-    rollcall::compute(compute.duration);
+    rollcall::compute(frame_.with_jitter(compute.duration, compute.jitter));
     return at_ + 1;
   }
 
@@ -244,9 +244,8 @@ class Interpreter {
     const bool takes_inputs = !loop.last;
     const std::int64_t first = frame_.evaluate(loop.first);
     const std::int64_t last = takes_inputs ? frame_.inputs() : frame_.evaluate(loop.last);
-    std::int64_t& inputs_taken = this_rank().inputs_taken;
-    if (takes_inputs && inputs_taken < 0) {
-      inputs_taken = 0;  // from here on this rank counts
+    if (takes_inputs && this_rank().inputs_taken < 0) {
+      this_rank().inputs_taken = 0;  // from here on this rank counts
     }
     spend_step();
     if (first >= last) {
@@ -254,7 +253,7 @@ class Interpreter {
     }
     frame_.set(begin.counter, first);
     frame_.set(begin.bound, last);
-    inputs_taken += takes_inputs ? 1 : 0;
+    take_input(takes_inputs);
     return at_ + 1;
   }
 
@@ -265,7 +264,7 @@ class Interpreter {
     }
     spend_step();
     frame_.set(next.counter, following);
-    this_rank().inputs_taken += next.takes_inputs ? 1 : 0;
+    take_input(next.takes_inputs);
     return next.body;
   }
 
@@ -345,6 +344,12 @@ class Interpreter {
   Site site() const {
     const Instruction& instruction = program_.code[at_];
     return {program_.file.c_str(), instruction.line, instruction.column};
+  }
+
+  static void take_input(bool takes_inputs) {
+    if (takes_inputs) {
+      this_rank().backend->begin_step(this_rank().inputs_taken++);
+    }
   }
 
   static TensorKey key_of(const TensorName& name) { return {name.slot, name.is_list}; }

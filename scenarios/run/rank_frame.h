@@ -18,6 +18,7 @@
 #include "sim/dist/stream.h"
 #include "sim/dist/tensor.h"
 #include "sim/dist/work.h"
+#include "sim/engine/compute_times.h"
 
 namespace rollcall::scenario {
 
@@ -118,6 +119,10 @@ class RankFrame {
   bool calls_block() const { return calls_block_; }
 
   // The way taken where timing decides, of `ways`.
+  // What a compute of this duration takes now: up to `most` millionths more, drawn from the run's seed.
+  Duration with_jitter(Duration duration, std::int64_t most) {
+    return most == 0 ? duration : sim::jittered(duration, most, state_.seed ^ own_draws, rank_, draws_++);
+  }
   std::size_t decide(std::size_t ways) { return state_.decisions.take(rank_, ways); }
 
   // Makes the models and optimizers of the groups that the rank belongs to. Blocks: models take rank 0's
@@ -146,7 +151,11 @@ class RankFrame {
   const Program& program_;
   Rank rank_;
   Rank local_rank_;
+  // So that a statement and a fault with jitter draw differently.
+  static constexpr std::uint64_t own_draws = 0x6a69747465722121;
+
   RunState& state_;
+  std::uint64_t draws_ = 0;
   std::vector<ProcessGroup> groups_;  // by slot; looked up when first used
   std::vector<IssuedCall> works_;     // by slot
   std::vector<Work> open_works_;      // for `synchronize`, if the program has one

@@ -2,6 +2,7 @@
 
 // RunState: what the ranks of one run share besides the scenario.
 
+#include <cstdint>
 #include <map>
 
 #include "scenarios/run/contributions.h"
@@ -14,6 +15,7 @@ struct RunState {
   Decisions decisions{};
   Contributions contributions{};
   std::map<Rank, Site> raised_at{};  // the statement that ended a rank's program
+  std::uint64_t seed = 0;            // of what statements leave to chance
 };
 
 }  // namespace rollcall::scenario

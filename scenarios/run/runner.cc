@@ -58,6 +58,7 @@ Report run(const Scenario& scenario, const RunOptions& options) {
   run_options.timeline = options.timeline;
   run_options.decorate = options.decorate;
   Report report = run_schedules([&](RunState& state) {
+    state.seed = run_options.seed;
     Report once = sim::run(run_options, [&](Rank rank) { run_rank(scenario, rank, state); });
     say_where_raised(state, once.verdict);
     return once;

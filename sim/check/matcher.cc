@@ -77,6 +77,12 @@ Slot& GroupMatcher::arrive(const Op& op) {
   expects(op.rank >= 0 && op.rank < size_, "a call comes from a member of its group");
   Slot& slot = slot_at(next_[rank]++);
   expects(slot.tensors[rank] == nullptr, "a member comes to a slot once");
+  enter(slot, op);
+  return slot;
+}
+
+inline void GroupMatcher::enter(Slot& slot, const Op& op) {
+  const auto rank = static_cast<std::size_t>(op.rank);
   if (slot.arrived == 0) {
     slot.reference = op;
   } else if (!same_in_reports(slot.reference, op)) [[unlikely]] {
@@ -87,7 +93,20 @@ Slot& GroupMatcher::arrive(const Op& op) {
   }
   use_device(op.rank, op.device);
   seat(slot, rank, presence_of(op.tensors.input));
-  return slot;
+}
+
+void GroupMatcher::withdraw(Slot& slot, Rank rank) {
+  expects(slot.phase == Slot::Phase::collecting && slot.has(rank), "a call that waits can be taken back");
+  std::vector<Op> others;
+  for (Rank member = 0; member < size_; ++member) {
+    if (member != rank && slot.has(member)) {
+      others.push_back(op_of(slot, member));
+    }
+  }
+  empty(slot);
+  for (const Op& op : others) {
+    enter(slot, op);
+  }
 }
 
 Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
@@ -178,20 +197,11 @@ Slot& GroupMatcher::slot_at(std::int64_t seq) {
     place = std::make_unique<Slot>();
   }
   Slot& slot = *place;
-  const auto members = static_cast<std::size_t>(size_);
   slot.seq = end_++;
   slot.phase = Slot::Phase::collecting;
-  slot.uniform = true;
-  slot.differs = false;
-  slot.uneven = false;
   slot.raises = false;
   slot.given_up = false;
-  slot.arrived = 0;
-  slot.like = nullptr;
-  slot.tensors.assign(members, nullptr);
-  slot.values.resize(members);
-  slot.deviants.clear();
-  slot.ops.clear();
+  empty(slot);
   slot.waiters.clear();
   slot.fates.clear();
   slot.stuck.clear();
@@ -202,6 +212,20 @@ Slot& GroupMatcher::slot_at(std::int64_t seq) {
   slot.retained_splits.clear();
   slot.arrivals.clear();
   return slot;
+}
+
+// Nobody has come.
+void GroupMatcher::empty(Slot& slot) const {
+  const auto members = static_cast<std::size_t>(size_);
+  slot.uniform = true;
+  slot.differs = false;
+  slot.uneven = false;
+  slot.arrived = 0;
+  slot.like = nullptr;
+  slot.tensors.assign(members, nullptr);
+  slot.values.resize(members);
+  slot.deviants.clear();
+  slot.ops.clear();
 }
 
 void GroupMatcher::grow() {

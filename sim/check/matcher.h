@@ -97,6 +97,9 @@ class GroupMatcher {
   // the slot fills. For operations without lists and outputs, of a rank whose device is known.
   Slot& arrive_alike(const Op& call, Rank rank, Storage* input);
 
+  // Takes the call of a member back, which died while others were missing. The slot is still collecting.
+  void withdraw(Slot& slot, Rank rank);
+
   // The slot of `seq`, or null when it has been retired or nobody has come yet.
   Slot* find(std::int64_t seq);
   const Slot* find(std::int64_t seq) const;
@@ -131,6 +134,8 @@ class GroupMatcher {
   bool uses(Rank rank, Device device) const { return devices_[static_cast<std::size_t>(rank)] == device; }
 
  private:
+  void enter(Slot& slot, const Op& op);
+  void empty(Slot& slot) const;
   Slot& slot_at(std::int64_t seq);
   void join(Slot& slot, const Op& call, Rank member, Storage* input) const;
   void seat(Slot& slot, std::size_t rank, Storage* tensor);

@@ -53,10 +53,18 @@ std::string exception_of(const Evidence& evidence, Rank rank) {
 }
 
 // A rank whose process died raised nothing.
-const char* how_it_ended(const Evidence& evidence, const RankSet& ranks) {
+bool have_died(const Evidence& evidence, const RankSet& ranks) {
   const auto died = [&](Rank rank) { return status_of(evidence, rank).state == RankStatus::State::crashed; };
-  return std::ranges::all_of(ranks.to_vector(), died) ? "died" : "raised";
+  return std::ranges::all_of(ranks.to_vector(), died);
 }
+
+const char* how_it_ended(const Evidence& evidence, const RankSet& ranks) {
+  return have_died(evidence, ranks) ? "died" : "raised";
+}
+
+constexpr const char* find_the_killer =
+    "find out what ended the process: out of memory (dmesg), a fault in native code (a core dump), the "
+    "scheduler";
 
 // "ranks 0,2 raised ValueError: bad sample; ranks 1,3 raised other exceptions".
 std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
@@ -68,7 +76,7 @@ std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
     }
   }
   const RankSet others = difference(ranks, alike);
-  const bool died = how_it_ended(evidence, alike) == std::string_view("died");
+  const bool died = have_died(evidence, alike);
   std::string text = fmt::format("{} {} {}", ranks_phrase(alike), died ? "died of" : "raised", first);
   return others.empty() ? text
                         : text + fmt::format("; {}", with_verb(others, "raised another exception",
@@ -88,8 +96,11 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
   finding.cause = fmt::format("{}; the others cannot know, and wait in their next collective",
                               who_raised(evidence, gone));
   finding.advice =
-      "fix the exception; let a rank that catches one tell the others (a flag in an all_reduce) or abort "
-      "the job, so that nobody waits for it";
+      have_died(evidence, gone)
+          ? fmt::format("{}; let the launcher end the job, so that nobody waits for it", find_the_killer)
+          : "fix the exception; let a rank that catches one tell the others (a flag in an all_reduce) or "
+            "abort "
+            "the job, so that nobody waits for it";
   finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
 }
 
@@ -196,8 +207,11 @@ void word_failure(const Evidence& evidence, Finding& finding) {
         "throw_on_early_termination";
     return;
   }
-  finding.cause = "the rank program raised, and nobody was left waiting for it";
-  finding.advice = "fix the exception; the other ranks are not involved";
+  const bool died = have_died(evidence, finding.culprits);
+  finding.cause = fmt::format("{}, and nobody was left waiting for it",
+                              died ? "the process died" : "the rank program raised");
+  finding.advice =
+      fmt::format("{}; the other ranks are not involved", died ? find_the_killer : "fix the exception");
 }
 
 void word_limit(const LimitIncident& incident, Finding& finding) {

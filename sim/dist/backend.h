@@ -85,6 +85,9 @@ class Backend {
   virtual void print(std::string_view text) = 0;
   virtual void warn(std::string_view text) = 0;
 
+  // The rank takes its input `number`, counted from 0. For timelines; nothing depends on it.
+  virtual void begin_step(std::int64_t) {}
+
   // What the rank found out about its own data. A backend that judges nothing has no use for it.
   virtual void observe(const Observation&) {}
 

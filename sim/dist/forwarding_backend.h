@@ -36,6 +36,7 @@ class ForwardingBackend : public Backend {
   Rank device_count() const override { return inner_.device_count(); }
   void print(std::string_view text) override { inner_.print(text); }
   void warn(std::string_view text) override { inner_.warn(text); }
+  void begin_step(std::int64_t number) override { inner_.begin_step(number); }
   void observe(const Observation& observation) override { inner_.observe(observation); }
   void joined() override { inner_.joined(); }
   void everyone_joined(const ProcessGroup& group, std::int64_t steps, std::int64_t shadow_calls) override {

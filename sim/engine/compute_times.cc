@@ -27,7 +27,7 @@ std::uint64_t mixed(std::uint64_t number) {
 
 ComputeTimes::ComputeTimes(const std::vector<SlowRanks>& slow, const std::vector<Jitter>& jitter,
                            Rank world_size, std::uint64_t seed)
-    : seed_(mixed(seed)) {
+    : seed_(seed) {
   if (slow.empty() && jitter.empty()) {
     return;
   }
@@ -54,9 +54,13 @@ Duration ComputeTimes::next(Rank rank, Duration duration) {
   if (own.jitter == 0) {
     return plain;
   }
-  const std::uint64_t draw = mixed(mixed(seed_ + static_cast<std::uint64_t>(rank)) + own.computes++);
-  const auto part = static_cast<Millionths>(draw % static_cast<std::uint64_t>(own.jitter + 1));
-  return std::min(longest, plain + scaled(plain, part));
+  return jittered(plain, own.jitter, seed_, rank, own.computes++);
+}
+
+Duration jittered(Duration duration, Millionths most, std::uint64_t seed, Rank rank, std::uint64_t count) {
+  const std::uint64_t draw = mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(rank)) + count);
+  const auto part = static_cast<Millionths>(draw % static_cast<std::uint64_t>(most + 1));
+  return std::min(longest, duration + scaled(duration, part));
 }
 
 }  // namespace rollcall::sim

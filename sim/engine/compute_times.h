@@ -25,6 +25,15 @@ struct Jitter {
   Millionths most = 0;  // up to this part is added, each amount as likely as any other
 };
 
+// A rank's process ends, as by SIGKILL.
+struct Crash {
+  RankSet ranks;
+  Time at = 0;
+};
+
+// `duration` and up to `most` of it, the amount drawn from the seed, the rank and how often it has drawn.
+Duration jittered(Duration duration, Millionths most, std::uint64_t seed, Rank rank, std::uint64_t count);
+
 class ComputeTimes {
  public:
   ComputeTimes() = default;

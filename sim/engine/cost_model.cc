@@ -1,6 +1,8 @@
 #include "sim/engine/cost_model.h"
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "sim/dist/expects.h"
 #include "sim/engine/simulate.h"
@@ -34,8 +36,23 @@ Duration UniformCost::of_message(const Op& send, Rank, const GroupMembers&) {
   return of(OpKind::send, bytes_of(send), 2);
 }
 
-NcclCost::NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_residuals)
-    : cluster_(cluster), ranks_per_host_(ranks_per_host), with_residuals_(with_residuals) {}
+NcclCost::NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_residuals,
+                   std::vector<Rank> hosts)
+    : cluster_(cluster),
+      ranks_per_host_(ranks_per_host),
+      with_residuals_(with_residuals),
+      hosts_(std::move(hosts)) {}
+
+int NcclCost::nodes_of(const std::vector<Rank>& ranks) const {
+  std::vector<Rank> nodes;
+  for (const Rank rank : ranks) {
+    if (nodes.empty() || nodes.back() != node_of(rank)) {
+      nodes.push_back(node_of(rank));
+    }
+  }
+  std::ranges::sort(nodes);
+  return static_cast<int>(std::ranges::unique(nodes).begin() - nodes.begin());
+}
 
 NcclCost::Group& NcclCost::group_of(const GroupMembers& members) {
   if (members.id >= groups_.size()) {
@@ -43,12 +60,7 @@ NcclCost::Group& NcclCost::group_of(const GroupMembers& members) {
   }
   Group& group = groups_[members.id];
   if (group.model == nullptr) [[unlikely]] {
-    int nodes = 0;
-    Rank last = -1;
-    for (const Rank rank : members.ranks) {  // ascending, so nodes come one after another
-      nodes += node_of(rank) != last ? 1 : 0;
-      last = node_of(rank);
-    }
+    const int nodes = nodes_of(members.ranks);
     auto& model = models_[{members.size(), nodes}];
     if (model == nullptr) {
       model = std::make_unique<cost::GroupCost>(cost::communicator_of(cluster_, members.size(), nodes));
@@ -91,7 +103,8 @@ Duration NcclCost::ask(Group& group, const Key& key) {
 
 std::unique_ptr<CostModel> make_cost_model(const Options& options) {
   if (options.cluster && options.backend == "nccl") {
-    return std::make_unique<NcclCost>(*options.cluster, options.ranks_per_host, options.residuals);
+    return std::make_unique<NcclCost>(*options.cluster, options.ranks_per_host, options.residuals,
+                                      options.hosts);
   }
   return std::make_unique<UniformCost>();
 }

@@ -53,8 +53,9 @@ class UniformCost final : public CostModel {
 // remembered: training repeats itself.
 class NcclCost final : public CostModel {
  public:
-  // Ranks stand on the cluster's nodes in blocks of `ranks_per_host`.
-  NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_residuals);
+  // Ranks stand on the cluster's nodes in blocks of `ranks_per_host`, unless `hosts` has each rank's.
+  NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_residuals,
+           std::vector<Rank> hosts = {});
 
   Duration of(const Op& op, const GroupMembers& group) override;
   Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) override;
@@ -70,11 +71,15 @@ class NcclCost final : public CostModel {
 
   Group& group_of(const GroupMembers& members);
   Duration ask(Group& group, const Key& key);
-  Rank node_of(Rank rank) const { return rank / ranks_per_host_; }
+  Rank node_of(Rank rank) const {
+    return hosts_.empty() ? rank / ranks_per_host_ : hosts_[static_cast<std::size_t>(rank)];
+  }
+  int nodes_of(const std::vector<Rank>& ranks) const;
 
   cost::Cluster cluster_;
   Rank ranks_per_host_;
   bool with_residuals_;
+  std::vector<Rank> hosts_;
   std::map<std::pair<int, int>, std::unique_ptr<cost::GroupCost>> models_;  // by ranks and nodes
   std::vector<Group> groups_;                                               // by GroupId
 };

@@ -29,6 +29,7 @@ Engine::Engine(const Options& options, const Program& program)
       steps_left_(options.limits.ops) {
   make_groups();
   make_devices();
+  plan_crashes();
   incidents_ = std::make_unique<check::IncidentLog>(groups_, scopes_);
   if (options.timeline) {
     recorder_.emplace(scopes_);
@@ -104,6 +105,7 @@ Report Engine::run() {
 void Engine::run_rank(Rank rank) {
   using State = RankStatus::State;
   try {
+    die_if_due(rank);
     program_(rank);
     drain(rank);
     end_rank(rank, State::finished, nullptr, {});
@@ -113,7 +115,7 @@ void Engine::run_rank(Rank rank) {
   } catch (const StepLimitReached&) {
     stop("ops", options_.limits.ops);
   } catch (const RankCrashed& crash) {
-    end_rank(rank, State::crashed, "SIGABRT", crash.text);
+    end_rank(rank, State::crashed, crash.signal, crash.text);
   } catch (const ProcessKilled& death) {
     end_rank(rank, State::crashed, death.signal, {});
   } catch (const Error& error) {
@@ -134,6 +136,9 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
   status.state = state;
   if (queues_launches_ && state != RankStatus::State::finished) {
     devices_[static_cast<std::size_t>(rank)].drop_unstarted();
+  }
+  if (state == RankStatus::State::crashed) {
+    withdraw_calls(rank);
   }
   if (type != nullptr) {
     const auto [entry, is_new] = exception_ids_.try_emplace(std::string(type) + ": " + message,
@@ -158,12 +163,19 @@ void Engine::at_quiescence() {
     return;
   }
   if (events_.empty()) {
-    if (!next_deadline(true) || !expire_timeouts()) {
+    const std::optional<Time> own_deadline = next_deadline(true);
+    if (own_deadline && crash_before(*own_deadline)) {
+      return;
+    }
+    if (!own_deadline || !expire_timeouts()) {
       at_deadlock();
     }
     return;
   }
   const std::optional<Time> deadline = next_deadline(false);
+  if (crash_before(std::min(deadline.value_or(events_.next_time()), events_.next_time()))) {
+    return;
+  }
   if (deadline && *deadline < events_.next_time()) {
     expire_timeouts();  // nothing is stuck, but somebody has waited too long
     return;
@@ -237,15 +249,16 @@ void Engine::compute(Duration duration) {
     return;
   }
   const Rank rank = scheduler_->running();
-  const Duration taken = compute_times_.next(rank, duration);
+  const Time end = end_of_compute(rank, compute_times_.next(rank, duration));
   if (recorder_) {
-    recorder_->computed(rank, now_, now_ + taken);
+    recorder_->computed(rank, now_, end);
   }
-  events_.add(now_ + taken, {.kind = Event::Kind::wake, .rank = rank});
+  events_.add(end, {.kind = Event::Kind::wake, .rank = rank});
   scheduler_->park();
   if (aborting_) [[unlikely]] {
     end_call();
   }
+  die_if_due(rank);
 }
 
 ProcessGroup Engine::find_group(std::string_view name) {
@@ -265,6 +278,12 @@ ProcessGroup Engine::find_group(std::string_view name) {
 void Engine::print(std::string_view text) { write_line(false, text); }
 
 void Engine::warn(std::string_view text) { write_line(true, text); }
+
+void Engine::begin_step(std::int64_t number) {
+  if (recorder_ && !aborting_) {
+    recorder_->step(scheduler_->running(), now_, number);
+  }
+}
 
 void Engine::observe(const Observation& observation) {
   if (!aborting_) {

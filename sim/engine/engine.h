@@ -67,6 +67,7 @@ class Engine final : public Backend {
   void synchronize_device() override;
   void launch_kernel(Stream stream, Duration duration) override;
   void settle(Storage& storage) override;
+  void begin_step(std::int64_t number) override;
   void observe(const Observation& observation) override;
   void joined() override;
   void everyone_joined(const ProcessGroup& group, std::int64_t steps, std::int64_t shadow_calls) override;
@@ -101,10 +102,12 @@ class Engine final : public Backend {
   struct Interruption {
     bool crash = false;
     std::string text;
+    const char* signal = "SIGABRT";  // crash: that ends the process
   };
 
   // A rank's process dies, as by SIGABRT: no destructor of the user's would run in reality, but ours may.
   struct RankCrashed {
+    const char* signal;
     std::string text;
   };
 
@@ -170,6 +173,7 @@ class Engine final : public Backend {
   void schedule_messages();
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
+  void give_up_message(const check::RankStatus& status);
   void suspend_rank(const void* hint);
   [[gnu::noinline]] void take_interruption();
   void enlist(const Work& work);
@@ -211,6 +215,20 @@ class Engine final : public Backend {
   void note_timeout(Rank rank);
   void note_late_call(const Op& op, std::int64_t seq);
   std::int64_t next_number(const Op& op);
+
+  // Ranks that die when the scenario says: engine_faults.cc.
+  void plan_crashes();
+  bool crash_before(Time next);
+  void die_if_due(Rank rank) const {
+    if (!dies_at_.empty()) [[unlikely]] {
+      die_at_last(rank);
+    }
+  }
+  [[gnu::noinline]] void die_at_last(Rank rank) const;
+  Time end_of_compute(Rank rank, Duration duration) const;
+  void withdraw_calls(Rank rank);
+  void withdraw_from(check::GroupMatcher& matcher, Rank member, const check::GroupEvidence* recorded);
+  void withdraw_messages(Rank rank);
 
   void at_quiescence();
   bool attend_to_hosts();
@@ -312,6 +330,9 @@ class Engine final : public Backend {
   std::map<std::pair<GroupId, std::vector<RankList>>, std::int64_t>
       rank_list_numbers_;                           // by parent; as called
   std::map<GroupId, std::vector<bool>> destroyed_;  // by group rank
+
+  std::vector<Time> dies_at_;                     // by rank; empty while nobody is to die
+  std::vector<std::pair<Time, Rank>> next_dead_;  // who has not died yet, the last first
 
   StoreState store_;
   bool store_moved_ = false;                      // there is something new to serve

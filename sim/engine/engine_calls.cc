@@ -235,6 +235,7 @@ void Engine::suspend_rank(const void* hint) {
   if (aborting_ || !interruptions_.empty()) [[unlikely]] {
     take_interruption();
   }
+  die_if_due(scheduler_->running());
 }
 
 // Throws if the running rank was woken for another reason than that its wait is over.
@@ -252,7 +253,7 @@ void Engine::take_interruption() {
 
 void Engine::interrupt(const Interruption& interruption) {
   if (interruption.crash) {
-    throw RankCrashed{interruption.text};
+    throw RankCrashed{interruption.signal, interruption.text};
   }
   throw RuntimeError(interruption.text);
 }

@@ -230,10 +230,7 @@ void Engine::wake_interrupted(Rank rank, Interruption interruption) {
   } else if (status.channel != check::Channel::collectives) {
     // no slot and no message knows of it
   } else if (status.in_message()) {
-    check::MessageMatcher& messages = messages_of(status.group);
-    if (messages.is_current(status.message, status.group_rank, status.seq)) {
-      messages.withdraw(status.message);
-    }
+    give_up_message(status);
   } else if (Slot* slot = matchers_[status.group]->find(status.seq)) {
     std::erase(slot->waiters, rank);
     // The call stays in its slot, and may complete after the rank has dropped its tensors.

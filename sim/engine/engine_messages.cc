@@ -201,4 +201,19 @@ void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
   }
 }
 
+// The rank no longer waits for the message. One on its way arrives all the same, and needs its tensor.
+void Engine::give_up_message(const RankStatus& status) {
+  MessageMatcher& messages = messages_of(status.group);
+  if (!messages.is_current(status.message, status.group_rank, status.seq)) {
+    return;
+  }
+  Message& message = messages.at(status.message);
+  message.waiting = false;
+  if (message.phase == Message::Phase::matched) {
+    message.kept = Tensor::share(*message.op.tensors.input);
+  } else {
+    messages.withdraw(status.message);
+  }
+}
+
 }  // namespace rollcall::sim

@@ -54,6 +54,7 @@ struct Options {
   bool residuals = false;                  // add what measurements add to NCCL's own expectation
   std::vector<SlowRanks> slow{};           // factors of several entries multiply
   std::vector<Jitter> jitter{};
+  std::vector<Crash> crashes{};  // of several for one rank the earliest counts
   std::vector<Group> groups{};  // besides "world"
   DebugLevel debug = DebugLevel::off;
   // How many collective kernels a GPU runs at once; the others wait in launch order. 0: any number.

@@ -32,6 +32,11 @@ void TimelineRecorder::got_through(const check::GroupEvidence& group, const chec
                         slot.arrivals[static_cast<std::size_t>(member)], end));
 }
 
+void TimelineRecorder::abandoned(const check::GroupEvidence& group, const check::Slot& slot, Rank group_rank) {
+  timeline_.add(span_of(group, group.matcher->op_of(slot, group_rank), slot.seq,
+                        slot.arrivals[static_cast<std::size_t>(group_rank)], Span::open));
+}
+
 void TimelineRecorder::message(const check::GroupEvidence& group, const check::Message& message, Time end) {
   Span span = span_of(group, message.op, message.seq, message.posted, end);
   const Rank peer = message.source >= 0 ? message.source : message.op.root;  // of a receive from anyone
@@ -66,6 +71,7 @@ Span TimelineRecorder::span_of(const check::GroupEvidence& group, const Op& op, 
   span.numel = op.numel;
   span.rank = group.members->ranks[static_cast<std::size_t>(op.rank)];
   span.async_op = op.async_op;
+  span.shadow = op.shadow;
   span.dtype = op.dtype;
   span.name = timeline_.intern(to_string(op.kind));
   span.group = timeline_.intern(group.members->name);

@@ -18,6 +18,9 @@ class TimelineRecorder {
   // A member that got through while others were missing.
   void got_through(const check::GroupEvidence& group, const check::Slot& slot, Rank member, Time end);
   void computed(Rank rank, Time start, Time end);
+  void step(Rank rank, Time start, std::int64_t number) { timeline_.add_step({start, rank, number}); }
+  // A member of a slot that is still collecting died in it.
+  void abandoned(const check::GroupEvidence& group, const check::Slot& slot, Rank group_rank);
   void message(const check::GroupEvidence& group, const check::Message& message, Time end);
 
   Timeline take() { return std::move(timeline_); }

@@ -49,7 +49,7 @@ void add_span(Fingerprint& hash, const Span& span) {
   hash.add_signed(span.rank);
   hash.add_signed(span.peer);
   hash.add(static_cast<std::uint64_t>(span.kind));
-  hash.add(span.async_op ? 1 : 0);
+  hash.add((span.async_op ? 1U : 0U) | (span.shadow ? 2U : 0U));
   hash.add(static_cast<std::uint64_t>(span.dtype));
   hash.add(span.name);
   hash.add(span.group);
@@ -69,6 +69,11 @@ std::uint64_t Timeline::fingerprint() const {
   hash.add(spans_.size());
   for (const Span& span : spans_) {
     add_span(hash, span);
+  }
+  for (const StepMark& step : steps_) {
+    hash.add_signed(step.time);
+    hash.add_signed(step.rank);
+    hash.add_signed(step.number);
   }
   return hash.value();
 }

@@ -26,6 +26,7 @@ struct Span {
   Rank peer = -1;  // messages: the other end, global; -1: unknown
   Kind kind = Kind::collective;
   bool async_op = false;
+  bool shadow = false;  // of a join hook, for a rank that has run out of inputs
   Dtype dtype = Dtype::float32;
   std::uint32_t name = 0;  // the names below are indexes into Timeline::name
   std::uint32_t group = 0;
@@ -34,19 +35,29 @@ struct Span {
   std::uint32_t arguments = 0;  // "SUM", "root 2", "tag 7": what name, dtype and numel leave unsaid
 };
 
+// A rank takes its next input: a training step begins.
+struct StepMark {
+  Time time = 0;
+  Rank rank = 0;
+  std::int64_t number = 0;  // from 0
+};
+
 class Timeline {
  public:
   void add(const Span& span) { spans_.push_back(span); }
+  void add_step(const StepMark& step) { steps_.push_back(step); }
   std::uint32_t intern(std::string_view name);
 
   const std::vector<Span>& spans() const { return spans_; }
+  const std::vector<StepMark>& steps() const { return steps_; }  // of one rank in order
   const std::string& name(std::uint32_t index) const { return names_[index]; }
 
-  // A hash of every span and name: equal runs, equal fingerprints, on every machine.
+  // A hash of every span, step and name: equal runs, equal fingerprints, on every machine.
   std::uint64_t fingerprint() const;
 
  private:
   std::vector<Span> spans_;
+  std::vector<StepMark> steps_;
   std::vector<std::string> names_{std::string()};
   std::unordered_map<std::string, std::uint32_t> indexes_;  // looked up, never iterated
 };

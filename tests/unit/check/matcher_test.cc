@@ -56,6 +56,21 @@ TEST_CASE("the k-th call of every member meets in slot k", "[matcher]") {
   CHECK(matcher.find(2) == nullptr);
 }
 
+TEST_CASE("a call that was taken back leaves a slot as if it had never come", "[matcher]") {
+  GroupMatcher matcher(3);
+  matcher.arrive(of_member(0, broadcast(4, 1)));  // the first to come is the slot's reference
+  matcher.arrive(of_member(1, all_reduce(4)));
+  Slot& slot = *matcher.find(0);
+  CHECK(slot.differs);
+  matcher.withdraw(slot, 0);
+  CHECK_FALSE(slot.has(0));
+  CHECK_FALSE(slot.differs);
+  CHECK(slot.arrived == 1);
+  CHECK(ranks_of(variants_by_call(matcher, slot)) == std::vector<std::vector<Rank>>{{1}});
+  matcher.arrive(of_member(2, all_reduce(4)));
+  CHECK(slot.phase == Slot::Phase::collecting);
+}
+
 TEST_CASE("a group of one fills its slots alone", "[matcher]") {
   GroupMatcher matcher(1);
   CHECK(matcher.arrive(of_member(0, test::barrier())).phase == Slot::Phase::full);

@@ -22,6 +22,16 @@ TEST_CASE("on a cluster a run takes what NCCL's tuner predicts for its calls", "
   CHECK(time_of_run(options) == 25'269);
 }
 
+TEST_CASE("a call between hosts takes longer than one inside a host, wherever the ranks are", "[fiber]") {
+  Options options{.world_size = 4, .cluster = cost::find_cluster("h100-8").cluster};
+  const Time inside = time_of_run(options);
+  options.hosts = {0, 1, 0, 1};
+  const Time across = time_of_run(options);
+  CHECK(across > inside);
+  options.hosts = {0, 0, 1, 1};
+  CHECK(time_of_run(options) == across);
+}
+
 TEST_CASE("a cluster counts on nccl; gloo keeps the uniform model", "[fiber]") {
   Options options{.world_size = 8, .cluster = cost::find_cluster("h100-8").cluster};
   options.backend = "gloo";

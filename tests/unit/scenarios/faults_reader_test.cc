@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "scenarios/json/diagnostic.h"
+#include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
 
 namespace rollcall::scenario {
@@ -34,6 +35,32 @@ TEST_CASE("faults name ranks and how slow they are", "[scenarios][faults]") {
   REQUIRE(options.jitter.size() == 1);
   CHECK(options.jitter[0].ranks == RankSet::range(0, 3));
   CHECK(options.jitter[0].most == 100'000);
+}
+
+TEST_CASE("a crash names ranks and the time at which they die", "[scenarios][faults]") {
+  const sim::Options options = options_of(R"([{"kind": "crash", "ranks": [2], "at": "10ms"}])");
+  REQUIRE(options.crashes.size() == 1);
+  CHECK(options.crashes[0].ranks == RankSet{2});
+  CHECK(options.crashes[0].at == 10 * millisecond);
+  CHECK(problem(R"([{"kind": "crash", "ranks": 1}])") == "/faults/0: \"at\" is missing");
+  CHECK_THAT(problem(R"([{"kind": "crash", "at": 10}])"), Catch::Contains("/faults/0/at"));
+  CHECK_THAT(problem(R"([{"kind": "crash", "at": "soon"}])"), Catch::Contains("/faults/0/at"));
+  CHECK(problem(R"([{"kind": "slow", "factor": 2, "at": "1s"}])") ==
+        "/faults/0/at: a slow rank has a \"factor\"");
+}
+
+TEST_CASE("a compute's jitter comes from the seed, and from nothing else", "[scenarios][faults][fiber]") {
+  const auto time = [](const std::string& jitter, std::uint64_t seed) {
+    const std::string text = R"({"world_size": 2, "backend": "gloo", "program": [
+        {"repeat": 10, "do": [{"compute": "1ms", "jitter": ")" +
+                             jitter + R"("}]}]})";
+    return run(parse_scenario(text, "test.json"), {.seed = seed}).simulated_time;
+  };
+  CHECK(time("0%", 1) == 10 * millisecond);
+  CHECK(time("50%", 1) == time("50%", 1));
+  CHECK(time("50%", 1) != time("50%", 2));
+  CHECK(time("50%", 1) > 10 * millisecond);
+  CHECK(time("50%", 1) <= 15 * millisecond);
 }
 
 TEST_CASE("faults that cannot be are refused where they stand", "[scenarios][faults]") {

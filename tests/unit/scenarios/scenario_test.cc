@@ -135,8 +135,18 @@ TEST_CASE("clusters and hosts say how many ranks share a host", "[scenarios]") {
   CHECK(problem(world_of_four(R"("hosts": {"a": [0, 1, 2], "b": [1, 3]})")) ==
         "/hosts/b: rank 1 has two hosts");
   CHECK(problem(world_of_four(R"("hosts": {"a": [0, 1]})")) == "/hosts: rank 2 has no host");
-  CHECK(problem(world_of_four(R"("hosts": {"a": [0, 1]}, "cluster": "h100-8")")) ==
-        "/hosts: give either \"hosts\" or \"cluster\"");
+}
+
+TEST_CASE("a cluster's nodes are the hosts that a scenario names", "[scenarios]") {
+  const Scenario split = parse(world_of_four(R"("hosts": {"a": [0, 3], "b": [1, 2]}, "cluster": "h100-8")"));
+  REQUIRE(split.options.cluster);
+  CHECK(sim::host_of_rank(split.options, 3) == 0);
+  CHECK(split.local_rank(3) == 1);
+  CHECK(problem(world_of_four(R"("hosts": {"a": "0-2", "b": 3}, "cluster": {"gpus_per_node": 2})")) ==
+        "/hosts: a host has 3 ranks, and a node of the cluster 2 GPUs");
+  CHECK(problem(world_of_four(
+            R"("hosts": {"a": "0-1", "b": "2-3"}, "cluster": {"gpus_per_node": 2, "nodes": 1})")) ==
+        "/cluster/nodes: 2 hosts need 2 nodes");
 }
 
 TEST_CASE("worlds of impossible size are refused", "[scenarios]") {

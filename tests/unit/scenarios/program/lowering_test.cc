@@ -36,8 +36,12 @@ TEST_CASE("an unknown statement suggests a known one", "[scenarios]") {
 TEST_CASE("arguments of later versions are refused by name", "[scenarios]") {
   CHECK(wrong(R"({"all_reduce": {"timeout": "5s"}})") ==
         "/program/0/all_reduce/timeout: the argument \"timeout\" is not supported by this version");
+  CHECK(wrong(R"({"compute": "5ms", "timeout": "1ms"})") ==
+        "/program/0/timeout: the argument \"timeout\" is not supported by this version");
   CHECK(wrong(R"({"compute": "5ms", "jitter": "1ms"})") ==
-        "/program/0/jitter: the argument \"jitter\" is not supported by this version");
+        "/program/0/jitter: \"ms\" is no unit of part; the units are %");
+  CHECK(wrong(R"({"compute": "5ms", "jitter": "10"})") ==
+        "/program/0/jitter: a part needs a unit: write \"10%\", for example");
 }
 
 TEST_CASE("an object holds one statement", "[scenarios]") {

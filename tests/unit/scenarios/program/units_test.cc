@@ -28,6 +28,12 @@ TEST_CASE("bandwidths tell bits from bytes", "[scenarios]") {
   CHECK(parse_bandwidth("8bps").value == 1);
 }
 
+TEST_CASE("parts of a whole are in millionths", "[scenarios]") {
+  CHECK(parse_fraction("10%").value == 100'000);
+  CHECK(parse_fraction("0.5 %").value == 5'000);
+  CHECK(parse_fraction("100001%").problem == "this part is too large");
+}
+
 TEST_CASE("a number without a unit is refused with a hint", "[scenarios]") {
   CHECK(parse_duration("5").problem == "a duration needs a unit: write \"5ms\", for example");
   CHECK(parse_bytes("64").problem == "a size needs a unit: write \"64MiB\", for example");
