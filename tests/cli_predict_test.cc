@@ -69,6 +69,7 @@ TEST_CASE("predict says what is wrong with its arguments, and exits with 4", "[c
       {"predict all_reduce --cluster h100", "did you mean 'h100-8'?"},
       {"predict all_reduce --cluster h100-8 --bytes 8GiB:1KiB", "write 1KiB:8GiB"},
       {"predict all_reduce --cluster h100-8 --bytes 8XB", "--bytes:"},
+      {"predict new_group --cluster h100-8", "unknown operation 'new_group'"},
       {"predict all_reduce --cluster h100-8 --dtype float31", "--dtype: unknown 'float31'"},
       {"predict all_reduce --cluster h100-8 --algorithm rong", "--algorithm: unknown 'rong'"},
       {"predict all_reduce --cluster h100-8 --explain --format json", "--explain is text"},

@@ -8,6 +8,7 @@
 //   communication: ^nccl...        computing is every other kernel
 //   neither correlation nor        half of the two makes it fail
 //     launch events
+//   ProfilerStep#n                 on the host's row: iterations, which its comparison of two traces needs
 //   an open B is ignored           as it is by torch's own tools: Kineto never writes one
 
 #include <algorithm>
@@ -25,6 +26,8 @@ namespace {
 constexpr int device_process = 0;       // Kineto: the device's index
 constexpr int compute_stream = 7;       // PyTorch's default stream, as CUPTI numbers it
 constexpr int first_comms_stream = 20;  // about where c10d's streams come
+constexpr int host_process = 1;         // any but the device's
+constexpr int host_thread = 1001;
 
 // NCCL's kernels by torch's call. What NCCL makes of sends and receives runs in one kernel.
 std::string_view kernel_name(std::string_view op) {
@@ -59,6 +62,11 @@ struct KinetoTraces::Shared {
       spans_of_rank.resize(std::max(spans_of_rank.size(), rank + 1));
       spans_of_rank[rank].push_back(index);
     }
+    for (const StepMark& step : report.timeline.steps()) {
+      const auto rank = static_cast<std::size_t>(step.rank);
+      steps_of_rank.resize(std::max(steps_of_rank.size(), rank + 1));
+      steps_of_rank[rank].push_back(step);
+    }
   }
 
   const Report& report;
@@ -66,6 +74,7 @@ struct KinetoTraces::Shared {
   TracePlan plan;
   std::vector<TraceGroup> groups;
   std::vector<std::vector<std::uint32_t>> spans_of_rank;  // by start
+  std::vector<std::vector<StepMark>> steps_of_rank;       // by start
 };
 
 namespace {
@@ -73,18 +82,27 @@ namespace {
 class RankFile {
  public:
   RankFile(const Report& report, const TracePlan& plan, const std::vector<TraceGroup>& groups, Rank rank,
-           bool whole_microseconds, std::ostream& out)
-      : report_(report), plan_(plan), groups_(groups), rank_(rank), text_(out, whole_microseconds) {}
+           const TraceOptions& options, std::ostream& out)
+      : report_(report),
+        plan_(plan),
+        groups_(groups),
+        rank_(rank),
+        options_(options),
+        text_(out, options.whole_microseconds) {}
 
-  void write(const std::vector<std::uint32_t>& spans) {
+  void write(const std::vector<std::uint32_t>& spans, const std::vector<StepMark>& steps) {
     text_.append("{\"schemaVersion\": 1, \"deviceProperties\": [],\n\"distributedInfo\": ");
     text_.append(distributed_info(report_, rank_));
     text_.append(",\n\"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": 0,\n\"traceEvents\": [");
-    metadata(spans);
+    metadata(spans, !steps.empty());
+    const Time end = end_of(spans);
+    std::size_t next = 0;
     for (const std::uint32_t index : spans) {
       const Span& span = report_.timeline.spans()[index];
+      next = host_steps(steps, next, span.start, end);
       span.kind == Span::Kind::compute ? compute(span, index) : communication(span, index);
     }
+    host_steps(steps, next, end, end);
     marks(spans);
     text_.add(FMT_COMPILE("\n],\n\"traceName\": \"{}\"}}\n"), KinetoTraces::file_name(rank_));
   }
@@ -99,8 +117,12 @@ class RankFile {
     return first_comms_stream + static_cast<int>(lane - program_lane);
   }
 
-  void metadata(const std::vector<std::uint32_t>& spans) {
+  void metadata(const std::vector<std::uint32_t>& spans, bool has_host) {
     process(device_process, fmt::format("rank {}", rank_), rank_);
+    if (has_host) {
+      process(host_process, fmt::format("rank {} host", rank_), rank_);
+      thread(host_process, host_thread, "program");
+    }
     std::vector<int> streams;
     for (const std::uint32_t index : spans) {
       const Span& span = report_.timeline.spans()[index];
@@ -111,6 +133,36 @@ class RankFile {
     for (const int stream : streams) {
       thread(device_process, stream, fmt::format("stream {}", stream));
     }
+  }
+
+  // When the rank's last span is over; one that never returned lasts as long as the trace.
+  Time end_of(const std::vector<std::uint32_t>& spans) const {
+    Time end = 0;
+    for (const std::uint32_t index : spans) {
+      const Span& span = report_.timeline.spans()[index];
+      end = std::max(end, span.end == Span::open ? plan_.end : span.end);
+    }
+    return end;
+  }
+
+  // The steps from number `next` on that begin until `time`; returns the number of the next one. A step lasts
+  // until another begins, as torch.profiler's do, the last until `end`.
+  std::size_t host_steps(const std::vector<StepMark>& steps, std::size_t next, Time time, Time end) {
+    for (; next < steps.size() && steps[next].time <= time; ++next) {
+      const StepMark& step = steps[next];
+      const Time until = next + 1 < steps.size() ? steps[next + 1].time : std::max(end, step.time);
+      if (step.time > options_.until || until < options_.from) {
+        continue;
+      }
+      text_.begin_event(
+          FMT_COMPILE(
+              R"({{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{}", "pid": {}, "tid": {})"),
+          step.number, host_process, host_thread);
+      text_.add_start(step.time);
+      text_.add_duration(step.time, until);
+      text_.append("}");
+    }
+    return next;
   }
 
   void process(int pid, const std::string& name, int place) {
@@ -189,6 +241,7 @@ class RankFile {
   const TracePlan& plan_;
   const std::vector<TraceGroup>& groups_;
   Rank rank_;
+  const TraceOptions& options_;
   TraceText text_;
 };
 
@@ -204,11 +257,12 @@ const std::vector<Rank>& KinetoTraces::ranks() const { return shared_->plan.rank
 std::string KinetoTraces::file_name(Rank rank) { return fmt::format("rank{}.json", rank); }
 
 void KinetoTraces::write(Rank rank, std::ostream& out) const {
-  static const std::vector<std::uint32_t> nothing;
-  const auto index = static_cast<std::size_t>(rank);
-  const bool has_spans = index < shared_->spans_of_rank.size();
-  RankFile(shared_->report, shared_->plan, shared_->groups, rank, shared_->options.whole_microseconds, out)
-      .write(has_spans ? shared_->spans_of_rank[index] : nothing);
+  const auto of_rank = [rank](const auto& lists) {
+    const auto index = static_cast<std::size_t>(rank);
+    return index < lists.size() ? lists[index] : typename std::decay_t<decltype(lists)>::value_type();
+  };
+  RankFile(shared_->report, shared_->plan, shared_->groups, rank, shared_->options, out)
+      .write(of_rank(shared_->spans_of_rank), of_rank(shared_->steps_of_rank));
 }
 
 }  // namespace rollcall::viz

@@ -1,8 +1,8 @@
 #pragma once
 
 // One rank's timeline in the shape of torch.profiler's files (libkineto/src/output_json.cpp), one file
-// per rank, as Holistic Trace Analysis reads them: kernels on streams. There is no row for the host: what
-// it does while the GPU works is not in a timeline, and HTA looks at kernels.
+// per rank, as Holistic Trace Analysis reads them: kernels on streams, and the host's training steps. What the
+// host does inside a step while the GPU works is not in a timeline, and HTA looks at kernels.
 
 #include <iosfwd>
 #include <memory>

@@ -40,14 +40,19 @@ cost::Cluster cluster_of(const std::string& text) {
   return std::move(*named.cluster);
 }
 
+// What runs on GPUs. Calls about groups and on the store go from host to host.
+bool is_predictable(OpKind kind) { return has_tensor(kind) || kind == OpKind::barrier; }
+
 // The names nccl-tests has for what torch calls otherwise are suggested, too.
 OpKind op_of(const std::string& word) {
-  if (const auto kind = parse_op_kind(word)) {
+  if (const auto kind = parse_op_kind(word); kind && is_predictable(*kind)) {
     return *kind;
   }
   std::vector<std::string> names;
   for (std::size_t kind = 0; kind < op_kind_count; ++kind) {
-    names.emplace_back(to_string(static_cast<OpKind>(kind)));
+    if (is_predictable(static_cast<OpKind>(kind))) {
+      names.emplace_back(to_string(static_cast<OpKind>(kind)));
+    }
   }
   throw UsageError(fmt::format("unknown operation '{}'{}; give one of {}, or a scenario file", word,
                                hint(scenario::suggest_from(word, names)), fmt::join(names, ", ")));

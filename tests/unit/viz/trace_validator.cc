@@ -210,6 +210,10 @@ Problems kineto_trace_problems(const std::string& text, int rank) {
   }
   const Json trace = Json::parse(text);
   for (const Json& event : trace["traceEvents"]) {
+    if (event.value("cat", "") == "user_annotation" &&
+        !std::regex_match(event["name"].get<std::string>(), std::regex(R"(ProfilerStep#\d+)"))) {
+      problems.push_back("an annotation that HTA does not take for a step");
+    }
     if (event.value("cat", "") != "kernel") {
       continue;
     }

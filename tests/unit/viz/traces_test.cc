@@ -183,6 +183,32 @@ TEST_CASE("a rank's file has torch's own argument names", "[fiber][trace]") {
   CHECK(args["Seq"] == 0);
 }
 
+TEST_CASE("a rank's file has its training steps, one after the other", "[fiber][trace]") {
+  const Report report = sim::run({.world_size = 2, .timeline = true}, [](Rank rank) {
+    for (int step = 0; step < 3 - rank; ++step) {
+      this_rank().backend->begin_step(step);
+      compute(millisecond);
+      all_reduce(Tensor::ones({8}, Dtype::float32, this_rank().device));
+    }
+  });
+  const std::string text = kineto(report, 0);
+  CHECK(test::kineto_trace_problems(text, 0) == Problems{});
+  const Json trace = Json::parse(text);
+  std::vector<std::string> names;
+  double end = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event.value("cat", "") == "user_annotation") {
+      names.push_back(event["name"]);
+      CHECK(event["pid"] != 0);  // the device's rows
+      CHECK(event["ts"].get<double>() >= end);
+      end = event["ts"].get<double>() + event["dur"].get<double>();
+    }
+  }
+  CHECK(names == std::vector<std::string>{"ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"});
+  CHECK(end * 1000 >= static_cast<double>(report.simulated_time) - 1000);
+  CHECK(kineto(report, 1).find("ProfilerStep#2") == std::string::npos);
+}
+
 TEST_CASE("members of large groups are listed once, not in every event", "[fiber][trace]") {
   const Report report = hang(64, "nccl");
   const Json trace = Json::parse(kineto(report, 0));

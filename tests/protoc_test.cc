@@ -1,0 +1,46 @@
+// Perfetto's protobuf as Google's own compiler reads it, where it is installed (Debian's protobuf-compiler).
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <regex>
+#include <string>
+
+#include "tests/shell.h"
+
+namespace rollcall::test {
+
+namespace {
+
+std::ptrdiff_t count(const std::string& text, const std::string& word) {
+  std::ptrdiff_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("protoc decodes a .pftrace and knows every field of it", "[cli][fiber][trace]") {
+  if (std::system("protoc --version > /dev/null 2>&1") != 0) {
+    WARN("skipped: no protoc (Debian's package protobuf-compiler)");
+    return;
+  }
+  const Shell shell;
+  const Outcome run =
+      shell.rollcall("run " ROLLCALL_SOURCE_DIR "/scenarios/uneven_inputs.json -q --trace t.pftrace");
+  REQUIRE(run.code == 0);
+  const std::string decode = "protoc --decode=Trace -I " ROLLCALL_SOURCE_DIR
+                             "/tests/data/perfetto track_event.proto < " +
+                             shell.path("t.pftrace").string() + " > " + shell.path("t.txt").string();
+  REQUIRE(std::system(decode.c_str()) == 0);
+  const std::string text = contents(shell.path("t.txt"));
+  CHECK_FALSE(std::regex_search(text, std::regex("(^|\n) *[0-9]+[:{ ]")));  // a field without a name
+  const std::ptrdiff_t begun = count(text, "TYPE_SLICE_BEGIN");
+  CHECK(begun == 23 + 23);                            // computing, and the calls
+  CHECK(begun - count(text, "TYPE_SLICE_END") == 3);  // that never returned
+  CHECK(count(text, "process_name: \"rank ") == 4);
+}
+
+}  // namespace rollcall::test
