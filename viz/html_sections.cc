@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "viz/call_sequences.h"
+#include "viz/html_parts.h"
 #include "viz/html_table.h"
 #include "viz/output_groups.h"
 #include "viz/phrases.h"
@@ -28,30 +28,6 @@ constexpr std::size_t most_steps = 40;
 constexpr std::size_t most_messages = 100;
 constexpr std::size_t most_output = 200;
 
-constexpr std::string_view cross = "\u2717 ";  // marks culprits
-
-void heading(Markup& out, std::string_view text) { out.element("h2", text).line(); }
-
-void paragraph(Markup& out, std::string_view key, std::string_view text, std::string_view look = "") {
-  if (!text.empty()) {
-    out.open("p", {{"class", look}}).element("b", key).text(" ").text(text).close("p").line();
-  }
-}
-
-void counted(Markup& out, std::size_t hidden, std::string_view noun) {
-  if (hidden > 0) {
-    out.element("p", fmt::format("... and {} more", count_phrase(static_cast<std::int64_t>(hidden), noun)))
-        .line();
-  }
-}
-
-Cell ranks_cell(const RankSet& ranks, bool is_culprit) {
-  return {.text = std::string(is_culprit ? cross : "") + ranks_phrase(ranks),
-          .note = is_culprit ? "culprit" : "",
-          .look = is_culprit ? "culprit" : "",
-          .is_heading = true};
-}
-
 // " from x at y" without the blank in front.
 std::string origin_of(const Call& call) {
   const std::string origin = call_origin(call);
@@ -73,21 +49,21 @@ void html_verdict(Markup& out, const Report& report) {
   out.open("h1").element("span", verdict_word(report.verdict), {{"class", "word"}}).text(": ");
   out.text(finding != nullptr ? finding->headline : success_sentence(report)).close("h1").line();
   if (finding != nullptr) {
-    paragraph(out, "Cause:", finding->cause);
-    paragraph(out, "Help:", finding->advice);
+    html_paragraph(out, "Cause:", finding->cause);
+    html_paragraph(out, "Help:", finding->advice);
     if (finding->tie) {
-      paragraph(out, "Tie:", tie_phrase(*finding));
+      html_paragraph(out, "Tie:", tie_phrase(*finding));
     } else {
-      paragraph(out, "Likelier:", finding->suspicion);
+      html_paragraph(out, "Likelier:", finding->suspicion);
     }
-    paragraph(out, "Schedules:", outcomes_phrase(report));
+    html_paragraph(out, "Schedules:", outcomes_phrase(report));
     if (!finding->on_backend.empty()) {
-      paragraph(out, fmt::format("On {}:", report.backend), finding->on_backend);
+      html_paragraph(out, fmt::format("On {}:", report.backend), finding->on_backend);
     }
   }
   if (report.expected) {
-    paragraph(out, "Result:", *report.expected ? "as expected" : "not as expected",
-              *report.expected ? "" : "differs");
+    html_paragraph(out, "Result:", *report.expected ? "as expected" : "not as expected",
+                   *report.expected ? "" : "differs");
   }
   for (const std::string& sentence : report.unmet) {
     out.element("p", "- " + sentence).line();
@@ -96,32 +72,6 @@ void html_verdict(Markup& out, const Report& report) {
 }
 
 namespace {
-
-HtmlTable html_table_of(const Table& table, const std::vector<Variant>& variants, const RankSet& culprits) {
-  HtmlTable result;
-  for (const Table::Column& column : table.columns) {
-    result.titles.push_back(column.title);
-  }
-  for (std::size_t row = 0; row < variants.size(); ++row) {
-    const bool is_culprit = !difference(variants[row].ranks, culprits).empty() ? false : !culprits.empty();
-    std::vector<Cell> cells;
-    for (const Table::Column& column : table.columns) {
-      const bool differs = column.differs && !cells.empty();
-      cells.push_back(cells.empty() ? ranks_cell(variants[row].ranks, is_culprit)
-                                    : Cell{.text = column.cells[row], .look = differs ? "differs" : ""});
-    }
-    result.rows.push_back(std::move(cells));
-  }
-  return result;
-}
-
-void write_variants(Markup& out, const std::vector<Variant>& all, const RankSet& culprits, bool with_device) {
-  const std::vector<Variant> variants(
-      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), most_variants)));
-  write_table(out, html_table_of(variants_table(variants, culprits, with_device), variants, culprits),
-              "variants");
-  counted(out, all.size() - variants.size(), "variant");
-}
 
 void write_tensors(Markup& out, const std::vector<TensorPlace>& places) {
   HtmlTable table;
@@ -134,7 +84,7 @@ void write_tensors(Markup& out, const std::vector<TensorPlace>& places) {
   }
   table.drop_empty_columns();
   write_table(out, table, "tensors");
-  counted(out, places.size() - shown, "value");
+  html_counted(out, places.size() - shown, "value");
 }
 
 }  // namespace
@@ -143,20 +93,20 @@ void html_variants(Markup& out, const Report& report) {
   const Finding* finding = finding_of(report.verdict);
   const std::vector<Variant>* variants = variants_of(report.verdict);
   if (variants != nullptr && !variants->empty()) {
-    heading(out, "Who called what");
+    html_heading(out, "Who called what");
     const bool with_device = std::holds_alternative<DeviceMismatch>(report.verdict);
-    write_variants(out, *variants, finding->culprits, with_device);
+    html_variants_table(out, *variants, finding->culprits, with_device);
   }
   if (const std::vector<TensorPlace>* tensors = tensors_of(report.verdict); tensors && !tensors->empty()) {
-    heading(out, "Values");
+    html_heading(out, "Values");
     write_tensors(out, *tensors);
   }
   if (finding != nullptr && finding->first_divergence) {
     const Divergence& divergence = *finding->first_divergence;
-    heading(out, "Where it began");
+    html_heading(out, "Where it began");
     out.element("p", fmt::format("Collective #{} on {} paired calls that do not belong together.",
                                  divergence.seq, divergence.group));
-    write_variants(out, divergence.variants, finding->culprits, false);
+    html_variants_table(out, divergence.variants, finding->culprits, false);
   }
 }
 
@@ -190,6 +140,11 @@ std::vector<Cell> state_cells(const RankState& state) {
 }  // namespace
 
 void html_states(Markup& out, const Report& report) {
+  html_heading(out, "Where every rank is");
+  html_states_table(out, report);
+}
+
+void html_states_table(Markup& out, const Report& report) {
   const std::vector<RankState> states = rank_states(report, {}, most_states);
   HtmlTable table;
   table.titles = {"ranks",     "state",  "after",     "blocked in",
@@ -198,9 +153,8 @@ void html_states(Markup& out, const Report& report) {
     table.rows.push_back(state_cells(states[i]));
   }
   table.drop_empty_columns();
-  heading(out, "Where every rank is");
   write_table(out, table, "states");
-  counted(out, states.size() - table.rows.size(), "state");
+  html_counted(out, states.size() - table.rows.size(), "state");
 }
 
 namespace {
@@ -225,12 +179,12 @@ void html_wait_graph(Markup& out, const Report& report) {
   if (graph.edges.empty() && !has_chain) {
     return;
   }
-  heading(out, "Who waits for whom");
+  html_heading(out, "Who waits for whom");
   if (!graph.edges.empty()) {
     out.open("div", {{"class", "scroll"}});
     draw_wait_graph(out, graph);
     out.close("div").line();
-    counted(out, graph.left_out, "state");
+    html_counted(out, graph.left_out, "state");
     legend(out, graph);
   }
   if (has_chain) {
@@ -240,81 +194,8 @@ void html_wait_graph(Markup& out, const Report& report) {
       out.element("li", finding->chain[i]).line();
     }
     out.close("ol").line();
-    counted(out, finding->chain.size() - shown, "step");
+    html_counted(out, finding->chain.size() - shown, "step");
   }
-}
-
-namespace {
-
-// Marks are signs, too: a difference has one, a call that never returned says so. `ending`: what became of
-// ranks that make no more calls.
-Cell sequence_cell(const CallSequences::Cell& cell, const std::string& ending) {
-  const bool differs = cell.differs;
-  const bool is_nothing = cell.call.empty();
-  std::string note = is_nothing ? (differs ? ending : "") : cell.origin.substr(cell.origin.empty() ? 0 : 1);
-  note += cell.never_returned ? (note.empty() ? "never returned" : "; never returned") : "";
-  return {.text = (differs ? "\u2260 " : "") + (is_nothing ? (differs ? "nothing" : "") : cell.call),
-          .note = std::move(note),
-          .look = differs               ? "differs"
-                  : cell.never_returned ? "open"
-                                        : ""};
-}
-
-// What became of the ranks, where the same became of all. Of waiting ranks their call tells it.
-std::string ending_of(const Report& report, const RankSet& ranks) {
-  std::string ending;
-  for (const RankState& state : rank_states(report, {}, most_states)) {
-    if (difference(ranks, state.ranks.ranks).empty() && state.ranks.state != RankClass::State::waiting) {
-      ending = state_phrase(state.ranks, inputs_phrase(state.fewest_inputs, state.most_inputs));
-    }
-  }
-  return ending;
-}
-
-HtmlTable sequences_table(const Report& report, const CallSequences& sequences) {
-  HtmlTable table{.titles = {""}, .rows = {}};
-  for (const CallSequences::Column& column : sequences.columns) {
-    table.titles.push_back((column.is_culprit ? std::string(cross) : "") + ranks_phrase(column.ranks));
-  }
-  std::vector<std::string> endings;
-  for (const CallSequences::Column& column : sequences.columns) {
-    endings.push_back(ending_of(report, column.ranks));
-  }
-  for (std::size_t row = 0; row < sequences.rows; ++row) {
-    const bool is_first = sequences.first_difference == row;
-    std::vector<Cell> cells = {{.text = fmt::format("{}", sequences.earlier + row + 1),
-                                .note = is_first ? "first difference" : "",
-                                .look = is_first ? "first" : "",
-                                .is_heading = true}};
-    for (std::size_t i = 0; i < sequences.columns.size(); ++i) {
-      cells.push_back(sequence_cell(sequences.columns[i].cells[row], endings[i]));
-    }
-    table.rows.push_back(std::move(cells));
-  }
-  return table;
-}
-
-}  // namespace
-
-void html_sequences(Markup& out, const Report& report) {
-  if (finding_of(report.verdict) == nullptr) {
-    return;
-  }
-  const CallSequences sequences = call_sequences(report);
-  if (sequences.rows == 0) {
-    return;
-  }
-  heading(out, "Calls side by side");
-  if (sequences.earlier > 0) {
-    const std::string calls = count_phrase(static_cast<std::int64_t>(sequences.earlier), "call");
-    out.element("p", fmt::format("The first {} {} the same on all these ranks.", calls,
-                                 sequences.earlier == 1 ? "was" : "were"));
-  }
-  out.open("div", {{"class", "scroll"}});
-  write_table(out, sequences_table(report, sequences), "sequences");
-  out.close("div").line();
-  counted(out, sequences.later, "row");
-  counted(out, sequences.columns_left_out, "other sequence");
 }
 
 void html_messages(Markup& out, const Report& report) {
@@ -338,9 +219,9 @@ void html_messages(Markup& out, const Report& report) {
     return;
   }
   table.drop_empty_columns();
-  heading(out, "Messages that never completed");
+  html_heading(out, "Messages that never completed");
   write_table(out, table, "messages");
-  counted(out, hidden, "message");
+  html_counted(out, hidden, "message");
 }
 
 void html_output(Markup& out, const Report& report) {
@@ -355,13 +236,13 @@ void html_output(Markup& out, const Report& report) {
         {{.text = ranks_phrase(groups[i].ranks), .is_heading = true},
          {.text = groups[i].text, .note = groups[i].warning ? "warning" : "", .is_code = true}});
   }
-  heading(out, "What the ranks printed");
+  html_heading(out, "What the ranks printed");
   write_table(out, table, "output");
-  counted(out, groups.size() - table.rows.size(), "line");
+  html_counted(out, groups.size() - table.rows.size(), "line");
 }
 
 void html_run(Markup& out, const Report& report) {
-  heading(out, "The run");
+  html_heading(out, "The run");
   if (!report.replay.empty()) {
     out.open("p").element("b", "Replay:").text(" ").element("code", report.replay).close("p").line();
   }

@@ -14,10 +14,9 @@ void html_verdict(Markup& out, const Report& report);
 void html_variants(Markup& out, const Report& report);
 // Where every rank is, one row per state.
 void html_states(Markup& out, const Report& report);
+void html_states_table(Markup& out, const Report& report);  // without the heading
 // Who waits for whom: the graph, and the steps.
 void html_wait_graph(Markup& out, const Report& report);
-// The calls side by side around the first difference.
-void html_sequences(Markup& out, const Report& report);
 // Sends and receives that never completed.
 void html_messages(Markup& out, const Report& report);
 // What the ranks printed.

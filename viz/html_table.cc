@@ -20,11 +20,20 @@ void HtmlTable::drop_empty_columns() {
 
 namespace {
 
+// What is no longer than this, in bytes, stays on one line.
+constexpr std::size_t longest_line = 28;
+
+std::string classes_of(const HtmlTable::Cell& cell) {
+  const bool is_long = std::max(cell.text.size(), cell.note.size()) > longest_line;
+  return cell.look + (is_long ? cell.look.empty() ? "long" : " long" : "");
+}
+
 void write_cell(Markup& out, const HtmlTable::Cell& cell) {
   const std::string_view tag = cell.is_heading ? "th" : "td";
-  out.open(
-      tag,
-      {{"class", cell.look}, {"align", "left"}, {"valign", "top"}, {"scope", cell.is_heading ? "row" : ""}});
+  out.open(tag, {{"class", classes_of(cell)},
+                 {"align", "left"},
+                 {"valign", "top"},
+                 {"scope", cell.is_heading ? "row" : ""}});
   if (cell.is_code && !cell.text.empty()) {
     out.element("code", cell.text);
   } else {
@@ -38,7 +47,9 @@ void write_cell(Markup& out, const HtmlTable::Cell& cell) {
 
 }  // namespace
 
+// Where there is no room for it, a table scrolls by itself.
 void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
+  out.open("div", {{"class", "scroll"}});
   out.open("table", {{"class", look}, {"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}}).line();
   out.open("thead").open("tr");
   for (const std::string& title : table.titles) {
@@ -52,7 +63,7 @@ void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
     }
     out.close("tr").line();
   }
-  out.close("tbody").close("table").line();
+  out.close("tbody").close("table").close("div").line();
 }
 
 }  // namespace rollcall::viz

@@ -32,6 +32,12 @@ nlohmann::ordered_json call_json(const Call& call) {
   if (call.root >= 0) {
     object["root"] = call.root;
   }
+  if (call.peer >= 0) {
+    object["peer"] = call.peer;
+  }
+  if (call.tag != 0) {
+    object["tag"] = call.tag;
+  }
   set(object, "device", call.device);
   set(object, "label", call.label);
   set(object, "site", call.site);

@@ -18,6 +18,12 @@ Json json_of(const Place& place) {
     object["seq"] = place.call.seq;
   }
   set(object, "key", place.call.key);
+  if (place.call.peer >= 0) {
+    object["peer"] = place.call.peer;
+  }
+  if (place.call.tag != 0) {
+    object["tag"] = place.call.tag;
+  }
   object["waiting"] = place.waiting.to_vector();
   object["missing"] = place.missing.to_vector();
   set(object, "label", place.call.label);

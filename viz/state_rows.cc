@@ -19,16 +19,23 @@ void fold_into(RankState& state, const RankState& other) {
   state.most_inputs = std::max(state.most_inputs, other.most_inputs);
 }
 
-bool has_any(const RankSet& ranks, const RankSet& of) { return difference(of, ranks) != of; }
-
 std::vector<RankState> states_of(const Report& report, const RankSet& skip) {
   const Finding* finding = finding_of(report.verdict);
   std::vector<RankState> states;
-  for (const RankClass& ranks : report.ranks) {
-    if (!difference(ranks.ranks, skip).empty()) {
-      const bool is_culprit = finding != nullptr && has_any(ranks.ranks, finding->culprits);
-      states.push_back({ranks, ranks.inputs, ranks.inputs, is_culprit});
+  const auto add = [&states](RankClass part, const RankSet& ranks, bool is_culprit) {
+    if (!ranks.empty()) {
+      part.ranks = ranks;
+      states.push_back({part, part.inputs, part.inputs, is_culprit});
     }
+  };
+  for (const RankClass& ranks : report.ranks) {
+    if (difference(ranks.ranks, skip).empty()) {
+      continue;
+    }
+    // Culprits stand alone, also among others who are where they are.
+    const RankSet others = finding == nullptr ? ranks.ranks : difference(ranks.ranks, finding->culprits);
+    add(ranks, difference(ranks.ranks, others), true);
+    add(ranks, others, false);
   }
   std::stable_sort(states.begin(), states.end(),
                    [](const RankState& a, const RankState& b) { return a.is_culprit > b.is_culprit; });

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "viz/group_families.h"
 #include "viz/gzip_stream.h"
 #include "viz/markup.h"
 #include "viz/phrases.h"
@@ -95,15 +96,49 @@ struct Story {
   Json lanes = Json::array();  // [name, slices]
 };
 
-// One lane's slices, by start. Ranks of one fold differ in times only.
+// Numbers given to calls that are the same but for which group of a family they are on.
+class FoldKeys {
+ public:
+  FoldKeys(const Timeline& timeline, const GroupFamilies& families)
+      : timeline_(timeline), families_(families) {}
+
+  // A lane is called after its group: "async dp3 (2)".
+  std::string lane(const std::string& name) const {
+    const std::size_t begin = name.starts_with("async ") ? 6 : 0;
+    const std::size_t end = std::min(name.find(" (", begin), name.size());
+    return name.substr(0, begin) + families_.of(name.substr(begin, end - begin)) + name.substr(end);
+  }
+
+  std::size_t of(const Span& span) {
+    const auto [family, is_new] = family_of_.try_emplace(span.group, 0);
+    if (is_new) {
+      family->second =
+          names_.try_emplace(families_.of(timeline_.name(span.group)), names_.size()).first->second;
+    }
+    const Key key{span.kind,  span.async_op, span.dtype, span.name,     family->second,
+                  span.label, span.site,     span.numel, span.arguments};
+    return keys_.try_emplace(key, keys_.size()).first->second;
+  }
+
+ private:
+  using Key = std::tuple<Span::Kind, bool, Dtype, std::uint32_t, std::size_t, std::uint32_t, std::uint32_t,
+                         std::int64_t, std::uint32_t>;
+
+  const Timeline& timeline_;
+  const GroupFamilies& families_;
+  std::map<std::uint32_t, std::size_t> family_of_;  // by the index of the group's name
+  std::map<std::string, std::size_t> names_;
+  std::map<Key, std::size_t> keys_;
+};
+
+// One lane's slices, by start. Ranks of one fold differ in times, and in which group of a family they are in.
 void add_lane(Story& story, const Timeline& timeline, const std::vector<std::uint32_t>& lane,
-              CallTable& calls) {
+              CallTable& calls, FoldKeys& folds) {
   Time last_start = 0;
   std::int64_t last_seq = 0;
   for (const std::uint32_t index : lane) {
     const Span& span = timeline.spans()[index];
     std::string what;
-    add_number(what, calls.index_of(span));
     add_signed(what, span.seq - last_seq);
     if (span.kind == Span::Kind::message) {
       add_number(what, span.peer < 0 ? 0 : 1 + zigzag(span.peer - span.rank));
@@ -111,7 +146,9 @@ void add_lane(Story& story, const Timeline& timeline, const std::vector<std::uin
     const bool is_open = span.end == Span::open;
     add_number(story.slices, static_cast<std::uint64_t>(span.start - last_start));
     add_number(story.slices, is_open ? 0 : 1 + static_cast<std::uint64_t>(span.end - span.start));
+    add_number(story.slices, calls.index_of(span));
     story.slices += what;
+    add_number(story.calls, folds.of(span));
     story.calls += what;
     story.calls += is_open ? '1' : '0';
     last_start = span.start;
@@ -136,6 +173,8 @@ std::vector<std::vector<std::uint32_t>> spans_by_lane(const Timeline& timeline, 
 // An empty lane is left out, unless it is all that a rank has.
 std::vector<Story> stories_of(const Report& report, const TraceLanes& lanes, CallTable& calls) {
   const auto spans = spans_by_lane(report.timeline, lanes);
+  const GroupFamilies families(report);
+  FoldKeys folds(report.timeline, families);
   std::vector<Story> stories(static_cast<std::size_t>(report.world_size));
   for (std::size_t i = 0; i < lanes.lanes.size(); ++i) {
     const bool is_only = i + 1 == lanes.lanes.size() || lanes.lanes[i + 1].id == program_lane;
@@ -144,9 +183,9 @@ std::vector<Story> stories_of(const Report& report, const TraceLanes& lanes, Cal
       continue;
     }
     story.lanes.push_back({shown(lanes.lanes[i].name), spans[i].size()});
-    story.calls += lanes.lanes[i].name;
+    story.calls += folds.lane(lanes.lanes[i].name);
     story.calls += '\n';
-    add_lane(story, report.timeline, spans[i], calls);
+    add_lane(story, report.timeline, spans[i], calls, folds);
   }
   return stories;
 }
@@ -243,8 +282,9 @@ Json broken_json(const Report& report, const Arrivals& arrivals) {
   return nullptr;
 }
 
-// { "end": ns, "world": n, "calls": [...], "stories": [{"fold": n, "lanes": [[name, slices], ...]}, ...],
-//   "ranks": [story of rank 0, ...], "groups": [[name, slots], ...], "arrows": n,
+// { "end": ns, "measured": false, "world": n, "calls": [...],
+//   "stories": [{"fold": n, "lanes": [[name, slices], ...]}, ...], "ranks": [story of rank 0, ...],
+//   "groups": [[name, slots], ...], "arrows": n,
 //   "states": [{"ranks": [[0, 3], ...], "text": "...", "culprit": true}, ...], "broken": {...} or null }
 class Header {
  public:
@@ -261,6 +301,7 @@ class Header {
     add_arrivals(body, arrivals);
     const std::size_t arrows = add_message_arrows(body, plan_, report_.timeline.spans());
     const Json header = {{"end", plan_.end},
+                         {"measured", report_.measured},
                          {"world", report_.world_size},
                          {"calls", calls.take()},
                          {"stories", std::move(stories_)},

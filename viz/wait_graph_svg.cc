@@ -11,7 +11,7 @@ namespace rollcall::viz {
 namespace {
 
 // In pixels.
-constexpr int node_width = 230;
+constexpr int node_width = 264;
 constexpr int node_height = 48;
 constexpr int column_gap = 110;
 constexpr int row_gap = 22;

@@ -84,15 +84,16 @@ struct CommandLine {
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;  // a file instead of standard output; may be empty
 
-  std::string file;                   // run, view
+  std::string file;                   // run, compare
+  std::string other;                  // compare: the second of two runs; may be empty
   std::optional<std::uint64_t> seed;  // run, export
   TraceArguments trace;               // run
-  std::vector<std::string> reports;   // run: "html=FILE"
+  std::vector<std::string> reports;   // run, real, compare, diagnose: "html=FILE"
   bool open = false;                  // view
   PredictArguments predict;           // predict
   RealArguments real;                 // real, compare
   DumpArguments dumps;                // export
-  std::vector<std::string> paths;     // list, diagnose; import and export, which may begin with a kind
+  std::vector<std::string> paths;     // list, diagnose, view; import and export, which may begin with a kind
   std::string word;                   // explain: the kind; may be empty
   bool fixed = false;                 // import hang: the variant with the fix
 };

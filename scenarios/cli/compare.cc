@@ -1,12 +1,17 @@
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "real/backends.h"
 #include "scenarios/cli/errors.h"
+#include "scenarios/cli/page_files.h"
+#include "scenarios/cli/pages.h"
 #include "scenarios/cli/real.h"
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/result_file.h"
 #include "scenarios/compare/simulated_facts.h"
 #include "scenarios/json/diagnostic.h"
+#include "viz/html_comparison.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
@@ -17,17 +22,20 @@ struct RealSide {
   scenario::Scenario scenario;  // as it is to be simulated
   std::string written_for;
   compare::Facts facts;
+  std::optional<Report> report;  // of a run now
 };
 
-RealSide run_now(const CommandLine& line) {
+RealSide run_now(const CommandLine& line, bool timeline) {
   RealScenario loaded = load_for_real_ranks(line, line.real.ranks);
+  loaded.options.timeline = timeline;
   remark_on_limits(line, loaded);
   real::Run run = scenario::run_real(loaded.scenario, loaded.options);
   std::vector<std::vector<real::Record>> logs;
   for (real::RankLog& rank : run.log.ranks) {
     logs.push_back(std::move(rank.records));
   }
-  RealSide side{std::move(loaded.scenario), loaded.written_for, compare::facts_of(run.report, logs)};
+  RealSide side{std::move(loaded.scenario), loaded.written_for, compare::facts_of(run.report, logs),
+                std::move(run.report)};
   if (!line.real.record.empty()) {
     const std::string text = compare::write_result(side.facts, {.deadline = line.real.deadline});
     viz::write_file(line.real.record, [&text](std::ostream& out) { out << text; });
@@ -40,19 +48,56 @@ RealSide read_recorded(const CommandLine& line) {
   const auto ranks = static_cast<Rank>(facts.ranks.size());
   const std::string written_for = scenario::load_scenario(line.file, {.world_size = ranks}).options.backend;
   return {scenario::load_scenario(line.file, {.world_size = ranks, .backend = facts.backend}), written_for,
-          std::move(facts)};
+          std::move(facts), std::nullopt};
+}
+
+// Prints and writes what the claims say of two sides.
+struct Outcome {
+  std::vector<compare::Claim> claims;
+  const compare::Facts& second;
+  compare::Sides sides;
+};
+
+ExitCode show(const CommandLine& line, const std::vector<PageFile>& files, const Outcome& outcome,
+              const Report& first, const Report* second) {
+  const auto& [claims, facts, sides] = outcome;
+  const std::string json = compare::json_of(claims, facts, sides);
+  emit(line, line.format == Format::json ? json : compare::text_of(claims, facts, sides));
+  const auto page = [&](std::ostream& out) {
+    viz::html_comparison({{sides.first, &first}, {sides.second, second}, compared_facts(claims)}, out);
+  };
+  write_page_files(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
+  return compare::any_differs(claims) ? ExitCode::differs : ExitCode::as_expected;
+}
+
+ExitCode compare_with_real(const CommandLine& line, const std::vector<PageFile>& files) {
+  const bool timeline = wants_page(files);
+  if (timeline && !line.real.recorded.empty()) {
+    throw UsageError("--report html: what --record kept has no timeline for a page; leave out --recorded");
+  }
+  const RealSide side = line.real.recorded.empty() ? run_now(line, timeline) : read_recorded(line);
+  const compare::SimulatedRun simulated = compare::simulate(side.scenario, timeline);
+  return show(line, files, {compare::compare(simulated.facts, side.facts, side.written_for), side.facts, {}},
+              simulated.report, side.report ? &*side.report : nullptr);
+}
+
+ExitCode compare_two_runs(const CommandLine& line, const std::vector<PageFile>& files) {
+  if (!line.real.record.empty() || !line.real.recorded.empty() || line.real.ranks) {
+    throw UsageError("two files are compared as they are; --ranks, --record and --recorded are for one");
+  }
+  const compare::SimulatedRun before = load_run(line.file);
+  const compare::SimulatedRun after = load_run(line.other);
+  return show(line, files,
+              {compare::compare_runs(before.facts, after.facts), after.facts, {"before", "after"}},
+              before.report, &after.report);
 }
 
 }  // namespace
 
 ExitCode compare_with_real_ranks(const CommandLine& line) {
+  const std::vector<PageFile> files = page_files(line, {line.file, line.other});
   try {
-    const RealSide side = line.real.recorded.empty() ? run_now(line) : read_recorded(line);
-    const std::vector<compare::Claim> claims =
-        compare::compare(compare::simulated_facts(side.scenario), side.facts, side.written_for);
-    emit(line, line.format == Format::json ? compare::json_of(claims, side.facts)
-                                           : compare::text_of(claims, side.facts));
-    return compare::any_differs(claims) ? ExitCode::differs : ExitCode::as_expected;
+    return line.other.empty() ? compare_with_real(line, files) : compare_two_runs(line, files);
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);
     return ExitCode::invalid;

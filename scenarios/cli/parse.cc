@@ -73,7 +73,10 @@ void declare_run(CLI::App& app, CommandLine& line) {
 }
 
 void declare_view(CLI::App& app, CommandLine& line) {
-  app.add_option("FILE", line.file, "A JSON report, or a scenario, which is run")->required();
+  app.add_option("PATH", line.paths,
+                 "A JSON report; a scenario, which is run; dumps or traces of a job, or their folder. Two "
+                 "scenarios or reports are compared")
+      ->required();
   app.add_flag("--open", line.open, "Open the page in the browser");
 }
 
@@ -103,6 +106,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
 void declare_diagnose(CLI::App& app, CommandLine& line) {
   app.add_option("PATH", line.paths, "Flight Recorder dumps, one per rank, or directories of them")
       ->required();
+  declare_reports(app, line);
 }
 
 void declare_real_ranks(CLI::App& app, CommandLine& line) {
@@ -124,16 +128,19 @@ void declare_real(CLI::App& app, CommandLine& line) {
   app.add_flag("--launched", line.real.launched,
                "This process is one rank of a job that torchrun, srun or mpirun started");
   declare_trace(app, line.trace);
+  declare_reports(app, line);
 }
 
 void declare_compare(CLI::App& app, CommandLine& line) {
-  app.add_option("FILE", line.file, "The scenario")->required();
+  app.add_option("FILE", line.file, "The scenario; of two runs the first, or its JSON report")->required();
+  app.add_option("OTHER", line.other, "Compare two simulated runs instead, before and after a change");
   declare_real_ranks(app, line);
   CLI::Option* record =
       app.add_option("--record", line.real.record, "Keep the real side for later")->type_name("FILE");
   app.add_option("--recorded", line.real.recorded, "Compare with what --record kept, and run nothing real")
       ->type_name("FILE")
       ->excludes(record);
+  declare_reports(app, line);
 }
 
 void declare_doctor(CLI::App&, CommandLine&) {}
@@ -173,9 +180,11 @@ constexpr std::array<Command, 12> commands = {{
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
     {"real", "Run one scenario on real ranks, a process each", declare_real, run_on_real_ranks},
-    {"compare", "Run one scenario simulated and real, and compare", declare_compare, compare_with_real_ranks},
+    {"compare", "Compare a scenario's simulated and real run, or two runs", declare_compare,
+     compare_with_real_ranks},
     {"doctor", "Say which real backends this machine can run", declare_doctor, examine_machine},
-    {"view", "Write a report as a page for the browser, and print where it is", declare_view, view_report},
+    {"view", "Make a page of a run, a job's dumps or a trace, and print where it is", declare_view,
+     view_report},
     {"list", "List scenarios with the verdict they expect", declare_list, list_scenarios},
     {"diagnose", "Say from a real job's dumps which rank is to blame", declare_diagnose, diagnose},
     {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},

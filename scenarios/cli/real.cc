@@ -6,6 +6,7 @@
 
 #include "real/backends.h"
 #include "scenarios/cli/errors.h"
+#include "scenarios/cli/page_files.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/units.h"
@@ -68,18 +69,24 @@ void remark_on_limits(const CommandLine& line, const RealScenario& loaded) {
   if (line.detail == viz::TextStyle::Detail::quiet) {
     return;
   }
+  const sim::Options& options = loaded.scenario.options;
+  if (!options.slow.empty() || !options.jitter.empty() || !options.crashes.empty()) {
+    remark("rollcall: note: \"faults\" are the simulator's; real ranks are neither slowed down nor killed");
+  }
   if (loaded.scenario.options.debug == sim::DebugLevel::detail) {
     remark("rollcall: note: real ranks have no TORCH_DISTRIBUTED_DEBUG=DETAIL; calls are not compared first");
   }
 }
 
 ExitCode run_on_real_ranks(const CommandLine& line) {
+  const std::vector<PageFile> reports = page_files(line, {line.file});
   try {
     const std::optional<real::LaunchedRank> launched = launched_by(line);
-    const RealScenario loaded =
+    RealScenario loaded =
         load_for_real_ranks(line, launched ? std::optional(launched->world_size) : line.real.ranks);
     const viz::TraceOptions traced = trace_options(line.trace, loaded.scenario.options.world_size);
     check_trace_directory(line.trace, loaded.scenario.options.world_size);
+    loaded.options.timeline = loaded.options.timeline || wants_page(reports);
     remark_on_limits(line, loaded);
     const std::optional<real::Run> run =
         launched ? scenario::run_launched(loaded.scenario, loaded.options, *launched)
@@ -90,6 +97,7 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
     const Report& report = run->report;
     emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
     write_traces(line, report, traced);
+    write_page_files(line, reports, writers_of(report));
     return report.expected.value_or(true) ? ExitCode::as_expected : ExitCode::differs;
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);

@@ -1,8 +1,11 @@
 #include "scenarios/cli/cli.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <ostream>
 #include <system_error>
 
@@ -12,12 +15,13 @@
 #include <unistd.h>
 
 #include "scenarios/cli/errors.h"
+#include "scenarios/cli/judged_dumps.h"
+#include "scenarios/cli/pages.h"
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/json/source.h"
-#include "scenarios/report_reader.h"
-#include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
+#include "traces/trace_reader.h"
+#include "viz/html_comparison.h"
 #include "viz/html_report.h"
+#include "viz/html_trace.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
@@ -26,14 +30,63 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A report as it was, or what becomes of a scenario now.
-Report report_of(const std::string& path) {
-  const scenario::SourceText source = scenario::read_source(path);
-  if (std::optional<Report> report = scenario::read_report(source)) {
-    return *std::move(report);
+using Page = std::function<void(std::ostream&)>;
+
+Page page_of_dumps(const std::vector<std::string>& paths) {
+  auto judged = std::make_shared<const JudgedDumps>(judge_dumps(paths));
+  return [judged](std::ostream& out) { write_page(*judged, out); };
+}
+
+Page page_of_trace(const std::vector<std::string>& paths) try {
+  auto trace = std::make_shared<const Report>(traces::read_trace(paths));
+  return [trace, source = fmt::format("{}", fmt::join(paths, ", "))](std::ostream& out) {
+    viz::html_trace(*trace, source, out);
+  };
+} catch (const traces::InvalidTrace& error) {
+  throw UsageError(error.what());
+}
+
+Page page_of_run(const std::string& path) {
+  auto run = std::make_shared<const Report>(load_report(path));
+  return [run](std::ostream& out) { viz::html_report(*run, out); };
+}
+
+Page page_of_two(const std::string& first, const std::string& second) {
+  auto before = std::make_shared<const compare::SimulatedRun>(load_run(first));
+  auto after = std::make_shared<const compare::SimulatedRun>(load_run(second));
+  return [before, after](std::ostream& out) {
+    const auto claims = compare::compare_runs(before->facts, after->facts);
+    viz::html_comparison({{"before", &before->report}, {"after", &after->report}, compared_facts(claims)},
+                         out);
+  };
+}
+
+// Many paths are one job's dumps or traces; two runs are compared.
+Page page_of(const std::vector<std::string>& paths) {
+  const Subject subject = subject_of(paths.front());
+  const auto is_other = [subject](const std::string& path) { return subject_of(path) != subject; };
+  if (const auto other = std::ranges::find_if(paths, is_other); other != paths.end()) {
+    throw UsageError(fmt::format("'{}' and '{}' are of different kinds", paths.front(), *other));
   }
-  const scenario::Scenario loaded = scenario::parse_scenario(std::string(source.text()), path);
-  return scenario::run(loaded, {.seed = {}, .timeline = true});
+  switch (subject) {
+    case Subject::dumps:
+      return page_of_dumps(paths);
+    case Subject::trace:
+      return page_of_trace(paths);
+    case Subject::run:
+      break;
+  }
+  if (paths.size() > 2) {
+    throw UsageError("one run is looked at, or two are compared; these are more");
+  }
+  return paths.size() == 1 ? page_of_run(paths[0]) : page_of_two(paths[0], paths[1]);
+}
+
+// A folder is often given with a stroke behind its name.
+std::string name_of(const fs::path& path) {
+  const fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  const std::string stem = name.stem().string();
+  return stem.empty() || stem == "." || stem == ".." ? "report" : stem;
 }
 
 // In a folder of its own, so that no other user of the machine can have put a link there.
@@ -44,7 +97,7 @@ std::string temporary_page(const std::string& path) {
     throw viz::OutputError(fmt::format("cannot make a temporary folder: {}",
                                        error ? error.message() : std::generic_category().message(errno)));
   }
-  return (fs::path(folder) / fs::path(path).filename().replace_extension(".html")).string();
+  return (fs::path(folder) / (name_of(path) + ".html")).string();
 }
 
 void open_in_browser(std::string page) {
@@ -62,13 +115,15 @@ void open_in_browser(std::string page) {
 }  // namespace
 
 ExitCode view_report(const CommandLine& line) {
-  if (line.file.ends_with(".html")) {
-    throw UsageError(fmt::format("'{}' is a page already; open it in a browser", line.file));
+  for (const std::string& path : line.paths) {
+    if (path.ends_with(".html")) {
+      throw UsageError(fmt::format("'{}' is a page already; open it in a browser", path));
+    }
   }
   try {
-    const Report report = report_of(line.file);
-    const std::string page = line.output.empty() ? temporary_page(line.file) : line.output;
-    viz::write_file(page, [&report](std::ostream& out) { viz::html_report(report, out); });
+    const Page write = page_of(line.paths);
+    const std::string page = line.output.empty() ? temporary_page(line.paths.front()) : line.output;
+    viz::write_file(page, write);
     viz::write_stdout(page + "\n");
     if (line.open) {
       open_in_browser(page);

@@ -50,16 +50,20 @@ std::string count_of_lines(const Facts& facts) {
   return fmt::format("{} {}", lines, lines == 1 ? "line" : "lines");
 }
 
-Claim compare_output(const Facts& simulated, const Facts& real) {
-  Claim claim{"output", count_of_lines(simulated), count_of_lines(real), Judgement::agrees, {}};
-  for (std::size_t rank = 0; rank < real.ranks.size(); ++rank) {
-    const auto& a = simulated.ranks[rank].output;
-    const auto& b = real.ranks[rank].output;
+std::size_t common_ranks(const Facts& first, const Facts& second) {
+  return std::min(first.ranks.size(), second.ranks.size());
+}
+
+Claim compare_output(const Facts& first, const Facts& second, const Sides& sides) {
+  Claim claim{"output", count_of_lines(first), count_of_lines(second), Judgement::agrees, {}};
+  for (std::size_t rank = 0; rank < common_ranks(first, second); ++rank) {
+    const auto& a = first.ranks[rank].output;
+    const auto& b = second.ranks[rank].output;
     const auto [at_a, at_b] = std::ranges::mismatch(a, b);
     if (at_a != a.end() || at_b != b.end()) {
       claim.judgement = Judgement::differs;
-      claim.because = fmt::format("rank {}, line {}: simulated {}, real {}", rank, at_a - a.begin() + 1,
-                                  at_a == a.end() ? "nothing more" : '"' + *at_a + '"',
+      claim.because = fmt::format("rank {}, line {}: {} {}, {} {}", rank, at_a - a.begin() + 1, sides.first,
+                                  at_a == a.end() ? "nothing more" : '"' + *at_a + '"', sides.second,
                                   at_b == b.end() ? "nothing more" : '"' + *at_b + '"');
       break;
     }
@@ -67,7 +71,7 @@ Claim compare_output(const Facts& simulated, const Facts& real) {
   return claim;
 }
 
-Claim compare_calls(const Facts& simulated, const Facts& real) {
+Claim compare_calls(const Facts& first, const Facts& second, const Sides& sides) {
   const auto count = [](const Facts& facts) {
     std::size_t calls = 0;
     for (const RankFact& rank : facts.ranks) {
@@ -75,16 +79,17 @@ Claim compare_calls(const Facts& simulated, const Facts& real) {
     }
     return fmt::format("{} {}", calls, calls == 1 ? "call" : "calls");
   };
-  Claim claim{"calls", count(simulated), count(real), Judgement::agrees, {}};
-  for (std::size_t rank = 0; rank < real.ranks.size() && claim.because.empty(); ++rank) {
-    const auto& a = simulated.ranks[rank].calls;
-    const auto& b = real.ranks[rank].calls;
+  Claim claim{"calls", count(first), count(second), Judgement::agrees, {}};
+  for (std::size_t rank = 0; rank < common_ranks(first, second) && claim.because.empty(); ++rank) {
+    const auto& a = first.ranks[rank].calls;
+    const auto& b = second.ranks[rank].calls;
     for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
       const std::string left = i < a.size() ? a[i].call + ", " + a[i].outcome : "no call";
       const std::string right = i < b.size() ? b[i].call + ", " + b[i].outcome : "no call";
       if (left != right) {
         claim.judgement = Judgement::differs;
-        claim.because = fmt::format("rank {}, call {}: simulated {}; real {}", rank, i, left, right);
+        claim.because =
+            fmt::format("rank {}, call {}: {} {}; {} {}", rank, i, sides.first, left, sides.second, right);
         break;
       }
     }
@@ -193,8 +198,8 @@ std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std:
             real.place.empty() ? "none" : real.place),
       plain("ranks", by_rank(simulated, &RankFact::state), by_rank(real, &RankFact::state)),
       plain("errors", by_rank(simulated, error), by_rank(real, error)),
-      compare_output(simulated, real),
-      compare_calls(simulated, real),
+      compare_output(simulated, real, {}),
+      compare_calls(simulated, real, {}),
       compare_results(simulated, real),
       {"time", "simulated", "measured", Judgement::cannot_be_judged, why_no_time(real)},
   };
@@ -218,15 +223,41 @@ std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std:
   return claims;
 }
 
+std::vector<Claim> compare_runs(const Facts& before, const Facts& after) {
+  const Sides sides{"before", "after"};
+  const auto place = [](const Facts& facts) { return facts.place.empty() ? "none" : facts.place; };
+  const auto error = [](const RankFact& rank) { return rank.error; };
+  std::vector<Claim> claims{
+      plain("verdict", verdict_of(before), verdict_of(after)),
+      plain("culprits", before.culprits, after.culprits),
+      plain("place", place(before), place(after)),
+      plain("ranks", by_rank(before, &RankFact::state), by_rank(after, &RankFact::state)),
+      plain("errors", by_rank(before, error), by_rank(after, error)),
+      compare_output(before, after, sides),
+  };
+  if (before.backend != after.backend) {
+    claims.push_back(plain("backend", before.backend, after.backend));
+  }
+  if (before.has_calls && after.has_calls) {
+    claims.push_back(compare_calls(before, after, sides));
+  } else {
+    claims.push_back(
+        {"calls", "unknown", "unknown", Judgement::cannot_be_judged, "a JSON report has no calls"});
+  }
+  return claims;
+}
+
 bool any_differs(const std::vector<Claim>& claims) {
   return std::ranges::any_of(claims,
                              [](const Claim& claim) { return claim.judgement == Judgement::differs; });
 }
 
-std::string text_of(const std::vector<Claim>& claims, const Facts& real) {
+std::string text_of(const std::vector<Claim>& claims, const Facts& real, const Sides& sides) {
   constexpr std::size_t widest = 60;
-  std::string text = fmt::format("{}{}{} ranks on {}, simulated and real\n", real.scenario,
-                                 real.scenario.empty() ? "" : ": ", real.ranks.size(), real.backend);
+  std::string text =
+      fmt::format("{}{}{} ranks on {}, {} and {}\n", real.scenario, real.scenario.empty() ? "" : ": ",
+                  real.ranks.size(), real.backend, sides.first, sides.second);
+  const std::size_t width = std::max(sides.first.size(), sides.second.size()) + 1;
   for (const Claim& claim : claims) {
     const bool same = claim.simulated == claim.real;
     text += fmt::format("  {:<9} {:<16}", claim.about, to_string(claim.judgement));
@@ -237,9 +268,10 @@ std::string text_of(const std::vector<Claim>& claims, const Facts& real) {
     if (same) {
       text += fmt::format("  {}\n", claim.real);
     } else if (claim.simulated.size() + claim.real.size() <= widest) {
-      text += fmt::format("  simulated: {}; real: {}\n", claim.simulated, claim.real);
+      text += fmt::format("  {}: {}; {}: {}\n", sides.first, claim.simulated, sides.second, claim.real);
     } else {
-      text += fmt::format("\n    simulated: {}\n    real:      {}\n", claim.simulated, claim.real);
+      text += fmt::format("\n    {:<{}} {}\n    {:<{}} {}\n", sides.first + ":", width, claim.simulated,
+                          sides.second + ":", width, claim.real);
     }
     if (!claim.because.empty()) {
       text += fmt::format("    {}\n", claim.because);
@@ -248,7 +280,7 @@ std::string text_of(const std::vector<Claim>& claims, const Facts& real) {
   return text;
 }
 
-std::string json_of(const std::vector<Claim>& claims, const Facts& real) {
+std::string json_of(const std::vector<Claim>& claims, const Facts& real, const Sides& sides) {
   nlohmann::ordered_json document{{"schema_version", 1},
                                   {"scenario", real.scenario},
                                   {"backend", real.backend},
@@ -256,8 +288,8 @@ std::string json_of(const std::vector<Claim>& claims, const Facts& real) {
                                   {"claims", nlohmann::ordered_json::array()}};
   for (const Claim& claim : claims) {
     document["claims"].push_back({{"about", claim.about},
-                                  {"simulated", claim.simulated},
-                                  {"real", claim.real},
+                                  {sides.first, claim.simulated},
+                                  {sides.second, claim.real},
                                   {"judgement", to_string(claim.judgement)},
                                   {"because", claim.because}});
   }

@@ -1,7 +1,8 @@
 #pragma once
 
-// Claims: what the simulator said about a program, each with what real ranks did, and whether the two agree.
-// What one run cannot show is said, with the reason; it is never counted as agreement.
+// Claims: what the simulator said about a program, each with what real ranks did, and whether the two agree; or
+// the same of two runs, before and after a change. What one run cannot show is said, with the reason; it is never
+// counted as agreement.
 
 #include <string>
 #include <vector>
@@ -28,12 +29,21 @@ std::string_view to_string(Claim::Judgement judgement);
 // names, which need not be the one that ran.
 std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std::string& written_for);
 
+// The same of two runs in one world, which need not be of one program: what has changed.
+std::vector<Claim> compare_runs(const Facts& before, const Facts& after);
+
+// How the two sides are called.
+struct Sides {
+  std::string first = "simulated";
+  std::string second = "real";
+};
+
 bool any_differs(const std::vector<Claim>& claims);
 
 // A table, one claim a row; reasons below. Complete lines.
-std::string text_of(const std::vector<Claim>& claims, const Facts& real);
+std::string text_of(const std::vector<Claim>& claims, const Facts& real, const Sides& sides = {});
 // { "schema_version": 1, "scenario", "backend", "ranks", "claims": [ { "about", "simulated", "real",
-// "judgement", "because" } ] }
-std::string json_of(const std::vector<Claim>& claims, const Facts& real);
+// "judgement", "because" } ] }, where "simulated" and "real" are the sides' names
+std::string json_of(const std::vector<Claim>& claims, const Facts& real, const Sides& sides = {});
 
 }  // namespace rollcall::compare

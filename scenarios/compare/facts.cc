@@ -98,6 +98,7 @@ Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>
   facts.backend = report.backend;
   facts.verdict = verdict_word(report.verdict);
   facts.culprits = "none";
+  facts.has_calls = !logs.empty();
   if (const Finding* finding = finding_of(report.verdict)) {
     facts.kind = finding->kind;
     facts.culprits = to_string(finding->culprits);
@@ -106,10 +107,11 @@ Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>
   }
   for (Rank rank = 0; rank < report.world_size; ++rank) {
     const RankClass& state = report.of(rank);
-    facts.ranks.push_back({.state = state_of(state),
-                           .error = normalized_error(state.exception),
-                           .output = {},
-                           .calls = calls_of(logs[static_cast<std::size_t>(rank)])});
+    facts.ranks.push_back(
+        {.state = state_of(state),
+         .error = normalized_error(state.exception),
+         .output = {},
+         .calls = logs.empty() ? std::vector<CallFact>() : calls_of(logs[static_cast<std::size_t>(rank)])});
   }
   for (const OutputLine& line : report.output) {
     facts.ranks[static_cast<std::size_t>(line.rank)].output.push_back(line.warning ? "warning: " + line.text

@@ -39,10 +39,11 @@ struct Facts {
   std::string culprits;  // "0"; "none"
   std::string place;     // "all_reduce #5 on world, ranks 1-3 wait for rank 0"; may be empty
   bool stopped = false;  // by a deadline: what was still to come is unknown
+  bool has_calls = true;
   std::vector<RankFact> ranks;
 };
 
-// `logs` by rank: what real::Recorder wrote.
+// `logs` by rank: what real::Recorder wrote. Without any, the calls are unknown.
 Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>>& logs);
 
 // The text of an error as it is the same in two builds of one library: no path and line of its source, no

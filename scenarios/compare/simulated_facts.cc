@@ -18,20 +18,24 @@ class MemorySink final : public real::RecordSink {
 
 }  // namespace
 
-Facts simulated_facts(const scenario::Scenario& scenario) {
+SimulatedRun simulate(const scenario::Scenario& scenario, bool timeline) {
   const real::RunClock clock;
   std::deque<MemorySink> sinks;  // by rank: the engine decorates them in order
-  const Report report =
-      scenario::run(scenario, {.decorate = [&](Backend& inner) {
-                      return std::make_unique<real::Recorder>(inner, sinks.emplace_back(), clock);
-                    }});
+  SimulatedRun run;
+  run.report =
+      scenario::run(scenario, {.timeline = timeline, .decorate = [&](Backend& inner) {
+                                 return std::make_unique<real::Recorder>(inner, sinks.emplace_back(), clock);
+                               }});
   // Of the first of the schedules that were tried: the real ranks take the same decisions.
   sinks.resize(static_cast<std::size_t>(scenario.options.world_size));
   std::vector<std::vector<real::Record>> logs;
   for (MemorySink& sink : sinks) {
     logs.push_back(std::move(sink.records));
   }
-  return facts_of(report, logs);
+  run.facts = facts_of(run.report, logs);
+  return run;
 }
+
+Facts simulated_facts(const scenario::Scenario& scenario) { return simulate(scenario).facts; }
 
 }  // namespace rollcall::compare

@@ -5,7 +5,14 @@
 
 namespace rollcall::compare {
 
+struct SimulatedRun {
+  Facts facts;
+  Report report;
+};
+
 // Runs the scenario in the simulator, with the log that a real rank keeps.
+SimulatedRun simulate(const scenario::Scenario& scenario, bool timeline = false);
+
 Facts simulated_facts(const scenario::Scenario& scenario);
 
 }  // namespace rollcall::compare

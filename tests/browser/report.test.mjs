@@ -35,6 +35,13 @@ function report(scenario) {
   return pathToFileURL(page).href;
 }
 
+// The page of any paths, as its URL.
+function view(name, ...paths) {
+  const page = join(folder, `${name}.html`);
+  execFileSync(process.env.ROLLCALL_CLI, ["view", ...paths, "-o", page], { stdio: ["ignore", "ignore", "pipe"] });
+  return pathToFileURL(page).href;
+}
+
 const data = name => `document.getElementById("timeline").dataset.${name}`;
 const isReady = `${data("ready")} === "yes"`;
 
@@ -242,6 +249,68 @@ test("hostile names are shown as text", async () => {
   assert.notEqual(await page.value(`document.title`), "owned");
   assert.ok((await page.value(`document.querySelector(".scenario").innerText`)).includes(hostile));
   await page.close();
+});
+
+const areReady = `[...document.querySelectorAll("section.timeline")].every(({ dataset }) => dataset.ready === "yes")`;
+const ranges = page => page.value(
+    `[...document.querySelectorAll("section.timeline")].map(({ dataset }) => [dataset.from, dataset.to].map(Number))`);
+
+test("the timelines of two runs move together until the reader parts them", async () => {
+  const file = name => join(source, "scenarios", `${name}.json`);
+  const page = await browser.open(view("two", file("uneven_inputs"), file("uneven_inputs_join")));
+  await page.until(areReady);
+  await page.settle();
+  assert.equal(await page.value(`document.querySelectorAll("canvas").length`), 2);
+  await page.value(`document.querySelectorAll("canvas")[1].focus()`);
+  await page.key("+");
+  await page.settle();
+  const [first, second] = await ranges(page);
+  assert.deepEqual(first, second);
+  assert.match(await page.value(`document.querySelector("h1").innerText`), /before and after differ in verdict/);
+  await page.value(`[...document.querySelectorAll("button")].find(each => each.innerText === "Move together").click()`);
+  await page.key("+");
+  await page.settle();
+  assert.deepEqual((await ranges(page))[0], first);
+  assert.notDeepEqual((await ranges(page))[1], first);
+  assert.deepEqual(page.errors, []);
+  await page.close();
+});
+
+for (const dump of ["tp_dp_crossed_4", "p2p_missing_recv_8", "healthy_batched_pipeline_8", "crashed_no_dump_4"]) {
+  test(`the page of the dumps ${dump} opens without an error`, async () => {
+    const page = await browser.open(view(dump, join(source, "tests/data/flight_recorder", dump, "pickle")));
+    await page.until(areReady);
+    await page.settle();
+    assert.deepEqual(page.errors, []);
+    assert.ok(Number(await page.value(data("slices"))) > 10);
+    await page.close();
+  });
+}
+
+test("a recorded trace can be looked at", async () => {
+  const trace = join(folder, "trace.json.gz");
+  execFileSync(process.env.ROLLCALL_CLI, ["run", "-q", join(source, "scenarios/uneven_inputs.json"), "--trace", trace]);
+  const page = await browser.open(view("trace", trace));
+  await page.until(areReady);
+  assert.deepEqual(page.errors, []);
+  assert.match(await page.value(`document.querySelector("h1").innerText`), /4 ranks, .* 3 never returned/);
+  await page.close();
+});
+
+test("in a narrow window the page is no wider than the window", async () => {
+  for (const name of ["uneven_inputs", "hook_too_short", "thousand_ranks"]) {
+    const page = await open(name, { width: 380, height: 800 });
+    await page.settle();
+    assert.ok(await page.value(`document.documentElement.scrollWidth <= innerWidth`), name);
+    await page.close();
+  }
+});
+
+test("64 ranks with 200 calls each are less than 300 kB", async () => {
+  const url = report({ name: "sixty-four", world_size: 64, faults: [{ kind: "jitter", fraction: 0.5 }],
+                       program: [{ repeat: 200, do: [{ compute: "1ms" }, { all_reduce: { numel: 1000, label: "g" } }] }] });
+  const bytes = readFileSync(new URL(url)).length;
+  assert.ok(bytes < 300000, `${bytes} bytes`);
 });
 
 // 512 ranks, none like another. A frame's time depends on the machine, which other things run on as well; what

@@ -13,9 +13,11 @@ const folder = mkdtempSync(join(tmpdir(), "rollcall-screenshots-"));
 const strict = '<head><meta http-equiv="Content-Security-Policy" content="default-src \'none\'">';
 const size = { width: 1100, height: 800 };
 
-function report(scenario) {
-  const file = join(folder, `${scenario}.html`);
-  execFileSync(rollcall, ["run", "-q", `scenarios/${scenario}.json`, "--report", `html=${file}`], { stdio: "ignore" });
+// Of scenarios, or of any path; several are one page.
+function report(...subjects) {
+  const paths = subjects.map(subject => subject.includes("/") ? subject : `scenarios/${subject}.json`);
+  const file = join(folder, `${subjects.join("-").replaceAll("/", "_")}.html`);
+  execFileSync(rollcall, ["view", ...paths, "-o", file], { stdio: "ignore" });
   return file;
 }
 
@@ -30,19 +32,24 @@ const views = [
   }],
   ["folded", "thousand_ranks", {}, page => page.value(`document.getElementById("timeline-title").scrollIntoView()`)],
   ["circle", "crossed_groups", {}],
+  ["compared", ["uneven_inputs", "uneven_inputs_join"], { height: 1450 }],
+  ["diagnosis", "tests/data/flight_recorder/skipped_rank_branch_8/pickle", { height: 1300 }],
   ["forbidden", "uneven_inputs", { strict: true }],
 ];
 
 const browser = await Browser.launch(chromium);
 mkdirSync("docs/report", { recursive: true });
 for (const [name, scenario, options, act] of views) {
-  const file = report(scenario);
+  const file = report(...[scenario].flat());
   if (options.strict) writeFileSync(file, readFileSync(file, "utf8").replace("<head>", strict));
-  const page = await browser.open(pathToFileURL(file).href, { ...size, ...options });
-  if (!options.strict) await page.until(`document.getElementById("timeline").dataset.ready === "yes"`);
+  const view = { ...size, height: options.height ?? size.height };
+  const page = await browser.open(pathToFileURL(file).href, { ...view, dark: options.dark });
+  if (!options.strict) {
+    await page.until(`[...document.querySelectorAll("section.timeline")].every(({ dataset }) => dataset.ready === "yes")`);
+  }
   await act?.(page);
   const y = await page.value("scrollY");
-  await page.screenshot(`docs/report/${name}.png`, { x: 0, y, ...size });
+  await page.screenshot(`docs/report/${name}.png`, { x: 0, y, ...view });
   await page.close();
 }
 await browser.close();

@@ -30,6 +30,7 @@ class Timeline {
   build() {
     this.canvas = element("canvas", { tabindex: "0", role: "application", "aria-label": `Timeline. ${HELP}` });
     this.tip = element("div", { class: "tip", hidden: "" });
+    this.hair = element("div", { class: "hair", hidden: "" }, element("span"));
     this.details = element("div", { class: "details", "aria-live": "polite" });
     this.status = element("span", { class: "note", "aria-live": "polite" });
     this.field = element("input", { type: "search", placeholder: "Search: all_reduce #5, a label, a group",
@@ -48,7 +49,7 @@ class Timeline {
     }
     this.place.replaceChildren(
         element("div", { class: "tools" }, ...Object.values(this.buttons), this.field, this.status),
-        element("div", { class: "plot" }, this.canvas, this.tip), legend, this.details,
+        element("div", { class: "plot" }, this.canvas, this.hair, this.tip), legend, this.details,
         element("p", { class: "note" }, HELP));
   }
 
@@ -59,6 +60,8 @@ class Timeline {
     requestAnimationFrame(() => {
       this.isPending = false;
       const took = this.picture.draw();
+      if (!this.isFollowing) this.pair?.moved(this);
+      this.isFollowing = false;
       const { view } = this.picture;
       this.buttons.fold.setAttribute("aria-pressed", String(this.rows.isFolded));
       Object.assign(this.place.dataset, { ready: "yes", from: view.from, to: view.to, top: view.top,
@@ -95,6 +98,7 @@ class Timeline {
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", event => {
+      this.showHair(event);
       if (!drag) return this.hover(event);
       const dx = event.offsetX - drag.x, dy = event.offsetY - drag.y;
       if (!drag.moved && Math.hypot(dx, dy) < 4) return;
@@ -108,7 +112,7 @@ class Timeline {
       drag = null;
     });
     canvas.addEventListener("pointercancel", () => { drag = null; });
-    canvas.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+    canvas.addEventListener("pointerleave", () => { this.tip.hidden = this.hair.hidden = true; });
   }
 
   onClick(event) {
@@ -158,9 +162,19 @@ class Timeline {
     this.tip.hidden = hit === null;
     if (hit === null) return;
     this.tip.replaceChildren(...this.factLines(hit));
-    const left = Math.min(event.offsetX + 14, this.picture.width - this.tip.offsetWidth - 4);
+    const left = Math.min(event.clientX + 14, innerWidth - this.tip.offsetWidth - 8);
+    const isLow = event.clientY + 20 + this.tip.offsetHeight > innerHeight;
     this.tip.style.left = `${Math.max(left, 0)}px`;
-    this.tip.style.top = `${event.offsetY + 16}px`;
+    this.tip.style.top = `${isLow ? Math.max(event.clientY - 12 - this.tip.offsetHeight, 0) : event.clientY + 16}px`;
+  }
+
+  // A line through all ranks under the pointer, with its time.
+  showHair(event) {
+    this.hair.hidden = event.offsetX < LABELS;
+    this.hair.style.left = `${event.offsetX}px`;
+    const isRight = event.offsetX > this.picture.width - 110;
+    this.hair.firstChild.textContent = durationText(Math.max(this.picture.time(event.offsetX), 0));
+    this.hair.firstChild.className = isRight ? "before" : "";
   }
 
   factLines({ line, slice }) {
@@ -218,7 +232,7 @@ class Timeline {
 
   find() {
     this.search.set(this.field.value);
-    const count = this.search.isActive ? this.search.count() : 0;
+    const count = this.search.count();
     this.status.textContent = this.search.isActive ? `${count} ${count === 1 ? "match" : "matches"}` : "";
   }
 
@@ -232,14 +246,59 @@ class Timeline {
   }
 }
 
-async function main() {
-  const place = document.getElementById("timeline");
+// Two timelines of one page that show the same time: what the reader does to one happens to both.
+class Pair {
+  constructor(timelines) {
+    this.timelines = timelines;
+    const all = { from: Math.min(...timelines.map(({ picture }) => picture.all.from)),
+                  to: Math.max(...timelines.map(({ picture }) => picture.all.to)) };
+    for (const timeline of timelines) {
+      timeline.picture.all = all;
+      timeline.pair = this;
+      timeline.linkButton = element("button", { type: "button" }, "Move together");
+      timeline.linkButton.addEventListener("click", () => this.link(!this.isLinked, timeline));
+      timeline.place.querySelector(".tools input").before(timeline.linkButton);
+    }
+    // A measured run takes other times than a simulated one.
+    this.link(!timelines.some(({ data }) => data.measured), timelines[0]);
+    for (const timeline of timelines) { timeline.showAll(); timeline.paint(); }
+  }
+
+  link(isLinked, leader) {
+    this.isLinked = isLinked;
+    for (const { linkButton } of this.timelines) linkButton.setAttribute("aria-pressed", String(isLinked));
+    this.moved(leader);
+  }
+
+  moved(leader) {
+    if (!this.isLinked) return;
+    const { from, to } = leader.picture.view;
+    for (const other of this.timelines) {
+      const { view } = other.picture;
+      if (other === leader || (view.from === from && view.to === to)) continue;
+      other.picture.show(from, to);
+      other.isFollowing = true;
+      other.paint();
+    }
+  }
+}
+
+async function drawTimeline(place) {
+  const data = document.getElementById(place.id.replace("timeline", "timeline-data"));
+  if (!data) return null;
   try {
-    new Timeline(place, readTimeline(await unpack(document.getElementById("timeline-data"))));
+    return new Timeline(place, readTimeline(await unpack(data)));
   } catch (error) {
     place.replaceChildren(element("p", {}, `The timeline cannot be drawn here: ${error.message}`));
     throw error;
   }
+}
+
+async function main() {
+  document.querySelectorAll("table.filtered").forEach(table => new Filter(table));
+  const drawn = await Promise.all([...document.querySelectorAll("section.timeline")].map(drawTimeline));
+  const timelines = drawn.filter(Boolean);
+  if (timelines.length === 2) new Pair(timelines);
 }
 
 main();

@@ -1,6 +1,7 @@
 // The picture: what of the timeline is in view, and drawing it.
 
-const LABELS = 150, AXIS = 24;         // the room for labels and for the axis, in pixels
+const AXIS = 24;                       // the room for the axis, in pixels
+let LABELS = 150;                      // and for labels; less in a narrow window
 const LINE_LEAST = 3, LINE_MOST = 20;  // the height of a line
 const LABEL_GAP = 14;                  // between labels, where lines are lower than text
 const ARROWS_MOST = 400;
@@ -20,7 +21,7 @@ function firstAbove(values, from, to, limit) {
 function themeOf(element) {
   const style = getComputedStyle(element);
   const color = name => style.getPropertyValue(`--${name}`).trim();
-  return Object.fromEntries(["text", "muted", "line", "page", "culprit", "culprit-pale", "compute", "busy",
+  return Object.fromEntries(["text", "muted", "line", "head", "page", "culprit", "culprit-pale", "compute", "busy",
                              "waiting", "stuck", "message", "mark"].map(name => [name, color(name)]));
 }
 
@@ -44,6 +45,7 @@ class Picture {
     this.all = { from: -end * 0.02, to: end * (data.isStuck ? 1.15 : 1.02) };  // a hang goes on for ever
     this.view = { ...this.all, top: 0 };
     this.selected = null;  // { line, slice }
+    this.artist = new SliceArtist(this);
     this.resize();
   }
 
@@ -52,14 +54,15 @@ class Picture {
   time(x) { return this.view.from + (x - LABELS) / this.plot * (this.view.to - this.view.from); }
 
   resize() {
-    this.width = Math.max(this.canvas.parentElement.clientWidth, LABELS + 50);
+    this.width = Math.max(this.canvas.parentElement.clientWidth, 200);
+    LABELS = this.width < 560 ? 90 : 150;
     const room = Math.max(window.innerHeight * 0.7, 240) - AXIS;
     const count = this.rows.lines.length;
     this.lineHeight = Math.max(LINE_LEAST, Math.min(LINE_MOST, Math.floor(room / count)));
-    this.visible = this.lineHeight < 6 ? 3 : 1.5;  // a slice narrower than this is drawn with its neighbours
     this.height = AXIS + Math.min(room, count * this.lineHeight) + 4;
     this.theme = themeOf(this.canvas);
     this.hatch = hatching(this.context, this.theme.text);
+    this.artist.resize();
     this.clamp();
   }
 
@@ -149,7 +152,12 @@ class Picture {
     pen.beginPath();
     pen.rect(0, AXIS, this.width, this.height - AXIS);
     pen.clip();
-    for (let line = first; line < last; line++) this.drawLine(line);
+    this.artist.begin();
+    const lines = [];  // with the slices that are drawn one by one
+    for (let line = first; line < last; line++) lines.push(this.drawBackground(line));
+    this.drawGrid();
+    this.artist.drawRaster();
+    for (const each of lines) this.drawLine(each);
     this.drawArrows(first, last);
     pen.restore();
     this.drawAxis();
@@ -159,26 +167,35 @@ class Picture {
 
   y(line) { return AXIS + line * this.lineHeight - this.view.top; }
 
-  drawLine(index) {
+  sliceTop(y) { return y + (this.lineHeight > 8 ? 2 : 0.5); }
+  get sliceHeight() { return this.lineHeight - (this.lineHeight > 8 ? 4 : 1); }
+
+  drawBackground(index) {
     const { context: pen, theme, rows, lineHeight } = this;
-    const { row, lane, index: number } = rows.lines[index];
+    const { row, index: number } = rows.lines[index];
     const y = this.y(index);
-    const isFirst = number === 0;
     if (row.isCulprit) {
       pen.fillStyle = theme["culprit-pale"];
       pen.fillRect(0, y, this.width, lineHeight);
     }
-    if (isFirst && lineHeight > 6) {
+    if (number === 0 && lineHeight > 6) {
       pen.fillStyle = theme.line;
       pen.fillRect(0, y, this.width, 0.5);
     }
+    return { index, y, wide: this.artist.drawNarrow(index, this.sliceTop(y), this.sliceHeight) };
+  }
+
+  drawLine({ index, y, wide }) {
+    const { context: pen, theme, rows, lineHeight } = this;
+    const { row, index: number } = rows.lines[index];
     pen.save();
     pen.beginPath();
     pen.rect(LABELS, y, this.plot, lineHeight);
     pen.clip();
-    this.drawSlices(index, y + (lineHeight > 8 ? 2 : 0.5), lineHeight - (lineHeight > 8 ? 4 : 1));
+    for (const slice of wide) this.artist.drawWide(index, slice, this.sliceTop(y), this.sliceHeight);
+    if (this.selected?.line === index) this.artist.drawChosen(this.sliceTop(y), this.sliceHeight);
     const end = this.endOf(row);
-    if (row.isCulprit && isFirst && lineHeight >= 10 && end < Infinity) {
+    if (row.isCulprit && number === 0 && lineHeight >= 10 && end < Infinity) {
       this.text(row.state, Math.max(this.x(end) + 6, LABELS + 6), y, theme.culprit, "bold");
     }
     pen.restore();
@@ -189,7 +206,7 @@ class Picture {
     const { theme, rows, lineHeight } = this;
     const { row, lane, index: number } = rows.lines[index];
     const isLow = lineHeight < 10;
-    if (isLow && !row.isCulprit && (number > 0 || y < this.labelled + LABEL_GAP)) return;
+    if (isLow && (number > 0 || y < this.labelled + (row.isCulprit ? 10 : LABEL_GAP))) return;
     this.labelled = y;
     const mark = row.isCulprit ? "✗ " : rows.isFolded && row.ranks.length > 1 ? "▸ " : "";
     const label = number === 0 ? mark + row.text : `   ${lane.name}`;
@@ -203,105 +220,10 @@ class Picture {
     return ends.includes(Infinity) ? Infinity : ends[0];
   }
 
-  drawSlices(index, y, height) {
-    const { lane, row } = this.rows.lines[index];
-    const { start, end } = this.data.slices;
-    const { from, to } = this.view;
-    let band = null;  // of slices too narrow to be seen, as far as they look alike
-    const flush = () => {
-      if (band) this.fill(band.x, y, Math.max(band.end - band.x, 1), height, band.color, band.alpha);
-      band = null;
-    };
-    for (let i = firstAbove(end, lane.first, lane.last, from); i < lane.last && start[i] < to;) {
-      const x = this.x(start[i]);
-      if (this.x(end[i]) - x >= this.visible) {
-        flush();
-        this.drawSlice(index, i, x, y, height);
-        i++;
-        continue;
-      }
-      const limit = this.time(x + this.visible);
-      let next = firstAbove(start, i, lane.last, limit);
-      if (next - 1 > i && end[next - 1] > limit) next--;  // that one is wide enough, or the next band's
-      const { color, alpha } = this.bandLook(i, next, row.isCulprit);
-      if (!band || band.color !== color || band.alpha !== alpha || x - band.end > 1) {
-        flush();
-        band = { x, end: x, color, alpha };
-      }
-      band.end = Math.max(x + this.visible, this.x(end[next - 1]));
-      i = next;
-    }
-    flush();
-  }
-
-  bandLook(first, last, isCulprit) {
-    if (!this.search.isActive) return { color: this.color((first + last) >> 1, isCulprit), alpha: 1 };
-    for (let i = first; i < last; i++) {
-      if (this.search.has(i)) return { color: this.theme.mark, alpha: 1 };
-    }
-    return { color: this.color((first + last) >> 1, isCulprit), alpha: 0.25 };
-  }
-
-  color(i, isCulprit) {
-    const kind = this.data.calls[this.data.slices.call[i]][0];
-    if (kind === COMPUTE) return this.theme.compute;
-    return isCulprit ? this.theme.culprit : kind === MESSAGE ? this.theme.message : this.theme.busy;
-  }
-
-  fill(x, y, width, height, color, alpha = 1) {
-    const left = Math.max(x, LABELS - 1), right = Math.min(x + width, this.width + 1);
-    const { context: pen } = this;
-    pen.globalAlpha = alpha;
-    pen.fillStyle = color;
-    pen.fillRect(left, y, right - left, height);
-    pen.globalAlpha = 1;
-  }
-
-  drawSlice(line, i, x, y, height) {
-    const { theme, data, search, describer } = this;
-    const { row } = this.rows.lines[line];
-    const isOpen = data.slices.end[i] === Infinity;
-    const right = isOpen ? this.width + 4 : this.x(data.slices.end[i]);
-    const matches = search.isActive && search.has(i);
-    const alpha = search.isActive && !matches ? 0.25 : 1;
-    const until = isOpen ? x : this.x(describer.waitedUntil(i));  // up to there it is pale
-    this.fill(until, y, right - until, height, isOpen ? theme.stuck : this.color(i, row.isCulprit), alpha);
-    if (isOpen) this.fill(x, y, right - x, height, this.hatch, alpha * 0.35);
-    if (until > x) this.drawWaiting(line, i, x, y, until, height, alpha);
-    if (matches || this.selected) this.drawFrame(line, i, x, y, right, height, matches);
-    if (right - x > 34 && height >= 9 && alpha === 1) this.drawTitle(line, i, x, y, right, until);
-  }
-
-  // In the wider of the slice's two parts.
-  drawTitle(line, i, x, y, right, until) {
-    const { theme, data } = this;
-    const isWaiting = until - x > right - until;
-    const left = Math.max(isWaiting ? x : until, LABELS), room = Math.min(isWaiting ? until : right, this.width) - left;
-    const isPale = isWaiting || data.slices.end[i] === Infinity || data.calls[data.slices.call[i]][0] === COMPUTE;
-    const title = this.describer.title(i, this.rows.lines[line].row.ranks[0]);
-    this.text(this.fit(title, room - 6), left + 3, y - 2, isPale ? theme.text : theme.page);
-  }
-
-  // The part of a collective before its last member came is pale, and has an outline.
-  drawWaiting(line, i, x, y, until, height, alpha) {
-    this.fill(x, y, until - x, height, this.theme.waiting, alpha);
-    if (until - x <= 4 || height < 4) return;
-    this.context.strokeStyle = this.theme.busy;
-    this.context.lineWidth = 1;
-    this.context.strokeRect(x + 0.5, y + 0.5, until - x - 1, Math.max(height - 1, 0.5));
-    const last = this.describer.lastArrival(i);
-    const [, , group] = this.data.calls[this.data.slices.call[i]];
-    this.arrivals.push({ group, seq: this.data.slices.seq[i], time: last.time, from: last.rank, line });
-  }
-
-  // The chosen slice, the others of its slot, and what the search found.
-  drawFrame(line, i, x, y, right, height, matches) {
-    const isChosen = this.selected?.slice === i && this.selected.line === line;
-    if (!isChosen && !matches && !this.isOfChosenSlot(i)) return;
-    const { context: pen, theme } = this;
-    pen.strokeStyle = matches && !isChosen ? theme.mark : theme.text;
-    pen.lineWidth = isChosen ? 3 : 1.5;
-    pen.strokeRect(x, y, Math.max(right - x, 2), height);
+  noteArrival(slice, line) {
+    const last = this.describer.lastArrival(slice);
+    const [, , group] = this.data.calls[this.data.slices.call[slice]];
+    this.arrivals.push({ group, seq: this.data.slices.seq[slice], time: last.time, from: last.rank, line });
   }
 
   isOfChosenSlot(i) {
@@ -350,21 +272,38 @@ class Picture {
     pen.fill();
   }
 
-  drawAxis() {
-    const { context: pen, theme, view } = this;
-    pen.fillStyle = theme.page;
-    pen.fillRect(0, 0, this.width, AXIS);
+  // Round times about 110 pixels apart.
+  ticks() {
+    const { view } = this;
     const rough = (view.to - view.from) / Math.max(this.plot / 110, 1);
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = Math.max([1, 2, 5, 10].find(each => each * power >= rough) * power, 1);
-    for (let time = Math.ceil(Math.max(view.from, 0) / step) * step; time <= view.to; time += step) {
-      const x = this.x(time);
+    const times = [];
+    for (let time = Math.ceil(Math.max(view.from, 0) / step) * step; time <= view.to; time += step) times.push(time);
+    return times;
+  }
+
+  drawGrid() {
+    const { context: pen, theme } = this;
+    pen.fillStyle = theme.line;
+    pen.globalAlpha = 0.6;
+    for (const time of this.ticks()) pen.fillRect(Math.round(this.x(time)), AXIS, 1, this.height - AXIS);
+    pen.globalAlpha = 1;
+  }
+
+  drawAxis() {
+    const { context: pen, theme } = this;
+    pen.fillStyle = theme.head;
+    pen.fillRect(0, 0, this.width, AXIS);
+    for (const time of this.ticks()) {
+      const x = Math.round(this.x(time));
       pen.fillStyle = theme.line;
       pen.fillRect(x, AXIS - 6, 1, 6);
-      this.text(durationText(time), x + 3, 0, theme.muted);
+      this.text(durationText(time), x + 4, 0, theme.muted);
     }
     pen.fillStyle = theme.line;
     pen.fillRect(0, AXIS - 1, this.width, 1);
+    pen.fillRect(LABELS - 1, 0, 1, this.height);
   }
 
   drawBroken() {

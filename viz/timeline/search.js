@@ -12,6 +12,15 @@ class Search {
       const fields = call.slice(1, 7).join("\n").toLowerCase();
       return words.every(word => fields.includes(word)) && !(number && call[0] === COMPUTE) ? 1 : 0;
     });
+    this.countBefore();
+  }
+
+  // Before each slice, how many match: whether any of several does is then one subtraction.
+  countBefore() {
+    if (!this.isActive) return;
+    const { count } = this.data.slices;
+    this.before ??= new Uint32Array(count + 1);
+    for (let i = 0; i < count; i++) this.before[i + 1] = this.before[i] + (this.has(i) ? 1 : 0);
   }
 
   has(i) {
@@ -19,11 +28,8 @@ class Search {
     return this.calls[call[i]] === 1 && (this.seq < 0 || seq[i] === this.seq);
   }
 
-  count() {
-    let found = 0;
-    for (let i = 0; i < this.data.slices.count; i++) found += this.has(i) ? 1 : 0;
-    return found;
-  }
+  any(first, last) { return this.before[last] > this.before[first]; }
+  count() { return this.isActive ? this.before[this.data.slices.count] : 0; }
 
   // The match next to `time` among the lines, in the direction of `sign`; or null.
   next(lines, time, sign) {

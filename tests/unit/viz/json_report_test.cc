@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/json/source.h"
+#include "scenarios/report_reader.h"
 #include "tests/unit/viz/sample_reports.h"
 
 namespace rollcall::viz {
@@ -155,6 +157,28 @@ TEST_CASE("names that are no UTF-8 do not spoil the report") {
   report.scenario = "\xff";
   CHECK(parsed(report)["scenario"] == "\xef\xbf\xbd");
   CHECK(json_report(report).back() == '\n');
+}
+
+TEST_CASE("a message's other end and its tag are in the report, and read back from it") {
+  Report report = samples::missing_rank(4);
+  Call& call = std::get<Deadlock>(report.verdict).finding.at->call;
+  call = {};
+  call.op = "recv";
+  call.group = "world";
+  call.numel = 8;
+  call.dtype = "float32";
+  call.peer = 3;
+  call.tag = 7;
+  report.ranks.back().call = call;
+  const Json json = parsed(report);
+  CHECK(json["at"]["peer"] == 3);
+  CHECK(json["at"]["tag"] == 7);
+  CHECK(json["ranks"].back()["op"]["peer"] == 3);
+  CHECK(json["ranks"].back()["op"]["tag"] == 7);
+  const auto again = scenario::read_report(scenario::check_source("report.json", json_report(report)));
+  REQUIRE(again);
+  CHECK(again->ranks.back().call->peer == 3);
+  CHECK(finding_of(again->verdict)->at->call.tag == 7);
 }
 
 }  // namespace rollcall::viz

@@ -72,6 +72,31 @@ TEST_CASE("ranks that did the same at the same times are packed once") {
   CHECK(data.header["ranks"][999] == 1);
 }
 
+TEST_CASE("ranks that did the same on their own groups of a mesh fold") {
+  Report report = samples::completed(4);
+  report.groups = {{"world", RankSet::range(0, 3)}, {"dp0", RankSet{0, 2}}, {"dp1", RankSet{1, 3}}};
+  for (Rank rank = 0; rank < 4; ++rank) {
+    samples::record(report,
+                    {.rank = rank, .seq = 0, .start = 10, .end = 20, .group = rank % 2 == 0 ? "dp0" : "dp1"});
+  }
+  const Unpacked data(report);
+  CHECK(data.header["stories"].size() == 2);
+  CHECK(data.header["stories"][0]["fold"] == data.header["stories"][1]["fold"]);
+}
+
+TEST_CASE("a culprit is told apart from ranks that are where it is") {
+  Report report = samples::missing_rank(4);
+  samples::record_common(report, 2);
+  report.ranks.front().ranks = RankSet{0, 1};
+  report.ranks.back().ranks = RankSet{2, 3};
+  const Unpacked data(report);
+  REQUIRE(data.header["states"].size() == 3);
+  CHECK(data.header["states"][0]["culprit"] == true);
+  CHECK(data.header["states"][0]["ranks"] == Json::array({Json::array({0, 0})}));
+  CHECK(data.header["states"][1]["culprit"] == false);
+  CHECK(data.header["states"][1]["ranks"] == Json::array({Json::array({1, 1})}));
+}
+
 TEST_CASE("ranks that did the same at other times fold") {
   Report report = samples::completed(3);
   for (Rank rank = 0; rank < 3; ++rank) {

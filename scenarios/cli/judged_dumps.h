@@ -1,0 +1,26 @@
+#pragma once
+
+// A job's dumps, read and judged.
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "sim/report/diagnosis.h"
+#include "sim/report/report.h"
+#include "viz/json_diagnosis.h"
+
+namespace rollcall::cli {
+
+struct JudgedDumps {
+  Diagnosis diagnosis;
+  viz::Remarks remarks;  // about files
+  Report recorded;       // what was read, for a page
+};
+
+// Throws UsageError where there are none.
+JudgedDumps judge_dumps(const std::vector<std::string>& paths);
+
+void write_page(const JudgedDumps& dumps, std::ostream& out);
+
+}  // namespace rollcall::cli

@@ -1,0 +1,96 @@
+#include "scenarios/cli/pages.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "scenarios/cli/cli.h"
+#include "scenarios/json/source.h"
+#include "scenarios/report_reader.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario.h"
+#include "traces/trace_reader.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first entries by name; a folder of ranks' files has one kind.
+Subject subject_of_folder(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (entry.is_regular_file()) {
+      files.push_back(entry.path().string());
+    }
+  }
+  if (error) {
+    throw UsageError(fmt::format("cannot list '{}': {}", path, error.message()));
+  }
+  const bool has_trace = std::ranges::any_of(files, traces::looks_like_trace);
+  return has_trace ? Subject::trace : Subject::dumps;
+}
+
+bool says_dump(std::string_view start) {
+  const bool is_pickle = start.starts_with('\x80');
+  return is_pickle || start.find("\"pg_config\"") != std::string_view::npos ||
+         start.find("\"pg_status\"") != std::string_view::npos ||
+         start.find("\"entries\"") != std::string_view::npos;
+}
+
+viz::ComparedFact::Judgement judgement_of(compare::Claim::Judgement judgement) {
+  using Judgement = viz::ComparedFact::Judgement;
+  switch (judgement) {
+    case compare::Claim::Judgement::agrees:
+      return Judgement::same;
+    case compare::Claim::Judgement::differs:
+      return Judgement::differs;
+    case compare::Claim::Judgement::cannot_be_judged:
+      break;
+  }
+  return Judgement::open;
+}
+
+}  // namespace
+
+Subject subject_of(const std::string& path) {
+  if (fs::is_directory(path)) {
+    return subject_of_folder(path);
+  }
+  if (traces::looks_like_trace(path)) {
+    return Subject::trace;
+  }
+  return says_dump(traces::beginning_of(path)) ? Subject::dumps : Subject::run;
+}
+
+Report load_report(const std::string& path) {
+  const scenario::SourceText source = scenario::read_source(path);
+  if (std::optional<Report> report = scenario::read_report(source)) {
+    return *std::move(report);
+  }
+  return scenario::run(scenario::parse_scenario(std::string(source.text()), path), {.timeline = true});
+}
+
+compare::SimulatedRun load_run(const std::string& path) {
+  const scenario::SourceText source = scenario::read_source(path);
+  if (std::optional<Report> report = scenario::read_report(source)) {
+    compare::Facts facts = compare::facts_of(*report, {});
+    return {std::move(facts), *std::move(report)};
+  }
+  return compare::simulate(scenario::parse_scenario(std::string(source.text()), path), true);
+}
+
+std::vector<viz::ComparedFact> compared_facts(const std::vector<compare::Claim>& claims) {
+  std::vector<viz::ComparedFact> facts;
+  for (const compare::Claim& claim : claims) {
+    facts.push_back({claim.about, claim.simulated, claim.real, judgement_of(claim.judgement), claim.because});
+  }
+  return facts;
+}
+
+}  // namespace rollcall::cli

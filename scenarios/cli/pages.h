@@ -1,0 +1,28 @@
+#pragma once
+
+// What commands that make pages share: finding out what a path is, and reading it.
+
+#include <string>
+#include <vector>
+
+#include "scenarios/compare/claims.h"
+#include "scenarios/compare/simulated_facts.h"
+#include "sim/report/report.h"
+#include "viz/html_comparison.h"
+
+namespace rollcall::cli {
+
+// What can be looked at.
+enum class Subject { run, dumps, trace };
+
+// By its first bytes. A folder holds dumps, or one trace per rank. Throws UsageError for what cannot be read.
+Subject subject_of(const std::string& path);
+
+// A run as it was, from a JSON report, or as it is now, from a scenario; and with its calls as facts. Both throw
+// InvalidScenario.
+Report load_report(const std::string& path);
+compare::SimulatedRun load_run(const std::string& path);
+
+std::vector<viz::ComparedFact> compared_facts(const std::vector<compare::Claim>& claims);
+
+}  // namespace rollcall::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+// Timelines in Chrome's trace-event JSON, gzipped or not: rollcall's own (--trace, --trace-dir), and Kineto's as
+// torch.profiler writes them (libkineto/src/output_json.cpp), one file per rank.
+//
+// Kept: computing and communication as spans, with operation, group, number, data and times; calls that never
+// returned (B without E). Ignored: host operators, memory copies, counters, flows. A file without a rank in
+// "distributedInfo" holds all ranks, one process each. A trace has no verdict, so neither has what is read.
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/report/report.h"
+
+namespace rollcall::traces {
+
+// The text names the file and what is wrong.
+struct InvalidTrace : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The first bytes of a file, unpacked; empty when it cannot be read.
+std::string beginning_of(const std::string& path);
+// By its first bytes.
+bool looks_like_trace(const std::string& path);
+
+// One trace: a file of all ranks, or files of one rank each; a folder stands for the traces in it. Throws
+// InvalidTrace.
+Report read_trace(const std::vector<std::string>& paths);
+
+}  // namespace rollcall::traces

@@ -1,0 +1,30 @@
+#pragma once
+
+// The frame of every page: one file that loads nothing, with its style, its timelines' data and the script that
+// draws them. What a page says stands in its content.
+
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/report/report.h"
+#include "viz/markup.h"
+
+namespace rollcall::viz {
+
+// A timeline of a page. The report is borrowed, and may have none.
+struct PageTimeline {
+  const Report* report = nullptr;
+  std::string title = "Timeline";
+};
+
+// The place where the script draws the page's timeline of this number, from 0. What stands there until it does
+// is for readers without scripts.
+void timeline_place(Markup& out, const PageTimeline& timeline, std::size_t number);
+
+// Writes the page. Scripts are in it only where there is something to draw or `is_active` asks for them.
+void html_page(std::ostream& out, std::string_view title, const Markup& content,
+               const std::vector<PageTimeline>& timelines, bool is_active = false);
+
+}  // namespace rollcall::viz

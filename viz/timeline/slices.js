@@ -1,0 +1,184 @@
+// Drawing one line's slices: wide ones with all that is known of them, narrow ones by their density.
+
+const COLUMN = 2;         // the width in which narrow slices are summed up, in pixels
+const WIDE = 6;           // from this width on a slice is drawn by itself, if the line is high enough
+const HIGH = 9;           // the least height of such a line's slices
+const FAINTEST = 0.55;    // a column with anything in it is at least this dense
+
+class SliceArtist {
+  constructor(picture) {
+    this.picture = picture;
+    this.density = new Density(picture.data, picture.describer);
+    this.raster = new Raster();
+  }
+
+  resize() {
+    const { picture } = this;
+    const { theme } = picture;
+    this.raster.resize(picture.plot, picture.height - AXIS);
+    const rgb = name => [1, 3, 5].map(at => parseInt(theme[name].slice(at, at + 2), 16));
+    this.colors = ["compute", "busy", "waiting", "message", "stuck"].map(rgb);
+    this.culprit = rgb("culprit");
+    this.mark = rgb("mark");
+  }
+
+  begin() { this.raster.clear(); }
+
+  // Draws the narrow slices of a line, and says which are left to be drawn one by one.
+  drawNarrow(index, y, height) {
+    const { picture } = this;
+    const { lane, row } = picture.rows.lines[index];
+    const { start, end } = picture.data.slices;
+    const { from, to } = picture.view;
+    const wide = height < HIGH ? Infinity : WIDE;
+    const left = [];
+    let drawn = -Infinity;  // up to here, in pixels
+    for (let i = firstAbove(end, lane.first, lane.last, from); i < lane.last && start[i] < to;) {
+      const x = picture.x(start[i]);
+      if (picture.x(end[i]) - x >= wide) {
+        left.push(i++);
+        continue;
+      }
+      const column = Math.max(Math.floor((x - LABELS) / COLUMN) * COLUMN, drawn, 0);
+      const same = this.drawRun(i, column, y, height, row.isCulprit);
+      if (same > 0) {
+        drawn = column + same;
+        if (drawn > picture.plot) break;
+        while (i < lane.last && picture.x(end[i]) <= drawn + LABELS) i++;
+        continue;
+      }
+      const begin = picture.time(column + LABELS), limit = picture.time(column + COLUMN + LABELS);
+      let next = Math.max(firstAbove(start, i, lane.last, limit), i + 1);
+      if (next - 1 > i && picture.x(end[next - 1]) - picture.x(start[next - 1]) >= wide) next--;
+      this.drawColumn(i, next, begin, limit, column, y, height, row.isCulprit);
+      drawn = column + COLUMN;
+      while (i < next && end[i] <= limit) i++;
+      if (drawn > picture.plot) break;
+    }
+    return left;
+  }
+
+  // The columns from `column` on that lie inside one part of slice i, all of one colour; their width.
+  drawRun(i, column, y, height, isCulprit) {
+    const { picture, density } = this;
+    if (picture.search.isActive) return 0;
+    const { start, end } = picture.data.slices;
+    const from = picture.time(column + LABELS);
+    if (start[i] > from) return 0;
+    const waited = picture.describer.waitedUntil(i);
+    const until = end[i] < Infinity && from < waited ? waited : end[i];
+    const last = Math.min(picture.x(until) - LABELS, picture.plot + COLUMN);
+    const width = Math.floor((last - column) / COLUMN) * COLUMN;
+    if (width < 2 * COLUMN) return 0;
+    density.shares.fill(0);
+    density.add(i, from, picture.time(column + COLUMN + LABELS));
+    const look = density.shares.findIndex(share => share > 0);
+    const color = isCulprit && look === CALLING ? this.culprit : this.colors[look];
+    this.raster.fill(column, y - AXIS, width, height, ...color, 1);
+    return width;
+  }
+
+  drawColumn(first, last, from, to, x, y, height, isCulprit) {
+    const { density: { shares }, colors, picture: { search } } = this;
+    const isFound = search.isActive && search.any(first, last);
+    if (isFound) return this.raster.fill(x, y - AXIS, COLUMN, height, ...this.mark, 1);
+    this.density.cover(first, last, from, to);
+    let red = 0, green = 0, blue = 0, sum = 0;
+    for (let look = 0; look < LOOKS; look++) {
+      const share = shares[look];
+      if (share === 0) continue;
+      const color = isCulprit && look === CALLING ? this.culprit : colors[look];
+      red += color[0] * share;
+      green += color[1] * share;
+      blue += color[2] * share;
+      sum += share;
+    }
+    if (sum === 0) return;
+    const full = FAINTEST + (1 - FAINTEST) * Math.min(sum / (to - from), 1);
+    this.raster.fill(x, y - AXIS, COLUMN, height, red / sum, green / sum, blue / sum, search.isActive ? full * 0.25 : full);
+  }
+
+  // Once all lines' narrow slices are known.
+  drawRaster() { this.raster.drawOn(this.picture.context, LABELS, AXIS); }
+
+  drawWide(line, i, y, height) {
+    const { picture } = this;
+    const { theme, data, search, describer } = picture;
+    const { row } = picture.rows.lines[line];
+    const x = picture.x(data.slices.start[i]);
+    const isOpen = data.slices.end[i] === Infinity;
+    const right = isOpen ? picture.width + 4 : picture.x(data.slices.end[i]);
+    const matches = search.isActive && search.has(i);
+    const alpha = search.isActive && !matches ? 0.25 : 1;
+    const until = isOpen ? x : picture.x(describer.waitedUntil(i));  // up to there it is pale
+    const seam = right - until > 3 ? 1 : 0;  // what touches can be told apart
+    this.fill(until, y, right - until - seam, height, isOpen ? theme.stuck : this.color(i, row.isCulprit), alpha);
+    if (isOpen) this.fill(x, y, right - x, height, picture.hatch, alpha * 0.35);
+    if (until > x) this.drawWaiting(line, i, x, y, until, height, alpha);
+    if (matches || picture.selected) this.drawFrame(line, i, x, y, right, height, matches);
+    if (right - x > 34 && height >= HIGH && alpha === 1) this.drawTitle(line, i, x, y, right, until);
+  }
+
+  color(i, isCulprit) {
+    const { data, theme } = this.picture;
+    const kind = data.calls[data.slices.call[i]][0];
+    if (kind === COMPUTE) return theme.compute;
+    return isCulprit ? theme.culprit : kind === MESSAGE ? theme.message : theme.busy;
+  }
+
+  fill(x, y, width, height, color, alpha = 1) {
+    const { context: pen, width: edge } = this.picture;
+    const left = Math.max(x, LABELS - 1), right = Math.min(x + width, edge + 1);
+    pen.globalAlpha = alpha;
+    pen.fillStyle = color;
+    pen.fillRect(left, y, right - left, height);
+    pen.globalAlpha = 1;
+  }
+
+  // In the wider of the slice's two parts.
+  drawTitle(line, i, x, y, right, until) {
+    const { picture } = this;
+    const { theme, data } = picture;
+    const isWaiting = until - x > right - until;
+    const left = Math.max(isWaiting ? x : until, LABELS);
+    const room = Math.min(isWaiting ? until : right, picture.width) - left;
+    const isPale = isWaiting || data.slices.end[i] === Infinity || data.calls[data.slices.call[i]][0] === COMPUTE;
+    const title = picture.describer.title(i, picture.rows.lines[line].row.ranks[0]);
+    picture.text(picture.fit(title, room - 6), left + 3, y - 2, isPale ? theme.text : theme.page);
+  }
+
+  // The part of a collective before its last member came is pale, and has an outline.
+  drawWaiting(line, i, x, y, until, height, alpha) {
+    const { picture } = this;
+    this.fill(x, y, until - x, height, picture.theme.waiting, alpha);
+    if (until - x <= 4) return;
+    picture.context.strokeStyle = picture.theme.busy;
+    picture.context.lineWidth = 1;
+    picture.context.strokeRect(x + 0.5, y + 0.5, until - x - 1, Math.max(height - 1, 0.5));
+    picture.noteArrival(i, line);
+  }
+
+  // The chosen slice, the others of its slot, and what the search found.
+  drawFrame(line, i, x, y, right, height, matches) {
+    const { picture } = this;
+    const isChosen = picture.selected?.slice === i && picture.selected.line === line;
+    if (!isChosen && !matches && !picture.isOfChosenSlot(i)) return;
+    this.frame(x, y, right, height, isChosen, matches && !isChosen);
+  }
+
+  frame(x, y, right, height, isChosen, isFound) {
+    const { context: pen, theme } = this.picture;
+    pen.strokeStyle = isFound ? theme.mark : theme.text;
+    pen.lineWidth = isChosen ? 3 : 1.5;
+    pen.strokeRect(x, y, Math.max(right - x, 2), height);
+  }
+
+  // The chosen slice where it is not drawn by itself.
+  drawChosen(y, height) {
+    const { picture } = this;
+    const { start, end } = picture.data.slices;
+    const { slice } = picture.selected;
+    const x = picture.x(start[slice]), right = Math.min(picture.x(end[slice]), picture.width + 4);
+    if (right - x < WIDE || height < HIGH) this.frame(x, y, right, height, true, false);
+  }
+}
