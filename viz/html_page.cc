@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "viz/html_assets.h"
+#include "viz/html_table.h"
 #include "viz/timeline_data.h"
 
 namespace rollcall::viz {
@@ -32,6 +33,11 @@ void head(Markup& page, std::string_view title) {
 
 bool has_spans(const PageTimeline& timeline) { return !timeline.report->timeline.spans().empty(); }
 
+// The user's own quotes are escaped.
+bool has_filter(const Markup& content) {
+  return content.str().find(fmt::format(" {}\"", filtered_look)) != std::string::npos;
+}
+
 }  // namespace
 
 void timeline_place(Markup& out, const PageTimeline& timeline, std::size_t number) {
@@ -47,7 +53,7 @@ void timeline_place(Markup& out, const PageTimeline& timeline, std::size_t numbe
 }
 
 void html_page(std::ostream& out, std::string_view title, const Markup& content,
-               const std::vector<PageTimeline>& timelines, bool is_active) {
+               const std::vector<PageTimeline>& timelines) {
   Markup page;
   head(page, title);
   out << "<!DOCTYPE html>\n" << page.str() << "<style>\n" << html_style() << "</style>\n</head>\n<body>\n";
@@ -58,7 +64,7 @@ void html_page(std::ostream& out, std::string_view title, const Markup& content,
           << packed_timeline(*timelines[i].report) << "</script>\n";
     }
   }
-  if (is_active || std::ranges::any_of(timelines, has_spans)) {
+  if (has_filter(content) || std::ranges::any_of(timelines, has_spans)) {
     out << "<script type=\"module\">\n" << html_script() << "</script>\n";
   }
   out << "</body>\n</html>\n";

@@ -23,8 +23,8 @@ struct PageTimeline {
 // is for readers without scripts.
 void timeline_place(Markup& out, const PageTimeline& timeline, std::size_t number);
 
-// Writes the page. Scripts are in it only where there is something to draw or `is_active` asks for them.
+// Writes the page. The script is in it only where there is something to draw, or a table to filter.
 void html_page(std::ostream& out, std::string_view title, const Markup& content,
-               const std::vector<PageTimeline>& timelines, bool is_active = false);
+               const std::vector<PageTimeline>& timelines);
 
 }  // namespace rollcall::viz

@@ -20,6 +20,9 @@ void HtmlTable::drop_empty_columns() {
 
 namespace {
 
+// A table of so many rows gets a filter, where scripts run.
+constexpr std::size_t rows_to_filter = 20;
+
 // What is no longer than this, in bytes, stays on one line.
 constexpr std::size_t longest_line = 28;
 
@@ -49,8 +52,13 @@ void write_cell(Markup& out, const HtmlTable::Cell& cell) {
 
 // Where there is no room for it, a table scrolls by itself.
 void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
+  std::string looks(look);
+  if (table.rows.size() >= rows_to_filter) {
+    looks += " ";
+    looks += filtered_look;
+  }
   out.open("div", {{"class", "scroll"}});
-  out.open("table", {{"class", look}, {"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}}).line();
+  out.open("table", {{"class", looks}, {"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}}).line();
   out.open("thead").open("tr");
   for (const std::string& title : table.titles) {
     out.element("th", title, {{"align", "left"}, {"scope", "col"}});

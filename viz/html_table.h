@@ -25,6 +25,10 @@ struct HtmlTable {
   void drop_empty_columns();
 };
 
+// Rows of long tables can be filtered, where scripts run: the class that says so to viz/timeline/filter.js. A row
+// may say in `data-state` what it belongs to.
+inline constexpr std::string_view filtered_look = "filtered";
+
 void write_table(Markup& out, const HtmlTable& table, std::string_view look = "");
 
 }  // namespace rollcall::viz

@@ -297,6 +297,19 @@ test("a recorded trace can be looked at", async () => {
   await page.close();
 });
 
+test("a long table has a filter", async () => {
+  const page = await open({ name: "talkative", world_size: 30,
+                            program: [{ print: "rank {rank} is here" }, { barrier: {} }] });
+  const shown = () => page.value(`[...document.querySelectorAll("table.output tbody tr")].filter(row => !row.hidden).length`);
+  assert.equal(await shown(), 30);
+  await page.value(`document.querySelector("input[aria-label='Filter rows']").focus()`);
+  await page.type("rank 17 here");
+  assert.equal(await shown(), 1);
+  assert.equal(await page.value(`document.querySelector("input[aria-label='Filter rows'] + .note").innerText`), "1 of 30");
+  assert.deepEqual(page.errors, []);
+  await page.close();
+});
+
 test("in a narrow window the page is no wider than the window", async () => {
   for (const name of ["uneven_inputs", "hook_too_short", "thousand_ranks"]) {
     const page = await open(name, { width: 380, height: 800 });

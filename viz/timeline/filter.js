@@ -10,13 +10,8 @@ class Filter {
         (state, index) => index === 0 || state !== "").map(state => this.button(state));
     const tools = element("div", { class: "tools" }, ...(this.buttons.length > 2 ? this.buttons : []), this.field,
                           this.count);
-    table.before(tools);
+    (table.closest(".scroll") ?? table).before(tools);
     this.field.addEventListener("input", () => this.apply());
-    addEventListener("keydown", event => {
-      if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
-      event.preventDefault();
-      this.field.focus();
-    });
     this.apply();
   }
 
