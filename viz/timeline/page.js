@@ -198,6 +198,11 @@ class Timeline {
     if (slice >= lane.first && slice < lane.last) this.select({ line, slice });
   }
 
+  showsAll() {
+    const { view, all } = this.picture;
+    return view.from === all.from && view.to === all.to;
+  }
+
   showAll() { this.picture.show(this.picture.all.from, this.picture.all.to); this.picture.view.top = 0; }
 
   fold() {
@@ -250,10 +255,9 @@ class Timeline {
 class Pair {
   constructor(timelines) {
     this.timelines = timelines;
-    const all = { from: Math.min(...timelines.map(({ picture }) => picture.all.from)),
-                  to: Math.max(...timelines.map(({ picture }) => picture.all.to)) };
+    this.own = timelines.map(({ picture }) => picture.all);  // what each shows by itself
+    this.both = { from: Math.min(...this.own.map(({ from }) => from)), to: Math.max(...this.own.map(({ to }) => to)) };
     for (const timeline of timelines) {
-      timeline.picture.all = all;
       timeline.pair = this;
       timeline.linkButton = element("button", { type: "button" }, "Move together");
       timeline.linkButton.addEventListener("click", () => this.link(!this.isLinked, timeline));
@@ -261,12 +265,18 @@ class Pair {
     }
     // A measured run takes other times than a simulated one.
     this.link(!timelines.some(({ data }) => data.measured), timelines[0]);
-    for (const timeline of timelines) { timeline.showAll(); timeline.paint(); }
   }
 
   link(isLinked, leader) {
     this.isLinked = isLinked;
-    for (const { linkButton } of this.timelines) linkButton.setAttribute("aria-pressed", String(isLinked));
+    this.timelines.forEach((timeline, index) => {
+      const wasAll = timeline.showsAll();
+      timeline.linkButton.setAttribute("aria-pressed", String(isLinked));
+      timeline.picture.all = isLinked ? this.both : this.own[index];
+      if (wasAll) timeline.showAll();
+      timeline.picture.clamp();
+      timeline.paint();
+    });
     this.moved(leader);
   }
 
