@@ -107,6 +107,7 @@ class EvidenceBuilder {
   const TensorList* stand_ins(const std::optional<std::vector<Shape>>& shapes, const Op& op);
   Storage* stand_in(const std::optional<Shape>& shape, const Op& op);
   void open_span(Rank rank, Call& call, Time at);
+  void end_unwatched_spans();
   std::string open_call_of(Rank rank) const;
 
   RankState& state_of(Rank rank) { return states_[static_cast<std::size_t>(rank)]; }

@@ -154,4 +154,15 @@ std::string call_signature(const Call& call) {
   return text;
 }
 
+std::string other_arguments(const GroupMembers& group, const Op& op) {
+  if (is_point_to_point(op.kind)) {
+    return op.tag == 0 ? "" : fmt::format("tag {}", op.tag);
+  }
+  const bool has_known_root = op.root >= 0 && op.root < group.size();
+  const std::string root =
+      has_known_root ? fmt::format("root {}", group.ranks[static_cast<std::size_t>(op.root)]) : "";
+  const std::string reduce(has_reduce_op(op.kind) ? to_string(op.reduce) : "");
+  return reduce + (reduce.empty() || root.empty() ? "" : ", ") + root;
+}
+
 }  // namespace rollcall::check

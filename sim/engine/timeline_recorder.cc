@@ -1,8 +1,6 @@
 #include "sim/engine/timeline_recorder.h"
 
-#include <string>
-
-#include <fmt/format.h>
+#include "sim/check/naming.h"
 
 namespace rollcall::sim {
 
@@ -32,7 +30,8 @@ void TimelineRecorder::got_through(const check::GroupEvidence& group, const chec
                         slot.arrivals[static_cast<std::size_t>(member)], end));
 }
 
-void TimelineRecorder::abandoned(const check::GroupEvidence& group, const check::Slot& slot, Rank group_rank) {
+void TimelineRecorder::abandoned(const check::GroupEvidence& group, const check::Slot& slot,
+                                 Rank group_rank) {
   timeline_.add(span_of(group, group.matcher->op_of(slot, group_rank), slot.seq,
                         slot.arrivals[static_cast<std::size_t>(group_rank)], Span::open));
 }
@@ -45,22 +44,6 @@ void TimelineRecorder::message(const check::GroupEvidence& group, const check::M
       peer >= 0 && peer < group.members->size() ? group.members->ranks[static_cast<std::size_t>(peer)] : -1;
   timeline_.add(span);
 }
-
-namespace {
-
-// "SUM", "root 2", "SUM, root 2", "tag 7": ranks that differ in these make different calls.
-std::string arguments_of(const check::GroupEvidence& group, const Op& op) {
-  if (is_point_to_point(op.kind)) {
-    return op.tag == 0 ? "" : fmt::format("tag {}", op.tag);
-  }
-  const bool has_known_root = op.root >= 0 && op.root < group.members->size();
-  const std::string root =
-      has_known_root ? fmt::format("root {}", group.members->ranks[static_cast<std::size_t>(op.root)]) : "";
-  const std::string reduce(has_reduce_op(op.kind) ? to_string(op.reduce) : "");
-  return reduce + (reduce.empty() || root.empty() ? "" : ", ") + root;
-}
-
-}  // namespace
 
 Span TimelineRecorder::span_of(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start,
                                Time end) {
@@ -77,7 +60,7 @@ Span TimelineRecorder::span_of(const check::GroupEvidence& group, const Op& op, 
   span.group = timeline_.intern(group.members->name);
   span.label = timeline_.intern(scopes_.path(op.scope));
   span.site = timeline_.intern(to_string(op.site));
-  span.arguments = timeline_.intern(arguments_of(group, op));
+  span.arguments = timeline_.intern(check::other_arguments(*group.members, op));
   return span;
 }
 
