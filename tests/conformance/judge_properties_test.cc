@@ -42,7 +42,9 @@ std::string answer(const Report& report, const std::vector<Rank>& to) {
   const auto kind = finding->at ? parse_op_kind(finding->at->call.op) : std::nullopt;
   if (kind &&
       !is_point_to_point(*kind)) {  // of several messages one is shown, and they have only their ranks
-    text += fmt::format(", {} #{} on {}: {} wait, {} missing", finding->at->call.op, finding->at->call.seq,
+    // In a tie of different operations either may be the one that is shown.
+    const std::string op = finding->kind == "op_mismatch" && finding->tie ? "a call" : finding->at->call.op;
+    text += fmt::format(", {} #{} on {}: {} wait, {} missing", op, finding->at->call.seq,
                         finding->at->call.group, to_string(renumber(finding->at->waiting, to)),
                         to_string(renumber(finding->at->missing, to)));
   }

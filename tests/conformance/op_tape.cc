@@ -112,6 +112,7 @@ class TapeWriter final : public ForwardingBackend {
 
   template <typename Call>
   void inside(TapeEvent event, Call&& call) {
+    know(this_rank().world);
     TapeEvent& noted = self().events.emplace_back(std::move(event));
     try {
       call();

@@ -61,6 +61,9 @@ std::string not_in_ops(const scenario::Scenario& scenario, const Report& report)
   if (finding != nullptr && (finding->kind == "watchdog_timeout" || finding->kind == "group_not_destroyed")) {
     return "durations and clean-up";
   }
+  if (finding != nullptr && finding->at && finding->at->call.op == "monitored_barrier") {
+    return "who came to rank 0's door";
+  }
   if (scenario.options.timeout > 0 || scenario.options.finished_ranks_exit) {
     return "what happens after a rank noticed";
   }
