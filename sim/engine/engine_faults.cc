@@ -95,7 +95,8 @@ void Engine::withdraw_calls(Rank rank) {
 void Engine::withdraw_from(check::GroupMatcher& matcher, Rank member, const check::GroupEvidence* recorded) {
   for (std::int64_t seq = matcher.first_live(); seq < matcher.end(); ++seq) {
     Slot& slot = *matcher.find(seq);
-    if (slot.phase != Slot::Phase::collecting || !slot.has(member)) {
+    // Who is through has given the others what they need of it.
+    if (slot.phase != Slot::Phase::collecting || !slot.has(member) || slot.is_through(member)) {
       continue;
     }
     if (recorded != nullptr) {

@@ -32,8 +32,7 @@ void TimelineRecorder::got_through(const check::GroupEvidence& group, const chec
 
 void TimelineRecorder::abandoned(const check::GroupEvidence& group, const check::Slot& slot,
                                  Rank group_rank) {
-  timeline_.add(span_of(group, group.matcher->op_of(slot, group_rank), slot.seq,
-                        slot.arrivals[static_cast<std::size_t>(group_rank)], Span::open));
+  got_through(group, slot, group_rank, Span::open);
 }
 
 void TimelineRecorder::message(const check::GroupEvidence& group, const check::Message& message, Time end) {
