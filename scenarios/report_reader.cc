@@ -365,6 +365,8 @@ class ReportReader {
             {rank, number(each, "time_ns", 0), flag(each, "warning", false), text(each, "text")});
       }
     }
+    std::ranges::stable_sort(report.output, {},
+                             &OutputLine::rank);  // files fold equal lines of several ranks
   }
 
   Json root_;

@@ -38,6 +38,12 @@ constexpr std::array examples{
                 gloo_timeout, nccl_watchdog,
                 "pytorch/pytorch#38174, Lightning-AI/pytorch-lightning#379, "
                 "huggingface/accelerate#2785, deepspeedai/DeepSpeed#860"},
+    KindExample{"stale_shard",
+                "with Join([ddp, zero]): for x in inputs: ddp(x).sum().backward(); zero.step()\n"
+                "rank 0:     has joined; main_hook calls step() with the gradients of its last iteration\n"
+                "ranks 1-3:  go on, and take rank 0's shard from it",
+                "Nothing is raised, and the parameters of rank 0's shard are wrong.",
+                "The same: nothing is raised.", ""},
     KindExample{
         "rank_crashed",
         "rank 0:     raise ValueError\n"

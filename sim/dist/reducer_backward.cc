@@ -116,7 +116,8 @@ BucketFuture Reducer::reduce(std::size_t index, const Tensor& contents, Site sit
           .result = contents};
 }
 
-// The parameters' gradients, divided if they are not yet; zeros for a parameter that has none. A hook divides for itself.
+// The parameters' gradients, divided if they are not yet; zeros for a parameter that has none. A hook divides for
+// itself.
 void Reducer::fill(Bucket& bucket) const {
   if (!fill_with_one_value(bucket)) {
     TensorList gradients;
