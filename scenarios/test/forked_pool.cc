@@ -1,0 +1,126 @@
+#include "scenarios/test/forked_pool.h"
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include "scenarios/test/child_process.h"
+#include "viz/phrases.h"
+
+namespace rollcall::scenario {
+
+std::string ending_phrase(const Ending& ending, const ForkLimits& limits) {
+  switch (ending.kind) {
+    case Ending::Kind::returned:
+      return "ended";
+    case Ending::Kind::killed:
+      return fmt::format("crashed: {}", ::strsignal(ending.number));
+    case Ending::Kind::exited:
+      return "failed with an internal error";
+    case Ending::Kind::too_slow:
+      return fmt::format("took longer than {}", viz::duration_phrase(limits.time));
+    case Ending::Kind::too_large:
+      return fmt::format("took more than {} MiB of memory", limits.memory_bytes / (1024 * 1024));
+  }
+  return "ended";
+}
+
+namespace {
+
+// How often limits are looked at. Short enough that a runaway cannot fill a machine between two looks.
+constexpr int look_ms = 20;
+
+struct Running {
+  std::size_t index = 0;
+  ChildProcess child;
+};
+
+// The children that end, or have to, within the next moment.
+class Children {
+ public:
+  explicit Children(const ForkLimits& limits) : limits_(limits) {}
+
+  std::size_t size() const { return running_.size(); }
+  void start(std::size_t index, const ForkedPool::Work& work) {
+    running_.push_back({index, ChildProcess([&] { return work(index); })});
+  }
+
+  std::vector<std::pair<std::size_t, Ending>> next() {
+    std::vector<pollfd> waited;
+    for (const Running& each : running_) {
+      waited.push_back({each.child.descriptor(), POLLIN, 0});
+    }
+    std::vector<std::pair<std::size_t, Ending>> ended;
+    if (::poll(waited.data(), waited.size(), look_ms) < 0) {
+      if (errno != EINTR) {
+        throw std::system_error(errno, std::generic_category(), "poll");
+      }
+      return ended;  // a signal; the caller asks which
+    }
+    std::vector<Running> still;
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      ChildProcess& child = running_[i].child;
+      if (waited[i].revents != 0) {
+        ended.emplace_back(running_[i].index, child.ending());
+      } else if (child.elapsed() > limits_.time) {
+        ended.emplace_back(running_[i].index, child.kill(Ending::Kind::too_slow));
+      } else if (child.own_memory() > limits_.memory_bytes) {
+        ended.emplace_back(running_[i].index, child.kill(Ending::Kind::too_large));
+      } else {
+        still.push_back(std::move(running_[i]));
+      }
+    }
+    running_ = std::move(still);
+    return ended;
+  }
+
+ private:
+  const ForkLimits& limits_;
+  std::vector<Running> running_;
+};
+
+}  // namespace
+
+void ForkedPool::run(std::size_t count, const Work& work, const Receive& receive, const Watch& watch) {
+  Children children(limits_);
+  std::map<std::size_t, Ending> early;  // ended before pieces that come first
+  std::size_t started = 0;
+  std::size_t received = 0;
+  std::size_t done = 0;
+  const auto tell = [&] {
+    if (watch) {
+      watch(started - 1, done);
+    }
+  };
+  while (received < count && interrupted_ == 0) {
+    while (started < count && children.size() < static_cast<std::size_t>(limits_.jobs)) {
+      children.start(started++, work);
+      tell();
+    }
+    for (auto& [index, ending] : children.next()) {
+      early.emplace(index, std::move(ending));
+      ++done;
+      tell();
+    }
+    for (auto next = early.find(received); next != early.end(); next = early.find(received)) {
+      Ending ending = std::move(next->second);
+      early.erase(next);
+      if (!receive(received++, std::move(ending))) {
+        return;
+      }
+    }
+  }
+  for (auto& [index, ending] : early) {  // interrupted: what is done is worth telling
+    if (!receive(index, std::move(ending))) {
+      return;
+    }
+  }
+}
+
+}  // namespace rollcall::scenario
