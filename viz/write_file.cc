@@ -8,6 +8,9 @@
 #include <string_view>
 #include <system_error>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace rollcall::viz {
 
 namespace {
@@ -34,6 +37,19 @@ void write_to(const std::string& path, const std::string& shown,
   out.close();
   if (!out) {
     fail("'" + shown + "'", errno);
+  }
+}
+
+// Before the file takes its name: otherwise the name could outlive the contents when the machine goes down, and some
+// file systems notice only here that they are full.
+void flush_to_disk(const std::string& path, const std::string& shown) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int failed = file < 0 || ::fsync(file) != 0 ? errno : 0;
+  if (file >= 0) {
+    ::close(file);
+  }
+  if (failed != 0 && failed != EINVAL) {  // EINVAL: such a file has no disk below it
+    fail("'" + shown + "'", failed);
   }
 }
 
@@ -83,6 +99,7 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   const fs::path target = behind_links(path);
   Unfinished file(target.string() + ".partial");
   write_to(file.path(), path, write);
+  flush_to_disk(file.path(), path);
   if (fs::exists(status)) {
     fs::permissions(file.path(), status.permissions(), error);  // as before; the contents matter more
   }
