@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/dist/time.h"
+#include "sim/report/rank_set.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall {
@@ -33,20 +35,49 @@ struct Expectation {
     friend bool operator==(const Prints&, const Prints&) = default;
   };
 
+  // What a tensor of each of `ranks` holds when the rank's program has ended.
+  struct Values {
+    RankSet ranks;
+    std::string tensor;
+    std::vector<double> elements;  // one: every element has this value
+    friend bool operator==(const Values&, const Values&) = default;
+  };
+  // How often an operation is called: by each of `ranks`, or by all ranks together.
+  struct Count {
+    std::optional<RankSet> ranks;
+    std::string op;
+    std::int64_t calls = 0;
+    friend bool operator==(const Count&, const Count&) = default;
+  };
+  // What a change must not make worse.
+  struct AtMost {
+    std::optional<Duration> simulated_time;
+    std::optional<std::int64_t> shadow_collectives;  // issued by all ranks that have joined
+    std::optional<Duration> idle_time;               // that all ranks together wait for others in calls
+    friend bool operator==(const AtMost&, const AtMost&) = default;
+  };
+
   std::string verdict = "ok";
   std::optional<std::string> kind;
   std::optional<RankSet> culprits;
   std::optional<At> at;
   std::optional<std::vector<std::string>> output;  // of all ranks together, rank by rank
   std::vector<Prints> prints;
+  std::vector<Values> values;
+  std::vector<Count> counts;
+  AtMost at_most;
+  std::string golden;  // a file with the calls that every rank makes; may be empty
 
+  // Can only a report with a timeline be judged?
+  bool needs_timeline() const;
   friend bool operator==(const Expectation&, const Expectation&) = default;
 };
 
 // True when the culprits are the sides of a tie or of a circle: nothing says which of them is wrong.
 bool is_undecided(const Verdict& verdict);
 
-// The expectations that `report` does not meet, one sentence each.
+// The expectations that `report` does not meet, one sentence each; `golden` aside, which needs its file. A report of
+// real ranks is not held to times and values: it has a clock's times, and its tensors are other processes'.
 std::vector<std::string> unmet(const Expectation& expectation, const Report& report);
 
 }  // namespace rollcall::scenario

@@ -1,6 +1,8 @@
 // HeaderReader, the part about "expect": what the run comes to.
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -90,6 +92,19 @@ void HeaderReader::read_expect() {
   if (const auto prints = expect->find("prints")) {
     read_prints(*prints);
   }
+  if (const auto values = expect->find("values")) {
+    read_values(*values);
+  }
+  if (const auto counts = expect->find("counts")) {
+    read_counts(*counts);
+  }
+  if (const auto bounds = expect->find("at_most")) {
+    read_bounds(*bounds);
+  }
+  if (const auto golden = expect->find("golden")) {
+    const std::filesystem::path folder = std::filesystem::path(scenario_.file).parent_path();
+    scenario_.expect.golden = (folder / std::string(golden->text())).generic_string();
+  }
 }
 
 void HeaderReader::read_place(const Json& at) {
@@ -124,17 +139,83 @@ void HeaderReader::read_place(const Json& at) {
   scenario_.expect.at = std::move(place);
 }
 
+// A rank set that is a key. Reports what is wrong with it.
+std::optional<RankSet> HeaderReader::ranks_of_key(const Json& entry) {
+  ParsedRanks ranks = parse_ranks(entry.key(), scenario_.options.world_size);
+  if (!ranks.ranks) {
+    diagnostics_.error(entry.key_offset(), entry.pointer(), ranks.problem);
+  }
+  return std::move(ranks.ranks);
+}
+
+void HeaderReader::read_values(const Json& values) {
+  for (Json entry : values.children()) {
+    const std::optional<RankSet> ranks = ranks_of_key(entry);
+    if (!ranks) {
+      continue;
+    }
+    for (Json tensor : entry.children()) {
+      Expectation::Values& expected = scenario_.expect.values.emplace_back();
+      expected = {*ranks, std::string(tensor.key()), {}};
+      if (tensor.is_number()) {
+        expected.elements.push_back(tensor.real());
+      }
+      for (Json element : tensor.children()) {
+        expected.elements.push_back(element.real());
+      }
+    }
+  }
+}
+
+void HeaderReader::read_count(const Json& entry, const std::optional<RankSet>& ranks) {
+  const std::string op(entry.key());
+  const auto kind = parse_op_kind(op);
+  if (!kind || is_about_groups(*kind) || is_about_store(*kind)) {
+    diagnostics_.error(entry.key_offset(), entry.pointer(),
+                       kind ? fmt::format("calls of {} are not counted: no data moves in them", op)
+                            : fmt::format("unknown operation \"{}\"", op),
+                       kind ? std::string_view() : suggest_from(op, known_operations()));
+  } else if (!entry.is(JsonType::integer)) {
+    error(entry, fmt::format("expected the number of calls, found {}", to_phrase(entry.type())));
+  } else {
+    scenario_.expect.counts.push_back({ranks, op, entry.integer()});
+  }
+}
+
+// Keys are operations, for all ranks together, or rank sets with operations of their own.
+void HeaderReader::read_counts(const Json& counts) {
+  for (Json entry : counts.children()) {
+    if (!entry.is(JsonType::object)) {
+      read_count(entry, std::nullopt);
+    } else if (const std::optional<RankSet> ranks = ranks_of_key(entry)) {
+      for (Json own : entry.children()) {
+        read_count(own, ranks);
+      }
+    }
+  }
+}
+
+void HeaderReader::read_bounds(const Json& bounds) {
+  Expectation::AtMost& at_most = scenario_.expect.at_most;
+  if (const auto time = bounds.find("simulated_time")) {
+    at_most.simulated_time = duration(*time);
+  }
+  if (const auto time = bounds.find("idle_time")) {
+    at_most.idle_time = duration(*time);
+  }
+  if (const auto shadows = bounds.find("shadow_collectives")) {
+    at_most.shadow_collectives = shadows->integer();
+  }
+}
+
 void HeaderReader::read_prints(const Json& prints) {
   if (prints.is(JsonType::array)) {
     scenario_.expect.output = strings(prints);
     return;
   }
   for (Json entry : prints.children()) {
-    ParsedRanks ranks = parse_ranks(entry.key(), scenario_.options.world_size);
-    if (ranks.ranks) {
-      scenario_.expect.prints.push_back({std::move(*ranks.ranks), strings(entry)});
-    } else {
-      diagnostics_.error(entry.key_offset(), entry.pointer(), ranks.problem);
+    if (std::optional<RankSet> ranks = ranks_of_key(entry)) {
+      scenario_.expect.prints.push_back({std::move(*ranks), strings(entry)});
     }
   }
 }

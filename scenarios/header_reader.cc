@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/cases.h"
 #include "scenarios/faults_reader.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/devices.h"
@@ -15,8 +16,6 @@ namespace {
 
 // Endless loops end in seconds, and a thousand ranks get a hundred thousand steps each.
 constexpr std::int64_t default_ops = 100'000'000;
-
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 }  // namespace
 
@@ -62,8 +61,7 @@ Rank HeaderReader::local_ranks() const {
 }
 
 void HeaderReader::read_names() {
-  const auto name = root_.find("name");
-  scenario_.name = name ? std::string(name->text()) : base_name(scenario_.file);
+  scenario_.name = name_of(root_, scenario_.file);
   if (const auto source = root_.find("source")) {
     scenario_.source = source->text();
   }

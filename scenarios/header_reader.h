@@ -4,6 +4,7 @@
 // types are right; what remains is what a schema cannot say: ranks out of range, devices that do not
 // exist, groups without members.
 
+#include <optional>
 #include <string_view>
 
 #include "scenarios/cluster_reader.h"
@@ -45,6 +46,11 @@ class HeaderReader {
   void read_expect();
   void read_place(const Json& at);
   void read_prints(const Json& prints);
+  void read_values(const Json& values);
+  void read_counts(const Json& counts);
+  void read_count(const Json& entry, const std::optional<RankSet>& ranks);
+  void read_bounds(const Json& bounds);
+  std::optional<RankSet> ranks_of_key(const Json& entry);
   Duration duration(const Json& value);
   Duration positive_duration(const Json& value);
   std::optional<DeviceTemplate> device(const Json& value);

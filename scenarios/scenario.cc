@@ -1,9 +1,12 @@
 #include "scenarios/scenario.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "scenarios/cases.h"
 #include "scenarios/header_reader.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"
@@ -41,19 +44,62 @@ class Loader {
   }
 
   Scenario load() {
-    const Json root = tree_.root();
-    check_version(root, diagnostics_);
+    check_version(tree_.root(), diagnostics_);
+    const Combination combination = choose_case(tree_.root());
+    const JsonTree tree = substitute(tree_, combination.fields);
+    const Json root = tree.root();
     check_schema(root, diagnostics_);
     diagnostics_.throw_if_any();  // what follows relies on the types the schema demands
+    check_matrix(root, diagnostics_);
     HeaderReader header(root, overrides_, scenario_, diagnostics_);
     header.read();
-    const ScenarioFacts facts = header.facts();
+    if (!combination.parameters.empty()) {
+      scenario_.parameters = combination.parameters;
+      scenario_.name += fmt::format("[{}]", combination.parameters);
+    }
+    ScenarioFacts facts = header.facts();
+    facts.constants = combination.constants;
     lower(root, facts);
     diagnostics_.throw_if_any();
     return std::move(scenario_);
   }
 
  private:
+  // What the selection names, of the cases that the file has.
+  Combination choose_case(const Json& root) {
+    std::vector<Combination> combinations = combinations_of(root);
+    Case candidate{
+        .file = source_.name(), .name = name_of(root, source_.name()), .parameters = {}, .tags = {}};
+    std::vector<Combination> chosen;
+    std::vector<std::string> addresses;
+    for (const Combination& combination : combinations) {
+      candidate.parameters = combination.parameters;
+      addresses.push_back(candidate.address());
+      if (candidate.matches(overrides_.selection)) {
+        chosen.push_back(combination);
+      }
+    }
+    if (chosen.size() != 1) {
+      refuse_selection(root, chosen.empty(), addresses);
+    }
+    return chosen.front();
+  }
+
+  [[noreturn]] void refuse_selection(const Json& root, bool found_none, std::vector<std::string> addresses) {
+    constexpr std::size_t most_named = 3;
+    const std::size_t count = addresses.size();
+    addresses.resize(std::min(count, most_named));
+    const Json at = root.find("matrix").value_or(root);
+    const std::string all =
+        fmt::format("'{}'{}", fmt::join(addresses, "', '"), count > most_named ? ", ..." : "");
+    diagnostics_.error(
+        at.offset(), at.pointer(),
+        found_none ? fmt::format("there is no case \"{}\" here; there is {}", overrides_.selection, all)
+                   : fmt::format("which of the {} cases? Name one: {}", count, all));
+    diagnostics_.throw_if_any();
+    std::abort();  // not reached: there is an error
+  }
+
   void lower(const Json& root, const ScenarioFacts& facts) {
     Lowering lowering(facts, source_, diagnostics_);
     const auto objects = root.find("objects");
@@ -76,7 +122,25 @@ class Loader {
     } else {
       lower_programs(lowering, *programs);
     }
+    watch_tensors(root, lowering);
     scenario_.program = lowering.finish();
+  }
+
+  // A tensor is kept once, however many rank sets it is expected of.
+  static void watch_tensors(const Json& root, Lowering& lowering) {
+    const auto expect = root.find("expect");
+    const auto values = expect ? expect->find("values") : std::nullopt;
+    if (!values) {
+      return;
+    }
+    std::set<std::string_view> watched;
+    for (Json ranks : values->children()) {
+      for (Json tensor : ranks.children()) {
+        if (watched.insert(tensor.key()).second) {
+          lowering.watch(tensor);
+        }
+      }
+    }
   }
 
   static void collect(Lowering& lowering, const std::optional<Json>& objects,
@@ -146,9 +210,12 @@ ProcessGroup Scenario::mesh_group(std::string_view dim_name, Rank rank) const {
   return mesh.sizes.size() == 1 ? world() : find_group(fmt::format("{}{}", dim_name, mesh.row_of(dim, rank)));
 }
 
-Scenario load_scenario(const std::string& path, const Overrides& overrides) {
-  const SourceText source = read_source(path);
-  return Loader(source, overrides).load();
+Scenario load_scenario(const std::string& address, const Overrides& overrides) {
+  const auto [file, selection] = parse_address(address);
+  const SourceText source = read_source(file);
+  Overrides all = overrides;
+  all.selection = selection.empty() ? overrides.selection : selection;
+  return Loader(source, all).load();
 }
 
 Scenario parse_scenario(std::string text, std::string file, const Overrides& overrides) {

@@ -33,9 +33,10 @@ struct Inputs {
 };
 
 struct Scenario {
-  std::string file;  // as the user gave it
-  std::string name;
-  std::string source;  // where the scenario comes from; may be empty
+  std::string file;        // as the user gave it, without the case
+  std::string name;        // of a case: "uneven inputs[world_size=4]"
+  std::string parameters;  // of the case: "world_size=4"; empty: the file has no matrix
+  std::string source;      // where the scenario comes from; may be empty
   sim::Options options;
   Inputs inputs;
   MeshShape mesh;              // without dimensions: none
@@ -48,6 +49,8 @@ struct Scenario {
   const Block& block_of(Rank rank) const { return blocks[block_of_rank.empty() ? 0 : block_of_rank[rank]]; }
   // The running rank's group along the mesh's dimension of this name; null when there is none.
   ProcessGroup mesh_group(std::string_view dim_name, Rank rank) const;
+  // How a user names it: the file, and the case if it has several.
+  std::string address() const { return parameters.empty() ? file : file + "::[" + parameters + "]"; }
   Rank local_rank(Rank rank) const { return sim::local_rank_of(options, rank); }
 };
 
@@ -55,10 +58,11 @@ struct Scenario {
 struct Overrides {
   std::optional<Rank> world_size{};
   std::optional<std::string> backend{};
+  std::string selection{};  // which case, as CaseAddress has it; may be empty where there is only one
 };
 
-// Throws InvalidScenario.
-Scenario load_scenario(const std::string& path, const Overrides& overrides = {});
+// Of FILE, or FILE::case. Throws InvalidScenario.
+Scenario load_scenario(const std::string& address, const Overrides& overrides = {});
 
 // The same for text that is already in memory; `file` is what messages call it.
 Scenario parse_scenario(std::string text, std::string file, const Overrides& overrides = {});

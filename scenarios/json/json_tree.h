@@ -83,6 +83,7 @@ class JsonTree {
 
  private:
   friend class JsonTreeBuilder;
+  friend class JsonSubstitution;
 
   std::vector<JsonNode> nodes_;
   std::deque<std::string> unescaped_;  // texts that differ from their source; never moves

@@ -15,4 +15,7 @@ void check_schema(const Json& root, Diagnostics& diagnostics);
 // The same for a file that holds nothing but a cluster.
 void check_cluster_schema(const Json& root, Diagnostics& diagnostics);
 
+// Does now what the first check_schema would: for a process that forks many, each of which checks one file.
+void prepare_schema();
+
 }  // namespace rollcall::scenario

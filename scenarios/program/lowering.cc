@@ -20,6 +20,9 @@ Lowering::Lowering(const ScenarioFacts& facts, const SourceText& source, Diagnos
   for (const std::string& dimension : facts.mesh) {
     program_->mesh_variables.push_back(names_.define_variable(dimension));
   }
+  for (const auto& [name, value] : facts.constants) {
+    program_->constants.emplace_back(names_.define_variable(name), value);
+  }
 }
 
 std::shared_ptr<const Program> Lowering::finish() {

@@ -33,6 +33,9 @@ class Lowering {
   // And for every object, in the order of ScenarioFacts::objects, before the programs.
   void lower_object(const Json& object);
 
+  // For tensors that expectations are about, after everything else; the entry's key is the tensor's name.
+  void watch(const Json& entry) { read_.watch(entry); }
+
   // The result; the Lowering is spent.
   std::shared_ptr<const Program> finish();
 

@@ -364,6 +364,12 @@ struct Loop {
   Operand last;  // absent: the rank's number of inputs
 };
 
+// A tensor that expectations are about.
+struct WatchedTensor {
+  TensorName tensor;
+  std::string name;  // as the file writes it
+};
+
 struct Program {
   std::string file;  // what sites point to: must outlive the run
   std::vector<Instruction> code;
@@ -390,14 +396,16 @@ struct Program {
   std::vector<bool> makes_group;          // by slot: a statement makes it
   std::vector<GroupStatement> group_statements;
   std::vector<StoreStatement> store_statements;
-  std::vector<Slot> mesh_variables;                  // by dimension: the rank's coordinate
-  std::vector<std::string> object_lists;             // names by slot
-  std::vector<std::pair<std::string, Slot>> kwargs;  // the names expressions use, and their variables
-  std::vector<std::string> work_names;               // asynchronous calls, by slot
-  std::vector<std::string> streams;                  // names by slot
-  std::size_t tries = 0;                             // slots for caught errors
-  bool synchronizes = false;                         // some statement waits for everything issued
-  bool checks = false;                               // some statement checks a tensor
+  std::vector<Slot> mesh_variables;                      // by dimension: the rank's coordinate
+  std::vector<std::pair<Slot, std::int64_t>> constants;  // the same value on every rank
+  std::vector<std::string> object_lists;                 // names by slot
+  std::vector<std::pair<std::string, Slot>> kwargs;      // the names expressions use, and their variables
+  std::vector<std::string> work_names;                   // asynchronous calls, by slot
+  std::vector<std::string> streams;                      // names by slot
+  std::vector<WatchedTensor> watched;
+  std::size_t tries = 0;      // slots for caught errors
+  bool synchronizes = false;  // some statement waits for everything issued
+  bool checks = false;        // some statement checks a tensor
 };
 
 inline Device DeviceTemplate::resolve(Rank rank, Rank local_rank) const {

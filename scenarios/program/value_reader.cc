@@ -375,6 +375,16 @@ TensorName ValueReader::tensor_name(const Json& value) {
   return {0, false, -1};
 }
 
+void ValueReader::watch(const Json& entry) {
+  if (const auto found = find_tensor(entry.key())) {
+    program_.watched.push_back({*found, std::string(entry.key())});
+    return;
+  }
+  const std::string_view near = names_.suggest_like(entry.key(), Name::Kind::tensor);
+  diagnostics_.error(entry.key_offset(), entry.pointer(), fmt::format("unknown tensor \"{}\"", entry.key()),
+                     near.empty() ? names_.suggest_like(entry.key(), Name::Kind::list) : near);
+}
+
 TableIndex ValueReader::intern(std::string_view text) {
   const auto found = interned_.find(text);
   if (found != interned_.end()) {

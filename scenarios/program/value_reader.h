@@ -25,9 +25,10 @@ struct ScenarioFacts {
   Rank world_size = 1;
   Rank local_ranks = 1;  // most ranks of one host
   bool has_inputs = false;
-  std::vector<std::string> groups;   // besides "world"; those of the mesh by dimension
-  std::vector<std::string> mesh;     // the dimensions' names
-  std::vector<std::string> objects;  // joinables, in order
+  std::vector<std::string> groups;  // besides "world"; those of the mesh by dimension
+  std::vector<std::string> mesh;    // the dimensions' names
+  std::vector<std::pair<std::string, std::int64_t>> constants{};  // variables that the file's matrix sets
+  std::vector<std::string> objects;                               // joinables, in order
 };
 
 // Which names an expression may use where it stands.
@@ -80,6 +81,8 @@ class ValueReader {
   Slot tensor(const Json& value);
   // A tensor to be read: "t", or "parts[2]" of a list.
   TensorName tensor_name(const Json& value);
+  // Makes a run keep what the tensor holds at its end; `entry`'s key is its name.
+  void watch(const Json& entry);
   // Text with holes.
   TableIndex text(const Json& value);
   // Any JSON value. Its strings are texts with holes.

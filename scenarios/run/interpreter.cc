@@ -389,8 +389,20 @@ void step(RankFrame& frame, Thread& thread) {
   thread.at = Interpreter(frame, &thread.waits_for).step(thread.at);
 }
 
+namespace {
+
+// However the program ends: by its last statement, an exception, or the run's end.
+struct KeepWatched {
+  const RankFrame& frame;
+  WatchedTensors& watched;
+  ~KeepWatched() { watched.keep(frame); }
+};
+
+}  // namespace
+
 void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
   RankFrame frame(scenario, rank, state);
+  const KeepWatched keep{frame, state.watched};
   try {
     frame.construct_training_objects();
     run_block(frame, scenario.block_of(rank));

@@ -30,6 +30,9 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
   set(builtin::rank, rank);
   set(builtin::local_rank, local_rank_);
   set(builtin::world_size, scenario.options.world_size);
+  for (const auto& [variable, value] : program_.constants) {
+    set(variable, value);
+  }
   for (std::size_t dim = 0; dim < program_.mesh_variables.size(); ++dim) {
     set(program_.mesh_variables[dim], scenario.mesh.coordinate_of(rank)[dim]);
   }

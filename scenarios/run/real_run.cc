@@ -20,7 +20,7 @@ real::Options real_options(const Scenario& scenario, const RealRunOptions& optio
                      .finished_ranks_exit = simulated.finished_ranks_exit,
                      .time_scale = options.time_scale,
                      .ops = simulated.limits.ops,
-                     .timeline = options.timeline};
+                     .timeline = options.timeline || scenario.expect.needs_timeline()};
   for (Rank rank = 0; rank < simulated.world_size; ++rank) {
     real.devices.push_back(sim::device_of_rank(simulated, rank));
   }
@@ -41,7 +41,7 @@ real::Program program_of(const Scenario& scenario) {
 }
 
 void complete(const Scenario& scenario, Report& report) {
-  report.replay = fmt::format("rollcall real {} --backend {} --ranks {}", shell_word(scenario.file),
+  report.replay = fmt::format("rollcall real {} --backend {} --ranks {}", shell_word(scenario.address()),
                               report.backend, report.world_size);
   complete_report(scenario, report);
 }

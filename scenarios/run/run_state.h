@@ -8,6 +8,7 @@
 #include "scenarios/run/contributions.h"
 #include "scenarios/run/decisions.h"
 #include "sim/dist/site.h"
+#include "scenarios/run/watched_tensors.h"
 
 namespace rollcall::scenario {
 
@@ -16,6 +17,7 @@ struct RunState {
   Contributions contributions{};
   std::map<Rank, Site> raised_at{};  // the statement that ended a rank's program
   std::uint64_t seed = 0;            // of what statements leave to chance
+  WatchedTensors watched{};
 };
 
 }  // namespace rollcall::scenario

@@ -1,8 +1,12 @@
 #include "scenarios/run/runner.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "scenarios/run/foresight.h"
+#include "scenarios/run/golden.h"
 #include "scenarios/run/hook_diff.h"
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/order_warning.h"
@@ -49,22 +53,27 @@ void complete_report(const Scenario& scenario, Report& report) {
     report.memory.push_back({object.name, data_parallel_memory(object.options)});
   }
   report.unmet = unmet(scenario.expect, report);
+  if (const std::string golden = golden_file(scenario); !golden.empty()) {
+    std::vector<std::string> differences = compare_golden(golden, report);
+    std::ranges::move(differences, std::back_inserter(report.unmet));
+  }
   report.expected = report.unmet.empty();
 }
 
 Report run(const Scenario& scenario, const RunOptions& options) {
   sim::Options run_options = scenario.options;
   run_options.seed = options.seed.value_or(scenario.options.seed);
-  run_options.timeline = options.timeline;
+  run_options.timeline = options.timeline || scenario.expect.needs_timeline();
   run_options.decorate = options.decorate;
   Report report = run_schedules([&](RunState& state) {
     state.seed = run_options.seed;
     Report once = sim::run(run_options, [&](Rank rank) { run_rank(scenario, rank, state); });
     say_where_raised(state, once.verdict);
+    once.values = state.watched.values();
     return once;
   });
   report.seed = run_options.seed;
-  report.replay = fmt::format("rollcall run {} --seed {}", shell_word(scenario.file), run_options.seed);
+  report.replay = fmt::format("rollcall run {} --seed {}", shell_word(scenario.address()), run_options.seed);
   warn_about_order(scenario, report);
   complete_report(scenario, report);
   return report;

@@ -95,7 +95,7 @@ Report run_schedules(const RunOnce& run_once) {
   while (!plans.empty() && schedules < most_schedules) {
     const Decisions::Plan plan = std::move(plans.front());
     plans.pop_front();
-    RunState state{Decisions(plan), {}};
+    RunState state{Decisions(plan)};
     Report report = run_once(state);
     Tried tried{std::move(report), deciders_of(state.decisions)};
     ++schedules;

@@ -38,6 +38,14 @@ struct OutputLine {
   std::string text;
 };
 
+// What a rank's tensor held when the run was over.
+struct TensorValue {
+  Rank rank = 0;
+  std::string tensor;  // the program's name for it
+  std::int64_t numel = 0;
+  std::vector<double> elements;  // one where all are equal
+};
+
 // A process group of the run.
 struct ReportGroup {
   std::string name;
@@ -57,8 +65,9 @@ struct Report {
   Rank world_size = 0;
   std::string backend;  // "nccl" or "gloo"
   Verdict verdict;
-  std::vector<RankClass> ranks;    // by first rank
-  std::vector<OutputLine> output;  // by rank, then in program order
+  std::vector<RankClass> ranks;     // by first rank
+  std::vector<OutputLine> output;   // by rank, then in program order
+  std::vector<TensorValue> values;  // those that somebody asked for
   Time simulated_time = 0;
   bool measured = false;  // of real ranks: times are a clock's, and differ from run to run
   std::int64_t ops = 0;   // issued by all ranks together

@@ -230,8 +230,49 @@ TEST_CASE("an expectation that no report can meet is refused", "[scenarios]") {
         "/expect/at/op: unknown operation \"al_reduce\" -> all_reduce");
 }
 
+TEST_CASE("what a scenario expects of tensors, calls and costs is checked when it is read", "[scenarios]") {
+  const auto expecting = [](const std::string& what) {
+    return problem(world_of_four(R"("expect": {)" + what + "}"));
+  };
+  CHECK(expecting(R"("values": {"0": {"nothing": 1}})") ==
+        "/expect/values/0/nothing: unknown tensor \"nothing\"");
+  CHECK(expecting(R"("values": {"4": {}})").starts_with("/expect/values/4: "));
+  CHECK(expecting(R"("counts": {"al_reduce": 1})") ==
+        "/expect/counts/al_reduce: unknown operation \"al_reduce\" -> all_reduce");
+  CHECK(expecting(R"("counts": {"0-9": {"barrier": 1}})").starts_with("/expect/counts/0-9: "));
+  CHECK(expecting(R"("counts": {"store_get": 1})") ==
+        "/expect/counts/store_get: calls of store_get are not counted: no data moves in them");
+  CHECK(expecting(R"("at_most": {"simulated_time": 5})") ==
+        "/expect/at_most/simulated_time: a duration needs a unit: write \"5ms\", for example");
+  CHECK(expecting(R"("at_most": {"shadows": 5})").starts_with("/expect/at_most/shadows: unknown key"));
+}
+
+TEST_CASE("a matrix varies fields and sets variables", "[scenarios]") {
+  const auto problem_of = [](const std::string& matrix) {
+    return problem(R"({"world_size": 2, "matrix": {)" + matrix + R"(}, "program": [{"barrier": {}}]})");
+  };
+  CHECK(problem_of("") == "/matrix: must not be empty");
+  CHECK(problem_of(R"("seed": [])") == "/matrix/seed: must not be empty");
+  CHECK(problem_of(R"("name": ["a"])") == "/matrix/name: a matrix cannot vary \"name\"");
+  CHECK(problem_of(R"("wrld_size": [2])") ==
+        "/matrix/wrld_size: \"wrld_size\" is no field of a scenario, and too like one for a variable -> "
+        "world_size");
+  CHECK(problem_of(R"("n": ["a"])") == "/matrix/n/0: \"n\" is a variable, and variables are whole numbers");
+  CHECK(problem_of(R"("rank": [1])") ==
+        "/matrix/rank: \"rank\" is neither a field of a scenario nor a name for a variable");
+  const std::string text = R"({"matrix": {"world_size": [2, 4], "n": [1, 3]},
+      "program": [{"all_reduce": {"numel": "n"}}], "expect": {"verdict": "ok"}})";
+  Overrides overrides;
+  overrides.selection = "[world_size=4,n=3]";
+  const Scenario scenario = parse_scenario(text, "m.json", overrides);
+  CHECK(scenario.options.world_size == 4);
+  CHECK(scenario.name == "m.json[world_size=4,n=3]");
+  CHECK(scenario.address() == "m.json::[world_size=4,n=3]");
+  overrides.selection = "[world_size=8]";
+  CHECK_THROWS_AS(parse_scenario(text, "m.json", overrides), InvalidScenario);
+}
+
 TEST_CASE("what only later versions can run is refused by name", "[scenarios]") {
-  CHECK(problem(world_of_four(R"("matrix": {})")) == "/matrix: \"matrix\" is not supported by this version");
   CHECK(problem(world_of_four(R"("objects": {"model": {"kind": "module", "bucket_cap": "25MiB"}})")) ==
         "/objects/model/kind: objects of kind \"module\" are not supported by this version");
   CHECK(problem(R"({"version": 2, "whatever": true})") ==
