@@ -75,6 +75,22 @@ struct DumpArguments {
   std::string encoding = "pickle";  // or "json"
 };
 
+// What `test` is told.
+struct TestArguments {
+  std::string keywords;  // -k
+  std::string tags;      // -m
+  std::string golden;    // a folder; may be empty
+  std::string timeout = "60s";
+  std::string memory = "8GiB";
+  bool stop_at_first = false;
+  std::uint32_t max_failures = 0;  // 0: any number
+  bool last_failed = false;
+  bool list = false;
+  bool update_golden = false;
+  std::uint32_t jobs = 0;  // 0: as many as there are cores
+  std::string command;     // as it was typed, for reports
+};
+
 // Everything that can be said on a command line. A command reads what it has declared.
 struct CommandLine {
   ExitCode (*execute)(const CommandLine& line) = nullptr;  // the command
@@ -86,13 +102,14 @@ struct CommandLine {
 
   std::string file;                   // run, compare
   std::string other;                  // compare: the second of two runs; may be empty
-  std::optional<std::uint64_t> seed;  // run, export
+  std::optional<std::uint64_t> seed;  // run, export, test
   TraceArguments trace;               // run
-  std::vector<std::string> reports;   // run, real, compare, diagnose: "html=FILE"
+  std::vector<std::string> reports;   // run, test, real, compare, diagnose: "html=FILE"
   bool open = false;                  // view
   PredictArguments predict;           // predict
   RealArguments real;                 // real, compare
   DumpArguments dumps;                // export
+  TestArguments test;                 // test
   std::vector<std::string> paths;     // list, diagnose, view; import and export, which may begin with a kind
   std::string word;                   // explain: the kind; may be empty
   bool fixed = false;                 // import hang: the variant with the fix
@@ -105,6 +122,7 @@ std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv);
 // The commands. Results go where the command line says, remarks to standard error. They throw
 // UsageError and viz::OutputError.
 ExitCode run_scenario(const CommandLine& line);
+ExitCode test_scenarios(const CommandLine& line);
 ExitCode list_scenarios(const CommandLine& line);
 ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);

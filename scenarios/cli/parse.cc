@@ -12,6 +12,7 @@
 
 #include "scenarios/cli/version.h"
 #include "scenarios/json/suggest.h"
+#include "scenarios/run/shell_word.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
@@ -52,9 +53,10 @@ void declare_trace(CLI::App& app, TraceArguments& trace) {
   app.add_flag("--ascii", trace.ascii, "Draw it in ASCII")->needs(chart);
 }
 
-void declare_reports(CLI::App& app, CommandLine& line) {
-  app.add_option("--report", line.reports,
-                 "Write the report to a file, too: html=FILE, json=FILE; repeatable")
+constexpr std::string_view run_reports = "html=FILE, json=FILE, junit=FILE, sarif=FILE, github";
+
+void declare_reports(CLI::App& app, CommandLine& line, std::string_view kinds = "html=FILE, json=FILE") {
+  app.add_option("--report", line.reports, fmt::format("Write a report, too: {}; repeatable", kinds))
       ->type_name("KIND=FILE")
       ->allow_extra_args(false);
 }
@@ -69,7 +71,7 @@ void declare_run(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_seed(app, line);
   declare_trace(app, line.trace);
-  declare_reports(app, line);
+  declare_reports(app, line, run_reports);
 }
 
 void declare_view(CLI::App& app, CommandLine& line) {
@@ -78,6 +80,34 @@ void declare_view(CLI::App& app, CommandLine& line) {
                  "scenarios or reports are compared")
       ->required();
   app.add_flag("--open", line.open, "Open the page in the browser");
+}
+
+void declare_test(CLI::App& app, CommandLine& line) {
+  TestArguments& test = line.test;
+  app.add_option("PATH", line.paths,
+                 "Files, folders, or FILE::case such as 'a.json::[world_size=4]'; ./scenarios by default");
+  app.add_option("-k", test.keywords,
+                 "Only those whose path, name or tags contain this: \"ddp and not slow\"")
+      ->type_name("EXPR");
+  app.add_option("-m", test.tags, "Only those with these tags; and, or, not as with -k")->type_name("TAGS");
+  CLI::Option* first = app.add_flag("-x,--exitfirst", test.stop_at_first, "Stop at the first failure");
+  app.add_option("--maxfail", test.max_failures, "Stop after N failures")->type_name("N")->excludes(first);
+  app.add_flag("--lf,--last-failed", test.last_failed, "Only those that failed last time, if any did");
+  app.add_flag("--list,--collect-only", test.list, "List what would run, and run nothing");
+  app.add_option("-j,--jobs", test.jobs, "How many at a time; as many as there are cores by default")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
+  app.add_option_function<std::string>("--seed", set_seed, "Seed of all chance, instead of each scenario's")
+      ->type_name("N");
+  app.add_option("--timeout", test.timeout, "How long one scenario may take; 60s by default")
+      ->type_name("TIME");
+  app.add_option("--memory", test.memory, "How much memory one scenario may take; 8GiB by default")
+      ->type_name("SIZE");
+  app.add_option("--golden", test.golden, "Compare the calls of every rank with the files in this folder")
+      ->type_name("DIR");
+  app.add_flag("--update-golden", test.update_golden, "Write those files, and the ones scenarios name, anew");
+  declare_reports(app, line, run_reports);
 }
 
 void declare_list(CLI::App& app, CommandLine& line) {
@@ -175,8 +205,10 @@ void declare_export(CLI::App& app, CommandLine& line) {
   declare_seed(app, line);
 }
 
-constexpr std::array<Command, 12> commands = {{
+constexpr std::array<Command, 13> commands = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
+    {"test", "Run many scenarios and say which do not come to what they expect", declare_test,
+     test_scenarios},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
     {"real", "Run one scenario on real ranks, a process each", declare_real, run_on_real_ranks},
@@ -310,6 +342,9 @@ std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv) {
     throw UsageError("which command? `rollcall --help` lists them; `rollcall run FILE` runs a scenario");
   }
   apply(common, line);
+  for (int i = 0; i < argc; ++i) {
+    line.test.command += (i == 0 ? "rollcall" : " " + scenario::shell_word(argv[i]));
+  }
   return line;
 }
 

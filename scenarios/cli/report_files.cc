@@ -2,14 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <functional>
 #include <iterator>
 #include <ostream>
+#include <sstream>
 
 #include <fmt/format.h>
 
+#include "scenarios/cli/version.h"
 #include "scenarios/json/suggest.h"
+#include "viz/github.h"
+#include "viz/html_overview.h"
 #include "viz/html_report.h"
 #include "viz/json_report.h"
+#include "viz/junit.h"
+#include "viz/sarif.h"
+#include "viz/test_json.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
@@ -17,16 +26,26 @@ namespace rollcall::cli {
 struct ReportKind {
   std::string_view name;
   bool shows_timeline;
-  void (*write)(const Report& report, std::ostream& out);
+  bool is_for_log;                                             // needs no file
+  void (*write_one)(const Report& report, std::ostream& out);  // of a single run; null: as a test run
+  void (*write)(const viz::TestRun& run, std::ostream& out);
 };
 
 namespace {
 
-void write_json(const Report& report, std::ostream& out) { out << viz::json_report(report); }
+void json_of_one(const Report& report, std::ostream& out) { out << viz::json_report(report); }
+void json_of(const viz::TestRun& run, std::ostream& out) { out << viz::test_json(run); }
+void sarif_of(const viz::TestRun& run, std::ostream& out) {
+  out << viz::sarif_report(run, std::string(version()));
+}
+void github_of(const viz::TestRun& run, std::ostream& out) { out << viz::github_annotations(run); }
 
-constexpr std::array<ReportKind, 2> kinds = {{
-    {"html", true, viz::html_report},
-    {"json", false, write_json},
+constexpr std::array<ReportKind, 5> kinds = {{
+    {"html", true, false, viz::html_report, viz::html_overview},
+    {"json", false, false, json_of_one, json_of},
+    {"junit", false, false, nullptr, viz::junit_report},
+    {"sarif", true, false, nullptr, sarif_of},
+    {"github", false, true, nullptr, github_of},
 }};
 
 const ReportKind& kind_named(std::string_view name, std::string_view argument) {
@@ -42,6 +61,20 @@ const ReportKind& kind_named(std::string_view name, std::string_view argument) {
                                fmt::join(names, ", ")));
 }
 
+void write_report(const CommandLine& line, const ReportFile& file,
+                  const std::function<void(std::ostream&)>& write) {
+  if (file.file.empty()) {
+    std::ostringstream text;
+    write(text);
+    viz::write_stdout(text.str());
+    return;
+  }
+  viz::write_file(file.file, write);
+  if (line.detail != viz::TextStyle::Detail::quiet) {
+    remark(fmt::format("rollcall: wrote the {} report to {}", file.kind->name, file.file));
+  }
+}
+
 }  // namespace
 
 std::vector<ReportFile> report_files(const std::vector<std::string>& arguments) {
@@ -49,10 +82,11 @@ std::vector<ReportFile> report_files(const std::vector<std::string>& arguments) 
   for (const std::string& argument : arguments) {
     const std::size_t sign = argument.find('=');
     const ReportKind& kind = kind_named(argument.substr(0, sign), argument);
-    if (sign == std::string::npos || sign + 1 == argument.size()) {
+    const std::string file = sign == std::string::npos ? "" : argument.substr(sign + 1);
+    if (file.empty() && (sign != std::string::npos || !kind.is_for_log)) {
       throw UsageError(fmt::format("--report: which file? Write {}=FILE", kind.name));
     }
-    files.push_back({&kind, argument.substr(sign + 1)});
+    files.push_back({&kind, file});
   }
   return files;
 }
@@ -61,11 +95,41 @@ bool wants_timeline(const std::vector<ReportFile>& files) {
   return std::ranges::any_of(files, [](const ReportFile& each) { return each.kind->shows_timeline; });
 }
 
-void write_reports(const CommandLine& line, const std::vector<ReportFile>& files, const Report& report) {
+std::string overview_file(const std::vector<ReportFile>& files) {
+  const auto found =
+      std::ranges::find_if(files, [](const ReportFile& each) { return each.kind->name == "html"; });
+  return found == files.end() ? "" : found->file;
+}
+
+void write_reports(const CommandLine& line, const std::vector<ReportFile>& files, const Report& report,
+                   const viz::TestRun& run) {
   for (const ReportFile& each : files) {
-    viz::write_file(each.file, [&](std::ostream& out) { each.kind->write(report, out); });
-    if (line.detail != viz::TextStyle::Detail::quiet) {
-      remark(fmt::format("rollcall: wrote the {} report to {}", each.kind->name, each.file));
+    write_report(line, each, [&](std::ostream& out) {
+      each.kind->write_one != nullptr ? each.kind->write_one(report, out) : each.kind->write(run, out);
+    });
+  }
+}
+
+bool write_test_reports(const CommandLine& line, const std::vector<ReportFile>& files,
+                        const viz::TestRun& run) {
+  bool wrote_all = true;
+  for (const ReportFile& each : files) {
+    try {
+      write_report(line, each, [&](std::ostream& out) { each.kind->write(run, out); });
+    } catch (const viz::OutputError& error) {
+      remark(fmt::format("rollcall: error: {}", error.what()));
+      wrote_all = false;
+    }
+  }
+  return wrote_all;
+}
+
+void require_folders(const std::vector<ReportFile>& files) {
+  for (const ReportFile& each : files) {
+    const std::filesystem::path folder = std::filesystem::path(each.file).parent_path();
+    std::error_code ignored;  // then there is none
+    if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+      throw UsageError(fmt::format("--report: there is no folder '{}' for '{}'", folder.string(), each.file));
     }
   }
 }

@@ -12,6 +12,8 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
+#include "scenarios/test/judge_case.h"
+#include "scenarios/test/stopwatch.h"
 #include "viz/json_report.h"
 #include "viz/text_report.h"
 #include "viz/timeline_chart.h"
@@ -38,7 +40,7 @@ struct OutputFile {
 std::vector<OutputFile> output_files(const CommandLine& line, const std::vector<ReportFile>& reports) {
   std::vector<OutputFile> files = {{"-o", line.output}, {"--trace", line.trace.file}};
   for (const ReportFile& report : reports) {
-    files.push_back({"--report", report.file});
+    files.push_back({"--report", report.file});  // none for a kind that goes to the log
   }
   std::erase_if(files, [](const OutputFile& each) { return each.path.empty(); });
   return files;
@@ -73,6 +75,16 @@ bool is_as_expected(const Report& report) {
   return report.expected.value_or(finding_of(report.verdict) == nullptr);
 }
 
+// One scenario as a test run, for reports that know nothing else.
+viz::TestRun as_test_run(const CommandLine& line, const scenario::Scenario& scenario, const Report& report) {
+  viz::TestRun run;
+  run.outcomes.push_back(scenario::outcome_of(scenario, report, {scenario.file, 1, 1}));
+  run.selected = 1;
+  run.timestamp = scenario::timestamp();
+  run.command = line.test.command;
+  return run;
+}
+
 }  // namespace
 
 ExitCode run_scenario(const CommandLine& line) {
@@ -93,7 +105,7 @@ ExitCode run_scenario(const CommandLine& line) {
     const Report report = scenario::run(loaded, {.seed = line.seed, .timeline = timeline});
     emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
     write_traces(line, report, traced);
-    write_reports(line, reports, report);
+    write_reports(line, reports, report, as_test_run(line, loaded, report));
     return is_as_expected(report) ? ExitCode::as_expected : ExitCode::differs;
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);

@@ -1,0 +1,305 @@
+#include "scenarios/cli/cli.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <system_error>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "scenarios/cli/report_files.h"
+#include "scenarios/cli/test_progress.h"
+#include "scenarios/program/units.h"
+#include "scenarios/test/collect.h"
+#include "scenarios/test/last_failed.h"
+#include "scenarios/test/run_tests.h"
+#include "viz/github.h"
+#include "viz/test_json.h"
+#include "viz/test_text.h"
+#include "viz/write_file.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Status = viz::TestOutcome::Status;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// A second signal ends the program at once: whoever sends two means it.
+void on_interrupt(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
+// Ctrl-C, and what CI sends when a job is cancelled. Waiting system calls are to return.
+void listen_for_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+template <typename Parse>
+std::int64_t quantity(Parse parse, std::string_view option, const std::string& text) {
+  const scenario::Quantity read = parse(text);
+  if (!read.value || *read.value <= 0) {
+    throw UsageError(fmt::format("{}: {}", option, read.value ? "must be more than nothing" : read.problem));
+  }
+  return *read.value;
+}
+
+scenario::KeywordExpression expression(std::string_view option, const std::string& text) try {
+  return scenario::KeywordExpression(text);
+} catch (const scenario::BadExpression& error) {
+  throw UsageError(fmt::format("{}: {}", option, error.what()));
+}
+
+// What is to run, in order. Throws UsageError.
+std::vector<scenario::Collected> collected(const std::vector<std::string>& paths) try {
+  return scenario::collect(paths);
+} catch (const scenario::NotFound& error) {
+  throw UsageError(error.what());
+} catch (const fs::filesystem_error& error) {
+  throw UsageError(fmt::format("cannot list '{}': {}", error.path1().string(), error.code().message()));
+}
+
+struct Chosen {
+  std::vector<scenario::Collected> cases;
+  std::size_t deselected = 0;
+};
+
+Chosen choose(const CommandLine& line) {
+  const scenario::KeywordExpression keywords = expression("-k", line.test.keywords);
+  const scenario::KeywordExpression tags = expression("-m", line.test.tags);
+  std::vector<std::string> paths = line.paths;
+  if (paths.empty() && fs::is_directory("scenarios")) {
+    paths.emplace_back("scenarios");
+  }
+  std::vector<scenario::Collected> all = collected(paths);
+  const std::size_t count = all.size();
+  scenario::Selection selection{keywords, tags, {}};
+  std::vector<scenario::Collected> cases = scenario::select(all, selection);
+  if (line.test.last_failed) {
+    selection.addresses = scenario::last_failed();
+    std::vector<scenario::Collected> failed = scenario::select(cases, selection);
+    if (!failed.empty()) {  // as pytest: when none of them failed, all are run
+      cases = std::move(failed);
+    }
+  }
+  return {cases, count - cases.size()};
+}
+
+ExitCode nothing_selected(const CommandLine& line, std::size_t deselected) {
+  const std::string where = line.paths.empty() && !fs::is_directory("scenarios")
+                                ? "there is no folder 'scenarios' here; name a file or a folder"
+                            : deselected > 0 ? fmt::format("none of {} scenarios fits -k and -m", deselected)
+                                             : "there are no scenario files";
+  remark("rollcall: nothing selected: " + where);
+  return ExitCode::nothing_selected;
+}
+
+ExitCode list_cases(const CommandLine& line, const Chosen& chosen) {
+  std::string text;
+  bool all_readable = true;
+  for (const scenario::Collected& each : chosen.cases) {
+    if (each.unreadable.empty()) {
+      text += viz::printable(each.one.address()) + "\n";
+    } else {
+      remark(each.unreadable);
+      all_readable = false;
+    }
+  }
+  emit(line, text);
+  return all_readable ? ExitCode::as_expected : ExitCode::invalid;
+}
+
+scenario::TestOptions options_of(const CommandLine& line, const std::vector<ReportFile>& reports) {
+  const TestArguments& test = line.test;
+  scenario::TestOptions options;
+  options.judge = {.seed = line.seed,
+                   .golden = test.golden,
+                   .update_golden = test.update_golden,
+                   .timeline = wants_timeline(reports),
+                   .page = !overview_file(reports).empty(),
+                   .color = wants_color(line),
+                   .verbose = line.detail == viz::TextStyle::Detail::verbose};
+  options.limits.jobs =
+      static_cast<int>(test.jobs > 0 ? test.jobs : std::max(1U, std::thread::hardware_concurrency()));
+  options.limits.time = quantity(scenario::parse_duration, "--timeout", test.timeout);
+  options.limits.memory_bytes = quantity(scenario::parse_bytes, "--memory", test.memory);
+  options.max_failures = test.stop_at_first ? 1 : test.max_failures;
+  return options;
+}
+
+// The page of each scenario goes to a folder beside the overview as soon as it is there: it would be a lot to keep.
+class Pages {
+ public:
+  explicit Pages(const std::string& overview) : overview_(overview) {
+    if (!overview_.empty()) {
+      const fs::path path(overview_);
+      folder_ = path.parent_path() / (path.stem().string() + "_files");
+      std::error_code unable;  // then writing says why
+      fs::create_directories(folder_, unable);
+    }
+  }
+
+  void take(viz::TestOutcome& outcome) {
+    if (outcome.page.empty()) {
+      return;
+    }
+    const std::string name = fmt::format("{}.html", ++count_);
+    try {
+      viz::write_file((folder_ / name).string(), [&](std::ostream& out) { out << outcome.page; });
+      outcome.link = fmt::format("{}/{}", folder_.filename().string(), name);
+    } catch (const viz::OutputError& error) {
+      remark(fmt::format("rollcall: error: {}", error.what()));
+      wrote_all_ = false;
+    }
+    outcome.page.clear();
+  }
+
+  bool wrote_all() const { return wrote_all_; }
+
+ private:
+  std::string overview_;
+  fs::path folder_;
+  std::size_t count_ = 0;
+  bool wrote_all_ = true;
+};
+
+// Plain lines for logs; on a terminal one line that changes, and -v for the others.
+class Printer {
+ public:
+  Printer(const CommandLine& line, std::size_t count)
+      : line_(line),
+        progress_(is_shown(line), count),
+        is_quiet_(line.format == Format::json || line.detail == viz::TextStyle::Detail::quiet),
+        lists_all_(!is_shown(line) || line.detail == viz::TextStyle::Detail::verbose),
+        style_{line.detail, wants_color(line)} {}
+
+  void moved(const scenario::Case& newest, std::size_t done) {
+    progress_.show(newest.address(), done, failed_);
+  }
+
+  void finished(const viz::TestOutcome& outcome) {
+    const bool passed = outcome.status == Status::passed;
+    failed_ += passed ? 0 : 1;
+    if (!is_quiet_ && (lists_all_ || !passed)) {
+      print(viz::outcome_line(outcome, style_));
+    }
+  }
+
+  void summary(const viz::TestRun& run) {
+    for (const viz::TestOutcome& outcome : run.outcomes) {
+      if (!is_quiet_) {
+        print(viz::failure_text(outcome, style_.color));
+      }
+    }
+    if (line_.format == Format::text) {
+      print(viz::summary_text(run, style_.color));
+    } else {
+      print(viz::test_json(run));
+    }
+    if (!line_.output.empty()) {
+      emit(line_, text_);
+    }
+  }
+
+ private:
+  static bool is_shown(const CommandLine& line) {
+    return ::isatty(STDERR_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && line.output.empty() &&
+           line.detail != viz::TextStyle::Detail::quiet;
+  }
+
+  void print(const std::string& text) {
+    progress_.clear();
+    if (line_.output.empty()) {
+      viz::write_stdout(text);
+    } else {
+      text_ += text;
+    }
+  }
+
+  const CommandLine& line_;
+  TestProgress progress_;
+  bool is_quiet_;
+  bool lists_all_;
+  viz::TextStyle style_;
+  std::size_t failed_ = 0;
+  std::string text_;  // for --output, which is written as a whole
+};
+
+// GitHub shows what stands in this file on the page of the job. Others may have written to it before.
+bool append_step_summary(const viz::TestRun& run) {
+  const char* file = std::getenv("GITHUB_STEP_SUMMARY");
+  if (file == nullptr || *file == '\0') {
+    return true;
+  }
+  std::ofstream out(file, std::ios::binary | std::ios::app);
+  out << viz::markdown_summary(run) << std::flush;
+  if (!out) {
+    remark(fmt::format("rollcall: error: cannot write GITHUB_STEP_SUMMARY's file '{}'", file));
+  }
+  return static_cast<bool>(out);
+}
+
+ExitCode verdict_of(const viz::TestRun& run) {
+  return run.interrupted                  ? ExitCode::interrupted
+         : run.count(Status::crashed) > 0 ? ExitCode::internal_error
+         : run.count(Status::invalid) > 0 ? ExitCode::invalid
+         : run.count(Status::failed) > 0  ? ExitCode::differs
+                                          : ExitCode::as_expected;
+}
+
+// A file that cannot be written is as bad as a file that cannot be read.
+ExitCode worse(ExitCode code, bool wrote_all) {
+  const bool outranks = code == ExitCode::as_expected || code == ExitCode::differs;
+  return !wrote_all && outranks ? ExitCode::invalid : code;
+}
+
+ExitCode run_chosen(const CommandLine& line, const Chosen& chosen, const std::vector<ReportFile>& reports) {
+  const scenario::TestOptions options = options_of(line, reports);
+  Pages pages(overview_file(reports));
+  Printer printer(line, chosen.cases.size());
+  const scenario::TestEvents events{
+      .finished =
+          [&](viz::TestOutcome& outcome) {
+            pages.take(outcome);
+            printer.finished(outcome);
+          },
+      .moved = [&](const scenario::Case& newest, std::size_t done) { printer.moved(newest, done); }};
+  listen_for_interrupts();
+  viz::TestRun run = scenario::run_tests(chosen.cases, options, events, interrupted);
+  run.deselected = chosen.deselected;
+  run.command = line.test.command;
+  bool wrote_all = write_test_reports(line, reports, run) && pages.wrote_all();
+  wrote_all = append_step_summary(run) && wrote_all;
+  try {
+    scenario::remember_failures(run);
+  } catch (const viz::OutputError& error) {
+    remark(fmt::format("rollcall: --lf will not know what failed: {}", error.what()));
+  }
+  printer.summary(run);
+  return worse(verdict_of(run), wrote_all);
+}
+
+}  // namespace
+
+ExitCode test_scenarios(const CommandLine& line) {
+  const std::vector<ReportFile> reports = report_files(line.reports);
+  require_folders(reports);
+  const Chosen chosen = choose(line);
+  if (chosen.cases.empty()) {
+    return nothing_selected(line, chosen.deselected);
+  }
+  return line.test.list ? list_cases(line, chosen) : run_chosen(line, chosen, reports);
+}
+
+}  // namespace rollcall::cli

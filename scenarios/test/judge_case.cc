@@ -1,0 +1,196 @@
+#include "scenarios/test/judge_case.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/run/golden.h"
+#include "scenarios/run/runner.h"
+#include "viz/call_sequences.h"
+#include "viz/html_report.h"
+#include "viz/json_report.h"
+#include "viz/text_report.h"
+#include "viz/write_file.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using viz::SourcePlace;
+using viz::TestOutcome;
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// Cuts ":7" off the end of `text`. 0 when there is none.
+std::int64_t take_number(std::string_view& text) {
+  const std::size_t colon = text.rfind(':');
+  std::int64_t number = 0;
+  if (colon == std::string_view::npos) {
+    return 0;
+  }
+  const auto [end, error] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return 0;
+  }
+  text = text.substr(0, colon);
+  return number;
+}
+
+// "train.json:14:7" or "train.py:14". Reports name a scenario's file without its folder; here it is whole again.
+SourcePlace place_of(std::string_view site, const std::string& file) {
+  const std::int64_t last = take_number(site);
+  const std::int64_t first = take_number(site);
+  const bool has_column = first > 0;
+  const std::string name(site);
+  return {name == base_name(file) ? file : name, has_column ? first : last, has_column ? last : 0};
+}
+
+// Where a failure is shown: at the call, where the run came apart; else at what was expected.
+SourcePlace place_of(const Report& report, const std::string& file, const SourcePlace& expect) {
+  const Finding* finding = finding_of(report.verdict);
+  const bool has_site = finding != nullptr && finding->at && !finding->at->call.site.empty();
+  return has_site ? place_of(finding->at->call.site, file) : expect;
+}
+
+// " from gradients at train.json:12:7": what comes after "at".
+SourcePlace place_of_origin(const std::string& origin, const std::string& file) {
+  const std::size_t at = origin.rfind(" at ");
+  return at == std::string::npos ? SourcePlace{} : place_of(std::string_view(origin).substr(at + 4), file);
+}
+
+// The last calls of every set of ranks that made the same ones.
+std::vector<TestOutcome::Calls> last_calls(const Report& report, const std::string& file) {
+  constexpr std::size_t most_calls = 15;
+  std::vector<TestOutcome::Calls> all;
+  for (const viz::CallSequences::Column& column : viz::call_sequences(report).columns) {
+    TestOutcome::Calls& calls = all.emplace_back();
+    calls.ranks = ranks_phrase(column.ranks);
+    for (const viz::CallSequences::Cell& cell : column.cells) {
+      if (!cell.call.empty()) {
+        calls.calls.push_back({cell.call + cell.origin + (cell.never_returned ? ", never returned" : ""),
+                               place_of_origin(cell.origin, file)});
+      }
+    }
+    if (calls.calls.size() > most_calls) {
+      calls.calls.erase(calls.calls.begin(), calls.calls.end() - most_calls);
+    }
+  }
+  return all;
+}
+
+std::string page_of(const Report& report) {
+  std::ostringstream page;
+  viz::html_report(report, page);
+  return page.str();
+}
+
+std::string errors_json(const InvalidScenario& error) {
+  nlohmann::ordered_json errors = nlohmann::ordered_json::array();
+  for (const Diagnostic& each : error.diagnostics()) {
+    errors.push_back({{"file", each.file},
+                      {"line", each.line},
+                      {"column", each.column},
+                      {"pointer", each.pointer},
+                      {"message", each.message}});
+  }
+  const nlohmann::ordered_json object = {{"schema_version", 1}, {"errors", std::move(errors)}};
+  return object.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void fill_invalid(TestOutcome& outcome, const InvalidScenario& error) {
+  const Diagnostic& first = error.diagnostics().front();
+  outcome.status = TestOutcome::Status::invalid;
+  outcome.place = {first.file, first.line, first.column};
+  outcome.problems.push_back(
+      fmt::format("{}{}", first.line > 0 ? fmt::format("line {}: ", first.line) : "", first.message));
+  outcome.text = std::string(error.what()) + "\n";
+  outcome.json = errors_json(error);
+}
+
+// Where the calls of this case are kept, in a folder for all.
+std::string golden_in(const std::string& folder, const Case& one) {
+  namespace fs = std::filesystem;
+  fs::path file = fs::path(one.file).lexically_normal().relative_path();
+  file.replace_extension();
+  while (!file.empty() && *file.begin() == "..") {
+    file = file.lexically_relative("..");
+  }
+  return (fs::path(folder) / (file.generic_string() + ".golden")).generic_string();
+}
+
+Report run_case(Scenario& scenario, const Case& one, const JudgeOptions& options) {
+  if (!options.golden.empty()) {
+    scenario.expect.golden = golden_in(options.golden, one);
+  }
+  const std::string golden = options.update_golden ? golden_file(scenario) : "";
+  if (options.update_golden) {
+    scenario.expect.golden.clear();
+  }
+  const bool timeline = options.timeline || options.page || !golden.empty();
+  Report report = run(scenario, {.seed = options.seed, .timeline = timeline});
+  if (!golden.empty()) {
+    update_golden(golden, report);
+  }
+  return report;
+}
+
+}  // namespace
+
+TestOutcome outcome_of(const Scenario& scenario, const Report& report, const SourcePlace& expect) {
+  TestOutcome outcome;
+  outcome.file = scenario.file;
+  outcome.title = scenario.name;
+  outcome.status = report.unmet.empty() ? TestOutcome::Status::passed : TestOutcome::Status::failed;
+  outcome.place = place_of(report, scenario.file, expect);
+  outcome.verdict = verdict_word(report.verdict);
+  if (const Finding* finding = finding_of(report.verdict)) {
+    outcome.kind = finding->kind;
+    outcome.headline = finding->headline;
+  }
+  outcome.problems = report.unmet;
+  outcome.replay = report.replay;
+  outcome.seed = report.seed;
+  outcome.text = viz::text_report(report, {});
+  outcome.json = viz::json_report(report);
+  if (outcome.status != TestOutcome::Status::passed) {
+    outcome.calls = last_calls(report, scenario.file);
+  }
+  return outcome;
+}
+
+TestOutcome judge_case(const Case& one, const JudgeOptions& options) {
+  const SourcePlace expect{one.file, one.expect.line, one.expect.column};
+  try {
+    const std::string selection = one.parameters.empty() ? "" : fmt::format("[{}]", one.parameters);
+    Scenario scenario = load_scenario(one.file, {.selection = selection});
+    const Report report = run_case(scenario, one, options);
+    TestOutcome outcome = outcome_of(scenario, report, expect);
+    outcome.tags = one.tags;
+    const viz::TextStyle::Detail detail =
+        options.verbose ? viz::TextStyle::Detail::verbose : viz::TextStyle::Detail::normal;
+    if (options.verbose) {
+      outcome.text = viz::text_report(report, {detail, false});
+    }
+    if (options.color) {
+      outcome.shown = viz::text_report(report, {detail, true});
+    }
+    if (options.page) {
+      outcome.page = page_of(report);
+    }
+    return outcome;
+  } catch (const InvalidScenario& error) {
+    TestOutcome outcome;
+    outcome.file = one.file;
+    outcome.title = one.title();
+    outcome.tags = one.tags;
+    fill_invalid(outcome, error);
+    return outcome;
+  }
+}
+
+}  // namespace rollcall::scenario

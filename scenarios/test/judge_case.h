@@ -1,0 +1,31 @@
+#pragma once
+
+// Runs one case and says what came of it: the work of one process of the pool.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "scenarios/cases.h"
+#include "scenarios/scenario.h"
+#include "sim/report/report.h"
+#include "viz/test_outcome.h"
+
+namespace rollcall::scenario {
+
+struct JudgeOptions {
+  std::optional<std::uint64_t> seed{};
+  std::string golden{};  // a folder with the calls that every case makes; empty: those that scenarios name
+  bool update_golden = false;  // write instead of compare
+  bool timeline = false;       // reports will show calls
+  bool page = false;           // the report as HTML, too
+  bool color = false;
+  bool verbose = false;
+};
+
+viz::TestOutcome judge_case(const Case& one, const JudgeOptions& options);
+
+// The same for a case that has run. `expect` is where its expectation stands.
+viz::TestOutcome outcome_of(const Scenario& scenario, const Report& report, const viz::SourcePlace& expect);
+
+}  // namespace rollcall::scenario

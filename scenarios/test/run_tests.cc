@@ -1,0 +1,66 @@
+#include "scenarios/test/run_tests.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/json/schema_check.h"
+#include "scenarios/run/shell_word.h"
+#include "scenarios/test/outcome_codec.h"
+#include "scenarios/test/stopwatch.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using viz::TestOutcome;
+
+// For a process that came to no result.
+TestOutcome outcome_of_ending(const Case& one, const Ending& ending, const ForkLimits& limits) {
+  const bool is_slow = ending.kind == Ending::Kind::too_slow;
+  TestOutcome outcome;
+  outcome.status = is_slow ? TestOutcome::Status::failed : TestOutcome::Status::crashed;
+  outcome.file = one.file;
+  outcome.title = one.title();
+  outcome.tags = one.tags;
+  outcome.place = {one.file, one.expect.line, one.expect.column};
+  outcome.problems.push_back(ending_phrase(ending, limits));
+  outcome.text = ending.said.empty() ? "" : ending.said + (ending.said.ends_with('\n') ? "" : "\n");
+  const std::string address =
+      one.parameters.empty() ? one.file : fmt::format("{}::[{}]", one.file, one.parameters);
+  outcome.replay = "rollcall run " + shell_word(address);
+  return outcome;
+}
+
+}  // namespace
+
+viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& options,
+                       const TestEvents& events, const volatile std::sig_atomic_t& interrupted) {
+  viz::TestRun run;
+  prepare_schema();
+  run.selected = cases.size();
+  run.timestamp = timestamp();
+  const Stopwatch watch;
+  std::size_t failures = 0;
+  const auto work = [&](std::size_t index) { return encode(judge_case(cases[index].one, options.judge)); };
+  const auto receive = [&](std::size_t index, Ending ending) {
+    TestOutcome outcome = ending.kind == Ending::Kind::returned
+                              ? decode_outcome(ending.result)
+                              : outcome_of_ending(cases[index].one, ending, options.limits);
+    outcome.elapsed = has_fixed_date() ? 0 : ending.elapsed;
+    failures += outcome.status == TestOutcome::Status::passed ? 0 : 1;
+    events.finished(outcome);
+    run.outcomes.push_back(std::move(outcome));
+    return options.max_failures == 0 || failures < options.max_failures;
+  };
+  const auto moved = [&](std::size_t newest, std::size_t done) {
+    if (events.moved) {
+      events.moved(cases[newest].one, done);
+    }
+  };
+  ForkedPool(options.limits, interrupted).run(cases.size(), work, receive, moved);
+  run.interrupted = interrupted != 0;
+  run.elapsed = has_fixed_date() ? 0 : watch.elapsed();
+  return run;
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,34 @@
+#pragma once
+
+// Runs cases side by side and hands out what came of them, in order.
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scenarios/test/collect.h"
+#include "scenarios/test/forked_pool.h"
+#include "scenarios/test/judge_case.h"
+#include "viz/test_outcome.h"
+
+namespace rollcall::scenario {
+
+struct TestOptions {
+  JudgeOptions judge{};
+  ForkLimits limits{};
+  std::size_t max_failures = 0;  // 0: any number
+};
+
+// What a watcher is told; both in the process that calls run_tests.
+struct TestEvents {
+  std::function<void(viz::TestOutcome& outcome)> finished;               // in order; may take parts away
+  std::function<void(const Case& newest, std::size_t done)> moved = {};  // something began or ended
+};
+
+// The outcomes in the order of `cases`, fewer after max_failures or when `interrupted` is set. The same whatever
+// limits.jobs is. Throws std::system_error when there can be no processes.
+viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& options,
+                       const TestEvents& events, const volatile std::sig_atomic_t& interrupted);
+
+}  // namespace rollcall::scenario
