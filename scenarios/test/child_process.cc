@@ -120,6 +120,7 @@ ChildProcess::ChildProcess(const std::function<std::string()>& work)
     : result_(shared_memory("result")), said_(shared_memory("said")) {
   const pid_t parent = ::getpid();
   inherited_memory_ = resident_bytes(parent);
+  std::fflush(nullptr);  // or what waits to be printed here would be printed there, too
   pid_ = ::fork();
   if (pid_ < 0) {
     fail("fork");
