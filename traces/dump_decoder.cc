@@ -1,12 +1,13 @@
 #include "traces/dump_decoder.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstring>
-#include <limits>
 
 #include <fmt/format.h>
+
+#include "traces/dump_fields.h"
+#include "traces/key_bytes.h"
+#include "traces/profiling_name.h"
+#include "traces/value_access.h"
 
 namespace rollcall::traces {
 
@@ -20,187 +21,14 @@ using check::DumpStack;
 using check::DumpStatus;
 using check::RankDump;
 
-// No job is larger; a number beyond is a mistake or an attempt.
-constexpr Rank ranks_max = 1 << 24;
-
 // Outer frames beyond this many belong to launchers and say nothing about the call.
 constexpr std::uint32_t frames_max = 32;
-
-enum class Field : std::uint8_t {
-  unknown,
-  collective_seq_id,
-  duration_ms,
-  frames,
-  input_dtypes,
-  input_sizes,
-  is_p2p,
-  output_dtypes,
-  output_sizes,
-  p2p_seq_id,
-  pg_id,
-  process_group,
-  profiling_name,
-  record_id,
-  retired,
-  seq_id,  // 1.x and 2.0 had one counter
-  state,
-  time_created_ns,
-  time_discovered_completed_ns,
-  time_discovered_started_ns,
-  timeout_ms,
-};
-
-constexpr std::array<std::pair<std::string_view, Field>, 20> field_names = {{
-    {"collective_seq_id", Field::collective_seq_id},
-    {"duration_ms", Field::duration_ms},
-    {"frames", Field::frames},
-    {"input_dtypes", Field::input_dtypes},
-    {"input_sizes", Field::input_sizes},
-    {"is_p2p", Field::is_p2p},
-    {"output_dtypes", Field::output_dtypes},
-    {"output_sizes", Field::output_sizes},
-    {"p2p_seq_id", Field::p2p_seq_id},
-    {"pg_id", Field::pg_id},
-    {"process_group", Field::process_group},
-    {"profiling_name", Field::profiling_name},
-    {"record_id", Field::record_id},
-    {"retired", Field::retired},
-    {"seq_id", Field::seq_id},
-    {"state", Field::state},
-    {"time_created_ns", Field::time_created_ns},
-    {"time_discovered_completed_ns", Field::time_discovered_completed_ns},
-    {"time_discovered_started_ns", Field::time_discovered_started_ns},
-    {"timeout_ms", Field::timeout_ms},
-}};
-
-Field field_named(std::string_view name) {
-  for (const auto& [known, field] : field_names) {
-    if (known == name) {
-      return field;
-    }
-  }
-  return Field::unknown;
-}
-
-// A number, also as JSON's dump spells it in pg_status: "12". Missing and None count as `otherwise`.
-std::int64_t number_or(const Value* value, std::int64_t otherwise) {
-  if (value == nullptr) {
-    return otherwise;
-  }
-  if (value->is(Value::Kind::integer) || value->is(Value::Kind::boolean)) {
-    return value->integer;
-  }
-  std::int64_t number = otherwise;
-  if (value->is(Value::Kind::text)) {
-    const std::string_view text = value->as_text();
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
-  }
-  return otherwise;
-}
-
-// A number that counts something, or a time: never negative, and small enough that the judge can add and
-// subtract such numbers. Whatever else a file claims counts as missing.
-std::int64_t count_or(const Value* value, std::int64_t otherwise) {
-  constexpr std::int64_t count_max = std::int64_t{1} << 62;
-  const std::int64_t number = number_or(value, otherwise);
-  return number >= 0 && number < count_max ? number : otherwise;
-}
-
-std::string_view text_or_empty(const Value* value) {
-  return value != nullptr && value->is(Value::Kind::text) ? value->as_text() : std::string_view();
-}
-
-// Items of a list; of anything else, none.
-std::pair<const Value*, std::uint32_t> items_of(const Value* value) {
-  if (value == nullptr || !value->is(Value::Kind::list)) {
-    return {nullptr, 0};
-  }
-  return {value->node->items, value->node->size};
-}
-
-// Small values as bytes of a key: what an Interner compares.
-class Key {
- public:
-  void clear() { bytes_.clear(); }
-  void put(std::string_view text) {
-    put(static_cast<std::int64_t>(text.size()));
-    bytes_.append(text);
-  }
-  void put(std::int64_t number) {
-    char raw[sizeof number];
-    std::memcpy(raw, &number, sizeof number);
-    bytes_.append(raw, sizeof raw);
-  }
-  std::string_view bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
-
-// "nccl:send 0->1", "nccl:recv 1<-0" (ranks inside the group), "nccl:all_reduce", "allreduce".
-DumpCall parse_profiling_name(std::string_view name) {
-  DumpCall call;
-  if (const std::size_t colon = name.find(':'); colon != std::string_view::npos) {
-    call.backend = name.substr(0, colon);
-    name.remove_prefix(colon + 1);
-  }
-  const std::size_t blank = name.find(' ');
-  const std::string_view op = name.substr(0, blank);
-  call.op = name;
-  if (blank == std::string_view::npos || (op != "send" && op != "recv")) {
-    return call;
-  }
-  const std::string_view ends = name.substr(blank + 1);
-  const std::size_t arrow = ends.find(op == "send" ? "->" : "<-");
-  Rank own = -1;
-  Rank peer = -1;
-  if (arrow == std::string_view::npos ||
-      std::from_chars(ends.data(), ends.data() + arrow, own).ec != std::errc() ||
-      std::from_chars(ends.data() + arrow + 2, ends.data() + ends.size(), peer).ec != std::errc() ||
-      own < 0 || peer < 0) {
-    return call;
-  }
-  call.op = op;
-  call.source = op == "send" ? own : peer;
-  call.destination = op == "send" ? peer : own;
-  return call;
-}
-
-std::vector<std::vector<std::int64_t>> shapes_of(const Value* value) {
-  std::vector<std::vector<std::int64_t>> shapes;
-  const auto [list, size] = items_of(value);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    const auto [dimensions, rank] = items_of(&list[i]);
-    std::vector<std::int64_t>& shape = shapes.emplace_back();
-    for (std::uint32_t k = 0; k < rank; ++k) {
-      shape.push_back(count_or(&dimensions[k], 0));
-    }
-  }
-  return shapes;
-}
-
-std::vector<std::string> texts_of(const Value* value) {
-  std::vector<std::string> texts;
-  const auto [list, size] = items_of(value);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    texts.emplace_back(text_or_empty(&list[i]));
-  }
-  return texts;
-}
 
 DumpRecord::State state_named(std::string_view name) {
   return name == "completed" ? DumpRecord::State::completed
          : name == "started" ? DumpRecord::State::started
                              : DumpRecord::State::scheduled;
 }
-
-// The values of one entry, still in the tree.
-struct Entry {
-  std::array<const Value*, 24> fields{};
-
-  const Value* operator[](Field field) const { return fields[static_cast<std::size_t>(field)]; }
-};
 
 class Decoder {
  public:
@@ -209,7 +37,7 @@ class Decoder {
       // visited again, but not without end.
       : file_(file), steps_left_(16 * bytes + 4096) {}
 
-  DecodedDump decode() {
+  RankRecording decode() {
     result_.dump.version = text_or_empty(find(file_, "version"));
     read_groups();
     read_entries();
@@ -238,38 +66,19 @@ class Decoder {
       if (name.empty()) {
         name = text_or_empty(&config->node->items[i]);
       }
-      add_group(name, text_or_empty(find(group, "desc")), members_of(find(group, "ranks")));
+      add_group(name, text_or_empty(find(group, "desc")), members_of_group(group));
     }
   }
 
-  // A text in every version seen; a list costs nothing to accept.
-  std::vector<Rank> members_of(const Value* value) {
-    std::vector<Rank> members;
-    if (const std::string_view text = text_or_empty(value); !text.empty()) {
-      spend(text.size());
-      members = parse_ranks(text).value_or(std::vector<Rank>());
-    }
-    const auto [list, size] = items_of(value);
-    spend(size);
-    for (std::uint32_t i = 0; i < size; ++i) {
-      if (const std::int64_t rank = number_or(&list[i], -1); rank >= 0 && rank < ranks_max) {
-        members.push_back(static_cast<Rank>(rank));
-      }
-    }
-    std::sort(members.begin(), members.end());
-    members.erase(std::unique(members.begin(), members.end()), members.end());
-    return members;
+  std::vector<Rank> members_of_group(const Value& group) {
+    const Value* ranks = find(group, "ranks");
+    spend(text_or_empty(ranks).size() + items_of(ranks).second);
+    return members_of(ranks);
   }
 
   std::uint32_t add_group(std::string_view name, std::string_view description, std::vector<Rank> members) {
-    key_.clear();
-    key_.put(name);
-    for (const Rank member : members) {
-      key_.put(static_cast<std::int64_t>(member));
-    }
-    const std::uint32_t number = result_.tables.groups.number_of(key_.bytes(), [&] {
-      return DumpGroup{std::string(name), std::string(description), std::move(members)};
-    });
+    const std::uint32_t number =
+        result_.tables.number_of(DumpGroup{std::string(name), std::string(description), std::move(members)});
     group_of_name_.number_of(name, [&] { return number; });
     return number;
   }
@@ -493,7 +302,7 @@ class Decoder {
 
   const Value& file_;
   std::size_t steps_left_;
-  DecodedDump result_;
+  RankRecording result_;
   Interner<std::uint32_t> group_of_name_;
   std::vector<std::pair<std::int64_t, std::uint32_t>> group_of_id_;
   std::vector<KnownKey> known_keys_;  // by place in an entry
@@ -511,29 +320,6 @@ bool looks_like_dump(const Value& value) {
   return find(value, "entries") != nullptr || find(value, "pg_config") != nullptr;
 }
 
-DecodedDump decode_dump(const Value& value, std::size_t bytes) { return Decoder(value, bytes).decode(); }
-
-std::optional<std::vector<Rank>> parse_ranks(std::string_view text) {
-  std::vector<Rank> ranks;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  const auto skip = [&](std::string_view allowed) {
-    while (at != end && allowed.find(*at) != std::string_view::npos) {
-      ++at;
-    }
-  };
-  skip(" [");
-  while (at != end && *at != ']') {
-    Rank rank = -1;
-    const auto [next, error] = std::from_chars(at, end, rank);
-    if (error != std::errc() || rank < 0 || rank >= ranks_max) {
-      return std::nullopt;
-    }
-    ranks.push_back(rank);
-    at = next;
-    skip(" ,");
-  }
-  return ranks;
-}
+RankRecording decode_dump(const Value& value, std::size_t bytes) { return Decoder(value, bytes).decode(); }
 
 }  // namespace rollcall::traces

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "traces/key_bytes.h"
+
 namespace rollcall::traces {
 
 namespace {
@@ -20,6 +22,39 @@ std::vector<std::uint32_t> renumbered(const Interner<T>& from, Interner<T>& into
 
 DumpTables::DumpTables() {
   stacks.number_of("", [] { return check::DumpStack(); });
+}
+
+std::uint32_t DumpTables::number_of(const check::DumpCall& call) {
+  Key key;
+  key.put(call.backend);
+  key.put(call.op);
+  key.put(std::int64_t{call.source});
+  key.put(std::int64_t{call.destination});
+  for (const auto* shapes : {&call.inputs, &call.outputs}) {
+    key.put(static_cast<std::int64_t>(shapes->size()));
+    for (const std::vector<std::int64_t>& shape : *shapes) {
+      key.put(static_cast<std::int64_t>(shape.size()));
+      for (const std::int64_t extent : shape) {
+        key.put(extent);
+      }
+    }
+  }
+  for (const auto* dtypes : {&call.input_dtypes, &call.output_dtypes}) {
+    key.put(static_cast<std::int64_t>(dtypes->size()));
+    for (const std::string& dtype : *dtypes) {
+      key.put(dtype);
+    }
+  }
+  return calls.number_of(key.bytes(), [&] { return call; });
+}
+
+std::uint32_t DumpTables::number_of(const check::DumpGroup& group) {
+  Key key;
+  key.put(group.name);
+  for (const Rank member : group.members) {
+    key.put(std::int64_t{member});
+  }
+  return groups.number_of(key.bytes(), [&] { return group; });
 }
 
 void DumpTables::absorb(const DumpTables& other, check::RankDump& dump) {

@@ -51,6 +51,9 @@ struct DumpTables {
 
   DumpTables();  // with the empty stack, number 0
 
+  std::uint32_t number_of(const check::DumpCall& call);
+  std::uint32_t number_of(const check::DumpGroup& group);
+
   // Adds what `other` holds. `dump` spoke of other's numbers and then speaks of ours.
   void absorb(const DumpTables& other, check::RankDump& dump);
 };

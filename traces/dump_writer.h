@@ -2,7 +2,7 @@
 
 // Writes what a rank's Flight Recorder would have left behind: version 2.10 of the format, with the keys and in
 // the order of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (dump, dump_json) in PyTorch 2.10. What
-// flight_recorder.h reads back is the same dump.
+// recordings.h reads back is the same dump.
 
 #include <string>
 

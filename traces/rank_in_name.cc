@@ -9,7 +9,8 @@ namespace rollcall::traces {
 namespace {
 
 constexpr Rank ranks_max = 1 << 24;
-constexpr std::array<std::string_view, 5> suffixes = {".gz", ".json", ".pickle", ".pkl", ".pt"};
+constexpr std::array<std::string_view, 7> suffixes = {".gz", ".json", ".pickle", ".pkl",
+                                                      ".pt", ".et",   ".trace"};
 
 std::string_view stem_of(std::string_view path) {
   std::string_view name = path.substr(path.find_last_of('/') + 1);

@@ -36,6 +36,9 @@ std::vector<std::uint32_t> chosen_spans(const std::vector<Span>& spans, const Tr
 std::vector<TraceArrow> chosen_arrows(const Report& report, const TraceOptions& options) {
   const std::vector<Span>& spans = report.timeline.spans();
   std::vector<TraceArrow> arrows = waiting_arrows(report.timeline);
+  arrows.insert(arrows.end(), options.arrows.begin(), options.arrows.end());
+  std::stable_sort(arrows.begin(), arrows.end(),
+                   [](const TraceArrow& a, const TraceArrow& b) { return a.time < b.time; });
   std::erase_if(arrows, [&](TraceArrow& arrow) {
     std::erase_if(arrow.to, [&](std::uint32_t index) { return !is_chosen(spans[index], options); });
     return arrow.to.empty() || !is_chosen(spans[arrow.from], options);
@@ -49,7 +52,8 @@ void move_to_microseconds(const std::vector<Span>& spans, std::vector<TraceArrow
   std::erase_if(arrows, [&spans](TraceArrow& arrow) {
     arrow.time = (arrow.time / microsecond + 1) * microsecond;
     const auto is_outside = [&](std::uint32_t index) {
-      return spans[index].end / microsecond * microsecond <= arrow.time;
+      const Time end = spans[index].end;
+      return end != Span::open && end / microsecond * microsecond <= arrow.time;
     };
     std::erase_if(arrow.to, is_outside);
     return arrow.to.empty() || is_outside(arrow.from);

@@ -19,6 +19,8 @@ struct TraceOptions {
   Time until = std::numeric_limits<Time>::max();
   // Every time cut to whole microseconds, for readers that round fractions outwards (HTA does).
   bool whole_microseconds = false;
+  // Beside those that the spans themselves tell of: to calls that never returned, from what was never called.
+  std::vector<TraceArrow> arrows{};
 };
 
 struct TracePlan {

@@ -8,7 +8,9 @@
 #include "scenarios/cli/dump_files.h"
 #include "scenarios/cli/judged_dumps.h"
 #include "scenarios/cli/page_files.h"
+#include "scenarios/cli/traces.h"
 #include "sim/check/dump_judge.h"
+#include "sim/check/dump_report.h"
 #include "traces/dump_report.h"
 #include "viz/html_diagnosis.h"
 #include "viz/json_diagnosis.h"
@@ -22,6 +24,15 @@ namespace {
 Report recorded(const std::vector<std::string>& paths, const check::JobDump& job,
                 const Diagnosis& diagnosis) {
   return traces::report_of(job, diagnosis, fmt::format("{}", fmt::join(paths, ", ")));
+}
+
+void write_recorded_traces(const CommandLine& line, const check::RecordedReport& recorded) {
+  viz::TraceOptions options = trace_options(line.trace, recorded.report.world_size);
+  for (const check::RecordedWait& wait : recorded.waits) {
+    const Span& cause = recorded.report.timeline.spans()[wait.cause];
+    options.arrows.push_back({cause.start + 1, wait.cause, wait.waiting});
+  }
+  write_traces(line, recorded.report, options);
 }
 
 }  // namespace
@@ -43,8 +54,12 @@ void write_page(const JudgedDumps& dumps, std::ostream& out) {
 // One broken file is a remark: the other ranks are still worth hearing.
 ExitCode diagnose(const CommandLine& line) {
   const std::vector<PageFile> files = page_files(line, line.paths);
+  if (line.trace.chart) {
+    throw UsageError(
+        "diagnose draws no timeline in the terminal; --trace FILE and --report html=FILE have it");
+  }
   const traces::ReadResult input = read_dumps(line.paths);
-  if (input.job.ranks.empty()) {
+  if (input.job.ranks.empty() && input.job.facts.empty()) {
     return no_dumps(input, line.paths);
   }
   const Diagnosis diagnosis = check::judge_dump(input.job);
@@ -55,6 +70,9 @@ ExitCode diagnose(const CommandLine& line) {
     viz::html_diagnosis(diagnosis, recorded(line.paths, input.job, diagnosis), remarks_of(input.problems),
                         out);
   };
+  if (wants_timeline(line.trace)) {
+    write_recorded_traces(line, check::recorded_report(input.job, diagnosis));
+  }
   write_page_files(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
   return diagnosis.verdict == "no_fault" ? ExitCode::as_expected : ExitCode::differs;
 }

@@ -36,8 +36,8 @@ traces::ReadResult read_dumps(const std::vector<std::string>& paths) try {
   traces::ReadResult input;
   {
     ProgressBar bar("reading dumps");
-    input = traces::read_flight_recorder(paths,
-                                         [&bar](std::size_t done, std::size_t all) { bar.show(done, all); });
+    input =
+        traces::read_recordings(paths, [&bar](std::size_t done, std::size_t all) { bar.show(done, all); });
   }
   show(remarks_of(input.problems));
   return input;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/flight_recorder.h"
+#include "traces/recordings.h"
 #include "viz/text_style.h"
 
 namespace rollcall::cli {

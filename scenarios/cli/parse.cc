@@ -134,8 +134,8 @@ void declare_predict(CLI::App& app, CommandLine& line) {
 }
 
 void declare_diagnose(CLI::App& app, CommandLine& line) {
-  app.add_option("PATH", line.paths, "Flight Recorder dumps, one per rank, or directories of them")
-      ->required();
+  app.add_option("PATH", line.paths, "Dumps, traces and logs of a job, or directories of them")->required();
+  declare_trace(app, line.trace);
   declare_reports(app, line);
 }
 

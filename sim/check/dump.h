@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/check/log_fact.h"
 #include "sim/dist/op.h"
 
 namespace rollcall::check {
@@ -85,18 +86,21 @@ struct RankDump {
   Rank rank = 0;
   std::string file;
   std::string version;
-  bool without_gaps = false;          // holds every record from its first one on
-  bool from_start = false;            // and that is the recorder's first: nothing fell off the ring
-  std::vector<DumpRecord> records;    // oldest first
-  std::vector<DumpStatus> status;     // by group
+  bool without_gaps = false;        // holds every record from its first one on
+  bool from_start = false;          // and that is the recorder's first: nothing fell off the ring
+  bool has_states = true;           // else replay_states says which calls are finished
+  bool is_window = false;           // it ends where the recorder was stopped, which says nothing of the rank
+  std::vector<DumpRecord> records;  // oldest first
+  std::vector<DumpStatus> status;   // by group
   std::vector<std::uint32_t> groups;  // that this rank has used, ascending
 };
 
 struct JobDump {
-  std::vector<RankDump> ranks;  // ascending, each rank once
+  std::vector<RankDump> ranks;  // ascending, each rank once; may be empty beside facts
   std::vector<DumpCall> calls;
   std::vector<DumpStack> stacks;  // the first is empty
   std::vector<DumpGroup> groups;
+  std::vector<LogFact> facts;  // from the job's log, by file and line
 };
 
 }  // namespace rollcall::check

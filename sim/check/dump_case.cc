@@ -109,6 +109,18 @@ class Approach {
   std::size_t next_ = 0;
 };
 
+std::string shapes_phrase(const DumpCall& call) {
+  const auto list = [](const std::vector<std::vector<std::int64_t>>& shapes) {
+    std::vector<std::string> texts;
+    for (const std::vector<std::int64_t>& shape : shapes) {
+      texts.push_back(fmt::format("[{}]", fmt::join(shape, ", ")));
+    }
+    return fmt::format("{}", fmt::join(texts, " "));
+  };
+  return call.inputs == call.outputs ? list(call.inputs)
+                                     : fmt::format("{} -> {}", list(call.inputs), list(call.outputs));
+}
+
 }  // namespace
 
 DumpCase::DumpCase(const JobDump& job)
@@ -151,6 +163,11 @@ Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op) {
 
 Call name_node(const DumpCase& job, const WaitNode& node) {
   return name_call(job, *job.view.ops_of(node.ranks.front()), *node.ops.front());
+}
+
+std::string arguments_phrase(const DumpCall& call) {
+  const std::string dtype = call.input_dtypes.empty() ? "" : call.input_dtypes.front();
+  return fmt::format("{} of {} {}", call.op, shapes_phrase(call), dtype);
 }
 
 RankSet ranks_of(const WaitNode& node) { return RankSet::of(node.ranks); }

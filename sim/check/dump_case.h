@@ -14,7 +14,7 @@ namespace rollcall::check {
 // Whether the dumps show that time passed without progress. They do not say when they were written.
 enum class Progress : std::uint8_t {
   standstill,  // a call outlived its timeout, or a rank was silent for longer than ever before
-  assumed,     // unfinished calls only: such dumps are written on timeouts
+  assumed,     // unfinished calls only: such dumps are written on timeouts; or no states at all
   unclear,     // nothing speaks for either
   running,     // peers have seen calls finish that these ranks were still about to notice
 };
@@ -31,13 +31,15 @@ struct DumpCase {
 
 // Each returns a diagnosis without the common parts (victims, chain, counts), or nothing.
 std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met and disagree
-std::optional<Diagnosis> judge_cycle(const DumpCase& job);     // ranks that wait for each other
-std::optional<Diagnosis> judge_absence(const DumpCase& job);   // ranks that owe a call
-std::optional<Diagnosis> judge_device(const DumpCase& job);    // all came, and one device does not follow
-std::optional<Diagnosis> judge_lost(const DumpCase& job);      // ranks without a dump
-std::optional<Diagnosis> judge_stall(const DumpCase& job);     // all came, nothing moves
-std::optional<Diagnosis> judge_late(const DumpCase& job);      // ranks that the others regularly wait for
-Diagnosis judge_quiet(const DumpCase& job);                    // nobody waits: slow ranks, or no fault
+// The same for the two ends of a message, or of one of a batch.
+std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node);
+std::optional<Diagnosis> judge_cycle(const DumpCase& job);    // ranks that wait for each other
+std::optional<Diagnosis> judge_absence(const DumpCase& job);  // ranks that owe a call
+std::optional<Diagnosis> judge_device(const DumpCase& job);   // all came, and one device does not follow
+std::optional<Diagnosis> judge_lost(const DumpCase& job);     // ranks without a dump
+std::optional<Diagnosis> judge_stall(const DumpCase& job);    // all came, nothing moves
+std::optional<Diagnosis> judge_late(const DumpCase& job);     // ranks that the others regularly wait for
+Diagnosis judge_quiet(const DumpCase& job);                   // nobody waits: slow ranks, or no fault
 
 // Whether what is unfinished may be called a hang. Where progress is unclear, only a job of which the larger
 // part waits.
@@ -52,6 +54,8 @@ Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op);
 Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t record);
 // What the ranks of a node are held up by.
 Call name_node(const DumpCase& job, const WaitNode& node);
+// "all_reduce of [4096] Float".
+std::string arguments_phrase(const DumpCall& call);
 // "mesh_tp", "group 7".
 std::string group_phrase(const DumpGroup& group);
 

@@ -8,6 +8,7 @@
 
 #include "sim/check/dump_case.h"
 #include "sim/check/dump_habits.h"
+#include "sim/check/dump_unanswered.h"
 #include "sim/check/phrasing.h"
 
 namespace rollcall::check {
@@ -16,6 +17,8 @@ namespace {
 
 // A habit this much weaker than the strongest broken one is the beginning of a loop, not a departure.
 constexpr std::size_t habit_ratio = 2;
+
+constexpr std::size_t nodes_tried_max = 64;
 
 struct Departed {
   Rank rank = -1;
@@ -32,6 +35,7 @@ class CycleJudge {
         ranks_.insert(ranks_of(job.waits.nodes[index]));
       }
     }
+    unanswered_ = find_unanswered(job, nodes_);
     find_departed();
   }
 
@@ -93,7 +97,7 @@ class CycleJudge {
   RankSet without_group() const { return blockers_because(Blocker::Why::no_group); }
 
   bool is_about_messages() const {
-    if (went_past()) {
+    if (someone_is_further(unanswered_)) {
       return true;
     }
     if (!departed_.empty()) {
@@ -104,70 +108,6 @@ class CycleJudge {
     }
     return std::all_of(nodes_.begin(), nodes_.end(),
                        [](const WaitNode* node) { return node->kind != DumpOp::Kind::collective; });
-  }
-
-  // A message without another end, as its two ranks.
-  struct Unanswered {
-    Rank waiting = -1;
-    Rank peer = -1;
-    bool peer_is_further = false;  // it has posted a batch of that number or a later one
-  };
-
-  std::vector<Unanswered> unanswered() const {
-    std::vector<Unanswered> found;
-    for (const WaitNode* node : nodes_) {
-      if (node->kind == DumpOp::Kind::collective) {
-        continue;
-      }
-      const RankOps& ops = *job_.view.ops_of(node->ranks.front());
-      for (const std::uint32_t record : ops.parts_of(*node->ops.front())) {
-        if (!job_.view.job.calls[ops.dump->records[record].call].is_message()) {
-          continue;
-        }
-        const Counterpart other = job_.messages.counterpart(ops, record);
-        if (other.ops != nullptr && other.op == nullptr) {
-          const bool is_batch = node->kind == DumpOp::Kind::batch;
-          found.push_back({node->ranks.front(), other.rank,
-                           is_batch && has_batch_from(*other.ops, ops.dump->records[record])});
-        }
-      }
-    }
-    return found;
-  }
-
-  // Batches carry a number of their own since torch 2.5; before, it stayed 0.
-  static bool has_batch_from(const RankOps& ops, const DumpRecord& record) {
-    return record.p2p_seq > 0 && std::any_of(ops.ops.begin(), ops.ops.end(), [&](const DumpOp& op) {
-             return op.kind == DumpOp::Kind::batch && op.group == record.group &&
-                    ops.record_of(op).p2p_seq >= record.p2p_seq;
-           });
-  }
-
-  bool went_past() const {
-    const std::vector<Unanswered> messages = unanswered();
-    return std::any_of(messages.begin(), messages.end(),
-                       [](const Unanswered& message) { return message.peer_is_further; });
-  }
-
-  // The rank that most of the unanswered messages begin or end at: one wrong peer leaves two ends loose.
-  RankSet common_end() const {
-    std::map<Rank, std::size_t> ends;
-    for (const Unanswered& message : unanswered()) {
-      ++ends[message.waiting];
-      ++ends[message.peer];
-    }
-    std::size_t most = 1;
-    RankSet ranks;
-    for (const auto& [rank, count] : ends) {
-      if (count > most) {
-        most = count;
-        ranks = {};
-      }
-      if (count == most && most > 1) {
-        ranks.insert(rank);
-      }
-    }
-    return ranks.size() == 1 ? ranks : RankSet();
   }
 
   void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
@@ -229,8 +169,8 @@ class CycleJudge {
   void messages(Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     diagnosis.verdict = "p2p_mismatch";
-    const bool one_is_further = went_past();
-    finding.culprits = one_is_further ? common_end() : departed_ranks();
+    const bool one_is_further = someone_is_further(unanswered_);
+    finding.culprits = one_is_further ? common_end(unanswered_) : departed_ranks();
     if (finding.culprits.empty()) {
       finding.culprits = one_is_further ? departed_ranks() : RankSet();
     }
@@ -306,7 +246,10 @@ class CycleJudge {
     Finding& finding = diagnosis.finding;
     finding.culprits = departed_ranks();
     const bool is_order_known = !finding.culprits.empty() && finding.culprits != ranks_;
-    if (!is_order_known) {
+    const WaitNode* narrow = is_order_known ? nullptr : node_held_by_fewest();
+    if (narrow != nullptr) {
+      finding.culprits = blockers_of(*narrow);
+    } else if (!is_order_known) {
       finding.culprits = smaller_side();
       finding.tie = sides_are_equal();
       finding.culprits = finding.culprits.empty() ? ranks_ : finding.culprits;
@@ -314,7 +257,8 @@ class CycleJudge {
         diagnosis.evidence.push_back(fmt::format("{} to {} first", with_verb(ranks, "came", "came"), kind));
       }
     }
-    const bool left_out = is_left_out();
+    const bool left_out =
+        is_left_out() || (narrow != nullptr && is_held_by(*narrow, Blocker::Why::not_issued));
     diagnosis.verdict = left_out ? "skipped_collective" : "cross_group_deadlock";
     diagnosis.alternatives =
         left_out ? std::vector<std::string>{"cross_group_deadlock"} : std::vector<std::string>{};
@@ -338,10 +282,54 @@ class CycleJudge {
       finding.advice = "issue collectives of different groups in the same order on every rank";
     }
     add_departures(diagnosis);
-    if (!is_order_known) {
+    if (!is_order_known && narrow == nullptr) {
       diagnosis.would_settle.push_back(
           "which order the program means: both are equally frequent in the dumps");
     }
+  }
+
+  // Of the calls without which there would be no circle, the one that fewer ranks hold up than any other: those
+  // few are enough for it. Null when none stands out, as where groups are crossed, and in jobs of many nodes.
+  const WaitNode* node_held_by_fewest() const {
+    if (nodes_.size() > nodes_tried_max) {
+      return nullptr;
+    }
+    const WaitNode* fewest = nullptr;
+    bool is_alone = false;
+    for (const WaitNode* node : nodes_) {
+      if (!ends_without(node)) {
+        continue;
+      }
+      const std::size_t count = node->blockers.size();
+      is_alone = fewest == nullptr || count < fewest->blockers.size() ||
+                 (is_alone && count > fewest->blockers.size());
+      fewest = fewest == nullptr || count < fewest->blockers.size() ? node : fewest;
+    }
+    return is_alone ? fewest : nullptr;
+  }
+
+  // Whether all others would go on if the ranks in `node` did.
+  bool ends_without(const WaitNode* node) const {
+    RankSet stuck = difference(ranks_, ranks_of(*node));
+    for (bool moved = true; moved && !stuck.empty();) {
+      moved = false;
+      for (const WaitNode* other : nodes_) {
+        const bool waits =
+            stuck.contains(other->ranks.front()) &&
+            std::any_of(other->blockers.begin(), other->blockers.end(),
+                        [&stuck](const Blocker& blocker) { return stuck.contains(blocker.rank); });
+        if (!waits && stuck.contains(other->ranks.front())) {
+          stuck = difference(stuck, ranks_of(*other));
+          moved = true;
+        }
+      }
+    }
+    return stuck.empty();
+  }
+
+  static bool is_held_by(const WaitNode& node, Blocker::Why why) {
+    return std::all_of(node.blockers.begin(), node.blockers.end(),
+                       [why](const Blocker& blocker) { return blocker.why == why; });
   }
 
   std::size_t group_count() const {
@@ -398,6 +386,7 @@ class CycleJudge {
   std::vector<const WaitNode*> nodes_;
   RankSet ranks_;
   std::vector<Departed> departed_;
+  std::vector<Unanswered> unanswered_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/check/dump_case.h"
+#include "sim/check/log_judge.h"
 #include "sim/dist/expects.h"
 
 namespace rollcall::check {
@@ -58,15 +59,38 @@ void add_counts(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.without_dump = difference(members, present);
 }
 
+Diagnosis judge_log_alone(const JobDump& job) {
+  Diagnosis diagnosis;
+  if (std::optional<Diagnosis> found = judge_log(job.facts)) {
+    diagnosis = *std::move(found);
+  } else {
+    diagnosis.verdict = diagnosis.finding.kind = "no_fault";
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.finding.headline = "the log blames nobody";
+    diagnosis.would_settle.push_back(
+        "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
+  }
+  for (const LogFact& fact : job.facts) {
+    if (!fact.ranks.empty()) {
+      diagnosis.world_size = std::max(diagnosis.world_size, fact.ranks.ranges().back().last + 1);
+    }
+  }
+  return diagnosis;
+}
+
 }  // namespace
 
 Diagnosis judge_dump(const JobDump& job) {
-  expects(!job.ranks.empty(), "a job has the dump of at least one rank");
+  expects(!job.ranks.empty() || !job.facts.empty(), "a job has the dump of at least one rank, or a log");
+  if (job.ranks.empty()) {
+    return judge_log_alone(job);
+  }
   const DumpCase investigation(job);
   Diagnosis diagnosis = find_fault(investigation);
   if (diagnosis.verdict != "no_fault" && diagnosis.verdict != "straggler") {
     add_victims(investigation, diagnosis);
   }
+  add_log_evidence(job.facts, diagnosis);
   add_counts(job, diagnosis);
   return diagnosis;
 }

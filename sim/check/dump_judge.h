@@ -9,7 +9,7 @@
 
 namespace rollcall::check {
 
-// `job` has at least one rank.
+// `job` has at least one rank, or a fact from its log.
 Diagnosis judge_dump(const JobDump& job);
 
 }  // namespace rollcall::check

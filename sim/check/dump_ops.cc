@@ -178,6 +178,8 @@ bool has_root(const std::string& op) {
   return std::find(rooted.begin(), rooted.end(), op) != rooted.end();
 }
 
+bool shapes_may_differ(const std::string& op) { return comparison_of(op) != Comparison::everything; }
+
 std::vector<std::uint64_t> agreement_tokens(const JobDump& job) {
   using Shapes = std::vector<std::vector<std::int64_t>>;
   using Dtypes = std::vector<std::string>;

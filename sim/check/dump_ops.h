@@ -43,6 +43,9 @@ struct RankOps {
 // Operations whose root decides what they do. It is not recorded, and the root may finish before all come.
 bool has_root(const std::string& op);
 
+// Operations whose shapes may differ from rank to rank.
+bool shapes_may_differ(const std::string& op);
+
 // By index into JobDump::calls: a number shared by calls that may meet in one collective. Operations
 // whose shapes differ from rank to rank (gather, scatter, all-to-all) are compared without them.
 std::vector<std::uint64_t> agreement_tokens(const JobDump& job);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/check/dump_case.h"
+#include "sim/check/log_judge.h"
 
 namespace rollcall::check {
 
@@ -52,6 +53,14 @@ bool notices_late(const DumpView& view, const Waits& waits) {
 }  // namespace
 
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots) {
+  const bool is_replayed = std::any_of(view.ranks.begin(), view.ranks.end(),
+                                       [](const RankOps& ops) { return !ops.dump->has_states; });
+  if (is_replayed) {
+    return Progress::assumed;
+  }
+  if (log_shows_timeout(view.job.facts)) {
+    return Progress::standstill;
+  }
   std::set<Rank> idle;
   for (const auto& [rank, node] : roots.idle) {
     idle.insert(rank);

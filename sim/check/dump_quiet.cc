@@ -152,6 +152,12 @@ Diagnosis judge_quiet(const DumpCase& job) {
   diagnosis.verdict = finding.kind = "no_fault";
   if (job.waits.nodes.empty()) {
     finding.headline = "nothing is wrong: every call is finished, or was seen to finish by a peer";
+    if (std::any_of(job.view.ranks.begin(), job.view.ranks.end(),
+                    [](const RankOps& ops) { return ops.dump->is_window; })) {
+      finding.headline = "nothing is wrong in the calls that have finished";
+      diagnosis.would_settle.push_back(
+          "Flight Recorder dumps: a profiler's trace holds finished calls only, so no hang shows in it");
+    }
     return diagnosis;
   }
   diagnosis.confidence = Diagnosis::Confidence::medium;

@@ -11,8 +11,9 @@
 #include "scenarios/report_reader.h"
 #include "scenarios/scenario.h"
 #include "sim/check/dump_judge.h"
+#include "sim/check/dump_replay.h"
 #include "sim/dist/error.h"
-#include "traces/dump_decoder.h"
+#include "traces/formats.h"
 #include "traces/json_value.h"
 #include "traces/pickle.h"
 #include "viz/json_report.h"
@@ -26,7 +27,7 @@ constexpr std::size_t tree_bytes_max = std::size_t{256} << 20;
 constexpr std::size_t judged_bytes_max = 16384;  // a fuzzer learns nothing from a slow judge
 
 // Two ranks with the same records, the second of which stopped half way: enough for the judge to compare.
-void judge(const traces::DecodedDump& decoded) {
+void judge(const traces::RankRecording& decoded) {
   check::JobDump job;
   traces::DumpTables tables;
   for (const Rank rank : {0, 1}) {
@@ -39,11 +40,12 @@ void judge(const traces::DecodedDump& decoded) {
   job.calls = std::move(tables.calls.things());
   job.stacks = std::move(tables.stacks.things());
   job.groups = std::move(tables.groups.things());
-  for (check::DumpGroup& group : job.groups) {  // as read_flight_recorder sees to it
+  for (check::DumpGroup& group : job.groups) {  // as read_recordings sees to it
     group.members.insert(group.members.end(), {0, 1});
     std::sort(group.members.begin(), group.members.end());
     group.members.erase(std::unique(group.members.begin(), group.members.end()), group.members.end());
   }
+  check::replay_states(job);
   check::judge_dump(job);
 }
 
@@ -53,10 +55,12 @@ void read_dump(std::string_view bytes, ReadValue read) {
   try {
     traces::Arena arena(tree_bytes_max);
     const traces::Value value = read(bytes, arena);
-    if (!traces::looks_like_dump(value)) {
+    const traces::SourceFile file{bytes, value, 0};
+    const traces::Format* format = traces::format_of(file);
+    if (format == nullptr) {
       return;
     }
-    const traces::DecodedDump decoded = traces::decode_dump(value, bytes.size());
+    const traces::RankRecording decoded = format->decode(file);
     if (bytes.size() <= judged_bytes_max) {
       judge(decoded);
     }

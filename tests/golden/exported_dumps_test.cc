@@ -12,7 +12,7 @@
 #include "sim/check/dump_judge.h"
 #include "tests/folder.h"
 #include "traces/dump_writer.h"
-#include "traces/flight_recorder.h"
+#include "traces/recordings.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -82,7 +82,7 @@ check::JobDump written_and_read(const check::JobDump& job, Writer write) {
   for (const check::RankDump& dump : job.ranks) {
     folder.write("comm_lib_trace_rank_" + std::to_string(dump.rank), write(job, dump));
   }
-  traces::ReadResult result = traces::read_flight_recorder({folder.path()});
+  traces::ReadResult result = traces::read_recordings({folder.path()});
   CHECK(result.problems.empty());
   return std::move(result.job);
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/check/dump_judge.h"
-#include "traces/flight_recorder.h"
+#include "traces/recordings.h"
 
 namespace rollcall::traces {
 namespace {
@@ -44,7 +44,7 @@ std::vector<std::string> files_in(const fs::path& folder) {
 }
 
 Diagnosis diagnose(const std::vector<std::string>& files) {
-  const ReadResult input = read_flight_recorder(files);
+  const ReadResult input = read_recordings(files);
   CHECK(input.problems.empty());
   return check::judge_dump(input.job);
 }
@@ -140,7 +140,7 @@ TEST_CASE("an early exit and a stuck data loader leave the same records, but for
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/flight_recorder";
   std::vector<check::JobDump> jobs;
   for (const char* set : {"early_exit_uneven_inputs_4", "cpu_stuck_dataloader_4"}) {
-    check::JobDump job = read_flight_recorder(files_in(data / set / "pickle")).job;
+    check::JobDump job = read_recordings(files_in(data / set / "pickle")).job;
     for (check::RankDump& dump : job.ranks) {
       for (check::DumpRecord& record : dump.records) {
         record.created_ns = record.created_ns != 0 ? 1 : 0;
@@ -173,7 +173,7 @@ TEST_CASE("the order of the files decides nothing", "[flight-recorder]") {
 
 TEST_CASE("whatever ranks are called, the same one is to blame", "[flight-recorder]") {
   for (const fs::path& set : sets()) {
-    check::JobDump job = read_flight_recorder(files_in(set / "pickle")).job;
+    check::JobDump job = read_recordings(files_in(set / "pickle")).job;
     const Diagnosis before = check::judge_dump(job);
     const auto renamed = [](Rank rank) { return 3 * rank + 5; };
     for (check::RankDump& dump : job.ranks) {

@@ -9,7 +9,7 @@
 #include "scenarios/recordings/imported_job.h"
 #include "scenarios/run/runner.h"
 #include "sim/check/dump_judge.h"
-#include "traces/flight_recorder.h"
+#include "traces/recordings.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -40,7 +40,7 @@ void check_culprits(const Diagnosis& diagnosis, const Report& report) {
 }
 
 check::JobDump dumps_of(const fs::path& set, const std::string& encoding) {
-  return traces::read_flight_recorder({(set / encoding).string()}).job;
+  return traces::read_recordings({(set / encoding).string()}).job;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "sim/check/dump_judge.h"
 #include "tests/folder.h"
-#include "traces/flight_recorder.h"
+#include "traces/recordings.h"
 
 namespace rollcall::traces {
 namespace {
@@ -37,7 +37,7 @@ ReadResult written_and_read(const JobDump& job, Writer write) {
   for (const RankDump& dump : job.ranks) {
     folder.write("comm_lib_trace_rank_" + std::to_string(dump.rank), write(job, dump));
   }
-  return read_flight_recorder({folder.path()});
+  return read_recordings({folder.path()});
 }
 
 bool has_same_times(const DumpRecord& a, const DumpRecord& b) {
@@ -72,7 +72,7 @@ void check_same(const JobDump& before, const JobDump& after, bool with_stacks) {
 TEST_CASE("a dump that was written reads back as it was", "[flight-recorder]") {
   for (const std::string& set : sets()) {
     CAPTURE(set);
-    const JobDump before = read_flight_recorder({set}).job;
+    const JobDump before = read_recordings({set}).job;
     const ReadResult pickled = written_and_read(before, write_dump_pickle);
     CHECK(pickled.problems.empty());
     check_same(before, pickled.job, true);

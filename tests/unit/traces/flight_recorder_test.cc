@@ -1,49 +1,22 @@
-#include "traces/flight_recorder.h"
-
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
-#include <unistd.h>
-#include <zlib.h>
-
+#include "tests/unit/traces/folder.h"
 #include "traces/dump_decoder.h"
 #include "traces/rank_in_name.h"
+#include "traces/recordings.h"
+#include "traces/value_access.h"
 
 namespace rollcall::traces {
 namespace {
 
 namespace fs = std::filesystem;
 using Catch::Contains;
+using test::Folder;
 
 const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/flight_recorder";
-
-// A folder of its own.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("rollcall_dumps_test." + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-  void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-  }
-  void write_packed(const std::string& name, const std::string& bytes) const {
-    gzFile file = ::gzopen(path(name).c_str(), "wb");
-    REQUIRE(::gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())) > 0);
-    ::gzclose(file);
-  }
-
- private:
-  fs::path path_;
-};
 
 std::string contents(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -67,7 +40,7 @@ TEST_CASE("a dump keeps calls, states, times and counters", "[flight-recorder]")
       "input_sizes": [[4, 512]], "output_sizes": [[4, 512]], "input_dtypes": ["Float"],
       "output_dtypes": ["Float"], "timeout_ms": 600000, "retired": false, "is_p2p": false,
       "time_discovered_started_ns": 0, "duration_ms": 1.5)"));
-  const ReadResult result = read_flight_recorder({folder.path("trace_0.json")});
+  const ReadResult result = read_recordings({folder.path("trace_0.json")});
   CHECK(result.problems.empty());
   REQUIRE(result.job.ranks.size() == 1);
   const check::RankDump& dump = result.job.ranks.front();
@@ -93,7 +66,7 @@ TEST_CASE("a dump without entries belongs to a rank that owes nothing", "[flight
   const Folder folder;
   folder.write("rank_1",
                R"({"version": "2.9", "pg_config": {"0": {"name": "0", "desc": "x", "ranks": "[0,1]"}}})");
-  const ReadResult result = read_flight_recorder({folder.path()});
+  const ReadResult result = read_recordings({folder.path()});
   REQUIRE(result.job.ranks.size() == 1);
   CHECK(result.job.ranks.front().records.empty());
   CHECK_FALSE(result.job.ranks.front().from_start);
@@ -106,8 +79,8 @@ TEST_CASE("gzipped dumps are read like plain ones", "[flight-recorder]") {
     const std::string name = "nccl_trace_rank_" + std::to_string(rank);
     folder.write_packed(name + ".gz", contents(source / name));
   }
-  const ReadResult packed = read_flight_recorder({folder.path()});
-  const ReadResult plain = read_flight_recorder({source.string()});
+  const ReadResult packed = read_recordings({folder.path()});
+  const ReadResult plain = read_recordings({source.string()});
   CHECK(packed.problems.empty());
   REQUIRE(packed.job.ranks.size() == plain.job.ranks.size());
   CHECK(packed.job.ranks[2].records.size() == plain.job.ranks[2].records.size());
@@ -121,7 +94,7 @@ TEST_CASE("a damaged file is named with its place, and the other ranks are used"
   folder.write("trace_2", whole.substr(0, whole.size() / 2));
   folder.write("trace_3", R"({"entries": [)");
   folder.write("notes.txt", "not a dump, and no problem either");
-  const ReadResult result = read_flight_recorder({folder.path()});
+  const ReadResult result = read_recordings({folder.path()});
   REQUIRE(result.job.ranks.size() == 1);
   CHECK(result.job.ranks.front().rank == 1);
   REQUIRE(result.problems.size() == 2);
@@ -135,7 +108,7 @@ TEST_CASE("every cut of a dump is an error and no crash", "[flight-recorder]") {
   const Folder folder;
   for (std::size_t size = 2; size < whole.size(); size += 41) {
     folder.write("trace_1", whole.substr(0, size));
-    const ReadResult result = read_flight_recorder({folder.path("trace_1")});
+    const ReadResult result = read_recordings({folder.path("trace_1")});
     CHECK(result.job.ranks.empty());
     CHECK(result.problems.size() == 1);
   }
@@ -146,7 +119,7 @@ TEST_CASE("of two dumps of one rank the one that says more is used", "[flight-re
   const std::string whole = contents(data / "size_mismatch_4/pickle/nccl_trace_rank_1");
   folder.write("early_1.json", R"({"version": "2.9", "pg_config": {}, "entries": []})");
   folder.write("late_1", whole);
-  const ReadResult result = read_flight_recorder({folder.path()});
+  const ReadResult result = read_recordings({folder.path()});
   REQUIRE(result.job.ranks.size() == 1);
   CHECK_THAT(result.job.ranks.front().file, Contains("late_1"));
   REQUIRE(result.problems.size() == 1);
@@ -156,9 +129,9 @@ TEST_CASE("of two dumps of one rank the one that says more is used", "[flight-re
 TEST_CASE("a file that is no dump is a problem only when it was asked for", "[flight-recorder]") {
   const Folder folder;
   folder.write("settings_3.json", R"({"learning_rate": 0.1})");
-  CHECK(read_flight_recorder({folder.path()}).problems.empty());
-  CHECK(read_flight_recorder({folder.path("settings_3.json")}).problems.size() == 1);
-  CHECK(read_flight_recorder({folder.path("missing_3")}).problems.size() == 1);
+  CHECK(read_recordings({folder.path()}).problems.empty());
+  CHECK(read_recordings({folder.path("settings_3.json")}).problems.size() == 1);
+  CHECK(read_recordings({folder.path("missing_3")}).problems.size() == 1);
 }
 
 TEST_CASE("the rank is the last number of the name that is a member of the dump's groups",

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tests/folder.h"
-#include "traces/flight_recorder.h"
 #include "traces/json_value.h"
 #include "traces/pickle.h"
+#include "traces/recordings.h"
 
 namespace rollcall::traces {
 namespace {
@@ -67,7 +67,7 @@ TEST_CASE("a hostile pickle is an error with its file and its byte, and the othe
     const test::Folder folder;
     folder.write("trace_0.json", R"({"version": "2.10", "pg_config": {}, "entries": []})");
     folder.write("trace_1", hostile.bytes);
-    const ReadResult result = read_flight_recorder({folder.path()});
+    const ReadResult result = read_recordings({folder.path()});
     CAPTURE(hostile.what);
     REQUIRE(result.problems.size() == 1);
     CHECK_THAT(result.problems.front().file, Contains("trace_1"));
@@ -82,7 +82,7 @@ TEST_CASE("lists nested a million deep need no stack", "[hostile]") {
   CHECK_NOTHROW(read_pickle(nested_lists(1'000'000), arena));
   const test::Folder folder;
   folder.write("trace_1", nested_lists(1'000'000));
-  CHECK(read_flight_recorder({folder.path("trace_1")}).job.ranks.empty());
+  CHECK(read_recordings({folder.path("trace_1")}).job.ranks.empty());
 }
 
 TEST_CASE("a memo bomb stays as small as its file", "[hostile]") {
@@ -123,7 +123,7 @@ TEST_CASE("hostile JSON is an error with its file and its byte", "[hostile]") {
   for (const Hostile& hostile : files) {
     const test::Folder folder;
     folder.write("trace_1.json", hostile.bytes);
-    const ReadResult result = read_flight_recorder({folder.path("trace_1.json")});
+    const ReadResult result = read_recordings({folder.path("trace_1.json")});
     CAPTURE(hostile.what);
     REQUIRE(result.problems.size() == 1);
     CHECK_THAT(result.problems.front().message, Contains(hostile.message));
@@ -137,7 +137,7 @@ TEST_CASE("calls on a group that their rank does not belong to are not used", "[
       "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
       "entries": [{"record_id": 0, "pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": 1,
                    "profiling_name": "nccl:all_reduce", "state": "scheduled"}]})");
-  const ReadResult result = read_flight_recorder({folder.path()});
+  const ReadResult result = read_recordings({folder.path()});
   REQUIRE(result.problems.size() == 1);
   CHECK_THAT(result.problems.front().message, Contains("1 calls are not used: rank 7 is not in the groups"));
   REQUIRE(result.job.ranks.size() == 1);
@@ -155,7 +155,7 @@ TEST_CASE("numbers that no recorder writes count as missing", "[hostile]") {
         "profiling_name": "nccl:all_reduce", "time_created_ns": -9223372036854775808,
         "time_discovered_completed_ns": 9223372036854775807, "timeout_ms": -5,
         "input_sizes": [[-1, 9223372036854775807]], "state": "completed", "is_p2p": false}]})");
-  const ReadResult result = read_flight_recorder({folder.path()});
+  const ReadResult result = read_recordings({folder.path()});
   REQUIRE(result.job.ranks.size() == 1);
   const check::RankDump& dump = result.job.ranks.front();
   REQUIRE(dump.records.size() == 1);

@@ -1,4 +1,4 @@
-#include "traces/flight_recorder.h"
+#include "traces/recordings.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,10 @@
 
 #include <fmt/format.h>
 
-#include "traces/dump_decoder.h"
+#include "sim/check/dump_replay.h"
 #include "traces/file_bytes.h"
+#include "traces/formats.h"
+#include "traces/job_log.h"
 #include "traces/json_value.h"
 #include "traces/pickle.h"
 #include "traces/rank_in_name.h"
@@ -33,10 +35,11 @@ struct Candidate {
   bool is_named = false;  // by the user, rather than found in a folder
 };
 
-// A file's dump, or why there is none. Neither: it is another kind of file.
+// What a file says, or why nothing. Neither: it is another kind of file.
 struct Outcome {
-  std::optional<DecodedDump> decoded;
+  std::optional<RankRecording> recording;
   std::string problem;
+  std::vector<check::LogFact> facts = {};
 };
 
 std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
@@ -64,7 +67,19 @@ std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
 
 bool looks_like_json(std::string_view bytes) {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && bytes[first] == '{';
+  return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
+}
+
+std::string unknown_format(std::string_view bytes) {
+  if (bytes.starts_with("\x28\xb5\x2f\xfd")) {
+    return "packed with zstd, which is not read here; unpack it first (zstd -d)";
+  }
+  std::vector<std::string_view> names;
+  for (const Format& format : formats()) {
+    names.push_back(format.name);
+  }
+  names.push_back("log of a job that hung");
+  return fmt::format("of no format that is known here ({})", fmt::join(names, ", "));
 }
 
 // What one thread reads with, file after file.
@@ -75,7 +90,7 @@ class FileReader {
       return decode(file);
     } catch (const BadFile& error) {
       const std::string place = error.offset == 0 ? "" : fmt::format("byte {}: ", error.offset);
-      return {std::nullopt, place + error.what()};
+      return {std::nullopt, place + error.what(), {}};
     }
   }
 
@@ -83,25 +98,34 @@ class FileReader {
   Outcome decode(const Candidate& file) {
     const std::string_view bytes = bytes_.read(file.path);
     arena_.reset();
+    const Rank rank = rank_in_name(file.path, {}).value_or(-1);
+    if (!bytes.starts_with('{') && looks_like_job_log(bytes)) {  // its lines may begin with a bracket
+      return {std::nullopt, "", read_job_log(bytes, rank, file.path)};
+    }
     Value value;
     if (looks_like_pickle(bytes)) {
       value = read_pickle(bytes, arena_);
     } else if (looks_like_json(bytes)) {
       value = read_json(bytes, arena_);
     }
-    if (!looks_like_dump(value)) {
-      return {std::nullopt, file.is_named ? "not a Flight Recorder dump (neither pickle nor JSON with "
-                                            "\"entries\" or \"pg_config\")"
-                                          : ""};
+    SourceFile source{bytes, value, rank};
+    const Format* format = format_of(source);
+    if (format == nullptr) {
+      return {std::nullopt, file.is_named ? unknown_format(bytes) : "", {}};
     }
-    Outcome outcome{decode_dump(value, bytes.size()), ""};
-    RankDump& dump = outcome.decoded->dump;
-    const std::optional<Rank> rank = rank_in_name(file.path, outcome.decoded->tables.groups.things());
-    if (!rank) {
-      return {std::nullopt, "there is no rank in the file's name; rename it to end in the rank's number"};
+    Outcome outcome{format->decode(source), "", {}};
+    RankRecording& recording = *outcome.recording;
+    if (recording.names_groups_only) {
+      return outcome;
     }
-    dump.rank = *rank;
-    dump.file = file.path;
+    if (!recording.rank) {
+      recording.rank = rank_in_name(file.path, recording.tables.groups.things());
+    }
+    if (!recording.rank) {
+      return {std::nullopt, "there is no rank in the file's name; rename it to end in the rank's number", {}};
+    }
+    recording.dump.rank = *recording.rank;
+    recording.dump.file = file.path;
     return outcome;
   }
 
@@ -156,29 +180,30 @@ std::int64_t last_time(const RankDump& dump) {
   return last;
 }
 
-// Of two dumps of one rank: the later one, or of the same moment the one that says more.
+// Of two recordings of one rank: the one with states, the later one, or of the same moment the one that says
+// more.
 bool says_more(const RankDump& a, const RankDump& b) {
-  return std::make_tuple(last_time(a), a.records.size(), has_stacks(a)) >
-         std::make_tuple(last_time(b), b.records.size(), has_stacks(b));
+  return std::make_tuple(a.has_states, last_time(a), a.records.size(), has_stacks(a)) >
+         std::make_tuple(b.has_states, last_time(b), b.records.size(), has_stacks(b));
 }
 
 // The dump of each rank, ascending. Of several of one rank the best; the first by path among equals.
-std::map<Rank, DecodedDump*> one_per_rank(std::vector<Outcome>& outcomes,
-                                          std::vector<FileProblem>& problems) {
-  std::map<Rank, DecodedDump*> chosen;
+std::map<Rank, RankRecording*> one_per_rank(std::vector<Outcome>& outcomes,
+                                            std::vector<FileProblem>& problems) {
+  std::map<Rank, RankRecording*> chosen;
   for (Outcome& outcome : outcomes) {
-    if (!outcome.decoded) {
+    if (!outcome.recording || outcome.recording->names_groups_only) {
       continue;
     }
-    RankDump& dump = outcome.decoded->dump;
-    const auto [place, is_first] = chosen.emplace(dump.rank, &*outcome.decoded);
+    RankDump& dump = outcome.recording->dump;
+    const auto [place, is_first] = chosen.emplace(dump.rank, &*outcome.recording);
     if (is_first) {
       continue;
     }
     const RankDump* unused = &dump;
     if (says_more(dump, place->second->dump)) {
       unused = &place->second->dump;
-      place->second = &*outcome.decoded;
+      place->second = &*outcome.recording;
     }
     problems.push_back({unused->file, fmt::format("not used: {} is also of rank {} and says more",
                                                   place->second->dump.file, dump.rank)});
@@ -259,25 +284,32 @@ void drop_foreign_calls(ReadResult& result) {
 
 }  // namespace
 
-ReadResult read_flight_recorder(const std::vector<std::string>& paths, const ReadProgress& progress) {
+ReadResult read_recordings(const std::vector<std::string>& paths, const ReadProgress& progress) {
   const std::vector<Candidate> files = candidates_of(paths);
   std::vector<Outcome> outcomes = read_all(files, progress);
   ReadResult result;
   for (std::size_t i = 0; i < files.size(); ++i) {
+    result.job.facts.insert(result.job.facts.end(), outcomes[i].facts.begin(), outcomes[i].facts.end());
     if (!outcomes[i].problem.empty()) {
       result.problems.push_back({files[i].path, outcomes[i].problem});
     }
   }
   DumpTables tables;
-  for (const auto& [rank, decoded] : one_per_rank(outcomes, result.problems)) {
-    tables.absorb(decoded->tables, decoded->dump);
-    result.job.ranks.push_back(std::move(decoded->dump));
+  for (Outcome& outcome : outcomes) {
+    if (outcome.recording && outcome.recording->names_groups_only) {
+      tables.absorb(outcome.recording->tables, outcome.recording->dump);
+    }
+  }
+  for (const auto& [rank, recording] : one_per_rank(outcomes, result.problems)) {
+    tables.absorb(recording->tables, recording->dump);
+    result.job.ranks.push_back(std::move(recording->dump));
   }
   result.job.calls = std::move(tables.calls.things());
   result.job.stacks = std::move(tables.stacks.things());
   result.job.groups = std::move(tables.groups.things());
   NamelessGroups(result.job).resolve();
   drop_foreign_calls(result);
+  check::replay_states(result.job);
   return result;
 }
 

@@ -1,0 +1,61 @@
+// What `diagnose` and `view` write of a real job: a page, and a trace with its waits.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/shell.h"
+
+namespace rollcall::test {
+namespace {
+
+using Catch::Contains;
+using Json = nlohmann::json;
+
+const std::string sets = "'" ROLLCALL_SOURCE_DIR "/tests/data/flight_recorder/";
+
+// A trace event's name by thread, where a flow begins or ends in it.
+std::size_t count_events(const Json& trace, const std::string& phase) {
+  const Json& events = trace.at("traceEvents");
+  return static_cast<std::size_t>(std::count_if(
+      events.begin(), events.end(), [&](const Json& event) { return event.value("ph", "") == phase; }));
+}
+
+}  // namespace
+
+TEST_CASE("diagnose writes a trace in which those who wait point back to who is missing", "[cli]") {
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("diagnose " + sets + "cpu_stuck_dataloader_4/pickle' -q --trace trace.json");
+  CHECK(outcome.code == 1);
+  const Json trace = Json::parse(contents(shell.path("trace.json")));
+  std::size_t unissued = 0;
+  for (const Json& event : trace.at("traceEvents")) {
+    unissued += event.value("name", "").find("not issued: all_reduce") != std::string::npos ? 1 : 0;
+  }
+  CHECK(unissued >= 1);
+  CHECK(count_events(trace, "f") >= 3);  // one to each that waits
+}
+
+TEST_CASE("diagnose writes a page of the job", "[cli]") {
+  const Shell shell;
+  CHECK(shell.rollcall("diagnose " + sets + "size_mismatch_4/pickle' -q --report html=page.html").code == 1);
+  const std::string page = contents(shell.path("page.html"));
+  CHECK_THAT(page, Contains("size_mismatch") && Contains("rank 3 and the other ranks disagree"));
+}
+
+TEST_CASE("view shows the folder of a job that hung", "[cli]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("view " + sets + "tp_dp_crossed_4/json' -o page.html");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(contents(shell.path("page.html")), Contains("cross_group_deadlock") && Contains("mesh_tp"));
+}
+
+TEST_CASE("diagnose takes a log without dumps", "[cli]") {
+  const Shell shell;
+  shell.write("job.log", "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms\n");
+  const Outcome outcome = shell.rollcall("diagnose . --format json --report html=page.html");
+  CHECK(outcome.code == 1);
+  CHECK(Json::parse(outcome.out).at("culprits") == Json({2}));
+}
+
+}  // namespace rollcall::test

@@ -1,0 +1,32 @@
+#pragma once
+
+// Recordings for tests, in a folder of their own.
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include <zlib.h>
+
+#include "sim/check/dump_judge.h"
+#include "tests/folder.h"
+#include "traces/recordings.h"
+
+namespace rollcall::traces::test {
+
+class Folder : public rollcall::test::Folder {
+ public:
+  void write_packed(const std::string& name, const std::string& bytes) const {
+    gzFile file = ::gzopen(path(name).c_str(), "wb");
+    REQUIRE(::gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())) > 0);
+    ::gzclose(file);
+  }
+};
+
+// What all files of a folder come to.
+inline Diagnosis diagnosis_of(const Folder& folder) {
+  const ReadResult input = read_recordings({folder.path()});
+  CHECK(input.problems.empty());
+  return check::judge_dump(input.job);
+}
+
+}  // namespace rollcall::traces::test
