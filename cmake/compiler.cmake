@@ -37,10 +37,6 @@ if(ROLLCALL_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# Lazy binding would run the dynamic linker's resolver on the small stack of whichever rank makes the
-# first call into a shared library: 3 KiB that count on a 16 KiB stack.
-add_link_options(-Wl,-z,now)
-
 find_program(ROLLCALL_CCACHE ccache)
 mark_as_advanced(ROLLCALL_CCACHE)
 if(ROLLCALL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -1,4 +1,4 @@
-# cmake -DSOURCE_DIR=DIR -DVERSION=1.2.3 -DTEMPLATE=FILE -DOUTPUT=FILE.cc -P write_version.cmake
+# cmake -DSOURCE_DIR=DIR -DVERSION=1.2.3 -DLIBRARIES=TEXT -DTEMPLATE=FILE -DOUTPUT=FILE.cc -P write_version.cmake
 #
 # Runs in every build, because a commit changes no file that the build watches. OUTPUT is rewritten
 # only when its text changes, and only that one file holds the commit: a commit costs one small

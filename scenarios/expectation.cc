@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/report/blame.h"
 #include "sim/report/report.h"
 #include "viz/phrases.h"
 #include "viz/rank_profile.h"
@@ -43,16 +44,10 @@ void compare_if_given(Sentences& unmet, std::string_view what, const std::option
 
 // The ranks to blame: all of them, or, where the report cannot decide between more, those it lists first.
 void compare_culprits(Sentences& unmet, const RankSet& expected, const Verdict& verdict) {
-  const Finding* finding = finding_of(verdict);
-  const RankSet actual = finding != nullptr ? finding->culprits : RankSet();
-  if (finding != nullptr && actual.size() > expected.size() && is_undecided(verdict)) {
-    std::vector<Rank> first = finding->suspects.empty() ? actual.to_vector() : finding->suspects;
-    first.resize(expected.size());
-    if (RankSet::of(first) == expected) {
-      return;
-    }
+  if (!blames(verdict, expected)) {
+    const Finding* finding = finding_of(verdict);
+    compare(unmet, "culprits", to_string(expected), finding != nullptr ? to_string(finding->culprits) : "");
   }
-  compare(unmet, "culprits", to_string(expected), to_string(actual));
 }
 
 void compare_place(Sentences& unmet, const Expectation::At& expected, const Finding* finding) {
@@ -231,13 +226,6 @@ void compare_bounds(Sentences& unmet, const Expectation::AtMost& bounds, const R
 }
 
 }  // namespace
-
-bool is_undecided(const Verdict& verdict) {
-  const Finding* finding = finding_of(verdict);
-  const auto* deadlock = std::get_if<Deadlock>(&verdict);
-  return finding != nullptr &&
-         (finding->tie || !finding->suspects.empty() || (deadlock != nullptr && !deadlock->circle.empty()));
-}
 
 bool Expectation::needs_timeline() const {
   return !counts.empty() || !golden.empty() || at_most.shadow_collectives || at_most.idle_time;

@@ -73,9 +73,6 @@ struct Expectation {
   friend bool operator==(const Expectation&, const Expectation&) = default;
 };
 
-// True when the culprits are the sides of a tie or of a circle: nothing says which of them is wrong.
-bool is_undecided(const Verdict& verdict);
-
 // The expectations that `report` does not meet, one sentence each; `golden` aside, which needs its file. A report of
 // real ranks is not held to times and values: it has a clock's times, and its tensors are other processes'.
 std::vector<std::string> unmet(const Expectation& expectation, const Report& report);

@@ -3,11 +3,11 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
-#include <variant>
 
 // README begins
-#include "sim/dist.h"
-#include "sim/engine/simulate.h"
+#include <rollcall/sim/dist.h>
+#include <rollcall/sim/engine/simulate.h>
+#include <rollcall/viz/catch2.h>
 
 using namespace rollcall;
 
@@ -21,10 +21,7 @@ void train(Rank rank) {  // called once per rank
 
 TEST_CASE("rank 0 leaves the training loop too early", "[fiber]") {
   const Report report = sim::run({.world_size = 4, .backend = "gloo"}, train);
-  const Finding& finding = std::get<Deadlock>(report.verdict).finding;
-  CHECK(finding.culprits == RankSet{0});
-  CHECK(finding.at->call.seq == 5);
-  CHECK(finding.at->waiting == RankSet::range(1, 3));
+  REQUIRE_THAT(report, IsDeadlock().missing({0}).waiting({1, 2, 3}).at("all_reduce", 5));
 }
 // README ends
 
@@ -66,6 +63,6 @@ void train_in_join(Rank rank) {
 
 TEST_CASE("inside Join the same loop ends on every rank", "[fiber]") {
   const Report report = sim::run({.world_size = 4, .backend = "gloo"}, train_in_join);
-  CHECK(std::holds_alternative<Completed>(report.verdict));
+  CHECK_THAT(report, IsOk());
   CHECK(report.ops == 4 * (6 * 2 + 1));  // six iterations and the count that ends them
 }

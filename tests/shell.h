@@ -47,9 +47,11 @@ class Shell {
 
   // `arguments` may redirect; `before` may set variables or wrap the program.
   Outcome rollcall(const std::string& arguments, const std::string& before = "") const {
-    const std::string command = "cd '" + folder_.string() +
-                                "' && { env -u NO_COLOR -u CLICOLOR_FORCE TERM=xterm " + before +
-                                " '" ROLLCALL_CLI "' " + arguments + "; } 2>stderr.txt </dev/null";
+    return run("env -u NO_COLOR -u CLICOLOR_FORCE TERM=xterm " + before + " '" ROLLCALL_CLI "' " + arguments);
+  }
+
+  Outcome run(const std::string& line) const {
+    const std::string command = "cd '" + folder_.string() + "' && { " + line + "; } 2>stderr.txt </dev/null";
     std::FILE* pipe = ::popen(command.c_str(), "r");
     REQUIRE(pipe != nullptr);
     Outcome outcome;

@@ -110,7 +110,9 @@ std::vector<SourceFile> read_tree() {
   for (const char* folder : source_folders) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       auto extension = entry.path().extension();
-      if (entry.is_regular_file() && (extension == ".h" || extension == ".cc")) {
+      const bool is_ours =
+          entry.path().string().find("/tests/package/") == std::string::npos;  // else a user's
+      if (is_ours && entry.is_regular_file() && (extension == ".h" || extension == ".cc")) {
         files.push_back(
             parse_source(entry.path().lexically_relative(root).generic_string(), read_text(entry.path())));
       }

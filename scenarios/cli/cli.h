@@ -100,7 +100,7 @@ struct CommandLine {
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;  // a file instead of standard output; may be empty
 
-  std::string file;                   // run, compare
+  std::string file;                   // run, compare; init: the repository, may be empty
   std::string other;                  // compare: the second of two runs; may be empty
   std::optional<std::uint64_t> seed;  // run, export, test
   TraceArguments trace;               // run
@@ -111,7 +111,8 @@ struct CommandLine {
   DumpArguments dumps;                // export
   TestArguments test;                 // test
   std::vector<std::string> paths;     // list, diagnose, view; import and export, which may begin with a kind
-  std::string word;                   // explain: the kind; may be empty
+  std::string word;                   // explain: the kind; may be empty. completion: the shell
+  std::string ci = "all";             // init: github, gitlab, all or none
   bool fixed = false;                 // import hang: the variant with the fix
 };
 
@@ -134,6 +135,9 @@ ExitCode run_on_real_ranks(const CommandLine& line);
 ExitCode compare_with_real_ranks(const CommandLine& line);
 ExitCode examine_machine(const CommandLine& line);
 ExitCode view_report(const CommandLine& line);
+ExitCode init_repository(const CommandLine& line);
+ExitCode print_completion(const CommandLine& line);
+ExitCode print_manual(const CommandLine& line);
 
 // For remarks and errors: writes a line to standard error. What nobody reads is lost, and no error.
 void remark(const std::string& text);

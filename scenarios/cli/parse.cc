@@ -10,6 +10,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "scenarios/cli/command_tree.h"
 #include "scenarios/cli/version.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/run/shell_word.h"
@@ -205,7 +206,21 @@ void declare_export(CLI::App& app, CommandLine& line) {
   declare_seed(app, line);
 }
 
-constexpr std::array<Command, 13> commands = {{
+void declare_init(CLI::App& app, CommandLine& line) {
+  app.add_option("DIR", line.file, "The repository; the current folder by default");
+  app.add_option("--ci", line.ci, "Whose CI to write for; both by default")
+      ->check(CLI::IsMember({"github", "gitlab", "all", "none"}));
+}
+
+void declare_completion(CLI::App& app, CommandLine& line) {
+  app.add_option("SHELL", line.word, "Whose script to print")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
+void declare_manual(CLI::App&, CommandLine&) {}
+
+constexpr std::array<Command, 16> commands = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"test", "Run many scenarios and say which do not come to what they expect", declare_test,
      test_scenarios},
@@ -224,6 +239,10 @@ constexpr std::array<Command, 13> commands = {{
     {"import", "Turn a file of another format into a scenario", declare_import, import_file},
     {"export", "Write what a simulated job's Flight Recorders would have left behind", declare_export,
      export_dumps},
+    {"init", "Begin: write a first scenario and CI for it into a repository", declare_init, init_repository},
+    {"completion", "Print a script that completes rollcall's commands in a shell", declare_completion,
+     print_completion},
+    {"manual", "Print the manual page, for man(1)", declare_manual, print_manual},
 }};
 
 constexpr const char* footer =
@@ -299,8 +318,25 @@ std::string nearest_option(std::string_view word, const CLI::App& place) {
 
 std::string version_text() {
   const std::string_view commit_id = commit();
-  return fmt::format("rollcall {}{}", version(), commit_id.empty() ? "" : fmt::format(" ({})", commit_id));
+  return fmt::format("rollcall {}{}\n{}", version(), commit_id.empty() ? "" : fmt::format(" ({})", commit_id),
+                     libraries());
 }
+
+// The parser, which writes to what it is given.
+void build(CLI::App& app, CommandLine& line, CommonOptions& common) {
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  app.footer(footer);
+  for (const Command& command : commands) {
+    CLI::App& subcommand = *app.add_subcommand(command.name, command.summary);
+    subcommand.callback([&line, &command] { line.execute = command.execute; });
+    command.declare(subcommand, line);
+    declare_common(subcommand, line, common);
+  }
+}
+
+constexpr const char* summary =
+    "Runs the ranks of a torch.distributed program and says which one is missing from a hang.";
 
 // --help and --version arrive here: CLI11 knows their text.
 ExitCode say(const CLI::App& app, const CLI::Success& request) {
@@ -312,20 +348,19 @@ ExitCode say(const CLI::App& app, const CLI::Success& request) {
 
 }  // namespace
 
+CommandTree command_tree() {
+  CommandLine line;
+  CommonOptions common;
+  CLI::App app(summary, "rollcall");
+  build(app, line, common);
+  return describe(app);
+}
+
 std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv) {
   CommandLine line;
   CommonOptions common;
-  CLI::App app("Runs the ranks of a torch.distributed program and says which one is missing from a hang.",
-               "rollcall");
-  app.set_version_flag("--version", version_text());
-  app.require_subcommand(1);
-  app.footer(footer);
-  for (const Command& command : commands) {
-    CLI::App& subcommand = *app.add_subcommand(command.name, command.summary);
-    subcommand.callback([&line, &command] { line.execute = command.execute; });
-    command.declare(subcommand, line);
-    declare_common(subcommand, line, common);
-  }
+  CLI::App app(summary, "rollcall");
+  build(app, line, common);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {

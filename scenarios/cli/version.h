@@ -13,4 +13,7 @@ std::string_view version();
 // it belongs in `--version` and nowhere in a report: reports do not depend on how rollcall was built.
 std::string_view commit();
 
+// What it was built with and what it was built without, some lines: "Boost 1.81.0, fmt 9.1.0, ...".
+std::string_view libraries();
+
 }  // namespace rollcall

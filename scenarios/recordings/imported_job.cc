@@ -11,6 +11,7 @@
 #include "scenarios/recordings/recorded_programs.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
+#include "sim/report/blame.h"
 
 namespace rollcall::scenario {
 namespace {

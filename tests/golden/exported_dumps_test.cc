@@ -10,6 +10,7 @@
 
 #include "scenarios/recordings/recorded_run.h"
 #include "sim/check/dump_judge.h"
+#include "sim/report/blame.h"
 #include "tests/folder.h"
 #include "traces/dump_writer.h"
 #include "traces/recordings.h"

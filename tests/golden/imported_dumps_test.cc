@@ -9,6 +9,7 @@
 #include "scenarios/recordings/imported_job.h"
 #include "scenarios/run/runner.h"
 #include "sim/check/dump_judge.h"
+#include "sim/report/blame.h"
 #include "traces/recordings.h"
 
 namespace rollcall::scenario {

@@ -1,0 +1,51 @@
+# What `cmake --install` installs, in three components: `program` (the command and what it says about itself),
+# `pytest` (the plugin) and `development` (headers, libraries, the CMake package).
+
+include(CMakePackageConfigHelpers)
+
+set(rollcall_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rollcall")
+set(rollcall_data_dir "${CMAKE_INSTALL_DATADIR}/rollcall")
+
+install(TARGETS rollcall EXPORT rollcallTargets RUNTIME COMPONENT program)
+install(FILES scenarios/scenario-v1.schema.json DESTINATION "${rollcall_data_dir}" COMPONENT program)
+file(GLOB rollcall_examples CONFIGURE_DEPENDS scenarios/*.json)
+list(FILTER rollcall_examples EXCLUDE REGEX "\\.schema\\.json$")
+install(FILES ${rollcall_examples} DESTINATION "${CMAKE_INSTALL_DOCDIR}/scenarios" COMPONENT program)
+install(DIRECTORY scenarios/real_hangs DESTINATION "${CMAKE_INSTALL_DOCDIR}/scenarios" COMPONENT program
+  FILES_MATCHING PATTERN "*.json")
+install(FILES scenarios/pytest/pytest_rollcall.py DESTINATION lib/python3/dist-packages COMPONENT pytest)
+install(FILES README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program)
+
+# Link-time optimisation leaves objects that only the same compiler can link: fine for the program, useless as
+# a library.
+if(CMAKE_INTERPROCEDURAL_OPTIMIZATION)
+  install(CODE "message(STATUS \"rollcall: built with link-time optimisation, so the C++ library is not \
+installed; the preset `package` builds it\")" COMPONENT development)
+  return()
+endif()
+
+install(TARGETS rollcall_dist rollcall_cost rollcall_report rollcall_check rollcall_engine rollcall_viz
+    rollcall_library
+  EXPORT rollcallTargets ARCHIVE COMPONENT development)
+install(TARGETS rollcall_real EXPORT rollcallRealTargets ARCHIVE COMPONENT development)
+install(EXPORT rollcallTargets NAMESPACE rollcall:: DESTINATION "${rollcall_cmake_dir}" COMPONENT development)
+install(EXPORT rollcallRealTargets NAMESPACE rollcall:: DESTINATION "${rollcall_cmake_dir}"
+  COMPONENT development)
+
+# Read when it is installed, so that a header is never older than the library beside it.
+install(CODE "set(SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
+  set(INCLUDE_DIR \"${CMAKE_INSTALL_INCLUDEDIR}\")" COMPONENT development)
+install(SCRIPT cmake/install_headers.cmake COMPONENT development)
+
+if(ROLLCALL_GLOO_INCLUDE_DIR)
+  set(ROLLCALL_HAS_GLOO TRUE)
+else()
+  set(ROLLCALL_HAS_GLOO FALSE)
+endif()
+configure_package_config_file(cmake/rollcallConfig.cmake.in rollcallConfig.cmake
+  INSTALL_DESTINATION "${rollcall_cmake_dir}")
+write_basic_package_version_file(rollcallConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+    "${PROJECT_BINARY_DIR}/rollcallConfig.cmake" "${PROJECT_BINARY_DIR}/rollcallConfigVersion.cmake"
+    cmake/RollcallScenarios.cmake cmake/rollcall_discover.cmake cmake/rollcall_gloo.cmake
+  DESTINATION "${rollcall_cmake_dir}" COMPONENT development)

@@ -1,0 +1,33 @@
+# Installs the headers of the C++ library below INCLUDE_DIR/rollcall, with the paths they have here: those that
+# are meant to be included, and what they include. "sim/dist/op.h" becomes "rollcall/sim/dist/op.h" inside them,
+# so that only INCLUDE_DIR itself has to be searched and nobody else's sim/ is in the way.
+
+cmake_policy(VERSION 3.25)
+
+set(headers
+  sim/dist.h sim/dist/forwarding_backend.h sim/dist/fsdp.h sim/dist/sampler.h
+  sim/engine/simulate.h
+  sim/report/report.h
+  viz/catch2.h viz/chrome_trace.h viz/html_report.h viz/json_report.h viz/text_report.h
+  real/backends.h real/launch/launch.h)
+
+set(quoted "#include \"((sim|viz|real)/[^\"]+)\"")
+set(seen "")
+while(headers)
+  list(POP_FRONT headers header)
+  if(header IN_LIST seen)
+    continue()
+  endif()
+  list(APPEND seen "${header}")
+  file(READ "${SOURCE_DIR}/${header}" text)
+  string(REGEX MATCHALL "${quoted}" includes "${text}")
+  list(TRANSFORM includes REPLACE "${quoted}" "\\1")
+  list(APPEND headers ${includes})
+
+  string(REGEX REPLACE "${quoted}" "#include \"rollcall/\\1\"" text "${text}")
+  set(installed "${CMAKE_INSTALL_PREFIX}/${INCLUDE_DIR}/rollcall/${header}")
+  message(STATUS "Installing: $ENV{DESTDIR}${installed}")
+  file(WRITE "$ENV{DESTDIR}${installed}" "${text}")
+  file(CHMOD "$ENV{DESTDIR}${installed}" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES "${installed}")
+endwhile()

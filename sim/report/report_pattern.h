@@ -1,0 +1,41 @@
+#pragma once
+
+// ReportPattern: what somebody expects a report to say. What is absent may be anything. viz/catch2.h makes matchers
+// of it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/report/report.h"
+
+namespace rollcall {
+
+struct ReportPattern {
+  // A line that a rank printed.
+  struct Line {
+    std::optional<Rank> rank{};
+    std::string text;  // the whole line
+  };
+
+  std::optional<std::string> verdict{};  // "ok", "deadlock", ...
+  std::optional<std::string> kind{};     // "missing_participant", ...
+  std::optional<RankSet> culprits{};
+  std::optional<RankSet> waiting{};
+  std::optional<RankSet> missing{};
+  std::optional<std::string> op{};  // of the call where the run came apart
+  std::optional<std::string> group{};
+  std::optional<std::int64_t> seq{};
+  std::optional<std::string> label{};
+  std::optional<std::string> words{};  // in the report's headline, cause or advice
+  std::vector<Line> printed{};
+};
+
+// What `report` has otherwise, a few words each: "culprits: rank 1". Empty when it matches.
+std::vector<std::string> differences(const ReportPattern& pattern, const Report& report);
+
+// `is "deadlock" at all_reduce #5 on world, missing rank 0`.
+std::string describe(const ReportPattern& pattern);
+
+}  // namespace rollcall

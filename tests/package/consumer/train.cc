@@ -1,0 +1,14 @@
+// Prints what becomes of the program. The verdict is the exit code.
+
+#include <iostream>
+
+#include <rollcall/sim/engine/simulate.h>
+#include <rollcall/viz/text_report.h>
+
+#include "program.h"
+
+int main() {
+  const rollcall::Report report = rollcall::sim::run({.world_size = 4, .backend = "gloo"}, uneven);
+  std::cout << rollcall::viz::text_report(report, {});
+  return rollcall::verdict_word(report.verdict) == "deadlock" ? 0 : 1;
+}

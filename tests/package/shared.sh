@@ -1,0 +1,16 @@
+# What the scripts of this folder share.
+
+fail() {
+  echo "FAILED: $1" >&2
+  exit 1
+}
+
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+
+# says FILE TEXT: the file has this line, or a line with this part.
+says() {
+  grep --quiet --fixed-strings -- "$2" "$1" || { cat "$1"; fail "no \"$2\" in $1"; }
+}
