@@ -158,8 +158,8 @@ std::string wrong_type(const Spot& spot) {
   if (rule.value("title", "") == "duration" && spot.value.is_number()) {
     return "a duration needs a unit: write \"5ms\", for example";
   }
-  const std::string example =
-      rule.contains("examples") ? fmt::format(" such as {}", rule["examples"][0].dump()) : "";
+  const bool has_short_one = rule.contains("examples") && rule["examples"][0].is_primitive();
+  const std::string example = has_short_one ? fmt::format(" such as {}", rule["examples"][0].dump()) : "";
   return fmt::format("expected {}{}, found {}", types_phrase(rule.at("type")), example,
                      to_phrase(spot.value.type()));
 }

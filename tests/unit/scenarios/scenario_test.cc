@@ -156,9 +156,9 @@ TEST_CASE("worlds of impossible size are refused", "[scenarios]") {
   CHECK(size("0") == "/world_size: must be at least 1");
   CHECK(size("-4") == "/world_size: must be at least 1");
   CHECK(size("1000001") == "/world_size: must be at most 1000000");
-  CHECK(size("\"4\"") == "/world_size: expected an integer, found a string");
-  CHECK(size("4.5") == "/world_size: expected an integer, found a floating-point number");
-  CHECK(size("1e9") == "/world_size: expected an integer, found a floating-point number");
+  CHECK(size("\"4\"") == "/world_size: expected an integer such as 4, found a string");
+  CHECK(size("4.5") == "/world_size: expected an integer such as 4, found a floating-point number");
+  CHECK(size("1e9") == "/world_size: expected an integer such as 4, found a floating-point number");
   CHECK(size("99999999999999999999") == "/world_size: this whole number outgrows 64 bits");
   CHECK(problem(R"({"program": []})") == "\"world_size\" is missing");
 }
@@ -282,12 +282,12 @@ TEST_CASE("what only later versions can run is refused by name", "[scenarios]") 
 TEST_CASE("several errors are told at once", "[scenarios]") {
   const auto found = problems(world_of_four(
       R"("seed": -1, "sourec": "x", "groups": {"a": true}, "expect": {"kind": 5}, "timeout": 3)"));
-  CHECK(found == std::vector<std::string>{"/seed: must be at least 0",
-                                          "/sourec: unknown key \"sourec\" -> source",
-                                          "/groups/a: expected an integer, an array, a string or an object, "
-                                          "found a boolean",
-                                          "/expect/kind: expected a string, found an integer",
-                                          "/timeout: a duration needs a unit: write \"5ms\", for example"});
+  CHECK(found == std::vector<std::string>{
+                     "/seed: must be at least 0", "/sourec: unknown key \"sourec\" -> source",
+                     "/groups/a: expected an integer, an array, a string or an object, "
+                     "found a boolean",
+                     "/expect/kind: expected a string such as \"missing_participant\", found an integer",
+                     "/timeout: a duration needs a unit: write \"5ms\", for example"});
   CHECK(problems("[1]") == std::vector<std::string>{"expected an object, found an array"});
 }
 
