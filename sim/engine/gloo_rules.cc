@@ -203,7 +203,9 @@ class GlooRules final : public BackendRules {
       members.push_back(error_of(ops[rank], calls[rank]).empty() ? calls[rank].member() : gloo::Member());
     }
     const std::vector<gloo::Outcome> outcomes = gloo::exchange(members);
+    slot.stuck.clear();  // to be known now: later the tensors of those who complete are gone
     for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+      slot.stuck.push_back(outcomes[rank].stuck);
       slot.fates[rank] = outcomes[rank].fate;
       slot.failures[rank] = outcomes[rank].failure;
       if (outcomes[rank].fate == Fate::completes && !members[rank].memory.empty()) {
