@@ -48,7 +48,7 @@ TEST_CASE("a report is neither written over the scenario nor over another output
   const Shell shell;
   shell.write("uneven.json", uneven);
   CHECK_THAT(shell.rollcall("run uneven.json --report json=./uneven.json").err,
-             Contains("would be overwritten"));
+             Contains("--report would overwrite './uneven.json', which is read"));
   const Outcome twice = shell.rollcall("run uneven.json --report html=r --report json=./r");
   CHECK(twice.code == 4);
   CHECK_THAT(twice.err, Contains("--report and --report both write './r'"));

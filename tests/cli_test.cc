@@ -98,6 +98,14 @@ TEST_CASE("two runs print the same bytes", "[cli][fiber]") {
   }
 }
 
+TEST_CASE("one run writes several traces", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("hello.json", hello);
+  CHECK(shell.rollcall("run hello.json --trace a.json --trace b.pftrace").code == 0);
+  CHECK_THAT(contents(shell.path("a.json")), Contains("traceEvents"));
+  CHECK_FALSE(contents(shell.path("b.pftrace")).empty());
+}
+
 TEST_CASE("with --trace it writes a trace that parses, with a slice for every call", "[cli][fiber]") {
   const Shell shell;
   shell.write("uneven.json", uneven());
@@ -170,11 +178,15 @@ TEST_CASE("every misuse of the command line exits with 4 and a line on standard 
       {"run hello.json --seed x", "--seed"},
       {"run hello.json --seed 99999999999999999999", "--seed"},
       {"run hello.json -q -v", "excludes"},
-      {"run hello.json --seed", "--seed"},
+      {"run hello.json --seed", "--seed needs a value"},
+      {"run hello.json --format json --format text", "--format is given more than once"},
+      {"test --jobs 0", "'0' is no whole number from 1 to 1024"},
+      {"real hello.json --ranks -3", "'-3' is no whole number"},
+      {"real hello.json --time-scale -1", "'-1' is no number from 0 upwards"},
       {"explain dedlock", "(did you mean 'deadlock'?)"},
       {"explain xyzzy", "xyzzy"},
-      {"run hello.json -o hello.json", "would be overwritten"},
-      {"run hello.json --trace ./hello.json", "would be overwritten"},
+      {"run hello.json -o hello.json", "would overwrite"},
+      {"run hello.json --trace ./hello.json", "would overwrite"},
   };
   for (const auto& [arguments, message] : cases) {
     CAPTURE(arguments);

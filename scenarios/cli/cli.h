@@ -49,7 +49,7 @@ struct PredictArguments {
 
 // Where timelines go, and how much of them.
 struct TraceArguments {
-  std::string file;       // may be empty
+  std::vector<std::string> files;
   std::string directory;  // may be empty
   std::string ranks;      // may be empty: all
   std::string window;     // may be empty: all the time

@@ -4,9 +4,10 @@
 
 #include "real/backends.h"
 #include "scenarios/cli/errors.h"
-#include "scenarios/cli/page_files.h"
+#include "scenarios/cli/output_files.h"
 #include "scenarios/cli/pages.h"
 #include "scenarios/cli/real.h"
+#include "scenarios/cli/report_files.h"
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/result_file.h"
 #include "scenarios/compare/simulated_facts.h"
@@ -58,7 +59,7 @@ struct Outcome {
   compare::Sides sides;
 };
 
-ExitCode show(const CommandLine& line, const std::vector<PageFile>& files, const Outcome& outcome,
+ExitCode show(const CommandLine& line, const std::vector<ReportFile>& files, const Outcome& outcome,
               const Report& first, const Report* second) {
   const auto& [claims, facts, sides] = outcome;
   const std::string json = compare::json_of(claims, facts, sides);
@@ -66,12 +67,12 @@ ExitCode show(const CommandLine& line, const std::vector<PageFile>& files, const
   const auto page = [&](std::ostream& out) {
     viz::html_comparison({{sides.first, &first}, {sides.second, second}, compared_facts(claims)}, out);
   };
-  write_page_files(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
+  write_reports(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
   return compare::any_differs(claims) ? ExitCode::differs : ExitCode::as_expected;
 }
 
-ExitCode compare_with_real(const CommandLine& line, const std::vector<PageFile>& files) {
-  const bool timeline = wants_page(files);
+ExitCode compare_with_real(const CommandLine& line, const std::vector<ReportFile>& files) {
+  const bool timeline = wants_timeline(files);
   if (timeline && !line.real.recorded.empty()) {
     throw UsageError("--report html: what --record kept has no timeline for a page; leave out --recorded");
   }
@@ -81,7 +82,7 @@ ExitCode compare_with_real(const CommandLine& line, const std::vector<PageFile>&
               simulated.report, side.report ? &*side.report : nullptr);
 }
 
-ExitCode compare_two_runs(const CommandLine& line, const std::vector<PageFile>& files) {
+ExitCode compare_two_runs(const CommandLine& line, const std::vector<ReportFile>& files) {
   if (!line.real.record.empty() || !line.real.recorded.empty() || line.real.ranks) {
     throw UsageError("two files are compared as they are; --ranks, --record and --recorded are for one");
   }
@@ -95,7 +96,8 @@ ExitCode compare_two_runs(const CommandLine& line, const std::vector<PageFile>& 
 }  // namespace
 
 ExitCode compare_with_real_ranks(const CommandLine& line) {
-  const std::vector<PageFile> files = page_files(line, {line.file, line.other});
+  const std::vector<ReportFile> files = report_files(line, page_kinds());
+  require_files_of_their_own(line, files, {line.file, line.other, line.real.recorded});
   try {
     return line.other.empty() ? compare_with_real(line, files) : compare_two_runs(line, files);
   } catch (const scenario::InvalidScenario& error) {

@@ -7,7 +7,8 @@
 
 #include "scenarios/cli/dump_files.h"
 #include "scenarios/cli/judged_dumps.h"
-#include "scenarios/cli/page_files.h"
+#include "scenarios/cli/output_files.h"
+#include "scenarios/cli/report_files.h"
 #include "scenarios/cli/traces.h"
 #include "sim/check/dump_judge.h"
 #include "sim/check/dump_report.h"
@@ -53,7 +54,8 @@ void write_page(const JudgedDumps& dumps, std::ostream& out) {
 
 // One broken file is a remark: the other ranks are still worth hearing.
 ExitCode diagnose(const CommandLine& line) {
-  const std::vector<PageFile> files = page_files(line, line.paths);
+  const std::vector<ReportFile> files = report_files(line, page_kinds());
+  require_files_of_their_own(line, files, line.paths);
   if (line.trace.chart) {
     throw UsageError(
         "diagnose draws no timeline in the terminal; --trace FILE and --report html=FILE have it");
@@ -73,7 +75,7 @@ ExitCode diagnose(const CommandLine& line) {
   if (wants_timeline(line.trace)) {
     write_recorded_traces(line, check::recorded_report(input.job, diagnosis));
   }
-  write_page_files(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
+  write_reports(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
   return diagnosis.verdict == "no_fault" ? ExitCode::as_expected : ExitCode::differs;
 }
 

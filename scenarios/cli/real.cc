@@ -6,13 +6,12 @@
 
 #include "real/backends.h"
 #include "scenarios/cli/errors.h"
-#include "scenarios/cli/page_files.h"
+#include "scenarios/cli/output_files.h"
+#include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/units.h"
 #include "viz/json_report.h"
-#include "viz/text_report.h"
-#include "viz/timeline_chart.h"
 
 namespace rollcall::cli {
 namespace {
@@ -40,15 +39,6 @@ std::optional<real::LaunchedRank> launched_by(const CommandLine& line) {
                                  launched->world_size));
   }
   return launched;
-}
-
-std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& traced) {
-  const bool color = wants_color(line);
-  std::string text = viz::text_report(report, {line.detail, color});
-  if (line.trace.chart) {
-    text += "\n" + viz::timeline_chart(report, traced, {.ascii = line.trace.ascii, .color = color});
-  }
-  return text;
 }
 
 }  // namespace
@@ -79,14 +69,15 @@ void remark_on_limits(const CommandLine& line, const RealScenario& loaded) {
 }
 
 ExitCode run_on_real_ranks(const CommandLine& line) {
-  const std::vector<PageFile> reports = page_files(line, {line.file});
+  const std::vector<ReportFile> reports = report_files(line, page_kinds());
+  require_files_of_their_own(line, reports, {line.file});
   try {
     const std::optional<real::LaunchedRank> launched = launched_by(line);
     RealScenario loaded =
         load_for_real_ranks(line, launched ? std::optional(launched->world_size) : line.real.ranks);
     const viz::TraceOptions traced = trace_options(line.trace, loaded.scenario.options.world_size);
     check_trace_directory(line.trace, loaded.scenario.options.world_size);
-    loaded.options.timeline = loaded.options.timeline || wants_page(reports);
+    loaded.options.timeline = loaded.options.timeline || wants_timeline(reports);
     remark_on_limits(line, loaded);
     const std::optional<real::Run> run =
         launched ? scenario::run_launched(loaded.scenario, loaded.options, *launched)
@@ -97,7 +88,7 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
     const Report& report = run->report;
     emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
     write_traces(line, report, traced);
-    write_page_files(line, reports, writers_of(report));
+    write_reports(line, reports, writers_of(report));
     return report.expected.value_or(true) ? ExitCode::as_expected : ExitCode::differs;
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);

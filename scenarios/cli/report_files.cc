@@ -2,136 +2,97 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <functional>
-#include <iterator>
 #include <ostream>
 #include <sstream>
 
 #include <fmt/format.h>
 
-#include "scenarios/cli/version.h"
 #include "scenarios/json/suggest.h"
-#include "viz/github.h"
-#include "viz/html_overview.h"
-#include "viz/html_report.h"
-#include "viz/json_report.h"
-#include "viz/junit.h"
-#include "viz/sarif.h"
-#include "viz/test_json.h"
+#include "sim/dist/expects.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
 
-struct ReportKind {
-  std::string_view name;
-  bool shows_timeline;
-  bool is_for_log;                                             // needs no file
-  void (*write_one)(const Report& report, std::ostream& out);  // of a single run; null: as a test run
-  void (*write)(const viz::TestRun& run, std::ostream& out);
-};
-
 namespace {
 
-void json_of_one(const Report& report, std::ostream& out) { out << viz::json_report(report); }
-void json_of(const viz::TestRun& run, std::ostream& out) { out << viz::test_json(run); }
-void sarif_of(const viz::TestRun& run, std::ostream& out) {
-  out << viz::sarif_report(run, std::string(version()));
-}
-void github_of(const viz::TestRun& run, std::ostream& out) { out << viz::github_annotations(run); }
+constexpr std::array<std::string_view, 5> kinds_of_runs = {"html", "json", "junit", "sarif", "github"};
 
-constexpr std::array<ReportKind, 5> kinds = {{
-    {"html", true, false, viz::html_report, viz::html_overview},
-    {"json", false, false, json_of_one, json_of},
-    {"junit", false, false, nullptr, viz::junit_report},
-    {"sarif", true, false, nullptr, sarif_of},
-    {"github", false, true, nullptr, github_of},
-}};
+// GitHub reads annotations from a job's log.
+constexpr bool is_for_log(std::string_view kind) { return kind == "github"; }
 
-const ReportKind& kind_named(std::string_view name, std::string_view argument) {
-  const auto kind = std::ranges::find(kinds, name, &ReportKind::name);
-  if (kind != kinds.end()) {
-    return *kind;
+ReportFile report_file(const std::string& argument, std::span<const std::string_view> kinds) {
+  const std::size_t sign = argument.find('=');
+  ReportFile report{argument.substr(0, sign), sign == std::string::npos ? "" : argument.substr(sign + 1)};
+  if (std::ranges::find(kinds, report.kind) == kinds.end()) {
+    const std::string_view nearest = scenario::suggest(report.kind, {kinds.begin(), kinds.end()});
+    throw UsageError(fmt::format("--report: '{}' is no kind of report{}; there are {}", argument,
+                                 nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                                 fmt::join(kinds, ", ")));
   }
-  std::vector<std::string_view> names;
-  std::ranges::transform(kinds, std::back_inserter(names), &ReportKind::name);
-  const std::string_view nearest = scenario::suggest(name, names);
-  throw UsageError(fmt::format("--report: '{}' is no kind of report{}; there are {}", argument,
-                               nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
-                               fmt::join(names, ", ")));
+  if (report.file.empty() && (sign != std::string::npos || !is_for_log(report.kind))) {
+    throw UsageError(fmt::format("--report: which file? Write {}=FILE", report.kind));
+  }
+  return report;
 }
 
-void write_report(const CommandLine& line, const ReportFile& file,
-                  const std::function<void(std::ostream&)>& write) {
+void write_report(const CommandLine& line, const ReportFile& file, const ReportWriters& writers) {
+  const auto writer = std::ranges::find(writers, file.kind, &ReportWriters::value_type::first);
+  expects(writer != writers.end(), "a command writes every kind of report that it takes");
   if (file.file.empty()) {
     std::ostringstream text;
-    write(text);
+    writer->second(text);
     viz::write_stdout(text.str());
     return;
   }
-  viz::write_file(file.file, write);
+  viz::write_file(file.file, writer->second);
   if (line.detail != viz::TextStyle::Detail::quiet) {
-    remark(fmt::format("rollcall: wrote the {} report to {}", file.kind->name, file.file));
+    remark(fmt::format("rollcall: wrote the {} report to {}", file.kind, file.file));
   }
 }
 
 }  // namespace
 
-std::vector<ReportFile> report_files(const std::vector<std::string>& arguments) {
+std::span<const std::string_view> run_kinds() { return kinds_of_runs; }
+std::span<const std::string_view> page_kinds() { return run_kinds().first(2); }
+
+std::vector<ReportFile> report_files(const CommandLine& line, std::span<const std::string_view> kinds) {
   std::vector<ReportFile> files;
-  for (const std::string& argument : arguments) {
-    const std::size_t sign = argument.find('=');
-    const ReportKind& kind = kind_named(argument.substr(0, sign), argument);
-    const std::string file = sign == std::string::npos ? "" : argument.substr(sign + 1);
-    if (file.empty() && (sign != std::string::npos || !kind.is_for_log)) {
-      throw UsageError(fmt::format("--report: which file? Write {}=FILE", kind.name));
-    }
-    files.push_back({&kind, file});
+  for (const std::string& argument : line.reports) {
+    files.push_back(report_file(argument, kinds));
   }
   return files;
 }
 
 bool wants_timeline(const std::vector<ReportFile>& files) {
-  return std::ranges::any_of(files, [](const ReportFile& each) { return each.kind->shows_timeline; });
+  // SARIF has it as the threads' flow.
+  return std::ranges::any_of(
+      files, [](const ReportFile& each) { return each.kind == "html" || each.kind == "sarif"; });
 }
 
-std::string overview_file(const std::vector<ReportFile>& files) {
-  const auto found =
-      std::ranges::find_if(files, [](const ReportFile& each) { return each.kind->name == "html"; });
+std::string file_of(std::string_view kind, const std::vector<ReportFile>& files) {
+  const auto found = std::ranges::find(files, kind, &ReportFile::kind);
   return found == files.end() ? "" : found->file;
 }
 
-void write_reports(const CommandLine& line, const std::vector<ReportFile>& files, const Report& report,
-                   const viz::TestRun& run) {
+void write_reports(const CommandLine& line, const std::vector<ReportFile>& files,
+                   const ReportWriters& writers) {
   for (const ReportFile& each : files) {
-    write_report(line, each, [&](std::ostream& out) {
-      each.kind->write_one != nullptr ? each.kind->write_one(report, out) : each.kind->write(run, out);
-    });
+    write_report(line, each, writers);
   }
 }
 
-bool write_test_reports(const CommandLine& line, const std::vector<ReportFile>& files,
-                        const viz::TestRun& run) {
+bool write_all_reports(const CommandLine& line, const std::vector<ReportFile>& files,
+                       const ReportWriters& writers) {
   bool wrote_all = true;
   for (const ReportFile& each : files) {
     try {
-      write_report(line, each, [&](std::ostream& out) { each.kind->write(run, out); });
+      write_report(line, each, writers);
     } catch (const viz::OutputError& error) {
       remark(fmt::format("rollcall: error: {}", error.what()));
       wrote_all = false;
     }
   }
   return wrote_all;
-}
-
-void require_folders(const std::vector<ReportFile>& files) {
-  for (const ReportFile& each : files) {
-    const std::filesystem::path folder = std::filesystem::path(each.file).parent_path();
-    std::error_code ignored;  // then there is none
-    if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
-      throw UsageError(fmt::format("--report: there is no folder '{}' for '{}'", folder.string(), each.file));
-    }
-  }
 }
 
 }  // namespace rollcall::cli

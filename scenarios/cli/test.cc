@@ -12,7 +12,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "scenarios/cli/report_files.h"
+#include "scenarios/cli/output_files.h"
+#include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/test_progress.h"
 #include "scenarios/program/units.h"
 #include "scenarios/test/collect.h"
@@ -127,7 +128,7 @@ scenario::TestOptions options_of(const CommandLine& line, const std::vector<Repo
                    .golden = test.golden,
                    .update_golden = test.update_golden,
                    .timeline = wants_timeline(reports),
-                   .page = !overview_file(reports).empty(),
+                   .page = !file_of("html", reports).empty(),
                    .color = wants_color(line),
                    .verbose = line.detail == viz::TextStyle::Detail::verbose};
   options.limits.jobs =
@@ -266,7 +267,7 @@ ExitCode worse(ExitCode code, bool wrote_all) {
 
 ExitCode run_chosen(const CommandLine& line, const Chosen& chosen, const std::vector<ReportFile>& reports) {
   const scenario::TestOptions options = options_of(line, reports);
-  Pages pages(overview_file(reports));
+  Pages pages(file_of("html", reports));
   Printer printer(line, chosen.cases.size());
   const scenario::TestEvents events{
       .finished =
@@ -279,7 +280,7 @@ ExitCode run_chosen(const CommandLine& line, const Chosen& chosen, const std::ve
   viz::TestRun run = scenario::run_tests(chosen.cases, options, events, interrupted);
   run.deselected = chosen.deselected;
   run.command = line.test.command;
-  bool wrote_all = write_test_reports(line, reports, run) && pages.wrote_all();
+  bool wrote_all = write_all_reports(line, reports, writers_of(run)) && pages.wrote_all();
   wrote_all = append_step_summary(run) && wrote_all;
   try {
     scenario::remember_failures(run);
@@ -293,7 +294,7 @@ ExitCode run_chosen(const CommandLine& line, const Chosen& chosen, const std::ve
 }  // namespace
 
 ExitCode test_scenarios(const CommandLine& line) {
-  const std::vector<ReportFile> reports = report_files(line.reports);
+  const std::vector<ReportFile> reports = report_files(line, run_kinds());
   require_folders(reports);
   const Chosen chosen = choose(line);
   if (chosen.cases.empty()) {

@@ -13,6 +13,8 @@
 #include "viz/gzip_stream.h"
 #include "viz/kineto_trace.h"
 #include "viz/perfetto_trace.h"
+#include "viz/text_report.h"
+#include "viz/timeline_chart.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
@@ -79,7 +81,16 @@ void write_directory(const std::string& directory, const Report& report, const v
 }  // namespace
 
 bool wants_timeline(const TraceArguments& arguments) {
-  return !arguments.file.empty() || !arguments.directory.empty() || arguments.chart;
+  return !arguments.files.empty() || !arguments.directory.empty() || arguments.chart;
+}
+
+std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& options) {
+  const bool color = wants_color(line);
+  std::string text = viz::text_report(report, {line.detail, color});
+  if (line.trace.chart) {
+    text += "\n" + viz::timeline_chart(report, options, {.ascii = line.trace.ascii, .color = color});
+  }
+  return text;
 }
 
 viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size) {
@@ -121,15 +132,14 @@ void write_traces(const CommandLine& line, const Report& report, const viz::Trac
   const TraceArguments& arguments = line.trace;
   const bool is_quiet = line.detail == viz::TextStyle::Detail::quiet;
   const std::size_t spans = report.timeline.spans().size();
-  if (!arguments.file.empty()) {
-    write_one(arguments.file, report, options);
+  for (const std::string& file : arguments.files) {
+    write_one(file, report, options);
     if (!is_quiet) {
-      remark(fmt::format("rollcall: wrote {} spans to {}; open it at https://ui.perfetto.dev", spans,
-                         arguments.file));
+      remark(fmt::format("rollcall: wrote {} spans to {}; open it at https://ui.perfetto.dev", spans, file));
     }
-    if (spans > many_spans && !options.ranks && arguments.window.empty()) {
-      remark("rollcall: that is much for a browser; --trace-ranks and --trace-window choose a part of it");
-    }
+  }
+  if (!arguments.files.empty() && spans > many_spans && !options.ranks && arguments.window.empty()) {
+    remark("rollcall: that is much for a browser; --trace-ranks and --trace-window choose a part of it");
   }
   if (!arguments.directory.empty()) {
     write_directory(arguments.directory, report, options);

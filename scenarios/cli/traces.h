@@ -12,6 +12,9 @@ namespace rollcall::cli {
 
 bool wants_timeline(const TraceArguments& arguments);
 
+// A run's report for the terminal, with the chart below it if one is asked for.
+std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& options);
+
 // What the arguments select, in a world of that size. Throws UsageError. To be asked before anything runs.
 viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size);
 

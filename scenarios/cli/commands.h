@@ -1,0 +1,25 @@
+#pragma once
+
+// Every command with its options: one table, from which the parser, --help, completion and the manual are made.
+
+#include <span>
+
+#include "scenarios/cli/cli.h"
+
+namespace CLI {
+class App;
+}
+
+namespace rollcall::cli {
+
+struct Command {
+  const char* name;
+  const char* summary;
+  void (*declare)(CLI::App& app, CommandLine& line);  // the options, which fill `line`
+  ExitCode (*execute)(const CommandLine& line);
+};
+
+// In the order of --help.
+std::span<const Command> commands();
+
+}  // namespace rollcall::cli

@@ -1,0 +1,48 @@
+#include "scenarios/cli/report_writers.h"
+
+#include <iterator>
+#include <ostream>
+
+#include "scenarios/cli/version.h"
+#include "viz/github.h"
+#include "viz/html_overview.h"
+#include "viz/html_report.h"
+#include "viz/json_report.h"
+#include "viz/junit.h"
+#include "viz/sarif.h"
+#include "viz/test_json.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+// Kinds that say the same of one run and of several.
+ReportWriters ci_writers(const viz::TestRun& run) {
+  return {{"junit", [&run](std::ostream& out) { viz::junit_report(run, out); }},
+          {"sarif", [&run](std::ostream& out) { out << viz::sarif_report(run, std::string(version())); }},
+          {"github", [&run](std::ostream& out) { out << viz::github_annotations(run); }}};
+}
+
+ReportWriters joined(ReportWriters first, ReportWriters second) {
+  first.insert(first.end(), std::make_move_iterator(second.begin()), std::make_move_iterator(second.end()));
+  return first;
+}
+
+}  // namespace
+
+ReportWriters writers_of(const Report& report) {
+  return {{"html", [&report](std::ostream& out) { viz::html_report(report, out); }},
+          {"json", [&report](std::ostream& out) { out << viz::json_report(report); }}};
+}
+
+ReportWriters writers_of(const Report& report, const viz::TestRun& run) {
+  return joined(writers_of(report), ci_writers(run));
+}
+
+ReportWriters writers_of(const viz::TestRun& run) {
+  return joined({{"html", [&run](std::ostream& out) { viz::html_overview(run, out); }},
+                 {"json", [&run](std::ostream& out) { out << viz::test_json(run); }}},
+                ci_writers(run));
+}
+
+}  // namespace rollcall::cli
