@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/json_schema.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
@@ -91,6 +92,23 @@ TEST_CASE("JUnit is what python3-junitparser reads", "[cli][fiber]") {
         "never called "
         "all_reduce #5 on world (3 of 4 ranks wait)\n"
         "scenarios.broken | broken.json | Error INVALID | line 2: unknown key \"progrm\"\n");
+}
+
+// The published schema without its prose: github.com/oasis-tcs/sarif-spec, sarif-2.1/schema/sarif-schema-2.1.0.json.
+TEST_CASE("SARIF keeps to the schema of its standard", "[cli][fiber]") {
+  const json schema = json::parse(contents(ROLLCALL_SOURCE_DIR "/tests/data/sarif/schema-2.1.0.json"));
+  const Shell shell;
+  fill(shell);
+  shell.rollcall("test --report sarif=several.sarif");
+  shell.rollcall("run scenarios/a*.json --report sarif=failed.sarif");
+  shell.rollcall("run scenarios/even.json --report sarif=fine.sarif");
+  for (const char* file : {"several.sarif", "failed.sarif", "fine.sarif"}) {
+    INFO(file);
+    CHECK(objections(schema, json::parse(contents(shell.path(file)))) == "");
+  }
+  json broken = json::parse(contents(shell.path("failed.sarif")));
+  broken["runs"][0]["results"][0].erase("message");
+  CHECK_THAT(objections(schema, broken), Contains("message"));
 }
 
 TEST_CASE("SARIF has what code scanning needs", "[cli][fiber]") {

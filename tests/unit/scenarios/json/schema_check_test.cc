@@ -7,15 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 #include <vector>
 
 #include "scenarios/json/schema.h"
 #include "scenarios/json/source.h"
 #include "scenarios/program/statements.h"
+#include "tests/json_schema.h"
 #include "tests/unit/scenarios/scenario_texts.h"
 
 namespace rollcall::scenario {
@@ -30,12 +27,7 @@ const json& schema() {
 
 // Does the whole schema, statements included, accept this document? As an editor would judge.
 bool editor_accepts(const std::string& text) {
-  valijson::Schema compiled;
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-      .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema()), compiled);
-  const json document = json::parse(text, nullptr, true, true);
-  valijson::Validator validator(valijson::Validator::kStrongTypes);
-  return validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(document), nullptr);
+  return test::objections(schema(), json::parse(text, nullptr, true, true)).empty();
 }
 
 std::set<std::string> keys(const json& object) {
