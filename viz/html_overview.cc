@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "viz/html_page.h"
+#include "viz/html_table.h"
 #include "viz/markup.h"
 
 namespace rollcall::viz {
@@ -39,24 +40,20 @@ void write_title(Markup& page, const TestOutcome& outcome) {
 
 void write_row(Markup& page, const TestOutcome& outcome) {
   const bool passed = outcome.status == Status::passed;
-  page.open("tr", {{"class", passed ? "passed" : "attention"}});
+  page.open("tr", {{"data-state", to_string(outcome.status)}});
   page.element("td", to_string(outcome.status), {{"class", passed ? "" : "differs"}});
   write_title(page, outcome);
   const bool has_kind = !outcome.kind.empty() && outcome.kind != outcome.verdict;
   page.element("td", has_kind ? outcome.verdict + ": " + outcome.kind : outcome.verdict);
-  page.open("td").text(passed ? outcome.headline : outcome.reason());
+  const std::string why = passed ? outcome.headline : outcome.reason();
+  page.open("td").text(why);
   if (!outcome.replay.empty()) {
-    page.single("br", {}).element("code", outcome.replay);
+    if (!why.empty()) {
+      page.single("br", {});
+    }
+    page.element("code", outcome.replay);
   }
   page.close("td").close("tr").line();
-}
-
-// Two choices that a style sheet can act on: no script is needed to hide rows.
-void write_filter(Markup& page) {
-  page.single("input", {{"type", "radio"}, {"name", "filter"}, {"id", "all"}, {"checked", "checked"}});
-  page.element("label", "all", {{"for", "all"}});
-  page.single("input", {{"type", "radio"}, {"name", "filter"}, {"id", "failures"}});
-  page.element("label", "only what did not pass", {{"for", "failures"}}).line();
 }
 
 }  // namespace
@@ -71,8 +68,10 @@ void html_overview(const TestRun& run, std::ostream& out) {
     page.element("p", "The run was interrupted: what is missing was not run.");
   }
   page.close("header").line();
-  write_filter(page);
-  page.open("table", {{"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}})
+  page.open("table", {{"class", fmt::format("outcomes {}", filtered_look)},
+                      {"border", "1"},
+                      {"cellpadding", "5"},
+                      {"cellspacing", "0"}})
       .line()
       .open("thead")
       .open("tr");

@@ -310,6 +310,33 @@ test("a long table has a filter", async () => {
   await page.close();
 });
 
+test("the overview of a test run shows what failed first, filters it and leads to the pages", async () => {
+  const cases = mkdtempSync(join(folder, "cases-"));
+  const scenario = inputs => JSON.stringify({ version: 1, world_size: 2, inputs,
+                                              program: [{ for_each_input: "x", do: [{ all_reduce: {} }] }] });
+  for (let i = 0; i < 9; i++) writeFileSync(join(cases, `even_${i}.json`), scenario([3, 3]));
+  writeFileSync(join(cases, "uneven.json"), scenario([2, 3]));
+  const file = join(cases, "all.html");
+  assert.throws(() => execFileSync(process.env.ROLLCALL_CLI, ["test", cases, "--report", `html=${file}`],
+                                   { stdio: "ignore" }), { status: 1 });
+  const page = await browser.open(pathToFileURL(file).href);
+  const rows = `[...document.querySelectorAll("tbody tr")].filter(row => !row.hidden)`;
+  await page.until(`document.querySelector("input[aria-label='Filter rows']") !== null`);
+  assert.match(await page.value(`${rows}[0].innerText`), /uneven[^]*rank 0/);
+  await page.value(`document.querySelector(".tools button[data-state=passed]").click()`);
+  assert.equal(await page.value(`${rows}.length`), 9);
+  await page.value(`document.querySelector(".tools button[data-state='']").click()`);
+  await page.value(`document.querySelector("input[aria-label='Filter rows']").focus()`);
+  await page.type("even_3");
+  assert.equal(await page.value(`${rows}.length`), 1);
+  const link = await page.value(`${rows}[0].querySelector("a").href`);
+  assert.deepEqual(page.errors, []);
+  await page.close();
+  const linked = await browser.open(link);
+  assert.match(await linked.value(`document.body.innerText`), /2 ranks finished/);
+  await linked.close();
+});
+
 test("in a narrow window the page is no wider than the window", async () => {
   for (const name of ["uneven_inputs", "hook_too_short", "thousand_ranks"]) {
     const page = await open(name, { width: 380, height: 800 });
