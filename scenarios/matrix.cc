@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -80,7 +81,18 @@ bool is_identifier(std::string_view word) {
          std::isdigit(static_cast<unsigned char>(word[0])) == 0;
 }
 
-// Lists of values, none of them empty, and not too many altogether.
+// The first value that stands in the list before: two cases of one name could not be told apart.
+std::optional<Json> repeated_value(const Json& values) {
+  std::set<std::string> seen;
+  for (Json value : values.children()) {
+    if (!seen.insert(short_text(value)).second) {
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+// Lists of values, none of them empty or with a value twice, and not too many altogether.
 bool is_sound(const std::optional<Json>& matrix) {
   if (!matrix || !matrix->is(JsonType::object)) {
     return false;
@@ -88,7 +100,7 @@ bool is_sound(const std::optional<Json>& matrix) {
   std::size_t count = 1;
   for (Json values : matrix->children()) {
     count *= values.is(JsonType::array) ? values.size() : 0;
-    if (count == 0 || count > most_combinations) {
+    if (count == 0 || count > most_combinations || repeated_value(values)) {
       return false;
     }
   }
@@ -151,6 +163,10 @@ void check_matrix(const Json& root, Diagnostics& diagnostics) {
                         fmt::format("a matrix cannot vary \"{}\"", values.key()));
     } else if (!is_field(values.key())) {
       check_variable(values, diagnostics);
+    }
+    if (const std::optional<Json> value = repeated_value(values)) {
+      diagnostics.error(value->offset(), value->pointer(),
+                        fmt::format("\"{}\" has this value already", values.key()));
     }
   }
   if (diagnostics.empty() && !is_sound(matrix)) {

@@ -340,6 +340,16 @@ TEST_CASE("list shows a line per scenario, sorted, with what is expected", "[cli
                          {"kind", "missing_participant"}}));
 }
 
+TEST_CASE("list has a line for every case of a matrix, and view shows one of them", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("sizes.json", R"({ "matrix": { "world_size": [2, 4] }, "program": [ { "barrier": {} } ] })");
+  CHECK(shell.rollcall("list sizes.json").out ==
+        "sizes.json::[world_size=2]  ok  sizes.json[world_size=2]\n"
+        "sizes.json::[world_size=4]  ok  sizes.json[world_size=4]\n");
+  CHECK(shell.rollcall("view 'sizes.json::[world_size=4]' -o page.html").code == 0);
+  CHECK_THAT(contents(shell.path("page.html")), Contains("4 ranks finished"));
+}
+
 TEST_CASE("import turns a file of the hang library into a scenario that runs", "[cli][fiber]") {
   const Shell shell;
   const std::string source = ROLLCALL_SOURCE_DIR "/tests/data/hangs/both-send-first.json";

@@ -8,6 +8,7 @@
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/scenario.h"
+#include "scenarios/test/collect.h"
 
 namespace rollcall::cli {
 
@@ -19,44 +20,12 @@ using Json = nlohmann::ordered_json;
 constexpr const char* default_folder = "scenarios";
 
 struct Entry {
+  std::string address;
   std::string file;
   std::string name;
   std::string verdict;
   std::string kind;  // may be empty
 };
-
-bool is_scenario_file(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.ends_with(".json") && !name.ends_with(".schema.json");
-}
-
-// Sorted: the order of a directory is whatever the file system makes it.
-std::vector<std::string> files_in(const fs::path& folder) {
-  std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file() && is_scenario_file(entry.path())) {
-      files.push_back(entry.path().generic_string());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-std::vector<std::string> files_of(const std::vector<std::string>& paths) try {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code unreadable;
-    if (!fs::is_directory(path, unreadable)) {
-      files.push_back(path);  // whatever is wrong with it, the loader says it better
-      continue;
-    }
-    const std::vector<std::string> found = files_in(path);
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
-} catch (const fs::filesystem_error& error) {
-  throw UsageError(fmt::format("cannot list '{}': {}", error.path1().string(), error.code().message()));
-}
 
 // Where to look. Without a PATH in a place without scenarios, nowhere.
 std::vector<std::string> selection(const CommandLine& line) {
@@ -67,9 +36,9 @@ std::vector<std::string> selection(const CommandLine& line) {
                                           : std::vector<std::string>{};
 }
 
-Entry read_entry(const std::string& file) {
-  const scenario::Scenario loaded = scenario::load_scenario(file);
-  return {file, loaded.name, loaded.expect.verdict, loaded.expect.kind.value_or("")};
+Entry read_entry(const std::string& address) {
+  const scenario::Scenario loaded = scenario::load_scenario(address);
+  return {loaded.address(), loaded.file, loaded.name, loaded.expect.verdict, loaded.expect.kind.value_or("")};
 }
 
 std::string expectation(const Entry& entry) {
@@ -77,16 +46,16 @@ std::string expectation(const Entry& entry) {
 }
 
 std::string text_of(const std::vector<Entry>& entries) {
-  std::size_t file_width = 0;
+  std::size_t address_width = 0;
   std::size_t expectation_width = 0;
   for (const Entry& entry : entries) {
-    file_width = std::max(file_width, viz::display_width(entry.file));
+    address_width = std::max(address_width, viz::display_width(entry.address));
     expectation_width = std::max(expectation_width, expectation(entry).size());
   }
   std::string text;
   for (const Entry& entry : entries) {
-    text += fmt::format("{:<{}}  {:<{}}  {}\n", viz::printable(entry.file), file_width, expectation(entry),
-                        expectation_width, viz::printable(entry.name));
+    text += fmt::format("{:<{}}  {:<{}}  {}\n", viz::printable(entry.address), address_width,
+                        expectation(entry), expectation_width, viz::printable(entry.name));
   }
   return text;
 }
@@ -106,13 +75,13 @@ std::string json_of(const std::vector<Entry>& entries) {
 }  // namespace
 
 // Lists what can be read and says what cannot.
-ExitCode list_scenarios(const CommandLine& line) {
+ExitCode list_scenarios(const CommandLine& line) try {
   const std::vector<std::string> paths = selection(line);
   std::vector<Entry> entries;
   bool all_valid = true;
-  for (const std::string& file : files_of(paths)) {
+  for (const scenario::Collected& each : scenario::collect(paths)) {
     try {
-      entries.push_back(read_entry(file));
+      entries.push_back(read_entry(each.one.parameters.empty() ? each.one.file : each.one.address()));
     } catch (const scenario::InvalidScenario& error) {
       remark(error.what());
       all_valid = false;
@@ -127,6 +96,10 @@ ExitCode list_scenarios(const CommandLine& line) {
   }
   emit(line, line.format == Format::json ? json_of(entries) : text_of(entries));
   return all_valid ? ExitCode::as_expected : ExitCode::invalid;
+} catch (const scenario::NotFound& error) {
+  throw UsageError(error.what());
+} catch (const fs::filesystem_error& error) {
+  throw UsageError(fmt::format("cannot list '{}': {}", error.path1().string(), error.code().message()));
 }
 
 }  // namespace rollcall::cli

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/cases.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/json/source.h"
 #include "scenarios/report_reader.h"
@@ -43,6 +44,10 @@ bool says_dump(std::string_view start) {
          start.find("\"entries\"") != std::string_view::npos;
 }
 
+scenario::Scenario scenario_of(const scenario::SourceText& source, const scenario::CaseAddress& address) {
+  return scenario::parse_scenario(std::string(source.text()), address.file, {.selection = address.selection});
+}
+
 viz::ComparedFact::Judgement judgement_of(compare::Claim::Judgement judgement) {
   using Judgement = viz::ComparedFact::Judgement;
   switch (judgement) {
@@ -65,24 +70,26 @@ Subject subject_of(const std::string& path) {
   if (traces::looks_like_trace(path)) {
     return Subject::trace;
   }
-  return says_dump(traces::beginning_of(path)) ? Subject::dumps : Subject::run;
+  return says_dump(traces::beginning_of(scenario::parse_address(path).file)) ? Subject::dumps : Subject::run;
 }
 
 Report load_report(const std::string& path) {
-  const scenario::SourceText source = scenario::read_source(path);
+  const scenario::CaseAddress address = scenario::parse_address(path);
+  const scenario::SourceText source = scenario::read_source(address.file);
   if (std::optional<Report> report = scenario::read_report(source)) {
     return *std::move(report);
   }
-  return scenario::run(scenario::parse_scenario(std::string(source.text()), path), {.timeline = true});
+  return scenario::run(scenario_of(source, address), {.timeline = true});
 }
 
 compare::SimulatedRun load_run(const std::string& path) {
-  const scenario::SourceText source = scenario::read_source(path);
+  const scenario::CaseAddress address = scenario::parse_address(path);
+  const scenario::SourceText source = scenario::read_source(address.file);
   if (std::optional<Report> report = scenario::read_report(source)) {
     compare::Facts facts = compare::facts_of(*report, {});
     return {std::move(facts), *std::move(report)};
   }
-  return compare::simulate(scenario::parse_scenario(std::string(source.text()), path), true);
+  return compare::simulate(scenario_of(source, address), true);
 }
 
 std::vector<viz::ComparedFact> compared_facts(const std::vector<compare::Claim>& claims) {

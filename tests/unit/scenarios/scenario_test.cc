@@ -253,6 +253,7 @@ TEST_CASE("a matrix varies fields and sets variables", "[scenarios]") {
   };
   CHECK(problem_of("") == "/matrix: must not be empty");
   CHECK(problem_of(R"("seed": [])") == "/matrix/seed: must not be empty");
+  CHECK(problem_of(R"("n": [1, 2, 1])") == "/matrix/n/2: \"n\" has this value already");
   CHECK(problem_of(R"("name": ["a"])") == "/matrix/name: a matrix cannot vary \"name\"");
   CHECK(problem_of(R"("wrld_size": [2])") ==
         "/matrix/wrld_size: \"wrld_size\" is no field of a scenario, and too like one for a variable -> "
