@@ -11,14 +11,14 @@ void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, Channel chan
   if (!mismatch_key_ || key < *mismatch_key_) {
     mismatch_key_ = key;
     mismatch_.reset();
+    withdrawn_.clear();
   }
 }
 
 void IncidentLog::inspect_full(Time at, GroupId group, const Slot& slot) {
   const Channel channel = channel_of(slot.reference.kind);
   const GroupMatcher& matcher = *groups_[group].calls(channel);
-  if (slot.differs && mismatch_key_ && !mismatch_key_->is_message && mismatch_key_->group == group &&
-      mismatch_key_->channel == channel && mismatch_key_->seq == slot.seq) {
+  if (slot.differs && is_suspect(group, channel, slot.seq)) {
     mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
     if (slot.uneven) {
       mismatch_->misfits = misfits_of(group, slot);
@@ -29,6 +29,41 @@ void IncidentLog::inspect_full(Time at, GroupId group, const Slot& slot) {
     mispairing_key_ = key;
     mispairing_ = incident_of(key, variants_by_pairing(matcher, slot, scopes_));
   }
+}
+
+void IncidentLog::inspect_withdrawn(GroupId group, const Slot& slot, Rank member) {
+  const Channel channel = channel_of(slot.reference.kind);
+  if (is_suspect(group, channel, slot.seq)) {
+    withdrawn_.push_back({groups_[group].calls(channel)->op_of(slot, member), {member}});
+    withdrawn_.back().op.tensors = {};  // they go with their rank
+  }
+}
+
+// Is it the slot of the earliest mismatch?
+bool IncidentLog::is_suspect(GroupId group, Channel channel, std::int64_t seq) const {
+  return mismatch_key_ && !mismatch_key_->is_message && mismatch_key_->group == group &&
+         mismatch_key_->channel == channel && mismatch_key_->seq == seq;
+}
+
+// Of a slot that never filled up: the calls that are there, and those that were.
+std::vector<OpVariant> IncidentLog::variants_of_suspect() const {
+  const GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
+  const Slot& slot = *matcher.find(mismatch_key_->seq);
+  std::vector<OpVariant> variants;
+  if (slot.arrived > 0) {
+    variants = variants_by_call(matcher, slot);
+  }
+  for (const OpVariant& gone : withdrawn_) {
+    const auto like = std::ranges::find_if(
+        variants, [&](const OpVariant& variant) { return same_call(variant.op, gone.op); });
+    if (like == variants.end()) {
+      variants.push_back(gone);
+    } else {
+      like->ranks.insert(std::ranges::upper_bound(like->ranks, gone.ranks.front()), gone.ranks.front());
+    }
+  }
+  sort_variants(variants);
+  return variants;
 }
 
 void IncidentLog::device(const DeviceIncident& incident) {
@@ -73,9 +108,7 @@ void IncidentLog::store(const StoreIncident& incident) {
 void IncidentLog::add_to(Evidence& evidence) {
   evidence.mismatch = mismatch_;
   if (mismatch_key_ && !mismatch_) {
-    const GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
-    evidence.mismatch =
-        incident_of(*mismatch_key_, variants_by_call(matcher, *matcher.find(mismatch_key_->seq)));
+    evidence.mismatch = incident_of(*mismatch_key_, variants_of_suspect());
   }
   evidence.mispairing = mispairing_;
   evidence.device = device_;

@@ -22,6 +22,8 @@ class IncidentLog {
   void suspect(Time at, GroupId group, std::int64_t seq, Channel channel = Channel::collectives);
   // The slot is full and about to be settled: last chance to look at it.
   void inspect_full(Time at, GroupId group, const Slot& slot);
+  // A member's call is about to be taken back from the slot: who disagreed there is remembered.
+  void inspect_withdrawn(GroupId group, const Slot& slot, Rank member);
   void device(const DeviceIncident& incident);
   // What a rank found out about its data: the first of each kind.
   void observe(Time at, Rank rank, const Observation& observation);
@@ -42,13 +44,16 @@ class IncidentLog {
     std::int64_t seq = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  bool is_suspect(GroupId group, Channel channel, std::int64_t seq) const;
+  std::vector<OpVariant> variants_of_suspect() const;
   std::vector<PartMisfit> misfits_of(GroupId group, const Slot& slot) const;
   Incident incident_of(const Key& key, std::vector<OpVariant> variants) const;
 
   const std::vector<GroupEvidence>& groups_;
   const ScopeTable& scopes_;
   std::optional<Key> mismatch_key_;
-  std::optional<Incident> mismatch_;  // filled once the slot of mismatch_key_ is full
+  std::vector<OpVariant> withdrawn_;  // calls that were taken back from the slot of mismatch_key_
+  std::optional<Incident> mismatch_;  // filled once that slot is full
   std::optional<Key> mispairing_key_;
   std::optional<Incident> mispairing_;
   std::optional<DeviceIncident> device_;

@@ -291,10 +291,7 @@ std::vector<OpVariant> group_arrivals(const GroupMatcher& matcher, const Slot& s
     std::sort(variant.ranks.begin(), variant.ranks.end());
     variant.op = matcher.op_of(slot, variant.ranks.front());  // independent of the order of arrival
   }
-  std::sort(variants.begin(), variants.end(), [](const OpVariant& a, const OpVariant& b) {
-    return a.ranks.size() != b.ranks.size() ? a.ranks.size() > b.ranks.size()
-                                            : a.ranks.front() < b.ranks.front();
-  });
+  sort_variants(variants);
   return variants;
 }
 
@@ -305,6 +302,13 @@ Pairing pairing_of(const Op& op, const ScopeTable& scopes) {
 }
 
 }  // namespace
+
+void sort_variants(std::vector<OpVariant>& variants) {
+  std::sort(variants.begin(), variants.end(), [](const OpVariant& a, const OpVariant& b) {
+    return a.ranks.size() != b.ranks.size() ? a.ranks.size() > b.ranks.size()
+                                            : a.ranks.front() < b.ranks.front();
+  });
+}
 
 std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot& slot) {
   std::vector<OpVariant> variants = group_arrivals(matcher, slot, keys_by_call);

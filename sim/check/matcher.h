@@ -158,7 +158,9 @@ struct OpVariant {
   std::vector<Rank> ranks;
 };
 
-// The arrivals of a slot, grouped by same_call; the largest variant first, ties by lowest rank.
+// The largest first, ties by lowest rank.
+void sort_variants(std::vector<OpVariant>& variants);
+// The arrivals of a slot, grouped by same_call, sorted.
 std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot& slot);
 // The same, grouped by pairing.
 std::vector<OpVariant> variants_by_pairing(const GroupMatcher& matcher, const Slot& slot,

@@ -227,7 +227,8 @@ class Engine final : public Backend {
   [[gnu::noinline]] void die_at_last(Rank rank) const;
   Time end_of_compute(Rank rank, Duration duration) const;
   void withdraw_calls(Rank rank);
-  void withdraw_from(check::GroupMatcher& matcher, Rank member, const check::GroupEvidence* recorded);
+  void withdraw_from(check::GroupMatcher& matcher, Rank member, const check::GroupEvidence& group,
+                     bool is_recorded);
   void withdraw_messages(Rank rank);
 
   void at_quiescence();

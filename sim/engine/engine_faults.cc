@@ -81,27 +81,28 @@ void Engine::withdraw_calls(Rank rank) {
     if (member < 0) {
       continue;
     }
-    withdraw_from(*matchers_[id], member, recorder_ ? &groups_[id] : nullptr);
+    withdraw_from(*matchers_[id], member, groups_[id], recorder_.has_value());
     for (const std::unique_ptr<check::GroupMatcher>& channel : channels_[id]) {
       if (channel != nullptr) {
-        withdraw_from(*channel, member, nullptr);  // calls about groups are in no timeline
+        withdraw_from(*channel, member, groups_[id], false);  // calls about groups are in no timeline
       }
     }
   }
   withdraw_messages(rank);
 }
 
-// `recorded`: the group whose calls are, in timelines; or null.
-void Engine::withdraw_from(check::GroupMatcher& matcher, Rank member, const check::GroupEvidence* recorded) {
+void Engine::withdraw_from(check::GroupMatcher& matcher, Rank member, const check::GroupEvidence& group,
+                           bool is_recorded) {
   for (std::int64_t seq = matcher.first_live(); seq < matcher.end(); ++seq) {
     Slot& slot = *matcher.find(seq);
     // Who is through has given the others what they need of it.
     if (slot.phase != Slot::Phase::collecting || !slot.has(member) || slot.is_through(member)) {
       continue;
     }
-    if (recorded != nullptr) {
-      recorder_->abandoned(*recorded, slot, member);
+    if (is_recorded) {
+      recorder_->abandoned(group, slot, member);
     }
+    incidents_->inspect_withdrawn(group.members->id, slot, member);
     matcher.withdraw(slot, member);
   }
 }

@@ -57,6 +57,22 @@ TEST_CASE("a run without incidents has none", "[incidents]") {
   CHECK_FALSE(run.evidence().device.has_value());
 }
 
+TEST_CASE("a call that disagreed and died of it is remembered", "[incidents]") {
+  Watched run;
+  Slot& slot = run.arrive(0, 0, 7);
+  run.arrive(0, 2, 4);
+  run.log.suspect(0, 0, 0);
+  run.arrive(0, 3, 4);
+  run.log.inspect_withdrawn(0, slot, 0);
+  run.world_matcher.withdraw(slot, 0);
+  run.arrive(0, 1, 4);
+  const Evidence evidence = run.evidence();
+  REQUIRE(evidence.mismatch.has_value());
+  REQUIRE(evidence.mismatch->variants.size() == 2);
+  CHECK(evidence.mismatch->variants[0].ranks == std::vector<Rank>{1, 2, 3});
+  CHECK(evidence.mismatch->variants[1].ranks == std::vector<Rank>{0});
+}
+
 TEST_CASE("incidents carry global ranks", "[incidents]") {
   Watched run;
   run.arrive(1, 0, 4);
