@@ -164,7 +164,7 @@ void add_hook_diff(const Scenario& scenario, Verdict& verdict) {
   if (!meeting) {
     return;
   }
-  const StepLog log = record_steps(scenario);
+  const StepLog log = record_steps(scenario, meeting->ranks);
   std::optional<Iteration> sides[2];  // active, joined
   Step met[2];
   for (const Rank rank : meeting->ranks) {

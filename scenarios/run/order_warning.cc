@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -70,7 +71,9 @@ void warn_about_order(const Scenario& scenario, Report& report) {
   if (!is_asked) {
     return;
   }
-  const StepLog log = record_steps(scenario);
+  std::vector<Rank> everyone(static_cast<std::size_t>(report.world_size));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  const StepLog log = record_steps(scenario, everyone);
   const auto crossing = first_crossing(log);
   if (!crossing) {
     return;

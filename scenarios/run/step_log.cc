@@ -22,15 +22,15 @@ class StepWriter final : public ForwardingBackend {
 
   Work issue(const Op& op) override {
     const Work work = inner().issue(op);
-    if (!is_point_to_point(op.kind)) {
+    const auto own = log_.ranks.find(this_rank().rank);
+    if (own != log_.ranks.end() && !is_point_to_point(op.kind)) {
       const ScopeTable& scopes = *this_rank().scopes;
       const std::string_view pairing = scopes.pairing_name(scopes.pairing(op.scope));
       std::string text(to_string(op.kind));
       text += has_tensor(op.kind) ? fmt::format(" {} {}", op.numel, to_string(op.dtype)) : "";
       const bool is_presence = pairing == "join.presence";
-      log_.ranks[this_rank().rank].push_back({std::move(text), scopes.path(op.scope), op.group, work.seq(),
-                                              op.shadow, is_presence,
-                                              is_presence || pairing == "join.terminate"});
+      own->second.push_back({std::move(text), scopes.path(op.scope), op.group, work.seq(), op.shadow,
+                             is_presence, is_presence || pairing == "join.terminate"});
     }
     return work;
   }
@@ -61,8 +61,11 @@ std::string StepLog::group_name(GroupId group) const {
   return found == groups.end() ? "world" : found->second;
 }
 
-StepLog record_steps(const Scenario& scenario) {
+StepLog record_steps(const Scenario& scenario, const std::vector<Rank>& ranks) {
   StepLog log;
+  for (const Rank rank : ranks) {
+    log.ranks[rank];
+  }
   sim::Options options = scenario.options;
   options.timeline = false;
   options.decorate = [&](Backend& inner) { return std::make_unique<StepWriter>(inner, log); };

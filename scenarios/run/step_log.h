@@ -33,6 +33,7 @@ struct StepLog {
   std::string group_name(GroupId group) const;
 };
 
-StepLog record_steps(const Scenario& scenario);
+// Of these ranks alone: texts of a large job are many.
+StepLog record_steps(const Scenario& scenario, const std::vector<Rank>& ranks);
 
 }  // namespace rollcall::scenario

@@ -111,16 +111,18 @@ std::vector<Rank> awaited(const Evidence& evidence, const RankStatus& status) {
   if (status.channel == Channel::store) {
     return possible_setters(evidence, status);
   }
-  const GroupEvidence& group = evidence.groups[status.group];
-  const Rank peer = status.in_message() ? waiting_op(evidence, status).root : -1;
+  const std::vector<Rank>& members = evidence.groups[status.group].members->ranks;
+  if (status.in_message()) {
+    if (const Rank peer = waiting_op(evidence, status).root; peer >= 0) {
+      return {members[static_cast<std::size_t>(peer)]};
+    }
+  }
   const Slot* slot = status.in_message() ? nullptr : matcher_of(evidence, status)->find(status.seq);
   std::vector<Rank> ranks;
-  for (Rank member = 0; member < group.members->size(); ++member) {
-    const bool is_awaited = slot != nullptr ? !slot->has(member)
-                            : peer >= 0     ? member == peer
-                                            : member != status.group_rank;
-    if (is_awaited) {
-      ranks.push_back(group.members->ranks[static_cast<std::size_t>(member)]);
+  for (std::size_t member = 0; member < members.size(); ++member) {
+    const auto rank = static_cast<Rank>(member);
+    if (slot != nullptr ? !slot->has(rank) : rank != status.group_rank) {
+      ranks.push_back(members[member]);
     }
   }
   return ranks;

@@ -109,15 +109,23 @@ Slots way_back(const std::vector<BlockedSlot>& slots, std::size_t start, std::si
   return {};
 }
 
-// The shortest circle among slots that all wait for each other; of several, the one with the lowest slot.
+// The shortest circle among slots that all wait for each other, told from its lowest slot. A slot that waits for one
+// other shares its circles with it, so ways are sought from those that wait for several.
 Slots shortest_circle(const std::vector<BlockedSlot>& slots, const Slots& circle) {
+  Slots starts;
+  std::ranges::copy_if(circle, std::back_inserter(starts),
+                       [&](std::size_t i) { return slots[i].next.size() > 1; });
+  if (starts.empty()) {
+    starts.push_back(circle.front());
+  }
   Slots best;
-  for (const std::size_t start : circle) {
+  for (const std::size_t start : starts) {
     const std::size_t limit = best.empty() ? circle.size() + 1 : best.size();
     if (Slots way = way_back(slots, start, limit); !way.empty()) {
       best = std::move(way);
     }
   }
+  std::ranges::rotate(best, std::ranges::min_element(best));
   return best;
 }
 
