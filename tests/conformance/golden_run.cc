@@ -22,7 +22,7 @@ using Slot = std::tuple<Rank, std::string, bool, std::int64_t>;
 
 bool is_message(std::string_view op) { return op == "send" || op == "recv"; }
 
-sim::Options options_of(const GoldenCase& golden, const Program& program, RunLog& log) {
+sim::Options options_of(const GoldenCase& golden, const Program& program) {
   sim::Options options{
       .world_size = golden.world_size,
       .backend = "gloo",
@@ -30,7 +30,6 @@ sim::Options options_of(const GoldenCase& golden, const Program& program, RunLog
       .timeline = true,
       .timeout = golden.timeout,
       .finished_ranks_exit = golden.finished_ranks_exit,
-      .decorate = [&log](Backend& inner) { return std::make_unique<Recorder>(inner, log); },
   };
   for (std::size_t i = 0; i < program.groups.size(); ++i) {
     options.groups.push_back({.name = "g" + std::to_string(i + 1), .ranks = program.groups[i]});
@@ -266,7 +265,9 @@ GoldenRun run_golden(const GoldenCase& golden, const Program& program) {
   auto ranks = static_cast<std::size_t>(golden.world_size);
   RunLog log(ranks);
   std::vector<RankNotes> notes(ranks);
-  Report report = sim::run(options_of(golden, program, log), [&](Rank rank) {
+  sim::Options options = options_of(golden, program);
+  options.decorate = [&log](Backend& inner) { return std::make_unique<Recorder>(inner, log); };
+  Report report = sim::run(options, [&](Rank rank) {
     auto index = static_cast<std::size_t>(rank);
     CaseContext context(rank, golden, log[index], notes[index]);
     program.body(context);
@@ -280,6 +281,22 @@ GoldenRun run_golden(const GoldenCase& golden, const Program& program) {
   }
   document["outcome"] = worst_outcome(document["ranks"]);
   return {std::make_shared<const json>(std::move(document)), std::move(report)};
+}
+
+Report run_golden_on_tape(const GoldenCase& golden, const Program& program, conformance::OpTape& tape) {
+  RunLog log(tape.ranks.size());
+  std::vector<RankNotes> notes(tape.ranks.size());
+  sim::Options options = options_of(golden, program);
+  options.decorate = [&tape](Backend& inner) { return conformance::tape_around(inner, tape); };
+  Report report = sim::run(options, [&](Rank rank) {
+    conformance::run_on_tape(tape, [&] {
+      const auto index = static_cast<std::size_t>(rank);
+      CaseContext context(rank, golden, log[index], notes[index]);
+      program.body(context);
+    });
+  });
+  conformance::note_deaths(tape, report);
+  return report;
 }
 
 }  // namespace rollcall::golden

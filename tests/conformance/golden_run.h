@@ -10,6 +10,7 @@
 
 #include "sim/report/report.h"
 #include "tests/conformance/golden_case.h"
+#include "tests/conformance/op_tape.h"
 #include "tests/conformance/programs.h"
 
 namespace rollcall::golden {
@@ -20,5 +21,8 @@ struct GoldenRun {
 };
 
 GoldenRun run_golden(const GoldenCase& golden, const Program& program);
+
+// Runs it with a tape instead.
+Report run_golden_on_tape(const GoldenCase& golden, const Program& program, conformance::OpTape& tape);
 
 }  // namespace rollcall::golden

@@ -11,65 +11,98 @@
 namespace rollcall::conformance {
 namespace {
 
+using Kind = TapeEvent::Kind;
+using End = TapeEvent::End;
+
 class TapeWriter final : public ForwardingBackend {
  public:
   TapeWriter(Backend& inner, OpTape& tape) : ForwardingBackend(inner), tape_(tape) {}
 
   Work issue(const Op& op) override {
-    note_issue(op, -1);
+    TapeEvent& event = note_issue(op, -1);
+    Work work;
     try {
-      return issued(inner().issue(op));
+      inside(event, [&] { work = inner().issue(op); });
     } catch (const Error&) {
-      self().events.pop_back();  // refused: it never was
+      event.refused = event.until == event.at;
       throw;
     }
+    event.refused = work.seq() < 0;  // its group's connections are closed: it meets nobody
+    return event.refused ? work : issued(op, work);
   }
 
   std::vector<Work> issue_batch(std::span<const Op> ops) override {
-    const std::int64_t first = calls_;
+    const std::size_t before = self().events.size();
     for (const Op& op : ops) {
-      note_issue(op, first);
+      note_issue(op, calls_).end = End::returned;
     }
-    calls_ = first;
     std::vector<Work> works;
     try {
       works = inner().issue_batch(ops);
     } catch (const Error&) {
-      self().events.resize(self().events.size() - ops.size());
+      self().events.resize(before);
       throw;
     }
-    for (Work& work : works) {
-      work = issued(work);
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      works[i] = issued(ops[i], works[i]);
     }
-    calls_ = first + static_cast<std::int64_t>(ops.size());
     return works;
   }
 
   void wait(const Work& work) override {
-    const auto known = numbers_.find(key_of(work));
-    TapeEvent event{.kind = TapeEvent::Kind::wait};
-    event.call = known == numbers_.end() ? -1 : known->second;
-    inside(event, [&] { inner().wait(work); });
+    inside(note_wait({&work, 1}), [&] { inner().wait(work); });
+  }
+  void wait_for(const Work& work, Duration timeout) override {
+    TapeEvent& event = note_wait({&work, 1});
+    event.on_host = event.limited = true;
+    inside(event, [&] { inner().wait_for(work, timeout); });
   }
   void wait_any(std::span<const Work> works) override {
-    TapeEvent event{.kind = TapeEvent::Kind::wait};
-    event.call = numbers_.at(key_of(works.front()));
+    TapeEvent& event = note_wait(works);
+    event.on_host = true;
     inside(event, [&] { inner().wait_any(works); });
   }
+  void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override {
+    note_issue(op, -1).end = End::returned;
+    TapeEvent& event = note(Kind::wait);
+    event.calls = {calls_++};
+    self().works.emplace_back();
+    event.limited = op.rank == 0 && limits.timeout.has_value();
+    inside(event, [&] { inner().monitored_barrier(op, limits); });
+  }
+
+  Event record_event(Stream stream) override {
+    const Event point = inner().record_event(stream);
+    TapeEvent& event = note(Kind::record);
+    event.end = End::returned;
+    event.point = point;
+    return point;
+  }
+  void stream_wait(Stream stream, const Event& point) override {
+    TapeEvent& event = note(Kind::stream_wait);
+    event.stream = stream;
+    event.point = point;
+    inside(event, [&] { inner().stream_wait(stream, point); });
+  }
   void synchronize(const Event& point) override {
-    inside({.kind = TapeEvent::Kind::synchronize}, [&] { inner().synchronize(point); });
+    TapeEvent& event = note(Kind::wait_event);
+    event.point = point;
+    inside(event, [&] { inner().synchronize(point); });
   }
   void synchronize_device() override {
-    inside({.kind = TapeEvent::Kind::synchronize}, [&] { inner().synchronize_device(); });
+    inside(note(Kind::wait_device), [&] { inner().synchronize_device(); });
   }
   void settle(Storage& storage) override {
-    inside({.kind = TapeEvent::Kind::synchronize}, [&] { inner().settle(storage); });
+    TapeEvent& event = note(Kind::wait_tensor);
+    event.calls = users_[&storage];
+    inside(event, [&] { inner().settle(storage); });
   }
 
   ProcessGroup manage(GroupCall call) override {
-    TapeEvent event{.kind = TapeEvent::Kind::group_call};
+    TapeEvent& event = note(Kind::group_call);
     event.op = call.op;
     event.ranks = call.ranks;
+    event.limited = call.timeout.has_value();
     ProcessGroup made;
     inside(event, [&] { made = inner().manage(std::move(call)); });
     know(made);
@@ -82,25 +115,24 @@ class TapeWriter final : public ForwardingBackend {
   }
 
   StoreReply store(const StoreCall& call) override {
-    TapeEvent event{.kind = TapeEvent::Kind::store_call};
+    TapeEvent& event = note(Kind::store_call);
     event.op = call.op;
     event.keys = call.keys;
     event.want = call.want.value_or("");
+    event.limited = call.timeout.has_value();
     StoreReply reply;
     inside(event, [&] { reply = inner().store(call); });
-    self().events.back().got = reply.value;
+    event.got = reply.value;
     return reply;
   }
 
   void compute(Duration duration) override {
-    TapeEvent event{.kind = TapeEvent::Kind::compute};
-    event.duration = duration;
-    inside(event, [&] { inner().compute(duration); });
+    inside(note(Kind::compute), [&] { inner().compute(duration); });
   }
   void observe(const Observation& observation) override {
-    TapeEvent event{.kind = TapeEvent::Kind::observe, .returned = true};
+    TapeEvent& event = note(Kind::observe);
+    event.end = End::returned;
     event.observation = observation;
-    self().events.push_back(event);
     inner().observe(observation);
   }
 
@@ -110,40 +142,75 @@ class TapeWriter final : public ForwardingBackend {
 
   RankTape& self() { return tape_.ranks[static_cast<std::size_t>(this_rank().rank)]; }
 
-  template <typename Call>
-  void inside(TapeEvent event, Call&& call) {
+  TapeEvent& note(Kind kind) {
     know(this_rank().world);
-    TapeEvent& noted = self().events.emplace_back(std::move(event));
+    TapeEvent& event = self().events.emplace_back();
+    event.kind = kind;
+    event.at = event.until = inner().now();
+    return event;
+  }
+
+  TapeEvent& note_issue(const Op& op, std::int64_t batch) {
+    TapeEvent& event = note(Kind::issue);
+    event.op = without_values(op);
+    event.batch = batch;
+    return event;
+  }
+
+  TapeEvent& note_wait(std::span<const Work> works) {
+    TapeEvent& event = note(Kind::wait);
+    event.stream = this_rank().stream;
+    for (const Work& work : works) {
+      if (const auto known = numbers_.find(key_of(work)); known != numbers_.end()) {
+        event.calls.push_back(known->second);
+      }
+    }
+    return event;
+  }
+
+  // Says how the call ended, however it did: the run may end around the rank.
+  template <typename Call>
+  void inside(TapeEvent& event, Call&& call) {
+    struct Clock {
+      Backend& backend;
+      TapeEvent& event;
+      ~Clock() { event.until = backend.now(); }
+    } const clock{inner(), event};
     try {
       call();
+      event.end = End::returned;
     } catch (const Error&) {
-      noted.returned = true;
+      event.end = End::raised;
       throw;
     }
-    noted.returned = true;  // not so when the run ends around the rank
   }
 
-  void note_issue(const Op& op, std::int64_t batch) {
-    know(this_rank().world);
-    TapeEvent event{.kind = TapeEvent::Kind::issue, .returned = true};
-    event.op = without_values(op);
-    event.call = calls_++;
-    event.batch = batch;
-    self().events.push_back(event);
-    if (batch < 0) {
-      --calls_;  // counted once the backend has taken it
-    }
-  }
-
-  Work issued(const Work& work) {
-    numbers_[key_of(work)] = calls_++;
+  Work issued(const Op& op, const Work& work) {
+    numbers_[key_of(work)] = calls_;
+    for_each_tensor(op, [this](Storage* storage) { users_[storage].push_back(calls_); });
+    ++calls_;
+    self().works.push_back(work);
     return work.is_point_to_point()
                ? Work::point_to_point(*this, work.group(), work.rank(), work.seq(), work.message())
                : Work(*this, work.group(), work.rank(), work.seq());
   }
 
+  template <typename Use>
+  static void for_each_tensor(const Op& op, Use&& use) {
+    for (Storage* storage : {op.tensors.input, op.tensors.output}) {
+      if (storage != nullptr) {
+        use(storage);
+      }
+    }
+    for (const TensorList* list : {op.tensors.inputs, op.tensors.outputs}) {
+      for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+        use((*list)[i].storage());
+      }
+    }
+  }
+
   void know(const ProcessGroup& group) {
-    if (!group) {
+    if (!group || group == ProcessGroup::non_member()) {
       return;
     }
     tape_.groups.resize(std::max<std::size_t>(tape_.groups.size(), group.id() + 1));
@@ -178,14 +245,19 @@ class TapeWriter final : public ForwardingBackend {
   OpTape& tape_;
   std::int64_t calls_ = 0;
   std::map<Key, std::int64_t> numbers_;
+  std::map<const Storage*, std::vector<std::int64_t>> users_;  // looked up, never iterated
 };
 
 // However the rank ends, also when the run ends around it.
 struct EndOfTape {
   OpTape& tape;
   ~EndOfTape() {
+    RankTape& self = tape.ranks[static_cast<std::size_t>(this_rank().rank)];
     tape.scopes = *this_rank().scopes;
-    tape.ranks[static_cast<std::size_t>(this_rank().rank)].inputs = this_rank().inputs_taken;
+    self.inputs = this_rank().inputs_taken;
+    for (const Work& work : self.works) {
+      self.completed.push_back(work.is_completed());
+    }
   }
 };
 
@@ -206,6 +278,17 @@ void run_on_tape(OpTape& tape, const std::function<void()>& program) {
     self.type = error.type();
     self.text = error.what();
     throw;
+  }
+}
+
+void note_deaths(OpTape& tape, const Report& report) {
+  for (const RankClass& ranks : report.ranks) {
+    for (const Rank rank :
+         ranks.state == RankClass::State::crashed ? ranks.ranks.to_vector() : std::vector<Rank>()) {
+      RankTape& dead = tape.ranks[static_cast<std::size_t>(rank)];
+      dead.end = RankTape::End::died;
+      dead.type = ranks.exception;
+    }
   }
 }
 

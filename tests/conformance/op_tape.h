@@ -1,7 +1,7 @@
 #pragma once
 
-// OpTape: what the ranks of a run asked for, and how each of them ended. Nothing on it says what became of the calls:
-// that is for whoever reads it to find out (tape_replay.h).
+// OpTape: what the ranks of a run asked for, when, and how each call and each rank ended. Nothing on it says who met
+// whom: that is for whoever reads it to find out (tape_replay.h).
 
 #include <deque>
 #include <functional>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/dist/forwarding_backend.h"
+#include "sim/report/report.h"
 
 namespace rollcall::conformance {
 
@@ -17,20 +18,35 @@ namespace rollcall::conformance {
 struct TapeEvent {
   enum class Kind : std::uint8_t {
     issue,        // `op`
-    wait,         // for the call that it issued as number `call`
-    synchronize,  // with everything it issued before
-    group_call,   // `op`, with `ranks`; `made` is the group it got
+    wait,         // for one of `calls`
+    record,       // `point`, of a stream
+    stream_wait,  // `stream` waits for `point`
+    wait_event,   // the host waits for `point`,
+    wait_device,  // for everything it has asked for,
+    wait_tensor,  // for all of `calls`
+    group_call,   // `op`, with `ranks`
     store_call,   // `op`, on `keys`
-    compute,      // for `duration`
-    observe,      // `observation`
+    compute,
+    observe,  // `observation`
+  };
+  enum class End : std::uint8_t {
+    none,  // the rank is in it for ever, or died in it
+    returned,
+    raised,
   };
 
   Kind kind = Kind::issue;
-  bool returned = false;  // false: the rank is in it for ever
+  End end = End::none;
+  bool refused = false;  // issue: on the spot; it has no number
+  bool on_host = false;  // wait: no stream can do it instead
+  bool limited = false;  // the call says itself how long it may take
+  Time at = 0;
+  Time until = 0;  // the end of the run for those without one
   Op op{};
-  std::int64_t call = -1;   // issue, wait: the rank's calls count from 0
-  std::int64_t batch = -1;  // issue: the first call of its batch
-  Duration duration = 0;
+  std::int64_t batch = -1;  // issue: the number of its batch's first call
+  Stream stream{};          // wait, stream_wait
+  Event point{};
+  std::vector<std::int64_t> calls{};  // the rank's, counted from 0
   std::vector<RankList> ranks{};
   std::vector<std::string> keys{};
   std::string got{};   // store_call: what the program got, and what it relies on
@@ -39,13 +55,15 @@ struct TapeEvent {
 };
 
 struct RankTape {
-  enum class End : std::uint8_t { none, finished, raised };
+  enum class End : std::uint8_t { none, finished, raised, died };
 
-  std::deque<TapeEvent> events;  // addresses are stable: an event is marked when its call returns
+  std::deque<TapeEvent> events;  // addresses are stable: an event is marked when its call ends
   End end = End::none;
   std::string type;  // of what it raised
   std::string text;
   std::int64_t inputs = -1;
+  std::vector<Work> works;      // by call; to be asked while the run lasts
+  std::vector<bool> completed;  // by call: when the program ended
 };
 
 struct OpTape {
@@ -64,5 +82,8 @@ std::unique_ptr<Backend> tape_around(Backend& inner, OpTape& tape);
 
 // Runs the rank's program and notes how it ended.
 void run_on_tape(OpTape& tape, const std::function<void()>& program);
+
+// A launcher sees which processes died; the ranks themselves can no longer say it.
+void note_deaths(OpTape& tape, const Report& report);
 
 }  // namespace rollcall::conformance

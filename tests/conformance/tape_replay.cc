@@ -10,20 +10,25 @@ using check::Channel;
 using check::Message;
 using check::MessageId;
 using check::MessageMatcher;
-using check::RankStatus;
 using check::Slot;
-
-constexpr Duration time_of_a_call = 1000;
+using End = TapeEvent::End;
+using Kind = TapeEvent::Kind;
 
 }  // namespace
 
-TapeReplay::TapeReplay(const OpTape& tape, std::string backend)
+TapeReplay::TapeReplay(const OpTape& tape, TapeMachine machine)
     : tape_(tape),
-      backend_(std::move(backend)),
-      queues_(backend_ == "nccl"),
-      players_(tape.ranks.size()),
+      machine_(std::move(machine)),
+      queues_(machine_.backend == "nccl"),
       status_(tape.ranks.size()),
       store_waits_(tape.ranks.size()) {
+  for (std::size_t rank = 0; rank < tape.ranks.size(); ++rank) {
+    players_.push_back({0, false, false, TapeDevice(queues_, machine_.comm_slots)});
+    if (const RankTape& own = tape.ranks[rank];
+        own.end == RankTape::End::raised || own.end == RankTape::End::died) {
+      players_.back().device.end_with(own.completed);
+    }
+  }
   for (const GroupMembers& group : tape.groups) {
     matchers_.emplace_back(group.size());
     messengers_.emplace_back();
@@ -31,170 +36,154 @@ TapeReplay::TapeReplay(const OpTape& tape, std::string backend)
     groups_.push_back({&group, &matchers_.back()});
   }
   incidents_ = std::make_unique<check::IncidentLog>(groups_, tape.scopes);
-  bool moved = true;
-  while (moved) {
-    moved = false;
-    for (std::size_t rank = 0; rank < players_.size(); ++rank) {
-      moved = play(static_cast<Rank>(rank)) || moved;
-    }
-    moved = pair_messages() || moved || force_one();
+  play_all();
+  for (Rank rank = 0; rank < world_size(); ++rank) {
+    end(rank);
   }
-  for (std::size_t rank = 0; rank < players_.size(); ++rank) {
-    end(static_cast<Rank>(rank));
-  }
-}
-
-// As far as the rank gets. True when it did anything.
-bool TapeReplay::play(Rank rank) {
-  const std::deque<TapeEvent>& events = tape_.ranks[static_cast<std::size_t>(rank)].events;
-  Player& self = player(rank);
-  bool moved = post_ready(rank);
-  while (self.next < events.size() && play_one(rank, events[self.next])) {
-    ++self.next;
-    self.inside = false;
-    moved = true;
-    post_ready(rank);
-  }
-  return moved;
+  find_shared_gpus();
+  find_leaks();
 }
 
 // True when the rank gets past the event.
-bool TapeReplay::play_one(Rank rank, const TapeEvent& event) {
+bool TapeReplay::play_one(Rank rank, const TapeEvent& event, Time now) {
   Player& self = player(rank);
   switch (event.kind) {
-    case TapeEvent::Kind::issue:
-      take(rank, event);
-      return true;
-    case TapeEvent::Kind::wait: {
-      if (event.call < 0) {
+    case Kind::issue:
+      if (event.refused) {
+        refuse(rank, event);
         return true;
       }
-      const auto index = static_cast<std::size_t>(event.call);
-      const Call& call = self.calls[index];
-      if (queues_) {
-        self.held[call.op.stream.id].push_back(index);
-        return true;
+      if (!std::exchange(self.entered, true)) {
+        take(rank, event);
       }
-      self.now = call.done ? std::max(self.now, call.at) : self.now;
-      return call.done;
-    }
-    case TapeEvent::Kind::synchronize:
-      for (std::size_t i = self.settled; i < self.calls.size(); ++i) {
-        if (!self.calls[i].done) {
-          return false;
-        }
-      }
-      self.now = std::max(self.now, self.latest);
+      return event.end == End::returned || (event.end == End::raised && is_through(rank));
+    case Kind::record:
+      self.device.record(event.point);
       return true;
-    case TapeEvent::Kind::group_call:
+    case Kind::stream_wait:
+      self.device.hold(event.stream, event.point);
+      return true;
+    case Kind::wait:
+    case Kind::wait_event:
+    case Kind::wait_device:
+    case Kind::wait_tensor:
+      return has_waited(self, event);
+    case Kind::group_call:
       return enter_group_call(rank, event);
-    case TapeEvent::Kind::store_call:
-      if (event.returned && !event.want.empty() && event.got != event.want) {
-        incidents_->store({self.now, rank, event.op, event.keys.front(), event.got, event.want});
+    case Kind::store_call:
+      if (event.end == End::none || event.until > now) {
+        return false;
       }
-      return event.returned;
-    case TapeEvent::Kind::compute:
-      self.now += event.duration;
-      return event.returned;
-    case TapeEvent::Kind::observe:
-      incidents_->observe(self.now, rank, event.observation);
+      if (!event.want.empty() && event.got != event.want) {
+        incidents_->store({event.until, rank, event.op, event.keys.front(), event.got, event.want});
+      }
+      return true;
+    case Kind::compute:
+      return event.end != End::none && event.until <= now;
+    case Kind::observe:
+      incidents_->observe(event.at, rank, event.observation);
       return true;
   }
   return true;
 }
 
-// Nobody gets any further by the rules here: a call whose members disagreed has ended as its backend has it. The tape
-// says for whom.
-bool TapeReplay::force_one() {
-  for (const auto& messages : messengers_) {
-    if (messages != nullptr) {
-      messages->match_any_source();
-    }
+// A call that blocked its host right away: everybody has come.
+bool TapeReplay::is_through(Rank rank) {
+  start_calls(rank);
+  const TapeDevice& device = player(rank).device;
+  return device.call(device.count() - 1).done;
+}
+
+bool TapeReplay::has_waited(Player& self, const TapeEvent& event) {
+  const auto is_done = [&self](std::int64_t call) {
+    return self.device.call(static_cast<Number>(call)).done;
+  };
+  if (event.kind == Kind::wait_event) {
+    return !queues_ || self.device.is_over(event.point);
   }
-  if (pair_messages()) {
+  if (event.kind == Kind::wait_device) {
+    return !queues_ || self.device.is_idle();
+  }
+  if (event.kind == Kind::wait_tensor) {
+    return !queues_ || std::ranges::all_of(event.calls, is_done);
+  }
+  const bool on_host = !queues_ || event.on_host || event.calls.empty() ||
+                       self.device.call(static_cast<Number>(event.calls.front())).op.kind == OpKind::barrier;
+  if (!on_host) {
+    self.device.hold(event.stream, static_cast<Number>(event.calls.front()));
     return true;
   }
-  for (std::size_t rank = 0; rank < players_.size(); ++rank) {
-    const std::deque<TapeEvent>& events = tape_.ranks[rank].events;
-    Player& self = players_[rank];
-    if (self.next < events.size() && events[self.next].returned) {
-      ++self.next;
-      self.inside = false;
-      return true;
-    }
+  return event.calls.empty() || std::ranges::any_of(event.calls, is_done);
+}
+
+// Its tensor lies where the group cannot take it, or it comes too late.
+void TapeReplay::refuse(Rank rank, const TapeEvent& event) {
+  const Op& op = event.op;
+  note_late_call(op, matchers_[op.group].calls_of(op.rank), event.at);
+  check::DeviceIncident incident;
+  incident.at = event.at;
+  incident.seq = player(rank).device.launched(op.group);
+  incident.ranks = {rank};
+  incident.op = op;
+  const auto before = devices_.find({op.group, rank});
+  if (!queues_ || op.malformed) {
+    return;
   }
-  return false;
+  if (op.device.type != DeviceType::cuda) {
+    incidents_->device(incident);
+  } else if (before == devices_.end()) {
+    refused_.push_back(incident);
+  } else if (before->second != op.device) {
+    incident.kind = check::DeviceIncident::Kind::stray_device;
+    incident.expected = before->second;
+    incidents_->device(incident);
+  }
 }
 
 void TapeReplay::take(Rank rank, const TapeEvent& event) {
+  devices_.try_emplace({event.op.group, rank}, event.op.device);
   Player& self = player(rank);
-  Call& call = self.calls.emplace_back();
-  call.op = event.op;
-  call.batch = event.batch;
-  call.at = self.now;
-  call.gate = self.held[call.op.stream.id];
-  if (is_point_to_point(call.op.kind)) {
-    call.message = messages_of(call.op.group).plan(call.op);
-    call.seq = messages_of(call.op.group).at(call.message).seq;
-    posters_[{call.op.group, call.message}] = {rank, self.calls.size() - 1};
+  const Number number = self.device.take(event.op, event.batch, event.at);
+  if (!is_point_to_point(event.op.kind)) {
+    return;
   }
+  MessageMatcher& messages = messages_of(event.op.group);
+  if (batch_ != std::pair(rank, event.batch)) {
+    std::ranges::for_each(batched_, [](MessageMatcher* each) { each->end_batch(); });
+    batched_.clear();
+    batch_ = {rank, event.batch};
+  }
+  if (event.batch >= 0 && std::ranges::count(batched_, &messages) == 0) {
+    messages.begin_batch();
+    batched_.push_back(&messages);
+  }
+  TapeDevice::Call& call = self.device.call(number);
+  call.message = messages.plan(event.op);
+  call.seq = messages.at(call.message).seq;
+  posters_[{event.op.group, call.message}] = {rank, number};
 }
 
-// What its stream waits for is complete, and so is its turn on its group.
-bool TapeReplay::is_ready(const Player& self, std::size_t index) const {
-  const Call& call = self.calls[index];
-  if (!std::ranges::all_of(call.gate, [&](std::size_t before) { return self.calls[before].done; })) {
-    return false;
-  }
-  for (std::size_t before = self.settled; before < index; ++before) {
-    const Call& earlier = self.calls[before];
-    const bool same_queue = earlier.op.group == call.op.group &&
-                            is_point_to_point(earlier.op.kind) == is_point_to_point(call.op.kind);
-    if (same_queue && !earlier.posted) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool TapeReplay::post_ready(Rank rank) {
-  Player& self = player(rank);
+bool TapeReplay::start_calls(Rank rank) {
+  TapeDevice& device = player(rank).device;
   bool moved = false;
-  for (; self.settled < self.calls.size() && self.calls[self.settled].done; ++self.settled) {
-    self.latest = std::max(self.latest, self.calls[self.settled].at);
-  }
-  for (std::size_t i = self.settled; i < self.calls.size(); ++i) {
-    Call& call = self.calls[i];
-    if (call.posted || !is_ready(self, i)) {
-      continue;
-    }
+  while (const std::optional<Number> number = player(rank).dead ? std::nullopt : device.start()) {
     moved = true;
-    for (const std::size_t before : call.gate) {
-      call.at = std::max(call.at, self.calls[before].at);
-    }
-    call.posted = true;
-    if (!is_point_to_point(call.op.kind)) {
-      post_collective(rank, i);
-      continue;
-    }
-    MessageMatcher& messages = messages_of(call.op.group);
-    const bool goes_on = call.batch >= 0 && i > 0 && self.calls[i - 1].batch == call.batch;
-    if (call.batch >= 0 && !goes_on) {
-      messages.begin_batch();
-    }
-    messages.post(call.message, call.at);
-    if (call.batch >= 0 && (i + 1 == self.calls.size() || self.calls[i + 1].batch != call.batch)) {
-      messages.end_batch();
+    const TapeDevice::Call& call = device.call(*number);
+    if (is_point_to_point(call.op.kind)) {
+      messages_of(call.op.group).post(call.message, call.at);
+    } else {
+      start_collective(rank, *number);
     }
   }
   return moved;
 }
 
-void TapeReplay::post_collective(Rank rank, std::size_t index) {
-  Call& call = player(rank).calls[index];
+void TapeReplay::start_collective(Rank rank, Number number) {
+  TapeDevice::Call& call = player(rank).device.call(number);
   const Slot& slot = matchers_[call.op.group].arrive(call.op);
   call.seq = slot.seq;
-  slots_[{call.op.group, slot.seq}].emplace_back(rank, index);
+  note_late_call(call.op, slot.seq, call.at);
+  slots_[{call.op.group, slot.seq}].emplace_back(rank, number);
   if (slot.differs) {
     incidents_->suspect(call.at, call.op.group, slot.seq);
   }
@@ -205,17 +194,17 @@ void TapeReplay::post_collective(Rank rank, std::size_t index) {
 
 void TapeReplay::meet(GroupId group, std::int64_t seq) {
   Slot& slot = *matchers_[group].find(seq);
-  const std::vector<CallIndex>& members = slots_[{group, seq}];
+  const std::vector<CallOfRank>& members = slots_[{group, seq}];
   Time at = 0;
-  for (const auto& [rank, index] : members) {
-    at = std::max(at, player(rank).calls[index].at);
+  for (const auto& [rank, number] : members) {
+    at = std::max(at, player(rank).device.call(number).at);
   }
   incidents_->inspect_full(at, group, slot);
   if (slot.differs) {
     return;
   }
-  for (const auto& [rank, index] : members) {
-    finish(player(rank).calls[index], at + time_of_a_call);
+  for (const auto& [rank, number] : members) {
+    player(rank).device.finish(number, at);
   }
   slot.phase = Slot::Phase::done;
   matchers_[group].retire();
@@ -229,19 +218,20 @@ bool TapeReplay::pair_messages() {
     }
     MessageMatcher& messages = *messengers_[group];
     messages.sort_matched();
-    const auto matched = std::exchange(messages.matched(), {});
-    for (const auto& [send, receive] : matched) {
-      Message* ends[] = {&messages.at(send), &messages.at(receive)};
-      const Time at = std::max(ends[0]->posted, ends[1]->posted);
-      const bool fit = ends[0]->op.numel == ends[1]->op.numel && ends[0]->op.dtype == ends[1]->op.dtype;
+    for (const auto& [send, receive] : std::exchange(messages.matched(), {})) {
+      const Message& sent = messages.at(send);
+      Message received = messages.at(receive);
+      received.op.root = sent.op.rank;  // a receive from anyone has its sender now
+      const Time at = std::max(sent.posted, received.posted);
+      const bool fit = sent.op.numel == received.op.numel && sent.op.dtype == received.op.dtype;
       if (!fit) {
-        incidents_->message(at, *ends[0], *ends[1]);
+        incidents_->message(at, sent, received);
       }
       for (const MessageId id : {send, receive}) {
         messages.at(id).phase = fit ? Message::Phase::done : Message::Phase::stuck;
-        const auto [rank, index] = posters_.at({static_cast<GroupId>(group), id});
+        const auto [rank, number] = posters_.at({static_cast<GroupId>(group), id});
         if (fit) {
-          finish(player(rank).calls[index], at + time_of_a_call);
+          player(rank).device.finish(number, at);
         }
       }
       moved = true;
@@ -250,142 +240,36 @@ bool TapeReplay::pair_messages() {
   return moved;
 }
 
-void TapeReplay::finish(Call& call, Time at) {
-  call.done = true;
-  call.at = at;
-}
-
 bool TapeReplay::enter_group_call(Rank rank, const TapeEvent& event) {
-  if (event.op.kind == OpKind::destroy_process_group && !queues_) {
-    return true;  // every rank closes its own side
-  }
   Player& self = player(rank);
+  if (event.op.kind == OpKind::destroy_process_group) {
+    if (queues_ && !self.device.is_idle()) {
+      return false;  // a communicator's end waits for what was queued
+    }
+    if (!self.entered) {
+      destroyed_[event.op.group].push_back(rank);
+    }
+    if (!queues_) {
+      return true;  // every rank closes its own side
+    }
+  }
   const Channel channel = check::channel_of(event.op.kind);
   check::GroupMatcher& matcher = others_of(event.op.group, channel);
-  if (!self.inside) {
-    self.inside = true;
+  if (!std::exchange(self.entered, true)) {
     Op op = event.op;
     op.numel = event.ranks.empty() ? op.numel : number_of(event.ranks, op.group);
     Slot& slot = matcher.arrive(op);
+    note_late_call(op, slot.seq, event.at);
     if (slot.differs) {
-      incidents_->suspect(self.now, op.group, slot.seq, channel);
+      incidents_->suspect(event.at, op.group, slot.seq, channel);
     }
     if (slot.phase == Slot::Phase::full) {
-      incidents_->inspect_full(self.now, op.group, slot);
-      if (!slot.differs) {
-        slot.phase = Slot::Phase::done;
-        matcher.retire();
-      }
+      incidents_->inspect_full(event.at, op.group, slot);
+      slot.phase = slot.differs ? slot.phase : Slot::Phase::done;
+      matcher.retire();
     }
   }
   return matcher.find(matcher.calls_of(event.op.rank) - 1) == nullptr;
-}
-
-// ---- The end ----
-
-void TapeReplay::end(Rank rank) {
-  const RankTape& tape = tape_.ranks[static_cast<std::size_t>(rank)];
-  const Player& self = player(rank);
-  RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  status.inputs = tape.inputs;
-  if (self.next < tape.events.size()) {
-    wait_in_event(rank, tape.events[self.next]);
-    return;
-  }
-  if (tape.end == RankTape::End::raised) {
-    status.state = RankStatus::State::raised;
-    status.exception = static_cast<std::int32_t>(exceptions_.size());
-    exceptions_.push_back({tape.type, tape.text});
-    return;
-  }
-  status.state = RankStatus::State::finished;
-  for (const auto& [stream, held] :
-       self.held) {  // what it has launched and waited for, its process still runs
-    for (const std::size_t index : held) {
-      if (!self.calls[index].done) {
-        return wait_in(rank, self.calls[index]);
-      }
-    }
-  }
-}
-
-void TapeReplay::wait_in(Rank rank, const Call& call) {
-  RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  status.state = RankStatus::State::waiting;
-  status.group = call.op.group;
-  status.group_rank = call.op.rank;
-  status.seq = call.seq;
-  status.message = call.message;
-}
-
-void TapeReplay::wait_in_event(Rank rank, const TapeEvent& event) {
-  const Player& self = player(rank);
-  RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  status.state = RankStatus::State::waiting;
-  status.group = event.op.group;
-  status.group_rank = event.op.rank;
-  if (event.kind == TapeEvent::Kind::wait) {
-    wait_in(rank, self.calls[static_cast<std::size_t>(event.call)]);
-  } else if (event.kind == TapeEvent::Kind::synchronize) {
-    wait_in(rank, *std::ranges::find_if(self.calls, [](const Call& call) { return !call.done; }));
-  } else if (event.kind == TapeEvent::Kind::group_call) {
-    status.channel = check::channel_of(event.op.kind);
-    status.seq = others_of(event.op.group, status.channel).calls_of(event.op.rank) - 1;
-  } else if (event.kind == TapeEvent::Kind::store_call) {
-    status.channel = Channel::store;
-    status.seq = rank;
-    store_waits_[static_cast<std::size_t>(rank)] = {event.op, event.keys};
-  } else {
-    status.state = RankStatus::State::running;
-  }
-}
-
-check::Evidence TapeReplay::evidence() {
-  check::Evidence evidence;
-  evidence.backend = backend_;
-  evidence.groups = groups_;
-  evidence.ranks = status_;
-  evidence.exceptions = exceptions_;
-  evidence.scopes = &tape_.scopes;
-  evidence.store_waits = store_waits_;
-  evidence.rank_lists = rank_lists_;
-  incidents_->add_to(evidence);
-  return evidence;
-}
-
-check::MessageMatcher& TapeReplay::messages_of(GroupId group) {
-  std::unique_ptr<MessageMatcher>& messages = messengers_[group];
-  if (messages == nullptr) {
-    messages = std::make_unique<MessageMatcher>(
-        queues_ ? MessageMatcher::Discipline::ordered : MessageMatcher::Discipline::tagged,
-        tape_.groups[group].size());
-    groups_[group].messages = messages.get();
-  }
-  return *messages;
-}
-
-check::GroupMatcher& TapeReplay::others_of(GroupId group, Channel channel) {
-  auto& matcher = others_[group][static_cast<std::size_t>(channel)];
-  if (matcher == nullptr) {
-    matcher = std::make_unique<check::GroupMatcher>(tape_.groups[group].size());
-    groups_[group].others[static_cast<std::size_t>(channel)] = matcher.get();
-  }
-  return *matcher;
-}
-
-// Equal lists have one number. An empty one is everybody.
-std::int64_t TapeReplay::number_of(std::vector<RankList> lists, GroupId parent) {
-  for (RankList& ranks : lists) {
-    if (ranks.empty()) {
-      ranks = tape_.groups[parent].ranks;
-    }
-  }
-  const auto known = std::ranges::find(rank_lists_, lists);
-  if (known == rank_lists_.end()) {
-    rank_lists_.push_back(std::move(lists));
-    return static_cast<std::int64_t>(rank_lists_.size()) - 1;
-  }
-  return known - rank_lists_.begin();
 }
 
 }  // namespace rollcall::conformance

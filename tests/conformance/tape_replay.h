@@ -2,72 +2,92 @@
 
 // TapeReplay: the story of a tape, told with sim/check's matchers and without an engine: no fibers, no backend's
 // rules, no costs. Collectives meet by number, messages by the discipline of their backend, and a call on a stream
-// comes to its turn when what the stream was told to wait for is complete.
+// comes to its turn when what the stream was told to wait for is over. Who gets out of a call that by these rules
+// never ends is on the tape; it does so when the tape says.
 
 #include <array>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/check/evidence.h"
 #include "sim/check/incidents.h"
 #include "tests/conformance/op_tape.h"
+#include "tests/conformance/tape_device.h"
 
 namespace rollcall::conformance {
 
+// What is known of the machine and not on the tape.
+struct TapeMachine {
+  std::string backend = "nccl";  // or "gloo"
+  int comm_slots = 0;            // collectives that a GPU runs at once; 0: any number
+  bool check_leaks = false;      // groups are to be destroyed
+  std::vector<Rank> hosts{};     // by rank
+  std::vector<Device> gpus{};    // by rank: its own; empty where none is anybody's
+};
+
 class TapeReplay {
  public:
-  // Borrowed for the lifetime of the object. `backend`: "nccl" or "gloo".
-  TapeReplay(const OpTape& tape, std::string backend);
+  // `tape` is borrowed for the lifetime of the object.
+  TapeReplay(const OpTape& tape, TapeMachine machine);
 
-  // Borrows from this object.
+  // As of when nothing could move any more, or all ranks were done. Borrows from this object.
   check::Evidence evidence();
 
  private:
-  struct Call {
-    Op op;
-    std::int64_t number = -1;  // the rank's
-    std::int64_t batch = -1;
-    std::vector<std::size_t> gate;  // the rank's calls that have to be complete before
-    bool posted = false;
-    bool done = false;
-    std::int64_t seq = -1;
-    check::MessageId message = check::no_message;
-    Time at = 0;  // when it was issued; once done, when it was complete
-  };
+  using Number = TapeDevice::Number;
   struct Player {
     std::size_t next = 0;  // event
-    bool inside = false;   // a group call that it has come to already
-    Time now = 0;
-    std::deque<Call> calls;
-    std::size_t settled = 0;                                // so many of the first calls are posted and done,
-    Time latest = 0;                                        // the last of them at this time
-    std::map<std::uint8_t, std::vector<std::size_t>> held;  // by stream: the calls that it waits for
+    bool entered = false;  // a group call that it has come to already
+    bool dead = false;
+    TapeDevice device;
   };
 
-  bool play(Rank rank);
-  bool play_one(Rank rank, const TapeEvent& event);
-  bool force_one();
+  void play_all();
+  void settle(Time now);
+  bool play(Rank rank, Time now);
+  bool play_one(Rank rank, const TapeEvent& event, Time now);
+  bool is_through(Rank rank);
+  bool has_waited(Player& self, const TapeEvent& event);
+  std::optional<Time> next_time(Time now) const;
+  bool let_one_go(Time now);
+  void let_go(Rank rank, const TapeEvent& event);
+  bool is_stuck(Time now) const;
+  void note_timeout(Rank rank, const TapeEvent& event);
+  void note_late_call(const Op& op, std::int64_t seq, Time at);
+  bool let_die(Time now);
+  void die(Rank rank);
+
   void take(Rank rank, const TapeEvent& event);
-  bool post_ready(Rank rank);
-  bool is_ready(const Player& self, std::size_t index) const;
-  void post_collective(Rank rank, std::size_t index);
+  void refuse(Rank rank, const TapeEvent& event);
+  Rank user_of_gpu(Rank rank, const Op& op) const;
+  void find_shared_gpus();
+  bool start_calls(Rank rank);
+  void start_collective(Rank rank, Number number);
   void meet(GroupId group, std::int64_t seq);
   bool pair_messages();
   bool enter_group_call(Rank rank, const TapeEvent& event);
-  void finish(Call& call, Time at);
+
   void end(Rank rank);
-  void wait_in(Rank rank, const Call& call);
+  void wait_in(Rank rank, std::optional<Number> call);
   void wait_in_event(Rank rank, const TapeEvent& event);
+  std::optional<Number> call_of(const Player& self, const TapeEvent& event) const;
+  void find_leaks();
+
   check::MessageMatcher& messages_of(GroupId group);
   check::GroupMatcher& others_of(GroupId group, check::Channel channel);
   std::int64_t number_of(std::vector<RankList> lists, GroupId parent);
   Player& player(Rank rank) { return players_[static_cast<std::size_t>(rank)]; }
+  const std::deque<TapeEvent>& events_of(Rank rank) const {
+    return tape_.ranks[static_cast<std::size_t>(rank)].events;
+  }
+  Rank world_size() const { return static_cast<Rank>(players_.size()); }
 
   const OpTape& tape_;
-  std::string backend_;
+  TapeMachine machine_;
   bool queues_;  // waits hold up streams, and not hosts
   std::vector<Player> players_;
   std::deque<check::GroupMatcher> matchers_;
@@ -75,12 +95,19 @@ class TapeReplay {
   std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>> others_;
   std::vector<check::GroupEvidence> groups_;
   std::unique_ptr<check::IncidentLog> incidents_;
-  std::map<std::pair<GroupId, check::MessageId>, std::pair<Rank, std::size_t>> posters_;
-  using CallIndex = std::pair<Rank, std::size_t>;
-  std::map<std::pair<GroupId, std::int64_t>, std::vector<CallIndex>> slots_;  // who has come
+  using CallOfRank = std::pair<Rank, Number>;
+  std::map<std::pair<GroupId, check::MessageId>, CallOfRank> posters_;
+  std::pair<Rank, std::int64_t> batch_{-1, -1};  // whose messages are planned, and
+  std::vector<check::MessageMatcher*> batched_;  // where
+  std::map<std::pair<GroupId, std::int64_t>, std::vector<CallOfRank>> slots_;  // who has come
+  std::map<std::pair<GroupId, Rank>, Device> devices_;  // by group and global rank: the first it used
+  std::vector<check::DeviceIncident> refused_;          // calls whose GPU may be another rank's
+  std::optional<check::TimeoutIncident> timeout_;       // the first
+  std::map<GroupId, std::vector<Rank>> destroyed_;
   std::vector<check::RankStatus> status_;
   std::vector<check::Exception> exceptions_;
   std::vector<check::StoreWait> store_waits_;
+  std::vector<check::Leak> leaks_;
   std::vector<std::vector<RankList>> rank_lists_;
 };
 

@@ -1,0 +1,173 @@
+// The judge alone: what the ranks of a scenario or of a golden program asked for is recorded, the engine is forgotten,
+// and the judge comes to the same verdict from the record.
+//
+//   ROLLCALL_VERBOSE=1 build/dev/rollcall_tests '[recorded-judge]'    lists the scenarios that are left out, and why
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/import/hang.h"
+#include "scenarios/run/interpreter.h"
+#include "scenarios/run/run_state.h"
+#include "scenarios/scenario.h"
+#include "sim/check/judge.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/start_order.h"
+#include "tests/conformance/generated_jobs.h"
+#include "tests/conformance/golden_run.h"
+#include "tests/conformance/hang_case.h"
+#include "tests/conformance/tape_replay.h"
+
+namespace rollcall::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> shipped_scenarios() {
+  std::vector<fs::path> files;
+  for (const char* folder : {"scenarios", "scenarios/real_hangs"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(ROLLCALL_SOURCE_DIR) / folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".json") && !name.ends_with(".schema.json")) {
+        files.push_back(entry.path());
+      }
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// What only the engine knows; empty when ops say it all.
+std::string not_in_ops(const Report& report) {
+  if (std::holds_alternative<LimitReached>(report.verdict)) {
+    return "the limits of the run";
+  }
+  return "";
+}
+
+std::string answer(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  if (finding == nullptr) {
+    return std::string(verdict_word(verdict));
+  }
+  std::string text =
+      fmt::format("{} {} [{}]", verdict_word(verdict), finding->kind, to_string(finding->culprits));
+  if (finding->at) {
+    const Call& call = finding->at->call;
+    text += fmt::format(" in {} #{} on {}: {} wait, {} missing", call.op, call.seq, call.group,
+                        to_string(finding->at->waiting), to_string(finding->at->missing));
+  }
+  return text;
+}
+
+// Both answers, for the ranks of a run.
+struct Answers {
+  std::string alone;
+  std::string in_engine;
+  std::string left_out;  // why they are not to be compared
+};
+
+Answers answers_of(const OpTape& tape, const TapeMachine& machine, const Report& report) {
+  TapeReplay replay(tape, machine);
+  return {answer(check::judge(replay.evidence())), answer(report.verdict), not_in_ops(report)};
+}
+
+Answers answers_of(const scenario::Scenario& scenario) {
+  OpTape tape(scenario.options.world_size);
+  sim::Options options = scenario.options;
+  options.decorate = [&](Backend& inner) { return tape_around(inner, tape); };
+  scenario::RunState state;
+  const Report report = sim::run(
+      options, [&](Rank rank) { run_on_tape(tape, [&] { scenario::run_rank(scenario, rank, state); }); });
+  note_deaths(tape, report);
+  TapeMachine machine{options.backend, options.comm_slots, options.check_leaks};
+  for (Rank rank = 0; rank < options.world_size; ++rank) {
+    machine.hosts.push_back(sim::host_of_rank(options, rank));
+    if (options.devices.empty()) {
+      machine.gpus.push_back(sim::device_of_rank(options, rank));
+    }
+  }
+  return answers_of(tape, machine, report);
+}
+
+// Compares, and counts what was compared.
+class Comparison {
+ public:
+  void add(const std::string& name, const Answers& answers) {
+    if (!answers.left_out.empty()) {
+      left_out_ += fmt::format("  {}: {}\n", name, answers.left_out);
+      return;
+    }
+    ++compared_;
+    INFO(name);
+    CHECK(answers.alone == answers.in_engine);
+  }
+  std::size_t compared(const char* what) const {
+    std::cout << fmt::format("judge alone: {} {} compared\n", compared_, what)
+              << (std::getenv("ROLLCALL_VERBOSE") != nullptr ? left_out_ : "");
+    return compared_;
+  }
+
+ private:
+  std::size_t compared_ = 0;
+  std::string left_out_;
+};
+
+}  // namespace
+
+TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops of scenarios",
+          "[recorded-judge][fiber]") {
+  Comparison comparison;
+  for (const fs::path& file : shipped_scenarios()) {
+    const std::string name = file.filename().string();
+    comparison.add(name, answers_of(scenario::parse_scenario(contents(file), name)));
+  }
+  for (const std::string& id : hang_ids(made_up_hangs)) {
+    for (const auto variant : {scenario::HangVariant::failing, scenario::HangVariant::fixed}) {
+      const std::string text = scenario::import_hang(hang_path(id, made_up_hangs), variant);
+      comparison.add(id, answers_of(scenario::parse_scenario(text, id + ".json")));
+    }
+  }
+  CHECK(comparison.compared("scenarios") > 200);
+}
+
+TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops of generated jobs",
+          "[recorded-judge][fiber]") {
+  Comparison comparison;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const std::string text = scenario_of(generated_job(seed));
+    comparison.add(text, answers_of(scenario::parse_scenario(text, "generated.json")));
+  }
+  CHECK(comparison.compared("generated jobs") > 390);
+}
+
+TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops of golden programs",
+          "[recorded-judge][fiber]") {
+  Comparison comparison;
+  for (const auto& path : golden::golden_files(golden::golden_folder())) {
+    const golden::GoldenCase golden = golden::read_golden_case(path);
+    if (const auto program = golden::find_program(golden)) {
+      OpTape tape(golden.world_size);
+      const Report report = run_golden_on_tape(golden, *program, tape);
+      comparison.add(golden.name, answers_of(tape, {"gloo"}, report));
+    }
+  }
+  CHECK(comparison.compared("golden programs") > 400);
+}
+
+}  // namespace rollcall::conformance
