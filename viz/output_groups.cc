@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace rollcall::viz {
@@ -14,60 +13,33 @@ namespace {
 using Text = std::pair<bool, std::string_view>;  // a warning?, the line
 using Key = std::pair<Text, int>;
 
-struct Candidate {
-  OutputGroup group;
-  std::size_t position = 0;  // in the program of the rank that was first
-};
-
-bool comes_first(const Candidate& a, const Candidate& b) {
-  const auto order = [](const Candidate& candidate) {
-    return std::tuple(candidate.group.time, candidate.position, candidate.group.ranks.first());
-  };
-  return order(a) < order(b);
-}
-
 class Folder {
  public:
   void add(const OutputLine& line) {
     if (line.rank != rank_) {
       rank_ = line.rank;
-      position_ = 0;
       repetitions_.clear();
     }
     const Text text{line.warning, line.text};
-    add(line, Key{text, repetitions_[text]++});
-    ++position_;
+    const auto [entry, is_new] = indexes_.try_emplace(Key{text, repetitions_[text]++}, groups_.size());
+    if (is_new) {
+      groups_.push_back({{}, line.time, line.warning, line.text});
+    }
+    OutputGroup& group = groups_[entry->second];
+    group.ranks.insert(line.rank);
+    group.time = std::min(group.time, line.time);
   }
 
   std::vector<OutputGroup> take() {
-    std::stable_sort(candidates_.begin(), candidates_.end(), comes_first);
-    std::vector<OutputGroup> groups;
-    groups.reserve(candidates_.size());
-    for (Candidate& candidate : candidates_) {
-      groups.push_back(std::move(candidate.group));
-    }
-    return groups;
+    std::ranges::stable_sort(groups_, {}, &OutputGroup::time);
+    return std::move(groups_);
   }
 
  private:
-  void add(const OutputLine& line, const Key& key) {
-    const auto [entry, is_new] = indexes_.try_emplace(key, candidates_.size());
-    if (is_new) {
-      candidates_.push_back({{{}, line.time, line.warning, line.text}, position_});
-    }
-    Candidate& candidate = candidates_[entry->second];
-    candidate.group.ranks.insert(line.rank);
-    if (std::pair(line.time, position_) < std::pair(candidate.group.time, candidate.position)) {
-      candidate.group.time = line.time;
-      candidate.position = position_;
-    }
-  }
-
-  std::vector<Candidate> candidates_;
-  std::map<Key, std::size_t> indexes_;  // into candidates_
+  std::vector<OutputGroup> groups_;     // as the ranks come, and the first of them printed
+  std::map<Key, std::size_t> indexes_;  // into groups_
   std::map<Text, int> repetitions_;     // of the current rank
   Rank rank_ = -1;
-  std::size_t position_ = 0;
 };
 
 }  // namespace

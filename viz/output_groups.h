@@ -17,7 +17,8 @@ struct OutputGroup {
   std::string text;
 };
 
-// In order of time; lines of equal time in their program's order.
+// `output` is sorted by rank. In order of time; of equal times the lowest rank's first, in its program's order. So a
+// report that is read back from these groups has the same ones.
 std::vector<OutputGroup> group_output(const std::vector<OutputLine>& output);
 
 }  // namespace rollcall::viz

@@ -102,7 +102,9 @@ Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>
   if (const Finding* finding = finding_of(report.verdict)) {
     facts.kind = finding->kind;
     facts.culprits = to_string(finding->culprits);
-    facts.place = finding->at ? place_of(*finding->at) : "";
+    // The statement that raised is no call, and only the simulator's interpreter knows it.
+    const bool is_call = finding->at && !finding->at->call.group.empty();
+    facts.place = is_call ? place_of(*finding->at) : "";
     facts.stopped = finding->kind == "deadline";
   }
   for (Rank rank = 0; rank < report.world_size; ++rank) {

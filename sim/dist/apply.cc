@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "sim/dist/elements.h"
 #include "sim/dist/expects.h"
 
 namespace rollcall {
@@ -86,7 +87,11 @@ void copy(const View& target, const View& source) {
     target.storage->set_uniform(source.at(0));
     return;
   }
-  target.storage->make_dense();
+  if (target.storage->dtype == source.storage->dtype) {
+    copy_elements(*target.storage, target.offset, *source.storage, source.offset, count);
+    return;
+  }
+  target.storage->make_dense();  // no backend converts: the bits arrive as they are
   for (std::int64_t i = 0; i < count; ++i) {
     store(*target.storage, target.offset + i, source.at(i));
   }

@@ -1,8 +1,8 @@
 #include "sim/dist/flat.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "sim/dist/elements.h"
 #include "sim/dist/expects.h"
 
 namespace rollcall {
@@ -14,24 +14,6 @@ bool all_uniform_alike(std::span<const Tensor> tensors) {
     const Storage& storage = *tensor.settle().storage();
     return storage.form == Storage::Form::uniform && storage.value == first.value;
   });
-}
-
-std::size_t byte_count(const Storage& storage, std::int64_t elements) {
-  return static_cast<std::size_t>(elements) * size_of(storage.dtype);
-}
-
-// `count` elements of `source` from `from` on become those of `target` from `to` on.
-void copy_elements(Storage& target, std::int64_t to, const Storage& source, std::int64_t from,
-                   std::int64_t count) {
-  const std::size_t size = size_of(target.dtype);
-  std::byte* place = target.make_dense() + byte_count(target, to);
-  if (source.form == Storage::Form::dense) {
-    std::memcpy(place, source.elements.data() + byte_count(source, from), byte_count(source, count));
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i, place += size) {
-    std::memcpy(place, &source.value, size);
-  }
 }
 
 void copy_from_flat(const Storage& flat, std::int64_t offset, Storage& target) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/dist/elements.h"
 #include "sim/dist/error.h"
 #include "sim/dist/expects.h"
 
@@ -66,11 +67,8 @@ void Storage::set_uniform(Bits bits) {
 std::byte* Storage::make_dense() {
   expects(form != Form::meta, "a meta tensor has no bytes");
   if (form == Form::uniform) {
-    const std::size_t size = size_of(dtype);
     elements.resize(static_cast<std::size_t>(bytes()));
-    for (std::size_t offset = 0; offset < elements.size(); offset += size) {
-      std::memcpy(elements.data() + offset, &value, size);
-    }
+    fill_elements(elements, value, size_of(dtype));
     form = Form::dense;
   }
   return elements.data();
@@ -91,13 +89,10 @@ void Storage::collapse_if_uniform() {
   if (form != Form::dense || numel == 0) {
     return;
   }
-  const std::size_t size = size_of(dtype);
-  for (std::size_t offset = size; offset < elements.size(); offset += size) {
-    if (std::memcmp(elements.data(), elements.data() + offset, size) != 0) {
-      return;
-    }
+  const std::size_t size = size_of(dtype);  // every element is like the one before it
+  if (std::memcmp(elements.data(), elements.data() + size, elements.size() - size) == 0) {
+    set_uniform(at(0));
   }
-  set_uniform(at(0));
 }
 
 Tensor::Tensor(const Tensor& other) noexcept : storage_(other.storage_) {

@@ -1,0 +1,155 @@
+// What holds for every scenario, whatever it says. A few hundred seeds each time; as many as one likes with
+//
+//   ROLLCALL_SEEDS=10000 rollcall_tests '[random-scenarios]'
+//
+// ROLLCALL_FIRST_SEED=N begins with another than 0. A failure names its seed and shows the scenario.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "scenarios/compare/claims.h"
+#include "scenarios/compare/simulated_facts.h"
+#include "scenarios/json/source.h"
+#include "scenarios/report_reader.h"
+#include "scenarios/run/real_run.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario.h"
+#include "tests/conformance/generated_scenarios.h"
+#include "tests/conformance/real_runs.h"
+#include "tests/unit/viz/trace_validator.h"
+#include "viz/chrome_trace.h"
+#include "viz/json_report.h"
+#include "viz/text_report.h"
+
+namespace rollcall::conformance {
+namespace {
+
+std::uint64_t number(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+struct Seeds {
+  std::uint64_t first = number("ROLLCALL_FIRST_SEED", 0);
+  std::uint64_t count;
+};
+
+Report run_text(const std::string& text, std::optional<std::uint64_t> seed = std::nullopt) {
+  return scenario::run(scenario::parse_scenario(text, "generated.json"), {.seed = seed, .timeline = true});
+}
+
+std::string trace_of(const Report& report) {
+  std::ostringstream out;
+  viz::chrome_trace(report, out);
+  return out.str();
+}
+
+std::string everything(Report report) {
+  report.seed = 0;
+  report.replay.clear();
+  return viz::json_report(report) + viz::text_report(report, {viz::TextStyle::Detail::verbose, false}) +
+         trace_of(report);
+}
+
+std::size_t longest_line(const std::string& text) {
+  std::size_t longest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    longest = std::max(longest, line.size());
+  }
+  return longest;
+}
+
+// What a finding owes the reader.
+void check_verdict(Report report) {
+  const Finding* finding = finding_of(report.verdict);
+  if (finding == nullptr) {
+    CHECK(std::ranges::all_of(
+        report.ranks, [](const RankClass& ranks) { return ranks.state == RankClass::State::finished; }));
+    return;
+  }
+  CHECK_FALSE(finding->headline.empty());
+  CHECK_FALSE(finding->cause.empty());
+  report.output.clear();  // what ranks print is printed as it is
+  CHECK(longest_line(viz::text_report(report, {})) <= 100);
+}
+
+void check_scenario(const GeneratedScenario& generated) {
+  const Report report = run_text(generated.text);
+  const std::string all = everything(report);
+  CHECK(everything(run_text(generated.text)) == all);
+  if (!generated.leaves_to_chance) {
+    CHECK(everything(run_text(generated.text, 4711)) == all);
+  }
+  check_verdict(report);
+  CHECK(viz::test::chrome_trace_problems(trace_of(report)).empty());
+  const std::string json = viz::json_report(report);
+  const std::optional<Report> read = scenario::read_report(scenario::SourceText("report.json", json));
+  REQUIRE(read);
+  CHECK(viz::json_report(*read) == json);
+}
+
+void list_slowest(std::vector<std::pair<double, std::uint64_t>> times) {
+  std::ranges::sort(times, std::greater<>());
+  times.resize(std::max<std::size_t>(times.size() / 100, 1));
+  for (const auto& [milliseconds, seed] : times) {
+    std::cout << fmt::format("seed {}: {:.1f} ms\n", seed, milliseconds);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("whatever a scenario says, its run is the same each time, and its report is sound",
+          "[random-scenarios][fiber]") {
+  const Seeds seeds{.count = number("ROLLCALL_SEEDS", 300)};
+  std::vector<std::pair<double, std::uint64_t>> times;
+  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+    const GeneratedScenario generated = generated_scenario(seed);
+    INFO("seed " << seed << ": " << generated.text);
+    const auto began = std::chrono::steady_clock::now();
+    CHECK_NOTHROW(check_scenario(generated));
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
+    times.emplace_back(took.count(), seed);
+  }
+  if (std::getenv("ROLLCALL_SEEDS") != nullptr) {
+    list_slowest(std::move(times));
+  }
+}
+
+// A real run takes a tenth of a second, so there are fewer of them.
+TEST_CASE("real Gloo ranks do what the simulator says of a scenario that leaves nothing to timing",
+          "[random-scenarios][real]") {
+  if (!test::has_gloo()) {
+    return;
+  }
+  const Seeds seeds{.count = number("ROLLCALL_SEEDS", 400) / 10};
+  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+    const GeneratedScenario generated = generated_scenario(seed);
+    if (!generated.runs_on_gloo) {
+      continue;
+    }
+    INFO("seed " << seed << ": " << generated.text);
+    const scenario::Scenario scenario = scenario::parse_scenario(generated.text, "generated.json");
+    const compare::SimulatedRun simulated = compare::simulate(scenario);
+    const real::Run run = scenario::run_real(scenario, {.backend = "gloo", .time_scale = 0});
+    std::vector<std::vector<real::Record>> logs;
+    for (const real::RankLog& rank : run.log.ranks) {
+      logs.push_back(rank.records);
+    }
+    const compare::Facts facts = compare::facts_of(run.report, logs);
+    const std::vector<compare::Claim> claims = compare::compare(simulated.facts, facts, "gloo");
+    INFO(compare::text_of(claims, facts));
+    CHECK_FALSE(compare::any_differs(claims));
+  }
+}
+
+}  // namespace rollcall::conformance
