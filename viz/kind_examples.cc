@@ -66,6 +66,13 @@ constexpr std::array examples{
                 "rank 1:  ends",
                 "The recv blocks until its timeout, or until rank 1's connection closes.",
                 "The recv's kernel spins until the watchdog ends it.", "NVIDIA/nccl#2130"},
+    KindExample{"wrong_peer",
+                "rank 0:  send(x, dst=2)         # rank 1 waits for it\n"
+                "rank 1:  recv(x, src=0)\n"
+                "rank 2:  ends",
+                "The send and the recv block until their timeouts, which name ranks 2 and 0.",
+                "Both kernels spin until the watchdog ends them; a small send may seem to get through.",
+                "meta-pytorch/torchrec#4601 has it with a broadcast"},
     KindExample{"send_send",
                 "rank 0:  send(x, dst=1); recv(y, src=1)\n"
                 "rank 1:  send(x, dst=0); recv(y, src=0)",

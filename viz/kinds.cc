@@ -45,6 +45,16 @@ constexpr Explanation table[] = {
      "One send too few, another group, tag or destination than the recv expects, or a sender that left "
      "early.",
      "Post one send for every recv, with the same group, tag and order."},
+    {"wrong_peer", "deadlock", "a message goes to, or is expected from, another rank than the other end says",
+     "A send that nobody receives and a recv that nobody sends are one mistake: with another rank, tag or "
+     "group in one "
+     "call the two would meet. Named is the rank that makes that call; both ends where only the tag or the "
+     "group differs.",
+     "A dst or src that is computed wrongly on one rank: at the ends of a pipeline, after ranks were left "
+     "out, a local "
+     "rank for a global one, or a tag that both ends count by themselves.",
+     "Compute dst and src by one function from the rank's own number, or give both ends the same tag and "
+     "group."},
     {"send_send", "deadlock", "ranks send to each other before they receive",
      "Ranks wait for each other in a circle of sends. A send completes only when its receive is posted; no "
      "backend promises to buffer.",

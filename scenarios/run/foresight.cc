@@ -28,6 +28,10 @@ class NotingBackend final : public Backend {
   Work issue(const Op& op) override {
     check::ProgramCall& call = note(op.kind, op.group, op.scope);
     call.is_root = has_root(op.kind) && op.root == op.rank;
+    if (is_point_to_point(op.kind)) {
+      call.peer = global_rank(op.group, op.root);
+      call.tag = name() == "gloo" ? op.tag : 0;  // NCCL has none
+    }
     if (has_tensor(op.kind)) {
       call.numel = op.numel;
       call.dtype = to_string(op.dtype);
@@ -47,6 +51,7 @@ class NotingBackend final : public Backend {
         const std::string name = call.name.empty() ? fmt::format("g{}", made_.size() + 1) : call.name;
         made_.push_back({id, name, std::move(ranks)});
         names_[id] = name;
+        members_[id] = &made_.back();
         return {made_.back(), made_.back().rank_of(this_rank().rank)};
       }
     }
@@ -69,6 +74,7 @@ class NotingBackend final : public Backend {
     const ProcessGroup group = engine_.find_group(name);
     if (group) {
       names_[group.id()] = name;
+      members_[group.id()] = &group.members();
     }
     return group;
   }
@@ -84,6 +90,13 @@ class NotingBackend final : public Backend {
     return calls.back();
   }
 
+  // -1: anyone.
+  Rank global_rank(GroupId group, Rank inside) const {
+    const auto found = members_.find(group);
+    return inside < 0 || found == members_.end() ? inside
+                                                 : found->second->ranks[static_cast<std::size_t>(inside)];
+  }
+
   check::RankProgram& program() { return programs_[this_rank().rank]; }
 
   std::string group_name(GroupId group) const {
@@ -96,6 +109,7 @@ class NotingBackend final : public Backend {
   std::map<std::pair<GroupId, int>, std::int64_t> next_;
   std::deque<GroupMembers> made_;  // never moves: handles point into it
   std::map<GroupId, std::string> names_;
+  std::map<GroupId, const GroupMembers*> members_;  // of all but the world
 };
 
 }  // namespace

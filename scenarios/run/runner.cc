@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,11 +15,14 @@
 #include "scenarios/run/schedules.h"
 #include "scenarios/run/shell_word.h"
 #include "sim/check/suspects.h"
+#include "sim/check/wrong_peer.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::scenario {
 
 namespace {
+
+constexpr Rank most_foreseen = 256;  // ranks whose programs are compared with all others'
 
 // The line of the statement that raised first, for whoever has to mend it.
 void say_where_raised(const RunState& state, Verdict& verdict) {
@@ -45,6 +50,11 @@ void say_where_raised(const RunState& state, Verdict& verdict) {
 void complete_report(const Scenario& scenario, Report& report) {
   if (const std::vector<Rank> ranks = check::ranks_to_compare(report.verdict); !ranks.empty()) {
     check::order_suspects(report.verdict, foresee(scenario, ranks));
+  }
+  if (report.world_size <= most_foreseen && check::has_stuck_messages(report.verdict)) {
+    std::vector<Rank> everyone(static_cast<std::size_t>(report.world_size));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    check::find_wrong_peer(report.verdict, foresee(scenario, everyone));
   }
   add_hook_diff(scenario, report.verdict);
   report.scenario = scenario.name;

@@ -26,6 +26,8 @@ struct ProgramCall {
   std::string dtype{};
   std::string label{};
   bool is_root = false;  // the rank itself is the call's src or dst
+  Rank peer = -1;        // messages: the other end, global; -1: anyone
+  std::int32_t tag = 0;  // messages, where tags count
 };
 
 // What one rank calls, in order.
