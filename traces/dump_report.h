@@ -1,23 +1,24 @@
 #pragma once
 
-// Flight Recorder dumps as a report, so that what shows reports shows dumps: the records as a timeline, and
-// where every rank was when it wrote. A collective begins when it was queued and the one before it in its
-// group had ended; of calls that never did, the first few are there. Each rank's times are its own clock's;
-// without times, a record takes a microsecond, in its rank's order.
+// Recordings of a job and their diagnosis as a report, so that what shows reports shows dumps: pages and traces.
 
 #include <string>
+#include <vector>
 
 #include "sim/check/dump.h"
 #include "sim/report/diagnosis.h"
 #include "sim/report/report.h"
+#include "traces/dump_timeline.h"
 
 namespace rollcall::traces {
 
-// What of the dumps is in the report. A page has room for some, and the last are what matters.
-inline constexpr std::size_t most_dump_spans = 1'000'000;
+struct RecordedReport {
+  Report report;
+  std::vector<RecordedWait> waits;
+};
 
-// The verdict is a Deadlock with the diagnosis' finding, or Completed where there is no fault; its groups are
-// named as in the timeline. `source` says where the dumps are.
-Report report_of(const check::JobDump& job, const Diagnosis& diagnosis, const std::string& source);
+// Groups are named as in the timeline; where there is no fault the verdict is Completed. `source` says where the
+// recordings are.
+RecordedReport report_of(const check::JobDump& job, const Diagnosis& diagnosis, const std::string& source);
 
 }  // namespace rollcall::traces

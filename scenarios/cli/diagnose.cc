@@ -11,7 +11,6 @@
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/traces.h"
 #include "sim/check/dump_judge.h"
-#include "sim/check/dump_report.h"
 #include "traces/dump_report.h"
 #include "viz/html_diagnosis.h"
 #include "viz/json_diagnosis.h"
@@ -21,15 +20,14 @@ namespace rollcall::cli {
 
 namespace {
 
-// The records as a page shows them.
-Report recorded(const std::vector<std::string>& paths, const check::JobDump& job,
-                const Diagnosis& diagnosis) {
+traces::RecordedReport recorded(const std::vector<std::string>& paths, const check::JobDump& job,
+                                const Diagnosis& diagnosis) {
   return traces::report_of(job, diagnosis, fmt::format("{}", fmt::join(paths, ", ")));
 }
 
-void write_recorded_traces(const CommandLine& line, const check::RecordedReport& recorded) {
+void write_recorded_traces(const CommandLine& line, const traces::RecordedReport& recorded) {
   viz::TraceOptions options = trace_options(line.trace, recorded.report.world_size);
-  for (const check::RecordedWait& wait : recorded.waits) {
+  for (const traces::RecordedWait& wait : recorded.waits) {
     const Span& cause = recorded.report.timeline.spans()[wait.cause];
     options.arrows.push_back({cause.start + 1, wait.cause, wait.waiting});
   }
@@ -44,7 +42,7 @@ JudgedDumps judge_dumps(const std::vector<std::string>& paths) {
     throw UsageError(fmt::format("no Flight Recorder dumps in {}", fmt::join(paths, ", ")));
   }
   Diagnosis diagnosis = check::judge_dump(input.job);
-  Report report = recorded(paths, input.job, diagnosis);
+  Report report = recorded(paths, input.job, diagnosis).report;
   return {std::move(diagnosis), remarks_of(input.problems), std::move(report)};
 }
 
@@ -69,11 +67,11 @@ ExitCode diagnose(const CommandLine& line) {
   emit(line,
        line.format == Format::json ? json : viz::text_diagnosis(diagnosis, {line.detail, wants_color(line)}));
   const auto page = [&](std::ostream& out) {
-    viz::html_diagnosis(diagnosis, recorded(line.paths, input.job, diagnosis), remarks_of(input.problems),
-                        out);
+    viz::html_diagnosis(diagnosis, recorded(line.paths, input.job, diagnosis).report,
+                        remarks_of(input.problems), out);
   };
   if (wants_timeline(line.trace)) {
-    write_recorded_traces(line, check::recorded_report(input.job, diagnosis));
+    write_recorded_traces(line, recorded(line.paths, input.job, diagnosis));
   }
   write_reports(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
   return diagnosis.verdict == "no_fault" ? ExitCode::as_expected : ExitCode::differs;
