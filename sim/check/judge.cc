@@ -189,6 +189,11 @@ void blame_circle(const Evidence& evidence, const std::vector<BlockedSlot>& slot
   if (any_is([](const BlockedSlot& slot) { return is_point_to_point(slot.kind); })) {
     word_message_cycle(finding);
   }
+  const auto about_groups =
+      std::ranges::find_if(blame.slots, [&](std::size_t i) { return is_about_groups(slots[i].kind); });
+  if (about_groups != blame.slots.end()) {
+    word_group_circle(evidence.backend, place_of(evidence, slots[*about_groups]), finding);
+  }
   if (any_is([](const BlockedSlot& slot) { return slot.channel == Channel::store; })) {
     word_store_circle(finding.culprits, finding);
     finding.at = place_of(evidence, slots[blame_in_circle(slots, blame, finding)]);

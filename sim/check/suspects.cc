@@ -8,6 +8,7 @@
 
 #include "sim/check/phrasing.h"
 #include "sim/check/suspect_rules.h"
+#include "sim/check/wording_host.h"
 
 namespace rollcall::check {
 namespace {
@@ -167,16 +168,20 @@ void order_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) 
                         name_of(*few.call)),
             finding);
   };
+  const bool first_is_large = first.waiting.size() > second.waiting.size();
+  const auto suspect_as_others_show = [&] {
+    return first.waiting.size() != second.waiting.size() &&
+           suspect_by_example(programs, first_is_large ? first : second, first_is_large ? *a : *b,
+                              first_is_large ? *b : *a, bystanders(first, second), finding);
+  };
   if (a->ranks.size() != b->ranks.size()) {
     suspect_few(a->ranks.size(), b->ranks.size());
+  } else if (suspect_as_others_show()) {
+    // by what they did before
   } else if (const Opinion opinion = opinion_on_circle(*a, *b); opinion.side != nullptr) {
     suspect(opinion.side->ranks, opinion.reason, finding);
   } else if (first.waiting.size() != second.waiting.size()) {
-    const bool first_is_large = first.waiting.size() > second.waiting.size();
-    if (!suspect_by_example(programs, first_is_large ? first : second, first_is_large ? *a : *b,
-                            first_is_large ? *b : *a, bystanders(first, second), finding)) {
-      suspect_few(first.waiting.size(), second.waiting.size());
-    }
+    suspect_few(first.waiting.size(), second.waiting.size());
   }
 }
 
@@ -197,6 +202,7 @@ void order_store_circle(Deadlock& deadlock, const std::vector<RankProgram>& prog
   finding.suspects.clear();
   finding.suspicion.clear();
   finding.at = *in_store;
+  finding.on_backend = host_hang_on_backend("", in_store->call.op);
   finding.headline = fmt::format("nobody sets key {}, which {} for", in_store->call.key,
                                  with_verb(in_store->waiting, "waits", "wait"));
   finding.cause = "the program of no other rank sets it, now or later";

@@ -53,9 +53,8 @@ void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Fin
 void word_late(const Evidence& evidence, const TimeoutIncident& incident, Finding& finding) {
   const Call& call = finding.at->call;
   const auto last = std::max_element(incident.came.begin(), incident.came.end());
-  finding.headline = fmt::format(
-      "{} to {} later than {} {} for", with_verb(finding.culprits, "comes", "come"), call_phrase(call),
-      ranks_phrase(finding.at->waiting), is_plural(finding.at->waiting) ? "wait" : "waits");
+  finding.headline = fmt::format("{} to {} when {} given up", with_verb(finding.culprits, "comes", "come"),
+                                 call_phrase(call), with_verb(finding.at->waiting, "has", "have"));
   finding.cause = fmt::format("nobody is missing: {} {} after {}, and the limit of the {}{} is {}",
                               ranks_phrase(finding.culprits), is_plural(finding.culprits) ? "come" : "comes",
                               time_phrase(*last), call.op, origin_of(call), time_phrase(incident.limit));
@@ -100,6 +99,15 @@ void word_never_served(Finding& finding) {
       "is "
       "meant to be the one";
   finding.on_backend = host_hang_on_backend("", place.call.op);
+}
+
+void word_group_circle(std::string_view backend, const Place& place, Finding& finding) {
+  finding.cause =
+      fmt::format("{} is a call of every {}, and {} without it", place.call.op,
+                  place.call.op == "new_group" ? "rank of the job, in the new group or not" : "member",
+                  with_verb(place.missing, "goes on", "go on"));
+  finding.advice = group_call_advice(place.call.op);
+  finding.on_backend = host_hang_on_backend(backend, place.call.op);
 }
 
 void word_store_circle(const RankSet& everyone, Finding& finding) {

@@ -11,7 +11,9 @@ void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Fin
 void word_late(const Evidence& evidence, const TimeoutIncident& incident, Finding& finding);
 void word_leaks(const Evidence& evidence, Finding& finding);
 void word_never_served(Finding& finding);
-// Headline and chain are set already.
+// Headline and chain are set already. `place`: where ranks wait in a call about groups.
+void word_group_circle(std::string_view backend, const Place& place, Finding& finding);
+// The same.
 void word_store_circle(const RankSet& everyone, Finding& finding);
 
 // What every rank has to know about a call that makes, splits or ends groups.
