@@ -65,6 +65,9 @@ void HeaderReader::read_names() {
   if (const auto source = root_.find("source")) {
     scenario_.source = source->text();
   }
+  if (const auto origin = root_.find("origin")) {
+    scenario_.origin = origin->text();
+  }
   sim::Options& options = scenario_.options;
   options.world_size = overrides_.world_size.value_or(static_cast<Rank>(root_.find("world_size")->integer()));
   if (const auto seed = root_.find("seed")) {

@@ -37,6 +37,7 @@ struct Scenario {
   std::string name;        // of a case: "uneven inputs[world_size=4]"
   std::string parameters;  // of the case: "world_size=4"; empty: the file has no matrix
   std::string source;      // where the scenario comes from; may be empty
+  std::string origin;      // what made it of another file; may be empty
   sim::Options options;
   Inputs inputs;
   MeshShape mesh;              // without dimensions: none

@@ -128,6 +128,7 @@ Json json_of(const DeviceMemory& memory) {
           {"outputs", memory.outputs}};
 }
 
+Json json_of(const FoundFailure& failure);
 Json json_of(const JoinCost& cost);
 Json json_of(const MemoryUse& use);
 
@@ -156,10 +157,35 @@ Json json_of(const JoinCost& cost) {
   return object;
 }
 
+Json json_of(const FoundFailure& failure) {
+  return {
+      {"verdict", failure.verdict},   {"kind", failure.kind},   {"culprits", failure.culprits.to_vector()},
+      {"headline", failure.headline}, {"count", failure.count}, {"replay", failure.replay}};
+}
+
+void add_search(Json& object, const SearchResult& search) {
+  object["outcomes"] = Json::array();
+  for (const Outcome& outcome : search.outcomes) {
+    object["outcomes"].push_back({{"verdict", outcome.verdict},
+                                  {"kind", outcome.kind.empty() ? "ok" : outcome.kind},
+                                  {"count", outcome.count}});
+  }
+  object["failures"] = list_of(search.failures);
+  object["coverage"] = {{"distinct_schedules", search.distinct},
+                        {"cut_short", search.cut},
+                        {"estimated_schedules", search.space}};
+  if (!search.bounds.empty()) {
+    object["coverage"]["bounds"] = search.bounds;
+  }
+  if (search.interrupted) {
+    object["interrupted"] = true;
+  }
+}
+
 // What only one kind of verdict carries.
 class Particulars {
  public:
-  explicit Particulars(Json& object) : object_(object) {}
+  Particulars(Json& object, bool has_search) : object_(object), has_search_(has_search) {}
 
   void operator()(const Mismatch& verdict) const { object_["variants"] = variants_json(verdict.variants); }
   void operator()(const DeviceMismatch& verdict) const {
@@ -180,7 +206,7 @@ class Particulars {
       object_["variants"] = variants_json(verdict.variants);
     }
     add_tensors("touched", verdict.touched);
-    if (!verdict.outcomes.empty()) {
+    if (!verdict.outcomes.empty() && !has_search_) {
       object_["outcomes"] = list_of(verdict.outcomes);
     }
   }
@@ -214,6 +240,7 @@ class Particulars {
   }
 
   Json& object_;
+  bool has_search_;  // which has the outcomes
 };
 
 void add_finding(Json& object, const Finding& finding) {
@@ -239,11 +266,11 @@ void add_explanation(Json& object, const Finding& finding) {
   set(object, "chain", finding.chain);
 }
 
-void add_verdict(Json& object, const Verdict& verdict) {
+void add_verdict(Json& object, const Verdict& verdict, bool has_search) {
   object["verdict"] = verdict_word(verdict);
   if (const Finding* finding = finding_of(verdict)) {
     add_finding(object, *finding);
-    std::visit(Particulars(object), verdict);
+    std::visit(Particulars(object, has_search), verdict);
     add_explanation(object, *finding);
   } else {
     object["kind"] = "ok";
@@ -258,7 +285,7 @@ std::string json_report(const Report& report) {
   set(object, "replay", report.replay);
   object["world_size"] = report.world_size;
   set(object, "backend", report.backend);
-  add_verdict(object, report.verdict);
+  add_verdict(object, report.verdict, report.search.has_value());
   object["ranks"] = list_of(report.ranks);
   if (!report.output.empty()) {
     object["output"] = list_of(group_output(report.output));
@@ -274,6 +301,9 @@ std::string json_report(const Report& report) {
   }
   object["exhaustive"] = report.exhaustive;
   object["schedules"] = report.schedules;
+  if (report.search) {
+    add_search(object, *report.search);
+  }
   object["ops"] = report.ops;
   object[report.measured ? "measured_time_ns" : "simulated_time_ns"] = report.simulated_time;
   if (report.expected) {

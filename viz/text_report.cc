@@ -86,6 +86,9 @@ class Writer {
       output(2);
       costs();
     }
+    if (report_.search) {
+      search(*report_.search);
+    }
   }
 
   void failure(const Finding& finding) {
@@ -103,7 +106,9 @@ class Writer {
     explanation(finding);
     printed();
     costs();
-    if (verbose_) {
+    if (report_.search) {
+      search(*report_.search);
+    } else if (verbose_) {
       run_facts();
     }
     replay();
@@ -226,7 +231,26 @@ class Writer {
     page_.steps(rows, list_indent);
   }
 
-  void outcomes() { note_unless_empty("schedules", outcomes_phrase(report_)); }
+  void outcomes() {
+    if (!report_.search) {
+      note_unless_empty("schedules", outcomes_phrase(report_));
+    }
+  }
+
+  void search(const SearchResult& search) {
+    page_.note("schedules", search_phrase(report_, search));
+    for (const std::string& bound : search.bounds) {
+      page_.note("not all", bound);
+    }
+    if (search.failures.size() == 1 && !verbose_) {
+      return;  // it is the one above
+    }
+    for (const FoundFailure& failure : search.failures) {
+      page_.note("found", fmt::format("{} x {} ({}): {}", failure.count, failure.verdict, failure.kind,
+                                      failure.headline));
+      page_.line("  again", failure.replay);
+    }
+  }
 
   void explanation(const Finding& finding) {
     if (finding.tie) {

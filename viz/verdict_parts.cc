@@ -57,6 +57,19 @@ std::string outcomes_phrase(const Report& report) {
   return text.empty() || report.exhaustive ? text : text + ", of more that are possible";
 }
 
+std::string search_phrase(const Report& report, const SearchResult& search) {
+  std::string text;
+  for (const Outcome& outcome : search.outcomes) {
+    text += fmt::format("{}{} x {}{}", text.empty() ? "" : ", ", outcome.count, outcome.verdict,
+                        outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
+  }
+  if (report.exhaustive) {
+    return text + (report.schedules == 1 ? "; timing decides nothing: that is all"
+                                         : "; that is all that can differ");
+  }
+  return fmt::format("{}; {:.3g} seem possible", text, search.space);
+}
+
 std::string tie_phrase(const Finding& finding) {
   return finding.suspicion.empty()
              ? "no majority says which side is wrong, so every rank involved is named"

@@ -19,6 +19,8 @@ const std::vector<Outcome>* outcomes_of(const Verdict& verdict);
 std::string tensor_phrase(const TensorPlace& place);
 // "3 x ok, 1 x deadlock (missing_participant), of more that are possible"; empty when only one was tried.
 std::string outcomes_phrase(const Report& report);
+// The same for a search: how many schedules, and whether that is all.
+std::string search_phrase(const Report& report, const SearchResult& search);
 // Why more than one side is named. The finding is a tie.
 std::string tie_phrase(const Finding& finding);
 

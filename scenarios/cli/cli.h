@@ -75,6 +75,16 @@ struct DumpArguments {
   std::string encoding = "pickle";  // or "json"
 };
 
+// What `explore` is told.
+struct ExploreArguments {
+  std::int64_t schedules = 10'000;
+  std::string scheduler = "auto";
+  std::optional<std::size_t> most_preemptions;  // none: any number
+  std::uint32_t jobs = 1;
+  std::string shard = "1/1";
+  bool full = false;  // without reduction
+};
+
 // What `test` is told.
 struct TestArguments {
   std::string keywords;  // -k
@@ -110,6 +120,8 @@ struct CommandLine {
   RealArguments real;                 // real, compare
   DumpArguments dumps;                // export
   TestArguments test;                 // test
+  ExploreArguments explore;           // explore
+  std::string schedule;               // run: only this one; may be empty
   std::vector<std::string> paths;     // list, diagnose, view; import and export, which may begin with a kind
   std::string word;                   // explain: the kind; may be empty. completion: the shell
   std::string ci = "all";             // init: github, gitlab, all or none
@@ -124,6 +136,7 @@ std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv);
 // UsageError and viz::OutputError.
 ExitCode run_scenario(const CommandLine& line);
 ExitCode test_scenarios(const CommandLine& line);
+ExitCode explore_scenario(const CommandLine& line);
 ExitCode list_scenarios(const CommandLine& line);
 ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);

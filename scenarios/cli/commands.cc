@@ -76,8 +76,34 @@ void declare_seed(CLI::App& app, CommandLine& line) {
 void declare_run(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_seed(app, line);
+  app.add_option("--schedule", line.schedule, "Decide what timing decides as a report's replay line says")
+      ->type_name("TEXT");
   declare_trace(app, line.trace);
   declare_reports(app, line, run_reports);
+}
+
+void declare_explore(CLI::App& app, CommandLine& line) {
+  ExploreArguments& explore = line.explore;
+  app.add_option("FILE", line.file, "The scenario")->required();
+  app.add_option("--schedules", explore.schedules, "How many at most; 10000 by default")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->type_name("N");
+  app.add_option("--scheduler", explore.scheduler,
+                 "dfs: all that differ, one after the other; random; pct: by priorities; auto, the default: "
+                 "dfs, and random ones where those were too many")
+      ->check(CLI::IsMember({"auto", "dfs", "random", "pct"}));
+  app.add_option("--max-preemptions", explore.most_preemptions,
+                 "Only schedules that leave the usual one in at most K places")
+      ->check(CLI::Range(std::size_t{0}, std::size_t{1'000'000}))
+      ->type_name("K");
+  app.add_flag("--no-reduction", explore.full, "Count orders that cannot matter as schedules of their own");
+  app.add_option("-j,--jobs", explore.jobs, "How many at a time; 1 by default")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  app.add_option("--shard", explore.shard, "Only the I-th of N parts, for several machines")
+      ->type_name("I/N");
+  declare_seed(app, line);
+  declare_reports(app, line);
 }
 
 void declare_view(CLI::App& app, CommandLine& line) {
@@ -226,10 +252,12 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 
 void declare_manual(CLI::App&, CommandLine&) {}
 
-constexpr std::array<Command, 16> table = {{
+constexpr std::array<Command, 17> table = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"test", "Run many scenarios and say which do not come to what they expect", declare_test,
      test_scenarios},
+    {"explore", "Try many schedules of one scenario: what timing could make of it", declare_explore,
+     explore_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
     {"real", "Run one scenario on real ranks, a process each", declare_real, run_on_real_ranks},

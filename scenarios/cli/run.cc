@@ -32,6 +32,17 @@ viz::TestRun as_test_run(const CommandLine& line, const scenario::Scenario& scen
   return run;
 }
 
+std::optional<sim::Schedule> schedule_of(const CommandLine& line) {
+  if (line.schedule.empty()) {
+    return std::nullopt;
+  }
+  try {
+    return sim::parse_schedule(line.schedule);
+  } catch (const sim::BadSchedule& error) {
+    throw UsageError(fmt::format("--schedule: {}", error.what()));
+  }
+}
+
 }  // namespace
 
 ExitCode run_scenario(const CommandLine& line) {
@@ -45,12 +56,15 @@ ExitCode run_scenario(const CommandLine& line) {
     const viz::TraceOptions traced = trace_options(line.trace, loaded.options.world_size);
     check_trace_directory(line.trace, loaded.options.world_size);
     const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
-    const Report report = scenario::run(loaded, {.seed = line.seed, .timeline = timeline});
+    const Report report =
+        scenario::run(loaded, {.seed = line.seed, .timeline = timeline, .schedule = schedule_of(line)});
     emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
     write_traces(line, report, traced);
     const viz::TestRun run = as_test_run(line, loaded, report);
     write_reports(line, reports, writers_of(report, run));
     return is_as_expected(report) ? ExitCode::as_expected : ExitCode::differs;
+  } catch (const scenario::ScheduleDoesNotFit& error) {
+    throw UsageError(fmt::format("--schedule: {}: {}", line.file, error.what()));
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);
     return ExitCode::invalid;

@@ -4,12 +4,12 @@
 
 namespace rollcall::scenario {
 
-std::size_t Decisions::take(Rank rank, std::size_t ways) {
-  const Point point{rank, taken_[rank]++};
-  met_.emplace(point, ways);
+std::size_t PlannedDecisions::choose(const sim::Decision& decision) {
+  const Point point{decision.rank, count_[decision.rank]++};
+  taken_.emplace(point, decision.ways);
   const auto planned = plan_.find(point);
   // A plan made for another course of events may ask for a way that is not there.
-  return planned == plan_.end() ? 0 : std::min(planned->second, ways - 1);
+  return planned == plan_.end() ? 0 : std::min(planned->second, decision.ways - 1);
 }
 
 }  // namespace rollcall::scenario

@@ -1,18 +1,17 @@
 #pragma once
 
-// Decisions: what timing decides in a run, decided by a plan instead. Every rank counts its own, so that a plan
+// PlannedDecisions: what timing decides in a run, decided by a plan instead. Every rank counts its own, so that a plan
 // means the same in every run of one program.
 
 #include <cstddef>
 #include <map>
 #include <utility>
-#include <vector>
 
-#include "sim/dist/op.h"
+#include "sim/explore/decision_log.h"
 
 namespace rollcall::scenario {
 
-class Decisions {
+class PlannedDecisions final : public sim::DecisionLog {
  public:
   struct Point {
     Rank rank = 0;
@@ -21,20 +20,20 @@ class Decisions {
   };
   using Plan = std::map<Point, std::size_t>;  // the way taken; where it says nothing, the first
 
-  explicit Decisions(Plan plan = {}) : plan_(std::move(plan)) {}
-
-  // The way that `rank` takes now, of `ways`.
-  std::size_t take(Rank rank, std::size_t ways);
+  explicit PlannedDecisions(Plan plan = {}) : DecisionLog(false, false), plan_(std::move(plan)) {}
 
   const Plan& plan() const { return plan_; }
 
   // The decisions that came up, with the number of ways each had.
-  const std::map<Point, std::size_t>& met() const { return met_; }
+  const std::map<Point, std::size_t>& taken() const { return taken_; }
+
+ protected:
+  std::size_t choose(const sim::Decision& decision) override;
 
  private:
   Plan plan_;
-  std::map<Point, std::size_t> met_;
-  std::map<Rank, std::size_t> taken_;  // how many, by rank
+  std::map<Point, std::size_t> taken_;
+  std::map<Rank, std::size_t> count_;  // how many, by rank
 };
 
 }  // namespace rollcall::scenario

@@ -127,7 +127,7 @@ class Interpreter {
 
   Address operator()(const action::Choose& choose) {
     const Branches& branches = program_.branches[choose.branches];
-    run_block(frame_, branches.blocks[frame_.decide(branches.blocks.size())]);
+    run_block(frame_, branches.blocks[frame_.decide(sim::Decision::Kind::branch, branches.blocks.size())]);
     return branches.end;
   }
 

@@ -118,12 +118,18 @@ class RankFrame {
   // Does a call without async_op hold up the host, and not only a stream?
   bool calls_block() const { return calls_block_; }
 
-  // The way taken where timing decides, of `ways`.
   // What a compute of this duration takes now: up to `most` millionths more, drawn from the run's seed.
   Duration with_jitter(Duration duration, std::int64_t most) {
-    return most == 0 ? duration : sim::jittered(duration, most, state_.seed ^ own_draws, rank_, draws_++);
+    return most == 0
+               ? duration
+               : sim::jittered(state_.decisions, duration, most, state_.seed ^ own_draws, rank_, draws_++);
   }
-  std::size_t decide(std::size_t ways) { return state_.decisions.take(rank_, ways); }
+  // The way taken where timing decides, of `ways`.
+  std::size_t decide(sim::Decision::Kind kind, std::size_t ways) {
+    return state_.decisions == nullptr
+               ? 0
+               : state_.decisions->decide({.kind = kind, .rank = rank_, .ways = ways});
+  }
 
   // Makes the models and optimizers of the groups that the rank belongs to. Blocks: models take rank 0's
   // values.

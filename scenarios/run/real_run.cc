@@ -32,10 +32,8 @@ real::Options real_options(const Scenario& scenario, const RealRunOptions& optio
 
 real::Program program_of(const Scenario& scenario) {
   return [&scenario](Rank rank) {
-    RunState own{
-        .seed =
-            scenario.options
-                .seed};  // decisions take the first way: which other there is, is for the simulator to try
+    // Decisions take the usual way: which other there is, is for the simulator to try.
+    RunState own{.seed = scenario.options.seed};
     run_rank(scenario, rank, own);
   };
 }

@@ -99,6 +99,8 @@ void run_store_call(RankFrame& frame, const StoreStatement& call, Site site) {
   std::optional<std::int64_t> result;
   if (call.kind == Kind::set) {
     store.set(keys.front(), compose(frame, call.value), site);
+  } else if (call.kind == Kind::add && call.variable == no_slot) {
+    store.count(keys.front(), frame.evaluate(call.amount), site);
   } else if (call.kind == Kind::add) {
     result = store.add(keys.front(), frame.evaluate(call.amount), site);
   } else if (call.kind == Kind::wait) {

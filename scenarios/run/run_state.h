@@ -6,14 +6,14 @@
 #include <map>
 
 #include "scenarios/run/contributions.h"
-#include "scenarios/run/decisions.h"
-#include "sim/dist/site.h"
 #include "scenarios/run/watched_tensors.h"
+#include "sim/dist/site.h"
+#include "sim/engine/decisions.h"
 
 namespace rollcall::scenario {
 
 struct RunState {
-  Decisions decisions{};
+  sim::Decisions* decisions = nullptr;  // borrowed; null: the usual way is taken everywhere
   Contributions contributions{};
   std::map<Rank, Site> raised_at{};  // the statement that ended a rank's program
   std::uint64_t seed = 0;            // of what statements leave to chance

@@ -42,7 +42,7 @@ class Threads {
         wait_for_any();
         continue;
       }
-      Thread& next = *ready[ready.size() > 1 ? frame_.decide(ready.size()) : 0];
+      Thread& next = *ready[frame_.decide(sim::Decision::Kind::thread, ready.size())];
       step(frame_, next);
       skip_unnoticed(next);
     }

@@ -17,6 +17,7 @@
 #include "sim/check/suspects.h"
 #include "sim/check/wrong_peer.h"
 #include "sim/engine/simulate.h"
+#include "sim/explore/replay.h"
 
 namespace rollcall::scenario {
 
@@ -45,6 +46,17 @@ void say_where_raised(const RunState& state, Verdict& verdict) {
   }
 }
 
+TriedSchedules replay(const sim::Schedule& schedule, const RunOnce& once) {
+  sim::Replay decisions(schedule);
+  TriedSchedules tried{once(decisions), schedule};
+  if (const std::optional<std::string> divergence = decisions.divergence()) {
+    throw ScheduleDoesNotFit(
+        fmt::format("the schedule no longer fits: {}. Explore the scenario again as it is now", *divergence));
+  }
+  tried.report.exhaustive = decisions.schedule().decisions == 0;
+  return tried;
+}
+
 }  // namespace
 
 void complete_report(const Scenario& scenario, Report& report) {
@@ -70,23 +82,34 @@ void complete_report(const Scenario& scenario, Report& report) {
   report.expected = report.unmet.empty();
 }
 
+Report run_once(const Scenario& scenario, const sim::Options& options, sim::Decisions& decisions) {
+  sim::Options own = options;
+  own.decisions = &decisions;
+  RunState state{.decisions = &decisions, .seed = options.seed};
+  Report report = sim::run(own, [&](Rank rank) { run_rank(scenario, rank, state); });
+  say_where_raised(state, report.verdict);
+  report.values = state.watched.values();
+  return report;
+}
+
+std::string replay_line(const Scenario& scenario, std::uint64_t seed, const sim::Schedule* schedule) {
+  std::string line = fmt::format("rollcall run {} --seed {}", shell_word(scenario.address()), seed);
+  return schedule == nullptr ? line : line + " --schedule " + sim::to_text(*schedule);
+}
+
 Report run(const Scenario& scenario, const RunOptions& options) {
   sim::Options run_options = scenario.options;
   run_options.seed = options.seed.value_or(scenario.options.seed);
   run_options.timeline = options.timeline || scenario.expect.needs_timeline();
   run_options.decorate = options.decorate;
-  Report report = run_schedules([&](RunState& state) {
-    state.seed = run_options.seed;
-    Report once = sim::run(run_options, [&](Rank rank) { run_rank(scenario, rank, state); });
-    say_where_raised(state, once.verdict);
-    once.values = state.watched.values();
-    return once;
-  });
+  const auto once = [&](sim::Decisions& decisions) { return run_once(scenario, run_options, decisions); };
+  TriedSchedules tried = options.schedule ? replay(*options.schedule, once) : run_schedules(once);
+  Report& report = tried.report;
   report.seed = run_options.seed;
-  report.replay = fmt::format("rollcall run {} --seed {}", shell_word(scenario.address()), run_options.seed);
+  report.replay = replay_line(scenario, run_options.seed, tried.schedule ? &*tried.schedule : nullptr);
   warn_about_order(scenario, report);
   complete_report(scenario, report);
-  return report;
+  return std::move(report);
 }
 
 }  // namespace rollcall::scenario

@@ -6,8 +6,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 
 #include "scenarios/scenario.h"
+#include "sim/explore/schedule.h"
 #include "sim/report/report.h"
 
 namespace rollcall::scenario {
@@ -16,9 +19,22 @@ struct RunOptions {
   std::optional<std::uint64_t> seed{};  // instead of the scenario's
   bool timeline = false;
   std::function<std::unique_ptr<Backend>(Backend&)> decorate{};  // as in sim::Options
+  std::optional<sim::Schedule> schedule{};                       // only this one, exactly
 };
 
+// The schedule is of another program, or of this one before it was changed; what() says where they part.
+struct ScheduleDoesNotFit : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws ScheduleDoesNotFit.
 Report run(const Scenario& scenario, const RunOptions& options = {});
+
+// One run, with these decisions, judged and nothing more. `options` are the scenario's, or made of them.
+Report run_once(const Scenario& scenario, const sim::Options& options, sim::Decisions& decisions);
+
+// The command that repeats a run; `schedule` may be null.
+std::string replay_line(const Scenario& scenario, std::uint64_t seed, const sim::Schedule* schedule);
 
 // What a report of the scenario says besides how its ranks ran: its name, who is most suspect where several
 // are, and whether it came out as expected.

@@ -4,20 +4,26 @@
 // whether they come to the same.
 
 #include <functional>
+#include <optional>
 
-#include "scenarios/run/run_state.h"
+#include "sim/explore/schedule.h"
 #include "sim/report/report.h"
 
 namespace rollcall::scenario {
 
 inline constexpr std::int64_t most_schedules = 256;
 
-// Runs the scenario once, with the decisions of `state`.
-using RunOnce = std::function<Report(RunState& state)>;
+// Runs the scenario once, with these decisions.
+using RunOnce = std::function<Report(sim::Decisions& decisions)>;
 
-// The report of the schedule in which every decision takes the first way, if all schedules that were tried
-// come to the same verdict; otherwise a race, with the evidence of the first schedule that goes wrong.
+struct TriedSchedules {
+  // Of the schedule in which every decision takes the first way, if all that were tried come to the same verdict;
+  // otherwise a race, with the evidence of the first schedule that goes wrong.
+  Report report;
+  std::optional<sim::Schedule> schedule;  // a race: the one that goes wrong
+};
+
 // Schedules with few deviations come first.
-Report run_schedules(const RunOnce& run_once);
+TriedSchedules run_schedules(const RunOnce& run_once);
 
 }  // namespace rollcall::scenario

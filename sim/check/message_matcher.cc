@@ -173,6 +173,39 @@ void MessageMatcher::match_any_source() {
   });
 }
 
+void MessageMatcher::post_any_source(MessageId id) {
+  any_source_.push_back(id);
+  receives_from_anyone_.resize(static_cast<std::size_t>(group_size_));
+  receives_from_anyone_[static_cast<std::size_t>(messages_[id].op.rank)] = true;
+}
+
+std::vector<std::pair<MessageId, MessageId>> MessageMatcher::offers_to_anyone() const {
+  std::vector<std::pair<MessageId, MessageId>> offers;
+  for (const Channel& channel : channels_) {
+    const bool counts = discipline_ == Discipline::tagged && anyone_receives() && !channel.first.empty() &&
+                        receives_from_anyone_[static_cast<std::size_t>(channel.key.second)];
+    if (!counts) {
+      continue;
+    }
+    MessageId receive = no_message;
+    for (const MessageId id : any_source_) {
+      const Message& message = messages_[id];
+      const bool fits = message.op.rank == channel.key.second && message.op.tag == channel.key.tag;
+      if (fits && (receive == no_message || message.seq < messages_[receive].seq)) {
+        receive = id;
+      }
+    }
+    offers.emplace_back(channel.first.front(), receive);
+  }
+  return offers;
+}
+
+void MessageMatcher::accept(MessageId send, MessageId receive) {
+  queue_of(messages_[send].op).remove(send);
+  std::erase(any_source_, receive);
+  pair_up(send, receive);
+}
+
 void MessageMatcher::pair_up(MessageId send, MessageId receive) {
   messages_[send].phase = Message::Phase::matched;
   messages_[send].partner = receive;

@@ -85,6 +85,12 @@ class MessageMatcher {
   // rest: before that, who came first would decide.
   void match_any_source();
 
+  // Instead of that, one by one: the (send, receive) pairs that could be matched now, of receives alike the first.
+  // Where somebody receives from anyone but is not waiting for this one, no_message for the receive.
+  std::vector<std::pair<MessageId, MessageId>> offers_to_anyone() const;
+  void accept(MessageId send, MessageId receive);
+  bool anyone_receives() const { return !receives_from_anyone_.empty(); }
+
   // The (send, receive) pairs matched since the caller last cleared them; sorted by the sends' (rank, seq)
   // after sort_matched.
   std::vector<std::pair<MessageId, MessageId>>& matched() { return matched_; }
@@ -121,7 +127,7 @@ class MessageMatcher {
 
   void post_tagged(MessageId id);
   void post_ordered(MessageId id);
-  void post_any_source(MessageId id) { any_source_.push_back(id); }
+  void post_any_source(MessageId id);
   bool match_heads(Channel& channel);
   MessageId active(const MessageQueue& queue, OpKind kind) const;
   void pair_up(MessageId send, MessageId receive);
@@ -136,8 +142,9 @@ class MessageMatcher {
   std::vector<MessageId> free_;
   std::vector<Channel> channels_;                                // never shrinks: indexes are kept
   std::unordered_map<Key, std::uint32_t, KeyHash> channel_ids_;  // looked up, never iterated
-  std::vector<std::uint32_t> recent_;  // by rank and kind: its last channel, which it usually uses again
-  std::vector<MessageId> any_source_;  // pending receives that name no source
+  std::vector<std::uint32_t> recent_;       // by rank and kind: its last channel, which it usually uses again
+  std::vector<MessageId> any_source_;       // pending receives that name no source
+  std::vector<bool> receives_from_anyone_;  // by rank: it has; empty while nobody has
   std::vector<std::pair<MessageId, MessageId>> matched_;
   std::uint32_t batch_ = 0;
   bool in_batch_ = false;

@@ -33,6 +33,7 @@ struct StoreCall {
   std::string value{};                // set, compare_set
   std::string expected{};             // compare_set
   std::int64_t amount = 0;            // add
+  bool is_blind = false;              // add: nobody looks at the sum
   std::optional<Duration> timeout{};  // get, wait; none: the run's
   std::optional<std::string> want{};  // get: what the program relies on. Another value is a finding
 };

@@ -48,6 +48,13 @@ std::int64_t Store::add(const std::string& key, std::int64_t amount, Site site) 
   return ask(call).number;
 }
 
+void Store::count(const std::string& key, std::int64_t amount, Site site) const {
+  StoreCall call = start(StoreCall::Kind::add, prefix_, {key}, site);
+  call.amount = amount;
+  call.is_blind = true;
+  ask(call);
+}
+
 void Store::wait(const std::vector<std::string>& keys, std::optional<Duration> timeout, Site site) const {
   StoreCall call = start(StoreCall::Kind::wait, prefix_, keys, site);
   call.timeout = timeout ? timeout : timeout_;

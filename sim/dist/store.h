@@ -27,6 +27,8 @@ class Store {
                   Site site = Site::here()) const;
   // Adds to the number at the key, or makes it; the sum. ValueError when a word is there.
   std::int64_t add(const std::string& key, std::int64_t amount, Site site = Site::here()) const;
+  // The same for a sum that nobody looks at: who comes first makes no difference then.
+  void count(const std::string& key, std::int64_t amount, Site site = Site::here()) const;
   // Blocks until all keys exist.
   void wait(const std::vector<std::string>& keys, std::optional<Duration> timeout = {},
             Site site = Site::here()) const;

@@ -14,6 +14,12 @@ std::unique_ptr<BackendRules> make_backend_rules(std::string_view name) {
   return make_nccl_rules();
 }
 
+const Admission& Admission::to(std::string_view backend) {
+  static const Admission gloo(*make_gloo_rules());
+  static const Admission nccl(*make_nccl_rules());
+  return backend == "gloo" ? gloo : nccl;
+}
+
 Admission::Admission(const BackendRules& rules) : one_gpu_per_rank_(rules.needs_cuda()) {
   Op op;
   for (const DeviceType type : {DeviceType::cpu, DeviceType::cuda, DeviceType::meta}) {

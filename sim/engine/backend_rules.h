@@ -75,6 +75,8 @@ std::unique_ptr<BackendRules> make_backend_rules(std::string_view name);
 // BackendRules::refuses as a table, because it is asked for every call.
 class Admission {
  public:
+  // Of the backend of this name, "gloo" or "nccl"; made once, because it takes as long as a small run.
+  static const Admission& to(std::string_view backend);
   explicit Admission(const BackendRules& rules);
 
   bool admits(const Op& op) const {

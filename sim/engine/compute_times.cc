@@ -26,8 +26,8 @@ std::uint64_t mixed(std::uint64_t number) {
 }  // namespace
 
 ComputeTimes::ComputeTimes(const std::vector<SlowRanks>& slow, const std::vector<Jitter>& jitter,
-                           Rank world_size, std::uint64_t seed)
-    : seed_(seed) {
+                           Rank world_size, std::uint64_t seed, Decisions* decisions)
+    : seed_(seed), decisions_(decisions) {
   if (slow.empty() && jitter.empty()) {
     return;
   }
@@ -54,13 +54,29 @@ Duration ComputeTimes::next(Rank rank, Duration duration) {
   if (own.jitter == 0) {
     return plain;
   }
-  return jittered(plain, own.jitter, seed_, rank, own.computes++);
+  return jittered(decisions_, plain, own.jitter, seed_, rank, own.computes++);
 }
 
 Duration jittered(Duration duration, Millionths most, std::uint64_t seed, Rank rank, std::uint64_t count) {
   const std::uint64_t draw = mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(rank)) + count);
   const auto part = static_cast<Millionths>(draw % static_cast<std::uint64_t>(most + 1));
   return std::min(longest, duration + scaled(duration, part));
+}
+
+Duration jittered(Decisions* decisions, Duration duration, Millionths most, std::uint64_t seed, Rank rank,
+                  std::uint64_t count) {
+  constexpr std::size_t as_drawn = 0;
+  constexpr std::size_t nothing = 1;
+  std::size_t way = as_drawn;
+  if (decisions != nullptr && !decisions->draws_delays()) {
+    decisions->drew_delay();
+  } else if (decisions != nullptr) {
+    way = decisions->decide({.kind = Decision::Kind::delay, .rank = rank, .ways = 3});
+  }
+  if (way == as_drawn) {
+    return jittered(duration, most, seed, rank, count);
+  }
+  return way == nothing ? duration : std::min(longest, duration + scaled(duration, most));
 }
 
 }  // namespace rollcall::sim

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/dist/op.h"
+#include "sim/engine/decisions.h"
 #include "sim/report/rank_set.h"
 
 namespace rollcall::sim {
@@ -33,12 +34,15 @@ struct Crash {
 
 // `duration` and up to `most` of it, the amount drawn from the seed, the rank and how often it has drawn.
 Duration jittered(Duration duration, Millionths most, std::uint64_t seed, Rank rank, std::uint64_t count);
+// The same where it is decided by somebody: as drawn, or nothing, or all of it. `decisions` may be null.
+Duration jittered(Decisions* decisions, Duration duration, Millionths most, std::uint64_t seed, Rank rank,
+                  std::uint64_t count);
 
 class ComputeTimes {
  public:
   ComputeTimes() = default;
   ComputeTimes(const std::vector<SlowRanks>& slow, const std::vector<Jitter>& jitter, Rank world_size,
-               std::uint64_t seed);
+               std::uint64_t seed, Decisions* decisions = nullptr);
 
   // What the next compute of `rank` takes, if it takes `duration` on a rank without faults.
   Duration next(Rank rank, Duration duration);
@@ -52,6 +56,7 @@ class ComputeTimes {
 
   std::vector<OfRank> ranks_;  // empty without faults
   std::uint64_t seed_ = 0;
+  Decisions* decisions_ = nullptr;
 };
 
 }  // namespace rollcall::sim

@@ -20,12 +20,13 @@ Engine::Engine(const Options& options, const Program& program)
     : options_(options),
       program_(program),
       rules_(make_backend_rules(options.backend)),
-      admission_(*rules_),
+      admission_(Admission::to(rules_->name())),
       watches_issues_(options.timeline || options.debug == DebugLevel::detail),
       has_own_order_(rules_->has_own_order()),
       queues_launches_(rules_->queues_launches()),
       cost_(make_cost_model(options)),
-      compute_times_(options.slow, options.jitter, options.world_size, options.seed),
+      compute_times_(options.slow, options.jitter, options.world_size, options.seed, options.decisions),
+      orders_calls_(options.decisions != nullptr && options.decisions->orders_calls()),
       steps_left_(options.limits.ops) {
   make_groups();
   make_devices();
@@ -159,7 +160,7 @@ void Engine::at_quiescence() {
   }
   schedule_full_slots();
   schedule_messages();
-  if (attend_to_hosts()) {
+  if (attend_to_hosts() || (orders_calls_ && order_calls())) {
     return;
   }
   if (events_.empty()) {
@@ -199,7 +200,9 @@ bool Engine::attend_to_hosts() {
   if (creations_moved_) {
     advance_creations();
   }
-  serve_store();
+  if (!orders_calls_) {
+    serve_store();
+  }
   return interruptions_.size() > told;
 }
 

@@ -95,6 +95,8 @@ class Engine final : public Backend {
   // A call on the store. Its rank is parked, and this lies on its stack.
   struct StoreRequest {
     const StoreCall* call = nullptr;
+    Time since = 0;
+    std::uint64_t number = 0;  // of its rank's requests
     StoreReply reply;
     std::optional<Error> error;
   };
@@ -199,7 +201,16 @@ class Engine final : public Backend {
 
   // The store: engine_store.cc.
   void serve_store();
+  bool is_servable(Rank rank, const StoreCall& call);
   bool serve(Rank rank, StoreRequest& request);
+
+  // Calls whose order somebody decides: engine_order.cc.
+  bool order_calls();
+  bool others_may_come();
+  void gather_contenders();
+  void gather_requests();
+  void gather_offers(GroupId group);
+  void let_go_ahead(std::size_t way);
 
   // Limits of time: engine_timeouts.cc.
   void limit_next_wait(const std::optional<Duration>& limit, bool names_all = false);
@@ -262,7 +273,7 @@ class Engine final : public Backend {
   const Options& options_;
   const Program& program_;
   std::unique_ptr<BackendRules> rules_;
-  Admission admission_;
+  const Admission& admission_;
   bool watches_issues_;
   bool has_own_order_;    // of the backend's reductions
   bool queues_launches_;  // hosts only queue their calls on GPUs
@@ -339,6 +350,17 @@ class Engine final : public Backend {
   bool store_moved_ = false;                      // there is something new to serve
   std::map<Rank, StoreRequest*> store_requests_;  // not served yet
   std::vector<check::StoreWait> store_waits_;     // by rank; empty while nobody has asked
+
+  // A contender is a rank's request, or a message for a receive from anyone.
+  struct Contest {
+    Contender contender;
+    GroupId group = 0;
+    check::MessageId send = check::no_message;
+    check::MessageId receive = check::no_message;
+  };
+  bool orders_calls_;                     // options.decisions does
+  std::vector<Contest> contests_;         // those that are ready first
+  std::vector<std::uint64_t> requested_;  // on the store, by rank; empty while nobody has asked
 
   std::optional<check::TimeoutIncident> timeout_incident_;  // the first
   std::vector<check::Leak> leaks_;

@@ -284,6 +284,9 @@ void Engine::wait_any(std::span<const Work> works) {
   if (std::ranges::any_of(works, [this](const Work& work) { return is_completed(work); })) {
     return;
   }
+  if (options_.decisions != nullptr) {
+    options_.decisions->ordered_by_clock();
+  }
   if (queues_launches_) {
     wait_on_host({.kind = HostWait::Kind::any, .works = works});
     return;

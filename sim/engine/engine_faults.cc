@@ -25,6 +25,9 @@ void Engine::plan_crashes() {
   if (options_.crashes.empty()) {
     return;
   }
+  if (options_.decisions != nullptr) {
+    options_.decisions->looked_at_clock();
+  }
   dies_at_.assign(static_cast<std::size_t>(options_.world_size), never);
   for (const Crash& crash : options_.crashes) {
     for (const Rank rank : crash.ranks.to_vector()) {

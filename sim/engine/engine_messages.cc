@@ -123,7 +123,12 @@ void Engine::schedule_messages() {
   posted_groups_.erase(std::unique(posted_groups_.begin(), posted_groups_.end()), posted_groups_.end());
   for (const GroupId group : posted_groups_) {
     MessageMatcher& messages = messages_of(group);
-    messages.match_any_source();
+    if (!orders_calls_) {
+      messages.match_any_source();
+      if (options_.decisions != nullptr && messages.anyone_receives()) {
+        options_.decisions->kept_order();
+      }
+    }
     messages.sort_matched();                // not the order in which ranks ran: schedules must not be visible
     std::size_t open = deliveries_.size();  // the delivery being filled
     Duration open_cost = -1;

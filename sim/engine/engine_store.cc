@@ -16,7 +16,8 @@ StoreReply Engine::store(const StoreCall& call) {
   const Rank rank = scheduler_->running();
   store_waits_.resize(static_cast<std::size_t>(options_.world_size));
   store_waits_[static_cast<std::size_t>(rank)] = {call.op, call.keys};
-  StoreRequest request{&call, {}, {}};
+  requested_.resize(static_cast<std::size_t>(options_.world_size));
+  StoreRequest request{&call, now_, requested_[static_cast<std::size_t>(rank)]++, {}, {}};
   store_requests_[rank] = &request;
   store_moved_ = true;
   const ParkInChannel wait(status_[static_cast<std::size_t>(rank)], world_group, Channel::store, rank, rank);
@@ -30,6 +31,9 @@ StoreReply Engine::store(const StoreCall& call) {
 
 // Until nobody gets any further: what one rank sets another may have waited for.
 void Engine::serve_store() {
+  if (options_.decisions != nullptr && !store_requests_.empty()) {
+    options_.decisions->kept_order();
+  }
   while (store_moved_) {
     store_moved_ = false;
     for (auto request = store_requests_.begin(); request != store_requests_.end();) {
@@ -43,15 +47,23 @@ void Engine::serve_store() {
   }
 }
 
-// False when the rank has to wait.
-bool Engine::serve(Rank rank, StoreRequest& request) {
-  const StoreCall& call = *request.call;
+// False when the rank has to wait, and then says for what.
+bool Engine::is_servable(Rank rank, const StoreCall& call) {
   if (call.kind == StoreCall::Kind::get || call.kind == StoreCall::Kind::wait) {
     std::vector<std::string> missing = store_.missing(call.keys);
     if (!missing.empty()) {
       store_waits_[static_cast<std::size_t>(rank)].keys = std::move(missing);
       return false;
     }
+  }
+  return true;
+}
+
+// False when the rank has to wait.
+bool Engine::serve(Rank rank, StoreRequest& request) {
+  const StoreCall& call = *request.call;
+  if (!is_servable(rank, call)) {
+    return false;
   }
   try {
     request.reply = store_.apply(call);

@@ -38,6 +38,9 @@ void Engine::set_deadline(Rank rank) {
     deadline.limit = group_limit > 0 ? group_limit : options_.timeout;
   }
   deadline.since = now_;
+  if (options_.decisions != nullptr && deadline.limit > 0) {
+    options_.decisions->looked_at_clock();
+  }
   deadlines_[static_cast<std::size_t>(rank)] = deadline;
 }
 

@@ -1,6 +1,7 @@
 #include "sim/engine/rank_scheduler.h"
 
 #include <cxxabi.h>
+#include <algorithm>
 #include <bit>
 #include <exception>
 #include <thread>
@@ -49,50 +50,39 @@ struct ArenaStack {
 }  // namespace
 
 struct RankScheduler::Impl {
-  explicit Impl(std::size_t ranks) : arena(ranks) {}
-
-  StackArena arena;
-  CaughtExceptions* caught = nullptr;     // the thread's
-  fibers::context* main = nullptr;        // the thread's own context: runs at quiescence
-  fibers::context* dispatcher = nullptr;  // Boost's; only needed to free finished fibers
-  bool main_is_ready = false;
-  bool dispatcher_is_ready = false;
-  bool prefer_dispatcher = false;
+  StackArena* arena = nullptr;         // the thread's
+  CaughtExceptions* caught = nullptr;  // the thread's
 };
 
-// Boost.Fiber's scheduling hook over the scheduler's ring. Nothing ready and nothing to free is the
+// Boost.Fiber's scheduling hook over the ring of the scheduler that runs. Nothing ready and nothing to free is the
 // quiescence signal: the main context runs then, and only then.
 struct Algorithm final : fibers::algo::algorithm {
-  explicit Algorithm(RankScheduler& owner) : scheduler(owner) {}
-
   void awakened(fibers::context* context) noexcept override {
-    RankScheduler::Impl& impl = *scheduler.impl_;
     if (context->is_context(fibers::type::dispatcher_context)) {
-      impl.dispatcher = context;
-      impl.dispatcher_is_ready = true;
-    } else if (context == impl.main) {
-      impl.main_is_ready = true;
+      dispatcher = context;
+      dispatcher_is_ready = true;
+    } else if (context == main) {
+      main_is_ready = true;
     } else {
-      scheduler.push({context, nullptr, nullptr, nullptr});
+      scheduler->push({context, nullptr, nullptr, nullptr});
     }
   }
 
   fibers::context* pick_next() noexcept override {
-    RankScheduler::Impl& impl = *scheduler.impl_;
-    if (scheduler.head_ != scheduler.tail_) {
+    if (scheduler != nullptr && scheduler->head_ != scheduler->tail_) {
       prefetch_ahead();
-      return static_cast<fibers::context*>(scheduler.ring_[scheduler.head_++ & scheduler.mask_].context);
+      return static_cast<fibers::context*>(scheduler->ring_[scheduler->head_++ & scheduler->mask_].context);
     }
-    if (impl.dispatcher_is_ready && impl.prefer_dispatcher) {
-      impl.dispatcher_is_ready = false;
-      return impl.dispatcher;
+    if (dispatcher_is_ready && prefer_dispatcher) {
+      dispatcher_is_ready = false;
+      return dispatcher;
     }
-    if (impl.main_is_ready) {
-      impl.main_is_ready = false;
-      return impl.main;
+    if (main_is_ready) {
+      main_is_ready = false;
+      return main;
     }
-    impl.dispatcher_is_ready = false;
-    return impl.dispatcher;
+    dispatcher_is_ready = false;
+    return dispatcher;
   }
 
   // A rank's cache lines are cold by the time its turn comes again when there are many ranks; asking for
@@ -102,10 +92,10 @@ struct Algorithm final : fibers::algo::algorithm {
   [[gnu::always_inline]] void prefetch_ahead() const noexcept {
     constexpr std::size_t ahead = 3;
     constexpr int line = 64;
-    if (scheduler.tail_ - scheduler.head_ <= ahead) {
+    if (scheduler->tail_ - scheduler->head_ <= ahead) {
       return;
     }
-    const RankScheduler::Ready& soon = scheduler.ring_[(scheduler.head_ + ahead) & scheduler.mask_];
+    const RankScheduler::Ready& soon = scheduler->ring_[(scheduler->head_ + ahead) & scheduler->mask_];
     const char* context = static_cast<const char*>(soon.context);
 #pragma GCC unroll 8
     for (int i = 0; i < 5; ++i) {
@@ -123,15 +113,73 @@ struct Algorithm final : fibers::algo::algorithm {
 
   // Boost moves what is ready into a successor algorithm through this; the dispatcher counts.
   bool has_ready_fibers() const noexcept override {
-    const RankScheduler::Impl& impl = *scheduler.impl_;
-    return scheduler.head_ != scheduler.tail_ || impl.main_is_ready || impl.dispatcher_is_ready;
+    const bool has_ranks = scheduler != nullptr && scheduler->head_ != scheduler->tail_;
+    return has_ranks || main_is_ready || dispatcher_is_ready;
   }
 
   void suspend_until(const std::chrono::steady_clock::time_point&) noexcept override {}
   void notify() noexcept override {}
 
-  RankScheduler& scheduler;
+  RankScheduler* scheduler = nullptr;     // the one that runs; null between two
+  fibers::context* main = nullptr;        // the thread's own context: runs at quiescence
+  fibers::context* dispatcher = nullptr;  // Boost's; only needed to free finished fibers
+  bool main_is_ready = false;
+  bool dispatcher_is_ready = false;
+  bool prefer_dispatcher = false;
 };
+
+namespace {
+
+// What a thread keeps from one run to the next. Boost.Fiber has one scheduler per thread for the thread's whole life.
+struct FiberThread {
+  FiberThread() {
+    algorithm->main = fibers::context::active();
+    algorithm->main->get_scheduler()->set_algo(fibers::algo::algorithm::ptr_t(algorithm));
+  }
+
+  StackArena& arena_for(std::size_t ranks) {
+    if (stacks < ranks) {
+      arena = std::make_unique<StackArena>(ranks);
+      stacks = ranks;
+    }
+    return *arena;
+  }
+
+  Algorithm* algorithm = new Algorithm;  // Boost's from the start
+  std::unique_ptr<StackArena> arena;
+  std::size_t stacks = 0;
+};
+
+thread_local FiberThread* fiber_thread = nullptr;  // of the calling thread; null: it is none
+
+void run_as_fiber_thread(const std::function<void()>& work) {
+  FiberThread self;
+  fiber_thread = &self;
+  work();
+  fiber_thread = nullptr;
+}
+
+}  // namespace
+
+void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t index)>& work) {
+  std::vector<std::exception_ptr> failures(count);
+  std::vector<std::thread> threads;
+  for (std::uint32_t index = 0; index < count; ++index) {
+    threads.emplace_back([&, index] {
+      try {
+        run_as_fiber_thread([&work, index] { work(index); });
+      } catch (...) {
+        failures[index] = std::current_exception();
+      }
+    });
+  }
+  std::ranges::for_each(threads, &std::thread::join);
+  for (const std::exception_ptr& failure : failures) {
+    if (failure != nullptr) {
+      std::rethrow_exception(failure);
+    }
+  }
+}
 
 RankScheduler::RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order)
     : contexts_(contexts),
@@ -139,36 +187,29 @@ RankScheduler::RankScheduler(std::vector<RankContext>& contexts, const std::vect
       ring_(std::bit_ceil(contexts.size() + 4)),
       mask_(ring_.size() - 1),
       start_order_(start_order),
-      impl_(std::make_unique<Impl>(contexts.size())) {}
+      impl_(std::make_unique<Impl>()) {}
 
 RankScheduler::~RankScheduler() = default;
 
 void RankScheduler::run(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence) {
-  // A thread of its own: Boost.Fiber keeps one scheduler per thread for the thread's whole life, and the
-  // next run must not inherit this one's.
-  std::exception_ptr failure;
-  std::thread thread([&] {
-    try {
-      run_on_this_thread(body, at_quiescence);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  });
-  thread.join();
-  if (failure != nullptr) {
-    std::rethrow_exception(failure);
+  if (fiber_thread != nullptr) {
+    run_on_this_thread(body, at_quiescence);
+  } else {
+    run_on_threads(1, [&](std::uint32_t) { run_on_this_thread(body, at_quiescence); });
   }
 }
 
 void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
                                        const std::function<void()>& at_quiescence) {
-  impl_->main = fibers::context::active();
+  Algorithm& algorithm = *fiber_thread->algorithm;
+  algorithm.scheduler = this;
+  algorithm.prefer_dispatcher = false;
+  impl_->arena = &fiber_thread->arena_for(contexts_.size());
   impl_->caught = &caught_exceptions();
-  impl_->main->get_scheduler()->set_algo(fibers::algo::algorithm::ptr_t(new Algorithm(*this)));
   unfinished_ = static_cast<Rank>(contexts_.size());
   for (const Rank rank : start_order_) {
     fibers::fiber(fibers::launch::post, std::allocator_arg,
-                  ArenaStack{&impl_->arena, static_cast<std::size_t>(rank)},
+                  ArenaStack{impl_->arena, static_cast<std::size_t>(rank)},
                   [this, rank, &body] {
                     enter(rank);
                     body(rank);
@@ -177,8 +218,8 @@ void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
         .detach();
   }
   while (true) {
-    impl_->main_is_ready = true;
-    impl_->main->suspend();  // back when every rank is parked or done
+    algorithm.main_is_ready = true;
+    algorithm.main->suspend();  // back when every rank is parked or done
     detail::current_rank = nullptr;
     running_ = -1;
     if (unfinished_ == 0) {
@@ -188,8 +229,9 @@ void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
       at_quiescence();
     }
   }
-  impl_->prefer_dispatcher = true;  // once round the dispatcher, which frees the finished fibers
-  impl_->main->yield();
+  algorithm.prefer_dispatcher = true;  // once round the dispatcher, which frees the finished fibers
+  algorithm.main->yield();
+  algorithm.scheduler = nullptr;
 }
 
 void RankScheduler::enter(Rank rank) {
@@ -199,7 +241,7 @@ void RankScheduler::enter(Rank rank) {
   running_ = rank;
   detail::current_rank = &contexts_[index];
 #ifndef NDEBUG
-  impl_->arena.arm(index);
+  impl_->arena->arm(index);
 #endif
 }
 
@@ -211,7 +253,7 @@ void RankScheduler::enter(Rank rank) {
   fiber.frame = static_cast<const char*>(__builtin_frame_address(0));
   fiber.hint = hint;
 #ifndef NDEBUG
-  expects(impl_->arena.is_intact(static_cast<std::size_t>(rank)), "a rank program fits its stack");
+  expects(impl_->arena->is_intact(static_cast<std::size_t>(rank)), "a rank program fits its stack");
 #endif
   CaughtExceptions& caught = *impl_->caught;
   const CaughtExceptions mine = caught;
@@ -227,7 +269,7 @@ void RankScheduler::enter(Rank rank) {
 }
 
 [[gnu::noinline]] void RankScheduler::give_back_stack() const {
-  impl_->arena.give_back(static_cast<std::size_t>(running_), __builtin_frame_address(0));
+  impl_->arena->give_back(static_cast<std::size_t>(running_), __builtin_frame_address(0));
 }
 
 void RankScheduler::make_ready(Rank rank) { push(fibers_[static_cast<std::size_t>(rank)]); }

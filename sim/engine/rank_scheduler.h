@@ -6,6 +6,7 @@
 // switch can replace Boost.Fiber behind it. Only this module includes Boost.Fiber.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,6 +18,11 @@ namespace rollcall::sim {
 // Thrown out of a parked rank's wait to end it early, so that its destructors run. Not a
 // std::exception: a program's own catch clauses let it through.
 struct RankAborted {};
+
+// Calls `work` once on each of `count` new threads, and waits for all. Runs begun there share their thread and its
+// stacks, one after the other; a run begun elsewhere gets a thread of its own, which costs more than a small run.
+// Throws what the first of them throws.
+void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t index)>& work);
 
 class RankScheduler {
  public:

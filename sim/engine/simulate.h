@@ -19,6 +19,7 @@
 #include "sim/cost/topology.h"
 #include "sim/dist/backend.h"
 #include "sim/engine/compute_times.h"
+#include "sim/engine/decisions.h"
 #include "sim/report/report.h"
 
 namespace rollcall::sim {
@@ -55,7 +56,7 @@ struct Options {
   std::vector<SlowRanks> slow{};           // factors of several entries multiply
   std::vector<Jitter> jitter{};
   std::vector<Crash> crashes{};  // of several for one rank the earliest counts
-  std::vector<Group> groups{};  // besides "world"
+  std::vector<Group> groups{};   // besides "world"
   DebugLevel debug = DebugLevel::off;
   // How many collective kernels a GPU runs at once; the others wait in launch order. 0: any number.
   int comm_slots = 0;
@@ -70,6 +71,9 @@ struct Options {
 
   // Groups that a rank has not destroyed when it finishes are then a finding of their own (resource_leak).
   bool check_leaks = false;
+
+  // Who decides what is left to timing and chance; borrowed. Null: the usual way is taken everywhere.
+  Decisions* decisions = nullptr;
 
   // Wraps every rank's backend, for recorders; called rank by rank, from 0. Null: none.
   std::function<std::unique_ptr<Backend>(Backend&)> decorate{};

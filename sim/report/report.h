@@ -10,6 +10,7 @@
 #include "sim/dist/data_parallel.h"
 #include "sim/report/join_cost.h"
 #include "sim/report/sample_use.h"
+#include "sim/report/search_result.h"
 #include "sim/report/timeline.h"
 #include "sim/report/verdict.h"
 
@@ -72,11 +73,12 @@ struct Report {
   bool measured = false;  // of real ranks: times are a clock's, and differ from run to run
   std::int64_t ops = 0;   // issued by all ranks together
   std::int64_t schedules = 1;
-  bool exhaustive = true;            // no choice was left open: every schedule gives this verdict
-  std::optional<bool> expected;      // did it come out as the scenario expects?
-  std::vector<std::string> unmet;    // expectations that did not hold, one sentence each
-  std::vector<JoinCost> joins;       // contexts that every rank has left, in order
-  std::optional<SampleUse> samples;  // of one epoch, where inputs come from a data set
+  bool exhaustive = true;              // no choice was left open: every schedule gives this verdict
+  std::optional<SearchResult> search;  // of a search through other schedules
+  std::optional<bool> expected;        // did it come out as the scenario expects?
+  std::vector<std::string> unmet;      // expectations that did not hold, one sentence each
+  std::vector<JoinCost> joins;         // contexts that every rank has left, in order
+  std::optional<SampleUse> samples;    // of one epoch, where inputs come from a data set
   std::vector<MemoryUse> memory;
   Timeline timeline;                // empty unless asked for
   std::vector<ReportGroup> groups;  // in order of creation; with a timeline only

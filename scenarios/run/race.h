@@ -1,0 +1,20 @@
+#pragma once
+
+// The verdict on schedules that do not come to the same.
+
+#include <vector>
+
+#include "sim/report/report.h"
+
+namespace rollcall::scenario {
+
+// What goes wrong in some schedules, as a race. `wrong` is the first that does; `deciders` are the ranks that had
+// something to decide in it, or whose calls came in one of several orders. All of them are to blame: each of the ways
+// is right, only their combination is not.
+Race race_of(const Verdict& wrong, const RankSet& deciders, std::vector<Outcome> outcomes,
+             std::int64_t schedules);
+
+// Do all come to the same verdict, whatever its kind?
+bool agree(const std::vector<Outcome>& outcomes);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,81 @@
+#pragma once
+
+// Decisions: what a run leaves to timing or to chance, decided by somebody outside of it. The one door through which
+// a schedule reaches a run: whoever makes the same decisions gets the same run.
+//
+//   branch  which way a rank takes where timing decides (`choice`)
+//   thread  which thread of a rank is next (`parallel`)
+//   delay   what chance adds to a rank's computing (jitter): as the seed has it, nothing, or the most
+//   order   which of several calls goes ahead: requests to the store, and messages for a receive from anyone
+//
+// Everything else cannot matter: docs/exploration.md says why.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sim/dist/op.h"
+
+namespace rollcall::sim {
+
+// A call that waits to go ahead while others may still come before it.
+struct Contender {
+  enum class Access : std::uint8_t { read, write, count };  // count: adds, and nobody looks at the sum
+
+  // The call's own: the same in every run in which its rank has done the same before it.
+  std::uint64_t id = 0;
+  Rank rank = -1;      // global: whose call it is
+  Rank source = -1;    // of a receive from anyone: the sender it takes, in its group; -1: a call on the store
+  bool ready = false;  // else it is still to be made possible: a key is to be set, a receive to be posted
+  Time since = 0;      // when it was made
+  Access access = Access::write;
+  std::vector<std::uint64_t> objects{};  // what it touches; empty: all of the store
+};
+
+// Whether it can matter which of two contenders goes first.
+bool depend(const Contender& a, const Contender& b);
+
+struct Decision {
+  enum class Kind : std::uint8_t { branch, thread, delay, order };
+
+  Kind kind = Kind::branch;
+  Rank rank = -1;        // who decides; -1: an order between ranks
+  std::size_t ways = 1;  // the first is the usual one
+  // order: the ready ones, in the order of the ways, then those that are not
+  std::span<const Contender> contenders{};
+};
+
+// "choice", "parallel", "jitter", "order": as scenarios and messages call it.
+std::string_view to_string(Decision::Kind kind);
+
+class Decisions {
+ public:
+  // Instead of a way: this run is of no interest any more, and ends.
+  static constexpr std::size_t cut = SIZE_MAX;
+
+  virtual ~Decisions() = default;
+
+  // The way that is taken, less than decision.ways. An order is asked for with a single way as well, and with none
+  // when only calls that are not ready are left.
+  virtual std::size_t decide(const Decision& decision) = 0;
+
+  // Whether calls on the store and receives from anyone wait until nothing else can move, and are an `order` then.
+  // Otherwise they go ahead at once, in rank order.
+  virtual bool orders_calls() const = 0;
+  // Whether jitter is asked about; otherwise it is as the seed has it.
+  virtual bool draws_delays() const { return false; }
+  // There was jitter, and it was not asked about.
+  virtual void drew_delay() {}
+
+  // Calls that could have been an order went ahead as usual, without being asked about.
+  virtual void kept_order() {}
+  // The run has looked at the clock: a wait has a limit, or a rank dies at a time. So jitter matters.
+  virtual void looked_at_clock() {}
+  // Something was ordered by simulated times and by nobody's decision: which thread's call ends first, or a call that
+  // could not wait for others any longer because of a limit.
+  virtual void ordered_by_clock() {}
+};
+
+}  // namespace rollcall::sim

@@ -1,0 +1,74 @@
+#include "sim/explore/decision_log.h"
+
+#include <limits>
+
+#include "sim/dist/expects.h"
+
+namespace rollcall::sim {
+namespace {
+
+bool has_rival(const Contender& call, std::span<const Contender> others) {
+  for (const Contender& other : others) {
+    if (other.id != call.id && other.ready && depend(call, other)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void DecisionLog::begin() {
+  schedule_.decisions = 0;
+  schedule_.deviations.clear();
+  deciders_ = {};
+  space_ = 1;
+  kinds_ = 0;
+  has_looked_at_clock_ = was_ordered_by_clock_ = has_drawn_delays_ = has_kept_order_ = false;
+  was_cut_ = false;
+}
+
+std::size_t DecisionLog::decide(const Decision& decision) {
+  if (was_cut_) {
+    return 0;  // the run is about to end
+  }
+  if (decision.ways <= 1 && decision.kind != Decision::Kind::order) {
+    return 0;
+  }
+  const std::size_t way = choose(decision);
+  if (way == cut) {
+    was_cut_ = true;
+    return cut;
+  }
+  expects(way < decision.ways || decision.ways == 0, "a way that is taken exists");
+  if (decision.ways > 1) {
+    note(decision, way);
+  }
+  return way;
+}
+
+void DecisionLog::note(const Decision& decision, std::size_t way) {
+  const bool is_order = decision.kind == Decision::Kind::order;
+  if (way != 0) {
+    schedule_.deviations.push_back({.index = schedule_.decisions,
+                                    .kind = decision.kind,
+                                    .rank = is_order ? decision.contenders[way].rank : decision.rank,
+                                    .ways = decision.ways,
+                                    .way = way});
+  }
+  ++schedule_.decisions;
+  kinds_ |= 1U << static_cast<unsigned>(decision.kind);
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  space_ = space_ > most / decision.ways ? most : space_ * decision.ways;
+  if (!is_order) {
+    deciders_.insert(decision.rank);
+    return;
+  }
+  for (const Contender& call : decision.contenders.first(decision.ways)) {
+    if (has_rival(call, decision.contenders)) {
+      deciders_.insert(call.rank);
+    }
+  }
+}
+
+}  // namespace rollcall::sim

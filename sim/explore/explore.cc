@@ -1,0 +1,203 @@
+#include "sim/explore/explore.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "sim/engine/rank_scheduler.h"
+#include "sim/explore/sampler.h"
+
+namespace rollcall::sim {
+namespace {
+
+// What one thread has found out.
+struct Part {
+  Tally tally;
+  bool is_complete = false;  // a tree without anything left
+  bool is_bounded = false;
+  bool has_looked_at_clock = false;
+  bool was_ordered_by_clock = false;
+  bool has_drawn_delays = false;
+  bool ranks_decide = false;
+  std::size_t most_decisions = 0;
+};
+
+void add(Part& sum, Part part) {
+  sum.tally.merge(std::move(part.tally));
+  sum.is_complete = sum.is_complete && part.is_complete;
+  sum.is_bounded = sum.is_bounded || part.is_bounded;
+  sum.has_looked_at_clock = sum.has_looked_at_clock || part.has_looked_at_clock;
+  sum.was_ordered_by_clock = sum.was_ordered_by_clock || part.was_ordered_by_clock;
+  sum.has_drawn_delays = sum.has_drawn_delays || part.has_drawn_delays;
+  sum.ranks_decide = sum.ranks_decide || part.ranks_decide;
+  sum.most_decisions = std::max(sum.most_decisions, part.most_decisions);
+}
+
+class Search {
+ public:
+  Search(const RunSchedule& run, const ExploreOptions& options, bool draws_delays)
+      : run_(run), options_(options), draws_delays_(draws_delays) {}
+
+  // At most `most` schedules, depth first.
+  Part depth_first(std::int64_t most) {
+    return on_threads([&](std::uint32_t worker, std::uint32_t workers) {
+      const std::int64_t share = most / workers + (worker < most % workers ? 1 : 0);
+      return walk_tree(share, {options_.shard.index * workers + worker, options_.shard.count * workers});
+    });
+  }
+
+  // At random, from schedule `first` on.
+  Part sample(std::int64_t first, std::int64_t most, std::size_t expected_decisions) {
+    return on_threads([&](std::uint32_t worker, std::uint32_t workers) {
+      return options_.scheduler == Scheduler::pct
+                 ? draw<PriorityDecisions>(first + worker, most, workers, expected_decisions)
+                 : draw<RandomDecisions>(first + worker, most, workers, expected_decisions);
+    });
+  }
+
+  bool is_interrupted() const { return options_.interrupted != nullptr && *options_.interrupted != 0; }
+
+ private:
+  template <typename Work>
+  Part on_threads(const Work& work) {
+    const auto workers = static_cast<std::uint32_t>(std::max(options_.jobs, 1));
+    std::vector<Part> parts(workers);
+    run_on_threads(workers, [&](std::uint32_t worker) { parts[worker] = work(worker, workers); });
+    Part sum = std::move(parts.front());
+    for (std::uint32_t worker = 1; worker < workers; ++worker) {
+      add(sum, std::move(parts[worker]));
+    }
+    return sum;
+  }
+
+  Part walk_tree(std::int64_t most, const Slice& slice) {
+    Part part;
+    SearchTree tree(
+        true, draws_delays_,
+        {.reduces = options_.reduces, .most_deviations = options_.most_deviations, .slice = slice});
+    while (part.tally.schedules() < most && !is_interrupted()) {
+      tree.begin();
+      Report report = run_(tree);
+      if (!tree.was_cut() && !tree.was_skipped()) {
+        // Of several threads the one with the lower number comes first.
+        const auto number = static_cast<std::uint64_t>(part.tally.schedules()) * slice.count + slice.index;
+        count(part, number, tree, std::move(report));
+      } else if (tree.was_cut()) {
+        part.tally.count_cut();
+      }
+      if (!tree.advance()) {
+        part.is_complete = true;
+        break;
+      }
+    }
+    part.is_bounded = tree.is_bounded();
+    return part;
+  }
+
+  template <typename Log>
+  Part draw(std::int64_t first, std::int64_t most, std::uint32_t step, std::size_t expected) {
+    Part part;
+    Log log(true, draws_delays_);
+    for (std::int64_t i = first; i < most && !is_interrupted(); i += step) {
+      const std::uint64_t number =
+          static_cast<std::uint64_t>(i) * options_.shard.count + options_.shard.index;
+      begin(log, derived_seed(options_.seed, number), expected);
+      Report report = run_(log);
+      expected = std::max(expected, log.schedule().decisions);
+      count(part, number, log, std::move(report));
+    }
+    return part;
+  }
+
+  void begin(RandomDecisions& log, std::uint64_t seed, std::size_t expected) const {
+    log.begin(seed, options_.most_deviations, expected);
+  }
+  void begin(PriorityDecisions& log, std::uint64_t seed, std::size_t expected) const {
+    constexpr std::size_t usual_changes = 2;
+    log.begin(seed, options_.most_deviations.value_or(usual_changes), expected);
+  }
+
+  void count(Part& part, std::uint64_t number, const DecisionLog& log, Report report) {
+    part.has_looked_at_clock = part.has_looked_at_clock || log.has_looked_at_clock();
+    part.was_ordered_by_clock = part.was_ordered_by_clock || log.was_ordered_by_clock();
+    part.has_drawn_delays = part.has_drawn_delays || log.has_drawn_delays();
+    part.ranks_decide =
+        part.ranks_decide || log.met(Decision::Kind::branch) || log.met(Decision::Kind::thread);
+    part.most_decisions = std::max(part.most_decisions, log.schedule().decisions);
+    part.tally.count(number, log.schedule(), log.deciders(), log.space(), std::move(report));
+    const std::int64_t done = ++done_;
+    if (options_.progress && done % 64 == 0) {
+      options_.progress(done);
+    }
+  }
+
+  const RunSchedule& run_;
+  const ExploreOptions& options_;
+  bool draws_delays_;
+  std::atomic<std::int64_t> done_ = 0;
+};
+
+std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& options, bool draws_delays) {
+  std::vector<std::string> bounds;
+  if (!part.is_complete) {
+    bounds.push_back(fmt::format("{} schedules were tried, and there are more", part.tally.schedules()));
+  }
+  if (part.is_bounded) {
+    bounds.push_back(fmt::format("only schedules with at most {} {} from the usual way were tried",
+                                 *options.most_deviations, *options.most_deviations == 1 ? "step" : "steps"));
+  }
+  if (draws_delays) {
+    bounds.push_back("jitter was tried as the seed has it, at its least and at its most");
+  }
+  if (part.was_ordered_by_clock) {
+    bounds.push_back(
+        "simulated times have decided which thread's call ends first, or that a limit came before a call");
+  }
+  if (options.shard.count > 1) {
+    bounds.push_back(fmt::format("this is part {} of {}", options.shard.index + 1, options.shard.count));
+  }
+  return bounds;
+}
+
+Part search(Search& search, const ExploreOptions& options) {
+  const bool walks = options.scheduler == Scheduler::automatic || options.scheduler == Scheduler::dfs;
+  if (!walks) {
+    return search.sample(0, options.schedules, 1);
+  }
+  const bool is_mixed = options.scheduler == Scheduler::automatic && options.schedules > 1;
+  Part part = search.depth_first(is_mixed ? (options.schedules + 1) / 2 : options.schedules);
+  const std::int64_t left = options.schedules - part.tally.schedules();
+  if (is_mixed && !part.is_complete && !part.is_bounded && left > 0) {
+    // Numbered behind all of the tree's.
+    constexpr std::int64_t behind = std::int64_t{1} << 40;
+    add(part, search.sample(behind, behind + left, part.most_decisions));
+    part.is_complete = false;
+  }
+  return part;
+}
+
+}  // namespace
+
+Exploration explore(const RunSchedule& run, const ExploreOptions& options) {
+  // Without limits of time jitter changes nothing, and is not worth a decision.
+  for (const bool draws_delays : {false, true}) {
+    Search searcher(run, options, draws_delays);
+    Part part = search(searcher, options);
+    if (!draws_delays && part.has_looked_at_clock && !searcher.is_interrupted() && part.has_drawn_delays) {
+      continue;
+    }
+    Exploration result;
+    result.bounds = bounds_of(part, options, draws_delays);
+    result.interrupted = searcher.is_interrupted();
+    result.exhaustive = result.bounds.empty();
+    result.ranks_decide = part.ranks_decide;
+    result.tally = std::move(part.tally);
+    return result;
+  }
+  return {};
+}
+
+}  // namespace rollcall::sim

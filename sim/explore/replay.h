@@ -1,0 +1,30 @@
+#pragma once
+
+// Replay: the decisions of a schedule once more. A program that has changed may not come to them; then the first
+// place where the two part is remembered, and the usual way is taken from there on.
+
+#include <optional>
+#include <string>
+
+#include "sim/explore/decision_log.h"
+
+namespace rollcall::sim {
+
+class Replay final : public DecisionLog {
+ public:
+  explicit Replay(Schedule schedule)
+      : DecisionLog(schedule.orders_calls, schedule.draws_delays), followed_(std::move(schedule)) {}
+
+  // After the run: where it did not fit, as a sentence without a full stop.
+  std::optional<std::string> divergence() const;
+
+ protected:
+  std::size_t choose(const Decision& decision) override;
+
+ private:
+  Schedule followed_;
+  std::size_t next_ = 0;  // of its deviations
+  std::optional<std::string> divergence_;
+};
+
+}  // namespace rollcall::sim

@@ -1,0 +1,161 @@
+#include "sim/explore/schedule.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace rollcall::sim {
+namespace {
+
+constexpr std::uint8_t version = 1;
+constexpr std::string_view alphabet = "abcdefghijklmnopqrstuvwxyz234567";
+constexpr unsigned bits_per_letter = 5;
+
+using Bytes = std::vector<std::uint8_t>;
+
+void put(Bytes& bytes, std::uint64_t number) {
+  while (number >= 0x80) {
+    bytes.push_back(static_cast<std::uint8_t>(number | 0x80));
+    number >>= 7;
+  }
+  bytes.push_back(static_cast<std::uint8_t>(number));
+}
+
+// FNV-1a, folded to a byte: a letter mistyped or lost is noticed 255 times of 256.
+std::uint8_t check_sum(const Bytes& bytes) {
+  std::uint32_t state = 0x811c9dc5;
+  for (const std::uint8_t byte : bytes) {
+    state = (state ^ byte) * 0x01000193;
+  }
+  return static_cast<std::uint8_t>(state ^ (state >> 8) ^ (state >> 16) ^ (state >> 24));
+}
+
+std::string in_letters(const Bytes& bytes) {
+  std::string text;
+  std::uint32_t pending = 0;
+  unsigned bits = 0;
+  for (const std::uint8_t byte : bytes) {
+    pending = (pending << 8) | byte;
+    for (bits += 8; bits >= bits_per_letter; bits -= bits_per_letter) {
+      text += alphabet[(pending >> (bits - bits_per_letter)) & 31];
+    }
+  }
+  if (bits > 0) {
+    text += alphabet[(pending << (bits_per_letter - bits)) & 31];
+  }
+  return text;
+}
+
+Bytes from_letters(std::string_view text) {
+  Bytes bytes;
+  std::uint32_t pending = 0;
+  unsigned bits = 0;
+  for (const char letter : text) {
+    const std::size_t value = alphabet.find(letter);
+    if (value == std::string_view::npos) {
+      throw BadSchedule(fmt::format("a schedule is written in a-z and 2-7, without '{}'", letter));
+    }
+    pending = (pending << bits_per_letter) | static_cast<std::uint32_t>(value);
+    bits += bits_per_letter;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes.push_back(static_cast<std::uint8_t>(pending >> bits));
+    }
+  }
+  return bytes;
+}
+
+[[noreturn]] void refuse_damaged() {
+  throw BadSchedule("the schedule is damaged: copy all of its letters, as the report's replay line has them");
+}
+
+class Numbers {
+ public:
+  explicit Numbers(const Bytes& bytes) : bytes_(bytes) {}
+
+  bool is_at_end() const { return at_ == bytes_.size(); }
+
+  std::uint64_t take() {
+    std::uint64_t number = 0;
+    for (unsigned shift = 0; shift < 63; shift += 7) {
+      if (is_at_end()) {
+        refuse_damaged();
+      }
+      const std::uint8_t byte = bytes_[at_++];
+      number |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) {
+        return number;
+      }
+    }
+    refuse_damaged();
+  }
+
+ private:
+  const Bytes& bytes_;
+  std::size_t at_ = 0;
+};
+
+constexpr std::uint64_t order_flag = 1;
+constexpr std::uint64_t delay_flag = 2;
+constexpr std::uint64_t kinds = 4;
+
+}  // namespace
+
+std::string to_text(const Schedule& schedule) {
+  Bytes bytes = {version};
+  put(bytes, (schedule.orders_calls ? order_flag : 0) | (schedule.draws_delays ? delay_flag : 0));
+  put(bytes, schedule.decisions);
+  std::size_t next = 0;
+  for (const Deviation& each : schedule.deviations) {
+    put(bytes, each.index - next);
+    put(bytes, each.ways * kinds + static_cast<std::uint64_t>(each.kind));
+    put(bytes, each.way);
+    put(bytes, static_cast<std::uint64_t>(each.rank));
+    next = each.index + 1;
+  }
+  bytes.push_back(check_sum(bytes));
+  return in_letters(bytes);
+}
+
+Schedule parse_schedule(std::string_view text) {
+  Bytes bytes = from_letters(text);
+  if (bytes.empty()) {
+    refuse_damaged();
+  }
+  if (bytes.front() != version) {
+    throw BadSchedule(
+        fmt::format("the schedule is of version {}; this program reads version {}", bytes.front(), version));
+  }
+  const bool is_whole = in_letters(bytes) == text;
+  const std::uint8_t sum = bytes.back();
+  bytes.pop_back();
+  if (!is_whole || check_sum(bytes) != sum) {
+    refuse_damaged();
+  }
+  bytes.erase(bytes.begin());
+  Numbers numbers(bytes);
+  Schedule schedule;
+  const std::uint64_t flags = numbers.take();
+  schedule.orders_calls = (flags & order_flag) != 0;
+  schedule.draws_delays = (flags & delay_flag) != 0;
+  schedule.decisions = numbers.take();
+  std::size_t next = 0;
+  while (!numbers.is_at_end()) {
+    Deviation each;
+    each.index = next + numbers.take();
+    const std::uint64_t ways = numbers.take();
+    each.kind = static_cast<Decision::Kind>(ways % kinds);
+    each.ways = ways / kinds;
+    each.way = numbers.take();
+    const std::uint64_t rank = numbers.take();
+    if (rank > static_cast<std::uint64_t>(std::numeric_limits<Rank>::max()) || each.way >= each.ways) {
+      refuse_damaged();
+    }
+    each.rank = static_cast<Rank>(rank);
+    next = each.index + 1;
+    schedule.deviations.push_back(each);
+  }
+  return schedule;
+}
+
+}  // namespace rollcall::sim

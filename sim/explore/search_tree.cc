@@ -1,0 +1,256 @@
+#include "sim/explore/search_tree.h"
+
+#include <algorithm>
+
+#include "sim/explore/sampler.h"
+
+namespace rollcall::sim {
+namespace {
+
+using Node = SearchTree::Node;
+
+// So many parts are dealt per slice that none is much larger than the others.
+constexpr std::uint64_t parts_per_slice = 16;
+
+bool is_same_process(const Contender& a, const Contender& b) {
+  return a.rank == b.rank && a.source == b.source;
+}
+
+bool holds(const std::vector<Contender>& calls, std::uint64_t id) {
+  return std::ranges::any_of(calls, [id](const Contender& call) { return call.id == id; });
+}
+
+bool sleeps(const Node& node, std::size_t way) {
+  return node.is_order && holds(node.asleep, node.contenders[way].id);
+}
+
+std::optional<std::size_t> next_way(const Node& node) {
+  for (std::size_t way = 0; way < node.wanted.size(); ++way) {
+    if (node.wanted[way] && !node.tried[way] && !sleeps(node, way)) {
+      return way;
+    }
+  }
+  return std::nullopt;
+}
+
+void want_all(Node& node) { node.wanted.assign(node.wanted.size(), true); }
+
+// Those that the one that goes ahead may take something away from.
+void want_rivals(Node& node) {
+  for (std::size_t way = 0; way < node.wanted.size(); ++way) {
+    if (way != node.way && depend(node.contenders[way], node.call())) {
+      node.wanted[way] = true;
+    }
+  }
+}
+
+// Whether the first comes before the second in every run that has them in this order.
+bool comes_before(const Contender& first, const Contender& second) {
+  return is_same_process(first, second) || depend(first, second);
+}
+
+}  // namespace
+
+void SearchTree::begin() {
+  DecisionLog::begin();
+  depth_ = 0;
+  dealt_space_ = 1;
+  dealt_number_ = 0;
+  skips_ = false;
+}
+
+bool SearchTree::is_dealt() const {
+  return options_.slice.count == 1 || dealt_space_ >= parts_per_slice * options_.slice.count;
+}
+
+bool SearchTree::is_ours() const {
+  return options_.slice.count == 1 ||
+         derived_seed(dealt_number_, 0) % options_.slice.count == options_.slice.index;
+}
+
+void SearchTree::deal(const Node& node) {
+  if (!is_dealt()) {
+    dealt_space_ *= node.wanted.size();
+    dealt_number_ = derived_seed(dealt_number_, node.way);
+  }
+}
+
+std::size_t SearchTree::choose(const Decision& decision) {
+  if (!skips_ && is_dealt() && !is_ours()) {
+    skips_ = true;
+  }
+  if (skips_) {
+    return 0;
+  }
+  if (decision.ways == 0) {
+    look_at_blocked(open(decision));
+    return 0;
+  }
+  if (depth_ == path_.size() && descend(decision) == cut) {
+    return cut;
+  }
+  settle(depth_);
+  deal(path_[depth_]);
+  return path_[depth_++].way;
+}
+
+// Opens a node that no run has been at.
+std::size_t SearchTree::descend(const Decision& decision) {
+  Node node = open(decision);
+  look_at_blocked(node);
+  while (node.way < decision.ways && sleeps(node, node.way)) {
+    ++node.way;
+  }
+  if (node.way == decision.ways) {
+    return cut;  // every way from here leads where another branch has been
+  }
+  node.wanted[node.way] = node.tried[node.way] = true;
+  path_.push_back(std::move(node));
+  return path_.back().way;
+}
+
+Node SearchTree::open(const Decision& decision) {
+  Node node;
+  node.is_order = decision.kind == Decision::Kind::order;
+  node.wanted.resize(decision.ways);
+  node.tried.resize(decision.ways);
+  if (!path_.empty()) {
+    node.deviations = path_.back().deviations + (path_.back().way != 0 ? 1 : 0);
+  }
+  if (node.is_order && reduces()) {
+    node.contenders.assign(decision.contenders.begin(), decision.contenders.end());
+    fall_asleep(node);
+  } else {
+    node.is_order = node.is_order && reduces();
+  }
+  if (options_.most_deviations && node.deviations >= *options_.most_deviations) {
+    is_bounded_ = is_bounded_ || decision.ways > 1;
+  } else if (!node.is_order || !is_dealt()) {
+    want_all(node);
+  }
+  return node;
+}
+
+void SearchTree::fall_asleep(Node& node) const {
+  if (path_.empty()) {
+    return;
+  }
+  const Node& before = path_.back();
+  node.asleep = before.asleep;
+  if (!before.is_order) {
+    return;
+  }
+  for (std::size_t way = 0; way < before.tried.size(); ++way) {
+    if (before.tried[way] && way != before.way) {
+      node.asleep.push_back(before.contenders[way]);
+    }
+  }
+  std::erase_if(node.asleep,
+                [&before](const Contender& call) { return depend(call, before.contenders[before.way]); });
+}
+
+// The node's way is known. Which earlier calls has its call raced with?
+void SearchTree::settle(std::size_t index) {
+  Node& node = path_[index];
+  if (node.is_settled || !node.is_order) {
+    return;
+  }
+  node.is_settled = true;
+  node.after = nodes_before(node.call(), index);
+  find_races(node.call(), node.after);
+  want_rivals(path_[index]);
+}
+
+// Of the first `index` nodes.
+std::vector<bool> SearchTree::nodes_before(const Contender& call, std::size_t index) const {
+  std::vector<bool> after(index, false);
+  for (std::size_t i = index; i-- > 0;) {
+    const Node& earlier = path_[i];
+    if (!after[i] && earlier.is_order && comes_before(earlier.call(), call)) {
+      after[i] = true;
+      for (std::size_t j = 0; j < i; ++j) {
+        after[j] = after[j] || earlier.after[j];
+      }
+    }
+  }
+  return after;
+}
+
+// A race is with a call that nothing else in between puts before this one.
+void SearchTree::find_races(const Contender& call, const std::vector<bool>& after) {
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const Node& earlier = path_[i];
+    if (!after[i] || is_same_process(earlier.call(), call) || !depend(earlier.call(), call)) {
+      continue;
+    }
+    bool is_immediate = true;
+    for (std::size_t between = i + 1; between < after.size() && is_immediate; ++between) {
+      is_immediate = !after[between] || !path_[between].after[i];
+    }
+    if (is_immediate) {
+      want_turn(i, call, after);
+    }
+  }
+}
+
+// What came between the two and does not come after the earlier one could have led to `call` without it. One of the
+// calls that could have begun that has to be tried at the earlier one's place; where none of them was there yet,
+// whoever may have kept them from coming has.
+void SearchTree::want_turn(std::size_t earlier, const Contender& call, const std::vector<bool>& after) {
+  Node& node = path_[earlier];
+  std::vector<std::size_t> led;  // nodes, in order
+  std::vector<const Contender*> first;
+  for (std::size_t i = earlier + 1; i < after.size(); ++i) {
+    if (path_[i].is_order && !path_[i].after[earlier]) {
+      const bool begins = std::ranges::none_of(led, [&](std::size_t other) { return path_[i].after[other]; });
+      if (begins) {
+        first.push_back(&path_[i].call());
+      }
+      led.push_back(i);
+    }
+  }
+  if (std::ranges::none_of(led, [&](std::size_t other) { return after[other]; })) {
+    first.push_back(&call);
+  }
+  std::optional<std::size_t> wanted;
+  for (const Contender* each : first) {
+    for (std::size_t way = 0; way < node.wanted.size(); ++way) {
+      if (node.contenders[way].id == each->id) {
+        if (node.wanted[way]) {
+          return;
+        }
+        wanted = wanted.value_or(way);
+      }
+    }
+  }
+  if (wanted) {
+    node.wanted[*wanted] = true;
+  } else {
+    want_all(node);
+  }
+}
+
+// A call that is not possible yet may stay so: it is asked now what has made it impossible.
+void SearchTree::look_at_blocked(const Node& node) {
+  for (const Contender& call : node.contenders) {
+    if (!call.ready && node.is_order) {
+      find_races(call, nodes_before(call, path_.size()));
+    }
+  }
+}
+
+bool SearchTree::advance() {
+  while (!path_.empty()) {
+    Node& node = path_.back();
+    if (const std::optional<std::size_t> next = next_way(node)) {
+      node.way = *next;
+      node.tried[*next] = true;
+      node.is_settled = false;
+      return true;
+    }
+    path_.pop_back();
+  }
+  return false;
+}
+
+}  // namespace rollcall::sim

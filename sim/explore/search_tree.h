@@ -1,0 +1,88 @@
+#pragma once
+
+// SearchTree: every schedule of a program once, as far as they differ. Depth first: a run follows the tree to its end,
+// and the next one takes another way at the last decision that has one left.
+//
+// Of an order, only those ways are taken that can matter, by dynamic partial-order reduction (Flanagan and Godefroid,
+// 2005) with source sets (Abdulla, Aronsson, Jonsson and Sagonas, "Optimal dynamic partial order reduction", 2014) and
+// sleep sets (Godefroid, 1996): two calls on different keys give the same run in either order. What a run does is not
+// known in advance, so the ways worth taking are found out by runs: when a call depends on an earlier one of another
+// rank, and nothing between has put them into that order, then what led to it wants a turn at the earlier one's place.
+
+#include <optional>
+#include <vector>
+
+#include "sim/explore/decision_log.h"
+
+namespace rollcall::sim {
+
+// One of `count` parts of a search: those schedules whose first decisions it is dealt.
+struct Slice {
+  std::uint32_t index = 0;
+  std::uint32_t count = 1;
+};
+
+class SearchTree final : public DecisionLog {
+ public:
+  struct Options {
+    bool reduces = true;                           // else every order counts as another
+    std::optional<std::size_t> most_deviations{};  // from the usual way, in one run; then nothing is reduced
+    Slice slice{};
+  };
+  // A decision on the way to the current run.
+  struct Node {
+    bool is_order = false;
+    std::vector<Contender> contenders{};  // of an order; the ready ones first
+    std::vector<Contender> asleep{};      // tried in an earlier branch, and nothing since depends on them
+    std::vector<bool> wanted{};           // by way
+    std::vector<bool> tried{};            // by way; the current one too
+    std::size_t way = 0;
+    std::size_t deviations = 0;  // on the way to it
+    std::vector<bool> after{};  // of an order: the nodes whose calls come before this one's in every such run
+    bool is_settled = false;    // the way is known, and what follows of it
+
+    const Contender& call() const { return contenders[way]; }
+  };
+
+  SearchTree(bool orders_calls, bool draws_delays, const Options& options)
+      : DecisionLog(orders_calls, draws_delays), options_(options) {}
+
+  void begin();
+  // After a run: goes to the next. False: there is none.
+  bool advance();
+  // The run belongs to another slice; it was made only to find the way past it.
+  bool was_skipped() const { return skips_ || !is_ours(); }
+  // Some ways were not taken because of most_deviations.
+  bool is_bounded() const { return is_bounded_; }
+
+  // To go on another day: resume(path()) and begin().
+  const std::vector<Node>& path() const { return path_; }
+  void resume(std::vector<Node> path) { path_ = std::move(path); }
+
+ protected:
+  std::size_t choose(const Decision& decision) override;
+
+ private:
+  bool reduces() const { return options_.reduces && !options_.most_deviations; }
+  bool is_dealt() const;
+  bool is_ours() const;
+  void deal(const Node& node);
+  std::size_t descend(const Decision& decision);
+  Node open(const Decision& decision);
+  void fall_asleep(Node& node) const;
+  void settle(std::size_t index);
+  std::vector<bool> nodes_before(const Contender& call, std::size_t index) const;
+  void find_races(const Contender& call, const std::vector<bool>& after);
+  void want_turn(std::size_t earlier, const Contender& call, const std::vector<bool>& after);
+  void look_at_blocked(const Node& node);
+
+  Options options_;
+  std::vector<Node> path_;
+  std::size_t depth_ = 0;           // decisions of the current run
+  std::uint64_t dealt_space_ = 1;   // ways of the first decisions, which say whose the run is
+  std::uint64_t dealt_number_ = 0;  // made of the ways they took
+  bool skips_ = false;
+  bool is_bounded_ = false;
+};
+
+}  // namespace rollcall::sim

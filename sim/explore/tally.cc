@@ -1,0 +1,108 @@
+#include "sim/explore/tally.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rollcall::sim {
+namespace {
+
+std::string place_of(const Finding& finding) {
+  if (!finding.at) {
+    return {};
+  }
+  const Call& call = finding.at->call;
+  return fmt::format("{} on {} #{} {}", call.op, call.group, call.seq, call.key);
+}
+
+// FNV-1a over the deviations.
+std::uint64_t hash_of(const Schedule& schedule) {
+  std::uint64_t state = 0xcbf29ce484222325;
+  const auto add = [&state](std::uint64_t number) { state = (state ^ number) * 0x100000001b3; };
+  add(schedule.decisions);
+  for (const Deviation& each : schedule.deviations) {
+    add(each.index);
+    add(each.way);
+    state ^= state >> 29;
+  }
+  return state;
+}
+
+}  // namespace
+
+Ending& Tally::entry_for(Ending ending) {
+  const auto known =
+      std::ranges::find_if(endings_, [&](const Ending& other) { return other.is_like(ending); });
+  if (known == endings_.end()) {
+    return endings_.emplace_back(std::move(ending));
+  }
+  if (ending.number < known->number) {
+    const std::int64_t count = known->count;
+    *known = std::move(ending);
+    known->count = count;
+  }
+  return *known;
+}
+
+void Tally::count(std::uint64_t number, const Schedule& schedule, const RankSet& deciders,
+                  std::uint64_t space, Report report) {
+  ++schedules_;
+  space_sum_ += static_cast<double>(space);
+  seen_.insert(hash_of(schedule));
+  const Finding* finding = finding_of(report.verdict);
+  Ending ending;
+  ending.verdict = verdict_word(report.verdict);
+  ending.kind = finding != nullptr ? finding->kind : "";
+  ending.place = finding != nullptr ? place_of(*finding) : "";
+  for (Ending& known : endings_) {
+    if (known.is_like(ending) && known.number < number) {
+      ++known.count;
+      return;
+    }
+  }
+  ending.number = number;
+  ending.schedule = schedule;
+  ending.deciders = deciders;
+  ending.report = std::move(report);
+  ++entry_for(std::move(ending)).count;
+}
+
+void Tally::merge(Tally other) {
+  schedules_ += other.schedules_;
+  cut_ += other.cut_;
+  space_sum_ += other.space_sum_;
+  seen_.merge(other.seen_);
+  for (Ending& ending : other.endings_) {
+    const std::int64_t count = std::exchange(ending.count, 0);
+    entry_for(std::move(ending)).count += count;
+  }
+  std::ranges::sort(endings_, {}, &Ending::number);
+}
+
+const Ending* Tally::first_failure() const {
+  const Ending* first = nullptr;
+  for (const Ending& ending : endings_) {
+    if (!ending.is_ok() && (first == nullptr || ending.number < first->number)) {
+      first = &ending;
+    }
+  }
+  return first;
+}
+
+std::vector<Outcome> Tally::outcomes() const {
+  std::vector<Outcome> outcomes;
+  for (const Ending& ending : endings_) {
+    const auto known = std::ranges::find_if(outcomes, [&](const Outcome& other) {
+      return other.verdict == ending.verdict && other.kind == ending.kind;
+    });
+    if (known == outcomes.end()) {
+      outcomes.push_back({ending.verdict, ending.kind, ending.count});
+    } else {
+      known->count += ending.count;
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,65 @@
+#pragma once
+
+// Tally: what the schedules of a search came to, each kind of end once, with the first schedule that ends so.
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "sim/explore/schedule.h"
+#include "sim/report/report.h"
+
+namespace rollcall::sim {
+
+// Runs that came to the same: verdict, kind and place agree.
+struct Ending {
+  std::string verdict;
+  std::string kind;   // empty for ok
+  std::string place;  // "all_reduce on world #5"; may be empty
+  std::int64_t count = 0;
+  // Of the first of them:
+  std::uint64_t number = 0;  // in order of the search
+  Schedule schedule{};
+  RankSet deciders{};
+  Report report{};
+
+  bool is_ok() const { return kind.empty(); }
+  bool is_like(const Ending& other) const {
+    return verdict == other.verdict && kind == other.kind && place == other.place;
+  }
+};
+
+class Tally {
+ public:
+  // `number` says which run comes first; each is counted once.
+  void count(std::uint64_t number, const Schedule& schedule, const RankSet& deciders, std::uint64_t space,
+             Report report);
+  // A run that led where another had been.
+  void count_cut() { ++cut_; }
+  void merge(Tally other);
+
+  std::int64_t schedules() const { return schedules_; }
+  std::int64_t cut() const { return cut_; }
+  std::int64_t distinct() const { return static_cast<std::int64_t>(seen_.size()); }
+  // How many schedules there seem to be: the mean over runs of the product of their ways (Knuth, "Estimating the
+  // efficiency of backtrack programs", 1975). Calls whose order does not matter count here.
+  double space() const { return schedules_ == 0 ? 1 : space_sum_ / static_cast<double>(schedules_); }
+  // By the first run of each.
+  const std::vector<Ending>& endings() const { return endings_; }
+  // The first that is not ok; null when there is none.
+  const Ending* first_failure() const;
+  // By verdict and kind.
+  std::vector<Outcome> outcomes() const;
+
+ private:
+  Ending& entry_for(Ending ending);
+
+  std::vector<Ending> endings_;
+  std::unordered_set<std::uint64_t> seen_;  // counted, never iterated: hashes of schedules
+  std::int64_t schedules_ = 0;
+  std::int64_t cut_ = 0;
+  double space_sum_ = 0;
+};
+
+}  // namespace rollcall::sim

@@ -1,0 +1,82 @@
+// `rollcall explore`, and runs that follow a schedule, as users meet them.
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+#include "tests/shell.h"
+
+namespace {
+
+using Catch::Contains;
+using rollcall::test::Outcome;
+using rollcall::test::Shell;
+using Json = nlohmann::json;
+
+// A finaliser that is a collective, before or after the step.
+constexpr const char* finaliser = R"({ "version": 1, "name": "gc", "world_size": 2, "program": [
+  { "choice": [ [ { "barrier": {} }, { "all_reduce": { "numel": 8 } } ],
+                [ { "all_reduce": { "numel": 8 } }, { "barrier": {} } ] ] } ] })";
+
+std::string last_word(const std::string& text) { return text.substr(text.rfind(' ') + 1); }
+
+}  // namespace
+
+TEST_CASE("explore reports the first failure, all outcomes, and how to see each again",
+          "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("gc.json", finaliser);
+  const Outcome outcome = shell.rollcall("explore gc.json --format json");
+  CHECK(outcome.code == 1);
+  const Json report = Json::parse(outcome.out);
+  CHECK(report["verdict"] == "race");
+  CHECK(report["exhaustive"] == true);
+  CHECK(report["schedules"] == 4);
+  CHECK(report["outcomes"] == Json::parse(R"([{"verdict": "ok", "kind": "ok", "count": 2},
+                                              {"verdict": "mismatch", "kind": "op_mismatch", "count": 2}])"));
+  for (const Json& failure : report["failures"]) {
+    const std::string replay = failure["replay"];
+    const Outcome again = shell.rollcall(replay.substr(replay.find(' ') + 1) + " --format json");
+    CHECK(again.code == 1);
+    const Json repeated = Json::parse(again.out);
+    CHECK(repeated["verdict"] == failure["verdict"]);
+    CHECK(repeated["headline"] == failure["headline"]);
+    CHECK(repeated["replay"] == replay);
+  }
+}
+
+TEST_CASE("a scenario without decisions is proven by one schedule", "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("plain.json",
+              R"({ "version": 1, "world_size": 4, "program": [ { "all_reduce": { "numel": 8 } } ] })");
+  const Outcome outcome = shell.rollcall("explore plain.json");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Contains("1 x ok; timing decides nothing: that is all"));
+}
+
+TEST_CASE("a schedule that no longer fits, or is damaged, is refused before anything is reported",
+          "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("gc.json", finaliser);
+  const Json report = Json::parse(shell.rollcall("explore gc.json --format json").out);
+  const std::string schedule = last_word(report["replay"]);
+  shell.write("gc.json", R"({ "version": 1, "world_size": 2, "program": [ { "barrier": {} } ] })");
+  const Outcome changed = shell.rollcall("run gc.json --schedule " + schedule);
+  CHECK(changed.code == 4);
+  CHECK(changed.out.empty());
+  CHECK_THAT(changed.err,
+             Contains("the schedule no longer fits: it was made of 2 decisions, and this run makes 0"));
+  const Outcome damaged = shell.rollcall("run gc.json --schedule " + schedule.substr(1));
+  CHECK(damaged.code == 4);
+  CHECK_THAT(damaged.err, Contains("--schedule: the schedule is"));
+}
+
+TEST_CASE("explore refuses a shard that is none", "[cli][explore]") {
+  const Shell shell;
+  shell.write("gc.json", finaliser);
+  for (const char* shard : {"0/2", "3/2", "1", "1/2x", "-1/2"}) {
+    const Outcome outcome = shell.rollcall("explore gc.json --shard " + std::string(shard));
+    CHECK(outcome.code == 4);
+  }
+}
