@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_writers.h"
