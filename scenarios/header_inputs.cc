@@ -2,12 +2,32 @@
 
 #include "scenarios/header_reader.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "sim/dist/sampler.h"
 
 namespace rollcall::scenario {
+
+// One number for all ranks, or a list with each rank's own. Empty where they are all the same.
+std::vector<std::int64_t> HeaderReader::read_sampler_seeds(const Json& seed) {
+  std::vector<std::int64_t> seeds;
+  if (!seed.is(JsonType::array)) {
+    return seeds;
+  }
+  for (const Json& own : seed.children()) {
+    seeds.push_back(own.integer());
+  }
+  if (static_cast<Rank>(seeds.size()) != scenario_.options.world_size) {
+    error(seed, fmt::format("one seed per rank: {} are needed, here are {}", scenario_.options.world_size,
+                            seeds.size()));
+    return {};
+  }
+  return std::ranges::count(seeds, seeds.front()) == std::ssize(seeds) ? std::vector<std::int64_t>() : seeds;
+}
 
 void HeaderReader::read_sampled_inputs(const Json& inputs) {
   for (const char* key : {"base", "per_rank"}) {
@@ -23,6 +43,7 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
   SamplerOptions options{.dataset = dataset, .num_replicas = world_size};
   SampleUse& use = scenario_.inputs.samples.emplace();
   bool is_sharded = false;
+  std::vector<std::int64_t> seeds;  // empty: all the same
   if (sampler) {
     const auto kind = sampler->find("kind");
     const auto drops = sampler->find("drop_last");
@@ -30,6 +51,9 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
     options.drop_last = drops && drops->boolean();
     const auto shuffle = sampler->find("shuffle");
     use.shuffle = !shuffle || shuffle->boolean();
+    if (const auto seed = sampler->find("seed")) {
+      seeds = read_sampler_seeds(*seed);
+    }
     for (const char* key : {"shuffle", "seed", "drop_last"}) {
       if (const auto stray = sampler->find(key); stray && is_sharded) {
         error(*stray, fmt::format("a shard has no \"{}\"; a DistributedSampler has", key));
@@ -43,7 +67,12 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
   use.batch_size = in_batch;
   use.drop_short_batch = drops_short_batch;
   if (!is_sharded) {
-    const EpochSamples samples = samples_per_epoch(options);
+    if (use.shuffle) {
+      scenario_.inputs.sampler_seeds = std::move(seeds);
+    }
+    const EpochSamples samples = scenario_.inputs.sampler_seeds.empty()
+                                     ? samples_per_epoch(options)
+                                     : samples_per_epoch(options, scenario_.inputs.sampler_seeds);
     use.fewest = use.most = samples.per_rank;
     use.repeated = samples.repeated;
     use.dropped_by_sampler = samples.dropped;

@@ -42,6 +42,7 @@ class HeaderReader {
   void add_mesh_groups(const MeshShape& mesh);
   void read_inputs();
   void read_sampled_inputs(const Json& inputs);
+  std::vector<std::int64_t> read_sampler_seeds(const Json& seed);
   void read_limits();
   void read_expect();
   void read_place(const Json& at);

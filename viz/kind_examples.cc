@@ -187,6 +187,11 @@ constexpr std::array examples{
                 "rank 0:  x = 1; all_reduce(x); check x == 3\n"
                 "rank 1:  x = 5; all_reduce(x)               # should have given 2",
                 no_check, no_check, "pytorch/pytorch#111138, pytorch/pytorch#69031, QwenLM/Qwen3-VL#1971"},
+    KindExample{"samples_repeated",
+                "rank 0:  DistributedSampler(data, seed=0)\n"
+                "rank 1:  DistributedSampler(data, seed=1)",
+                "Nothing shows: some of the data are seen by nobody, as many by two ranks.", "The same.",
+                "QwenLM/Qwen3-VL#1971, bghira/SimpleTuner#2986"},
     KindExample{"stale_key",
                 "attempt 1:  store.set(\"address\", \"a\")\n"
                 "attempt 2:  store.get(\"address\")             # before the new one is set",

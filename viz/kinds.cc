@@ -185,6 +185,12 @@ constexpr Explanation table[] = {
      "Even the inputs out with a DistributedSampler, end all ranks together with "
      "throw_on_early_termination=True, or use an optimizer on every rank instead of a sharded one."},
 
+    {"samples_repeated", "wrong_result", "ranks see each other's samples, and nobody sees others",
+     "The ranks' samplers shuffle with different seeds, so that the parts they take overlap. Nothing hangs.",
+     "A seed that holds the rank, a list that is shuffled with each rank's own random state before the "
+     "sampler cuts it, "
+     "or a sampler state that was restored from another rank's file.",
+     "The same seed on every rank, set_epoch with the same number, and a list in the same order."},
     {"stale_key", "wrong_result", "a key of the store still had an old value",
      "A rank read a key and got another value than the one it relies on.",
      "A store that outlives an attempt, with keys that are the same in the next one.",

@@ -14,6 +14,7 @@
 #include "scenarios/run/order_warning.h"
 #include "scenarios/run/schedules.h"
 #include "scenarios/run/shell_word.h"
+#include "sim/check/judge_samples.h"
 #include "sim/check/suspects.h"
 #include "sim/check/wrong_peer.h"
 #include "sim/engine/simulate.h"
@@ -71,6 +72,10 @@ void complete_report(const Scenario& scenario, Report& report) {
   add_hook_diff(scenario, report.verdict);
   report.scenario = scenario.name;
   report.samples = scenario.inputs.samples;
+  if (report.samples && std::holds_alternative<Completed>(report.verdict)) {
+    report.verdict =
+        check::judge_samples(*report.samples, scenario.inputs.sampler_seeds).value_or(report.verdict);
+  }
   for (const auto& [index, object] : scenario.program->training.data_parallel) {
     report.memory.push_back({object.name, data_parallel_memory(object.options)});
   }

@@ -69,6 +69,25 @@ EpochSamples samples_per_epoch(const SamplerOptions& options) {
   return samples;
 }
 
+EpochSamples samples_per_epoch(const SamplerOptions& options, const std::vector<std::int64_t>& seeds) {
+  EpochSamples samples = samples_per_epoch(options);
+  std::vector<Rank> first_seen(static_cast<std::size_t>(options.dataset), -1);
+  std::vector<bool> shared(first_seen.size(), false);
+  for (std::size_t rank = 0; rank < seeds.size(); ++rank) {
+    SamplerOptions own = options;
+    own.seed = seeds[rank];
+    for (const std::int64_t index : DistributedSampler(own, static_cast<Rank>(rank)).indices()) {
+      const auto sample = static_cast<std::size_t>(index);
+      shared[sample] =
+          shared[sample] || (first_seen[sample] >= 0 && first_seen[sample] != static_cast<Rank>(rank));
+      first_seen[sample] = static_cast<Rank>(rank);
+    }
+  }
+  samples.repeated = std::ranges::count(shared, true);
+  samples.dropped = std::ranges::count(first_seen, -1);
+  return samples;
+}
+
 std::int64_t shard_size(std::int64_t dataset, Rank num_replicas, Rank rank) {
   return dataset / num_replicas + (rank < dataset % num_replicas ? 1 : 0);
 }

@@ -53,6 +53,8 @@ struct EpochSamples {
   std::int64_t dropped = 0;   // seen by nobody
 };
 EpochSamples samples_per_epoch(const SamplerOptions& options);
+// The same where each rank shuffles with a seed of its own: `repeated` are those that several ranks see.
+EpochSamples samples_per_epoch(const SamplerOptions& options, const std::vector<std::int64_t>& seeds);
 
 // An iterable data set, cut into shards by the program: rank r takes samples r, r + replicas, ... Nothing
 // evens the shards out.
