@@ -12,6 +12,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include "real/gloo/gloo_group.h"
+#include "real/gloo/translate.h"
 #include "real/launch/made_groups.h"
 #include "sim/dist/arguments.h"
 #include "sim/dist/expects.h"
@@ -177,7 +178,7 @@ class GlooBackend final : public Backend {
     gloo::rendezvous::PrefixStore store(fmt::format("group-{}", members.id), all);
     auto context = std::make_shared<gloo::rendezvous::Context>(rank, members.size());
     context->setTimeout(in_milliseconds(timeout_or_default(timeout)));
-    context->connectFullMesh(store, device_);
+    translating([&] { context->connectFullMesh(store, device_); });
     groups_.back() = std::make_unique<GlooGroup>(std::move(context));
   }
 

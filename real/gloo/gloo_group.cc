@@ -3,30 +3,10 @@
 #include <cstring>
 #include <numeric>
 
-#include <gloo/common/error.h>
-
-#include "real/launch/recorder.h"
-#include "sim/dist/error.h"
+#include "real/gloo/translate.h"
 #include "sim/dist/expects.h"
 
 namespace rollcall::real {
-namespace {
-
-// Calls `run`; what Gloo throws becomes what torch's Python raises.
-template <typename Run>
-auto translating(Run&& run) {
-  try {
-    return run();
-  } catch (const Error&) {
-    throw;
-  } catch (const gloo::IoException& error) {
-    throw LostPeerError(error.what());
-  } catch (const std::exception& error) {
-    throw RuntimeError(error.what());
-  }
-}
-
-}  // namespace
 
 GlooGroup::GlooGroup(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {
   for (std::thread& thread : threads_) {

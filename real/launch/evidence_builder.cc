@@ -5,9 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/check/naming.h"
-#include "sim/dist/expects.h"
-
 namespace rollcall::real {
 namespace {
 
@@ -45,7 +42,7 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
                                  const RunLog& log, Telling telling)
     : options_(options), first_made_(groups.size()), log_(log), telling_(telling) {
   for (const GroupMembers& group : groups) {
-    add_group(group);
+    add_group(group, options_.timeout);
   }
   incidents_ = std::make_unique<check::IncidentLog>(evidence_, scopes_);
   status_.resize(log.ranks.size());
@@ -72,39 +69,11 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
     }
   }
   find_store_waits();
+  find_leaks();
   apply_deadline();
   end_unwatched_spans();
   for (const Span& span : spans_) {
     timeline_.add(span);
-  }
-}
-
-// When a call ended that its rank never waited for, nobody has seen. Where all members made it and its rank went
-// on, it ended once the last of them had come, or later.
-void EvidenceBuilder::end_unwatched_spans() {
-  struct Arrivals {
-    Rank members = 0;
-    Time last = 0;
-  };
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, Arrivals>
-      arrivals;  // by group, call, number
-  for (const Span& span : spans_) {
-    if (span.kind == Span::Kind::collective) {
-      Arrivals& slot = arrivals[{span.group, span.name, span.seq}];
-      ++slot.members;
-      slot.last = std::max(slot.last, span.start);
-    }
-  }
-  for (Span& span : spans_) {
-    const bool went_on = status_[static_cast<std::size_t>(span.rank)].state == RankStatus::State::finished;
-    if (span.end != Span::open || !span.async_op || span.kind != Span::Kind::collective || !went_on) {
-      continue;
-    }
-    const auto group = std::ranges::find(groups_, timeline_.name(span.group), &GroupMembers::name);
-    const Arrivals& slot = arrivals.at({span.group, span.name, span.seq});
-    if (group != groups_.end() && slot.members == group->size()) {
-      span.end = slot.last;
-    }
   }
 }
 
@@ -116,7 +85,8 @@ EvidenceBuilder::SlotKey EvidenceBuilder::key_of(const Call& call) {
   return {call.op.group, check::channel_of(call.op.kind), call.seq};
 }
 
-void EvidenceBuilder::add_group(GroupMembers members) {
+void EvidenceBuilder::add_group(GroupMembers members, Duration timeout) {
+  timeouts_.push_back(timeout);
   groups_.push_back(std::move(members));
   matchers_.emplace_back();
   messengers_.emplace_back();
@@ -220,6 +190,9 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
   const Op& op = call.op;
   call.store = record.op.store;
   call.limit = record.op.limit;
+  if (op.kind == OpKind::destroy_process_group) {
+    destroyed_.emplace(rank, op.group);
+  }
   // A group ends for each member by itself. A member that gave another list of ranks has another group.
   const bool is_apart = op.kind == OpKind::destroy_process_group || op.group >= groups_.size() ||
                         groups_[op.group].rank_of(rank) != op.rank;
@@ -242,7 +215,7 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
     arrive(call, record.at);
     note_late_call(rank, call, record.at);
     if (op.kind == OpKind::new_group) {
-      make_group(op, call.seq, record.op.group_name);
+      make_group(call, record.op.group_name);
     }
   }
   open_span(rank, call, record.at);
@@ -300,8 +273,12 @@ void EvidenceBuilder::wait(Rank rank, const Record& record) {
   if (call.store) {
     store_waits_[static_cast<std::size_t>(rank)] = {call.op, call.store->keys};
   }
-  if (call.limit && *call.limit <= options_.deadline) {
-    ending_.insert(key_of(call));
+  if (gives_up_in_time(call)) {
+    if (call.message != check::no_message) {
+      ending_messages_.emplace(call.op.group, call.message);
+    } else {
+      ending_.insert(key_of(call));
+    }
   }
 }
 
@@ -345,51 +322,6 @@ void EvidenceBuilder::complete_slot(const Call& call) {
   }
 }
 
-EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) const {
-  if (status.in_message()) {
-    if (broken_messages_.contains({status.group, status.message})) {
-      return Outlook::doubtful;
-    }
-    switch (messengers_[status.group]->at(status.message).phase) {
-      case Message::Phase::matched:
-        return Outlook::good;
-      case Message::Phase::stuck:
-        return Outlook::doubtful;
-      case Message::Phase::planned:
-      case Message::Phase::pending:
-      case Message::Phase::done:
-      case Message::Phase::failed:
-        return Outlook::hopeless;
-    }
-  }
-  if (ending_.contains({status.group, status.channel, status.seq})) {
-    return Outlook::good;
-  }
-  if (status.channel == Channel::store) {
-    const auto rank = static_cast<std::size_t>(status.seq);
-    return store_.missing(store_waits_[rank].keys).empty() ? Outlook::good : Outlook::hopeless;
-  }
-  const check::GroupMatcher& matcher = *evidence_[status.group].calls(status.channel);
-  const Slot* slot = matcher.find(status.seq);
-  expects(slot != nullptr, "a rank waits in a slot that is alive");
-  const bool is_broken = broken_.contains({status.group, status.channel, status.seq});
-  if (slot->arrived < matcher.size() && !is_broken) {
-    return Outlook::hopeless;
-  }
-  return slot->differs || is_broken ? Outlook::doubtful : Outlook::good;
-}
-
-// A run that its deadline ended proves nothing while somebody could still have moved.
-void EvidenceBuilder::apply_deadline() {
-  const auto could_move = [this](const RankStatus& status) {
-    return status.state == RankStatus::State::running ||
-           (status.state == RankStatus::State::waiting && outlook(status) == Outlook::good);
-  };
-  if (log_.timed_out && !limit_ && std::ranges::any_of(status_, could_move)) {
-    limit_ = check::LimitIncident{"deadline", options_.deadline / millisecond};
-  }
-}
-
 check::Evidence EvidenceBuilder::evidence() const {
   check::Evidence evidence;
   evidence.backend = options_.backend;
@@ -401,6 +333,7 @@ check::Evidence EvidenceBuilder::evidence() const {
   evidence.timeout = timeout_;
   evidence.store_waits = store_waits_;
   evidence.rank_lists = rank_lists_;
+  evidence.leaks = leaks_;
   incidents_->add_to(evidence);
   return evidence;
 }
@@ -426,32 +359,6 @@ MessageMatcher& EvidenceBuilder::messages_of(GroupId group) {
     evidence_[group].messages = messages.get();
   }
   return *messages;
-}
-
-void EvidenceBuilder::open_span(Rank rank, Call& call, Time at) {
-  const Op& op = call.op;
-  if (!options_.timeline || check::channel_of(op.kind) != Channel::collectives) {
-    return;
-  }
-  Span span;
-  span.start = at;
-  span.seq = call.seq;
-  span.numel = op.numel;
-  span.rank = rank;
-  span.async_op = op.async_op;
-  span.dtype = op.dtype;
-  span.kind = is_point_to_point(op.kind) ? Span::Kind::message : Span::Kind::collective;
-  const GroupMembers& group = groups_[op.group];
-  const bool has_peer = is_point_to_point(op.kind) && op.root >= 0 && op.root < group.size();
-  span.peer = has_peer ? group.ranks[static_cast<std::size_t>(op.root)] : -1;
-  span.name = timeline_.intern(to_string(op.kind));
-  span.group = timeline_.intern(group.name);
-  span.label = timeline_.intern(scopes_.path(op.scope));
-  span.site = timeline_.intern(to_string(op.site));
-  span.arguments = timeline_.intern(check::other_arguments(group, op));
-  span.shadow = op.shadow;
-  call.span = spans_.size();
-  spans_.push_back(span);
 }
 
 }  // namespace rollcall::real

@@ -67,6 +67,7 @@ class EvidenceBuilder {
     std::vector<Call> calls;     // by number
     std::vector<bool> left_out;  // by number
     bool told = false;           // its story is over
+    bool lost_peer = false;      // its last error was that others are gone or silent
     std::string dying_words;
   };
 
@@ -77,14 +78,14 @@ class EvidenceBuilder {
 
   static Queue queue_of(const Op& op);
   static SlotKey key_of(const Call& call);
-  void add_group(GroupMembers members);
+  void add_group(GroupMembers members, Duration timeout);
   void choose_calls(Rank rank);
   void tell(Rank rank, std::size_t index);
   void issue(Rank rank, std::size_t index);
   void observe(Rank rank, const Record& record);
   void take_call(Rank rank, const Record& record);
   void arrive(Call& call, Time at);
-  void make_group(const Op& op, std::int64_t seq, const std::string& name);
+  void make_group(const Call& call, const std::string& name);
   std::int64_t number_of(const std::vector<RankList>& lists);
   void wait(Rank rank, const Record& record);
   void complete(Rank rank, const Record& record);
@@ -92,6 +93,7 @@ class EvidenceBuilder {
   void complete_slot(const Call& call);
   void complete_store_call(Rank rank, const Call& call, const Record& record);
   void find_store_waits();
+  void find_leaks();
   void fail(Rank rank, const Record& record);
   void end(Rank rank, check::RankStatus::State state, const std::string& type, const std::string& text);
   void bury(Rank rank, const Death& death);
@@ -101,6 +103,8 @@ class EvidenceBuilder {
   void note_timeout(Rank rank, const Call& call, Time at);
   void note_late_call(Rank rank, const Call& call, Time at);
   bool is_waiting_in(Rank rank, const SlotKey& key) const;
+  bool gives_up_in_time(const Call& call) const;
+  bool is_gone(Rank rank) const;
   void apply_deadline();
   Op restore(const LoggedOp& logged);
   ScopeId restore_scope(const LoggedOp& logged);
@@ -117,6 +121,7 @@ class EvidenceBuilder {
   const Options& options_;
   const std::size_t first_made_;     // GroupId of the first group that the ranks made
   std::deque<GroupMembers> groups_;  // addresses are stable
+  std::vector<Duration> timeouts_;   // of a group's operations, by GroupId; 0: the backend's default
   const RunLog& log_;
   Telling telling_;
   ScopeTable scopes_;
@@ -130,7 +135,8 @@ class EvidenceBuilder {
   std::vector<check::GroupEvidence> evidence_;                      // likewise
   std::map<SlotKey, Rank> completions_;                             // members it is done for
   std::set<SlotKey> ending_;  // slots in which a member waits no longer than the run may last
-  std::set<SlotKey> broken_;  // slots that a member has given up
+  std::set<std::pair<GroupId, check::MessageId>> ending_messages_;  // likewise
+  std::set<SlotKey> broken_;                                        // slots that a member has given up
   std::set<std::pair<GroupId, check::MessageId>> broken_messages_;  // likewise
   std::unique_ptr<check::IncidentLog> incidents_;
   std::vector<check::RankStatus> status_;  // by global rank
@@ -140,7 +146,9 @@ class EvidenceBuilder {
   std::optional<check::TimeoutIncident> timeout_;
   std::vector<std::vector<RankList>> rank_lists_;  // by the number that calls which make groups carry
   StoreState store_;
-  std::vector<check::StoreWait> store_waits_;  // by global rank
+  std::vector<check::StoreWait> store_waits_;     // by global rank
+  std::set<std::pair<Rank, GroupId>> destroyed_;  // by whom, and which group was named
+  std::vector<check::Leak> leaks_;
   std::vector<Span> spans_;
   Timeline timeline_;
   std::int64_t calls_ = 0;

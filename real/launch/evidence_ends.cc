@@ -26,6 +26,7 @@ std::string signal_name(int signal) {
 void EvidenceBuilder::fail(Rank rank, const Record& record) {
   const Call& call = state_of(rank).calls[static_cast<std::size_t>(record.call)];
   give_up(rank, call);
+  state_of(rank).lost_peer = record.lost_peer;
   if (record.lost_peer && call.limit) {
     note_timeout(rank, call, record.at);
   }
@@ -86,7 +87,12 @@ void EvidenceBuilder::give_up(Rank, const Call& call) {
     return;
   }
   if (call.message == check::no_message) {
-    broken_.insert(key_of(call));
+    const SlotKey key = key_of(call);
+    broken_.insert(key);
+    if (check::Slot* slot =
+            call.store ? nullptr : matcher_of(std::get<0>(key), std::get<1>(key)).find(call.seq)) {
+      slot->given_up = true;
+    }
   } else if (const auto partner = messages_of(call.op.group).at(call.message).partner;
              partner != check::no_message) {
     broken_messages_.emplace(call.op.group, partner);

@@ -12,13 +12,14 @@ using check::Channel;
 using check::RankStatus;
 
 // Whoever comes first says who its members are. Who says otherwise is found by comparing the calls.
-void EvidenceBuilder::make_group(const Op& op, std::int64_t seq, const std::string& name) {
-  const auto id = static_cast<GroupId>(first_made_ + static_cast<std::size_t>(seq));
+void EvidenceBuilder::make_group(const Call& call, const std::string& name) {
+  const auto id = static_cast<GroupId>(first_made_ + static_cast<std::size_t>(call.seq));
   if (id < groups_.size()) {
     return;
   }
-  add_group({id, name.empty() ? fmt::format("g{}", seq + 1) : name,
-             rank_lists_[static_cast<std::size_t>(op.numel)].front()});
+  add_group({id, name.empty() ? fmt::format("g{}", call.seq + 1) : name,
+             rank_lists_[static_cast<std::size_t>(call.op.numel)].front()},
+            call.limit.value_or(options_.timeout));
 }
 
 // Equal lists have one number, so that comparing calls is comparing numbers.
@@ -55,6 +56,23 @@ void EvidenceBuilder::find_store_waits() {
   for (std::size_t rank = 0; rank < status_.size(); ++rank) {
     if (status_[rank].state == RankStatus::State::waiting && status_[rank].channel == Channel::store) {
       store_waits_[rank].keys = store_.missing(store_waits_[rank].keys);
+    }
+  }
+}
+
+// Groups that a rank left alive when it finished. The world's end is that of all its groups.
+void EvidenceBuilder::find_leaks() {
+  for (std::size_t id = 0; id < groups_.size() && options_.check_leaks; ++id) {
+    check::Leak leak{groups_[id].id, {}};
+    for (const Rank rank : groups_[id].ranks) {
+      const bool destroyed =
+          destroyed_.contains({rank, leak.group}) || destroyed_.contains({rank, world_group});
+      if (!destroyed && status_[static_cast<std::size_t>(rank)].state == RankStatus::State::finished) {
+        leak.ranks.push_back(rank);
+      }
+    }
+    if (!leak.ranks.empty()) {
+      leaks_.push_back(std::move(leak));
     }
   }
 }

@@ -44,6 +44,7 @@ struct Options {
   double time_scale = 1;             // real seconds per second that the program computes
   std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of one rank
   bool timeline = false;
+  bool check_leaks = false;  // every group must be destroyed
 };
 
 // How a process that did not come to its own end ended.

@@ -4,9 +4,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,6 +81,20 @@ int ChildProcess::wait() {
     }
   }
   return status_;
+}
+
+bool ChildProcess::is_busy() const {
+  std::error_code gone;  // it has ended, or a thread of it has: what is no longer there is not busy
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", id_), gone)) {
+    std::ifstream file(thread.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(") ");  // "12 (name) R ...": proc(5)
+    if (name_end != std::string::npos && (line[name_end + 2] == 'R' || line[name_end + 2] == 'D')) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void ChildProcess::kill() {

@@ -66,6 +66,8 @@ class ChildProcess {
 
   // Blocks until it has ended. The status is waitpid's.
   int wait();
+  // Whether one of its threads runs, or would if it had a processor: then it is slow, and not stuck.
+  bool is_busy() const;
   // Ends it at once, unless it has ended.
   void kill();
 

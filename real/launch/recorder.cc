@@ -167,11 +167,11 @@ auto Recorder::log_blocking(const Record& issue, Run&& run) {
     end.at = clock_.now();
     sink_.write(end);
     return result;
-  } catch (const LostPeerError& error) {
-    log_error(Record::Kind::fail, issue.call, error);
+  } catch (const NotImplementedError& error) {
+    log_error(Record::Kind::refuse, issue.call, error);
     throw;
   } catch (const Error& error) {
-    log_error(Record::Kind::refuse, issue.call, error);
+    log_error(Record::Kind::fail, issue.call, error);
     throw;
   }
 }

@@ -220,7 +220,8 @@ void Supervisor::note_end(Rank rank, int status, std::string words) {
 bool Supervisor::all_through() const { return std::ranges::all_of(children_, &Child::through); }
 bool Supervisor::all_connected() const { return std::ranges::all_of(children_, &Child::connected); }
 
-// True when nobody is at work, and those that wait, wait for nothing that could still come.
+// True when nobody is at work, and those that wait, wait for nothing that could still come. A process that only
+// waits for its turn on a busy machine has something to say yet.
 bool Supervisor::is_hopeless(Duration silence) const {
   if (silence < options_.patience) {
     return false;
@@ -228,7 +229,8 @@ bool Supervisor::is_hopeless(Duration silence) const {
   if (connected_at_ < 0) {  // who could not connect, or died of it, is waited for in vain
     return std::ranges::any_of(children_, &Child::through);
   }
-  return is_stuck(options_, groups_, log_, silence);
+  const auto is_busy = [](const Child& child) { return child.process && child.process->is_busy(); };
+  return is_stuck(options_, groups_, log_, silence) && std::ranges::none_of(children_, is_busy);
 }
 
 // Lets those go that are through and ends the others. Everything that a rank has logged counts, also what is

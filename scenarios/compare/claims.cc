@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "scenarios/compare/excuses.h"
 
 namespace rollcall::compare {
 namespace {
@@ -141,40 +142,6 @@ std::string why_no_time(const Facts& real) {
   return "several ranks shared a GPU, or their number is unknown";
 }
 
-RankSet crashed_ranks(const Facts& facts) {
-  RankSet ranks;
-  for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
-    if (facts.ranks[rank].state == to_string(RankClass::State::crashed)) {
-      ranks.insert(static_cast<Rank>(rank));
-    }
-  }
-  return ranks;
-}
-
-// A difference that says nothing about the simulator.
-void excuse(std::span<Claim> claims, const std::string& because) {
-  for (Claim& claim : claims) {
-    if (claim.judgement == Judgement::differs) {
-      claim.judgement = Judgement::cannot_be_judged;
-      claim.because = because;
-    }
-  }
-}
-
-// What a real backend says of calls that it does not have (sim/dist/backend.cc); empty when it had all.
-std::string lacking(const Facts& facts) {
-  constexpr std::string_view refusal = "NotImplementedError: this backend does not support ";
-  for (const RankFact& rank : facts.ranks) {
-    if (rank.error.starts_with(refusal)) {
-      return "real ranks do not support " + rank.error.substr(refusal.size());
-    }
-  }
-  return {};
-}
-
-// Claims before are about the verdict.
-constexpr std::size_t first_about_ranks = 3;
-
 }  // namespace
 
 std::string_view to_string(Judgement judgement) {
@@ -203,16 +170,7 @@ std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std:
       compare_results(simulated, real),
       {"time", "simulated", "measured", Judgement::cannot_be_judged, why_no_time(real)},
   };
-  if (const std::string lack = lacking(real); !lack.empty()) {
-    excuse(claims, lack);
-  } else if (real.stopped) {
-    excuse(claims, "the deadline ended the real run; give it a longer one");
-  } else if (!crashed_ranks(real).empty() && crashed_ranks(simulated) == crashed_ranks(real)) {
-    // From the abort on, on both sides; verdict, culprits and place are about what was before.
-    excuse(std::span(claims).subspan(first_about_ranks),
-           fmt::format("how far the others get before they hear of the end of {} is a race",
-                       ranks_phrase(crashed_ranks(real))));
-  }
+  excuse_differences(simulated, real, claims);
   if (written_for != real.backend) {
     claims.push_back(
         {"on " + written_for, "not asked", "not run", Judgement::cannot_be_judged,

@@ -29,7 +29,11 @@ std::string state_of(const RankClass& state) {
   return std::string(to_string(state.state));
 }
 
+// A line that raised is the file's and no call's: empty.
 std::string place_of(const Place& place) {
+  if (place.call.group.empty()) {
+    return {};
+  }
   std::string text = call_phrase(place.call);
   if (!place.waiting.empty()) {
     text += fmt::format(", {} there", ranks_phrase(place.waiting));
@@ -39,6 +43,9 @@ std::string place_of(const Place& place) {
   }
   return text;
 }
+
+// Of a receive from anyone.
+std::string completed_from(Rank source) { return fmt::format("completed, from {}", source); }
 
 std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
   std::vector<CallFact> calls;
@@ -51,7 +58,7 @@ std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
         calls.push_back({describe(record.op.op), "pending", 0, order_matters(record.op.op)});
         break;
       case real::Record::Kind::complete:
-        call_at(record).outcome = "completed";
+        call_at(record).outcome = record.source >= 0 ? completed_from(record.source) : "completed";
         call_at(record).digest = record.digest;
         break;
       case real::Record::Kind::refuse:

@@ -14,8 +14,8 @@ namespace rollcall::compare {
 
 // One call of one rank.
 struct CallFact {
-  std::string call;          // "all_reduce(numel=4, float32, SUM) on world"
-  std::string outcome;       // "completed", "pending", or the error
+  std::string call;     // "all_reduce(numel=4, float32, SUM) on world"
+  std::string outcome;  // "completed", "completed, from 2" of a receive from anyone, "pending", or the error
   std::uint64_t digest = 0;  // of its results; 0: none
   // The results may depend on an order that the backend chooses: of float additions in their last bits, of
   // sends to a receive from anyone altogether.

@@ -20,7 +20,8 @@ real::Options real_options(const Scenario& scenario, const RealRunOptions& optio
                      .finished_ranks_exit = simulated.finished_ranks_exit,
                      .time_scale = options.time_scale,
                      .ops = simulated.limits.ops,
-                     .timeline = options.timeline || scenario.expect.needs_timeline()};
+                     .timeline = options.timeline || scenario.expect.needs_timeline(),
+                     .check_leaks = simulated.check_leaks};
   for (Rank rank = 0; rank < simulated.world_size; ++rank) {
     real.devices.push_back(sim::device_of_rank(simulated, rank));
   }

@@ -122,6 +122,41 @@ std::string GoldenCase::program_name() const {
   return std::string(program);
 }
 
+namespace {
+
+nlohmann::json go_round(const nlohmann::json& list, std::size_t size) {
+  nlohmann::json longer = nlohmann::json::array();
+  for (std::size_t i = 0; i < size; ++i) {
+    longer.push_back(list.at(i % list.size()));
+  }
+  return longer;
+}
+
+}  // namespace
+
+GoldenCase at_world_size(const GoldenCase& golden, Rank ranks) {
+  const auto size = static_cast<std::size_t>(ranks);
+  nlohmann::json params = golden.document->at("params");
+  for (const char* per_rank : {"inputs", "break_at", "outer", "inner", "steps"}) {
+    if (!params.contains(per_rank)) {
+      continue;
+    }
+    nlohmann::json& list = params[per_rank];
+    const bool has_epochs = per_rank == std::string_view("inputs") && list.at(0).is_array();
+    if (has_epochs) {
+      for (nlohmann::json& epoch : list) {
+        epoch = go_round(epoch, size);
+      }
+    } else {
+      list = go_round(list, size);
+    }
+  }
+  GoldenCase resized = golden;
+  resized.world_size = ranks;
+  resized.params = Params(params);
+  return resized;
+}
+
 GoldenCase read_golden_case(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file) {

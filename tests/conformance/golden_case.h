@@ -73,6 +73,9 @@ struct GoldenCase {
   std::string program_name() const;
 };
 
+// The same program at another number of ranks: what its parameters say per rank goes round.
+GoldenCase at_world_size(const GoldenCase& golden, Rank ranks);
+
 // Throws std::runtime_error("path: message") for a file that is no golden case.
 GoldenCase read_golden_case(const std::filesystem::path& path);
 

@@ -1,12 +1,16 @@
 #include "tests/conformance/real_runs.h"
 
+#include <algorithm>
 #include <deque>
 #include <iostream>
+#include <optional>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "real/backends.h"
 #include "real/launch/launch.h"
+#include "real/launch/process.h"
 #include "real/launch/recorder.h"
 
 namespace rollcall::test {
@@ -42,7 +46,7 @@ Facts run_real(const sim::Options& options, const sim::Program& program) {
                      .patience = 300 * millisecond,
                      .timeout = options.timeout,
                      .finished_ranks_exit = options.finished_ranks_exit,
-                     .time_scale = 0};
+                     .time_scale = options.timeout > 0 ? 1.0 : 0.0};  // a timeout is measured against work
   for (const sim::Group& group : options.groups) {
     real.groups.push_back({group.name, group.ranks});
   }
@@ -73,11 +77,50 @@ std::string differences(const std::string& name, const sim::Options& options, co
   std::string text;
   for (const compare::Claim& claim : compare::compare(simulate(options, program), real, "gloo")) {
     if (claim.judgement == compare::Claim::Judgement::differs) {
-      text += fmt::format("{}: {}: simulated {}; real {}; {}\n", name, claim.about, claim.simulated,
-                          claim.real, claim.because);
+      constexpr std::string::size_type shown = 400;
+      text += fmt::format("{}: {}: simulated {}; real {}; {}\n", name, claim.about,
+                          claim.simulated.substr(0, shown), claim.real.substr(0, shown),
+                          claim.because.substr(0, shown));
     }
   }
   return text;
+}
+
+std::string differences(const std::vector<NamedRun>& runs) {
+  struct Share {
+    real::Pipe answer;
+    std::optional<real::ChildProcess> process;
+  };
+  constexpr std::size_t at_a_time = 6;
+  std::vector<Share> shares(std::min(at_a_time, runs.size()));
+  for (std::size_t share = 0; share < shares.size(); ++share) {
+    shares[share].process.emplace([&] {
+      std::string text;
+      for (std::size_t i = share; i < runs.size(); i += shares.size()) {
+        text += differences(runs[i].name, runs[i].options, runs[i].program);
+      }
+      const bool told = ::write(shares[share].answer.write.number(), text.data(), text.size()) ==
+                        static_cast<ssize_t>(text.size());
+      ::_exit(told ? 0 : 1);
+    });
+    shares[share].answer.write.close();
+  }
+  std::string text;
+  for (Share& share : shares) {
+    char bytes[4096];
+    for (ssize_t count = 0; (count = ::read(share.answer.read.number(), bytes, sizeof bytes)) > 0;) {
+      text.append(bytes, static_cast<std::size_t>(count));
+    }
+    text += share.process->wait() == 0 ? "" : "a process that compares did not come to its end\n";
+  }
+  return text;
+}
+
+bool hangs(sim::Options options, const sim::Program& program) {
+  options.timeout = 0;
+  const Report report = sim::run(options, program);
+  return std::ranges::any_of(report.ranks,
+                             [](const RankClass& ranks) { return ranks.state == RankClass::State::waiting; });
 }
 
 }  // namespace rollcall::test

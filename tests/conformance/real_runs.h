@@ -17,4 +17,16 @@ bool has_gloo();
 // The claims that differ, one a line; empty when the simulation predicted the real run.
 std::string differences(const std::string& name, const sim::Options& options, const sim::Program& program);
 
+struct NamedRun {
+  std::string name;
+  sim::Options options;
+  sim::Program program;
+};
+
+// The same of many, several at a time: ranks that hang take time, but no processor.
+std::string differences(const std::vector<NamedRun>& runs);
+
+// Whether a simulated rank waits for ever, or until it is timed out.
+bool hangs(sim::Options options, const sim::Program& program);
+
 }  // namespace rollcall::test

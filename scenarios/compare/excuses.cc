@@ -1,0 +1,159 @@
+#include "scenarios/compare/excuses.h"
+
+#include <algorithm>
+#include <optional>
+#include <regex>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace rollcall::compare {
+namespace {
+
+struct Excuse {
+  std::string because;
+  std::string_view from = "verdict";  // the first claim it holds for; it holds for all that follow
+};
+
+RankSet crashed_ranks(const Facts& facts) {
+  RankSet ranks;
+  for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    if (facts.ranks[rank].state == to_string(RankClass::State::crashed)) {
+      ranks.insert(static_cast<Rank>(rank));
+    }
+  }
+  return ranks;
+}
+
+// A call that the real backend does not have (sim/dist/backend.cc).
+std::optional<Excuse> lacks_a_call(const Facts&, const Facts& real) {
+  constexpr std::string_view refusal = "NotImplementedError: this backend does not support ";
+  for (const RankFact& rank : real.ranks) {
+    if (rank.error.starts_with(refusal)) {
+      return Excuse{"real ranks do not support " + rank.error.substr(refusal.size())};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Excuse> was_stopped(const Facts&, const Facts& real) {
+  return real.stopped ? std::optional(Excuse{"the deadline ended the real run; give it a longer one"})
+                      : std::nullopt;
+}
+
+// A race is a claim that some run goes wrong, not that this one does.
+std::optional<Excuse> is_a_race(const Facts& simulated, const Facts& real) {
+  if (simulated.verdict != "race" || real.verdict == "race") {
+    return std::nullopt;
+  }
+  return Excuse{"a race shows in some runs only, and in this one other ranks or threads were first"};
+}
+
+// Whoever sends first is received first, and all that follows may depend on it.
+std::optional<Excuse> received_from_others(const Facts& simulated, const Facts& real) {
+  constexpr std::string_view from_anyone = "completed, from ";
+  for (std::size_t rank = 0; rank < std::min(simulated.ranks.size(), real.ranks.size()); ++rank) {
+    const auto& a = simulated.ranks[rank].calls;
+    const auto& b = real.ranks[rank].calls;
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (a[i].outcome != b[i].outcome && a[i].outcome.starts_with(from_anyone) &&
+          b[i].outcome.starts_with(from_anyone)) {
+        return Excuse{
+            fmt::format("rank {}, call {} took another rank's message: a receive from anyone takes "
+                        "whichever comes first",
+                        rank, i)};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// From the first abort on. A rank that would abort by itself may hear of another's end before it does.
+std::optional<Excuse> lost_a_rank(const Facts& simulated, const Facts& real) {
+  const RankSet crashed = crashed_ranks(real);
+  const RankSet predicted = crashed_ranks(simulated);
+  const auto is_predicted = [&](Rank rank) { return predicted.contains(rank); };
+  if (crashed.empty() || !std::ranges::all_of(crashed.to_vector(), is_predicted)) {
+    return std::nullopt;
+  }
+  return Excuse{fmt::format("how far the others get before they hear of the end of {} is a race",
+                            ranks_phrase(crashed)),
+                "place"};
+}
+
+// Errors of Gloo's transport as one (tcp/pair.cc, tcp/unbound_buffer.cc).
+std::string without_transport(const std::string& text) {
+  static const std::regex transport(
+      R"((\[gloo/transport/tcp/\w+\.cc\] (Timed out waiting|Connection closed by peer)|)"
+      R"(Application timeout caused pair closure)[^\n"]*)");
+  return std::regex_replace(normalized_error(text), transport, "transport error");
+}
+
+bool same_but_for_transport(const RankFact& a, const RankFact& b) {
+  const auto same_call = [](const CallFact& x, const CallFact& y) {
+    return x.call == y.call && without_transport(x.outcome) == without_transport(y.outcome);
+  };
+  const auto same_line = [](const std::string& x, const std::string& y) {
+    return without_transport(x) == without_transport(y);
+  };
+  return a.state == b.state && same_line(a.error, b.error) &&
+         std::ranges::equal(a.calls, b.calls, same_call) && std::ranges::equal(a.output, b.output, same_line);
+}
+
+bool has_timed_out(const RankFact& rank) {
+  return std::ranges::any_of(rank.calls, [](const CallFact& call) {
+    return call.outcome.find("Timed out waiting") != std::string::npos;
+  });
+}
+
+// Once a rank's wait has timed out it closes its connections, and the others, whose waits end in that moment, may
+// see either.
+std::optional<Excuse> timed_out(const Facts& simulated, const Facts& real) {
+  const bool any_waited = std::ranges::any_of(simulated.ranks, has_timed_out);
+  const bool all_same = std::ranges::equal(simulated.ranks, real.ranks, same_but_for_transport);
+  if (!all_same || !any_waited) {
+    return std::nullopt;
+  }
+  return Excuse{"which of the transport's errors a rank sees when others time out too is a race", "errors"};
+}
+
+// Ranks that give other lists overwrite each other's addresses in the store (ProcessGroupGloo.cpp connects all
+// members of a list under its group's name).
+std::optional<Excuse> made_other_groups(const Facts& simulated, const Facts& real) {
+  constexpr std::string_view kind = "group_args_mismatch";
+  if (simulated.kind != kind || real.kind != kind) {
+    return std::nullopt;
+  }
+  return Excuse{"whose address another list's rank reads, and so which connection fails, is a race", "ranks"};
+}
+
+// Ranks that loop for ever are stopped somewhere.
+std::optional<Excuse> ran_into_a_limit(const Facts& simulated, const Facts& real) {
+  if (simulated.verdict != "limit_reached" || real.verdict != "limit_reached") {
+    return std::nullopt;
+  }
+  return Excuse{"real ranks count their steps each for itself, simulated ones together", "ranks"};
+}
+
+constexpr auto excuses = {lacks_a_call, was_stopped, is_a_race,         received_from_others,
+                          lost_a_rank,  timed_out,   made_other_groups, ran_into_a_limit};
+
+}  // namespace
+
+void excuse_differences(const Facts& simulated, const Facts& real, std::vector<Claim>& claims) {
+  for (const auto excuse_of : excuses) {
+    const std::optional<Excuse> excuse = excuse_of(simulated, real);
+    if (!excuse) {
+      continue;
+    }
+    for (auto claim = std::ranges::find(claims, excuse->from, &Claim::about); claim != claims.end();
+         ++claim) {
+      if (claim->judgement == Claim::Judgement::differs) {
+        claim->judgement = Claim::Judgement::cannot_be_judged;
+        claim->because = excuse->because;
+      }
+    }
+  }
+}
+
+}  // namespace rollcall::compare

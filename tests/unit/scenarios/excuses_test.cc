@@ -1,0 +1,88 @@
+// What one real run cannot show is not counted against the simulator, and nothing else is let pass.
+
+#include <catch2/catch.hpp>
+
+#include "scenarios/compare/claims.h"
+
+namespace rollcall::compare {
+namespace {
+
+Facts facts(std::string verdict, std::vector<RankFact> ranks) {
+  return {.scenario = "s",
+          .backend = "gloo",
+          .verdict = std::move(verdict),
+          .kind = {},
+          .culprits = "none",
+          .place = {},
+          .ranks = std::move(ranks)};
+}
+
+RankFact rank(std::string state, std::vector<CallFact> calls, std::string error = {}) {
+  return {std::move(state), std::move(error), {}, std::move(calls)};
+}
+
+CallFact call(std::string outcome, std::uint64_t digest = 0) {
+  return {"recv(numel=1)", std::move(outcome), digest};
+}
+
+// "" when they agree, else why the claim could not be judged, or "differs".
+std::string judged(const std::string& about, const Facts& simulated, const Facts& real) {
+  for (const Claim& claim : compare(simulated, real, "gloo")) {
+    if (claim.about == about) {
+      return claim.judgement == Claim::Judgement::differs ? "differs" : claim.because;
+    }
+  }
+  return "no such claim";
+}
+
+}  // namespace
+
+using Catch::Contains;
+
+TEST_CASE("a race that did not show says nothing about the prediction of one", "[compare]") {
+  const Facts ok = facts("ok", {rank("finished", {})});
+  CHECK_THAT(judged("verdict", facts("race", {rank("finished", {})}), ok),
+             Contains("a race shows in some runs"));
+  CHECK(judged("verdict", facts("deadlock", {rank("finished", {})}), ok) == "differs");
+  CHECK(judged("verdict", ok, facts("race", {rank("finished", {})})) == "differs");
+}
+
+TEST_CASE("a receive from anyone that took another rank's message excuses what follows", "[compare]") {
+  const Facts two = facts("ok", {rank("finished", {call("completed, from 2", 5), call("completed", 1)})});
+  const Facts one = facts("ok", {rank("finished", {call("completed, from 1", 6), call("completed", 2)})});
+  CHECK_THAT(judged("calls", two, one), Contains("whichever comes first"));
+  CHECK_THAT(judged("results", two, one), Contains("whichever comes first"));
+  const Facts other = facts("ok", {rank("finished", {call("completed, from 2", 5), call("completed", 2)})});
+  CHECK(judged("results", two, other) == "differs");
+}
+
+TEST_CASE("a rank that would abort may hear of another's end first", "[compare]") {
+  const Facts both = facts("mismatch", {rank("crashed", {}), rank("crashed", {})});
+  const Facts one = facts("mismatch", {rank("crashed", {}), rank("raised", {})});
+  const Facts none = facts("mismatch", {rank("raised", {}), rank("raised", {})});
+  CHECK_THAT(judged("ranks", both, one), Contains("how far the others get"));
+  CHECK(judged("ranks", one, both) == "differs");
+  CHECK(judged("ranks", both, none) == "differs");
+}
+
+TEST_CASE("when several ranks time out either error of the transport will do", "[compare]") {
+  const std::string waited =
+      "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc] Timed out waiting ...ms for recv operation to "
+      "complete";
+  const auto both = [&](const std::string& second) {
+    return facts("deadlock",
+                 {rank("raised", {call(waited)}, waited), rank("raised", {call(second)}, second)});
+  };
+  CHECK_THAT(judged("errors", both(waited), both("RuntimeError: Application timeout caused pair closure")),
+             Contains("is a race"));
+  CHECK(judged("errors", both(waited), both("ValueError: no")) == "differs");
+}
+
+TEST_CASE("real ranks stopped by a limit are somewhere else in their loop", "[compare]") {
+  const Facts few = facts("limit_reached", {rank("running", {call("completed")})});
+  const Facts many = facts("limit_reached", {rank("running", {call("completed"), call("completed")})});
+  CHECK_THAT(judged("calls", few, many), Contains("count their steps each for itself"));
+  CHECK(judged("verdict", few, facts("ok", {rank("finished", {call("completed")})})) == "differs");
+}
+
+}  // namespace rollcall::compare
