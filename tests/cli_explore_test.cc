@@ -80,3 +80,50 @@ TEST_CASE("explore refuses a shard that is none", "[cli][explore]") {
     CHECK(outcome.code == 4);
   }
 }
+
+TEST_CASE("the parts of a search, joined, are the search", "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("gc.json", finaliser);
+  const Json whole = Json::parse(shell.rollcall("explore gc.json --format json").out);
+  shell.rollcall("explore gc.json --format json --shard 1/2 -o one.json");
+  shell.rollcall("explore gc.json --format json --shard 2/2 -o two.json");
+  const Outcome outcome = shell.rollcall("explore --merge two.json one.json --format json");
+  CHECK(outcome.code == 1);
+  const Json merged = Json::parse(outcome.out);
+  CHECK(merged["schedules"] == whole["schedules"]);
+  CHECK(merged["exhaustive"] == true);
+  std::int64_t wrong = 0;
+  for (const Json& each : merged["outcomes"]) {
+    wrong += each["verdict"] == "mismatch" ? each["count"].get<std::int64_t>() : 0;
+  }
+  CHECK(wrong == 2);
+  CHECK(Json::parse(shell.rollcall("explore --merge one.json --format json").out)["exhaustive"] == false);
+  CHECK(shell.rollcall("explore --merge one.json one.json").code == 4);
+  CHECK(shell.rollcall("explore --merge gc.json").code == 4);
+}
+
+TEST_CASE("minimize writes a scenario that comes to the same", "[cli][minimize][fiber]") {
+  const Shell shell;
+  shell.write("uneven.json",
+              R"({ "version": 1, "name": "uneven", "world_size": 8, "inputs": [5, 6, 6, 6, 6, 6, 6, 6],
+    "program": [ { "print": "hello" }, { "for_each_input": "x", "do": [ { "all_reduce": { "numel": 9 } } ] } ] })");
+  const Outcome outcome = shell.rollcall("minimize uneven.json -o small.json");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Contains("2 ranks and 2 statements of 8 and 3"));
+  CHECK(shell.rollcall("run small.json").code == 0);
+  CHECK(shell.rollcall("minimize small.json -q").out.find("world_size\": 2") != std::string::npos);
+  shell.write("fine.json", R"({ "version": 1, "world_size": 2, "program": [ { "barrier": {} } ] })");
+  CHECK(shell.rollcall("minimize fine.json").code == 4);
+}
+
+TEST_CASE("explore can disturb a scenario instead, and says what it survives", "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("even.json", R"({ "version": 1, "name": "even", "world_size": 2, "inputs": 3, "program": [
+    { "for_each_input": "x", "do": [ { "all_reduce": { "numel": 9 } } ] } ] })");
+  const Outcome text = shell.rollcall("explore --what-if even.json");
+  CHECK(text.code == 0);
+  CHECK_THAT(text.out, Contains("even: undisturbed it comes to ok; it survives 2 of 10 disturbances"));
+  const Json found = Json::parse(shell.rollcall("explore --what-if even.json --format json").out);
+  CHECK(found["survived"] == 2);
+  CHECK(found["disturbances"].size() == 10);
+}

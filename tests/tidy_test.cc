@@ -79,7 +79,7 @@ const std::map<std::string, std::set<std::string>> lower_folders = {
     {"scenarios/compare",
      {"real", "real/launch", "scenarios", "scenarios/cli", "scenarios/run", "sim/report", "sim/dist"}},
     {"scenarios/import", {"scenarios/json"}},
-    {"scenarios/minimize",
+    {"scenarios/variants",
      {"scenarios", "scenarios/import", "scenarios/json", "scenarios/program", "scenarios/run", "sim/explore",
       "sim/report", "sim/dist"}},
     {"scenarios/recordings",
@@ -89,8 +89,9 @@ const std::map<std::string, std::set<std::string>> lower_folders = {
       "sim/dist"}},
     {"scenarios/cli",
      {"scenarios", "scenarios/compare", "scenarios/import", "scenarios/json", "scenarios/predict",
-       "scenarios/program", "scenarios/recordings", "scenarios/run", "scenarios/test", "real", "real/launch",
-       "sim/check", "sim/cost", "sim/report", "sim/dist", "traces", "viz"}},
+      "scenarios/program", "scenarios/recordings", "scenarios/run", "scenarios/test", "scenarios/variants",
+      "real", "real/launch", "sim/check", "sim/cost", "sim/explore", "sim/report", "sim/dist", "traces",
+      "viz"}},
 };
 
 // The part of sim/dist that a writer may know: values, and nothing that could run a program.

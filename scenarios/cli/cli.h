@@ -82,7 +82,10 @@ struct ExploreArguments {
   std::optional<std::size_t> most_preemptions;  // none: any number
   std::uint32_t jobs = 1;
   std::string shard = "1/1";
-  bool full = false;  // without reduction
+  bool full = false;        // without reduction
+  bool merge = false;       // the paths are results of shards
+  bool what_if = false;     // other scenarios, and not other schedules
+  bool crash_each = false;  // the same, with deaths
 };
 
 // What `test` is told.
@@ -120,7 +123,7 @@ struct CommandLine {
   RealArguments real;                 // real, compare
   DumpArguments dumps;                // export
   TestArguments test;                 // test
-  ExploreArguments explore;           // explore
+  ExploreArguments explore;           // explore; its file is in `paths`
   std::string schedule;               // run: only this one; may be empty
   std::vector<std::string> paths;     // list, diagnose, view; import and export, which may begin with a kind
   std::string word;                   // explain: the kind; may be empty. completion: the shell
@@ -137,6 +140,7 @@ std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv);
 ExitCode run_scenario(const CommandLine& line);
 ExitCode test_scenarios(const CommandLine& line);
 ExitCode explore_scenario(const CommandLine& line);
+ExitCode minimize_scenario(const CommandLine& line);
 ExitCode list_scenarios(const CommandLine& line);
 ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);

@@ -84,7 +84,7 @@ void declare_run(CLI::App& app, CommandLine& line) {
 
 void declare_explore(CLI::App& app, CommandLine& line) {
   ExploreArguments& explore = line.explore;
-  app.add_option("FILE", line.file, "The scenario")->required();
+  app.add_option("FILE", line.paths, "The scenario; with --merge, JSON results of all shards")->required();
   app.add_option("--schedules", explore.schedules, "How many at most; 10000 by default")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
       ->type_name("N");
@@ -102,8 +102,20 @@ void declare_explore(CLI::App& app, CommandLine& line) {
       ->type_name("N");
   app.add_option("--shard", explore.shard, "Only the I-th of N parts, for several machines")
       ->type_name("I/N");
+  app.add_flag("--merge", explore.merge, "Join the results of shards, which --format json has printed");
+  CLI::Option* what_if =
+      app.add_flag("--what-if", explore.what_if,
+                   "Disturb the scenario instead: inputs more or less, a step left out, an early "
+                   "exit, a slow rank, each on every rank");
+  app.add_flag("--crash-each", explore.crash_each, "With --what-if: a rank dies, at every call of every rank")
+      ->needs(what_if);
   declare_seed(app, line);
   declare_reports(app, line);
+}
+
+void declare_minimize(CLI::App& app, CommandLine& line) {
+  app.add_option("FILE", line.file, "A scenario that fails")->required();
+  declare_seed(app, line);
 }
 
 void declare_view(CLI::App& app, CommandLine& line) {
@@ -252,12 +264,14 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 
 void declare_manual(CLI::App&, CommandLine&) {}
 
-constexpr std::array<Command, 17> table = {{
+constexpr std::array<Command, 18> table = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"test", "Run many scenarios and say which do not come to what they expect", declare_test,
      test_scenarios},
     {"explore", "Try many schedules of one scenario: what timing could make of it", declare_explore,
      explore_scenario},
+    {"minimize", "Make the smallest scenario that fails in the same way", declare_minimize,
+     minimize_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
     {"real", "Run one scenario on real ranks, a process each", declare_real, run_on_real_ranks},

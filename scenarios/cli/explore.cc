@@ -1,13 +1,19 @@
-// `rollcall explore`: one scenario under many schedules.
+// `rollcall explore`: one scenario under many schedules, or disturbed in many ways.
 
-#include <csignal>
+#include <cstdio>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
+#include "scenarios/cli/interruption.h"
+#include "scenarios/cli/output_files.h"
 #include "scenarios/cli/progress_bar.h"
+#include "scenarios/cli/report_files.h"
+#include "scenarios/cli/report_writers.h"
+#include "scenarios/cli/search_results.h"
+#include "scenarios/cli/what_if_table.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/explore_scenario.h"
 #include "scenarios/scenario.h"
@@ -16,14 +22,6 @@
 
 namespace rollcall::cli {
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first ends the search with what it has, the second the program.
-void on_interrupt(int) {
-  interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);
-}
 
 sim::Scheduler scheduler_of(const std::string& name) {
   static const std::map<std::string, sim::Scheduler> schedulers = {{"auto", sim::Scheduler::automatic},
@@ -35,11 +33,13 @@ sim::Scheduler scheduler_of(const std::string& name) {
 
 // "2/4": the second of four.
 sim::Slice shard_of(const std::string& text) {
+  constexpr std::uint32_t most = 100'000;
   std::uint32_t index = 0;
   std::uint32_t count = 0;
   int end = 0;
-  if (std::sscanf(text.c_str(), "%u/%u%n", &index, &count, &end) != 2 ||
-      static_cast<std::size_t>(end) != text.size() || index < 1 || index > count) {
+  const bool is_read = std::sscanf(text.c_str(), "%u/%u%n", &index, &count, &end) == 2;
+  if (!is_read || static_cast<std::size_t>(end) != text.size() || index < 1 || index > count ||
+      count > most) {
     throw UsageError(fmt::format("--shard: '{}' is none; the second of four is 2/4", text));
   }
   return {index - 1, count};
@@ -56,33 +56,64 @@ scenario::ExploreScenarioOptions options_of(const CommandLine& line) {
   options.search.jobs = static_cast<int>(told.jobs);
   options.search.shard = shard_of(told.shard);
   options.search.seed = line.seed.value_or(0);
-  options.search.interrupted = &interrupted;
   return options;
+}
+
+const std::string& only_file(const CommandLine& line) {
+  if (line.paths.size() != 1) {
+    throw UsageError("explore takes one scenario; several files are results for --merge");
+  }
+  return line.paths.front();
 }
 
 // A scenario that says nothing expects `ok`.
 ExitCode code_of(const Report& report) {
-  if (report.search->interrupted) {
+  if (report.search && report.search->interrupted) {
     return ExitCode::interrupted;
   }
   return report.expected.value_or(false) ? ExitCode::as_expected : ExitCode::differs;
 }
 
+ExitCode explore_schedules(const CommandLine& line) {
+  scenario::ExploreScenarioOptions options = options_of(line);
+  const std::vector<ReportFile> reports = report_files(line, page_kinds());
+  require_files_of_their_own(line, reports, {only_file(line)});
+  const scenario::Scenario loaded = scenario::load_scenario(only_file(line));
+  const Interruption interruption;
+  options.search.interrupted = &interruption.flag();
+  ProgressBar progress("exploring");
+  options.search.progress = [&](std::int64_t done) {
+    progress.show(static_cast<std::size_t>(done), static_cast<std::size_t>(options.search.schedules));
+  };
+  const Report report = scenario::explore(loaded, options);
+  emit(line, line.format == Format::json ? viz::json_report(report)
+                                         : viz::text_report(report, {line.detail, wants_color(line)}));
+  write_reports(line, reports, writers_of(report));
+  return code_of(report);
+}
+
+ExitCode explore_disturbances(const CommandLine& line) {
+  const Interruption interruption;
+  ProgressBar progress("what if");
+  const scenario::WhatIf found = scenario::what_if(
+      only_file(line), {.seed = line.seed,
+                        .crash_each = line.explore.crash_each,
+                        .progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); },
+                        .interrupted = &interruption.flag()});
+  emit(line, line.format == Format::json ? what_if_json(found) : what_if_text(found));
+  return found.interrupted ? ExitCode::interrupted : ExitCode::as_expected;
+}
+
 }  // namespace
 
 ExitCode explore_scenario(const CommandLine& line) {
-  scenario::ExploreScenarioOptions options = options_of(line);
   try {
-    const scenario::Scenario loaded = scenario::load_scenario(line.file);
-    std::signal(SIGINT, on_interrupt);
-    ProgressBar progress("exploring");
-    options.search.progress = [&](std::int64_t done) {
-      progress.show(static_cast<std::size_t>(done), static_cast<std::size_t>(options.search.schedules));
-    };
-    const Report report = scenario::explore(loaded, options);
-    emit(line, line.format == Format::json ? viz::json_report(report)
-                                           : viz::text_report(report, {line.detail, wants_color(line)}));
-    return code_of(report);
+    if (line.explore.merge) {
+      const MergedResult merged = merge_results(line.paths);
+      emit(line, line.format == Format::json ? merged.json : merged.text);
+      return merged.is_expected ? ExitCode::as_expected : ExitCode::differs;
+    }
+    return line.explore.what_if ? explore_disturbances(line) : explore_schedules(line);
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);
     return ExitCode::invalid;

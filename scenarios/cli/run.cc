@@ -1,5 +1,6 @@
 #include "scenarios/cli/cli.h"
 
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>

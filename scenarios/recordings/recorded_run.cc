@@ -71,19 +71,19 @@ RecordedRun record_run(const Scenario& scenario, std::optional<std::uint64_t> se
   std::optional<RecordedRun> kept;
   bool went_wrong = false;
   Report report = run_schedules([&](sim::Decisions& decisions) {
-    sim::Options options = scenario.options;
-    options.seed = seed.value_or(options.seed);
-    JobRecorder recorder(options, scenario.block_of_rank.empty());
-    options.decorate = [&recorder](Backend& inner) { return recorder.around(inner); };
-    options.settled = [&recorder](std::span<const State> ranks) { recorder.settle(ranks); };
-    Report of_run = run_once(scenario, options, decisions);
-    const bool is_wrong = finding_of(of_run.verdict) != nullptr;
-    if (!kept || (is_wrong && !went_wrong)) {
-      kept = recorder.take();
-      went_wrong = is_wrong;
-    }
-    return of_run;
-  }).report;
+                    sim::Options options = scenario.options;
+                    options.seed = seed.value_or(options.seed);
+                    JobRecorder recorder(options, scenario.block_of_rank.empty());
+                    options.decorate = [&recorder](Backend& inner) { return recorder.around(inner); };
+                    options.settled = [&recorder](std::span<const State> ranks) { recorder.settle(ranks); };
+                    Report of_run = run_once(scenario, options, decisions);
+                    const bool is_wrong = finding_of(of_run.verdict) != nullptr;
+                    if (!kept || (is_wrong && !went_wrong)) {
+                      kept = recorder.take();
+                      went_wrong = is_wrong;
+                    }
+                    return of_run;
+                  }).report;
   complete_report(scenario, report);
   kept->report = std::move(report);
   return std::move(*kept);

@@ -45,7 +45,7 @@ void DeviceQueue::make_ready(const LaneRef& lane, std::int64_t seq) {
 }
 
 void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageId message) {
-  open_messages_.push_back({op.group, seq, InUse(op.tensors.input)});
+  open_messages_.push_back({op.group, seq, op.rank, message, InUse(op.tensors.input)});
   Step step;
   step.kind = Step::Kind::post;
   step.group = op.group;
@@ -320,7 +320,12 @@ std::optional<DeviceQueue::Block> DeviceQueue::blocking() const {
       return block;
     }
   }
-  return running_block();
+  std::optional<Block> running = running_block();
+  if (!running && !open_messages_.empty()) {  // one that no stream waits for
+    const OpenMessage& open = open_messages_.front();
+    running = Block{open.group, open.group_rank, open.seq, open.message};
+  }
+  return running;
 }
 
 }  // namespace rollcall::sim

@@ -162,6 +162,8 @@ class DeviceQueue {
   struct OpenMessage {
     GroupId group = 0;
     std::int64_t seq = 0;
+    Rank group_rank = -1;
+    check::MessageId message = check::no_message;
     InUse tensor;
   };
   struct StreamQueue {

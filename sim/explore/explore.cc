@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <exception>
 #include <mutex>
 
@@ -157,7 +158,7 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
         "simulated times have decided which thread's call ends first, or that a limit came before a call");
   }
   if (options.shard.count > 1) {
-    bounds.push_back(fmt::format("this is part {} of {}", options.shard.index + 1, options.shard.count));
+    bounds.push_back(to_bound(options.shard));
   }
   return bounds;
 }
@@ -180,6 +181,17 @@ Part search(Search& search, const ExploreOptions& options) {
 }
 
 }  // namespace
+
+std::string to_bound(const Slice& shard) {
+  return fmt::format("this is part {} of {}", shard.index + 1, shard.count);
+}
+
+std::optional<Slice> shard_of_bound(const std::string& bound) {
+  Slice shard;
+  const bool is_one = std::sscanf(bound.c_str(), "this is part %u of %u", &shard.index, &shard.count) == 2;
+  --shard.index;
+  return is_one && to_bound(shard) == bound ? std::optional(shard) : std::nullopt;
+}
 
 Exploration explore(const RunSchedule& run, const ExploreOptions& options) {
   // Without limits of time jitter changes nothing, and is not worth a decision.

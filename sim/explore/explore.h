@@ -26,6 +26,10 @@ enum class Scheduler {
   pct,        // priorities: good at orders that few changes lead to
 };
 
+// "this is part 2 of 4": the bound of a shard, and the shard of a bound; nothing for other bounds.
+std::string to_bound(const Slice& shard);
+std::optional<Slice> shard_of_bound(const std::string& bound);
+
 struct ExploreOptions {
   std::int64_t schedules = 10'000;
   Scheduler scheduler = Scheduler::automatic;

@@ -155,4 +155,11 @@ TEST_CASE("branches and threads are lists of lists", "[scenarios]") {
         "/program/0/do/0/choice/0/0: \"break\" stands outside every loop");
 }
 
+TEST_CASE("a tensor that a send nobody receives still reads holds up who writes to it",
+          "[scenarios][fiber]") {
+  CHECK(outcome_of(R"({"world_size": 2, "backend": "nccl", "programs": {
+    "0": [{"isend": {"tensor": "t", "numel": 8, "value": 1}, "dst": 1, "as": "sent"}, {"fill": "t", "value": 2}],
+    "1": []}})") == "race/write_before_wait 0");
+}
+
 }  // namespace rollcall::scenario

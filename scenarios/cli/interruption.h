@@ -1,0 +1,23 @@
+#pragma once
+
+// While one lives, the first Ctrl-C asks for an end with what there is; the second ends the program.
+
+#include <csignal>
+
+namespace rollcall::cli {
+
+class Interruption {
+ public:
+  Interruption();
+  ~Interruption();
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  // Not 0: somebody has asked.
+  const volatile std::sig_atomic_t& flag() const;
+
+ private:
+  void (*before_)(int);
+};
+
+}  // namespace rollcall::cli

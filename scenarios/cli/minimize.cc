@@ -1,0 +1,44 @@
+// `rollcall minimize`: the smallest scenario that fails in the same way.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/cli/cli.h"
+#include "scenarios/cli/errors.h"
+#include "scenarios/cli/interruption.h"
+#include "scenarios/cli/progress_bar.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/variants/minimize.h"
+
+namespace rollcall::cli {
+
+ExitCode minimize_scenario(const CommandLine& line) {
+  const Interruption interruption;
+  scenario::MinimizeOptions options{.seed = line.seed, .progress = {}, .interrupted = &interruption.flag()};
+  std::size_t most = 1;
+  ProgressBar progress("minimising");
+  options.progress = [&](std::int64_t, Rank ranks, std::size_t statements) {
+    const std::size_t size = static_cast<std::size_t>(ranks) + statements;
+    most = std::max(most, size);
+    progress.show(most - size, most);
+  };
+  try {
+    const scenario::Minimized result = scenario::minimize(line.file, options);
+    emit(line, result.text);
+    if (line.detail != viz::TextStyle::Detail::quiet) {
+      remark(fmt::format("rollcall: {} ranks and {} statements of {} and {}, after {} tries; kept: {}{}",
+                         result.after.ranks, result.after.statements, result.before.ranks,
+                         result.before.statements, result.tried, to_string(result.signature),
+                         result.interrupted ? "; interrupted, so more may be left out" : ""));
+    }
+    return result.interrupted ? ExitCode::interrupted : ExitCode::as_expected;
+  } catch (const scenario::NothingToMinimize& error) {
+    throw UsageError(error.what());
+  } catch (const scenario::InvalidScenario& error) {
+    show_diagnostics(line, error);
+    return ExitCode::invalid;
+  }
+}
+
+}  // namespace rollcall::cli

@@ -1,0 +1,148 @@
+#include "scenarios/cli/search_results.h"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/cli/cli.h"
+#include "sim/explore/explore.h"
+
+namespace rollcall::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Part {
+  std::string file;
+  Json result;
+  sim::Slice shard;
+  bool is_whole = false;  // nothing of its part is left
+};
+
+// The shard that its bounds speak of; other bounds mean that something is left.
+void read_bounds(Part& part) {
+  part.is_whole = true;
+  for (const Json& bound : part.result["coverage"].value("bounds", Json::array())) {
+    const std::optional<sim::Slice> shard =
+        sim::shard_of_bound(bound.is_string() ? bound.get<std::string>() : "");
+    part.shard = shard.value_or(part.shard);
+    part.is_whole = part.is_whole && shard;
+  }
+}
+
+Part read_part(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    throw UsageError(fmt::format("'{}' cannot be read", file));
+  }
+  Part part{file, Json::parse(in, nullptr, false), {}, false};
+  const bool is_result = part.result.is_object() && part.result.value("outcomes", Json()).is_array() &&
+                         part.result.value("failures", Json()).is_array() &&
+                         part.result.value("coverage", Json()).is_object() &&
+                         part.result.value("schedules", Json()).is_number_integer();
+  if (!is_result) {
+    throw UsageError(fmt::format("'{}' is no result of `rollcall explore --format json`", file));
+  }
+  read_bounds(part);
+  return part;
+}
+
+void require_one_search(const std::vector<Part>& parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part& first = parts.front();
+    const bool is_alike = parts[i].shard.count == first.shard.count &&
+                          parts[i].result.value("scenario", "") == first.result.value("scenario", "");
+    if (!is_alike) {
+      throw UsageError(fmt::format("'{}' and '{}' are of different searches", first.file, parts[i].file));
+    }
+    if (i > 0 && parts[i].shard.index == parts[i - 1].shard.index) {
+      throw UsageError(fmt::format("'{}' and '{}' are the same part", parts[i - 1].file, parts[i].file));
+    }
+  }
+}
+
+// Adds the counts of entries that agree in `keys`, and appends the others.
+void add_counts(Json& sum, const Json& more, const std::vector<std::string>& keys) {
+  for (const Json& each : more) {
+    const auto known = std::ranges::find_if(sum, [&](const Json& other) {
+      return std::ranges::all_of(
+          keys, [&](const std::string& key) { return other.value(key, "") == each.value(key, ""); });
+    });
+    if (known == sum.end()) {
+      sum.push_back(each);
+    } else {
+      (*known)["count"] = known->value("count", std::int64_t{0}) + each.value("count", std::int64_t{0});
+    }
+  }
+}
+
+Json join(const std::vector<Part>& parts) {
+  const auto failing =
+      std::ranges::find_if(parts, [](const Part& part) { return part.result.value("verdict", "") != "ok"; });
+  Json joined = (failing == parts.end() ? parts.front() : *failing).result;
+  Json outcomes = Json::array();
+  Json failures = Json::array();
+  std::int64_t schedules = 0;
+  std::int64_t distinct = 0;
+  std::int64_t cut = 0;
+  double estimated = 0;
+  for (const Part& part : parts) {
+    add_counts(outcomes, part.result["outcomes"], {"verdict", "kind"});
+    add_counts(failures, part.result["failures"], {"verdict", "kind", "headline"});
+    schedules += part.result.value("schedules", std::int64_t{0});
+    const Json& coverage = part.result["coverage"];
+    distinct += coverage.value("distinct_schedules", std::int64_t{0});
+    cut += coverage.value("cut_short", std::int64_t{0});
+    estimated = std::max(estimated, coverage.value("estimated_schedules", 0.0));
+  }
+  const bool is_complete = parts.size() == parts.front().shard.count &&
+                           std::ranges::all_of(parts, [](const Part& part) { return part.is_whole; });
+  joined["outcomes"] = outcomes;
+  joined["failures"] = failures;
+  joined["schedules"] = schedules;
+  joined["exhaustive"] = is_complete;
+  joined["coverage"] = {
+      {"distinct_schedules", distinct}, {"cut_short", cut}, {"estimated_schedules", estimated}};
+  if (!is_complete) {
+    joined["coverage"]["bounds"] = Json::array(
+        {fmt::format("{} of {} parts are here, and {} of them went through all of theirs", parts.size(),
+                     parts.front().shard.count,
+                     std::ranges::count_if(parts, [](const Part& part) { return part.is_whole; }))});
+  }
+  return joined;
+}
+
+std::string summary_of(const Json& joined) {
+  std::string text = fmt::format("{}: {} schedules{}\n", joined.value("scenario", ""),
+                                 joined.value("schedules", std::int64_t{0}),
+                                 joined.value("exhaustive", false) ? "; that is all that can differ" : "");
+  for (const Json& outcome : joined["outcomes"]) {
+    text += fmt::format("  {} x {} ({})\n", outcome.value("count", std::int64_t{0}),
+                        outcome.value("verdict", ""), outcome.value("kind", ""));
+  }
+  for (const Json& failure : joined["failures"]) {
+    text += fmt::format("{}\n  replay: {}\n", failure.value("headline", ""), failure.value("replay", ""));
+  }
+  for (const Json& bound : joined["coverage"].value("bounds", Json::array())) {
+    text += fmt::format("not all: {}\n", bound.get<std::string>());
+  }
+  return text;
+}
+
+}  // namespace
+
+MergedResult merge_results(const std::vector<std::string>& files) {
+  std::vector<Part> parts;
+  std::ranges::transform(files, std::back_inserter(parts), read_part);
+  std::ranges::stable_sort(parts, {}, [](const Part& part) { return part.shard.index; });
+  require_one_search(parts);
+  const Json joined = join(parts);
+  const bool is_expected =
+      std::ranges::all_of(parts, [](const Part& part) { return part.result.value("expected", false); });
+  return {joined.dump(2, ' ', true, Json::error_handler_t::replace) + "\n", summary_of(joined), is_expected};
+}
+
+}  // namespace rollcall::cli

@@ -1,0 +1,249 @@
+#include "scenarios/variants/minimize.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/run/explore_scenario.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/run/schedules.h"
+#include "scenarios/scenario.h"
+#include "scenarios/variants/keep_ranks.h"
+#include "scenarios/variants/reducer.h"
+#include "scenarios/variants/scenario_tree.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// Of a search for every candidate; what needs more is not made smaller.
+constexpr std::int64_t schedules_per_candidate = 400;
+
+// What a scenario comes to, with or without other schedules.
+class Judge {
+ public:
+  Judge(std::string file, const MinimizeOptions& options) : file_(std::move(file)), options_(options) {}
+
+  // In full, as users see it.
+  Report report_of(const Scenario& scenario) const {
+    if (!searches_) {
+      return run(scenario, {.seed = options_.seed});
+    }
+    return explore(scenario, {.search = {.schedules = schedules_per_candidate}, .seed = options_.seed});
+  }
+
+  // Decides for good whether the usual run is enough.
+  Report first(const Scenario& scenario) {
+    own_limit_ = scenario.options.limits.ops;
+    Report report = report_of(scenario);
+    if (finding_of(report.verdict) == nullptr) {
+      searches_ = true;
+      report = report_of(scenario);
+    }
+    most_ops_ = 2 * report.ops + 1000;
+    return report;
+  }
+
+  bool searches() const { return searches_; }
+
+  // Whether a candidate, JSON without positions, is a scenario of this signature.
+  bool has(const OrderedJson& candidate, const Signature& signature) const {
+    try {
+      Scenario scenario = parse_scenario(candidate.dump(), file_);
+      if (signature.verdict == "limit_reached" && scenario.options.limits.ops > own_limit_) {
+        return false;  // it would be our own limit that it reaches
+      }
+      scenario.options.limits.ops = std::min(scenario.options.limits.ops, most_ops_);
+      return quick(scenario) == signature.verdict && signature_of(report_of(scenario)) == signature;
+    } catch (const InvalidScenario&) {
+      return false;
+    }
+  }
+
+ private:
+  // The verdict alone, for a fraction of the time. A search is as long as it is.
+  std::string quick(const Scenario& scenario) const {
+    if (searches_) {
+      return std::string(verdict_word(report_of(scenario).verdict));
+    }
+    sim::Options options = scenario.options;
+    options.seed = options_.seed.value_or(options.seed);
+    const TriedSchedules tried =
+        run_schedules([&](sim::Decisions& decisions) { return run_once(scenario, options, decisions); });
+    return std::string(verdict_word(tried.report.verdict));
+  }
+
+  std::string file_;
+  const MinimizeOptions& options_;
+  bool searches_ = false;
+  std::int64_t most_ops_ = 0;   // of a candidate: one that runs away is none
+  std::int64_t own_limit_ = 0;  // of the file
+};
+
+class Minimizer {
+ public:
+  Minimizer(const std::string& address, const MinimizeOptions& options)
+      : options_(options),
+        scenario_(load_scenario(address)),
+        judge_(scenario_.file, options),
+        report_(judge_.first(scenario_)),
+        signature_(signature_of(report_)),
+        best_(tree_of(address, scenario_)),
+        accepts_([this](const OrderedJson& tree) { return accepts(tree); }) {
+    if (signature_.verdict == "ok") {
+      throw NothingToMinimize(fmt::format("{} comes to ok{}: there is no failure to keep", address,
+                                          report_.exhaustive ? "" : " in all schedules that were tried"));
+    }
+  }
+
+  Minimized minimize() {
+    const ScenarioSize before = size_of(best_);
+    leave_out({"$schema", "expect", "tags", "source"});
+    bool changed = true;
+    while (changed && !is_interrupted()) {
+      changed = shed_ranks();
+      changed = shorten_lists(best_, accepts_) || changed;
+      changed = unwrap_blocks(best_, accepts_) || changed;
+      changed = drop_members(best_, accepts_) || changed;
+      changed = shrink_numbers(best_, accepts_) || changed;
+    }
+    Minimized result;
+    result.signature = signature_;
+    result.before = before;
+    result.after = size_of(best_);
+    result.tried = tried_;
+    result.interrupted = is_interrupted();
+    result.text = text_of(result);
+    return result;
+  }
+
+ private:
+  static ScenarioSize size_of(const OrderedJson& tree) {
+    return {tree.value("world_size", Rank{0}), count_statements(tree)};
+  }
+
+  bool is_interrupted() const { return options_.interrupted != nullptr && *options_.interrupted != 0; }
+
+  bool accepts(const OrderedJson& candidate) {
+    if (is_interrupted() || !refused_.insert(std::hash<std::string>()(candidate.dump())).second) {
+      return false;  // what was accepted is not offered again
+    }
+    ++tried_;
+    const bool accepted = judge_.has(candidate, signature_);
+    if (options_.progress) {
+      const ScenarioSize size = size_of(accepted ? candidate : best_);
+      options_.progress(tried_, size.ranks, size.statements);
+    }
+    return accepted;
+  }
+
+  void leave_out(const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) {
+      OrderedJson candidate = best_;
+      if (candidate.erase(key) > 0) {
+        offer(best_, std::move(candidate), accepts_);
+      }
+    }
+  }
+
+  // ---- Ranks ----
+
+  Rank world_size() const { return best_.value("world_size", Rank{1}); }
+
+  bool keep(const RankSet& ranks) {
+    if (!best_.contains("world_size")) {
+      return false;
+    }
+    std::optional<OrderedJson> candidate = keep_ranks(best_, ranks);
+    return candidate && offer(best_, std::move(*candidate), accepts_);
+  }
+
+  // A few ranks are enough for most failures; halves and quarters find the others.
+  bool shed_ranks() {
+    bool changed = keep_a_few();
+    for (Rank chunk = world_size() / 2; chunk > 0; chunk /= 2) {
+      for (Rank end = world_size(); end > 0; end -= chunk) {
+        const RankSet all = RankSet::range(0, world_size() - 1);
+        const RankSet gone = RankSet::range(std::max<Rank>(end - chunk, 0), end - 1);
+        changed = (chunk < world_size() && keep(difference(all, gone))) || changed;
+      }
+    }
+    return changed;
+  }
+
+  // The first to blame, and the first of the others: two ranks, three, four.
+  bool keep_a_few() {
+    const Finding* finding = finding_of(report_.verdict);
+    if (finding == nullptr || finding->culprits.empty() || world_size() != report_.world_size) {
+      return false;
+    }
+    const RankSet all = RankSet::range(0, world_size() - 1);
+    for (std::size_t culprits = 1; culprits <= 2; ++culprits) {
+      for (std::size_t others = 1; others <= 2; ++others) {
+        RankSet few = first_of(finding->culprits, culprits);
+        few.insert(first_of(difference(all, finding->culprits), others));
+        if (few.size() < all.size() && keep(few)) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  static RankSet first_of(const RankSet& ranks, std::size_t count) {
+    std::vector<Rank> list = ranks.to_vector();
+    list.resize(std::min(list.size(), count));
+    return RankSet::of(list);
+  }
+
+  // ---- The result ----
+
+  std::string text_of(const Minimized& result) const {
+    const Scenario small = parse_scenario(best_.dump(), scenario_.file);
+    const Report report = judge_.report_of(small);
+    const Finding& finding = *finding_of(report.verdict);
+    const std::string comment = fmt::format(
+        "Minimised from {}: {} of {} ranks and {} of {} statements are left.\nWhat is kept: {}.\nIn one "
+        "sentence: "
+        "{}.{}",
+        scenario_.address(), result.after.ranks, result.before.ranks, result.after.statements,
+        result.before.statements, to_string(signature_), finding.headline,
+        judge_.searches() ? "\nThe usual run is fine; `rollcall explore` finds the schedule that is not."
+                          : "");
+    OrderedJson tree = {{"version", 1}, {"name", scenario_.name + ", minimised"}};
+    tree["origin"] = fmt::format("rollcall minimize {}", scenario_.address());
+    for (const auto& [key, value] : best_.items()) {
+      if (!tree.contains(key)) {
+        tree[key] = value;
+      }
+    }
+    if (!scenario_.source.empty()) {
+      tree["source"] = scenario_.source;
+    }
+    tree["expect"] = {{"verdict", signature_.verdict},
+                      {"kind", signature_.kind},
+                      {"culprits", finding.culprits.to_vector()}};
+    return scenario_text(tree, comment);
+  }
+
+  const MinimizeOptions& options_;
+  Scenario scenario_;
+  Judge judge_;
+  Report report_;
+  Signature signature_;
+  OrderedJson best_;
+  Accepts accepts_;
+  std::set<std::size_t> refused_;  // hashes of candidates
+  std::int64_t tried_ = 0;
+};
+
+}  // namespace
+
+Minimized minimize(const std::string& address, const MinimizeOptions& options) {
+  return Minimizer(address, options).minimize();
+}
+
+}  // namespace rollcall::scenario

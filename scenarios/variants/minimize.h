@@ -1,0 +1,47 @@
+#pragma once
+
+// The smallest scenario that still fails in the same way.
+
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "scenarios/variants/signature.h"
+#include "sim/dist/op.h"
+
+namespace rollcall::scenario {
+
+struct MinimizeOptions {
+  std::optional<std::uint64_t> seed{};  // instead of the scenario's
+  // Of what there is, after every candidate; may be empty.
+  std::function<void(std::int64_t tried, Rank ranks, std::size_t statements)> progress{};
+  const volatile std::sig_atomic_t* interrupted = nullptr;  // ends the search with the best so far; borrowed
+};
+
+struct ScenarioSize {
+  Rank ranks = 0;
+  std::size_t statements = 0;
+};
+
+struct Minimized {
+  std::string text;  // of the new scenario, with a comment and an `origin`
+  Signature signature;
+  ScenarioSize before;
+  ScenarioSize after;
+  std::int64_t tried = 0;
+  bool interrupted = false;
+};
+
+// There is no failure to keep.
+struct NothingToMinimize : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Of FILE, or FILE::case. The failure is that of the usual run, or the first that other schedules have. Deterministic,
+// but for an interruption. Throws InvalidScenario, NothingToMinimize.
+Minimized minimize(const std::string& address, const MinimizeOptions& options);
+
+}  // namespace rollcall::scenario

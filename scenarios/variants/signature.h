@@ -1,0 +1,26 @@
+#pragma once
+
+// What must stay the same while a scenario shrinks.
+
+#include <string>
+
+#include "sim/report/report.h"
+
+namespace rollcall::scenario {
+
+// A failure without its numbers: which ranks, how many, and at which call may change; what went wrong may not.
+struct Signature {
+  std::string verdict;  // "ok", "deadlock", ...
+  std::string kind;     // empty for ok
+  std::string op;       // where it came apart; may be empty
+  std::string role;     // what has become of those to blame: "finished", "waiting in all_reduce, raised"
+
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+
+Signature signature_of(const Report& report);
+
+// "deadlock (missing_participant) in all_reduce; to blame: finished"
+std::string to_string(const Signature& signature);
+
+}  // namespace rollcall::scenario
