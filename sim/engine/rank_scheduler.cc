@@ -192,7 +192,9 @@ RankScheduler::RankScheduler(std::vector<RankContext>& contexts, const std::vect
 RankScheduler::~RankScheduler() = default;
 
 void RankScheduler::run(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence) {
-  if (fiber_thread != nullptr) {
+  // A rank program that runs a simulation is on such a thread as well, but not between two runs.
+  const bool is_free = fiber_thread != nullptr && fiber_thread->algorithm->scheduler == nullptr;
+  if (is_free) {
     run_on_this_thread(body, at_quiescence);
   } else {
     run_on_threads(1, [&](std::uint32_t) { run_on_this_thread(body, at_quiescence); });
