@@ -1,6 +1,7 @@
 #include "scenarios/program/lowering.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -136,84 +137,90 @@ void Lowering::lower_statement(const Json& node) {
                                   statement->rule().key));
     return;
   }
-  switch (statement->rule().kind) {
+  given_site_ = read_site(*statement);
+  lower_recognised(*statement);
+  given_site_ = {};
+}
+
+void Lowering::lower_recognised(const Statement& statement) {
+  switch (statement.rule().kind) {
     case StatementKind::collective:
     case StatementKind::barrier:
-      return lower_collective(*statement);
+      return lower_collective(statement);
     case StatementKind::message:
-      return lower_message(*statement);
+      return lower_message(statement);
     case StatementKind::message_batch:
-      return lower_batch(*statement);
+      return lower_batch(statement);
     case StatementKind::objects:
-      return lower_objects(*statement);
+      return lower_objects(statement);
     case StatementKind::wait:
-      return lower_wait(*statement);
+      return lower_wait(statement);
     case StatementKind::synchronize:
-      return lower_synchronize(*statement);
+      return lower_synchronize(statement);
     case StatementKind::compute:
-      return lower_compute(*statement);
+      return lower_compute(statement);
     case StatementKind::print:
-      return emit(node, action::Print{read_.text(statement->head())});
+      return emit(statement.node(), action::Print{read_.text(statement.head())});
     case StatementKind::raise:
-      return lower_raise(*statement);
+      return lower_raise(statement);
     case StatementKind::exit:
-      return lower_exit(*statement);
+      return lower_exit(statement);
     case StatementKind::item:
-      return lower_item(*statement);
+      return lower_item(statement);
     case StatementKind::fill:
-      return lower_fill(*statement);
+      return lower_fill(statement);
     case StatementKind::add:
-      return lower_add(*statement);
+      return lower_add(statement);
     case StatementKind::copy:
-      return lower_copy(*statement);
+      return lower_copy(statement);
     case StatementKind::check:
-      return lower_check(*statement);
+      return lower_check(statement);
     case StatementKind::touch:
-      return lower_touch(*statement);
+      return lower_touch(statement);
     case StatementKind::set_device:
-      return lower_set_device(*statement);
+      return lower_set_device(statement);
     case StatementKind::for_loop:
-      return lower_for(*statement);
+      return lower_for(statement);
     case StatementKind::repeat:
-      return lower_repeat(*statement);
+      return lower_repeat(statement);
     case StatementKind::for_each_input:
-      return lower_for_each_input(*statement);
+      return lower_for_each_input(statement);
     case StatementKind::conditional:
-      return lower_if(*statement);
+      return lower_if(statement);
     case StatementKind::break_loop:
-      return lower_break(*statement);
+      return lower_break(statement);
     case StatementKind::choice:
     case StatementKind::parallel:
-      return lower_branches(*statement);
+      return lower_branches(statement);
     case StatementKind::join:
-      return lower_join(*statement);
+      return lower_join(statement);
     case StatementKind::forward:
     case StatementKind::notify:
-      return lower_call(*statement);
+      return lower_call(statement);
     case StatementKind::backward:
-      return lower_backward(*statement);
+      return lower_backward(statement);
     case StatementKind::step:
-      return lower_step(*statement);
+      return lower_step(statement);
     case StatementKind::zero_grad:
-      return lower_zero_grad(*statement);
+      return lower_zero_grad(statement);
     case StatementKind::state_dict:
-      return lower_state_dict(*statement);
+      return lower_state_dict(statement);
     case StatementKind::no_sync:
-      return lower_no_sync(*statement);
+      return lower_no_sync(statement);
     case StatementKind::attempt:
-      return lower_try(*statement);
+      return lower_try(statement);
     case StatementKind::new_group:
-      return lower_new_group(*statement);
+      return lower_new_group(statement);
     case StatementKind::new_subgroups:
-      return lower_new_subgroups(*statement);
+      return lower_new_subgroups(statement);
     case StatementKind::split_group:
-      return lower_split_group(*statement);
+      return lower_split_group(statement);
     case StatementKind::destroy_process_group:
-      return lower_destroy_group(*statement);
+      return lower_destroy_group(statement);
     case StatementKind::monitored_barrier:
-      return lower_monitored_barrier(*statement);
+      return lower_monitored_barrier(statement);
     case StatementKind::store:
-      return lower_store(*statement);
+      return lower_store(statement);
   }
 }
 
@@ -304,8 +311,32 @@ std::optional<Json> Lowering::require(const Statement& statement, std::string_vi
 }
 
 void Lowering::emit(const Json& node, Action action) {
+  if (given_site_.file != none) {
+    program_->code.push_back({std::move(action), given_site_.line, 0, given_site_.file});
+    return;
+  }
   const Position position = source_.position(node.offset());
   program_->code.push_back({std::move(action), position.line, position.column});
+}
+
+// "train.py:61".
+Lowering::GivenSite Lowering::read_site(const Statement& statement) {
+  const auto node = statement.find("site");
+  if (!node || !contains(statement.rule().arguments, "site")) {
+    return {};
+  }
+  const std::string text(read_.string(*node, "a file and a line"));
+  const std::size_t colon = text.rfind(':');
+  GivenSite site;
+  const char* end = text.data() + text.size();
+  const bool has_line = colon != std::string::npos && colon > 0 &&
+                        std::from_chars(text.data() + colon + 1, end, site.line).ptr == end && site.line > 0;
+  if (!has_line) {
+    read_.error(*node, "expected a file and a line, such as \"train.py:61\"");
+    return {};
+  }
+  site.file = read_.intern(text.substr(0, colon));
+  return site;
 }
 
 }  // namespace rollcall::scenario

@@ -47,6 +47,11 @@ class Lowering {
     std::int64_t numel = -1;  // -1: as many as the call takes by itself
     friend auto operator<=>(const ScratchLook&, const ScratchLook&) = default;
   };
+  // What a statement says it stands for.
+  struct GivenSite {
+    TableIndex file = none;  // of Program::strings; none: nothing
+    std::uint32_t line = 0;
+  };
   // A loop being lowered, and the jumps out of it that await its end.
   struct OpenLoop {
     std::vector<Address> breaks;
@@ -66,6 +71,7 @@ class Lowering {
   Block lower_list(const Json& list);
   void lower_statements(const Json& list);
   void lower_statement(const Json& node);
+  void lower_recognised(const Statement& statement);
   void check_arguments(const Statement& statement);
   void check_argument(const Statement& statement, const Json& member);
   void report_unrecognised(const Json& node);
@@ -129,6 +135,7 @@ class Lowering {
 
   // The argument, or nothing and an error that it is missing.
   std::optional<Json> require(const Statement& statement, std::string_view argument);
+  GivenSite read_site(const Statement& statement);
   void emit(const Json& node, Action action);
   Address here() const { return static_cast<Address>(program_->code.size()); }
   template <typename T>
@@ -150,6 +157,7 @@ class Lowering {
   std::vector<Slot>* loop_slots_ = &program_loop_slots_;
   int nesting_ = 0;
   bool in_object_ = false;
+  GivenSite given_site_;    // of the statement being lowered
   bool in_thread_ = false;  // of a `parallel`
   std::map<ScratchLook, Slot> scratch_tensors_;
   Slot scratch_output_ = no_slot;

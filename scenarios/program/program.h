@@ -354,8 +354,9 @@ using Action =
 
 struct Instruction {
   Action action;
-  std::uint32_t line = 0;  // of the statement
+  std::uint32_t line = 0;  // of the statement, or of what it stands for
   std::uint32_t column = 0;
+  TableIndex file = none;  // of Program::strings, where the statement says what it stands for
 };
 
 // The range of a loop.

@@ -10,22 +10,22 @@ using Kind = StatementKind;
 using Name = std::string_view;
 
 // Arguments of every collective that carries a tensor come first.
-constexpr std::array<Name, 13> all_reduce{"tensor", "numel",     "shape", "dtype",  "value",
-                                          "device", "group",     "label", "stream", "async_op",
-                                          "as",     "reduce_op", "factor"};
-constexpr std::array<Name, 12> broadcast{"tensor", "numel", "shape",  "dtype",    "value", "device",
-                                         "group",  "label", "stream", "async_op", "as",    "src"};
-constexpr std::array<Name, 14> reduce{"tensor", "numel", "shape",     "dtype",  "value",
-                                      "device", "group", "label",     "stream", "async_op",
-                                      "as",     "dst",   "reduce_op", "factor"};
-constexpr std::array<Name, 12> all_gather{"tensor", "numel", "shape",  "dtype",    "value", "device",
-                                          "group",  "label", "stream", "async_op", "as",    "output"};
-constexpr std::array<Name, 13> gather{"tensor", "numel",  "shape",    "dtype", "value", "device", "group",
-                                      "label",  "stream", "async_op", "as",    "dst",   "output"};
-constexpr std::array<Name, 14> reduce_scatter{"tensor", "numel",  "shape",     "dtype",  "value",
-                                              "device", "group",  "label",     "stream", "async_op",
-                                              "as",     "output", "reduce_op", "factor"};
-constexpr std::array<Name, 14> all_to_all_single{"tensor",
+constexpr std::array<Name, 14> all_reduce{"tensor",   "numel", "shape",     "dtype", "value",
+                                          "device",   "group", "label",     "site",  "stream",
+                                          "async_op", "as",    "reduce_op", "factor"};
+constexpr std::array<Name, 13> broadcast{"tensor", "numel", "shape",  "dtype",    "value", "device", "group",
+                                         "label",  "site",  "stream", "async_op", "as",    "src"};
+constexpr std::array<Name, 15> reduce{"tensor",   "numel", "shape", "dtype",     "value",
+                                      "device",   "group", "label", "site",      "stream",
+                                      "async_op", "as",    "dst",   "reduce_op", "factor"};
+constexpr std::array<Name, 13> all_gather{"tensor", "numel", "shape",  "dtype",    "value", "device", "group",
+                                          "label",  "site",  "stream", "async_op", "as",    "output"};
+constexpr std::array<Name, 14> gather{"tensor", "numel", "shape",  "dtype",    "value", "device", "group",
+                                      "label",  "site",  "stream", "async_op", "as",    "dst",    "output"};
+constexpr std::array<Name, 15> reduce_scatter{"tensor",   "numel", "shape",  "dtype",     "value",
+                                              "device",   "group", "label",  "site",      "stream",
+                                              "async_op", "as",    "output", "reduce_op", "factor"};
+constexpr std::array<Name, 15> all_to_all_single{"tensor",
                                                  "numel",
                                                  "shape",
                                                  "dtype",
@@ -33,6 +33,7 @@ constexpr std::array<Name, 14> all_to_all_single{"tensor",
                                                  "device",
                                                  "group",
                                                  "label",
+                                                 "site",
                                                  "stream",
                                                  "async_op",
                                                  "as",
@@ -40,18 +41,18 @@ constexpr std::array<Name, 14> all_to_all_single{"tensor",
                                                  "input_split_sizes",
                                                  "output_split_sizes"};
 constexpr std::array<Name, 1> wait{"timeout"};
-constexpr std::array<Name, 6> barrier{"group", "label", "stream", "async_op", "as", "device"};
-constexpr std::array<Name, 11> send{"tensor", "numel", "shape",  "dtype", "value", "device",
-                                    "group",  "label", "stream", "dst",   "tag"};
-constexpr std::array<Name, 12> isend{"tensor", "numel", "shape",  "dtype", "value", "device",
-                                     "group",  "label", "stream", "dst",   "tag",   "as"};
-constexpr std::array<Name, 12> receive{"tensor", "numel", "shape",  "dtype", "value", "device",
-                                       "group",  "label", "stream", "src",   "tag",   "as"};
-constexpr std::array<Name, 3> batch{"as", "label", "stream"};
-constexpr std::array<Name, 4> all_gather_object{"object", "group", "label", "output"};
-constexpr std::array<Name, 5> gather_object{"object", "group", "label", "dst", "output"};
-constexpr std::array<Name, 5> object_list{"objects", "group", "label", "src", "output"};
-constexpr std::array<Name, 2> raise{"type", "message"};
+constexpr std::array<Name, 7> barrier{"group", "label", "site", "stream", "async_op", "as", "device"};
+constexpr std::array<Name, 12> send{"tensor", "numel", "shape", "dtype",  "value", "device",
+                                    "group",  "label", "site",  "stream", "dst",   "tag"};
+constexpr std::array<Name, 13> isend{"tensor", "numel", "shape",  "dtype", "value", "device", "group",
+                                     "label",  "site",  "stream", "dst",   "tag",   "as"};
+constexpr std::array<Name, 13> receive{"tensor", "numel", "shape",  "dtype", "value", "device", "group",
+                                       "label",  "site",  "stream", "src",   "tag",   "as"};
+constexpr std::array<Name, 4> batch{"as", "label", "site", "stream"};
+constexpr std::array<Name, 5> all_gather_object{"object", "group", "label", "site", "output"};
+constexpr std::array<Name, 6> gather_object{"object", "group", "label", "site", "dst", "output"};
+constexpr std::array<Name, 6> object_list{"objects", "group", "label", "site", "src", "output"};
+constexpr std::array<Name, 3> raise{"type", "message", "site"};
 constexpr std::array<Name, 1> compute{"jitter"};
 constexpr std::array<Name, 1> item{"as"};
 constexpr std::array<Name, 5> fill{"value", "numel", "shape", "dtype", "device"};
@@ -68,16 +69,16 @@ constexpr std::array<Name, 2> backward{"value", "unused"};
 constexpr std::array<Name, 1> zero_grad{"set_to_none"};
 constexpr std::array<Name, 1> consolidate{"to"};
 
-constexpr std::array<Name, 4> new_group{"ranks", "as", "timeout", "label"};
-constexpr std::array<Name, 4> new_subgroups{"group_size", "as", "timeout", "label"};
-constexpr std::array<Name, 5> split_group{"split_ranks", "group", "as", "timeout", "label"};
-constexpr std::array<Name, 2> destroy_process_group{"group", "label"};
-constexpr std::array<Name, 4> monitored_barrier{"group", "label", "timeout", "wait_all_ranks"};
-constexpr std::array<Name, 3> store_set{"key", "value", "label"};
-constexpr std::array<Name, 5> store_get{"key", "want", "as", "timeout", "label"};
-constexpr std::array<Name, 4> store_add{"key", "value", "as", "label"};
-constexpr std::array<Name, 3> store_wait{"key", "timeout", "label"};
-constexpr std::array<Name, 2> store_delete{"key", "label"};
+constexpr std::array<Name, 5> new_group{"ranks", "as", "timeout", "label", "site"};
+constexpr std::array<Name, 5> new_subgroups{"group_size", "as", "timeout", "label", "site"};
+constexpr std::array<Name, 6> split_group{"split_ranks", "group", "as", "timeout", "label", "site"};
+constexpr std::array<Name, 3> destroy_process_group{"group", "label", "site"};
+constexpr std::array<Name, 5> monitored_barrier{"group", "label", "site", "timeout", "wait_all_ranks"};
+constexpr std::array<Name, 4> store_set{"key", "value", "label", "site"};
+constexpr std::array<Name, 6> store_get{"key", "want", "as", "timeout", "label", "site"};
+constexpr std::array<Name, 5> store_add{"key", "value", "as", "label", "site"};
+constexpr std::array<Name, 4> store_wait{"key", "timeout", "label", "site"};
+constexpr std::array<Name, 3> store_delete{"key", "label", "site"};
 
 constexpr std::array<StatementRule, 63> rules{{
     {"all_reduce", Kind::collective, "tensor", true, all_reduce},

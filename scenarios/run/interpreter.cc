@@ -343,7 +343,8 @@ class Interpreter {
  private:
   Site site() const {
     const Instruction& instruction = program_.code[at_];
-    return {program_.file.c_str(), instruction.line, instruction.column};
+    const std::string& file = instruction.file == none ? program_.file : program_.strings[instruction.file];
+    return {file.c_str(), instruction.line, instruction.column};
   }
 
   static void take_input(bool takes_inputs) {

@@ -51,9 +51,10 @@ TEST_CASE("an object holds one statement", "[scenarios]") {
 }
 
 TEST_CASE("unknown and doubled arguments are errors", "[scenarios]") {
-  CHECK(wrong(R"({"barrier": {"gruop": "world"}})") ==
-        "/program/0/barrier/gruop: \"barrier\" has no argument \"gruop\"; it takes group, label, stream, "
-        "async_op, as, device -> group");
+  CHECK(
+      wrong(R"({"barrier": {"gruop": "world"}})") ==
+      "/program/0/barrier/gruop: \"barrier\" has no argument \"gruop\"; it takes group, label, site, stream, "
+      "async_op, as, device -> group");
   CHECK(wrong(R"({"all_reduce": {}, "redcue_op": "MAX"})").ends_with("-> reduce_op"));
   CHECK(wrong(R"({"barrier": {}, "src": 0})")
             .starts_with("/program/0/src: \"barrier\" has no argument \"src\""));
