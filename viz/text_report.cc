@@ -92,7 +92,9 @@ class Writer {
   }
 
   void failure(const Finding& finding) {
-    place(finding);
+    if (const std::string place = place_to_look(report_.verdict); !place.empty()) {
+      page_.arrow(place);
+    }
     page_.frame_line();
     evidence(finding);
     if (finding.at && !std::holds_alternative<ResourceLeak>(report_.verdict)) {
@@ -112,41 +114,6 @@ class Writer {
       run_facts();
     }
     replay();
-  }
-
-  // The line to look at first: a culprit's call where calls are compared, otherwise the call that is
-  // waited in. The earliest slot that went wrong comes before the one where it was noticed.
-  void place(const Finding& finding) {
-    const std::string* site = finding.at ? &finding.at->call.site : nullptr;
-    const std::vector<TensorPlace>* tensors = tensors_of(report_.verdict);
-    if (tensors != nullptr && !tensors->empty()) {
-      site = &tensors->front().site;
-    }
-    const std::vector<Variant>* variants =
-        finding.first_divergence ? &finding.first_divergence->variants : variants_of(report_.verdict);
-    if (variants != nullptr && !finding.tie) {
-      const Variant* odd = odd_variant(*variants, finding.culprits);
-      site = odd != nullptr ? &odd->call.site : site;
-    }
-    if (site != nullptr && !site->empty()) {
-      page_.arrow(*site);
-    }
-  }
-
-  // The first variant with a site that only culprits made; failing that (Join's own calls have none), the
-  // first with a site at all.
-  static const Variant* odd_variant(const std::vector<Variant>& variants, const RankSet& culprits) {
-    const Variant* any = nullptr;
-    for (const Variant& variant : variants) {
-      if (variant.call.site.empty()) {
-        continue;
-      }
-      if (difference(variant.ranks, culprits).empty()) {
-        return &variant;
-      }
-      any = any == nullptr ? &variant : any;
-    }
-    return any;
   }
 
   // The calls side by side where there is something to compare, then the ranks that are elsewhere.

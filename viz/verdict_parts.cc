@@ -38,6 +38,45 @@ const std::vector<Outcome>* outcomes_of(const Verdict& verdict) {
   return race != nullptr ? &race->outcomes : nullptr;
 }
 
+namespace {
+
+// The first variant with a site that only culprits made; failing that (Join's own calls have none), the first with a
+// site at all.
+const Variant* odd_variant(const std::vector<Variant>& variants, const RankSet& culprits) {
+  const Variant* any = nullptr;
+  for (const Variant& variant : variants) {
+    if (variant.call.site.empty()) {
+      continue;
+    }
+    if (difference(variant.ranks, culprits).empty()) {
+      return &variant;
+    }
+    any = any == nullptr ? &variant : any;
+  }
+  return any;
+}
+
+}  // namespace
+
+std::string place_to_look(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  if (finding == nullptr) {
+    return {};
+  }
+  std::string place = finding->at ? finding->at->call.site : "";
+  const std::vector<TensorPlace>* tensors = tensors_of(verdict);
+  if (tensors != nullptr && !tensors->empty()) {
+    place = tensors->front().site;
+  }
+  const std::vector<Variant>* variants =
+      finding->first_divergence ? &finding->first_divergence->variants : variants_of(verdict);
+  if (variants != nullptr && !finding->tie) {
+    const Variant* odd = odd_variant(*variants, finding->culprits);
+    place = odd != nullptr ? odd->call.site : place;
+  }
+  return place;
+}
+
 std::string tensor_phrase(const TensorPlace& place) {
   if (!place.want.empty()) {
     return fmt::format("{} is {}, expected {}", place.tensor, place.got, place.want);

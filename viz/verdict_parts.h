@@ -13,6 +13,10 @@ namespace rollcall::viz {
 // tried. Null for verdicts that have none.
 const std::vector<Variant>* variants_of(const Verdict& verdict);
 const std::vector<TensorPlace>* tensors_of(const Verdict& verdict);
+
+// The line to look at first: a culprit's call where calls are compared, otherwise the call that is waited in. The
+// earliest slot that went wrong comes before the one where it was noticed. Empty when there is none.
+std::string place_to_look(const Verdict& verdict);
 const std::vector<Outcome>* outcomes_of(const Verdict& verdict);
 
 // "t is 3, expected 4", "t used before w is waited for".

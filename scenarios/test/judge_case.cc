@@ -16,6 +16,7 @@
 #include "viz/html_report.h"
 #include "viz/json_report.h"
 #include "viz/text_report.h"
+#include "viz/verdict_parts.h"
 #include "viz/write_file.h"
 
 namespace rollcall::scenario {
@@ -52,9 +53,8 @@ SourcePlace place_of(std::string_view site, const std::string& file) {
 
 // Where a failure is shown: at the call, where the run came apart; else at what was expected.
 SourcePlace place_of(const Report& report, const std::string& file, const SourcePlace& expect) {
-  const Finding* finding = finding_of(report.verdict);
-  const bool has_site = finding != nullptr && finding->at && !finding->at->call.site.empty();
-  return has_site ? place_of(finding->at->call.site, file) : expect;
+  const std::string place = viz::place_to_look(report.verdict);
+  return place.empty() ? expect : place_of(place, file);
 }
 
 // " from gradients at train.json:12:7": what comes after "at".
