@@ -84,13 +84,16 @@ const std::map<std::string, std::set<std::string>> lower_folders = {
       "sim/report", "sim/dist"}},
     {"scenarios/recordings",
      {"scenarios", "scenarios/import", "scenarios/run", "traces", "sim/check", "sim/report", "sim/dist"}},
+    {"scenarios/record",
+     {"scenarios", "scenarios/import", "scenarios/json", "scenarios/run", "real/launch", "traces", "sim/engine",
+      "sim/report", "sim/dist"}},
     {"scenarios",
      {"viz", "scenarios/cli", "scenarios/json", "scenarios/program", "sim/cost", "sim/engine", "sim/report",
       "sim/dist"}},
     {"scenarios/cli",
      {"scenarios", "scenarios/compare", "scenarios/import", "scenarios/json", "scenarios/predict",
-      "scenarios/program", "scenarios/recordings", "scenarios/run", "scenarios/test", "scenarios/variants",
-      "real", "real/launch", "sim/check", "sim/cost", "sim/explore", "sim/report", "sim/dist", "traces",
+      "scenarios/program", "scenarios/record", "scenarios/recordings", "scenarios/run", "scenarios/test",
+      "scenarios/variants", "real", "real/launch", "sim/check", "sim/cost", "sim/explore", "sim/report", "sim/dist", "traces",
       "viz"}},
 };
 

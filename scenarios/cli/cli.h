@@ -88,6 +88,17 @@ struct ExploreArguments {
   bool crash_each = false;  // the same, with deaths
 };
 
+// What `record` is told. The script and its arguments are CommandLine::paths.
+struct RecordArguments {
+  std::optional<Rank> world_size;
+  std::string python;  // the interpreter; may be empty
+  std::string patience = "10min";
+  std::string records;  // the folder for what ranks write; may be empty
+  bool simulate = false;
+  bool fake = false;
+  bool live = false;
+};
+
 // What `test` is told.
 struct TestArguments {
   std::string keywords;  // -k
@@ -122,13 +133,15 @@ struct CommandLine {
   PredictArguments predict;           // predict
   RealArguments real;                 // real, compare
   DumpArguments dumps;                // export
+  RecordArguments record;             // record
   TestArguments test;                 // test
   ExploreArguments explore;           // explore; its file is in `paths`
   std::string schedule;               // run: only this one; may be empty
-  std::vector<std::string> paths;     // list, diagnose, view; import and export, which may begin with a kind
-  std::string word;                   // explain: the kind; may be empty. completion: the shell
-  std::string ci = "all";             // init: github, gitlab, all or none
-  bool fixed = false;                 // import hang: the variant with the fix
+  std::vector<std::string>
+      paths;               // list, diagnose, view, record; import and export, which may begin with a kind
+  std::string word;        // explain: the kind; may be empty. completion: the shell
+  std::string ci = "all";  // init: github, gitlab, all or none
+  bool fixed = false;      // import hang: the variant with the fix
 };
 
 // The CommandLine, or the code to exit with where all is said already: after --help and --version.
@@ -148,6 +161,7 @@ ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);
 ExitCode import_file(const CommandLine& line);
 ExitCode export_dumps(const CommandLine& line);
+ExitCode record_script(const CommandLine& line);
 ExitCode run_on_real_ranks(const CommandLine& line);
 ExitCode compare_with_real_ranks(const CommandLine& line);
 ExitCode examine_machine(const CommandLine& line);

@@ -250,6 +250,38 @@ void declare_export(CLI::App& app, CommandLine& line) {
   declare_seed(app, line);
 }
 
+void declare_record(CLI::App& app, CommandLine& line) {
+  RecordArguments& record = line.record;
+  app.add_option("-n,--world-size", record.world_size, "How many ranks")->check(CLI::Range(1, 4096));
+  CLI::Option* simulate = app.add_flag("--simulate", record.simulate,
+                                       "All ranks at once, with the true results, in the simulator");
+  app.add_flag(
+         "--fake", record.fake,
+         "Each rank alone, even if the script reads what it receives and would run again in the simulator")
+      ->excludes(simulate);
+  app.add_flag("--live", record.live,
+               "Real ranks: what follows is a command that starts them, such as torchrun with a script")
+      ->excludes(simulate)
+      ->excludes("--fake");
+  app.add_option("--records", record.records,
+                 "Keep what each rank has written there; without a script, go on from what is there")
+      ->type_name("DIR");
+  app.add_option("--python", record.python, "The interpreter; by default the first python3 that has torch")
+      ->type_name("PROGRAM");
+  app.add_option("--patience", record.patience,
+                 "When a rank that calls nothing and does not end is stopped; 10min by default")
+      ->type_name("TIME");
+  app.footer(
+      "After the options comes the script, and after it what the script is given:\n"
+      "  rollcall record --world-size 4 -o train.json train.py --epochs 1\n"
+      "  rollcall record --live -o train.json -- torchrun --nproc_per_node 4 train.py");
+  app.prefix_command();  // what follows the script is the script's
+  app.parse_complete_callback([&app, &line] {
+    std::vector<std::string> words = app.remaining();
+    line.paths.insert(line.paths.begin(), words.begin(), words.end());
+  });
+}
+
 void declare_init(CLI::App& app, CommandLine& line) {
   app.add_option("DIR", line.file, "The repository; the current folder by default");
   app.add_option("--ci", line.ci, "Whose CI to write for; both by default")
@@ -264,7 +296,7 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 
 void declare_manual(CLI::App&, CommandLine&) {}
 
-constexpr std::array<Command, 18> table = {{
+constexpr std::array<Command, 19> table = {{
     {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
     {"test", "Run many scenarios and say which do not come to what they expect", declare_test,
      test_scenarios},
@@ -287,6 +319,8 @@ constexpr std::array<Command, 18> table = {{
     {"import", "Turn a file of another format into a scenario", declare_import, import_file},
     {"export", "Write what a simulated job's Flight Recorders would have left behind", declare_export,
      export_dumps},
+    {"record", "Run a PyTorch script on ranks that are not there, and write what it does as a scenario",
+     declare_record, record_script},
     {"init", "Begin: write a first scenario and CI for it into a repository", declare_init, init_repository},
     {"completion", "Print a script that completes rollcall's commands in a shell", declare_completion,
      print_completion},

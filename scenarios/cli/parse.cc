@@ -1,5 +1,6 @@
 #include "scenarios/cli/cli.h"
 
+#include <algorithm>
 #include <sstream>
 #include <string_view>
 
@@ -137,13 +138,27 @@ CommandTree command_tree() {
   return describe(app);
 }
 
+namespace {
+
+// How many of the arguments are ours: in `record`, what comes after a lone "--" is somebody else's command line.
+int own_arguments(int argc, const char* const* argv) {
+  const bool passes_on = argc > 1 && std::string_view(argv[1]) == "record";
+  const auto* const end = argv + argc;
+  const auto* const dashes = passes_on ? std::find(argv, end, std::string_view("--")) : end;
+  return static_cast<int>(dashes - argv);
+}
+
+}  // namespace
+
 std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv) {
   CommandLine line;
   CommonOptions common;
   CLI::App app(summary, "rollcall");
   build(app, line, common);
+  const int own = own_arguments(argc, argv);
+  line.paths.assign(argv + std::min(argc, own + 1), argv + argc);
   try {
-    app.parse(argc, argv);
+    app.parse(own, argv);
   } catch (const CLI::Success& request) {
     return say(app, request);
   } catch (const CLI::ExtrasError&) {

@@ -7,6 +7,12 @@ Every file whose name ends with .rollcall.json, or matches a pattern of the ini 
 collected like a test module, and each scenario in it is a test. It passes when the scenario comes out as its
 "expect" says. When it does not, the failure is rollcall's report: who is missing, where, why.
 
+A PyTorch training script, or a function, is tested on ranks that are not there:
+
+    def test_training(rollcall_world):
+        assert rollcall_world(4).run("train.py", "--epochs", "1").ok
+        assert rollcall_world(4).run(train, 0.1).culprits == []     # train(0.1), on every rank
+
 Options (command line, or ini file):
 
     --rollcall PROGRAM   rollcall_program    the program; otherwise $ROLLCALL, otherwise `rollcall` on the path
@@ -16,9 +22,11 @@ Options (command line, or ini file):
 """
 
 import fnmatch
+import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -121,3 +129,61 @@ def run(config, arguments, timeout):
         errors="replace",
         timeout=timeout,
     )
+
+
+@pytest.fixture
+def rollcall_world(request, tmp_path):
+    """A job of so many ranks, in the simulator: rollcall_world(4).run(script or function, arguments...)."""
+    return lambda world_size: World(request.config, tmp_path, world_size)
+
+
+class World:
+    def __init__(self, config, folder, world_size):
+        self._config, self._folder, self._world_size = config, folder, world_size
+
+    def run(self, script, *arguments, answers="simulate"):
+        """Runs a script with arguments, or a function of a module, on every rank, and says what became of it.
+
+        `answers`: "simulate", or "fake": each rank alone. Skips the test where there is no Python with torch.
+        """
+        if callable(script):
+            arguments = [json.dumps(list(arguments))]
+            script = self._script_for(script)
+        scenario = self._folder / "recorded.json"
+        line = ["record", "--world-size", str(self._world_size), f"--{answers}", "--format", "json", "-o", str(scenario)]
+        result = run(self._config, [*line, str(script), *map(str, arguments)],
+                     timeout=float(self._config.getini("rollcall_timeout")))
+        if result.returncode == SKIPPED:
+            pytest.skip(result.stderr.strip())
+        if result.returncode not in (EXPECTED, DIFFERS):
+            raise ScenarioFailed(result.stdout + result.stderr)
+        return Recorded(json.loads(result.stdout), scenario, result.stderr)
+
+    def _script_for(self, function):
+        """A script that imports the function's module from its file, and calls it."""
+        module = sys.modules[function.__module__]
+        script = self._folder / "call.py"
+        script.write_text(
+            "import importlib.util, json, sys\n"
+            f"spec = importlib.util.spec_from_file_location({module.__name__!r}, {module.__file__!r})\n"
+            "module = importlib.util.module_from_spec(spec)\n"
+            f"sys.modules[{module.__name__!r}] = module\n"
+            "spec.loader.exec_module(module)\n"
+            f"module.{function.__qualname__}(*json.loads(sys.argv[1]))\n"
+        )
+        return script
+
+
+class Recorded:
+    """What became of a script. `report`: rollcall's, as JSON; `scenario`: a file that `rollcall run` takes; `output`:
+    what the ranks printed, and rollcall's remarks."""
+
+    def __init__(self, report, scenario, output):
+        self.report, self.scenario, self.output = report, scenario, output
+        self.verdict = report["verdict"]
+        self.culprits = report.get("culprits", [])
+        self.ok = self.verdict == "ok"
+
+    def __repr__(self):
+        place = self.report.get("at", {}).get("site", "")
+        return f"<{self.verdict}, culprits {self.culprits}{', at ' + place if place else ''}>\n{self.output}"

@@ -1,0 +1,162 @@
+// `rollcall record`: a PyTorch script, as it is, to a scenario.
+
+#include <filesystem>
+#include <map>
+#include <ostream>
+#include <ranges>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "scenarios/cli/cli.h"
+#include "scenarios/cli/errors.h"
+#include "scenarios/program/units.h"
+#include "scenarios/record/recorded_script.h"
+#include "scenarios/record/script_run.h"
+#include "viz/json_report.h"
+#include "viz/text_report.h"
+#include "viz/write_file.h"
+
+namespace rollcall::cli {
+namespace {
+
+using scenario::Answers;
+using scenario::RecordedScript;
+using scenario::ScriptRun;
+
+scenario::ScriptOptions script_options(const CommandLine& line) {
+  scenario::ScriptOptions options;
+  if (!line.record.world_size) {
+    throw UsageError("record: how many ranks? --world-size says so");
+  }
+  options.world_size = *line.record.world_size;
+  options.records = line.record.records;
+  options.script = line.paths.front();
+  options.arguments.assign(line.paths.begin() + 1, line.paths.end());
+  options.python = line.record.python;
+  const scenario::Quantity patience = scenario::parse_duration(line.record.patience);
+  if (!patience.value || *patience.value < millisecond) {
+    throw UsageError(fmt::format("--patience {}: {}", line.record.patience,
+                                 patience.value ? "at least 1ms" : patience.problem));
+  }
+  options.patience = std::chrono::milliseconds(*patience.value / millisecond);
+  if (!std::filesystem::is_regular_file(options.script)) {
+    throw UsageError(fmt::format("'{}' is no file", options.script));
+  }
+  return options;
+}
+
+// Of a command that starts real ranks.
+ScriptRun run_live(const CommandLine& line) {
+  ScriptRun run;
+  int code = 0;
+  run.record = scenario::run_live(line.paths, line.record.records, code);
+  if (code != 0) {
+    remark(fmt::format("rollcall: {} ended with code {}", line.paths.front(), code));
+  }
+  return run;
+}
+
+// Alone, unless the script decides by what it receives; then together.
+ScriptRun run(const CommandLine& line) {
+  if (line.paths.empty() && !line.record.records.empty()) {
+    return {traces::read_script_record(line.record.records), {}};
+  }
+  if (line.paths.empty()) {
+    throw UsageError("record: which script? rollcall record --world-size 4 train.py");
+  }
+  if (line.record.live) {
+    return run_live(line);
+  }
+  const scenario::ScriptOptions options = script_options(line);
+  if (line.record.simulate) {
+    return run_script(options, Answers::simulator);
+  }
+  ScriptRun alone = run_script(options, Answers::fake);
+  const std::vector<std::string> places = scenario::data_dependent_places(alone.record);
+  if (places.empty()) {
+    return alone;
+  }
+  const std::string reads = fmt::format("the script reads what it received ({})", fmt::join(places, ", "));
+  if (line.record.fake) {
+    remark(fmt::format("rollcall: {}: what follows is recorded as if every rank had sent the same", reads));
+    return alone;
+  }
+  remark(fmt::format("rollcall: {}: running it again, with all ranks in the simulator", reads));
+  return run_script(options, Answers::simulator);
+}
+
+// "    train.py:13 in main" a line, as Python prints stacks: innermost last.
+std::string stack_text(const traces::ScriptRank& rank) {
+  std::string text;
+  for (const traces::ScriptFrame& frame : std::views::reverse(rank.stack)) {
+    text += fmt::format("\n    {}:{} in {}", frame.file, frame.line, frame.function);
+  }
+  return text;
+}
+
+// Where ranks were when they were stopped; who was at the same place once.
+void say_stacks(const traces::ScriptRecord& record) {
+  std::map<std::string, RankSet> ranks_at;
+  for (const traces::ScriptRank& rank : record.ranks) {
+    if (!rank.stack.empty()) {
+      ranks_at[stack_text(rank)].insert(rank.rank);
+    }
+  }
+  for (const auto& [stack, ranks] : ranks_at) {
+    remark(fmt::format("rollcall: Python stack of {}:{}", ranks_phrase(ranks), stack));
+  }
+}
+
+void say_problems(const ScriptRun& run, const RecordedScript& recorded) {
+  for (const std::string& text : recorded.remarks) {
+    remark("rollcall: " + text);
+  }
+  if (!run.simulated.silent.empty()) {
+    remark(fmt::format("rollcall: {} made no call and did not end; the job was stopped",
+                       ranks_phrase(run.simulated.silent)));
+  }
+  if (!run.simulated.problem.empty()) {
+    remark("rollcall: " + run.simulated.problem);
+  }
+}
+
+std::string report_text(const CommandLine& line, const Report& report) {
+  return line.format == Format::json ? viz::json_report(report)
+                                     : viz::text_report(report, {line.detail, wants_color(line)});
+}
+
+}  // namespace
+
+ExitCode record_script(const CommandLine& line) {
+  ScriptRun done;
+  try {
+    done = run(line);
+  } catch (const scenario::NoTorch& missing) {
+    remark(fmt::format(
+        "rollcall: not possible here: no Python with torch.distributed (tried {}); --python says where "
+        "one is",
+        missing.what()));
+    return ExitCode::unavailable;
+  } catch (const std::filesystem::filesystem_error& problem) {
+    throw UsageError(problem.what());
+  }
+  const std::string file = line.output.empty() ? "recorded.json" : line.output;
+  const RecordedScript recorded = scenario::recorded_script(done.record, file);
+  say_problems(done, recorded);
+  if (recorded.text.empty()) {
+    remark("rollcall: error: no rank called init_process_group, so there is nothing to write");
+    return ExitCode::invalid;
+  }
+  say_stacks(done.record);
+  if (line.output.empty()) {
+    viz::write_stdout(recorded.text);
+    remark(report_text(line, recorded.report));
+  } else {
+    viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; });
+    viz::write_stdout(report_text(line, recorded.report));
+  }
+  return finding_of(recorded.report.verdict) == nullptr ? ExitCode::as_expected : ExitCode::differs;
+}
+
+}  // namespace rollcall::cli

@@ -1,0 +1,223 @@
+#include "scenarios/record/recorded_script.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/import/roll_up.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/record/live_ends.h"
+#include "scenarios/record/merged_programs.h"
+#include "scenarios/record/script_notes.h"
+#include "scenarios/record/script_statements.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario.h"
+#include "sim/report/blame.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using traces::ScriptEnd;
+using traces::ScriptRank;
+using traces::ScriptRecord;
+
+// The programs of all ranks, those that are equal once.
+std::vector<RankProgram> programs_of(const ScriptRecord& record, const NoteOptions& options) {
+  const std::vector<CallNotes> notes = script_notes(record, options);
+  std::map<std::string, std::uint32_t> numbers;  // of statements
+  std::vector<OrderedJson> statements;
+  std::map<std::vector<std::uint32_t>, std::size_t> known;
+  std::vector<RankProgram> programs;
+  for (std::size_t i = 0; i < record.ranks.size(); ++i) {
+    std::vector<std::uint32_t> program;
+    for (OrderedJson& statement : script_statements(record.ranks[i], notes[i])) {
+      const auto [number, is_new] =
+          numbers.emplace(statement.dump(), static_cast<std::uint32_t>(statements.size()));
+      if (is_new) {
+        statements.push_back(std::move(statement));
+      }
+      program.push_back(number->second);
+    }
+    const auto [place, is_new] = known.emplace(program, programs.size());
+    if (is_new) {
+      programs.push_back({{}, roll_up({statements, std::move(program)})});
+    }
+    programs[place->second].ranks.insert(record.ranks[i].rank);
+  }
+  return programs;
+}
+
+std::string_view how_recorded(std::string_view mode) {
+  if (mode == "fake") {
+    return "each rank ran alone";
+  }
+  return mode == "live" ? "as it ran" : "answered by the simulator";
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+class ScenarioBuilder {
+ public:
+  ScenarioBuilder(const ScriptRecord& record, std::string file)
+      : record_(record), world_size_(record.ranks.front().world_size), file_(std::move(file)) {
+    for (const ScriptRank& rank : record.ranks) {
+      has_nccl_ |= rank.backend == "nccl";
+      recorded_.insert(rank.rank);
+    }
+  }
+
+  // With one program for all, or one for each set of equal ranks, whichever is shorter.
+  std::string text(const NoteOptions& options) const {
+    std::vector<RankProgram> programs = programs_of(record_, options);
+    if (const RankSet lost = difference(RankSet::range(0, world_size_ - 1), recorded_); !lost.empty()) {
+      programs.push_back({lost, {{{"raise", "left no record"}}}});
+    }
+    const std::string apart = scenario_text(apart_from(programs), comment());
+    const std::string merged = scenario_text(merged_from(programs), comment());
+    return merged.size() <= apart.size() && is_sound(merged) ? merged : apart;
+  }
+
+  Report run(const std::string& text) const { return scenario::run(parse_scenario(text, file_)); }
+
+ private:
+  OrderedJson header() const {
+    const ScriptRank& first = record_.ranks.front();
+    return {{"version", 1},
+            {"name", base_name(first.script)},
+            {"world_size", world_size_},
+            {"backend", has_nccl_ ? "nccl" : "gloo"}};
+  }
+
+  OrderedJson apart_from(const std::vector<RankProgram>& programs) const {
+    OrderedJson scenario = header();
+    for (const RankProgram& program : programs) {
+      scenario["programs"][to_string(program.ranks)] = program.statements;
+    }
+    return scenario;
+  }
+
+  OrderedJson merged_from(const std::vector<RankProgram>& programs) const {
+    OrderedJson scenario = header();
+    scenario["program"] = merge_programs(programs);
+    return scenario;
+  }
+
+  // Blocks nest only so deep in a scenario.
+  bool is_sound(const std::string& text) const {
+    try {
+      parse_scenario(text, file_);
+      return true;
+    } catch (const InvalidScenario&) {
+      return false;
+    }
+  }
+
+  std::string comment() const {
+    std::size_t calls = 0;
+    for (const ScriptRank& rank : record_.ranks) {
+      calls += rank.events.size();
+    }
+    const ScriptRank& first = record_.ranks.front();
+    return fmt::format("Recorded from {}, {} ranks, {} calls and waits ({}).\n", first.script, world_size_,
+                       calls, how_recorded(first.mode));
+  }
+
+  const ScriptRecord& record_;
+  Rank world_size_;
+  std::string file_;
+  bool has_nccl_ = false;
+  RankSet recorded_;
+};
+
+// ---- Remarks ----
+
+std::string last_place(const ScriptRank& rank) {
+  for (auto event = rank.events.rbegin(); event != rank.events.rend(); ++event) {
+    if (!event->calls.empty()) {
+      const traces::ScriptCall& call = rank.calls[event->calls.back()];
+      return fmt::format("; last call: {} at {}", call.op, place_text(rank, call.site));
+    }
+  }
+  return "; no call before";
+}
+
+std::string end_phrase(const ScriptRank& rank) {
+  const ScriptEnd& end = rank.end;
+  const std::string place = place_text(rank, end.site);
+  switch (end.how) {
+    case ScriptEnd::How::finished:
+      return rank.backend.empty() ? "finished without init_process_group" : "";
+    case ScriptEnd::How::raised:
+      return fmt::format("raised {}: {}{}{}", end.type, end.message.substr(0, end.message.find('\n')),
+                         place.empty() ? "" : " at ", place);
+    case ScriptEnd::How::exited:
+      return fmt::format("left with code {} in the middle of the script{}", end.code, last_place(rank));
+    case ScriptEnd::How::killed:
+      return fmt::format("{}{}", end.code > 0 ? fmt::format("died of signal {}", end.code) : "was killed",
+                         last_place(rank));
+    case ScriptEnd::How::terminated:
+      return fmt::format("was ended by the launcher{}", last_place(rank));
+    case ScriptEnd::How::unknown:
+      return rank.stack.empty() ? fmt::format("did not come to an end{}", last_place(rank))
+                                : "";  // else: its stack
+  }
+  return {};
+}
+
+std::vector<std::string> remarks_of(const ScriptRecord& record) {
+  std::vector<std::string> remarks;
+  for (const traces::FileProblem& problem : record.problems) {
+    remarks.push_back(fmt::format("{}: {}", problem.file, problem.message));
+  }
+  std::vector<std::pair<std::string, RankSet>> phrases;  // equal ones once
+  for (const ScriptRank& rank : record.ranks) {
+    const std::string phrase = end_phrase(rank);
+    const auto same = std::ranges::find(phrases, phrase, &std::pair<std::string, RankSet>::first);
+    if (!phrase.empty() && same == phrases.end()) {
+      phrases.push_back({phrase, {rank.rank}});
+    } else if (!phrase.empty()) {
+      same->second.insert(rank.rank);
+    }
+  }
+  for (const auto& [phrase, ranks] : phrases) {
+    remarks.push_back(fmt::format("{} {}", ranks_phrase(ranks), phrase));
+  }
+  return remarks;
+}
+
+}  // namespace
+
+RecordedScript recorded_script(ScriptRecord record, const std::string& file) {
+  settle_live_ends(record);
+  RecordedScript result;
+  result.remarks = remarks_of(record);
+  const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
+  if (std::ranges::none_of(record.ranks, has_begun)) {
+    return result;
+  }
+  const ScenarioBuilder builder(record, file);
+  result.text = builder.text({.labels = false});
+  result.report = builder.run(result.text);
+  if (finding_of(result.report.verdict) != nullptr) {
+    // Something is wrong: lines of the script may tell where it began.
+    result.text = builder.text({.labels = true});
+    result.report = builder.run(result.text);
+  }
+  return result;
+}
+
+std::vector<std::string> data_dependent_places(const ScriptRecord& record) {
+  std::set<std::string> places;
+  for (const ScriptRank& rank : record.ranks) {
+    for (const traces::ScriptSite& site : rank.data_dependent) {
+      places.insert(place_text(rank, site));
+    }
+  }
+  return {places.begin(), places.end()};
+}
+
+}  // namespace rollcall::scenario

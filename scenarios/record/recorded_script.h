@@ -1,0 +1,25 @@
+#pragma once
+
+// What a script asked for, as a scenario that runs: the way from people's own programs to everything else.
+
+#include <string>
+#include <vector>
+
+#include "sim/report/report.h"
+#include "traces/script_record.h"
+
+namespace rollcall::scenario {
+
+struct RecordedScript {
+  std::string text;                  // the scenario; empty: no rank has initialized a job
+  Report report;                     // of its run
+  std::vector<std::string> remarks;  // per rank that did not come to its end, and what else there is to know
+};
+
+// `file`: what reports call the scenario.
+RecordedScript recorded_script(traces::ScriptRecord record, const std::string& file);
+
+// The lines that read what was received, "train.py:17": of a rank that was alone, what follows is a guess. Each once.
+std::vector<std::string> data_dependent_places(const traces::ScriptRecord& record);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,50 @@
+#include "scenarios/record/recorder_files.h"
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace rollcall::scenario {
+namespace {
+
+struct PackageFile {
+  std::string_view name;
+  std::string_view (*text)();
+};
+
+constexpr std::array<PackageFile, 15> files = {{
+    {"__init__.py", recorder_init},
+    {"__main__.py", recorder_main},
+    {"call_site.py", recorder_call_site},
+    {"child.py", recorder_child},
+    {"data_dependence.py", recorder_data_dependence},
+    {"fake.py", recorder_fake},
+    {"install.py", recorder_install},
+    {"hook/sitecustomize.py", recorder_sitecustomize},
+    {"launcher.py", recorder_launcher},
+    {"live.py", recorder_live},
+    {"process_group.py", recorder_process_group},
+    {"rank.py", recorder_rank},
+    {"record_file.py", recorder_record_file},
+    {"simulator.py", recorder_simulator},
+    {"spawn.py", recorder_spawn},
+}};
+
+}  // namespace
+
+std::string unpack_recorder(const std::string& folder) {
+  const std::filesystem::path package = std::filesystem::path(folder) / "rollcall_recorder";
+  std::filesystem::create_directories(package / "hook");
+  for (const PackageFile& file : files) {
+    std::ofstream out(package / file.name, std::ios::binary);
+    out << file.text();
+    if (!out.flush()) {
+      throw std::system_error(errno, std::generic_category(), package / file.name);
+    }
+  }
+  return package;
+}
+
+}  // namespace rollcall::scenario

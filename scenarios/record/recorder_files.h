@@ -1,0 +1,29 @@
+#pragma once
+
+// The recorder's Python package (traces/recorder), which the program carries with it: it works wherever it is copied.
+
+#include <string>
+#include <string_view>
+
+namespace rollcall::scenario {
+
+std::string_view recorder_init();
+std::string_view recorder_main();
+std::string_view recorder_call_site();
+std::string_view recorder_child();
+std::string_view recorder_data_dependence();
+std::string_view recorder_fake();
+std::string_view recorder_install();
+std::string_view recorder_launcher();
+std::string_view recorder_live();
+std::string_view recorder_process_group();
+std::string_view recorder_rank();
+std::string_view recorder_record_file();
+std::string_view recorder_simulator();
+std::string_view recorder_sitecustomize();
+std::string_view recorder_spawn();
+
+// Writes the package into `folder`; where Python is to be started. Throws std::system_error.
+std::string unpack_recorder(const std::string& folder);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,45 @@
+#pragma once
+
+// The calls of one rank of a script, made in the simulator.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/dist/process_group.h"
+#include "sim/dist/tensor.h"
+#include "sim/dist/work.h"
+#include "traces/script_record.h"
+
+namespace rollcall::scenario {
+
+// Belongs to the running rank. Errors are those of the simulated backend, thrown as rollcall::Error.
+class ScriptCalls {
+ public:
+  // A call under way: what the script gets when it is over.
+  struct Pending {
+    Work work;
+    TensorList given;
+    TensorList filled;  // the same tensors, where the call has no others
+    bool is_receive_from_anybody = false;
+  };
+
+  // `payload`: the elements of the tensors given, one after the other.
+  Pending issue(const traces::ScriptCall& call, std::string_view payload);
+  std::vector<Pending> issue_batch(const std::vector<const traces::ScriptCall*>& calls,
+                                   const std::vector<std::string>& payloads);
+  // A call about a group. Blocks.
+  void manage(const traces::ScriptCall& call);
+
+  // Waits for it. The elements of the tensors filled.
+  static std::string finish(const Pending& pending);
+
+ private:
+  ProcessGroup group(std::int64_t number) const;
+
+  std::map<std::int64_t, ProcessGroup> groups_;  // by the script's number; the world is not there
+};
+
+}  // namespace rollcall::scenario

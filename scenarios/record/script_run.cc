@@ -1,0 +1,221 @@
+#include "scenarios/record/script_run.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "scenarios/record/recorder_files.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using real::Descriptor;
+using real::Pipe;
+
+constexpr int no_torch = 77;          // the recorder's exit code for it
+constexpr int no_such_program = 127;  // as a shell says
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+// Where the ranks' processes come to meet.
+Descriptor listen_at(const std::string& path) {
+  Descriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un here = {};
+  here.sun_family = AF_UNIX;
+  if (path.size() >= sizeof here.sun_path) {
+    errno = ENAMETOOLONG;
+    fail(path.c_str());
+  }
+  path.copy(here.sun_path, path.size());
+  if (!listener.is_open() ||
+      ::bind(listener.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
+      ::listen(listener.number(), SOMAXCONN) != 0) {
+    fail(path.c_str());
+  }
+  return listener;
+}
+
+// Never returns: in a child.
+[[noreturn]] void execute(const std::vector<std::string>& command) {
+  std::vector<char*> words;
+  for (const std::string& word : command) {
+    words.push_back(const_cast<char*>(word.c_str()));
+  }
+  words.push_back(nullptr);
+  ::execvp(words.front(), words.data());
+  ::_exit(no_such_program);
+}
+
+// The Python process that forks the ranks. It ends them, and then itself, when `stop` is called or this process dies.
+class Launcher {
+ public:
+  explicit Launcher(const std::vector<std::string>& command)
+      : process_([&] {
+          ::prctl(PR_SET_PDEATHSIG, 0);  // it has ranks to end before it may die: the pipe tells it
+          ::setpgid(0, 0);               // Ctrl-C is for us alone
+          ::dup2(input_.read.number(), STDIN_FILENO);
+          ::dup2(life_.write.number(), STDOUT_FILENO);
+          execute(command);
+        }) {
+    input_.read.close();
+    life_.write.close();
+  }
+
+  void stop() { input_.write.close(); }
+  // Its exit code.
+  int wait() {
+    const int status = process_.wait();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+  }
+  // Its standard output: nothing ever comes there, and it closes when the launcher has gone.
+  const Descriptor& life() const { return life_.read; }
+
+ private:
+  Pipe input_;
+  Pipe life_;
+  real::ChildProcess process_;
+};
+
+std::vector<std::string> command_of(const ScriptOptions& options, Answers answers, const std::string& python,
+                                    const std::string& package, const std::string& folder,
+                                    const std::string& records) {
+  std::vector<std::string> command = {
+      python,         package,
+      "--mode",       answers == Answers::fake ? "fake" : "simulator",
+      "--world-size", std::to_string(options.world_size),
+      "--records",    records,
+      "--hub",        folder + "/hub",
+      "--patience",   std::to_string(options.patience.count()),
+      "--jobs",       std::to_string(std::max(1U, std::thread::hardware_concurrency())),
+      options.script};
+  command.insert(command.end(), options.arguments.begin(), options.arguments.end());
+  return command;
+}
+
+// The rank that has connected, as its first line says: {"rank":3}. -1: nobody that we know.
+Rank greeted_rank(const Descriptor& connection) {
+  std::string line;
+  char byte = 0;
+  while (line.size() < 100 && ::recv(connection.number(), &byte, 1, 0) == 1 && byte != '\n') {
+    line += byte;
+  }
+  Rank rank = -1;
+  constexpr std::string_view begin = "{\"rank\":";
+  if (line.starts_with(begin)) {
+    std::from_chars(line.data() + begin.size(), line.data() + line.size(), rank);
+  }
+  return rank;
+}
+
+// One connection per rank, by rank; none when the launcher ends first.
+std::vector<Descriptor> accept_ranks(const Descriptor& listener, const Launcher& launcher, Rank world_size) {
+  std::vector<Descriptor> connections(static_cast<std::size_t>(world_size));
+  for (Rank accepted = 0; accepted < world_size;) {
+    std::array<pollfd, 2> ready = {{{listener.number(), POLLIN, 0}, {launcher.life().number(), POLLIN, 0}}};
+    const int count = ::poll(ready.data(), ready.size(), -1);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0 || (ready[0].revents & POLLIN) == 0) {
+      return {};
+    }
+    Descriptor connection(::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    const Rank rank = greeted_rank(connection);
+    if (rank >= 0 && rank < world_size) {
+      connections[static_cast<std::size_t>(rank)] = std::move(connection);
+      ++accepted;
+    }
+  }
+  return connections;
+}
+
+// Where ranks write. Records of an earlier run there would be taken for some of this one.
+std::string records_folder(const std::string& wanted, const real::PrivateFolder& folder) {
+  namespace fs = std::filesystem;
+  const fs::path records = wanted.empty() ? fs::path(folder.path()) / "records" : fs::absolute(wanted);
+  fs::create_directories(records);
+  for (const fs::directory_entry& entry : fs::directory_iterator(records)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("rank") && name.ends_with(".jsonl")) {
+      fs::remove(entry.path());
+    }
+  }
+  return records;
+}
+
+ScriptRun run_with(const ScriptOptions& options, Answers answers, const std::string& python) {
+  const real::PrivateFolder folder;
+  const std::string records = records_folder(options.records, folder);
+  const std::string package = unpack_recorder(folder.path());
+  const Descriptor listener = listen_at(folder.path() + "/hub");
+  Launcher launcher(command_of(options, answers, python, package, folder.path(), records));
+  ScriptRun run;
+  if (answers == Answers::simulator) {
+    std::vector<Descriptor> connections = accept_ranks(listener, launcher, options.world_size);
+    if (!connections.empty()) {
+      run.simulated = simulate_ranks(std::move(connections), options.patience);
+    }
+    const bool goes_on =
+        !run.simulated.stands_still && run.simulated.silent.empty() && run.simulated.problem.empty();
+    if (!goes_on) {
+      launcher.stop();
+    }
+  }
+  const int code = launcher.wait();
+  run.record = traces::read_script_record(records);
+  if (code == no_torch || code == no_such_program || run.record.ranks.empty()) {
+    throw NoTorch(python);
+  }
+  return run;
+}
+
+}  // namespace
+
+ScriptRun run_script(const ScriptOptions& options, Answers answers) {
+  if (!options.python.empty()) {
+    return run_with(options, answers, options.python);
+  }
+  std::string tried;
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    try {
+      return run_with(options, answers, python);
+    } catch (const NoTorch&) {
+      tried += std::string(tried.empty() ? "" : ", ") + python;
+    }
+  }
+  throw NoTorch(tried);
+}
+
+traces::ScriptRecord run_live(const std::vector<std::string>& command, const std::string& records,
+                              int& code) {
+  const real::PrivateFolder folder;
+  const std::string written = records_folder(records, folder);
+  const std::string hook = unpack_recorder(folder.path()) + "/hook";
+  const char* path = std::getenv("PYTHONPATH");
+  const std::string places = path == nullptr ? hook : hook + ":" + path;
+  real::ChildProcess job([&] {
+    ::setenv("PYTHONPATH", places.c_str(), 1);
+    ::setenv("ROLLCALL_RECORDS", written.c_str(), 1);
+    execute(command);
+  });
+  const int status = job.wait();
+  code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return traces::read_script_record(written);
+}
+
+}  // namespace rollcall::scenario

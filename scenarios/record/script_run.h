@@ -1,0 +1,50 @@
+#pragma once
+
+// Runs a PyTorch script as every rank of a job, with torch.distributed answered by ourselves, and keeps what it asked
+// for.
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "real/launch/process.h"
+#include "scenarios/record/simulated_ranks.h"
+#include "traces/script_record.h"
+
+namespace rollcall::scenario {
+
+// Who answers the calls of the ranks.
+enum class Answers {
+  fake,      // nobody: each rank runs alone, and gets what it would if all others did the same
+  simulator  // the simulator, with the true results
+};
+
+struct ScriptOptions {
+  Rank world_size = 1;
+  std::string script;
+  std::vector<std::string> arguments{};
+  std::string python{};                         // empty: the first that has torch
+  std::chrono::milliseconds patience{600'000};  // with a rank that calls nothing and does not end
+  std::string records{};  // the folder to keep the ranks' records in; empty: they are not kept
+};
+
+// There is no Python with torch here.
+struct NoTorch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct ScriptRun {
+  traces::ScriptRecord record;
+  SimulatedRanks simulated;  // where the simulator answered
+};
+
+// Prints what the ranks print on standard error. When it returns, no process of the job is left. Throws NoTorch, and
+// std::system_error.
+ScriptRun run_script(const ScriptOptions& options, Answers answers);
+
+// Runs a command that starts real ranks, such as torchrun, and records them as they go. `records`: as above. Returns
+// when the command has ended; its exit code goes to `code`. Throws std::system_error.
+traces::ScriptRecord run_live(const std::vector<std::string>& command, const std::string& records, int& code);
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,345 @@
+#include "scenarios/record/script_statements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/dist/dtype.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using traces::ScriptCall;
+using traces::ScriptEnd;
+using traces::ScriptEvent;
+using traces::ScriptRank;
+using traces::ScriptSite;
+
+using Handle = std::int64_t;
+
+std::int64_t sum(const std::vector<std::int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+bool is_message(const ScriptCall& call) { return call.op == "send" || call.op == "recv"; }
+
+bool sends_from_root(std::string_view op) { return op == "broadcast" || op == "scatter"; }
+
+// Elements of what the statement's `numel` speaks of: of each tensor where it takes one per rank.
+std::int64_t numel_of(const ScriptCall& call) {
+  if (call.op == "scatter" || call.op == "reduce_scatter" || call.op == "recv") {
+    return sum(call.filled);
+  }
+  if (call.op == "all_to_all") {
+    return call.given.empty() ? 0 : call.given.front();
+  }
+  return sum(call.given);
+}
+
+// A statement for calls that scenarios have no name of their own for: the same bytes at the same time.
+std::string statement_name(const std::string& op) {
+  if (op == "all_reduce_coalesced") {
+    return "all_reduce";
+  }
+  return op == "all_gather_coalesced" ? "all_gather" : op;
+}
+
+std::string duration_text(double seconds) { return fmt::format("{}ms", std::llround(seconds * 1000)); }
+
+// Text that stands in a statement as it is.
+std::string without_holes(const std::string& text) {
+  std::string plain;
+  for (const char c : text) {
+    plain += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);
+  }
+  return plain;
+}
+
+// The reducer issues all buckets of a backward before it waits for the first.
+bool is_of_backward(const ScriptCall& call) {
+  return call.site.reason == "ddp.bucket" || call.site.reason == "ddp.unused_bitmap";
+}
+
+class StatementWriter {
+ public:
+  StatementWriter(const ScriptRank& rank, const CallNotes& notes) : rank_(rank), notes_(notes) {
+    for (const ScriptEvent& event : rank.events) {
+      if (event.kind == ScriptEvent::Kind::wait || event.kind == ScriptEvent::Kind::future) {
+        waited_for_.insert(event.handle);
+      }
+    }
+  }
+
+  std::vector<OrderedJson> write() {
+    for (std::size_t i = 0; i < rank_.events.size(); ++i) {
+      const ScriptEvent& event = rank_.events[i];
+      switch (event.kind) {
+        case ScriptEvent::Kind::call:
+          finish_backward(event.calls.front());
+          if (waits_at_once(i)) {
+            add_call(event, std::nullopt);
+            i += event.handle < 0 ? 0 : 1;  // the wait
+          } else {
+            latest_ = event.calls.front();
+            add_call(event, event.handle);
+          }
+          break;
+        case ScriptEvent::Kind::batch:
+          wait_for_buckets();
+          add_batch(event);
+          break;
+        case ScriptEvent::Kind::wait:
+          wait_for_buckets();
+          add_wait(event.handle);
+          break;
+        case ScriptEvent::Kind::future:
+          buckets_.push_back({event.handle, latest_});  // the reducer asks for it at once
+          break;
+        case ScriptEvent::Kind::returned:
+          break;
+      }
+    }
+    wait_for_buckets();
+    add_end();
+    return std::move(statements_);
+  }
+
+ private:
+  struct Bucket {
+    Handle handle = -1;
+    std::uint32_t call = 0;
+  };
+
+  // A call that nothing comes between and its wait blocks. Of the buckets of a backward only a single one does.
+  bool waits_at_once(std::size_t i) const {
+    const ScriptEvent& event = rank_.events[i];
+    if (event.handle < 0 || i + 1 == rank_.events.size()) {
+      return event.handle < 0;
+    }
+    const ScriptEvent& next = rank_.events[i + 1];
+    if (next.handle != event.handle || next.kind == ScriptEvent::Kind::call) {
+      return false;
+    }
+    if (next.kind != ScriptEvent::Kind::future) {
+      return true;
+    }
+    const bool goes_on = i + 2 < rank_.events.size() && rank_.events[i + 2].kind == ScriptEvent::Kind::call &&
+                         is_another_bucket(event.calls.front(), rank_.events[i + 2].calls.front());
+    return buckets_.empty() && !goes_on;
+  }
+
+  // No bucket comes twice: the first one of the next backward is none of this.
+  bool is_another_bucket(std::uint32_t bucket, std::uint32_t next) const {
+    return next != bucket && is_of_backward(rank_.calls[next]);
+  }
+
+  void finish_backward(std::uint32_t next) {
+    const auto goes_on = [&](const Bucket& bucket) { return is_another_bucket(bucket.call, next); };
+    if (!std::ranges::all_of(buckets_, goes_on)) {
+      wait_for_buckets();
+    }
+  }
+
+  void wait_for_buckets() {
+    for (const Bucket& bucket : std::exchange(buckets_, {})) {
+      add_wait(bucket.handle);
+    }
+  }
+
+  // ---- Statements ----
+
+  void add_call(const ScriptEvent& event, std::optional<Handle> handle) {
+    const std::uint32_t number = event.calls.front();
+    const ScriptCall& call = rank_.calls[number];
+    OrderedJson arguments = OrderedJson::object();
+    if (call.op == "new_group") {
+      arguments = {{"ranks", call.ranks}, {"as", group_name(call.group)}};
+    } else if (call.op == "destroy_process_group") {
+      if (call.group != 0) {
+        arguments["group"] = group_name(call.group);
+      }
+    } else {
+      fill(number, call, arguments);
+    }
+    if (call.timeout_s > 0 && !has_tensors(call)) {
+      arguments["timeout"] = duration_text(call.timeout_s);
+    }
+    tell_where(number, arguments);
+    const bool async = handle.has_value();
+    if (async && !is_message(call)) {
+      arguments["async_op"] = true;
+    }
+    if (async && waited_for_.contains(*handle)) {
+      arguments["as"] = name_handle(*handle);
+    }
+    const std::string message = call.op == "send" ? "isend" : "irecv";
+    const std::string name = is_message(call) && async ? message : statement_name(call.op);
+    statements_.push_back({{name, arguments}});
+  }
+
+  static bool has_tensors(const ScriptCall& call) {
+    return call.op != "barrier" && call.op != "monitored_barrier" && call.op != "new_group" &&
+           call.op != "destroy_process_group";
+  }
+
+  void fill(std::uint32_t number, const ScriptCall& call, OrderedJson& arguments) const {
+    if (has_tensors(call)) {
+      const auto numel = notes_.numel.find(number);
+      arguments["numel"] = numel != notes_.numel.end() ? numel->second : numel_of(call);
+      const std::optional<Dtype> dtype = parse_dtype(call.dtype);
+      if (!dtype || *dtype != Dtype::float32) {
+        arguments["dtype"] = dtype ? call.dtype : "uint8";
+      }
+    }
+    if (!call.reduce_op.empty() && call.reduce_op != "SUM") {
+      arguments["reduce_op"] = call.reduce_op;
+    }
+    if (call.root && *call.root != 0) {
+      arguments[sends_from_root(call.op) ? "src" : "dst"] = *call.root;
+    }
+    if (is_message(call)) {
+      add_peer(number, call, arguments);
+    }
+    if (!call.output_splits.empty() || !call.input_splits.empty()) {
+      arguments["output_split_sizes"] = call.output_splits;
+      arguments["input_split_sizes"] = call.input_splits;
+    }
+    if (call.wait_all_ranks) {
+      arguments["wait_all_ranks"] = true;
+    }
+    if (call.group != 0) {
+      arguments["group"] = group_name(call.group);
+    }
+  }
+
+  void add_peer(std::uint32_t number, const ScriptCall& call, OrderedJson& arguments) const {
+    const char* key = call.op == "send" ? "dst" : "src";
+    const auto expression = notes_.peers.find(number);
+    if (expression != notes_.peers.end()) {
+      arguments[key] = expression->second;
+    } else if (call.peer) {
+      arguments[key] = *call.peer;
+    }
+    if (call.tag != 0) {
+      arguments["tag"] = call.tag;
+    }
+  }
+
+  void tell_where(std::uint32_t number, OrderedJson& arguments) const {
+    if (const auto label = notes_.labels.find(number); label != notes_.labels.end()) {
+      arguments["label"] = label->second;
+    }
+    if (const std::string place = place_text(rank_, rank_.calls[number].site);
+        notes_.has_sites && !place.empty()) {
+      arguments["site"] = place;
+    }
+  }
+
+  void add_batch(const ScriptEvent& event) {
+    OrderedJson messages = OrderedJson::array();
+    for (const std::uint32_t number : event.calls) {
+      OrderedJson arguments = OrderedJson::object();
+      fill(number, rank_.calls[number], arguments);
+      messages.push_back({{rank_.calls[number].op == "send" ? "isend" : "irecv", arguments}});
+    }
+    OrderedJson statement = {{"batch_isend_irecv", messages}};
+    if (waited_for_.contains(event.handle)) {
+      statement["as"] = name_handle(event.handle);
+    }
+    tell_where(event.calls.front(), statement);
+    statements_.push_back(statement);
+  }
+
+  // Waiting twice for one call is waiting once. A batch has one handle for several works.
+  void add_wait(Handle handle) {
+    const auto name = names_.find(handle);
+    if (name != names_.end()) {
+      statements_.push_back({{"wait", handle_name(name->second)}});
+      names_.erase(name);
+    }
+  }
+
+  void add_end() {
+    const ScriptEnd& end = rank_.end;
+    std::string type = end.type;
+    std::string message = end.message;
+    switch (end.how) {
+      case ScriptEnd::How::unknown:
+      case ScriptEnd::How::finished:
+      case ScriptEnd::How::terminated:
+        return;
+      case ScriptEnd::How::raised:
+        break;
+      case ScriptEnd::How::exited:
+        type = "SystemExit";
+        message = fmt::format("the process left with code {} in the middle of the script", end.code);
+        break;
+      case ScriptEnd::How::killed:
+        type = "ProcessKilled";
+        message = end.code > 0 ? fmt::format("the process was killed by signal {}", end.code)
+                               : "the process was killed";
+        break;
+    }
+    const std::size_t first_line = std::min(message.find('\n'), std::size_t{200});
+    OrderedJson arguments = {{"type", type}, {"message", without_holes(message.substr(0, first_line))}};
+    if (const std::string place = place_text(rank_, end_site()); notes_.has_sites && !place.empty()) {
+      arguments["site"] = place;
+    }
+    statements_.push_back({{"raise", arguments}});
+  }
+
+  // Where it raised; of a process that was ended from outside, its last call.
+  const ScriptSite& end_site() const {
+    const auto calls = [](const ScriptEvent& event) { return !event.calls.empty(); };
+    const auto last = std::find_if(rank_.events.rbegin(), rank_.events.rend(), calls);
+    const bool is_known = rank_.end.site.line > 0 || last == rank_.events.rend();
+    return is_known ? rank_.end.site : rank_.calls[last->calls.back()].site;
+  }
+
+  // ---- Names ----
+
+  static std::string group_name(std::int64_t number) { return fmt::format("g{}", number); }
+  static std::string handle_name(std::size_t place) { return fmt::format("work{}", place); }
+
+  std::string name_handle(Handle handle) {
+    std::size_t place = 0;
+    const auto is_taken = [&](const auto& name) { return name.second == place; };
+    while (std::ranges::any_of(names_, is_taken)) {
+      ++place;
+    }
+    names_.emplace(handle, place);
+    return handle_name(place);
+  }
+
+  const ScriptRank& rank_;
+  const CallNotes& notes_;
+  std::set<Handle> waited_for_;          // at some time
+  std::map<Handle, std::size_t> names_;  // of calls under way
+  std::uint32_t latest_ = 0;             // the call that returned at once last
+  std::vector<Bucket> buckets_;          // that the reducer waits for before backward() is over
+  std::vector<OrderedJson> statements_;
+};
+
+}  // namespace
+
+std::string place_text(const ScriptRank& rank, const ScriptSite& site) {
+  if (site.line == 0) {
+    return {};
+  }
+  const std::string folder = rank.folder + "/";
+  const bool is_inside = site.file.starts_with(folder);
+  return fmt::format("{}:{}", is_inside ? site.file.substr(folder.size()) : site.file, site.line);
+}
+
+std::vector<OrderedJson> script_statements(const ScriptRank& rank, const CallNotes& notes) {
+  return StatementWriter(rank, notes).write();
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,228 @@
+// `rollcall record` as users meet it: plain PyTorch scripts, real Python, ranks that are not there.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/scripts.h"
+
+namespace rollcall::test {
+namespace {
+
+using Catch::Contains;
+using nlohmann::json;
+
+struct Mistake {
+  std::string name;
+  std::string verdict;
+  std::vector<int> culprits;
+};
+
+// The line that a report's first arrow points at.
+std::string place_in(const std::string& text) {
+  const std::string arrow = "\n  --> ";
+  const std::size_t begin = text.find(arrow);
+  return begin == std::string::npos
+             ? ""
+             : text.substr(begin + arrow.size(), text.find('\n', begin + 1) - begin - arrow.size());
+}
+
+// Is there a process with this word among its arguments?
+bool is_running(const std::string& word) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string arguments = contents(entry.path() / "cmdline");
+    if (arguments.find('\0' + word + '\0') != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("mistakes of scripts are found, with the rank and the line of Python", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const std::vector<Mistake> mistakes = {
+      {"barrier_on_rank_0", "deadlock", {0}},
+      {"unseeded_shuffle", "deadlock", {3}},
+      {"conditional_all_reduce", "deadlock", {2}},
+      {"early_stop", "mismatch", {3}},
+      {"uneven", "deadlock", {0}},
+  };
+  for (const Mistake& mistake : mistakes) {
+    for (const std::string answers : {"--fake", "--simulate"}) {
+      INFO(mistake.name << ' ' << answers);
+      const Shell shell;
+      const Outcome recorded = shell.rollcall("record --world-size 4 -o out.json " + answers + " " +
+                                              script("mistakes") + " " + mistake.name);
+      CHECK(recorded.code == 1);
+      CHECK_THAT(place_in(recorded.out), Catch::EndsWith(mistake_line(mistake.name)));
+      const json report = json::parse(shell.rollcall("run out.json --format json").out);
+      CHECK(report.at("verdict") == mistake.verdict);
+      CHECK(report.at("culprits") == json(mistake.culprits));
+    }
+  }
+}
+
+TEST_CASE("annotations of a recorded script point at the Python line", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  shell.run("cp " + script("mistakes") + " .");
+  CHECK(shell.rollcall("record --world-size 4 --fake -o out.json mistakes.py early_stop").code == 1);
+  const Outcome outcome = shell.rollcall("run out.json --report github --report sarif=out.sarif");
+  const std::string line = mistake_line("early_stop").substr(std::string("mistakes.py:").size());
+  CHECK_THAT(outcome.out, Contains("file=mistakes.py,line=" + line));
+  const json sarif = json::parse(contents(shell.path("out.sarif")));
+  const json& place = sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+  CHECK(place["artifactLocation"]["uri"] == "mistakes.py");
+  CHECK(place["region"]["startLine"] == std::stoi(line));
+}
+
+TEST_CASE("in the simulator a standstill comes with the Python stack of every rank", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("record --world-size 4 --simulate -o out.json " + script("mistakes") + " uneven");
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, Contains("rank 0 never called all_reduce"));
+  CHECK_THAT(outcome.err, Contains("Python stack of ranks 1-3:"));
+  CHECK_THAT(outcome.err, Contains(mistake_line("uneven") + " in uneven"));
+}
+
+TEST_CASE("a script that reads what it receives runs again in the simulator", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("record --world-size 2 -o out.json " + script("counter"));
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Contains("reads what it received") && Contains("with all ranks in the simulator"));
+  CHECK_THAT(outcome.err, Contains("[rank 0] 10 inputs processed before rank 0 joined!"));
+  CHECK_THAT(outcome.err, Contains("[rank 1] 11 inputs processed before rank 1 joined!"));
+  CHECK_THAT(outcome.err, Contains("[rank 0] 11 inputs processed across all ranks!"));
+  CHECK(shell.rollcall("run out.json").code == 0);
+
+  const Outcome alone = shell.rollcall("record --world-size 2 --fake " + script("counter"));
+  CHECK_THAT(alone.err, Contains("as if every rank had sent the same"));
+}
+
+TEST_CASE("equal programs of all ranks become one that people can read", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("record --world-size 4 " + script("primitives") + " ring");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Contains(R"({"repeat": 10, "do": [)"));
+  CHECK_THAT(outcome.out, Contains(R"("dst": "(rank + 1) % world_size")"));
+  CHECK_THAT(outcome.out, Contains(R"("src": "(rank - 1) % world_size")"));
+}
+
+TEST_CASE("a rank that fails is named, and the others' records are used", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const std::vector<std::pair<std::string, std::string>> failures = {
+      {"raises", "rank 1 raised ValueError: bad sample at"},
+      {"exits", "rank 1 left with code 3 in the middle of the script; last call: all_reduce at"},
+      {"dies", "rank 1 died of signal 9; last call: all_reduce at"},
+  };
+  for (const auto& [name, message] : failures) {
+    for (const std::string answers : {"--fake", "--simulate"}) {
+      INFO(name << ' ' << answers);
+      const Shell shell;
+      const Outcome outcome = shell.rollcall("record --world-size 4 --format json -o out.json " + answers +
+                                             " " + script("mistakes") + " " + name);
+      CHECK(outcome.code == 1);
+      CHECK_THAT(outcome.err, Contains(message));
+      const json report = json::parse(outcome.out);
+      CHECK(report.at("verdict") == "deadlock");
+      CHECK(report.at("culprits") == json({1}));
+      CHECK(report.at("at").at("seq") == 1);
+    }
+  }
+}
+
+TEST_CASE("what a script cannot be recorded with is said per rank", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const auto record = [&](const std::string& arguments) {
+    return shell.rollcall("record -n 4 " + arguments);
+  };
+  const Outcome never = record(script("mistakes") + " never_initializes");
+  CHECK(never.code == 4);
+  CHECK_THAT(never.err, Contains("ranks 0-3 finished without init_process_group"));
+  const Outcome gpu = record("-o out.json " + script("mistakes") + " wants_a_gpu");
+  CHECK_THAT(gpu.err, Contains("ranks 0-3 raised AssertionError: Torch not compiled with CUDA enabled at") ||
+                          Contains("ranks 0-3 raised RuntimeError"));
+  const Outcome size = record("-o out.json " + script("join_ddp") + " 2,2");
+  CHECK(size.code == 4);
+  CHECK_THAT(size.err, Contains("the script spawns 2 ranks, and it is recorded with 4: say --world-size 2"));
+  const Outcome fork = record("-o out.json " + script("mistakes") + " forks");
+  CHECK_THAT(fork.err, Contains("a process that rank 1 forked calls torch.distributed"));
+  CHECK(shell.rollcall("record -n 4 nowhere.py").code == 4);
+  CHECK(shell.rollcall("record -n 4").code == 4);
+  CHECK(shell.rollcall("record " + script("counter")).code == 4);
+}
+
+TEST_CASE("no process of a script outlives its recording", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  for (const std::string answers : {"--fake", "--simulate"}) {
+    const Shell shell;
+    CHECK(
+        shell.rollcall("record -n 2 -o out.json " + answers + " " + script("mistakes") + " leaves_a_process")
+            .code == 0);
+    CHECK_FALSE(is_running("98765"));
+    const Outcome endless = shell.rollcall("record -n 2 --patience 3s -o out.json " + answers + " " +
+                                           script("mistakes") + " computes_for_ever");
+    CHECK(endless.code == 1);
+    CHECK_THAT(endless.err, Contains("Python stack of rank 1:"));
+    CHECK_THAT(endless.err, Contains(mistake_line("computes_for_ever") + " in computes_for_ever") ||
+                                Contains("mistakes.py:"));
+    CHECK_FALSE(is_running("computes_for_ever"));
+  }
+}
+
+TEST_CASE("a real job whose rank is killed leaves records, and that rank is named first", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const std::string job =
+      "record --live --records kept -o out.json -- " + script("ranks") + " 4 " + script("live");
+  const Outcome whole = shell.rollcall(job);
+  CHECK(whole.code == 0);
+  CHECK_THAT(contents(shell.path("out.json")), Contains(R"("repeat": 5, "do": [)"));
+
+  const Outcome killed = shell.rollcall(job + " 2");
+  CHECK(killed.code == 1);
+  CHECK_THAT(killed.out, Contains("error[deadlock]: rank 2 raised before all_reduce"));
+  CHECK_THAT(killed.out, Contains("ranks 0-1,3  waiting in all_reduce"));
+  CHECK_THAT(killed.err, Contains("rank 2 was killed; last call: all_reduce at"));
+  const std::string scenario = contents(shell.path("out.json"));
+  CHECK(shell.rollcall("record --records kept -o again.json").code == 1);
+  CHECK(contents(shell.path("again.json")) == scenario);
+}
+
+TEST_CASE("without torch, recording is not possible here", "[record]") {
+  const Shell shell;
+  CHECK(shell.rollcall("record -n 2 --python /bin/false " + script("counter")).code == 77);
+  const Outcome missing = shell.rollcall("record -n 2 --python /no/such/python " + script("counter"));
+  CHECK(missing.code == 77);
+  CHECK_THAT(missing.err, Contains("no Python with torch.distributed"));
+}
+
+}  // namespace rollcall::test

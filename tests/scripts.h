@@ -1,0 +1,42 @@
+#pragma once
+
+// The PyTorch scripts of tests/scripts, recorded by the program.
+
+#include <fstream>
+#include <string>
+
+#include "tests/shell.h"
+
+namespace rollcall::test {
+
+// 'tests/scripts/counter.py', for a shell.
+inline std::string script(const std::string& name) {
+  return "'" ROLLCALL_SOURCE_DIR "/tests/scripts/" + name + ".py'";
+}
+
+// The line of mistakes.py that ends in "# MISTAKE name": "mistakes.py:17"; without the comment, "mistakes.py:0".
+inline std::string mistake_line(const std::string& name) {
+  std::ifstream in(ROLLCALL_SOURCE_DIR "/tests/scripts/mistakes.py");
+  std::size_t number = 0;
+  std::size_t found = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    found = line.ends_with("# MISTAKE " + name) ? number : found;
+  }
+  return "mistakes.py:" + std::to_string(found);
+}
+
+// Is there a Python with torch? Says so once if there is none: then nothing can be recorded here.
+inline bool has_torch() {
+  static const bool has = [] {
+    const bool found =
+        Shell().rollcall("record --world-size 1 " + script("mistakes") + " never_initializes").code != 77;
+    if (!found) {
+      WARN("no python3 with torch here (Debian: python3-torch): scripts are not recorded");
+    }
+    return found;
+  }();
+  return has;
+}
+
+}  // namespace rollcall::test

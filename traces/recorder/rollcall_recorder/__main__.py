@@ -1,0 +1,47 @@
+"""Runs a script as every rank of a job and records what it asks for. Started by `rollcall record`.
+
+    python3 rollcall_recorder --mode fake|simulator --world-size N --records FOLDER [--hub SOCKET] SCRIPT ARGS...
+
+torch is imported once, and the ranks are forked from here. What they print comes out on standard error, each line with
+its rank. When standard input says "stop", or ends, ranks that are still there say where they are and are killed.
+"""
+
+import argparse
+import os
+import sys
+
+NO_TORCH = 77
+
+
+def arguments_of(given):
+    parser = argparse.ArgumentParser(prog="rollcall_recorder")
+    parser.add_argument("--mode", choices=("fake", "simulator"), required=True)
+    parser.add_argument("--world-size", type=int, required=True)
+    parser.add_argument("--records", required=True)
+    parser.add_argument("--hub")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--patience", type=int, default=600_000, help="milliseconds")
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser.parse_args(given)
+
+
+def main(given=None):
+    arguments = arguments_of(given)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun does
+    try:
+        import torch
+        import torch.distributed
+    except ImportError:
+        return NO_TORCH
+    if not torch.distributed.is_available():
+        return NO_TORCH
+    from rollcall_recorder.launcher import Launcher
+
+    Launcher(arguments).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.path[0] = os.path.dirname(sys.path[0])  # the package's parent: modules of ours have full names
+    sys.exit(main())

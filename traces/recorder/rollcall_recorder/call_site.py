@@ -1,0 +1,127 @@
+"""Where a call was made: the user's line, and what of torch it went through."""
+
+import os
+import sys
+import sysconfig
+
+import torch
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
+_PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+# Functions of torch and why they communicate. (algorithms/join.py, nn/parallel/distributed.py,
+# distributed/optim/zero_redundancy_optimizer.py)
+_REASONS = {
+    "notify_join_context": "join.notify",
+    "_get_num_nonjoined_procs": "join.count",
+    "_notify_procs_to_terminate": "join.terminate",
+    "_check_global_requires_backward_grad_sync": "ddp.backward_sync_flag",
+    "_check_and_sync_module_buffers": "ddp.buffers",
+    "_sync_module_buffers": "ddp.buffers",
+    "_find_common_rank": "ddp.common_rank",
+    "_verify_param_shape_across_processes": "ddp.ctor_verify",
+    "_verify_model_across_ranks": "ddp.ctor_verify",
+    "_sync_module_states": "ddp.module_states",
+    "_match_all_reduce_for_bwd_pass": "ddp.bucket_shadow",
+    "_match_unused_params_allreduce": "ddp.unused_shadow",
+    "_broadcast_params_from_rank": "zero.shard",
+    "all_gather_object": "objects",
+    "broadcast_object_list": "objects",
+    "gather_object": "objects",
+    "scatter_object_list": "objects",
+}
+_KNOWN = frozenset(_REASONS.values())
+_REDUCER = os.path.join("nn", "parallel", "distributed.py")
+_DISTRIBUTED = (os.path.join("distributed", "distributed_c10d.py"), os.path.join("distributed", "c10d_logger.py"))
+# From here the C++ engine calls the reducer's hooks, without a Python frame of their own.
+_AUTOGRAD = (os.path.join("autograd", "__init__.py"), os.path.join("autograd", "graph.py"))
+
+
+class CallSite:
+    """The innermost line of the user's, `reason` where torch's own code made the call, and whether a rank that has
+    joined did so on behalf of others (`shadow`)."""
+
+    __slots__ = ("file", "line", "function", "module", "reason", "shadow")
+
+    def __init__(self):
+        self.file = self.function = self.module = self.reason = None
+        self.line = 0
+        self.shadow = False
+
+    def key(self):
+        return (self.file, self.line, self.reason, self.shadow)
+
+    def describe(self):
+        site = {"file": self.file, "line": self.line, "function": self.function}
+        if self.module:
+            site["module"] = self.module
+        if self.reason:
+            site["reason"] = self.reason
+        if self.shadow:
+            site["shadow"] = True
+        return site
+
+
+def is_users(path):
+    """Does a person who reads the script know this file?"""
+    if path.startswith((_HERE, _TORCH, "<frozen")):
+        return False
+    return not path.startswith(_LIBRARY) and not any(part in path for part in _PACKAGES)
+
+
+def call_site(frame, dtype=None):
+    """Of the call that is being made from `frame`."""
+    site = CallSite()
+    outside = None
+    while frame is not None:
+        code = frame.f_code
+        path = code.co_filename
+        if code.co_name == "main_hook":
+            site.shadow = True
+        if site.file is None:
+            if path.startswith(_TORCH):
+                site.reason = _better_reason(site.reason, code.co_name, path, dtype)
+            elif is_users(path):
+                site.file, site.line, site.function = path, frame.f_lineno, code.co_name
+                site.module = _module_of(frame)
+            elif outside is None and not path.startswith((_HERE, "<frozen")):
+                outside = frame
+        frame = frame.f_back
+    if site.file is None and outside is not None:
+        code = outside.f_code
+        site.file, site.line, site.function = code.co_filename, outside.f_lineno, code.co_name
+    return site
+
+
+def _better_reason(known, name, path, dtype):
+    """A function that we know says more than the innermost one of torch."""
+    if name in _REASONS and known not in _KNOWN:
+        return _REASONS[name]
+    if known is not None or path.endswith(_DISTRIBUTED):
+        return known
+    if path.endswith(_REDUCER) and name in ("forward", "main_hook", "_pre_forward"):
+        return "ddp.rebuild"
+    if path.endswith(_AUTOGRAD):
+        return "ddp.unused_bitmap" if dtype == "int32" else "ddp.bucket"
+    return os.path.splitext(os.path.basename(path))[0] + "." + name
+
+
+def _module_of(frame):
+    """The class of the nn.Module in whose method the line stands; None elsewhere."""
+    own = frame.f_locals.get("self") if frame.f_code.co_argcount else None
+    return type(own).__name__ if isinstance(own, torch.nn.Module) else None
+
+
+def stack_of(thread):
+    """Of a thread of this process, innermost first: [file, line, function], without ours and Python's own."""
+    frame = sys._current_frames().get(thread)
+    lines = []
+    while frame is not None and len(lines) < 100:
+        path = frame.f_code.co_filename
+        if not path.startswith((_HERE, _LIBRARY, "<frozen")) or any(part in path for part in _PACKAGES):
+            if not path.startswith(_HERE):
+                lines.append([path, frame.f_lineno, frame.f_code.co_name])
+        frame = frame.f_back
+    return lines

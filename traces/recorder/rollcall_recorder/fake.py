@@ -1,0 +1,101 @@
+"""Answers for a rank that is alone: what it would get if every other rank had done exactly the same."""
+
+import torch
+
+from . import data_dependence
+
+
+def _times(tensor, count):
+    """Adds or multiplies `count` equal tensors, as whole numbers wrap around."""
+    if tensor.dtype == torch.bool:
+        return
+    tensor.mul_(count)
+
+
+class FakeAnswers:
+    def initialized(self, backend):
+        pass
+
+    def start(self, call, blocks):
+        with torch.no_grad():
+            answer = getattr(self, "_" + call.op, None)
+            if answer is not None:
+                answer(call)
+        data_dependence.received(call.filled)
+
+    def start_batch(self, calls):
+        for call in calls:
+            self.start(call, blocks=False)
+
+    def finish(self, call):
+        pass
+
+    def source_of(self, call):
+        return 0
+
+    def new_group(self, number, ranks, timeout):
+        pass
+
+    def destroy_group(self, number):
+        pass
+
+    def _all_reduce(self, call):
+        for tensor in call.filled:
+            self._reduce_equal(tensor, call)
+
+    _all_reduce_coalesced = _reduce = _all_reduce
+
+    @staticmethod
+    def _reduce_equal(tensor, call):
+        size = call.group.size()
+        if call.reduce == "SUM":
+            _times(tensor, size)
+        elif call.reduce == "PRODUCT" and tensor.dtype != torch.bool:
+            tensor.pow_(size)
+        elif call.reduce == "BXOR" and size % 2 == 0:
+            tensor.zero_()
+
+    def _all_gather(self, call):
+        for index, tensor in enumerate(call.filled):
+            _copy(tensor, call.given[index * len(call.given) // len(call.filled)])
+
+    def _gather(self, call):
+        for tensor in call.filled:
+            _copy(tensor, call.given[0])
+
+    def _all_gather_into_tensor(self, call):
+        for output, given in zip(call.filled, call.given):
+            output.view(-1).copy_(given.reshape(-1).repeat(output.numel() // max(1, given.numel())))
+
+    _all_gather_coalesced = _all_gather
+
+    def _scatter(self, call):
+        if call.given:
+            _copy(call.filled[0], call.given[call.group.rank()])
+
+    def _reduce_scatter(self, call):
+        _copy(call.filled[0], call.given[call.group.rank()])
+        self._reduce_equal(call.filled[0], call)
+
+    def _reduce_scatter_tensor(self, call):
+        for output, given in zip(call.filled, call.given):
+            count = output.numel()
+            begin = call.group.rank() * count
+            output.view(-1).copy_(given.reshape(-1)[begin : begin + count])
+            self._reduce_equal(output, call)
+
+    def _all_to_all(self, call):
+        own = call.given[call.group.rank()]
+        for output in call.filled:
+            _copy(output, own)
+
+    def _all_to_all_single(self, call):
+        output, given = call.filled[0].view(-1), call.given[0].reshape(-1)
+        count = min(output.numel(), given.numel())
+        output[:count].copy_(given[:count])
+
+
+def _copy(target, source):
+    """As much as fits: sizes that differ are for the simulation to judge."""
+    count = min(target.numel(), source.numel())
+    target.reshape(-1)[:count] = source.reshape(-1)[:count].to(target.dtype)

@@ -1,0 +1,41 @@
+"""On PYTHONPATH of a job that is recorded while it runs: waits for torch.distributed, and has it recorded."""
+
+import importlib.abc
+import importlib.util
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds distributed_c10d as everybody else would, and does our part as soon as it has run."""
+
+    def find_spec(self, name, path, target=None):
+        if name != "torch.distributed.distributed_c10d":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            sys.path.append(os.path.dirname(os.path.dirname(_HERE)))
+            from rollcall_recorder.live import install_live
+
+            install_live(os.environ["ROLLCALL_RECORDS"])
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+if os.environ.get("ROLLCALL_RECORDS"):
+    sys.meta_path.insert(0, _Finder())
+
+# The module of this name that would have been found without us.
+sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != _HERE]
+sys.modules.pop("sitecustomize", None)
+try:
+    import sitecustomize  # noqa: F401
+except ImportError:
+    pass

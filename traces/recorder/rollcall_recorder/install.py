@@ -1,0 +1,168 @@
+"""Puts our process group behind torch.distributed: patches of distributed_c10d, made before the script runs."""
+
+import functools
+import inspect
+
+import torch
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+
+from .call_site import call_site
+from .process_group import RecordingGroup, dtype_name
+
+import sys
+
+BACKEND = "rollcall"
+
+
+class ScriptError(Exception):
+    """The script asks for something that cannot be recorded. The text says what to do instead."""
+
+
+def replace(name, function):
+    """In distributed_c10d and wherever torch.distributed has the same function."""
+    original = getattr(c10d, name)
+    functools.update_wrapper(function, original)
+    setattr(c10d, name, function)
+    if getattr(dist, name, None) is original:
+        setattr(dist, name, function)
+    return original
+
+
+def install(rank):
+    """For a rank whose calls nobody but `rank.answers` answers."""
+    dist.Backend.register_backend(BACKEND, lambda *_: None)
+    if hasattr(c10d, "_store_based_barrier"):
+        c10d._store_based_barrier = lambda *_, **__: None
+    _replace_helper(rank)
+    _replace_init(rank)
+    _replace_new_group(rank)
+    _replace_destroy(rank)
+    _replace_batch(rank)
+
+
+def _replace_helper(rank):
+    """The function that makes the object behind a group, whatever backend is asked for."""
+    original = c10d._new_process_group_helper
+    signature = inspect.signature(original)
+
+    def helper(*positional, **named):
+        bound = signature.bind(*positional, **named)
+        arguments = bound.arguments
+        members = list(arguments["global_ranks_in_group"]) or list(range(rank.world_size))
+        requested = _single_backend(arguments["backend"])
+        made = []
+
+        def create(*_):
+            number = rank.next_group if rank.is_initialized else 0
+            made.append(RecordingGroup(rank, number, members, arguments["group_rank"], arguments["group_size"]))
+            return made[0]
+
+        c10d.Backend._plugins[BACKEND.upper()] = _plugin(create)
+        arguments["backend"] = BACKEND
+        for options in ("pg_options", "backend_options"):
+            arguments.pop(options, None)
+        result = original(*bound.args, **bound.kwargs)
+        group = result[0] if isinstance(result, tuple) else result
+        if made:
+            _say_backend(group, requested)
+        return result
+
+    replace("_new_process_group_helper", helper)
+
+
+def _plugin(create):
+    known = c10d.Backend._plugins[BACKEND.upper()]
+    return known._replace(creator_fn=create, extended_api=False)
+
+
+def _single_backend(requested):
+    """"cpu:gloo,cuda:nccl" and None mean what there are devices for."""
+    text = str(requested or "").lower()
+    if text in ("", "undefined", "none") or ":" in text:
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+        pairs = dict(part.split(":") for part in text.split(",") if ":" in part)
+        return pairs.get(wanted, "nccl" if wanted == "cuda" else "gloo")
+    return text
+
+
+def _say_backend(group, requested):
+    """get_backend() and new_group() go on with what the script asked for."""
+    groups = getattr(c10d, "_pg_map", None)
+    if groups is None:
+        groups = c10d._world.pg_map
+    _, store = groups[group]
+    groups[group] = (requested, store)
+
+
+def _replace_init(rank):
+    def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank_given=-1, store=None,
+                           *rest, **named):
+        own = named.pop("rank", rank_given)
+        _check_place(rank, own, world_size)
+        requested = _single_backend(backend)
+        rank.record.say({"init": {"backend": requested, "site": call_site(sys._getframe(1)).describe(),
+                                  **_seconds(timeout)}})
+        rank.answers.initialized(requested)
+        extra = {"timeout": timeout} if timeout is not None else {}
+        original(BACKEND, store=rank.default_store(), rank=rank.rank, world_size=rank.world_size, **extra)
+        _say_backend(c10d._get_default_group(), requested)
+        rank.is_initialized = True
+
+    original = replace("init_process_group", init_process_group)
+
+
+def _seconds(timeout):
+    return {} if timeout is None else {"timeout_s": timeout.total_seconds()}
+
+
+def _check_place(rank, own, world_size):
+    if world_size not in (-1, None, rank.world_size):
+        raise ScriptError(
+            f"the script makes a job of {world_size} ranks, and it is recorded with {rank.world_size}: "
+            f"say --world-size {world_size}")
+    if own not in (-1, None, rank.rank):
+        raise ScriptError(
+            f"the process of rank {rank.rank} calls init_process_group(rank={own}): ranks have to come from RANK, as "
+            "torchrun sets it, or from torch.multiprocessing.spawn")
+
+
+def _replace_new_group(rank):
+    def new_group(ranks=None, timeout=None, *rest, **named):
+        rank.refuse_in_child()
+        members = sorted(ranks) if ranks is not None else None
+        rank.next_group += 1
+        number = rank.next_group
+        rank.host_call("new_group", number, members=members, caller=sys._getframe(1), **_seconds(timeout))
+        rank.answers.new_group(number, members, timeout)
+        extra = {"timeout": timeout} if timeout is not None else {}
+        return original(ranks, *rest, **extra, **named)
+
+    original = replace("new_group", new_group)
+
+
+def _replace_destroy(rank):
+    def destroy_process_group(group=None):
+        rank.refuse_in_child()
+        is_world = group is None or group is dist.group.WORLD
+        if isinstance(group, RecordingGroup) or is_world:
+            number = 0 if is_world else group.number
+            rank.host_call("destroy_process_group", number, caller=sys._getframe(1))
+            rank.answers.destroy_group(number)
+        original(group)
+        if is_world:
+            rank.is_initialized = False
+
+    original = replace("destroy_process_group", destroy_process_group)
+
+
+def _replace_batch(rank):
+    def batch_isend_irecv(operations):
+        rank.begin_batch()
+        try:
+            works = original(operations)
+        finally:
+            rank.end_batch()
+        return works
+
+    original = replace("batch_isend_irecv", batch_isend_irecv)

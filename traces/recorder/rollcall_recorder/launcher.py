@@ -1,0 +1,195 @@
+"""Forks the ranks, passes on what they print, and sees to it that all of them end."""
+
+import ctypes
+import json
+import os
+import select
+import selectors
+import signal
+import socket
+import sys
+import time
+
+from . import child
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36  # what loses its parent becomes a child of this process
+_STACKS_S = 1.0  # how long a rank has to say where it is
+
+
+class _Process:
+    """A rank, seen from outside."""
+
+    def __init__(self, rank, pid, output, control):
+        self.rank, self.pid, self.output, self.control = rank, pid, output, control
+        self.rest = b""
+        self.is_alive = True
+        self.written = 0  # bytes of its record, and when they were so many first
+        self.written_at = time.monotonic()
+
+
+class Launcher:
+    def __init__(self, arguments):
+        self._arguments = arguments
+        self._processes = []
+        self._waiting = list(range(arguments.world_size))
+        self._selector = selectors.DefaultSelector()
+        self._stopped = False
+
+    def run(self):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        together = self._arguments.mode == "simulator"
+        room = self._arguments.world_size if together else max(1, self._arguments.jobs)
+        self._selector.register(sys.stdin, selectors.EVENT_READ, None)
+        while self._waiting or any(process.is_alive for process in self._processes):
+            while self._waiting and not self._stopped and self._alive() < room:
+                self._start(self._waiting.pop(0))
+            if self._stopped:
+                self._end_all()
+                break
+            self._listen()
+        self._end_orphans()
+
+    def _alive(self):
+        return sum(process.is_alive for process in self._processes)
+
+    def _start(self, rank):
+        read, write = os.pipe()
+        ours, theirs = socket.socketpair()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            os.setpgid(0, 0)
+            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.close(read)
+            ours.close()
+            for process in self._processes:
+                process.control.close()
+            child.run(self._arguments, rank, write, theirs)
+        os.setpgid(pid, pid)
+        os.close(write)
+        theirs.close()
+        process = _Process(rank, pid, read, ours)
+        self._processes.append(process)
+        self._selector.register(read, selectors.EVENT_READ, process)
+
+    def _listen(self):
+        for key, _ in self._selector.select(timeout=0.02 if self._unread_ends() else 0.2):
+            if key.data is None:
+                self._stopped = True  # a line, or the end of standard input
+            else:
+                self._pass_on(key.data)
+        for process in self._processes:
+            if process.is_alive:
+                self._reap(process, os.WNOHANG)
+        if self._arguments.mode == "fake":  # otherwise the simulator knows who is silent
+            self._end([process for process in self._processes if process.is_alive and self._is_silent(process)])
+
+    def _is_silent(self, process):
+        """Has it neither called anything nor ended for too long?"""
+        path = child.record_path(self._arguments.records, process.rank)
+        size = os.path.getsize(path) if os.path.exists(path) else 0
+        if size != process.written:
+            process.written, process.written_at = size, time.monotonic()
+        return time.monotonic() - process.written_at > self._arguments.patience / 1000
+
+    def _unread_ends(self):
+        """A rank whose output has ended is about to end itself, or has left it to a child."""
+        return any(process.is_alive and process.output is None for process in self._processes)
+
+    def _pass_on(self, process):
+        data = os.read(process.output, 65536)
+        *lines, process.rest = (process.rest + data).split(b"\n")
+        if not data and process.rest:
+            lines.append(process.rest)
+        for line in lines:
+            sys.stderr.buffer.write(b"[rank %d] %s\n" % (process.rank, line))
+        sys.stderr.buffer.flush()
+        if not data:
+            self._selector.unregister(process.output)
+            os.close(process.output)
+            process.output = None
+
+    def _reap(self, process, options, stopped=False):
+        pid, status = os.waitpid(process.pid, options)
+        if pid == 0:
+            return
+        process.is_alive = False
+        self._kill_group(process)
+        self._drain(process)
+        if stopped:
+            return  # that it was killed says nothing of the script
+        how = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"exit": os.WEXITSTATUS(status)}
+        path = child.record_path(self._arguments.records, process.rank)
+        with open(path, "a", encoding="utf-8") as record:
+            record.write(json.dumps({"process": how}) + "\n")
+
+    def _drain(self, process):
+        """What it has printed. A process of its own that has left the group may hold the pipe for ever."""
+        until = time.monotonic() + _STACKS_S
+        while process.output is not None and time.monotonic() < until:
+            if select.select([process.output], [], [], 0.1)[0]:
+                self._pass_on(process)
+
+    @staticmethod
+    def _end_orphans():
+        """Processes that ranks have left behind, wherever they have hidden."""
+        while True:
+            orphans = _children()
+            if not orphans:
+                return
+            for pid in orphans:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+    @staticmethod
+    def _kill_group(process):
+        """What the rank has started, and itself."""
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # nobody of it is left
+
+    def _end_all(self):
+        self._end([process for process in self._processes if process.is_alive])
+
+    def _end(self, processes):
+        """Has them say where they are, and ends them."""
+        for process in processes:
+            try:
+                process.control.sendall(b"s")
+            except OSError:
+                pass  # it ends by itself
+        until = time.monotonic() + _STACKS_S
+        for process in processes:
+            has_gone = self._has_gone(process, until)
+            if not has_gone:
+                self._kill_group(process)
+            self._reap(process, 0, stopped=not has_gone)
+
+    @staticmethod
+    def _has_gone(process, until):
+        """Waits for its answer. One that ends by itself closes the connection without."""
+        process.control.settimeout(max(0.01, until - time.monotonic()))
+        try:
+            return process.control.recv(1) == b""
+        except socket.timeout:
+            return False  # it is busy in C++: its record has its last call
+        except OSError:
+            return True
+
+
+def _children():
+    """The processes whose parent is this one."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as stat:
+                    parent = stat.read().rpartition(")")[2].split()[1]
+            except OSError:
+                continue  # it has just ended
+            if int(parent) == os.getpid():
+                found.append(int(name))
+    return found

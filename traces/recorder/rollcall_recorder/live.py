@@ -1,0 +1,270 @@
+"""Records a job that really runs: around the process groups that the script asks for, whatever starts its ranks.
+
+`rollcall record --live` puts the folder `hook` on PYTHONPATH and the folder for records into ROLLCALL_RECORDS. Every
+process that makes a group writes down what its rank does, line by line, so that a rank that is killed leaves it.
+With torch 1.x the calls of DDP's reducer are seen as well; torch 2 makes them inside C++.
+"""
+
+import atexit
+import ctypes
+import inspect
+import os
+import signal
+import sys
+import threading
+
+import torch
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+from torch._C._distributed_c10d import Work
+
+from . import install
+from .call_site import call_site, is_users
+from .process_group import RecordingGroup
+from .rank import Rank
+from .record_file import RecordFile
+
+_METHODS = ("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced",
+            "_allgather_base", "gather", "scatter", "reduce_scatter", "_reduce_scatter_base", "alltoall",
+            "alltoall_base", "barrier", "monitored_barrier", "send", "recv", "recv_anysource")
+
+
+class LiveWork(Work):
+    """The real Work, and a note of when the rank waits for it."""
+
+    def __init__(self, rank, call, inner, blocks):
+        super().__init__()
+        self._rank, self._call, self._inner, self._blocks = rank, call, inner, blocks
+        self._waited = False
+
+    def wait(self, *timeout):
+        first, self._waited = not self._waited, True
+        if first and not self._blocks:
+            self._rank.record.waits(self._call.handle)
+        done = self._inner.wait(*timeout)
+        if first:
+            self._rank.record.returned()
+        return done
+
+    def is_completed(self):
+        return self._inner.is_completed()
+
+    def is_success(self):
+        return self._inner.is_success()
+
+    def exception(self):
+        return self._inner.exception()
+
+    def synchronize(self):
+        return self._inner.synchronize()
+
+    def result(self):
+        return self._inner.result()
+
+    def source_rank(self):
+        return self._inner._source_rank()
+
+    _source_rank = source_rank
+
+    def get_future(self):
+        if not self._waited:
+            self._waited = True
+            self._rank.record.future_taken(self._call.handle)
+        return self._inner.get_future()
+
+
+class LiveGroup(RecordingGroup):
+    def __init__(self, inner, *place):
+        super().__init__(*place)
+        self.inner = inner
+        self._real = threading.local()  # the call on the real group that the one being noted stands for
+
+    def _issue(self, call, opts, caller, result=None, peer=None):
+        blocks = self._note(call, opts, _outside(caller), peer)
+        if self._of.batch is not None and call.op in ("send", "recv"):
+            self._of.batch.append(call)
+        real = self._real.call()
+        if real is None:
+            self._of.record.returned()
+            return None
+        work = LiveWork(self._of, call, real, blocks)
+        self._recent.append(work)
+        return work
+
+    def _set_sequence_number_for_group(self):
+        return self.inner._set_sequence_number_for_group()
+
+    def _get_sequence_number_for_group(self):
+        return self.inner._get_sequence_number_for_group()
+
+    def _start_coalescing(self, *arguments):
+        return self.inner._start_coalescing(*arguments)
+
+    def _end_coalescing(self, *arguments):
+        return self.inner._end_coalescing(*arguments)
+
+
+def _through(name):
+    noted = getattr(RecordingGroup, name)
+
+    def method(self, *arguments, **named):
+        self._real.call = lambda: getattr(self.inner, name)(*arguments, **named)
+        return noted(self, *arguments, **named)
+
+    return method
+
+
+for _name in _METHODS:
+    setattr(LiveGroup, _name, _through(_name))
+
+
+def _outside(frame):
+    """The caller of our own functions."""
+    here = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    while frame.f_code.co_filename.startswith(here):
+        frame = frame.f_back
+    return frame
+
+
+class _Process:
+    """What this process records, from the moment in which it knows its rank."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.rank = None
+
+    def begin(self, rank, world_size):
+        path = os.path.join(self.folder, f"rank{rank}.jsonl")
+        record = RecordFile(path)
+        record.say({"rollcall_record": 1, "rank": rank, "world_size": world_size, "mode": "live",
+                    "torch": torch.__version__, "python": sys.version.split()[0], "script": sys.argv[0],
+                    "arguments": sys.argv[1:], "folder": os.getcwd()})
+        self.rank = Rank(rank, world_size, record, None, keeps_values=True)
+        _note_the_end(record)
+
+
+def install_live(folder):
+    process = _Process(folder)
+    _replace_helper(process)
+    _replace_init(process)
+    _replace_groups(process)
+    real_check = getattr(c10d, "_check_for_nccl_backend", None)
+    if real_check is not None:
+        c10d._check_for_nccl_backend = lambda group: real_check(_inner(group or c10d._get_default_group()))
+
+
+def _inner(group):
+    return group.inner if isinstance(group, LiveGroup) else group
+
+
+def _replace_helper(process):
+    original = c10d._new_process_group_helper
+    signature = inspect.signature(original)
+
+    def helper(*positional, **named):
+        arguments = signature.bind(*positional, **named).arguments
+        result = original(*positional, **named)
+        real = result[0] if isinstance(result, tuple) else result
+        if real is None or not hasattr(c10d, "_pg_map") or not isinstance(real, c10d.ProcessGroup):
+            return result  # none for this rank, or a torch whose groups cannot be wrapped
+        if process.rank is None:
+            process.begin(arguments["group_rank"], arguments["group_size"])
+        rank = process.rank
+        members = list(arguments["global_ranks_in_group"]) or list(range(rank.world_size))
+        group = LiveGroup(real, rank, rank.next_group if rank.is_initialized else 0, members, arguments["group_rank"],
+                          arguments["group_size"])
+        for table in (c10d._pg_map, c10d._pg_names):
+            table[group] = table.pop(real)
+        return group
+
+    install.replace("_new_process_group_helper", helper)
+
+
+def _replace_init(process):
+    def init_process_group(*positional, **named):
+        site = call_site(sys._getframe(1)).describe()
+        original(*positional, **named)
+        if process.rank is not None:
+            process.rank.is_initialized = True
+            process.rank.record.say({"init": {"backend": dist.get_backend(), "site": site}})
+
+    original = install.replace("init_process_group", init_process_group)
+
+
+def _replace_groups(process):
+    def new_group(ranks=None, *rest, **named):
+        rank = process.rank
+        if rank is None:
+            return new(ranks, *rest, **named)
+        rank.next_group += 1
+        members = sorted(ranks) if ranks is not None else None
+        rank.host_call("new_group", rank.next_group, members=members, caller=sys._getframe(1))
+        group = new(ranks, *rest, **named)
+        rank.record.returned()
+        return group
+
+    def destroy_process_group(group=None):
+        rank = process.rank
+        is_world = group is None or group is dist.group.WORLD
+        if rank is not None and (is_world or isinstance(group, LiveGroup)):
+            rank.host_call("destroy_process_group", 0 if is_world else group.number, caller=sys._getframe(1))
+        destroy(group)
+        if rank is not None:
+            rank.record.returned()
+            rank.is_initialized = rank.is_initialized and not is_world
+
+    def batch_isend_irecv(operations):
+        if process.rank is None:
+            return batch(operations)
+        process.rank.begin_batch()
+        try:
+            return batch(operations)
+        finally:
+            process.rank.end_live_batch()
+
+    new = install.replace("new_group", new_group)
+    destroy = install.replace("destroy_process_group", destroy_process_group)
+    batch = install.replace("batch_isend_irecv", batch_isend_irecv)
+
+
+def _note_the_end(record):
+    raised = []
+    hook = sys.excepthook
+
+    def excepthook(kind, error, trace):
+        place = {}
+        while trace is not None:
+            if is_users(trace.tb_frame.f_code.co_filename):
+                code = trace.tb_frame.f_code
+                place = {"site": {"file": code.co_filename, "line": trace.tb_lineno, "function": code.co_name}}
+            trace = trace.tb_next
+        raised.append(error)
+        record.say({"end": "raised", "type": kind.__name__, "message": str(error)[:2000], **place})
+        hook(kind, error, error.__traceback__)
+
+    sys.excepthook = excepthook
+    atexit.register(lambda: None if raised else record.say({"end": "finished"}))
+    _note_termination(record)
+
+
+def _note_termination(record):
+    """A launcher ends the other ranks when one has failed. Python's own handlers do not run while the main thread waits
+    in C++; the descriptor gets the signal's number all the same."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        return
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    if before != -1:
+        signal.set_wakeup_fd(before)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: None)
+
+    def serve():
+        while True:
+            if signal.SIGTERM in os.read(read, 64):
+                record.say({"end": "terminated"})
+                ctypes.CDLL(None).signal(signal.SIGTERM, None)  # SIG_DFL
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=serve, daemon=True).start()

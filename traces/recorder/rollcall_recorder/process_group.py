@@ -1,0 +1,275 @@
+"""A process group that writes every call down and has somebody else answer it.
+
+It is a Python subclass of c10d's ProcessGroup: calls of torch.distributed arrive as Python calls, those of the C++
+gradient reducer through virtual methods, which pybind11 sends here as well.
+"""
+
+import collections
+import datetime
+import sys
+
+import torch
+import torch.distributed as dist
+import torch._C._distributed_c10d as bindings
+from torch._C._distributed_c10d import ProcessGroup, Work
+
+from .call_site import call_site
+
+_REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
+_C10D = ("distributed_c10d.py",)
+_SMALL = 12  # elements: tensors of up to so many have their values recorded in live runs
+
+
+def reduce_op_name(op):
+    """"SUM" of a ReduceOp, or of the options of a call."""
+    for name in _REDUCE_OPS:
+        if op == getattr(dist.ReduceOp, name, None):
+            return name
+    return "PREMUL_SUM"
+
+
+def tensors_in(value):
+    """The tensors of a tensor, a list, a list of lists."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [tensor for each in value for tensor in tensors_in(each)]
+
+
+def dtype_name(tensor):
+    return str(tensor.dtype).replace("torch.", "")
+
+
+class Call:
+    """One call, as the answering side sees it. `given` and `filled` are lists of tensors; they may be the same."""
+
+    __slots__ = ("op", "group", "given", "filled", "reduce", "root", "peer", "tag", "splits", "wait_all_ranks", "number",
+                 "handle", "timeout")
+
+    def __init__(self, op, group, given, filled):
+        self.op, self.group, self.given, self.filled = op, group, given, filled
+        self.reduce = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = None
+        self.tag = 0
+        self.number = -1
+
+    def dtype(self):
+        tensors = self.given or self.filled
+        return dtype_name(tensors[0]) if tensors else None
+
+    def key(self, site):
+        shapes = tuple([tensor.numel() for tensor in self.given])
+        filled = None if self.filled is self.given else tuple([tensor.numel() for tensor in self.filled])
+        return (self.op, self.group.number, shapes, filled, self.dtype(), self.reduce, self.root, self.peer, self.tag,
+                self.splits, self.wait_all_ranks, site.key())
+
+    def describe(self, site):
+        call = {"op": self.op, "group": self.group.number}
+        if self.op not in ("barrier", "monitored_barrier"):
+            call["numel"] = [tensor.numel() for tensor in self.given]
+            call["dtype"] = self.dtype()
+            if self.filled is not self.given:
+                call["out_numel"] = [tensor.numel() for tensor in self.filled]
+        for name in ("reduce", "root", "peer", "splits", "wait_all_ranks", "timeout"):
+            if getattr(self, name) is not None:
+                call[name] = getattr(self, name)
+        if self.tag:
+            call["tag"] = self.tag
+        call["site"] = site.describe()
+        return call
+
+
+class RecordedWork(Work):
+    """What an asynchronous call returns. Asking whether it is complete counts as waiting for it."""
+
+    def __init__(self, rank, call, result):
+        super().__init__()
+        self._rank, self._call, self._result = rank, call, result
+        self._waited = False
+
+    def wait(self, timeout=datetime.timedelta(0)):
+        self._finish(self._rank.record.waits)
+        return True
+
+    def is_completed(self):
+        self._finish(self._rank.record.waits)
+        return True
+
+    def is_success(self):
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def result(self):
+        return self._result
+
+    def source_rank(self):
+        return self._rank.answers.source_of(self._call)
+
+    _source_rank = source_rank
+
+    def get_future(self):
+        self._finish(self._rank.record.future_taken)
+        future = torch.futures.Future()
+        future.set_result(self._result)
+        return future
+
+    def _finish(self, note):
+        if self._waited:
+            return
+        self._waited = True
+        if self._call.handle is not None:
+            note(self._call.handle)
+        self._rank.answers.finish(self._call)
+
+
+class RecordingGroup(ProcessGroup):
+    """`number`: of the record's groups. `ranks`: the members' global ranks, in the group's order."""
+
+    def __init__(self, rank, number, ranks, group_rank, size):
+        super().__init__(group_rank, size)
+        self._of = rank
+        self.number = number
+        self.ranks = ranks
+        # C++ keeps the base object of a Work alive and not what Python adds to it.
+        self._recent = collections.deque(maxlen=4096)
+
+    def getBackendName(self):
+        return "rollcall"
+
+    def name(self):
+        return "rollcall"
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    def _get_sequence_number_for_group(self):
+        return 0
+
+    def _start_coalescing(self, *_):
+        pass
+
+    def _end_coalescing(self, *_):
+        pass
+
+    def global_rank(self, group_rank):
+        return self.ranks[group_rank]
+
+    def _issue(self, call, opts, caller, result=None, peer=None):
+        """Writes the call down and has it answered."""
+        is_blocking = self._note(call, opts, caller, peer)
+        work = RecordedWork(self._of, call, call.filled if result is None else result)
+        self._of.start(call, is_blocking)
+        self._recent.append(work)
+        return work
+
+    def _note(self, call, opts, caller, peer):
+        """Writes the call down. Whether it blocks."""
+        rank = self._of
+        rank.refuse_in_child()
+        if opts is not None:
+            if hasattr(opts, "reduceOp"):
+                call.reduce = reduce_op_name(opts.reduceOp)
+            if hasattr(opts, "rootRank"):
+                call.root = self.global_rank(opts.rootRank)
+        if peer is not None:
+            call.peer = self.global_rank(peer)
+        site = call_site(caller, call.dtype())
+        call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
+        is_blocking = blocks(caller)
+        if rank.batch is None or call.op not in ("send", "recv"):
+            call.handle = None if is_blocking else rank.record.new_handle()
+            rank.record.issued(call.number, call.handle, rank.values_of(call, _SMALL))
+        return is_blocking
+
+    def allreduce(self, tensors, opts=None):
+        return self._issue(Call("all_reduce", self, tensors, tensors), opts or bindings.AllreduceOptions(),
+                           sys._getframe(1))
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        return self._issue(Call("all_reduce_coalesced", self, tensors, tensors),
+                           opts or bindings.AllreduceCoalescedOptions(), sys._getframe(1))
+
+    def broadcast(self, tensors, opts=None):
+        return self._issue(Call("broadcast", self, tensors, tensors), opts or bindings.BroadcastOptions(),
+                           sys._getframe(1))
+
+    def reduce(self, tensors, opts=None):
+        return self._issue(Call("reduce", self, tensors, tensors), opts or bindings.ReduceOptions(), sys._getframe(1))
+
+    def allgather(self, outputs, inputs, opts=None):
+        return self._issue(Call("all_gather", self, tensors_in(inputs), tensors_in(outputs)), opts, sys._getframe(1),
+                           outputs)
+
+    def allgather_coalesced(self, outputs, inputs, opts=None):
+        return self._issue(Call("all_gather_coalesced", self, tensors_in(inputs), tensors_in(outputs)), opts,
+                           sys._getframe(1), outputs)
+
+    def _allgather_base(self, output, given, opts=None):
+        return self._issue(Call("all_gather_into_tensor", self, [given], [output]), opts, sys._getframe(1))
+
+    def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._issue(Call("all_gather_into_tensor", self, list(inputs), list(outputs)), opts, sys._getframe(1))
+
+    def gather(self, outputs, inputs, opts=None):
+        return self._issue(Call("gather", self, tensors_in(inputs), tensors_in(outputs)), opts or bindings.GatherOptions(),
+                           sys._getframe(1), outputs)
+
+    def scatter(self, outputs, inputs, opts=None):
+        return self._issue(Call("scatter", self, tensors_in(inputs), tensors_in(outputs)),
+                           opts or bindings.ScatterOptions(), sys._getframe(1))
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        return self._issue(Call("reduce_scatter", self, tensors_in(inputs), tensors_in(outputs)),
+                           opts or bindings.ReduceScatterOptions(), sys._getframe(1))
+
+    def _reduce_scatter_base(self, output, given, opts=None):
+        return self._issue(Call("reduce_scatter_tensor", self, [given], [output]),
+                           opts or bindings.ReduceScatterOptions(), sys._getframe(1))
+
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._issue(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)),
+                           opts or bindings.ReduceScatterOptions(), sys._getframe(1))
+
+    def alltoall(self, outputs, inputs, opts=None):
+        return self._issue(Call("all_to_all", self, list(inputs), list(outputs)), opts, sys._getframe(1))
+
+    def alltoall_base(self, output, given, output_splits, input_splits, opts=None):
+        call = Call("all_to_all_single", self, [given], [output])
+        if output_splits or input_splits:
+            call.splits = (tuple(output_splits), tuple(input_splits))
+        return self._issue(call, opts, sys._getframe(1))
+
+    def barrier(self, opts=None):
+        return self._issue(Call("barrier", self, [], []), opts, sys._getframe(1))
+
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        call = Call("monitored_barrier", self, [], [])
+        call.wait_all_ranks = bool(wait_all_ranks)
+        if timeout is not None and timeout.total_seconds() > 0:
+            call.timeout = timeout.total_seconds()
+        self._issue(call, None, sys._getframe(1))
+
+    def send(self, tensors, destination, tag):
+        call = Call("send", self, tensors, [])
+        call.tag = tag
+        return self._issue(call, None, sys._getframe(1), peer=destination)
+
+    def recv(self, tensors, source, tag):
+        call = Call("recv", self, [], tensors)
+        call.tag = tag
+        return self._issue(call, None, sys._getframe(1), peer=source)
+
+    def recv_anysource(self, tensors, tag):
+        call = Call("recv", self, [], tensors)
+        call.tag = tag
+        return self._issue(call, None, sys._getframe(1))
+
+
+def blocks(caller):
+    """Does the function of torch.distributed that `caller` is wait before it returns? Calls from C++ do not."""
+    code = caller.f_code
+    if not code.co_filename.endswith(_C10D):
+        return code.co_name == "monitored_barrier"
+    if code.co_name in ("send", "recv", "monitored_barrier"):
+        return True
+    return caller.f_locals.get("async_op") is False

@@ -1,0 +1,70 @@
+"""One rank of a recorded run: its record, who answers its calls, and what the patches need to know."""
+
+import os
+
+import torch.distributed as dist
+
+from .call_site import call_site
+
+
+class Rank:
+    def __init__(self, rank, world_size, record, answers, keeps_values=False):
+        self.rank, self.world_size = rank, world_size
+        self.record, self.answers = record, answers
+        self.is_initialized = False
+        self.next_group = 0  # the record's number of the group made last
+        self.batch = None  # the calls of the batch_isend_irecv under way
+        self._keeps_values = keeps_values
+        self._process = os.getpid()
+
+    def default_store(self):
+        return dist.HashStore()
+
+    def refuse_in_child(self):
+        """A forked child shares the record and the answers of its parent, and must not touch them."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"rollcall: a process that rank {self.rank} forked calls torch.distributed; only the rank's own calls "
+                "can be recorded")
+
+    def start(self, call, blocks):
+        if self.batch is not None and call.op in ("send", "recv"):
+            self.batch.append(call)
+            return
+        self.answers.start(call, blocks)
+
+    def begin_batch(self):
+        self.batch = []
+
+    def end_batch(self):
+        calls = self.end_live_batch()
+        if calls:
+            self.answers.start_batch(calls)
+
+    def end_live_batch(self):
+        """The calls of the batch, written down."""
+        calls, self.batch = self.batch, None
+        if calls:
+            handle = self.record.new_handle()
+            for call in calls:
+                call.handle = handle
+            self.record.say(["b", [call.number for call in calls], handle])
+        return calls
+
+    def values_of(self, call, limit):
+        if not self._keeps_values or sum(tensor.numel() for tensor in call.given) > limit:
+            return None
+        if any(tensor.is_meta or tensor.dtype.is_complex or tensor.is_cuda for tensor in call.given):
+            return None
+        return [value for tensor in call.given for value in tensor.detach().reshape(-1).tolist()]
+
+    def host_call(self, op, number, caller, members=None, timeout_s=None):
+        """A call about a group."""
+        site = call_site(caller)
+        key = (op, number, site.key())
+        described = {"op": op, "group": number, "site": site.describe()}
+        if op == "new_group":
+            described["ranks"] = members if members is not None else list(range(self.world_size))
+        if timeout_s is not None:
+            described["timeout"] = timeout_s
+        self.record.issued(self.record.call_number(key, lambda: described))

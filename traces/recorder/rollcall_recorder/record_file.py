@@ -1,0 +1,64 @@
+"""The record of one rank: a file of JSON, one value a line, written at once so that a killed process leaves it.
+
+An object is said once: the header, a call (kind, group, sizes, line) under a number, a group, how the rank ended. What
+happened is an array of few characters:
+
+    ["c", call]              a blocking call; it is over when another line follows
+    ["c", call, handle]      a call that returned at once
+    ["w", handle]            the rank waits for it
+    ["f", handle]            the gradient reducer will wait for it before backward() is over
+    ["b", [call, ...], handle]   calls of one batch_isend_irecv
+    ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
+
+A call whose tensors are small has their values as its last element in live runs.
+"""
+
+import json
+import os
+import threading
+
+
+class RecordFile:
+    def __init__(self, path):
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._calls = {}
+        self.described = []  # by number
+        self.last_issued = -1
+        self._handles = 0
+        self._lock = threading.Lock()
+
+    def say(self, value):
+        """Appends one line. A single write: lines of several threads do not mix."""
+        os.write(self._descriptor, (json.dumps(value, separators=(",", ":")) + "\n").encode())
+
+    def call_number(self, key, describe):
+        """The number of the call that `key` stands for. `describe` is asked once for what it is."""
+        number = self._calls.get(key)
+        if number is None:
+            with self._lock:
+                number = self._calls[key] = len(self._calls)
+                self.described.append({"call": number, **describe()})
+            self.say(self.described[number])
+        return number
+
+    def new_handle(self):
+        with self._lock:
+            self._handles += 1
+            return self._handles - 1
+
+    def issued(self, number, handle=None, values=None):
+        """A blocking call has no handle."""
+        self.last_issued = number
+        line = '["c",%d]\n' % number if handle is None else '["c",%d,%d]\n' % (number, handle)
+        if values is not None:
+            line = json.dumps(["c", number, handle, values], separators=(",", ":")) + "\n"
+        os.write(self._descriptor, line.encode())
+
+    def waits(self, handle):
+        os.write(self._descriptor, b'["w",%d]\n' % handle)
+
+    def future_taken(self, handle):
+        os.write(self._descriptor, b'["f",%d]\n' % handle)
+
+    def returned(self):
+        os.write(self._descriptor, b'["r"]\n')

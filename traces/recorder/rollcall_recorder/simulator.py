@@ -1,0 +1,150 @@
+"""Answers from rollcall's simulator, over a socket: the true results of the collectives of all ranks.
+
+A message is a line of JSON, followed by as many bytes as it says: the elements of the tensors given, or those of the
+tensors filled. What a call is, is said once, as in the record. One question at a time: a rank that waits is answered
+when the simulator has come to it, and never when nothing can move any more; then rollcall ends the process.
+"""
+
+import builtins
+import json
+import os
+import signal
+import socket
+import threading
+
+import torch
+
+from . import data_dependence
+
+
+class SimulatorError(RuntimeError):
+    """An error that the simulated backend reports, of a type that Python itself does not have."""
+
+
+class SimulatedAnswers:
+    def __init__(self, address, rank, record):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(address)
+        self._lines = self._socket.makefile("rb")
+        self._record = record
+        self._said = 0  # calls that the simulator knows
+        self._tickets = 0
+        self._open = {}  # by ticket: calls that have not been answered
+        self._sources = {}
+        self._lock = threading.RLock()
+        self._say({"rank": rank})
+
+    def initialized(self, backend):
+        with self._lock:
+            self._say({"init": backend})
+
+    def start(self, call, blocks):
+        with self._lock:
+            ticket = self._issue(call)
+            if blocks:
+                self._finish(ticket)
+
+    def start_batch(self, calls):
+        with self._lock:
+            self._describe()
+            tickets = [self._new_ticket(call) for call in calls]
+            payloads = [_bytes_of(call.given) for call in calls]
+            self._say({"batch": [call.number for call in calls], "tickets": tickets,
+                       "bytes": [len(payload) for payload in payloads]}, b"".join(payloads))
+
+    def finish(self, call):
+        with self._lock:
+            for ticket in [ticket for ticket, each in self._open.items() if each is call]:
+                self._finish(ticket)
+
+    def source_of(self, call):
+        return self._sources.get(id(call), call.peer)
+
+    def new_group(self, number, ranks, timeout):
+        self._host_call()
+
+    def _host_call(self, *_):
+        """The last call described is the one that is made."""
+        with self._lock:
+            self._describe()
+            self._say({"host": self._record.last_issued})
+            self._answer([])
+
+    destroy_group = _host_call
+
+    def _describe(self):
+        while self._said < len(self._record.described):
+            self._say(self._record.described[self._said])
+            self._said += 1
+
+    def _new_ticket(self, call):
+        self._tickets += 1
+        self._open[self._tickets] = call
+        return self._tickets
+
+    def _issue(self, call):
+        self._describe()
+        ticket = self._new_ticket(call)
+        payload = _bytes_of(call.given)
+        self._say({"issue": call.number, "ticket": ticket, "bytes": len(payload)}, payload)
+        return ticket
+
+    def _finish(self, ticket):
+        call = self._open.pop(ticket)
+        self._say({"finish": ticket})
+        answer = self._answer(call.filled)
+        if "source" in answer:
+            self._sources[id(call)] = answer["source"]
+        data_dependence.received(call.filled)
+
+    def _say(self, message, payload=b""):
+        try:
+            self._socket.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n" + payload)
+        except OSError:
+            _wait_to_be_ended()
+
+    def _answer(self, filled):
+        try:
+            line = self._lines.readline()
+        except OSError:
+            line = b""
+        if not line:
+            _wait_to_be_ended()
+        answer = json.loads(line)
+        if "killed" in answer:  # what the real backend does to a process that receives more than it expects
+            os.kill(os.getpid(), getattr(signal, answer["killed"]))
+            threading.Event().wait()
+        if "error" in answer:
+            kind = getattr(builtins, answer["error"], SimulatorError)
+            raise kind(answer["message"])
+        payload = self._lines.read(answer["bytes"])
+        if payload:
+            _fill(filled, payload)
+        return answer
+
+
+def _wait_to_be_ended():
+    """The simulation is over, and the launcher is about to ask where we are."""
+    threading.Event().wait()
+
+
+def _bytes_of(tensors):
+    return b"".join(_flat_bytes(tensor).numpy().tobytes() for tensor in tensors)
+
+
+def _flat_bytes(tensor):
+    if tensor.is_meta:
+        raise NotImplementedError("rollcall: a tensor on device meta has no values to communicate")
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
+
+
+def _fill(tensors, payload):
+    data = torch.frombuffer(bytearray(payload), dtype=torch.uint8)
+    at = 0
+    with torch.no_grad():
+        for tensor in tensors:
+            count = tensor.numel() * tensor.element_size()
+            part = data[at : at + count].clone().view(tensor.dtype)
+            tensor.copy_(part.view(tensor.shape))
+            at += count

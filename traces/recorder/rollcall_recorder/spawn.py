@@ -1,0 +1,77 @@
+"""Scripts that start their ranks themselves: torch.multiprocessing.spawn, or a Process per rank.
+
+Every rank of a recording is a process already, in which the whole script runs. So of the processes that the script
+starts for its ranks, each of ours runs its own, in place, and lets the others be.
+"""
+
+import multiprocessing.process
+import sys
+
+from .install import ScriptError
+
+
+def install(rank):
+    _replace_spawn(rank)
+    _replace_process(rank)
+
+
+def _replace_spawn(rank):
+    import torch.multiprocessing as mp
+    import torch.multiprocessing.spawn as module
+
+    def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+        if nprocs != rank.world_size:
+            raise ScriptError(
+                f"the script spawns {nprocs} ranks, and it is recorded with {rank.world_size}: "
+                f"say --world-size {nprocs}")
+        fn(rank.rank, *args)
+        return None if join else _Joined()
+
+    def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+        return start_processes(fn, args, nprocs, join)
+
+    for place in (mp, module):
+        place.spawn = spawn
+        place.start_processes = start_processes
+    sys.modules["torch.multiprocessing"].spawn = spawn
+
+
+class _Joined:
+    """The context of processes that have all ended."""
+
+    def join(self, timeout=None):
+        return True
+
+    def pids(self):
+        return []
+
+
+def _replace_process(rank):
+    """Before the job is initialized, the k-th Process that the script itself starts is rank k."""
+    base = multiprocessing.process.BaseProcess
+    original = {name: getattr(base, name) for name in ("start", "join", "is_alive", "terminate", "kill", "close")}
+    exitcode = base.exitcode
+    started = []
+
+    def is_rank(process):
+        return getattr(process, "_rollcall_rank", None) is not None
+
+    def start(self):
+        if rank.is_initialized or sys._getframe(1).f_globals.get("__name__", "").startswith("torch."):
+            return original["start"](self)
+        self._rollcall_rank = len(started)
+        started.append(self)
+        if self._rollcall_rank == rank.rank:
+            self.run()
+        return None
+
+    def for_others(name, answer):
+        def method(self, *arguments, **named):
+            return answer if is_rank(self) else original[name](self, *arguments, **named)
+
+        return method
+
+    base.start = start
+    for name, answer in (("join", None), ("is_alive", False), ("terminate", None), ("kill", None), ("close", None)):
+        setattr(base, name, for_others(name, answer))
+    base.exitcode = property(lambda self: 0 if is_rank(self) else exitcode.__get__(self))
