@@ -127,3 +127,30 @@ TEST_CASE("explore can disturb a scenario instead, and says what it survives", "
   CHECK(found["survived"] == 2);
   CHECK(found["disturbances"].size() == 10);
 }
+
+TEST_CASE("a failure that explore has found is what test tries first, until it is gone",
+          "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("a.json", R"({ "version": 1, "world_size": 2, "program": [ { "barrier": {} } ] })");
+  // The usual run is fine, and `run` tries no other order of the store.
+  const std::string late = R"({ "version": 1, "name": "late", "world_size": 2, "backend": "gloo", "program": [
+    { "if": "rank == 0", "do": [ { "store_set": "id", "value": "1" } ] }, { "barrier": {} },
+    { "if": "rank == 0", "do": [ { "store_set": "id", "value": "2" } ],
+      "else": [ { "store_get": "id", "want": "2" } ] } ] })";
+  shell.write("late.json", late);
+  CHECK(shell.rollcall("test .").code == 0);
+  CHECK(shell.rollcall("explore late.json").code == 1);
+  const Outcome failing = shell.rollcall("test . -j 1");
+  CHECK(failing.code == 1);
+  CHECK_THAT(failing.out, Catch::StartsWith("FAILED  ./late.json") || Catch::StartsWith("FAILED  late.json"));
+  CHECK_THAT(failing.out, Contains("--schedule"));
+  std::string mended = late;
+  mended.replace(mended.find(R"({ "barrier": {} })"), 17, R"({ "barrier": {} }, { "barrier": {} })");
+  mended.replace(mended.find(R"("else": [)"), 9, R"("else": [ { "store_wait": ["new"] }, )");
+  mended.replace(mended.find(R"("value": "2" } ])"), 16,
+                 R"("value": "2" }, { "store_set": "new", "value": "1" } ])");
+  shell.write("late.json", mended);
+  CHECK(shell.rollcall("test .").code == 0);
+  shell.write("late.json", late);
+  CHECK(shell.rollcall("test .").code == 0);  // forgotten
+}

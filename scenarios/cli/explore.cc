@@ -17,8 +17,10 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/explore_scenario.h"
 #include "scenarios/scenario.h"
+#include "scenarios/test/failure_store.h"
 #include "viz/json_report.h"
 #include "viz/text_report.h"
+#include "viz/write_file.h"
 
 namespace rollcall::cli {
 namespace {
@@ -74,6 +76,23 @@ ExitCode code_of(const Report& report) {
   return report.expected.value_or(false) ? ExitCode::as_expected : ExitCode::differs;
 }
 
+// So that `test` tries it first from now on.
+void remember(const scenario::Scenario& scenario, const Report& report) {
+  constexpr std::string_view option = " --schedule ";
+  const std::size_t at = report.replay.rfind(option);
+  const Finding* finding = finding_of(report.verdict);
+  if (report.expected.value_or(false) || finding == nullptr || at == std::string::npos) {
+    return;
+  }
+  try {
+    scenario::store_failure(scenario, report.seed,
+                            sim::parse_schedule(std::string_view(report.replay).substr(at + option.size())),
+                            finding->headline);
+  } catch (const viz::OutputError& error) {
+    remark(fmt::format("rollcall: `rollcall test` will not know of this schedule: {}", error.what()));
+  }
+}
+
 ExitCode explore_schedules(const CommandLine& line) {
   scenario::ExploreScenarioOptions options = options_of(line);
   const std::vector<ReportFile> reports = report_files(line, page_kinds());
@@ -89,6 +108,7 @@ ExitCode explore_schedules(const CommandLine& line) {
   emit(line, line.format == Format::json ? viz::json_report(report)
                                          : viz::text_report(report, {line.detail, wants_color(line)}));
   write_reports(line, reports, writers_of(report));
+  remember(loaded, report);
   return code_of(report);
 }
 

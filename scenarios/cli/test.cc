@@ -17,6 +17,7 @@
 #include "scenarios/cli/test_progress.h"
 #include "scenarios/program/units.h"
 #include "scenarios/test/collect.h"
+#include "scenarios/test/failure_store.h"
 #include "scenarios/test/last_failed.h"
 #include "scenarios/test/run_tests.h"
 #include "viz/github.h"
@@ -95,6 +96,14 @@ Chosen choose(const CommandLine& line) {
     }
   }
   return {cases, count - cases.size()};
+}
+
+// Those with a failure that `explore` has found come first.
+void put_known_first(const std::vector<scenario::StoredFailure>& known,
+                     std::vector<scenario::Collected>& cases) {
+  std::ranges::stable_partition(cases, [&known](const scenario::Collected& each) {
+    return std::ranges::any_of(known, [&each](const auto& failure) { return failure.is_of(each.one); });
+  });
 }
 
 ExitCode nothing_selected(const CommandLine& line, std::size_t deselected) {
@@ -265,8 +274,10 @@ ExitCode worse(ExitCode code, bool wrote_all) {
   return !wrote_all && outranks ? ExitCode::invalid : code;
 }
 
-ExitCode run_chosen(const CommandLine& line, const Chosen& chosen, const std::vector<ReportFile>& reports) {
-  const scenario::TestOptions options = options_of(line, reports);
+ExitCode run_chosen(const CommandLine& line, Chosen chosen, const std::vector<ReportFile>& reports) {
+  scenario::TestOptions options = options_of(line, reports);
+  options.judge.known = scenario::stored_failures();
+  put_known_first(options.judge.known, chosen.cases);
   Pages pages(file_of("html", reports));
   Printer printer(line, chosen.cases.size());
   const scenario::TestEvents events{

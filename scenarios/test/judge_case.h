@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scenarios/cases.h"
 #include "scenarios/scenario.h"
+#include "scenarios/test/failure_store.h"
 #include "sim/report/report.h"
 #include "viz/test_outcome.h"
 
@@ -21,6 +23,7 @@ struct JudgeOptions {
   bool page = false;           // the report as HTML, too
   bool color = false;
   bool verbose = false;
+  std::vector<StoredFailure> known{};  // failures that only some schedules have; tried first
 };
 
 viz::TestOutcome judge_case(const Case& one, const JudgeOptions& options);
