@@ -41,7 +41,10 @@ std::vector<Diagnosis> examine() {
   diagnoses.push_back({"nccl library", or_none(probe.nccl_library), {}});
   diagnoses.push_back({"cuda runtime", or_none(probe.cuda_runtime), {}});
   diagnoses.push_back({"cuda driver", or_none(probe.driver), {}});
-  diagnoses.push_back({"gpus", std::to_string(probe.gpus), gpu_meaning(probe)});
+  diagnoses.push_back({"gpus",
+                       probe.gpu_names.empty() ? std::to_string(probe.gpus)
+                                               : fmt::format("{}: {}", probe.gpus, probe.gpu_names),
+                       gpu_meaning(probe)});
   for (const BackendEntry& backend : backends()) {
     const std::string obstacle = backend.obstacle(1);
     diagnoses.push_back({fmt::format("--backend {}", backend.name),

@@ -91,6 +91,20 @@ TEST_CASE("what compare recorded can be compared without real ranks", "[real]") 
   CHECK_THAT(forged.out, Contains("rank 1, call "));
 }
 
+TEST_CASE("a page of recorded ranks says why it has no timeline of them", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const Shell shell;
+  const std::string compare = "compare " + shipped("counter");
+  CHECK(shell.rollcall(compare + " --backend gloo --record c.result.json").code == 0);
+  CHECK(shell.rollcall(compare + " --recorded c.result.json --report html=c.html").code == 0);
+  const std::string page = contents(shell.path("c.html"));
+  CHECK_THAT(page, Contains("Timeline, simulated"));
+  CHECK_THAT(page, !Contains("Timeline, real"));
+  CHECK_THAT(page, Contains("What --record kept has facts and digests"));
+}
+
 TEST_CASE("compare refuses what is no result file", "[real]") {
   const Shell shell;
   const Outcome missing = shell.rollcall("compare " + shipped("counter") + " --recorded nowhere.json");

@@ -69,6 +69,11 @@ void verdicts(Markup& out, const Comparison& comparison) {
   out.open("table", {{"class", "pair"}, {"border", "1"}, {"cellpadding", "8"}, {"cellspacing", "0"}});
   out.open("tbody").open("tr").line();
   for (const ComparedRun& run : {comparison.first, comparison.second}) {
+    if (run.report == nullptr) {
+      out.open("td", {{"valign", "top"}, {"width", "50%"}}).element("small", run.name);
+      out.element("p", run.absence).close("td").line();
+      continue;
+    }
     const bool failed = finding_of(run.report->verdict) != nullptr;
     out.open("td", {{"class", failed ? "failure" : "success"}, {"valign", "top"}, {"width", "50%"}});
     out.element("small", run.name).single("br", {});
@@ -83,10 +88,15 @@ void verdicts(Markup& out, const Comparison& comparison) {
   out.close("tr").close("tbody").close("table").line();
 }
 
+const std::string& scenario_of(const Comparison& comparison) {
+  const Report* second = comparison.second.report;
+  return second != nullptr ? second->scenario : comparison.first.report->scenario;
+}
+
 void header(Markup& out, const Comparison& comparison) {
   const bool differs = count_of(comparison, Judgement::differs) > 0;
   out.open("header", {{"class", differs ? "warning" : "success"}});
-  out.open("p", {{"class", "scenario"}}).text(comparison.second.report->scenario).close("p").line();
+  out.open("p", {{"class", "scenario"}}).text(scenario_of(comparison)).close("p").line();
   out.element("h1", summary_of(comparison)).line();
   out.close("header").line();
 }
@@ -136,6 +146,9 @@ RankNames names_in(const Comparison& comparison) {
 }
 
 void states(Markup& out, const ComparedRun& run) {
+  if (run.report == nullptr) {
+    return;
+  }
   html_heading(out, fmt::format("Where every rank is, {}", run.name));
   html_states_table(out, *run.report);
 }
@@ -143,23 +156,27 @@ void states(Markup& out, const ComparedRun& run) {
 }  // namespace
 
 void html_comparison(const Comparison& comparison, std::ostream& out) {
-  const std::vector<PageTimeline> timelines = {
-      {comparison.first.report, fmt::format("Timeline, {}", comparison.first.name)},
-      {comparison.second.report, fmt::format("Timeline, {}", comparison.second.name)}};
+  std::vector<PageTimeline> timelines;
+  for (const ComparedRun& run : {comparison.first, comparison.second}) {
+    if (run.report != nullptr) {
+      timelines.push_back({run.report, fmt::format("Timeline, {}", run.name)});
+    }
+  }
   Markup page;
   header(page, comparison);
   verdicts(page, comparison);
   facts(page, comparison);
-  html_sequences(page, merged_runs(*comparison.first.report, *comparison.second.report),
-                 names_in(comparison));
+  if (comparison.second.report != nullptr) {
+    html_sequences(page, merged_runs(*comparison.first.report, *comparison.second.report),
+                   names_in(comparison));
+  }
   for (std::size_t i = 0; i < timelines.size(); ++i) {
     timeline_place(page, timelines[i], i);
   }
   states(page, comparison.first);
   states(page, comparison.second);
   html_run(page, *comparison.first.report);
-  html_page(out, fmt::format("{}: {}", comparison.second.report->scenario, summary_of(comparison)), page,
-            timelines);
+  html_page(out, fmt::format("{}: {}", scenario_of(comparison), summary_of(comparison)), page, timelines);
 }
 
 }  // namespace rollcall::viz

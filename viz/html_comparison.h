@@ -14,7 +14,8 @@ namespace rollcall::viz {
 
 struct ComparedRun {
   std::string name;  // "simulated", "before"
-  const Report* report = nullptr;
+  const Report* report = nullptr;  // null for the second: only its facts are known, `absence` says why
+  std::string absence{};
 };
 
 // One thing that was compared.

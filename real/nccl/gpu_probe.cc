@@ -55,15 +55,45 @@ void look(std::string& into, std::string& problem, const char* what, Look&& look
   }
 }
 
+// "NVIDIA H200 at 0000:1B:00.0, ...": in the driver's order, which is what ranks number them by.
+std::string gpus_of(const SharedLibrary& driver) {
+  int (*init)(unsigned) = nullptr;
+  int (*count_of)(int*) = nullptr;
+  int (*get)(int*, int) = nullptr;
+  int (*name_of)(char*, int, int) = nullptr;
+  int (*place_of)(char*, int, int) = nullptr;
+  driver.find("cuInit", init);
+  driver.find("cuDeviceGetCount", count_of);
+  driver.find("cuDeviceGet", get);
+  driver.find("cuDeviceGetName", name_of);
+  driver.find("cuDeviceGetPCIBusId", place_of);
+  int count = 0;
+  std::string names;
+  if (init(0) != 0 || count_of(&count) != 0) {
+    return {};
+  }
+  for (int i = 0; i < count; ++i) {
+    int device = 0;
+    char name[128] = "a GPU without a name";
+    char place[32] = "an unknown place";
+    if (get(&device, i) == 0 && name_of(name, sizeof name, device) == 0 &&
+        place_of(place, sizeof place, device) == 0) {
+      names += fmt::format("{}{} at {}", names.empty() ? "" : ", ", name, place);
+    }
+  }
+  return names;
+}
+
 GpuProbe probe_here() {
   GpuProbe probe;
   probe.nccl_headers = fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
-  look(probe.driver, probe.problem, "CUDA driver", [] {
+  look(probe.driver, probe.problem, "CUDA driver", [&probe] {
     const SharedLibrary driver({"libcuda.so.1"});
     int (*version)(int*) = nullptr;
     driver.find("cuDriverGetVersion", version);
     int code = 0;
     version(&code);
+    probe.gpu_names = gpus_of(driver);
     return fmt::format("{} (libcuda.so.1)", version_of(code));
   });
   look(probe.cuda_runtime, probe.problem, "CUDA runtime", [&probe] {

@@ -13,7 +13,7 @@ struct GpuProbe {
   std::string cuda_runtime;  // likewise
   std::string driver;        // likewise
   int gpus = 0;
-  std::string gpu_names;  // "2 x NVIDIA H200"; may be empty
+  std::string gpu_names;  // "NVIDIA H200 at 0000:1B:00.0", one after the other; may be empty
   std::string problem;    // the first thing that keeps NCCL from running, in one line; empty: nothing
 };
 

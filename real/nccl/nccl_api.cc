@@ -14,10 +14,15 @@ std::vector<std::string> places(const std::string& file) {
   return {file, "/usr/local/cuda/lib64/" + file, "/usr/local/cuda/lib/" + file};
 }
 
+SharedLibrary open_cuda() {
+  return SharedLibrary(places(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)));
+}
+SharedLibrary open_nccl() { return SharedLibrary(places("libnccl.so.2")); }
+
 }  // namespace
 
 CudaApi load_cuda() {
-  const SharedLibrary library(places(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)));
+  const SharedLibrary library = open_cuda();
   CudaApi api;
   api.library = library.name();
   library.find("cudaRuntimeGetVersion", api.runtime_version);
@@ -32,8 +37,25 @@ CudaApi load_cuda() {
   return api;
 }
 
+CudaGraphApi load_cuda_graphs() {
+  const SharedLibrary library = open_cuda();
+  CudaGraphApi api;
+  library.find("cudaStreamSynchronize", api.stream_synchronize);
+  library.find("cudaStreamBeginCapture", api.begin_capture);
+  library.find("cudaStreamEndCapture", api.end_capture);
+  library.find("cudaGraphInstantiateWithFlags", api.instantiate);
+  library.find("cudaGraphLaunch", api.launch);
+  return api;
+}
+
+void* find_nccl_function(const char* name) {
+  void (*function)() = nullptr;
+  open_nccl().find(name, function);
+  return reinterpret_cast<void*>(function);
+}
+
 NcclApi load_nccl() {
-  const SharedLibrary library(places("libnccl.so.2"));
+  const SharedLibrary library = open_nccl();
   NcclApi api;
   api.library = library.name();
   library.find("ncclGetVersion", api.get_version);

@@ -23,6 +23,15 @@ struct CudaApi {
   decltype(cudaStreamQuery)* stream_query = nullptr;
 };
 
+// What graphs, and waiting for a stream, need besides.
+struct CudaGraphApi {
+  decltype(cudaStreamSynchronize)* stream_synchronize = nullptr;
+  decltype(cudaStreamBeginCapture)* begin_capture = nullptr;
+  decltype(cudaStreamEndCapture)* end_capture = nullptr;
+  cudaError_t (*instantiate)(cudaGraphExec_t*, cudaGraph_t, unsigned long long) = nullptr;
+  decltype(cudaGraphLaunch)* launch = nullptr;
+};
+
 struct NcclApi {
   std::string library;
   decltype(ncclGetVersion)* get_version = nullptr;
@@ -44,6 +53,14 @@ struct NcclApi {
 
 // Throw std::runtime_error, with the reason of the dynamic loader.
 CudaApi load_cuda();
+CudaGraphApi load_cuda_graphs();
 NcclApi load_nccl();
+
+// A function that not every NCCL has. Throws std::runtime_error where this one lacks it.
+void* find_nccl_function(const char* name);
+template <typename Function>
+Function* nccl_function(const char* name) {
+  return reinterpret_cast<Function*>(find_nccl_function(name));
+}
 
 }  // namespace rollcall::real

@@ -65,7 +65,8 @@ struct RealArguments {
   std::string deadline = "10s";
   double time_scale = 1;
   bool launched = false;  // real: this process is one rank of a launcher's job
-  std::string record;     // compare: a file for the real side; may be empty
+  bool prove = false;     // doctor: run the cases
+  std::string record;     // compare, doctor: a file for the real side; may be empty
   std::string recorded;   // compare: such a file, instead of a real run; may be empty
 };
 

@@ -218,7 +218,17 @@ void declare_compare(CLI::App& app, CommandLine& line) {
   declare_reports(app, line);
 }
 
-void declare_doctor(CLI::App&, CommandLine&) {}
+void declare_doctor(CLI::App& app, CommandLine& line) {
+  RealArguments& real = line.real;
+  CLI::Option* prove = app.add_flag("--prove", real.prove,
+                                    "Hold what the simulator says against a real backend, case by case");
+  app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first that this machine can run")
+      ->check(CLI::IsMember({"gloo", "nccl", "auto"}))
+      ->needs(prove);
+  app.add_option("--record", real.record, "Keep the outcomes, with versions")
+      ->type_name("FILE")
+      ->needs(prove);
+}
 
 void declare_schema(CLI::App&, CommandLine&) {}
 

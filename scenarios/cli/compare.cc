@@ -31,11 +31,7 @@ RealSide run_now(const CommandLine& line, bool timeline) {
   loaded.options.timeline = timeline;
   remark_on_limits(line, loaded);
   real::Run run = scenario::run_real(loaded.scenario, loaded.options);
-  std::vector<std::vector<real::Record>> logs;
-  for (real::RankLog& rank : run.log.ranks) {
-    logs.push_back(std::move(rank.records));
-  }
-  RealSide side{std::move(loaded.scenario), loaded.written_for, compare::facts_of(run.report, logs),
+  RealSide side{std::move(loaded.scenario), loaded.written_for, compare::facts_of_run(run),
                 std::move(run.report)};
   if (!line.real.record.empty()) {
     const std::string text = compare::write_result(side.facts, {.deadline = line.real.deadline});
@@ -65,7 +61,10 @@ ExitCode show(const CommandLine& line, const std::vector<ReportFile>& files, con
   const std::string json = compare::json_of(claims, facts, sides);
   emit(line, line.format == Format::json ? json : compare::text_of(claims, facts, sides));
   const auto page = [&](std::ostream& out) {
-    viz::html_comparison({{sides.first, &first}, {sides.second, second}, compared_facts(claims)}, out);
+    const std::string absence =
+        second != nullptr ? "" : "What --record kept has facts and digests; no calls in time to draw.";
+    viz::html_comparison({{sides.first, &first}, {sides.second, second, absence}, compared_facts(claims)},
+                         out);
   };
   write_reports(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
   return compare::any_differs(claims) ? ExitCode::differs : ExitCode::as_expected;
@@ -73,9 +72,6 @@ ExitCode show(const CommandLine& line, const std::vector<ReportFile>& files, con
 
 ExitCode compare_with_real(const CommandLine& line, const std::vector<ReportFile>& files) {
   const bool timeline = wants_timeline(files);
-  if (timeline && !line.real.recorded.empty()) {
-    throw UsageError("--report html: what --record kept has no timeline for a page; leave out --recorded");
-  }
   const RealSide side = line.real.recorded.empty() ? run_now(line, timeline) : read_recorded(line);
   const compare::SimulatedRun simulated = compare::simulate(side.scenario, timeline);
   return show(line, files, {compare::compare(simulated.facts, side.facts, side.written_for), side.facts, {}},

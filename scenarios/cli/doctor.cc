@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "real/backends.h"
 #include "real/doctor.h"
 #include "scenarios/cli/cli.h"
+#include "scenarios/prove/prove.h"
+#include "viz/write_file.h"
 
 namespace rollcall::cli {
 namespace {
@@ -33,9 +36,27 @@ std::string json_of(const std::vector<real::Diagnosis>& diagnoses) {
   return document.dump(2) + "\n";
 }
 
+ExitCode prove_machine(const CommandLine& line) {
+  try {
+    const prove::Proofs proofs = prove::prove(line.real.backend);
+    const std::string json = prove::json_of(proofs);
+    emit(line, line.format == Format::json ? json : prove::text_of(proofs));
+    if (!line.real.record.empty()) {
+      viz::write_file(line.real.record, [&json](std::ostream& out) { out << json; });
+    }
+    return prove::any_differs(proofs) ? ExitCode::differs : ExitCode::as_expected;
+  } catch (const real::Unavailable& error) {
+    remark(fmt::format("rollcall: not possible here: {}", error.what()));
+    return ExitCode::unavailable;
+  }
+}
+
 }  // namespace
 
 ExitCode examine_machine(const CommandLine& line) {
+  if (line.real.prove) {
+    return prove_machine(line);
+  }
   const std::vector<real::Diagnosis> diagnoses = real::examine();
   emit(line, line.format == Format::json ? json_of(diagnoses) : text_of(diagnoses));
   return ExitCode::as_expected;

@@ -129,4 +129,12 @@ Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>
   return facts;
 }
 
+Facts facts_of_run(const real::Run& run) {
+  std::vector<std::vector<real::Record>> logs;
+  for (const real::RankLog& rank : run.log.ranks) {
+    logs.push_back(rank.records);
+  }
+  return facts_of(run.report, logs);
+}
+
 }  // namespace rollcall::compare

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "real/launch/launch.h"
 #include "real/launch/record.h"
 #include "sim/report/report.h"
 
@@ -45,6 +46,9 @@ struct Facts {
 
 // `logs` by rank: what real::Recorder wrote. Without any, the calls are unknown.
 Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>>& logs);
+
+// Of a real run.
+Facts facts_of_run(const real::Run& run);
 
 // The text of an error as it is the same in two builds of one library: no path and line of its source, no
 // addresses of sockets, no ports.

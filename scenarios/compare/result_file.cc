@@ -19,17 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int format_version = 1;
 
-Json machine() {
-  utsname name = {};
-  ::uname(&name);
-  Json libraries = Json::object();
-  for (const real::Diagnosis& diagnosis : real::examine()) {
-    libraries[diagnosis.subject] = diagnosis.state;
-  }
-  return {{"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine)},
-          {"libraries", std::move(libraries)}};
-}
-
 Json call_to_json(const CallFact& call) {
   return {{"call", call.call},
           {"outcome", call.outcome},
@@ -80,6 +69,17 @@ Facts facts_from_json(const Json& json) {
 }
 
 }  // namespace
+
+Json machine() {
+  utsname name = {};
+  ::uname(&name);
+  Json libraries = Json::object();
+  for (const real::Diagnosis& diagnosis : real::examine()) {
+    libraries[diagnosis.subject] = diagnosis.state;
+  }
+  return {{"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine)},
+          {"libraries", std::move(libraries)}};
+}
 
 std::string write_result(const Facts& facts, const Circumstances& circumstances) {
   Json json{{"schema_version", format_version},

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "scenarios/compare/facts.h"
 
 namespace rollcall::compare {
@@ -19,6 +21,9 @@ struct InvalidResult : std::runtime_error {
 struct Circumstances {
   std::string deadline;
 };
+
+// This machine: its system, and what rollcall doctor says of its libraries, drivers and GPUs.
+nlohmann::ordered_json machine();
 
 // JSON, with a final newline.
 std::string write_result(const Facts& facts, const Circumstances& circumstances);

@@ -36,6 +36,20 @@ SimulatedRun simulate(const scenario::Scenario& scenario, bool timeline) {
   return run;
 }
 
+Facts simulated_facts(sim::Options options, const sim::Program& program) {
+  const real::RunClock clock;
+  std::deque<MemorySink> sinks;
+  options.decorate = [&](Backend& inner) {
+    return std::make_unique<real::Recorder>(inner, sinks.emplace_back(), clock);
+  };
+  const Report report = sim::run(options, program);
+  std::vector<std::vector<real::Record>> logs;
+  for (MemorySink& sink : sinks) {
+    logs.push_back(std::move(sink.records));
+  }
+  return facts_of(report, logs);
+}
+
 Facts simulated_facts(const scenario::Scenario& scenario) { return simulate(scenario).facts; }
 
 }  // namespace rollcall::compare

@@ -2,6 +2,7 @@
 
 #include "scenarios/compare/facts.h"
 #include "scenarios/scenario.h"
+#include "sim/engine/simulate.h"
 
 namespace rollcall::compare {
 
@@ -14,5 +15,7 @@ struct SimulatedRun {
 SimulatedRun simulate(const scenario::Scenario& scenario, bool timeline = false);
 
 Facts simulated_facts(const scenario::Scenario& scenario);
+// Of a program in C++.
+Facts simulated_facts(sim::Options options, const sim::Program& program);
 
 }  // namespace rollcall::compare

@@ -1,7 +1,6 @@
 #include "tests/conformance/real_runs.h"
 
 #include <algorithm>
-#include <deque>
 #include <iostream>
 #include <optional>
 
@@ -11,33 +10,12 @@
 #include "real/backends.h"
 #include "real/launch/launch.h"
 #include "real/launch/process.h"
-#include "real/launch/recorder.h"
+#include "scenarios/compare/simulated_facts.h"
 
 namespace rollcall::test {
 namespace {
 
 using compare::Facts;
-
-class MemorySink final : public real::RecordSink {
- public:
-  void write(const real::Record& record) override { records.push_back(record); }
-
-  std::vector<real::Record> records;
-};
-
-Facts simulate(sim::Options options, const sim::Program& program) {
-  const real::RunClock clock;
-  std::deque<MemorySink> sinks;
-  options.decorate = [&](Backend& inner) {
-    return std::make_unique<real::Recorder>(inner, sinks.emplace_back(), clock);
-  };
-  const Report report = sim::run(options, program);
-  std::vector<std::vector<real::Record>> logs;
-  for (const MemorySink& sink : sinks) {
-    logs.push_back(sink.records);
-  }
-  return compare::facts_of(report, logs);
-}
 
 Facts run_real(const sim::Options& options, const sim::Program& program) {
   real::Options real{.world_size = options.world_size,
@@ -50,12 +28,7 @@ Facts run_real(const sim::Options& options, const sim::Program& program) {
   for (const sim::Group& group : options.groups) {
     real.groups.push_back({group.name, group.ranks});
   }
-  const real::Run run = real::run(real, program);
-  std::vector<std::vector<real::Record>> logs;
-  for (const real::RankLog& rank : run.log.ranks) {
-    logs.push_back(rank.records);
-  }
-  return compare::facts_of(run.report, logs);
+  return compare::facts_of_run(real::run(real, program));
 }
 
 }  // namespace
@@ -75,7 +48,8 @@ bool has_gloo() {
 std::string differences(const std::string& name, const sim::Options& options, const sim::Program& program) {
   const Facts real = run_real(options, program);
   std::string text;
-  for (const compare::Claim& claim : compare::compare(simulate(options, program), real, "gloo")) {
+  for (const compare::Claim& claim :
+       compare::compare(compare::simulated_facts(options, program), real, "gloo")) {
     if (claim.judgement == compare::Claim::Judgement::differs) {
       constexpr std::string::size_type shown = 400;
       text += fmt::format("{}: {}: simulated {}; real {}; {}\n", name, claim.about,

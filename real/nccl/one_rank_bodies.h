@@ -1,0 +1,24 @@
+#pragma once
+
+// The bodies of the trials on one rank: what is called, in which order.
+
+#include <span>
+#include <string>
+
+#include "real/nccl/one_rank.h"
+
+namespace rollcall::real {
+
+class OneRank;  // a communicator of one rank, and the libraries
+
+struct OneRankTrial {
+  Trial what;
+  std::string (*body)(OneRank& rank);
+};
+
+std::span<const OneRankTrial> one_rank_bodies();
+
+// Makes the communicator and runs the body. In a process of its own: what is tried may end or poison it.
+std::string outcome_of(const OneRankTrial& trial);
+
+}  // namespace rollcall::real

@@ -1,0 +1,150 @@
+#include "scenarios/prove/prove.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "real/backends.h"
+#include "real/launch/launch.h"
+#include "real/nccl/one_rank.h"
+#include "scenarios/compare/claims.h"
+#include "scenarios/compare/simulated_facts.h"
+#include "scenarios/prove/mistakes.h"
+#include "sim/engine/simulate.h"
+
+namespace rollcall::prove {
+namespace {
+
+using Judgement = Proof::Judgement;
+
+constexpr Rank ranks = 2;
+constexpr Duration deadline = 60 * second;  // of one case; the first call of several ranks on one GPU is slow
+constexpr Duration trial_limit = 20 * second;
+
+sim::Options simulated_options(const std::string& backend) {
+  return {.world_size = ranks, .backend = backend};
+}
+
+real::Options real_options(const std::string& backend) {
+  real::Options options{.world_size = ranks, .backend = backend, .deadline = deadline, .time_scale = 0};
+  for (Rank rank = 0; rank < ranks && backend == "nccl"; ++rank) {
+    options.devices.push_back({DeviceType::cuda, static_cast<std::int16_t>(rank)});
+  }
+  return options;
+}
+
+std::string_view word_for(const std::string& state) {
+  if (state.starts_with("waiting")) {
+    return "hangs";
+  }
+  return state == "finished"  ? "completes"
+         : state == "raised"  ? "raises"
+         : state == "crashed" ? "dies"
+                              : "runs";
+}
+
+// "rank 0 hangs, rank 1 completes".
+std::string outcome_of(const compare::Facts& facts) {
+  std::string text;
+  for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    text += fmt::format("{}rank {} {}", rank == 0 ? "" : ", ", rank, word_for(facts.ranks[rank].state));
+  }
+  return text;
+}
+
+struct Sides {
+  compare::Facts simulated;
+  compare::Facts real;
+};
+
+Sides run_both(const std::string& backend, const Mistake& program) {
+  return {compare::simulated_facts(simulated_options(backend), program.body),
+          compare::facts_of_run(real::run(real_options(backend), program.body))};
+}
+
+// What one run cannot show, as compare has it.
+void excuse(const Sides& sides, const std::string& backend, Proof& proof) {
+  for (const compare::Claim& claim : compare::compare(sides.simulated, sides.real, backend)) {
+    if (claim.about == "ranks" && claim.judgement == compare::Claim::Judgement::cannot_be_judged) {
+      proof.judgement = Judgement::cannot_be_judged;
+      proof.because = claim.because;
+    }
+  }
+}
+
+Proof try_mistake(const std::string& backend, const Mistake& mistake) {
+  const Sides sides = run_both(backend, mistake);
+  Proof proof{
+      std::string(mistake.name), outcome_of(sides.simulated), outcome_of(sides.real), Judgement::agrees, {}};
+  proof.judgement = judge(proof.predicted, proof.observed, backend == "nccl" ? mistake.on_nccl : "");
+  if (proof.judgement == Judgement::differs) {
+    excuse(sides, backend, proof);
+  }
+  return proof;
+}
+
+Proof try_right_program(const std::string& backend, const Mistake& program) {
+  const Sides sides = run_both(backend, program);
+  Proof proof{
+      std::string(program.name), "every result bitwise", "every result bitwise", Judgement::agrees, {}};
+  for (const compare::Claim& claim : compare::compare(sides.simulated, sides.real, backend)) {
+    if (claim.judgement == compare::Claim::Judgement::differs) {
+      proof.judgement = Judgement::differs;
+      proof.observed = fmt::format("{}: {} {}", claim.about, claim.real, claim.because);
+      break;
+    }
+  }
+  return proof;
+}
+
+void add_one_rank(std::vector<Proof>& proofs) {
+  const std::vector<std::string> outcomes = real::try_one_rank(trial_limit);
+  const std::span<const real::Trial> trials = real::one_rank_trials();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    Proof proof{std::string(trials[i].name), std::string(trials[i].predicted), outcomes[i],
+                Judgement::differs, std::string(trials[i].source)};
+    if (outcomes[i].starts_with("unavailable")) {
+      proof.judgement = Judgement::cannot_be_judged;
+    } else if (real::is_predicted(proof.predicted, proof.observed)) {
+      proof.judgement = Judgement::agrees;
+    }
+    proofs.push_back(std::move(proof));
+  }
+}
+
+}  // namespace
+
+Proof::Judgement judge(std::string_view predicted, std::string_view observed, std::string_view allowed) {
+  if (predicted == observed) {
+    return Judgement::agrees;
+  }
+  while (!observed.empty()) {  // "rank 0 hangs, rank 1 completes"
+    const std::string_view one = observed.substr(0, observed.find(", "));
+    if (allowed.empty() || !real::is_predicted(allowed, one.substr(one.rfind(' ') + 1))) {
+      return Judgement::differs;
+    }
+    observed.remove_prefix(std::min(one.size() + 2, observed.size()));
+  }
+  return Judgement::allowed;
+}
+
+bool any_differs(const Proofs& proofs) {
+  return std::ranges::any_of(proofs.proofs,
+                             [](const Proof& proof) { return proof.judgement == Judgement::differs; });
+}
+
+Proofs prove(const std::string& backend) {
+  Proofs proofs{std::string(real::find_backend(backend, ranks).name), {}};
+  if (proofs.backend == "nccl") {
+    add_one_rank(proofs.proofs);
+  }
+  for (const Mistake& program : right_programs()) {
+    proofs.proofs.push_back(try_right_program(proofs.backend, program));
+  }
+  for (const Mistake& mistake : mistakes()) {
+    proofs.proofs.push_back(try_mistake(proofs.backend, mistake));
+  }
+  return proofs;
+}
+
+}  // namespace rollcall::prove

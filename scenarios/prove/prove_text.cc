@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/cli/version.h"
+#include "scenarios/compare/result_file.h"
+#include "scenarios/prove/prove.h"
+
+namespace rollcall::prove {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What decides how NCCL behaves besides its version.
+Json nccl_settings() {
+  Json settings = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (const std::size_t equals = text.find('=');
+        text.starts_with("NCCL_") && equals != std::string_view::npos) {
+      settings[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+    }
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::string_view to_string(Proof::Judgement judgement) {
+  switch (judgement) {
+    case Proof::Judgement::agrees:
+      return "agrees";
+    case Proof::Judgement::allowed:
+      return "allowed";
+    case Proof::Judgement::differs:
+      return "differs";
+    case Proof::Judgement::cannot_be_judged:
+      break;
+  }
+  return "cannot be judged";
+}
+
+std::string text_of(const Proofs& proofs) {
+  std::size_t width = 0;
+  for (const Proof& proof : proofs.proofs) {
+    width = std::max(width, proof.subject.size());
+  }
+  std::string text =
+      fmt::format("{} cases on {}, simulated and real\n", proofs.proofs.size(), proofs.backend);
+  for (const Proof& proof : proofs.proofs) {
+    text += fmt::format("  {:<{}}  {:<8}  {}\n", proof.subject, width, to_string(proof.judgement),
+                        proof.observed);
+    if (proof.judgement != Proof::Judgement::agrees) {
+      const std::string source = proof.because.empty() ? "" : fmt::format(" ({})", proof.because);
+      text += fmt::format("  {:<{}}            predicted: {}{}\n", "", width, proof.predicted, source);
+    }
+  }
+  return text;
+}
+
+std::string json_of(const Proofs& proofs) {
+  Json json{{"schema_version", 1},
+            {"rollcall", version()},
+            {"machine", compare::machine()},
+            {"backend", proofs.backend},
+            {"nccl_settings", nccl_settings()},
+            {"time_valid", false},
+            {"time_reason", "ranks share one machine, and perhaps one GPU: these are outcomes only"},
+            {"proofs", Json::array()}};
+  for (const Proof& proof : proofs.proofs) {
+    json["proofs"].push_back({{"subject", proof.subject},
+                              {"predicted", proof.predicted},
+                              {"observed", proof.observed},
+                              {"judgement", to_string(proof.judgement)},
+                              {"because", proof.because}});
+  }
+  return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rollcall::prove
