@@ -150,6 +150,14 @@ class Bench:
             yield Row(f"`diagnose`, {ranks:,} ranks x 2,000 records, wall", f"{most} s, 1 GB",
                       f"{usage.wall:.2f} s, {usage.memory:.0f} MiB", usage.wall < most and usage.memory < memory)
 
+    def judging(self):
+        """The slowest of ten kinds of jobs; a text line for each is printed by the tests."""
+        text, _ = run(self.build / "rollcall_tests", "[large-jobs]")
+        costs = [float(ms) for ms in re.findall(r"([\d.]+) ms +\d+ lines", text)]
+        lines = [int(count) for count in re.findall(r" ms +(\d+) lines", text)]
+        yield Row("4,096 ranks, one culprit: from the end of the run to the text", "100 ms, 40 lines",
+                  f"{max(costs):.0f} ms, {max(lines)} lines", max(costs) < 100 and max(lines) < 40)
+
     def testing(self):
         folder = self.folder / "thousand"
         folder.mkdir()
@@ -174,7 +182,7 @@ class Bench:
         return int(re.search(r"Collected : (\d+)", text).group(1))
 
 
-SUBJECTS = ("engine", "messages", "startup", "reading", "training", "traces", "diagnosis", "testing", "instructions")
+SUBJECTS = ("engine", "messages", "startup", "reading", "training", "traces", "diagnosis", "judging", "testing", "instructions")
 
 
 def machine():
