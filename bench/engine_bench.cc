@@ -56,13 +56,12 @@ Sample measure_streams(Rank ranks, std::int64_t calls) {
     const std::array groups = {world(), find_group("everyone"), find_group(rank % 2 == 0 ? "evens" : "odds")};
     const std::array streams = {current_stream(), new_stream(), new_stream(), new_stream()};
     const Tensor tensor = Tensor::zeros({1}, Dtype::float32, this_rank().device);
-    std::vector<Work> works;
-    works.reserve(static_cast<std::size_t>(calls));
+    std::vector<Work> works(static_cast<std::size_t>(calls));
     barrier();
     probe.started();
-    for (std::size_t i = 0; i < static_cast<std::size_t>(calls); ++i) {
+    for (std::size_t i = 0; i < works.size(); ++i) {
       const StreamScope scope(streams[i % streams.size()]);
-      works.push_back(all_reduce(tensor, {.group = groups[i % groups.size()], .async_op = true}));
+      works[i] = all_reduce(tensor, {.group = groups[i % groups.size()], .async_op = true});
     }
     for (const Work& work : works) {
       work.wait();

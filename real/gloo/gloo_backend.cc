@@ -92,11 +92,11 @@ class GlooBackend final : public Backend {
       raise(gloo_refusal(op));
     }
     if (!is_point_to_point(op.kind)) {
-      return Work(*this, op.group, op.rank, group.start(op));
+      return Work(op.group, op.rank, group.start(op));
     }
     detail::check_message(op, group.size(), false);
     const std::int64_t number = group.post(op);
-    return Work::point_to_point(*this, op.group, op.rank, number, static_cast<std::uint32_t>(number));
+    return Work(op.group, op.rank, number, static_cast<std::uint32_t>(number));
   }
 
   void wait(const Work& work) override {

@@ -88,12 +88,9 @@ std::int64_t Recorder::log_issue(const Op& op, std::int64_t batch) {
   return record.call;
 }
 
-// The same ticket, to be waited for through the recorder.
 Work Recorder::accepted(const Op& op, std::int64_t number, const Work& work) {
   open_[key_of(work)] = {number, results_of(op), op.kind == OpKind::recv && op.root < 0};
-  return work.is_point_to_point()
-             ? Work::point_to_point(*this, work.group(), work.rank(), work.seq(), work.message())
-             : Work(*this, work.group(), work.rank(), work.seq());
+  return work;
 }
 
 Work Recorder::issue(const Op& op) {

@@ -68,9 +68,8 @@ class NcclBackend final : public Backend {
     NcclGroup& group = *groups_[op.group];
     check(op, group.size());
     const std::int64_t number = group.start(op);
-    return is_point_to_point(op.kind)
-               ? Work::point_to_point(*this, op.group, op.rank, number, static_cast<std::uint32_t>(number))
-               : Work(*this, op.group, op.rank, number);
+    return is_point_to_point(op.kind) ? Work(op.group, op.rank, number, static_cast<std::uint32_t>(number))
+                                      : Work(op.group, op.rank, number);
   }
 
   std::vector<Work> issue_batch(std::span<const Op> ops) override {

@@ -36,7 +36,7 @@ class NotingBackend final : public Backend {
       call.numel = op.numel;
       call.dtype = to_string(op.dtype);
     }
-    return Work(*this, op.group, op.rank, call.seq);
+    return Work(op.group, op.rank, call.seq);
   }
   void wait(const Work&) override {}
   bool is_completed(const Work&) override { return true; }

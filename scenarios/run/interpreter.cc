@@ -87,7 +87,7 @@ class Interpreter {
   Address operator()(const action::Wait& wait) {
     const std::vector<Work>& works = frame_.issued_works(wait.work);
     for (const Work& work : works) {
-      if (work.seq() < 0) {
+      if (work.is_nothing()) {
         throw Error("AttributeError", "'NoneType' object has no attribute 'wait'");
       }
     }

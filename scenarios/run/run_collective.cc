@@ -80,7 +80,7 @@ class CollectiveRun {
 
   // Says which named tensors an asynchronous call works on until its handle is waited for.
   void use_tensors(const Work& work) {
-    if (work.seq() < 0 || !has_tensor(call_.kind)) {
+    if (work.is_nothing() || !has_tensor(call_.kind)) {
       return;
     }
     TensorUse use{.tensor = {call_.tensor.slot}, .writes = writes_tensor(), .work = call_.work};

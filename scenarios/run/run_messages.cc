@@ -48,7 +48,7 @@ Tensor& tensor_of(RankFrame& frame, const MessageCall& call, Site site) {
 
 // The message's tensor is in use until its handle is waited for.
 void use_tensor(RankFrame& frame, const MessageCall& call, Slot handle, const Work& work, Site site) {
-  if (work.seq() < 0) {
+  if (work.is_nothing()) {
     return;  // outside of the group nothing happened
   }
   TensorUse use{.tensor = {call.tensor.slot}, .writes = call.kind == OpKind::recv, .work = handle};

@@ -71,7 +71,7 @@ class Threads {
   }
 
   static bool finished(Backend& backend, const Work& work) {
-    return work.seq() < 0 || backend.is_completed(work);
+    return work.is_nothing() || backend.is_completed(work);
   }
 
   void wait_for_any() {

@@ -10,10 +10,7 @@
 namespace rollcall::check {
 namespace {
 
-// Stands for the tensor of an operation without one, so that "has come" is one comparison.
 Storage no_tensor;
-
-Storage* presence_of(Storage* input) { return input != nullptr ? input : &no_tensor; }
 
 // In a full slot: does everyone send what its receivers expect?
 bool parts_fit_each_other(const Slot& slot) {
@@ -57,14 +54,16 @@ namespace {
   slot.uneven = slot.uneven || op.uneven;
 }
 
-[[gnu::noinline]] void fill_up(Slot& slot) {
+}  // namespace
+
+Storage* GroupMatcher::nothing() { return &no_tensor; }
+
+[[gnu::noinline]] void GroupMatcher::fill_up(Slot& slot) {
   slot.phase = Slot::Phase::full;
   if (slot.uneven && !slot.differs) {
     slot.differs = !parts_fit_each_other(slot);
   }
 }
-
-}  // namespace
 
 GroupMatcher::GroupMatcher(Rank group_size)
     : size_(group_size),
@@ -75,24 +74,28 @@ GroupMatcher::GroupMatcher(Rank group_size)
 Slot& GroupMatcher::arrive(const Op& op) {
   const auto rank = static_cast<std::size_t>(op.rank);
   expects(op.rank >= 0 && op.rank < size_, "a call comes from a member of its group");
-  Slot& slot = slot_at(next_[rank]++);
-  expects(slot.tensors[rank] == nullptr, "a member comes to a slot once");
+  Slot& slot = slot_at(next_[rank]++);  // counted, so that a member comes to a slot once
   enter(slot, op);
   return slot;
 }
 
 inline void GroupMatcher::enter(Slot& slot, const Op& op) {
   const auto rank = static_cast<std::size_t>(op.rank);
-  if (slot.arrived == 0) {
+  bool keeps_op = slot.keeps_ops;
+  if (slot.arrived == 0) [[unlikely]] {
     slot.reference = op;
+    keeps_op = slot.keeps_ops = needs_every_op(op);
   } else if (!same_in_reports(slot.reference, op)) [[unlikely]] {
     note_deviant(slot, op, size_);
+    keeps_op = needs_every_op(op);
   }
-  if (needs_every_op(op)) [[unlikely]] {
+  if (keeps_op) [[unlikely]] {
     keep_op(slot, op, size_);
   }
-  use_device(op.rank, op.device);
-  seat(slot, rank, presence_of(op.tensors.input));
+  if (slot.seq == 0) [[unlikely]] {
+    use_device(op.rank, op.device);
+  }
+  seat(slot, rank, op.tensors.input != nullptr ? op.tensors.input : nothing());
 }
 
 void GroupMatcher::withdraw(Slot& slot, Rank rank) {
@@ -116,7 +119,7 @@ Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
   if (slot.like != &call) [[unlikely]] {
     join(slot, call, member, input);
   }
-  seat(slot, rank, presence_of(input));
+  seat(slot, rank, input != nullptr ? input : nothing());
   return slot;
 }
 
@@ -125,7 +128,7 @@ Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
   Op op = call;
   op.rank = member;
   op.device = devices_[static_cast<std::size_t>(member)];
-  op.tensors = {.input = input};
+  op.tensors = OpTensors(input);
   if (slot.arrived == 0) {
     slot.reference = op;
   }
@@ -134,24 +137,6 @@ Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
   } else {
     note_deviant(slot, op, size_);
   }
-}
-
-// The call is in the slot; so is, now, its tensor.
-[[gnu::always_inline]] inline void GroupMatcher::seat(Slot& slot, std::size_t rank, Storage* tensor) {
-  slot.tensors[rank] = tensor;
-  slot.values[rank] = tensor->value;
-  slot.uniform = slot.uniform && tensor->form == Storage::Form::uniform;
-  if (++slot.arrived == size_) [[unlikely]] {
-    fill_up(slot);
-  }
-}
-
-Slot* GroupMatcher::find(std::int64_t seq) {
-  return seq >= base_ && seq < end_ ? ring_[index(seq)].get() : nullptr;
-}
-
-const Slot* GroupMatcher::find(std::int64_t seq) const {
-  return seq >= base_ && seq < end_ ? ring_[index(seq)].get() : nullptr;
 }
 
 Op GroupMatcher::op_of(const Slot& slot, Rank rank) const {
@@ -166,7 +151,7 @@ Op GroupMatcher::op_of(const Slot& slot, Rank rank) const {
   op.rank = rank;
   op.device = devices_[static_cast<std::size_t>(rank)];
   Storage* tensor = slot.tensors[static_cast<std::size_t>(rank)];
-  op.tensors = {.input = tensor == &no_tensor ? nullptr : tensor};
+  op.tensors = OpTensors(tensor == &no_tensor ? nullptr : tensor);
   return op;
 }
 
@@ -220,6 +205,7 @@ void GroupMatcher::empty(Slot& slot) const {
   slot.uniform = true;
   slot.differs = false;
   slot.uneven = false;
+  slot.keeps_ops = false;
   slot.arrived = 0;
   slot.like = nullptr;
   slot.tensors.assign(members, nullptr);

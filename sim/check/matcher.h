@@ -7,13 +7,13 @@
 // member. Point k of one group is a Slot. Nothing else is compared by real backends; the matcher
 // compares what they do not.
 
-#include <cstddef>
-#include <cstring>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "sim/dist/expects.h"
 #include "sim/dist/op.h"
 
 namespace rollcall::check {
@@ -23,14 +23,20 @@ namespace rollcall::check {
 bool same_call(const Op& a, const Op& b);
 
 // True when a report says the same of both, the device apart (it differs from rank to rank).
-// Asked for every call, hence compared in as few pieces as the layout allows.
+//
+// Asked for every call, right after its Op was written: field by field and without branches, because a load that
+// spans several stores which are still under way has to wait for all of them.
 inline bool same_in_reports(const Op& a, const Op& b) {
-  static_assert(offsetof(Op, shadow) == 4 && offsetof(Op, scope) == offsetof(Op, root) + sizeof(Op::root) &&
-                    sizeof(Site) == sizeof(const char*) + 2 * sizeof(std::uint32_t),
-                "the fields compared here lie side by side");
-  return std::memcmp(&a.kind, &b.kind, 4) == 0 && a.shadow == b.shadow && a.numel == b.numel &&
-         std::memcmp(&a.root, &b.root, sizeof a.root + sizeof a.scope) == 0 &&
-         std::memcmp(&a.site, &b.site, sizeof a.site) == 0;
+  const auto differ = [](auto x, auto y) {
+    return static_cast<std::uint64_t>(x) ^ static_cast<std::uint64_t>(y);
+  };
+  const std::uint64_t in_kind = differ(a.kind, b.kind) | differ(a.dtype, b.dtype) |
+                                differ(a.reduce, b.reduce) | differ(a.async_op, b.async_op) |
+                                differ(a.shadow, b.shadow);
+  const std::uint64_t in_place = differ(a.numel, b.numel) | differ(a.root, b.root) |
+                                 differ(a.scope, b.scope) | differ(a.site.line, b.site.line) |
+                                 differ(a.site.column, b.site.column);
+  return (in_kind | in_place) == 0 && a.site.file == b.site.file;
 }
 
 // True for operations with lists, outputs or factors: each member's call is kept.
@@ -55,11 +61,12 @@ struct Slot {
 
   std::int64_t seq = 0;
   Phase phase = Phase::collecting;
-  bool uniform = true;    // every tensor so far is uniform and of the reference's call
-  bool differs = false;   // some call is not the reference's, or its parts do not fit the others'
-  bool uneven = false;    // some call has parts of different sizes
-  bool raises = false;    // some call was accepted, but its rank raises when it waits
-  bool given_up = false;  // some rank waited here, and its wait ended otherwise
+  bool uniform = true;     // every tensor so far is uniform and of the reference's call
+  bool differs = false;    // some call is not the reference's, or its parts do not fit the others'
+  bool uneven = false;     // some call has parts of different sizes
+  bool raises = false;     // some call was accepted, but its rank raises when it waits
+  bool given_up = false;   // some rank waited here, and its wait ended otherwise
+  bool keeps_ops = false;  // the reference is an operation with lists, outputs or factors
   Rank arrived = 0;
   const Op* like = nullptr;       // where the reference was made of a call that several share; else null
   Op reference;                   // the first arrival's call
@@ -96,13 +103,21 @@ class GroupMatcher {
   // The same for a call that is `call` but for who makes it and with which tensor; `call` stays where it is while
   // the slot fills. For operations without lists and outputs, of a rank whose device is known.
   Slot& arrive_alike(const Op& call, Rank rank, Storage* input);
+  // The same once `slot` is known to be the member's next and `slot.like` to be its call. True when it is full now.
+  bool arrive_like(Slot& slot, Rank member, Storage* input) {
+    const auto rank = static_cast<std::size_t>(member);
+    expects(next_[rank]++ == slot.seq, "a member's calls come in order");
+    expects(slot.tensors[rank] == nullptr, "a member comes to a slot once");
+    seat(slot, rank, input != nullptr ? input : nothing());
+    return slot.phase == Slot::Phase::full;
+  }
 
   // Takes the call of a member back, which died while others were missing. The slot is still collecting.
   void withdraw(Slot& slot, Rank rank);
 
   // The slot of `seq`, or null when it has been retired or nobody has come yet.
-  Slot* find(std::int64_t seq);
-  const Slot* find(std::int64_t seq) const;
+  Slot* find(std::int64_t seq) { return is_live(seq) ? ring_[index(seq)].get() : nullptr; }
+  const Slot* find(std::int64_t seq) const { return is_live(seq) ? ring_[index(seq)].get() : nullptr; }
 
   // The call of a member that has come to `slot`.
   Op op_of(const Slot& slot, Rank rank) const;
@@ -138,7 +153,18 @@ class GroupMatcher {
   void empty(Slot& slot) const;
   Slot& slot_at(std::int64_t seq);
   void join(Slot& slot, const Op& call, Rank member, Storage* input) const;
-  void seat(Slot& slot, std::size_t rank, Storage* tensor);
+  // The call is in the slot; so is, now, its tensor.
+  [[gnu::always_inline]] void seat(Slot& slot, std::size_t rank, Storage* tensor) {
+    slot.tensors[rank] = tensor;
+    slot.values[rank] = tensor->value;
+    slot.uniform = slot.uniform && tensor->form == Storage::Form::uniform;
+    if (++slot.arrived == size_) [[unlikely]] {
+      fill_up(slot);
+    }
+  }
+  static Storage* nothing();  // the tensor of an operation without one, so that "has come" is one comparison
+  static void fill_up(Slot& slot);
+  bool is_live(std::int64_t seq) const { return seq >= base_ && seq < end_; }
   Slot& open_slot();
   void grow();
   std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & (ring_.size() - 1); }

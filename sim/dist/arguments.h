@@ -21,7 +21,7 @@
 namespace rollcall {
 
 // A missing tensor (None) is refused under the parameter's name.
-[[noreturn, gnu::cold]] void refuse_missing_tensor(const char* parameter);
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_missing_tensor(const char* parameter);
 inline void check_tensor(const Tensor& tensor, const char* parameter) {
   if (!tensor) [[unlikely]] {
     refuse_missing_tensor(parameter);
@@ -39,7 +39,7 @@ inline std::span<const Tensor> only(const Tensor& tensor) { return {&tensor, 1};
 Rank root_in(const ProcessGroup& group, Rank global, OpKind kind);
 
 // The warning about a call on a group that the caller does not belong to.
-[[gnu::cold]] void warn_not_in_group(std::string_view function);
+[[gnu::cold, gnu::noinline]] void warn_not_in_group(std::string_view function);
 
 // A list belongs to the root's call and to nobody else's. `root` and `self` are global ranks.
 void check_gather_list(const TensorList& gather_list, Rank root, Rank self);

@@ -1,6 +1,7 @@
 #include "sim/dist/collectives.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -16,12 +17,9 @@ const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group)
   return group ? group : self.world;
 }
 
-// torch warns and returns without communicating when the caller is not in the group
-// (distributed_c10d.py, _warn_not_in_group).
-[[gnu::always_inline]] inline bool outside(const ProcessGroup& group, OpKind kind) {
-  if (group.is_member()) [[likely]] {
-    return false;
-  }
+// Out of line, and so is what else is rare: the frame of a function that waits is what a rank touches first when it
+// goes on.
+[[gnu::cold, gnu::noinline]] void stand_outside(const ProcessGroup& group, OpKind kind) {
   if (!group) {
     detail::default_group();  // says that the world was destroyed
   }
@@ -30,21 +28,34 @@ const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group)
   observation.op.kind = kind;
   observation.op.group = group.id();
   this_rank().backend->observe(observation);
+}
+
+// torch warns and returns without communicating when the caller is not in the group
+// (distributed_c10d.py, _warn_not_in_group).
+[[gnu::always_inline]] inline bool outside(const ProcessGroup& group, OpKind kind) {
+  if (group.is_member()) [[likely]] {
+    return false;
+  }
+  stand_outside(group, kind);
   return true;
 }
 
-Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool async_op, const Site& site) {
-  Op op;
-  op.kind = kind;
-  op.group = group.id();
-  op.rank = group.rank();
-  op.async_op = async_op;
-  op.scope = self.scope;
-  op.shadow = self.shadowing;
+void count_shadow_call(const RankContext& self) {
   if (self.shadowing) [[unlikely]] {
     ++this_rank().shadow_calls;
   }
+}
+
+Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool async_op, const Site& site) {
+  count_shadow_call(self);
+  Op op;
+  op.kind = kind;
+  op.async_op = async_op;
+  op.shadow = self.shadowing;
   op.stream = self.stream;
+  op.group = group.id();
+  op.rank = group.rank();
+  op.scope = self.scope;
   op.site = site;
   return op;
 }
@@ -74,14 +85,45 @@ void check_complex_reduction(ReduceOp reduce) {
   op.numel = as_real ? 2 * tensor.numel() : tensor.numel();
 }
 
-void take_input(Op& op, const Tensor& tensor) {
-  op.tensors.input = tensor.storage();
-  op.dtype = tensor.dtype();
-  op.device = tensor.device();
-  op.numel = tensor.numel();
-  if (tensor.is_complex()) [[unlikely]] {
+struct Reduction {
+  ReduceOp op = ReduceOp::sum;
+  double factor = 1;
+};
+
+template <typename Options>
+Reduction reduction_of(const Options& options) {
+  if constexpr (std::is_same_v<Options, ReduceOptions>) {
+    return {options.op, options.factor};
+  } else {
+    return {};
+  }
+}
+
+// The same for a call on a tensor. Every call passes here: an Op that is written in one go, and not cleared first.
+template <typename Options>
+[[gnu::always_inline]] inline Op start_on(const Tensor& tensor, const RankContext& self, OpKind kind,
+                                          const ProcessGroup& group, const Options& options,
+                                          const Site& site) {
+  count_shadow_call(self);
+  Storage* const storage = tensor.storage();
+  const Reduction reduction = reduction_of(options);
+  Op op{.kind = kind,
+        .dtype = storage->dtype,
+        .reduce = reduction.op,
+        .async_op = options.async_op,
+        .shadow = self.shadowing,
+        .stream = self.stream,
+        .device = storage->device,
+        .group = group.id(),
+        .rank = group.rank(),
+        .scope = self.scope,
+        .numel = storage->numel,
+        .site = site,
+        .tensors = OpTensors(storage, reduction.factor)};
+  if (storage->complex) [[unlikely]] {
     take_complex(op, tensor);
   }
+  return op;
 }
 
 void take_reduction(Op& op, const ReduceOptions& options) {
@@ -97,9 +139,13 @@ bool all_of_one_size(const TensorList& tensors) {
 // A list argument, all of one dtype. numel becomes the sum over the list.
 void take_inputs(Op& op, const TensorList& tensors) {
   if (!tensors.empty()) {
-    take_input(op, tensors.front());
+    const Tensor& first = tensors.front();
+    op.dtype = first.storage()->dtype;
+    op.device = first.device();
+    if (first.is_complex()) {
+      take_complex(op, first);
+    }
   }
-  op.tensors.input = nullptr;
   op.tensors.inputs = &tensors;
   op.numel = 0;
   for (const Tensor& tensor : tensors) {
@@ -129,7 +175,8 @@ Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& 
   if (op.async_op) {
     return self.backend->issue(op);
   }
-  self.backend->issue(op).wait();
+  Backend& backend = *self.backend;
+  backend.wait(backend.issue(op));
   return {};
 }
 
@@ -162,9 +209,7 @@ Work all_reduce(const Tensor& tensor, const ReduceOptions& options, Site site) {
   if (outside(group, OpKind::all_reduce)) {
     return {};
   }
-  Op op = start(self, OpKind::all_reduce, group, options.async_op, site);
-  take_reduction(op, options);
-  take_input(op, tensor);
+  Op op = start_on(tensor, self, OpKind::all_reduce, group, options, site);
   return issue(self, op);
 }
 
@@ -193,8 +238,7 @@ Work broadcast(const Tensor& tensor, Rank src, const CollectiveOptions& options,
   if (outside(group, OpKind::broadcast)) {
     return {};
   }
-  Op op = start(self, OpKind::broadcast, group, options.async_op, site);
-  take_input(op, tensor);
+  Op op = start_on(tensor, self, OpKind::broadcast, group, options, site);
   take_root(op, group, src);
   return issue(self, op);
 }
@@ -206,10 +250,8 @@ Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options, Site s
   if (outside(group, OpKind::reduce)) {
     return {};
   }
-  Op op = start(self, OpKind::reduce, group, options.async_op, site);
-  take_input(op, tensor);
+  Op op = start_on(tensor, self, OpKind::reduce, group, options, site);
   take_root(op, group, dst);
-  take_reduction(op, options);
   return issue(self, op);
 }
 
@@ -223,8 +265,7 @@ Work all_gather(const TensorList& outputs, const Tensor& tensor, const Collectiv
   if (outside(group, OpKind::all_gather)) {
     return {};
   }
-  Op op = start(self, OpKind::all_gather, group, options.async_op, site);
-  take_input(op, tensor);
+  Op op = start_on(tensor, self, OpKind::all_gather, group, options, site);
   op.tensors.outputs = &outputs;
   op.uneven = !all_of_one_size(outputs);
   return issue_checked(self, group, op);
@@ -243,8 +284,7 @@ Work all_gather_flat(const Tensor& outputs, const Tensor& tensor, const Collecti
   if (outputs.numel() != group.size() * tensor.numel()) {
     throw ValueError("all_gather needs as many places as the group has members, each as large as the tensor");
   }
-  Op op = start(self, OpKind::all_gather, group, options.async_op, site);
-  take_input(op, tensor);
+  Op op = start_on(tensor, self, OpKind::all_gather, group, options, site);
   op.tensors.output = outputs.storage();
   return issue(self, op);
 }
@@ -258,8 +298,7 @@ Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const Col
   if (outside(group, OpKind::all_gather_into_tensor)) {
     return {};
   }
-  Op op = start(self, OpKind::all_gather_into_tensor, group, options.async_op, site);
-  take_input(op, input);
+  Op op = start_on(input, self, OpKind::all_gather_into_tensor, group, options, site);
   op.tensors.output = output.storage();
   return issue_checked(self, group, op);
 }
@@ -275,8 +314,7 @@ Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const Col
     return {};
   }
   check_gather_list(outputs, dst, self.rank);
-  Op op = start(self, OpKind::gather, group, options.async_op, site);
-  take_input(op, tensor);
+  Op op = start_on(tensor, self, OpKind::gather, group, options, site);
   op.root = root_in(group, dst, op.kind);
   if (!outputs.empty()) {
     op.tensors.outputs = &outputs;
@@ -295,9 +333,9 @@ Work scatter(const Tensor& tensor, const TensorList& inputs, Rank src, const Col
     return {};
   }
   check_scatter_list(inputs, src, self.rank);
-  Op op = start(self, OpKind::scatter, group, options.async_op, site);
-  take_input(op, tensor);
-  op.tensors = {.output = tensor.storage()};
+  Op op = start_on(tensor, self, OpKind::scatter, group, options, site);
+  op.tensors.input = nullptr;
+  op.tensors.output = tensor.storage();
   op.root = root_in(group, src, op.kind);
   if (!inputs.empty()) {
     op.tensors.inputs = &inputs;
@@ -333,10 +371,8 @@ Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const Redu
   if (outside(group, OpKind::reduce_scatter_tensor)) {
     return {};
   }
-  Op op = start(self, OpKind::reduce_scatter_tensor, group, options.async_op, site);
-  take_input(op, input);
+  Op op = start_on(input, self, OpKind::reduce_scatter_tensor, group, options, site);
   op.tensors.output = output.storage();
-  take_reduction(op, options);
   return issue_checked(self, group, op);
 }
 
@@ -366,8 +402,7 @@ Work all_to_all_single(const Tensor& output, const Tensor& input, const AllToAll
   check_tensor(output, "output");
   check_tensor(input, "input");
   check_same_dtype(only(output), only(input));
-  Op op = start(self, OpKind::all_to_all_single, group, options.async_op, site);
-  take_input(op, input);
+  Op op = start_on(input, self, OpKind::all_to_all_single, group, options, site);
   op.tensors.output = output.storage();
   const SplitSizes splits{options.output_split_sizes, options.input_split_sizes};
   if (!splits.output.empty() || !splits.input.empty()) {

@@ -72,6 +72,10 @@ struct SplitSizes {
 // The tensors of a collective, borrowed from the caller until its Work has completed (the engine
 // keeps its own references for asynchronous calls).
 struct OpTensors {
+  OpTensors() = default;
+  // Not an aggregate: the compiler would clear it first, which costs more than the rest of a call's Op.
+  explicit OpTensors(Storage* given, double times = 1) : input(given), factor(times) {}
+
   Storage* input = nullptr;   // the tensor given; all_reduce and broadcast write it too
   Storage* output = nullptr;  // *_into_tensor, reduce_scatter*, all_to_all_single, scatter; all_gather
                               // whose places lie end to end
@@ -99,8 +103,8 @@ struct Op {
   // Elements of the input (of the whole list, where there is one). Of calls about groups: which list of ranks
   // they name, as a number that the backend gives; equal lists, equal numbers.
   std::int64_t numel = 0;
-  OpTensors tensors;
   Site site;
+  OpTensors tensors;  // last: what members say alike fits a cache line without it
 };
 
 // "all_reduce(numel=4, float32, SUM)": what the judge compares between ranks.

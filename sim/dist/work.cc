@@ -1,21 +1,21 @@
 #include "sim/dist/work.h"
 
-#include "sim/dist/backend.h"
+#include "sim/dist/rank_context.h"
 
 namespace rollcall {
 
 void Work::wait() const {
-  if (backend_ != nullptr) {
-    backend_->wait(*this);
+  if (!is_nothing()) {
+    this_rank().backend->wait(*this);
   }
 }
 
 void Work::wait(Duration timeout) const {
-  if (backend_ != nullptr) {
-    backend_->wait_for(*this, timeout);
+  if (!is_nothing()) {
+    this_rank().backend->wait_for(*this, timeout);
   }
 }
 
-bool Work::is_completed() const { return backend_ == nullptr || backend_->is_completed(*this); }
+bool Work::is_completed() const { return is_nothing() || this_rank().backend->is_completed(*this); }
 
 }  // namespace rollcall

@@ -19,23 +19,19 @@ const DeviceQueue::LaneRef* DeviceQueue::find_lane(GroupId group) const {
   return found == lanes_.end() ? nullptr : &*found;
 }
 
-std::int64_t DeviceQueue::launch(LaunchTable& table, const Op& op) {
-  const std::int64_t seq = table.launch(op, launches_++);
-  if (seq == 0) [[unlikely]] {
+// The first call of a lane, or one that its stream has not come to.
+[[gnu::noinline]] void DeviceQueue::enqueue(LaunchTable& table, const Op& op, std::int64_t seq,
+                                            bool is_here) {
+  if (seq == 0) {
     lanes_.push_back({&table, op.rank});
   }
-  ++backlog_;
-  const bool is_here = steps_ == 0 || stream_of(op.stream).steps.empty();
-  if (is_here) [[likely]] {
-    make_ready({&table, op.rank}, seq);
-    return seq;
+  if (!is_here) {
+    Step step;
+    step.kind = Step::Kind::release;
+    step.group = op.group;
+    step.number = seq;
+    push(op.stream, step);
   }
-  Step step;
-  step.kind = Step::Kind::release;
-  step.group = op.group;
-  step.number = seq;
-  push(op.stream, step);
-  return seq;
 }
 
 // The stream has come to the collective.

@@ -101,7 +101,16 @@ class DeviceQueue {
   explicit DeviceQueue(int slots = 0) : slots_(slots) {}
 
   // The host queues. launch() returns the number of the collective in its group; the table outlives the queue.
-  std::int64_t launch(LaunchTable& table, const Op& op);
+  std::int64_t launch(LaunchTable& table, const Op& op) {
+    const bool is_here = steps_ == 0 || is_through(op.stream);
+    const std::int64_t seq = table.launch(op, launches_++, is_here);
+    ++backlog_;
+    may_start_ = may_start_ || (is_here && !table.lane(op.rank).running);
+    if (seq == 0 || !is_here) [[unlikely]] {
+      enqueue(table, op, seq, is_here);
+    }
+    return seq;
+  }
   void launch_message(const Op& op, std::int64_t seq, check::MessageId message);
   void launch_kernel(Stream stream, Duration duration);
   void await_collective(Stream stream, GroupId group, std::int64_t seq);
@@ -115,20 +124,16 @@ class DeviceQueue {
   bool has_next() const { return steps_ > 0 || may_start_; }  // false: next() would be none
   // The collective at the front of a lane is over.
   void finish_collective(LaunchTable& table, Rank group_rank);
-  // The same. True when the one behind it starts at once, which is the usual case and needs no next().
-  bool advance(LaunchTable& table, Rank group_rank) {
+  // The same. When the one behind it starts at once, which is the usual case and needs no next(): its place.
+  const LaunchTable::Place* advance(LaunchTable& table, Rank group_rank) {
     if (slots_ > 0) [[unlikely]] {
       finish_collective(table, group_rank);  // another lane may be next
-      return false;
+      return nullptr;
     }
-    table.finish(group_rank);
     --backlog_;
-    if (table.is_startable(group_rank)) {
-      table.lane(group_rank).running = true;
-      return true;
-    }
-    --running_;
-    return false;
+    const LaunchTable::Place* next = table.advance(group_rank);
+    running_ -= next == nullptr ? 1 : 0;
+    return next;
   }
   void finish_message(GroupId group, std::int64_t seq);
   void finish_kernel(Stream stream);
@@ -179,10 +184,14 @@ class DeviceQueue {
     const LaunchTable::Place& front() const { return table->front(member); }
   };
 
+  bool is_through(Stream stream) const {
+    return stream.id >= streams_.size() || streams_[stream.id].steps.empty();
+  }
   StreamQueue& stream_of(Stream stream);
   const LaneRef* find_lane(GroupId group) const;
   bool has_finished(GroupId group, std::int64_t seq) const;
   void push(Stream stream, const Step& step);
+  void enqueue(LaunchTable& table, const Op& op, std::int64_t seq, bool is_here);
   void make_ready(const LaneRef& lane, std::int64_t seq);
   bool is_over(const Step& step) const;
   std::optional<Action> step_streams();

@@ -14,6 +14,9 @@ using check::GroupMatcher;
 using check::RankStatus;
 using check::Slot;
 
+// What the run may issue: a ticket has room for so many calls of one rank.
+std::int64_t most_ops(const Options& options) { return std::min(options.limits.ops, Work::seq_max); }
+
 }  // namespace
 
 Engine::Engine(const Options& options, const Program& program)
@@ -27,7 +30,7 @@ Engine::Engine(const Options& options, const Program& program)
       cost_(make_cost_model(options)),
       compute_times_(options.slow, options.jitter, options.world_size, options.seed, options.decisions),
       orders_calls_(options.decisions != nullptr && options.decisions->orders_calls()),
-      steps_left_(options.limits.ops) {
+      steps_left_(most_ops(options)) {
   make_groups();
   make_devices();
   plan_crashes();
@@ -114,7 +117,7 @@ void Engine::run_rank(Rank rank) {
   } catch (const RankAborted&) {
     // Woken only so that destructors run: its state is the one it was stopped in.
   } catch (const StepLimitReached&) {
-    stop("ops", options_.limits.ops);
+    stop("ops", most_ops(options_));
   } catch (const RankCrashed& crash) {
     end_rank(rank, State::crashed, crash.signal, crash.text);
   } catch (const ProcessKilled& death) {

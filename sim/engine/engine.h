@@ -149,20 +149,30 @@ class Engine final : public Backend {
   [[noreturn]] static void interrupt(const Interruption& interruption);
 
   DeviceQueue& running_device();
-  Work launch(const Op& op);
+  [[gnu::noinline]] Work launch(const Op& op);
   Work launch_message(const Op& op);
   void wait_on_device(const Work& work);
-  bool has_finished_on_device(const Work& work) const;
+  bool has_finished_on_device(const Work& work) const {
+    return work.is_point_to_point() ? has_finished_message_on_device(work)
+                                    : launches_[work.group()]->has_finished(work.rank(), work.seq());
+  }
+  bool has_finished_message_on_device(const Work& work) const;
   void wait_on_host(const HostWait& wait);
   bool is_over(Rank rank, const HostWait& wait) const;
   void resolve_host_waits();
   void resolve_host_wait(Rank rank);
   void drain(Rank rank);
   void pump(Rank rank);
-  void wake_host(Rank rank);
-  void start(LaunchTable& table, Rank member);
+  void wake_host(Rank rank) {
+    if (host_waits_[static_cast<std::size_t>(rank)].kind != HostWait::Kind::none) {
+      wake_waiting_host(rank);
+    }
+  }
+  void wake_waiting_host(Rank rank);
+  check::Slot* start(LaunchTable& table, Rank member);
   [[gnu::noinline]] void started(const Op& op, check::Slot& slot);
   void finish_on_devices(GroupId group, const check::Slot& slot);
+  [[gnu::noinline]] void finish_unequally(GroupId group, const check::Slot& slot);
   void finish_message_on_device(Rank rank, const check::Message& message);
   void finish_kernel(Rank rank, Stream stream);
   void fail_on_device(Rank rank, Interruption interruption);

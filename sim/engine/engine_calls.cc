@@ -19,7 +19,6 @@ using check::Slot;
 
 // What a group's members see once one of them has given up on it.
 constexpr const char* closed_pairs = "Application timeout caused pair closure";
-constexpr std::int64_t no_slot = -1;  // the number of a collective on such a group
 
 }  // namespace
 
@@ -49,7 +48,7 @@ Work Engine::issue(const Op& op) {
   if (op.async_op || slot.differs || watches_issues_ || is_odd) [[unlikely]] {
     issued(op, slot);
   }
-  return Work(*this, op.group, op.rank, slot.seq);  // built in place: a copy would stall on its own stores
+  return Work(op.group, op.rank, slot.seq);
 }
 
 // Ends a call of a rank whose story is over. In a destructor that communicates while its rank unwinds
@@ -86,7 +85,7 @@ Work Engine::issue_nowhere(const Op& op) {
   if (is_point_to_point(op.kind)) {
     throw RuntimeError(closed_pairs);
   }
-  return Work(*this, op.group, op.rank, no_slot);
+  return Work(op.group, op.rank, Work::no_slot);
 }
 
 // True when the running rank's story is over, and it must not be stopped because it unwinds already.
@@ -114,7 +113,7 @@ void Engine::issued(const Op& op, Slot& slot) {
     recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
   }
   if (options_.debug == DebugLevel::detail && op.async_op) {
-    wait(Work(*this, op.group, op.rank,
+    wait(Work(op.group, op.rank,
               slot.seq));  // DETAIL compares with the others first, and the host blocks in that
   }
 }
@@ -157,7 +156,7 @@ void Engine::wait(const Work& work) {
   }
   Slot* slot = matchers_[work.group()]->find(work.seq());
   if (slot == nullptr || slot->phase == Slot::Phase::done) {
-    if (work.seq() == no_slot) [[unlikely]] {
+    if (work.seq() == Work::no_slot) [[unlikely]] {
       interrupt_closed();
     }
     return;
@@ -172,14 +171,14 @@ void Engine::wait(const Work& work) {
 
 // A wait that is not for a collective on a backend whose calls block.
 void Engine::wait_otherwise(const Work& work) {
-  if (aborting_) {
-    end_call();
-  } else if (queues_launches_) {
-    if (!has_finished_on_device(work)) {
-      wait_on_device(work);
-    }
-  } else {
-    wait_message(work);
+  if (aborting_) [[unlikely]] {
+    return end_call();
+  }
+  if (!queues_launches_) {
+    return wait_message(work);
+  }
+  if (!has_finished_on_device(work)) {
+    wait_on_device(work);
   }
 }
 

@@ -54,7 +54,7 @@ MessageMatcher& Engine::messages_of(GroupId group) {
 Work Engine::post(const Op& op) {
   const MessageId id = plan_message(op);
   post_planned(op.group, id);
-  return Work::point_to_point(*this, op.group, op.rank, messages_of(op.group).at(id).seq, id);
+  return Work(op.group, op.rank, messages_of(op.group).at(id).seq, id);
 }
 
 MessageId Engine::plan_message(const Op& op) {

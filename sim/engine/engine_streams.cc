@@ -55,7 +55,7 @@ Work Engine::launch(const Op& op) {
     // DETAIL compares with the others first, and the host blocks in that.
     wait_on_host({.kind = HostWait::Kind::collective, .group = op.group, .group_rank = op.rank, .seq = seq});
   }
-  return Work(*this, op.group, op.rank, seq);
+  return Work(op.group, op.rank, seq);
 }
 
 Work Engine::launch_message(const Op& op) {
@@ -63,7 +63,7 @@ Work Engine::launch_message(const Op& op) {
   const std::int64_t seq = messages_of(op.group).at(id).seq;
   running_device().launch_message(op, seq, id);
   pump(scheduler_->running());
-  return Work::point_to_point(*this, op.group, op.rank, seq, id);
+  return Work(op.group, op.rank, seq, id);
 }
 
 // work.wait(): the current stream waits, and the host goes on. A barrier's host waits as well
@@ -85,10 +85,7 @@ void Engine::wait_on_device(const Work& work) {
   }
 }
 
-bool Engine::has_finished_on_device(const Work& work) const {
-  if (!work.is_point_to_point()) [[likely]] {
-    return launches_[work.group()]->has_finished(work.rank(), work.seq());
-  }
+bool Engine::has_finished_message_on_device(const Work& work) const {
   const Rank rank = members_[work.group()].ranks[static_cast<std::size_t>(work.rank())];
   return devices_[static_cast<std::size_t>(rank)].has_finished_message(work.group(), work.seq());
 }
@@ -247,21 +244,17 @@ void Engine::pump(Rank rank) {
 }
 
 // Its GPU has gone on: the host may be through with its wait.
-void Engine::wake_host(Rank rank) {
+void Engine::wake_waiting_host(Rank rank) {
   HostWait& wait = host_waits_[static_cast<std::size_t>(rank)];
-  if (wait.kind == HostWait::Kind::none ||
-      (wait.kind == HostWait::Kind::room &&
-       devices_[static_cast<std::size_t>(rank)].backlog() > launch_limit_ / 2)) [[likely]] {
-    return;
-  }
   if (is_over(rank, wait)) {
     wait.kind = HostWait::Kind::none;
     wake(rank);
   }
 }
 
-// The GPU has come to a collective, the front of its lane: now it takes its place among the others'.
-void Engine::start(LaunchTable& table, Rank member) {
+// The GPU has come to a collective, the front of its lane: now it takes its place among the others'. The slot, if
+// members of the same row that say the same may simply follow (GroupMatcher::arrive_like); else null.
+[[gnu::noinline]] Slot* Engine::start(LaunchTable& table, Rank member) {
   GroupMatcher& matcher = *matchers_[table.group()];
   const std::int64_t seq = table.lane(member).finished;
   const LaunchTable::Place& place = table.front(member);
@@ -276,7 +269,9 @@ void Engine::start(LaunchTable& table, Rank member) {
   }
   if (slot.differs || recorder_ || timeout_incident_) [[unlikely]] {
     started(table.op_of(member, seq), slot);
+    return nullptr;
   }
+  return slot.like == &table.call(seq) && !table.call(seq).shadow ? &slot : nullptr;
 }
 
 // What only some calls, or only some runs, have to do then.
@@ -290,30 +285,55 @@ void Engine::started(const Op& op, Slot& slot) {
   }
 }
 
-// The slot's members that are through with it go on.
+// The slot's members that are through with it go on. Of a row of launches mostly all do, each to the next row:
+// there the first opens a slot, and the others follow it.
 void Engine::finish_on_devices(GroupId group, const Slot& slot) {
+  if (!slot.fates.empty()) [[unlikely]] {
+    finish_unequally(group, slot);
+    return;
+  }
   LaunchTable& table = *launches_[group];
+  GroupMatcher& matcher = *matchers_[group];
   const RankList& ranks = members_[group].ranks;
-  for (Rank member = 0; member < members_[group].size(); ++member) {
-    const Fate fate = slot.fates.empty() ? Fate::completes : slot.fates[static_cast<std::size_t>(member)];
-    if (fate == Fate::hangs) [[unlikely]] {
-      continue;
-    }
+  Slot* next_slot = nullptr;
+  for (Rank member = 0; member < matcher.size(); ++member) {
     const Rank rank = ranks[static_cast<std::size_t>(member)];
     DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
-    if (fate != Fate::completes) [[unlikely]] {
-      device.finish_collective(table, member);
-      fail_on_device(rank, {fate == Fate::crashes, slot.failures[static_cast<std::size_t>(member)]});
-      continue;
-    }
-    if (device.advance(table, member)) {
-      start(table, member);
+    if (const LaunchTable::Place* next = device.advance(table, member)) [[likely]] {
+      if (next_slot == nullptr || next_slot->differs || next->is_own) [[unlikely]] {
+        next_slot = start(table, member);
+      } else if (matcher.arrive_like(*next_slot, member, next->input)) {
+        full_.push_back({group, next_slot->seq});
+      }
     }
     if (device.has_next()) {
       pump(rank);
     } else {
       wake_host(rank);
     }
+  }
+}
+
+// The same where not all have the same fate.
+void Engine::finish_unequally(GroupId group, const Slot& slot) {
+  LaunchTable& table = *launches_[group];
+  const RankList& ranks = members_[group].ranks;
+  for (Rank member = 0; member < members_[group].size(); ++member) {
+    const Fate fate = slot.fates[static_cast<std::size_t>(member)];
+    if (fate == Fate::hangs) {
+      continue;
+    }
+    const Rank rank = ranks[static_cast<std::size_t>(member)];
+    DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
+    if (fate != Fate::completes) {
+      device.finish_collective(table, member);
+      fail_on_device(rank, {fate == Fate::crashes, slot.failures[static_cast<std::size_t>(member)]});
+      continue;
+    }
+    if (device.advance(table, member) != nullptr) {
+      start(table, member);
+    }
+    pump(rank);
   }
 }
 

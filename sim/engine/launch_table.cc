@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "sim/check/matcher.h"
 #include "sim/dist/expects.h"
 
 namespace rollcall::sim {
@@ -40,21 +39,6 @@ LaunchTable::~LaunchTable() {
       end_uses(*ring_[index(seq)], static_cast<Rank>(member));
     }
   }
-}
-
-std::int64_t LaunchTable::launch(const Op& op, std::uint32_t number) {
-  const std::int64_t seq = lane(op.rank).launched++;
-  Row& row = seq == end_ ? open(op) : *ring_[index(seq)];
-  const bool is_own = op.malformed || check::needs_every_op(op) || !check::same_in_reports(row.call, op);
-  row.places[static_cast<std::size_t>(op.rank)] = {
-      .input = op.tensors.input, .launched = number, .stream = op.stream, .is_own = is_own};
-  if (op.tensors.input != nullptr) {
-    op.tensors.input->begin_use();
-  }
-  if (is_own) [[unlikely]] {
-    keep_own(row, op);
-  }
-  return seq;
 }
 
 [[gnu::noinline]] void LaunchTable::keep_own(Row& row, const Op& op) const {
@@ -106,7 +90,7 @@ Op LaunchTable::op_of(Rank member, std::int64_t seq) const {
   std::unique_ptr<Row>& place = ring_[index(end_)];
   if (place == nullptr) {
     place = std::make_unique<Row>();
-    place->places.resize(lanes_.size());
+    place->places = std::make_unique<Place[]>(lanes_.size());
   }
   ++end_;
   place->call = op;
@@ -121,6 +105,7 @@ void LaunchTable::grow() {
     larger[static_cast<std::size_t>(seq) & (larger.size() - 1)] = std::move(ring_[index(seq)]);
   }
   ring_ = std::move(larger);
+  mask_ = ring_.size() - 1;
 }
 
 }  // namespace rollcall::sim

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "sim/check/matcher.h"
 #include "sim/dist/expects.h"
 #include "sim/dist/op.h"
 
@@ -36,25 +37,48 @@ class LaunchTable {
   };
 
   explicit LaunchTable(GroupId group, Rank members)
-      : group_(group), lanes_(static_cast<std::size_t>(members)), ring_(2) {}
+      : group_(group), lanes_(static_cast<std::size_t>(members)), ring_(2), mask_(1) {}
   ~LaunchTable();
   LaunchTable(const LaunchTable&) = delete;
   LaunchTable& operator=(const LaunchTable&) = delete;
 
   // The next call of op.rank, and its number in the group. The caller need not keep its tensors and lists alive.
-  std::int64_t launch(const Op& op, std::uint32_t number);
-  // The member's front is over.
-  void finish(Rank member) {
-    Lane& own = lane(member);
-    expects(own.running, "a collective that finishes has started");
-    Row& row = *ring_[index(own.finished)];
-    end_uses(row, member);
-    own.running = false;
-    ++own.finished;
-    if (++row.finished == static_cast<Rank>(lanes_.size())) [[unlikely]] {
-      retire();
+  // `number`: among the launches of its GPU; `ready`: its stream is there already.
+  std::int64_t launch(const Op& op, std::uint32_t number, bool ready = false) {
+    const auto member = static_cast<std::size_t>(op.rank);
+    const std::int64_t seq = lanes_[member].launched++;
+    Row& row = seq == end_ ? open(op) : *ring_[index(seq)];
+    const bool is_own = op.malformed || check::needs_every_op(op) || !check::same_in_reports(row.call, op);
+    if (seq + 1 < end_) {  // hosts run ahead: each row is in other pages than the one before
+      __builtin_prefetch(&ring_[index(seq + 1)]->places[member], 1);
     }
+    Place& place = row.places[member];  // written field by field: in one piece it would be put together first
+    place.input = op.tensors.input;
+    place.launched = number;
+    place.stream = op.stream;
+    place.ready = ready;
+    place.is_own = is_own;
+    if (op.tensors.input != nullptr) {
+      op.tensors.input->begin_use();
+    }
+    if (is_own) [[unlikely]] {
+      keep_own(row, op);
+    }
+    return seq;
   }
+  // The member's front is over. What is behind it starts if it is ready; then, its place.
+  const Place* advance(Rank member) {
+    Lane& own = lane(member);
+    leave(own, member);
+    if (own.is_empty()) {
+      return nullptr;
+    }
+    const Place& next = place(member, own.finished);
+    own.running = next.ready;
+    return next.ready ? &next : nullptr;
+  }
+  // The same, and nothing starts.
+  void finish(Rank member) { leave(lane(member), member); }
 
   GroupId group() const { return group_; }
   const Lane& lane(Rank member) const { return lanes_[static_cast<std::size_t>(member)]; }
@@ -89,10 +113,11 @@ class LaunchTable {
     std::unique_ptr<TensorList> outputs;
     std::unique_ptr<SplitSizes> splits;
   };
-  struct Row {
+  // What every launch reads lies in the first cache line.
+  struct alignas(64) Row {
+    std::unique_ptr<Place[]> places;  // by member; those are set that are launched and not over
     Op call;
     Rank finished = 0;
-    std::vector<Place> places;              // by member; those are set that are launched and not over
     std::vector<std::unique_ptr<Own>> own;  // by member; empty while nobody has any
   };
 
@@ -101,6 +126,16 @@ class LaunchTable {
   void keep_own(Row& row, const Op& op) const;
   static void drop_own(Row& row, Rank member);
   void retire();
+  void leave(Lane& own, Rank member) {
+    expects(own.running, "a collective that finishes has started");
+    Row& row = *ring_[index(own.finished)];
+    end_uses(row, member);
+    own.running = false;
+    ++own.finished;
+    if (++row.finished == static_cast<Rank>(lanes_.size())) [[unlikely]] {
+      retire();
+    }
+  }
   static void end_uses(Row& row, Rank member) {
     const Place& place = row.places[static_cast<std::size_t>(member)];
     if (place.is_own) [[unlikely]] {
@@ -110,13 +145,14 @@ class LaunchTable {
       place.input->end_use();
     }
   }
-  std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & (ring_.size() - 1); }
+  std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & mask_; }
 
   GroupId group_;
   std::vector<Lane> lanes_;                 // by member
   std::int64_t base_ = 0;                   // rows below are over for everyone
   std::int64_t end_ = 0;                    // one past the latest row; end_ - base_ <= ring_.size()
   std::vector<std::unique_ptr<Row>> ring_;  // a power of two of rows, reused
+  std::size_t mask_;                        // the ring's size, less one
 };
 
 }  // namespace rollcall::sim

@@ -145,7 +145,7 @@ class NcclRules final : public BackendRules {
     for (const std::vector<std::byte>& input : inputs) {
       copies.push_back(Tensor::zeros({op.numel}, op.dtype));
       write_bytes(*copies.back().storage(), input.data(), input.size());
-      members.push_back({.input = copies.back().storage(), .factor = op.tensors.factor});
+      members.emplace_back(copies.back().storage(), op.tensors.factor);
     }
     apply_op(op, members);
     std::vector<std::vector<std::byte>> results;

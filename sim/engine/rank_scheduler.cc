@@ -105,7 +105,7 @@ struct Algorithm final : fibers::algo::algorithm {
     __builtin_prefetch(soon.self, 1);
     if (soon.frame != nullptr) {
 #pragma GCC unroll 16
-      for (int i = -4; i < 10; ++i) {
+      for (int i = -4; i < 7; ++i) {
         __builtin_prefetch(soon.frame + i * line, 1);
       }
     }

@@ -27,7 +27,7 @@ class TapeWriter final : public ForwardingBackend {
       event.refused = event.until == event.at;
       throw;
     }
-    event.refused = work.seq() < 0;  // its group's connections are closed: it meets nobody
+    event.refused = work.seq() == Work::no_slot;  // its group's connections are closed: it meets nobody
     return event.refused ? work : issued(op, work);
   }
 
@@ -190,9 +190,7 @@ class TapeWriter final : public ForwardingBackend {
     for_each_tensor(op, [this](Storage* storage) { users_[storage].push_back(calls_); });
     ++calls_;
     self().works.push_back(work);
-    return work.is_point_to_point()
-               ? Work::point_to_point(*this, work.group(), work.rank(), work.seq(), work.message())
-               : Work(*this, work.group(), work.rank(), work.seq());
+    return work;
   }
 
   template <typename Use>

@@ -195,13 +195,6 @@ OpRecord& Recorder::note(const Op& op) {
   return log.ops.back();
 }
 
-// The same ticket, to be waited for through the recorder.
-Work Recorder::ours(const Work& work) {
-  return work.is_point_to_point()
-             ? Work::point_to_point(*this, work.group(), work.rank(), work.seq(), work.message())
-             : Work(*this, work.group(), work.rank(), work.seq());
-}
-
 ProcessGroup Recorder::manage(GroupCall call) {
   const Op op = call.op;
   const ProcessGroup group = inner().manage(std::move(call));
@@ -231,7 +224,7 @@ Work Recorder::issue(const Op& op) {
   try {
     const Work work = inner().issue(op);
     record.seq = work.seq();
-    return ours(work);
+    return work;
   } catch (const Error& error) {
     record.raised = error.what();
     throw;
@@ -248,7 +241,6 @@ std::vector<Work> Recorder::issue_batch(std::span<const Op> ops) {
     std::vector<Work> works = inner().issue_batch(ops);
     for (std::size_t i = 0; i < works.size(); ++i) {
       log[first + i].seq = works[i].seq();
-      works[i] = ours(works[i]);
     }
     return works;
   } catch (const Error& error) {

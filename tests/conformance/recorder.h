@@ -65,7 +65,6 @@ class Recorder final : public ForwardingBackend {
  private:
   OpRecord& note(const Op& op);
   std::string label_of(GroupId group);
-  Work ours(const Work& work);
 
   RunLog& log_;
   std::map<GroupId, ProcessGroup> made_;  // by this rank, while the program runs

@@ -42,8 +42,7 @@ class Failing final : public Backend {
  public:
   std::string_view name() const override { return "gloo"; }
   Work issue(const Op& op) override {
-    return is_point_to_point(op.kind) ? Work::point_to_point(*this, op.group, op.rank, 0, 0)
-                                      : Work(*this, op.group, op.rank, 0);
+    return is_point_to_point(op.kind) ? Work(op.group, op.rank, 0, 0) : Work(op.group, op.rank, 0);
   }
   void wait(const Work&) override { throw RuntimeError("failed"); }
   bool is_completed(const Work&) override { return false; }

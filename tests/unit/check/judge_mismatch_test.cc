@@ -86,10 +86,12 @@ TEST_CASE("different amounts in an all_to_all are no mismatch", "[judge]") {
   op.uneven = true;
   EvidenceBuilder run(2);
   op.numel = 3;
-  op.tensors = {.inputs = &from_0, .outputs = &to_0};
+  op.tensors.inputs = &from_0;
+  op.tensors.outputs = &to_0;
   run.waits({0}, op);
   op.numel = 12;
-  op.tensors = {.inputs = &from_1, .outputs = &to_1};
+  op.tensors.inputs = &from_1;
+  op.tensors.outputs = &to_1;
   run.waits({1}, op);
   run.finishes({0, 1});
   CHECK(std::holds_alternative<Completed>(run.judge()));

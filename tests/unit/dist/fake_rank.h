@@ -70,7 +70,7 @@ class FakeRank final : public Backend {
       input->set_uniform(encode(answers.front(), op.dtype));
       answers.pop_front();
     }
-    return Work(*this, op.group, op.rank, static_cast<std::int64_t>(issued.size()) - 1);
+    return Work(op.group, op.rank, static_cast<std::int64_t>(issued.size()) - 1);
   }
   void wait(const Work& work) override { waited.push_back(work.seq()); }
   bool is_completed(const Work&) override { return true; }

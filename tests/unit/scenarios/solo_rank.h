@@ -41,7 +41,7 @@ class SoloRank final : public Backend {
     issued.push_back(op);
     labels.push_back(scopes_.path(op.scope));
     apply_op(op, std::array{op.tensors});
-    return Work(*this, op.group, op.rank, static_cast<std::int64_t>(issued.size()) - 1);
+    return Work(op.group, op.rank, static_cast<std::int64_t>(issued.size()) - 1);
   }
   void wait(const Work& work) override {
     if (issued[static_cast<std::size_t>(work.seq())].async_op) {
