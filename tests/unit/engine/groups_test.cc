@@ -1,4 +1,4 @@
-// Groups, the store and limits of time as a user of sim::run sees them.
+// Groups that are made, split and ended during a run, as a user of sim::run sees them.
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 
@@ -6,38 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist.h"
-#include "sim/dist/rank_context.h"
-#include "sim/engine/simulate.h"
+#include "tests/unit/engine/job.h"
 #include "viz/json_report.h"
 
 namespace rollcall::sim {
-namespace {
 
 using Catch::Matchers::Contains;
-using State = RankClass::State;
-
-Options gloo(Rank world_size) { return {.world_size = world_size, .backend = "gloo"}; }
-Options nccl(Rank world_size) { return {.world_size = world_size, .backend = "nccl"}; }
-
-const Finding& finding(const Report& report) {
-  REQUIRE(finding_of(report.verdict) != nullptr);
-  return *finding_of(report.verdict);
-}
-
-std::string kind(const Report& report) {
-  const std::string word(verdict_word(report.verdict));
-  return word == "ok" ? word : word + " " + finding(report).kind;
-}
-
-std::string culprits(const Report& report) { return to_string(finding(report).culprits); }
-
-// Where the rank's tensors live.
-Tensor one() { return Tensor::full({1}, 1, Dtype::float32, this_rank().device); }
-
-}  // namespace
-
-// ---- new_group ----
 
 TEST_CASE("a group made at run time reduces among its members", "[groups][fiber]") {
   for (const Options& options : {gloo(4), nccl(4)}) {
@@ -134,8 +108,6 @@ TEST_CASE("a collective and a new_group that wait for each other are a circle", 
   CHECK(culprits(report) == "0-1");
 }
 
-// ---- The other ways to make groups ----
-
 TEST_CASE("new_subgroups makes a group per host unless told otherwise", "[groups][fiber]") {
   Options options = nccl(8);
   options.ranks_per_host = 4;
@@ -207,8 +179,6 @@ TEST_CASE("a device mesh gives every rank its group in every dimension", "[group
   CHECK(places == std::vector<std::string>{"dp0 0 0", "dp1 1 0", "dp0 0 1", "dp1 1 1"});
 }
 
-// ---- The end of groups ----
-
 TEST_CASE("destroying a group waits for the others on nccl and not on gloo", "[groups][fiber]") {
   const auto program = [](Rank rank) {
     const ProcessGroup group = new_group();
@@ -262,221 +232,6 @@ TEST_CASE("groups that nobody destroyed are a leak where that is asked for", "[g
   CHECK(culprits(report) == "1");
   CHECK(finding(report).headline == "rank 1 ends without destroying groups world, g1");
   CHECK(kind(run(options, program(true))) == "ok");
-}
-
-// ---- The store ----
-
-TEST_CASE("a key that one rank sets reaches those that wait for it", "[store][fiber]") {
-  std::vector<std::string> got(3);
-  std::int64_t count = 0;
-  const Report report = run(gloo(3), [&](Rank rank) {
-    const Store store;
-    if (rank == 2) {
-      compute(5 * millisecond);
-      store.set("ready", "yes");
-    }
-    got[static_cast<std::size_t>(rank)] = store.get("ready");
-    store.add("count", rank);
-    barrier();
-    count = store.add("count", 0);
-  });
-  CHECK(kind(report) == "ok");
-  CHECK(got == std::vector<std::string>(3, "yes"));
-  CHECK(count == 3);
-}
-
-TEST_CASE("who sets a key first does not depend on who runs first", "[store][fiber]") {
-  std::vector<std::string> winners;
-  for (const std::uint64_t seed : {0, 1, 2, 3}) {
-    Options options = gloo(4);
-    options.seed = seed;
-    run(options, [&](Rank rank) {
-      const std::string winner = Store("election", Store()).compare_set("leader", "", std::to_string(rank));
-      if (rank == 3) {
-        winners.push_back(winner);
-      }
-    });
-  }
-  CHECK(winners == std::vector<std::string>(4, "0"));
-}
-
-TEST_CASE("a key that nobody sets is a deadlock that names the key", "[store][fiber]") {
-  const Report everybody = run(nccl(2), [](Rank) { Store().get("server_up"); });
-  CHECK(kind(everybody) == "deadlock store_never_served");
-  CHECK(culprits(everybody) == "0-1");
-  CHECK(finding(everybody).headline == "nobody sets key server_up, which ranks 0-1 wait for");
-  CHECK_THAT(viz::json_report(everybody), Contains("\"key\": \"server_up\""));
-
-  const Report gone = run(nccl(3), [](Rank rank) {
-    if (rank != 0) {
-      Store().wait({"a", "b"});
-    }
-  });
-  CHECK(kind(gone) == "deadlock store_never_served");
-  CHECK(culprits(gone) == "0");
-  CHECK(gone.of(1).call->key == "a, b");
-}
-
-TEST_CASE("a rank that waits in the store between others' calls is the culprit", "[store][fiber]") {
-  const Report report = run(nccl(4), [](Rank rank) {
-    if (rank == 3) {
-      Store().get("done0");
-      barrier();
-      return;
-    }
-    barrier();
-    Store().set("done" + std::to_string(rank), "1");
-  });
-  CHECK(kind(report) == "deadlock store_circle");
-  CHECK(culprits(report) == "3");
-  CHECK_FALSE(finding(report).tie);
-}
-
-TEST_CASE("a message and a key that wait for each other blame both ends", "[store][fiber]") {
-  const Report report = run(gloo(2), [](Rank rank) {
-    if (rank == 0) {
-      send(one(), 1);
-      Store().set("request", "1");
-    } else {
-      Store().get("request");
-      recv(one(), 0);
-    }
-  });
-  CHECK(kind(report) == "deadlock store_circle");
-  CHECK(culprits(report) == "0-1");
-  CHECK(finding(report).tie);
-}
-
-TEST_CASE("a stale key is a wrong result on the rank that relies on it", "[store][fiber]") {
-  const Report report = run(nccl(2), [](Rank rank) {
-    const Store store;
-    if (rank == 0) {
-      store.set("id", "gen1");
-      barrier();
-      store.get("restarted");
-      store.set("id", "gen2");
-    } else {
-      barrier();
-      store.get("id", "gen2");
-      store.set("restarted", "1");
-    }
-  });
-  CHECK(kind(report) == "wrong_result stale_key");
-  CHECK(culprits(report) == "1");
-  CHECK(finding(report).headline == "rank 1 reads \"gen1\" from key id, where it relies on \"gen2\"");
-}
-
-TEST_CASE("a wait in the store with a limit is no deadlock", "[store][fiber]") {
-  int tries = 0;
-  const Report report = run(gloo(2), [&](Rank rank) {
-    const Store store;
-    if (rank == 1) {
-      store.get("go");
-      return;
-    }
-    for (tries = 1; tries < 4; ++tries) {
-      try {
-        store.wait({"never"}, second);
-      } catch (const RuntimeError&) {
-        continue;
-      }
-    }
-    store.set("go", "1");
-  });
-  CHECK(kind(report) == "ok");
-  CHECK(tries == 4);
-  CHECK(report.simulated_time > 3 * second);
-  CHECK(report.simulated_time < 4 * second);
-}
-
-// ---- Limits of time ----
-
-TEST_CASE("a rank that comes later than the others wait is a race, and nobody is missing",
-          "[timeout][fiber]") {
-  for (Options options : {gloo(4), nccl(4)}) {
-    options.timeout = 1800 * second;
-    const Report report = run(options, [](Rank rank) {
-      if (rank == 0) {
-        compute(2700 * second);
-      }
-      barrier();
-    });
-    CHECK(kind(report) == "race watchdog_timeout");
-    CHECK(culprits(report) == "0");
-    CHECK(to_string(finding(report).at->waiting) == "1-3");
-    CHECK(finding(report).cause ==
-          "nobody is missing: rank 0 comes after 45 min, and the limit of the barrier" +
-              finding(report).cause.substr(finding(report).cause.find(" at ")));
-  }
-}
-
-TEST_CASE("a group's own timeout is kept, and the world's is not touched", "[timeout][fiber]") {
-  std::string error;
-  const Report report = run(gloo(2), [&](Rank rank) {
-    const ProcessGroup hasty = new_group({}, {.timeout = 2 * second});
-    if (rank == 1) {
-      compute(5 * second);
-    }
-    try {
-      all_reduce(one(), {.group = hasty});
-    } catch (const RuntimeError&) {
-      error += std::to_string(rank);
-    }
-    barrier();
-  });
-  CHECK(error == "01");
-  CHECK(kind(report) == "ok");  // the program was prepared
-}
-
-TEST_CASE("a rank that never comes before the timeout is missing, not late", "[timeout][fiber]") {
-  Options options = gloo(3);
-  options.timeout = second;
-  const Report report = run(options, [](Rank rank) {
-    if (rank == 2) {
-      compute(5 * second);
-      return;
-    }
-    all_reduce(one());
-  });
-  CHECK(kind(report) == "deadlock missing_participant");
-  CHECK(culprits(report) == "2");
-}
-
-TEST_CASE("a monitored barrier names who is missing", "[timeout][fiber]") {
-  std::string text;
-  const Report report = run(gloo(4), [&](Rank rank) {
-    if (rank == 1 || rank == 3) {
-      return;
-    }
-    try {
-      monitored_barrier({.timeout = 2 * second, .wait_all_ranks = true});
-    } catch (const RuntimeError& error) {
-      if (rank == 0) {
-        text = error.what();
-      }
-      throw;
-    }
-  });
-  CHECK(text == "[Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 2000 ms");
-  CHECK(kind(report) == "deadlock missing_participant");
-  CHECK(culprits(report) == "1,3");
-  CHECK(report.simulated_time == 2 * second);
-}
-
-TEST_CASE("a monitored barrier is of gloo alone", "[timeout][fiber]") {
-  const Report report = run(nccl(2), [](Rank) { monitored_barrier(); });
-  CHECK(std::get<RankFailed>(report.verdict).exception ==
-        "RuntimeError: monitored_barrier is only implemented for GLOO backend.");
-}
-
-TEST_CASE("a monitored barrier takes its number among the group's collectives", "[timeout][fiber]") {
-  const Report report = run(gloo(2), [](Rank rank) {
-    if (rank == 0) {
-      monitored_barrier();
-    }
-    all_reduce(one());
-  });
-  CHECK(kind(report) == "mismatch op_mismatch");
 }
 
 TEST_CASE("reports about groups and keys do not depend on the order in which ranks run", "[groups][fiber]") {

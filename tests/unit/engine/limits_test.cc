@@ -1,0 +1,100 @@
+// Limits of time: ranks that come late, groups with limits of their own, monitored barriers.
+//
+// As in simulate_test.cc, nothing is checked inside a rank.
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/unit/engine/job.h"
+
+namespace rollcall::sim {
+
+TEST_CASE("a rank that comes later than the others wait is a race, and nobody is missing",
+          "[timeout][fiber]") {
+  for (Options options : {gloo(4), nccl(4)}) {
+    options.timeout = 1800 * second;
+    const Report report = run(options, [](Rank rank) {
+      if (rank == 0) {
+        compute(2700 * second);
+      }
+      barrier();
+    });
+    CHECK(kind(report) == "race watchdog_timeout");
+    CHECK(culprits(report) == "0");
+    CHECK(to_string(finding(report).at->waiting) == "1-3");
+    CHECK(finding(report).cause ==
+          "nobody is missing: rank 0 comes after 45 min, and the limit of the barrier" +
+              finding(report).cause.substr(finding(report).cause.find(" at ")));
+  }
+}
+
+TEST_CASE("a group's own timeout is kept, and the world's is not touched", "[timeout][fiber]") {
+  std::string error;
+  const Report report = run(gloo(2), [&](Rank rank) {
+    const ProcessGroup hasty = new_group({}, {.timeout = 2 * second});
+    if (rank == 1) {
+      compute(5 * second);
+    }
+    try {
+      all_reduce(one(), {.group = hasty});
+    } catch (const RuntimeError&) {
+      error += std::to_string(rank);
+    }
+    barrier();
+  });
+  CHECK(error == "01");
+  CHECK(kind(report) == "ok");  // the program was prepared
+}
+
+TEST_CASE("a rank that never comes before the timeout is missing, not late", "[timeout][fiber]") {
+  Options options = gloo(3);
+  options.timeout = second;
+  const Report report = run(options, [](Rank rank) {
+    if (rank == 2) {
+      compute(5 * second);
+      return;
+    }
+    all_reduce(one());
+  });
+  CHECK(kind(report) == "deadlock missing_participant");
+  CHECK(culprits(report) == "2");
+}
+
+TEST_CASE("a monitored barrier names who is missing", "[timeout][fiber]") {
+  std::string text;
+  const Report report = run(gloo(4), [&](Rank rank) {
+    if (rank == 1 || rank == 3) {
+      return;
+    }
+    try {
+      monitored_barrier({.timeout = 2 * second, .wait_all_ranks = true});
+    } catch (const RuntimeError& error) {
+      if (rank == 0) {
+        text = error.what();
+      }
+      throw;
+    }
+  });
+  CHECK(text == "[Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 2000 ms");
+  CHECK(kind(report) == "deadlock missing_participant");
+  CHECK(culprits(report) == "1,3");
+  CHECK(report.simulated_time == 2 * second);
+}
+
+TEST_CASE("a monitored barrier is of gloo alone", "[timeout][fiber]") {
+  const Report report = run(nccl(2), [](Rank) { monitored_barrier(); });
+  CHECK(std::get<RankFailed>(report.verdict).exception ==
+        "RuntimeError: monitored_barrier is only implemented for GLOO backend.");
+}
+
+TEST_CASE("a monitored barrier takes its number among the group's collectives", "[timeout][fiber]") {
+  const Report report = run(gloo(2), [](Rank rank) {
+    if (rank == 0) {
+      monitored_barrier();
+    }
+    all_reduce(one());
+  });
+  CHECK(kind(report) == "mismatch op_mismatch");
+}
+
+}  // namespace rollcall::sim
