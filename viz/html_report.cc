@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "viz/html_calls.h"
+#include "viz/html_costs.h"
 #include "viz/html_page.h"
 #include "viz/html_sections.h"
 
@@ -19,6 +20,7 @@ void html_report(const Report& report, std::ostream& out) {
   html_shadows(page, report);
   html_sequences(page, report);
   html_messages(page, report);
+  html_costs(page, report);
   html_output(page, report);
   html_run(page, report);
   html_page(out, fmt::format("{}: {}", verdict_word(report.verdict), report.scenario), page, {timeline});

@@ -84,8 +84,18 @@ std::string call_origin(const Call& call) {
   return from + at;
 }
 
+std::string join_phrase(const JoinCost& cost) {
+  return fmt::format("{} steps on {} with {}.{} of {} ranks on average", cost.steps, cost.group,
+                     cost.mean_active_thousandths() / 1000, cost.mean_active_thousandths() / 100 % 10,
+                     cost.size);
+}
+
+std::int64_t idle_permille(const JoinedRanks& ranks, Duration run) {
+  return run == 0 ? 0 : (ranks.idle * 1000 + run / 2) / run;
+}
+
 std::string joined_phrase(const JoinedRanks& ranks, Duration run) {
-  const std::int64_t permille = run == 0 ? 0 : (ranks.idle * 1000 + run / 2) / run;
+  const std::int64_t permille = idle_permille(ranks, run);
   return fmt::format("joined after {}, idle for {} ({} of the run), shadowed {}",
                      count_phrase(ranks.steps, "step"), duration_phrase(ranks.idle), percent_phrase(permille),
                      count_phrase(ranks.shadow_calls, "call"));

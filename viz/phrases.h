@@ -22,6 +22,10 @@ std::string call_with_arguments(const Call& call);
 // " from counter.forward at train.json:12:7", as far as it is known.
 std::string call_origin(const Call& call);
 
+// "13 steps on world with 2.8 of 4 ranks on average".
+std::string join_phrase(const JoinCost& cost);
+// How much of the run the ranks waited for the others, in tenths of a percent.
+std::int64_t idle_permille(const JoinedRanks& ranks, Duration run);
 // "joined after 5 steps, idle for 20 us (15.4 % of the run), 4 calls shadowed". run: how long it took.
 std::string joined_phrase(const JoinedRanks& ranks, Duration run);
 

@@ -283,9 +283,7 @@ class Writer {
   }
 
   void join(const JoinCost& cost) {
-    page_.note("join", fmt::format("{} steps on {} with {}.{} of {} ranks on average", cost.steps, cost.group,
-                                   cost.mean_active_thousandths() / 1000,
-                                   cost.mean_active_thousandths() / 100 % 10, cost.size));
+    page_.note("join", join_phrase(cost));
     std::vector<Row> rows;
     for (const JoinedRanks& ranks : cost.ranks) {
       if (ranks.steps < cost.steps) {

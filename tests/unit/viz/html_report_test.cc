@@ -103,6 +103,27 @@ TEST_CASE("a report without a timeline is a page without scripts") {
   CHECK_THAT(html, Contains("This report has no timeline"));
 }
 
+TEST_CASE("a page says what uneven inputs cost under Join") {
+  Report report = samples::completed(3);
+  CHECK_THAT(static_text(report), !Contains("What it costs"));
+  report.joins.push_back(join_cost("world",
+                                   {{.rank = 0, .steps = 2, .shadow_calls = 4, .joined = 20, .left = 40},
+                                    {.rank = 1, .steps = 4, .joined = 40, .left = 40},
+                                    {.rank = 2, .steps = 4, .joined = 40, .left = 40}},
+                                   100));
+  const std::string text = static_text(report);
+  CHECK_THAT(text, Contains("Join: 4 steps on world with 2.5 of 3 ranks on average"));
+  CHECK_THAT(text, Contains("20.0 %"));
+  CHECK_THAT(text, Contains("steps 3 to 42 of 3"));  // cells side by side: two of three ranks had inputs
+  CHECK_THAT(text, Contains("would lose 40.0 % of the inputs and save 20.0 % of the time"));
+}
+
+TEST_CASE("a page says what a sampler does with the samples") {
+  Report report = samples::completed(2);
+  report.samples = SampleUse{.dataset = 5, .ranks = 2, .fewest = 3, .most = 3, .repeated = 1};
+  CHECK_THAT(static_text(report), Contains("Samples: " + samples_phrase(*report.samples)));
+}
+
 TEST_CASE("a success is a page, too") {
   Report report = samples::completed(1000);
   samples::record_common(report, 3);
