@@ -1,5 +1,6 @@
 #include "sim/dist/join.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -159,7 +160,11 @@ Rank Join::ranks_not_joined() {
   Scope scope("join.count", "join.presence");
   const Tensor active = presence(0, device_);
   all_reduce(active, {.group = group_}, {});
-  return static_cast<Rank>(active.item());
+  const double sum = active.item();  // anything at all where the call met one of another type; only 0 ends it
+  if (sum == 0) {
+    return 0;
+  }
+  return sum > 1 ? static_cast<Rank>(std::min<double>(sum, group_.size())) : 1;
 }
 
 void Join::terminate_everyone() {

@@ -81,7 +81,8 @@ class GlooRules final : public BackendRules {
   }
 
   // Broadcast is a tree, and gather, scatter and all_to_all are messages: members get through that have no
-  // message from, or to, those who are not there. The other algorithms are rings.
+  // message from, or to, those who are not there. The other algorithms are rings, and everybody needs everybody but
+  // in a reduce of a few elements: who has no segment of it has nothing to send to the root.
   void settle_partly(const GroupMatcher& matcher, Slot& slot) const override {
     if (matcher.size() > most_exchanging || (!slot.differs && !passes_messages(slot.reference.kind))) {
       return;
@@ -177,8 +178,8 @@ class GlooRules final : public BackendRules {
   }
 
   static bool passes_messages(OpKind kind) {
-    return kind == OpKind::broadcast || kind == OpKind::gather || kind == OpKind::scatter ||
-           kind == OpKind::all_to_all_single;
+    return kind == OpKind::broadcast || kind == OpKind::reduce || kind == OpKind::gather ||
+           kind == OpKind::scatter || kind == OpKind::all_to_all_single;
   }
 
   static bool is_exchangeable(const std::vector<gloo::Call>& calls) {
