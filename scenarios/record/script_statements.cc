@@ -34,7 +34,7 @@ bool sends_from_root(std::string_view op) { return op == "broadcast" || op == "s
 
 // Elements of what the statement's `numel` speaks of: of each tensor where it takes one per rank.
 std::int64_t numel_of(const ScriptCall& call) {
-  if (call.op == "scatter" || call.op == "reduce_scatter" || call.op == "recv") {
+  if (call.op == "scatter" || call.op == "reduce_scatter") {
     return sum(call.filled);
   }
   if (call.op == "all_to_all") {

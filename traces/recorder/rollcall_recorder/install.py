@@ -130,13 +130,17 @@ def _check_place(rank, own, world_size):
 def _replace_new_group(rank):
     def new_group(ranks=None, timeout=None, *rest, **named):
         rank.refuse_in_child()
-        members = sorted(ranks) if ranks is not None else None
-        rank.next_group += 1
-        number = rank.next_group
-        rank.host_call("new_group", number, members=members, caller=sys._getframe(1), **_seconds(timeout))
-        rank.answers.new_group(number, members, timeout)
         extra = {"timeout": timeout} if timeout is not None else {}
-        return original(ranks, *rest, **extra, **named)
+        rank.next_group += 1
+        try:
+            group = original(ranks, *rest, **extra, **named)
+        except BaseException:
+            rank.next_group -= 1  # torch refuses the list before anybody else hears of it
+            raise
+        members = sorted(ranks) if ranks is not None else None
+        rank.host_call("new_group", rank.next_group, members=members, caller=sys._getframe(1), **_seconds(timeout))
+        rank.answers.new_group(rank.next_group, members, timeout)
+        return group
 
     original = replace("new_group", new_group)
 

@@ -78,18 +78,23 @@ class Call:
 
 
 class RecordedWork(Work):
-    """What an asynchronous call returns. Asking whether it is complete counts as waiting for it."""
+    """What an asynchronous call returns. Who asks for the second time whether it is complete waits for it: the simulator
+    moves when nobody else can."""
 
     def __init__(self, rank, call, result):
         super().__init__()
         self._rank, self._call, self._result = rank, call, result
         self._waited = False
+        self._asked = rank.answers.are_immediate
 
     def wait(self, timeout=datetime.timedelta(0)):
         self._finish(self._rank.record.waits)
         return True
 
     def is_completed(self):
+        if not self._waited and not self._asked:
+            self._asked = True
+            return False
         self._finish(self._rank.record.waits)
         return True
 
@@ -255,12 +260,12 @@ class RecordingGroup(ProcessGroup):
         return self._issue(call, None, sys._getframe(1), peer=destination)
 
     def recv(self, tensors, source, tag):
-        call = Call("recv", self, [], tensors)
+        call = Call("recv", self, tensors, tensors)
         call.tag = tag
         return self._issue(call, None, sys._getframe(1), peer=source)
 
     def recv_anysource(self, tensors, tag):
-        call = Call("recv", self, [], tensors)
+        call = Call("recv", self, tensors, tensors)
         call.tag = tag
         return self._issue(call, None, sys._getframe(1))
 

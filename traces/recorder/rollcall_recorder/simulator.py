@@ -22,6 +22,8 @@ class SimulatorError(RuntimeError):
 
 
 class SimulatedAnswers:
+    are_immediate = False
+
     def __init__(self, address, rank, record):
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(address)

@@ -1,5 +1,6 @@
 // What is wrong with statements, as far as a file can tell.
 
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -48,6 +49,14 @@ TEST_CASE("an object holds one statement", "[scenarios]") {
   CHECK(wrong(R"({"barrier": {}, "all_reduce": {}})") ==
         "/program/0/all_reduce: \"barrier\" and \"all_reduce\" are two statements; put them in objects of "
         "their own");
+}
+
+TEST_CASE("a site is a file and a line", "[scenarios]") {
+  const std::string expected = "expected a file and a line, such as \"train.py:61\"";
+  for (const char* site : {"train.py", "train.py:", ":61", "train.py:0", "train.py:61b"}) {
+    CHECK(wrong(fmt::format(R"({{"barrier": {{"site": "{}"}}}})", site)) ==
+          "/program/0/barrier/site: " + expected);
+  }
 }
 
 TEST_CASE("unknown and doubled arguments are errors", "[scenarios]") {
