@@ -154,3 +154,23 @@ TEST_CASE("a failure that explore has found is what test tries first, until it i
   shell.write("late.json", late);
   CHECK(shell.rollcall("test .").code == 0);  // forgotten
 }
+
+TEST_CASE("a search with a checkpoint goes on where it was ended, and comes to the same",
+          "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("gc.json", finaliser);
+  const Json whole = Json::parse(shell.rollcall("explore gc.json --format json").out);
+  const std::string command = "explore gc.json --checkpoint kept.json --format json";
+  const Outcome first = shell.rollcall(command);
+  CHECK(first.code == 1);
+  CHECK(Json::parse(first.out)["schedules"] == whole["schedules"]);
+  CHECK(Json::parse(first.out)["exhaustive"] == true);
+  Json kept = Json::parse(rollcall::test::contents(shell.path("kept.json")));
+  CHECK(kept["parts"].size() == 16);
+  kept["parts"].erase("3");
+  kept["parts"].erase("7");
+  shell.write("kept.json", kept.dump());
+  CHECK(Json::parse(shell.rollcall(command).out) == Json::parse(first.out));
+  CHECK(shell.rollcall(command + " --scheduler random").code == 4);
+  CHECK(shell.rollcall("explore gc.json --checkpoint gc.json").code == 4);
+}

@@ -84,6 +84,7 @@ struct ExploreArguments {
   std::uint32_t jobs = 1;
   std::string shard = "1/1";
   bool full = false;        // without reduction
+  std::string checkpoint;  // a file; may be empty
   bool merge = false;       // the paths are results of shards
   bool what_if = false;     // other scenarios, and not other schedules
   bool crash_each = false;  // the same, with deaths

@@ -102,6 +102,10 @@ void declare_explore(CLI::App& app, CommandLine& line) {
       ->type_name("N");
   app.add_option("--shard", explore.shard, "Only the I-th of N parts, for several machines")
       ->type_name("I/N");
+  app.add_option(
+         "--checkpoint", explore.checkpoint,
+         "Search in parts and keep the result of each there; the same command goes on where it was ended")
+      ->type_name("FILE");
   app.add_flag("--merge", explore.merge, "Join the results of shards, which --format json has printed");
   CLI::Option* what_if =
       app.add_flag("--what-if", explore.what_if,

@@ -1,10 +1,12 @@
 // `rollcall explore`: one scenario under many schedules, or disturbed in many ways.
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
 #include <fmt/format.h>
 
+#include "scenarios/cli/checkpoint.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/interruption.h"
@@ -112,6 +114,51 @@ ExitCode explore_schedules(const CommandLine& line) {
   return code_of(report);
 }
 
+// What a checkpoint has to agree with.
+std::string search_phrase(const CommandLine& line, const scenario::ExploreScenarioOptions& options) {
+  const ExploreArguments& told = line.explore;
+  return fmt::format(
+      "{}, {} schedules, {}, at most {} preemptions, {}reduced, seed {}", only_file(line), told.schedules,
+      told.scheduler, told.most_preemptions ? std::to_string(*told.most_preemptions) : "any",
+      told.full ? "not " : "", options.seed ? std::to_string(*options.seed) : "of the scenario");
+}
+
+// The search as shards, one after the other, each kept when it is done.
+ExitCode explore_in_parts(const CommandLine& line) {
+  constexpr std::uint32_t parts = 16;
+  scenario::ExploreScenarioOptions options = options_of(line);
+  if (options.search.shard.count > 1) {
+    throw UsageError("--checkpoint divides a search into parts by itself; leave out --shard");
+  }
+  const scenario::Scenario loaded = scenario::load_scenario(only_file(line));
+  Checkpoint checkpoint(line.explore.checkpoint, search_phrase(line, options));
+  const Interruption interruption;
+  options.search.interrupted = &interruption.flag();
+  ProgressBar progress("exploring");
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    if (!checkpoint.has(part) && *options.search.interrupted == 0) {
+      options.search.shard = {part, parts};
+      options.search.schedules = std::max<std::int64_t>(line.explore.schedules / parts, 1);
+      const Report report = scenario::explore(loaded, options);
+      if (!report.search->interrupted) {
+        checkpoint.add(part, viz::json_report(report));
+        remember(loaded, report);
+      }
+    }
+    progress.show(part + 1, parts);
+  }
+  if (checkpoint.results().empty()) {
+    return ExitCode::interrupted;
+  }
+  const MergedResult merged = merge_results(checkpoint.results());
+  emit(line, line.format == Format::json ? merged.json : merged.text);
+  const bool is_expected =
+      merged.verdict == loaded.expect.verdict && (!loaded.expect.kind || merged.kind == *loaded.expect.kind);
+  return *options.search.interrupted != 0 ? ExitCode::interrupted
+         : is_expected                    ? ExitCode::as_expected
+                                          : ExitCode::differs;
+}
+
 ExitCode explore_disturbances(const CommandLine& line) {
   const Interruption interruption;
   ProgressBar progress("what if");
@@ -132,6 +179,9 @@ ExitCode explore_scenario(const CommandLine& line) {
       const MergedResult merged = merge_results(line.paths);
       emit(line, line.format == Format::json ? merged.json : merged.text);
       return merged.is_expected ? ExitCode::as_expected : ExitCode::differs;
+    }
+    if (!line.explore.checkpoint.empty()) {
+      return explore_in_parts(line);
     }
     return line.explore.what_if ? explore_disturbances(line) : explore_schedules(line);
   } catch (const scenario::InvalidScenario& error) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -33,18 +34,14 @@ void read_bounds(Part& part) {
   }
 }
 
-Part read_part(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    throw UsageError(fmt::format("'{}' cannot be read", file));
-  }
-  Part part{file, Json::parse(in, nullptr, false), {}, false};
+Part part_of(const NamedResult& named) {
+  Part part{named.name, Json::parse(named.json, nullptr, false), {}, false};
   const bool is_result = part.result.is_object() && part.result.value("outcomes", Json()).is_array() &&
                          part.result.value("failures", Json()).is_array() &&
                          part.result.value("coverage", Json()).is_object() &&
                          part.result.value("schedules", Json()).is_number_integer();
   if (!is_result) {
-    throw UsageError(fmt::format("'{}' is no result of `rollcall explore --format json`", file));
+    throw UsageError(fmt::format("'{}' is no result of `rollcall explore --format json`", named.name));
   }
   read_bounds(part);
   return part;
@@ -79,6 +76,11 @@ void add_counts(Json& sum, const Json& more, const std::vector<std::string>& key
   }
 }
 
+bool is_race(const Json& outcomes) {
+  const auto is_ok = [](const Json& outcome) { return outcome.value("verdict", "") == "ok"; };
+  return std::ranges::any_of(outcomes, is_ok) && !std::ranges::all_of(outcomes, is_ok);
+}
+
 Json join(const std::vector<Part>& parts) {
   const auto failing =
       std::ranges::find_if(parts, [](const Part& part) { return part.result.value("verdict", "") != "ok"; });
@@ -100,6 +102,9 @@ Json join(const std::vector<Part>& parts) {
   }
   const bool is_complete = parts.size() == parts.front().shard.count &&
                            std::ranges::all_of(parts, [](const Part& part) { return part.is_whole; });
+  if (is_race(outcomes)) {
+    joined["verdict"] = "race";  // as one search would call it, though every part came to one thing
+  }
   joined["outcomes"] = outcomes;
   joined["failures"] = failures;
   joined["schedules"] = schedules;
@@ -134,15 +139,30 @@ std::string summary_of(const Json& joined) {
 
 }  // namespace
 
-MergedResult merge_results(const std::vector<std::string>& files) {
+MergedResult merge_results(const std::vector<NamedResult>& results) {
   std::vector<Part> parts;
-  std::ranges::transform(files, std::back_inserter(parts), read_part);
+  std::ranges::transform(results, std::back_inserter(parts), part_of);
   std::ranges::stable_sort(parts, {}, [](const Part& part) { return part.shard.index; });
   require_one_search(parts);
   const Json joined = join(parts);
-  const bool is_expected =
-      std::ranges::all_of(parts, [](const Part& part) { return part.result.value("expected", false); });
-  return {joined.dump(2, ' ', true, Json::error_handler_t::replace) + "\n", summary_of(joined), is_expected};
+  // A part without schedules expects nothing.
+  const bool is_expected = std::ranges::all_of(parts, [](const Part& part) {
+    return part.result["schedules"] == 0 || part.result.value("expected", false);
+  });
+  return {joined.dump(2, ' ', true, Json::error_handler_t::replace) + "\n", summary_of(joined), is_expected,
+          joined.value("verdict", ""), joined.value("kind", "")};
+}
+
+MergedResult merge_results(const std::vector<std::string>& files) {
+  std::vector<NamedResult> results;
+  for (const std::string& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) {
+      throw UsageError(fmt::format("'{}' cannot be read", file));
+    }
+    results.push_back({file, {std::istreambuf_iterator<char>(in), {}}});
+  }
+  return merge_results(results);
 }
 
 }  // namespace rollcall::cli

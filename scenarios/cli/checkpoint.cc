@@ -1,0 +1,69 @@
+#include "scenarios/cli/checkpoint.h"
+
+#include <charconv>
+#include <fstream>
+#include <ostream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/cli/cli.h"
+#include "viz/write_file.h"
+
+namespace rollcall::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+Checkpoint::Checkpoint(std::string file, std::string search)
+    : file_(std::move(file)), search_(std::move(search)) {
+  read();
+}
+
+void Checkpoint::read() {
+  std::ifstream in(file_, std::ios::binary);
+  if (!in) {
+    return;
+  }
+  const Json kept = Json::parse(in, nullptr, false);
+  const bool is_one = kept.is_object() && kept.contains("search") && kept.contains("parts") &&
+                      kept["search"].is_string() && kept["parts"].is_object();
+  if (!is_one) {
+    throw UsageError(fmt::format("--checkpoint: '{}' is another kind of file", file_));
+  }
+  if (kept["search"] != search_) {
+    throw UsageError(
+        fmt::format("--checkpoint: '{}' is of another search: {}", file_, kept["search"].get<std::string>()));
+  }
+  for (const auto& [part, result] : kept["parts"].items()) {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || end != part.data() + part.size()) {
+      throw UsageError(fmt::format("--checkpoint: '{}' is damaged: there is no part '{}'", file_, part));
+    }
+    results_[number] = result.dump();
+  }
+}
+
+void Checkpoint::add(std::uint32_t part, const std::string& json) {
+  results_[part] = json;
+  Json kept = {{"search", search_}, {"parts", Json::object()}};
+  for (const auto& [number, result] : results_) {
+    kept["parts"][std::to_string(number)] = Json::parse(result);
+  }
+  viz::write_file(file_, [&kept](std::ostream& out) {
+    out << kept.dump(1, ' ', true, Json::error_handler_t::replace) << "\n";
+  });
+}
+
+std::vector<NamedResult> Checkpoint::results() const {
+  std::vector<NamedResult> results;
+  for (const auto& [part, json] : results_) {
+    results.push_back({fmt::format("part {} of {}", part + 1, file_), json});
+  }
+  return results;
+}
+
+}  // namespace rollcall::cli

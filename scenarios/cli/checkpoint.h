@@ -1,0 +1,33 @@
+#pragma once
+
+// Checkpoint: the results of those parts of a search that are done, kept in a file.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenarios/cli/search_results.h"
+
+namespace rollcall::cli {
+
+class Checkpoint {
+ public:
+  // `search` says what is searched, and how; a file of another search is refused with a UsageError. There need be no
+  // file yet.
+  Checkpoint(std::string file, std::string search);
+
+  bool has(std::uint32_t part) const { return results_.contains(part); }
+  // Keeps a part's result, as explore prints it in JSON. Throws viz::OutputError.
+  void add(std::uint32_t part, const std::string& json);
+  std::vector<NamedResult> results() const;
+
+ private:
+  void read();
+
+  std::string file_;
+  std::string search_;
+  std::map<std::uint32_t, std::string> results_;  // by part
+};
+
+}  // namespace rollcall::cli
