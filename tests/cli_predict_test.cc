@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "real/nccl/gpu_probe.h"
 #include "tests/shell.h"
 #include "tests/unit/viz/trace_validator.h"
 
@@ -29,6 +30,17 @@ std::string training(const std::string& cluster, bool hangs = false) {
 }
 
 }  // namespace
+
+TEST_CASE("predict measures on the GPUs that are there, or says that there are none", "[cli][predict]") {
+  const Shell shell;
+  CHECK(shell.rollcall("predict barrier --cluster h100-8 --measure").code == 4);
+  if (!rollcall::real::probe_gpus().problem.empty()) {
+    const Outcome none = shell.rollcall("predict all_reduce --cluster h100-8 --bytes 1KiB:1MiB --measure");
+    CHECK(none.code == 77);
+    CHECK(none.out.empty());
+    CHECK_THAT(none.err, Catch::StartsWith("rollcall: not possible here: nccl: "));
+  }
+}
 
 TEST_CASE("predict prints a table that scripts and people can read", "[cli][predict]") {
   const Shell shell;

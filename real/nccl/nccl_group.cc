@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "real/launch/recorder.h"
+#include "real/nccl/nccl_types.h"
 #include "sim/dist/apply.h"
 #include "sim/dist/error.h"
 #include "sim/dist/expects.h"
@@ -16,55 +17,6 @@ namespace rollcall::real {
 namespace {
 
 constexpr auto poll_interval = std::chrono::microseconds(50);
-
-ncclDataType_t type_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float32:
-      return ncclFloat32;
-    case Dtype::float64:
-      return ncclFloat64;
-    case Dtype::float16:
-      return ncclFloat16;
-    case Dtype::bfloat16:
-      return ncclBfloat16;
-    case Dtype::int8:
-      return ncclInt8;
-    case Dtype::int32:
-      return ncclInt32;
-    case Dtype::int64:
-      return ncclInt64;
-    case Dtype::uint8:
-    case Dtype::boolean:  // as torch's table of NCCL types has it
-      return ncclUint8;
-    case Dtype::int16:
-    case Dtype::complex64:
-    case Dtype::complex128:
-      break;
-  }
-  throw TypeError(fmt::format("Input tensor data type is not supported for NCCL process group: {}",
-                              scalar_type_name(dtype)));
-}
-
-ncclRedOp_t operator_of(ReduceOp reduce) {
-  switch (reduce) {
-    case ReduceOp::sum:
-      return ncclSum;
-    case ReduceOp::avg:
-      return ncclAvg;
-    case ReduceOp::product:
-      return ncclProd;
-    case ReduceOp::min:
-      return ncclMin;
-    case ReduceOp::max:
-      return ncclMax;
-    case ReduceOp::band:
-    case ReduceOp::bor:
-    case ReduceOp::bxor:
-    case ReduceOp::premul_sum:  // needs a reduction of its own per communicator and factor
-      break;
-  }
-  throw ValueError(fmt::format("Cannot use ReduceOp.{} with NCCL", to_string(reduce)));
-}
 
 std::size_t bytes_of(const TensorList& tensors) {
   std::size_t bytes = 0;
@@ -223,10 +175,10 @@ void NcclGroup::launch_parts(const Op& op, const Call& call) {
     const auto out = static_cast<std::size_t>(sent[static_cast<std::size_t>(peer)]);
     const auto in = static_cast<std::size_t>(expected[static_cast<std::size_t>(peer)]);
     if (out > 0) {
-      libraries_.check(nccl.send(from, out, type_of(op.dtype), peer, communicator_, stream_));
+      libraries_.check(nccl.send(from, out, nccl_type_of(op.dtype), peer, communicator_, stream_));
     }
     if (in > 0) {
-      libraries_.check(nccl.recv(into, in, type_of(op.dtype), peer, communicator_, stream_));
+      libraries_.check(nccl.recv(into, in, nccl_type_of(op.dtype), peer, communicator_, stream_));
     }
     from += out * element;
     into += in * element;
@@ -239,12 +191,12 @@ void NcclGroup::launch(const Op& op, const Call& call) {
   const std::size_t element = op.kind == OpKind::barrier ? sizeof(float) : size_of(op.dtype);
   const std::size_t sent = call.sent.bytes / element;
   const std::size_t received = call.received.bytes / element;
-  const auto type = [&] { return type_of(op.dtype); };
+  const auto type = [&] { return nccl_type_of(op.dtype); };
   switch (op.kind) {
     case OpKind::all_reduce:
     case OpKind::all_reduce_coalesced:
       return libraries_.check(nccl.all_reduce(call.sent.memory, call.received.memory, sent, type(),
-                                              operator_of(op.reduce), communicator_, stream_));
+                                              nccl_operator_of(op.reduce), communicator_, stream_));
     case OpKind::barrier:
       return libraries_.check(nccl.all_reduce(call.sent.memory, call.received.memory, sent, ncclFloat32,
                                               ncclSum, communicator_, stream_));
@@ -253,7 +205,7 @@ void NcclGroup::launch(const Op& op, const Call& call) {
                                              communicator_, stream_));
     case OpKind::reduce:
       return libraries_.check(nccl.reduce(call.sent.memory, call.received.memory, sent, type(),
-                                          operator_of(op.reduce), op.root, communicator_, stream_));
+                                          nccl_operator_of(op.reduce), op.root, communicator_, stream_));
     case OpKind::all_gather:
     case OpKind::all_gather_into_tensor:
       return libraries_.check(
@@ -261,7 +213,7 @@ void NcclGroup::launch(const Op& op, const Call& call) {
     case OpKind::reduce_scatter:
     case OpKind::reduce_scatter_tensor:
       return libraries_.check(nccl.reduce_scatter(call.sent.memory, call.received.memory, received, type(),
-                                                  operator_of(op.reduce), communicator_, stream_));
+                                                  nccl_operator_of(op.reduce), communicator_, stream_));
     case OpKind::gather:
     case OpKind::scatter:
     case OpKind::all_to_all:

@@ -45,6 +45,7 @@ struct PredictArguments {
   std::string svg;        // may be empty
   bool explain = false;
   bool residuals = false;
+  bool measure = false;
 };
 
 // Where timelines go, and how much of them.

@@ -178,6 +178,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
   app.add_option("--protocol", predict.protocol, "Only this protocol, as NCCL_PROTO does")->type_name("NAME");
   app.add_option("--svg", predict.svg, "Write a plot of the bus bandwidth")->type_name("FILE");
   app.add_flag("--explain", predict.explain, "Every algorithm and protocol with its time, or why it is out");
+  app.add_flag("--measure", predict.measure, "Measure beside it, on this machine's GPUs, a thread for each");
   app.add_flag("--residuals", predict.residuals, "Of a scenario: with what measurements add to NCCL's model");
 }
 

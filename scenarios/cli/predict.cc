@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "real/backends.h"
+#include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/cluster_reader.h"
@@ -109,6 +111,19 @@ std::string explanations(const cost::Cluster& cluster, cost::Call call, const pr
   return text;
 }
 
+// Throws real::Unavailable without that many GPUs.
+void measure(predict::SizeTable& table, const cost::Call& call) {
+  real::ThroughputOptions options{
+      .op = call.kind, .dtype = call.dtype, .reduce = call.reduce, .gpus = table.ranks, .bytes = {}};
+  if (!real::is_measured(call.kind)) {
+    throw UsageError(fmt::format("--measure: {} is not measured", to_string(call.kind)));
+  }
+  for (const predict::SizeRow& row : table.rows) {
+    options.bytes.push_back(row.bytes);
+  }
+  predict::add_measured(table, real::measure_throughput(options));
+}
+
 ExitCode predict_op(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   if (arguments.explain && line.format == Format::json) {
@@ -125,11 +140,14 @@ ExitCode predict_op(const CommandLine& line) {
     emit(line, explanations(cluster, call, sizes));
     return ExitCode::as_expected;
   }
-  const auto table = predict::predict_sizes(cluster, call, sizes);
+  auto table = predict::predict_sizes(cluster, call, sizes);
   if (!table) {
     throw UsageError(
         fmt::format("nothing is left of {} on {} with --algorithm and --protocol; --explain says why",
                     to_string(call.kind), cluster.name));
+  }
+  if (arguments.measure) {
+    measure(*table, call);
   }
   if (!arguments.svg.empty()) {
     viz::write_file(arguments.svg, [&table](std::ostream& out) { out << predict::svg_of(*table); });
@@ -185,6 +203,9 @@ ExitCode predict_times(const CommandLine& line) {
   } catch (const scenario::InvalidScenario& error) {
     show_diagnostics(line, error);
     return ExitCode::invalid;
+  } catch (const real::Unavailable& error) {
+    remark(fmt::format("rollcall: not possible here: {}", error.what()));
+    return ExitCode::unavailable;
   }
 }
 

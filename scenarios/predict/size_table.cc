@@ -119,6 +119,32 @@ std::optional<SizeTable> predict_sizes(const cost::Cluster& cluster, const cost:
   return table;
 }
 
+void add_measured(SizeTable& table, const std::vector<double>& times) {
+  for (std::size_t i = 0; i < std::min(times.size(), table.rows.size()); ++i) {
+    table.rows[i].measured = times[i];
+  }
+}
+
+namespace {
+
+bool is_measured(const SizeTable& table) {
+  return !table.rows.empty() && table.rows.front().measured.has_value();
+}
+
+double measured_busbw(const SizeTable& table, const SizeRow& row) {
+  const double time = row.measured.value_or(0);
+  const double algbw = time > 0 ? static_cast<double>(row.bytes) / (1000 * time) : 0;
+  return algbw * cost::busbw_factor(table.op, table.ranks);
+}
+
+std::string measured_columns(const SizeTable& table, const SizeRow& row) {
+  return is_measured(table)
+             ? fmt::format(" {:>12.2f} {:>9.2f}", row.measured.value_or(0), measured_busbw(table, row))
+             : "";
+}
+
+}  // namespace
+
 std::string text_of(const SizeTable& table) {
   const cost::Cluster& cluster = table.cluster;
   std::string text =
@@ -127,14 +153,17 @@ std::string text_of(const SizeTable& table) {
   text +=
       fmt::format("# time: {}{}; fitted: with what measurements add (docs/latency.md)\n", model_name(table),
                   table.graphs_are_known || !table.by_nccl ? "" : ", on channels estimated from the links");
-  text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}\n", "size", "time", "algbw",
-                      "busbw", "algorithm", "proto", "channels", "fitted");
-  text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}\n", "(B)", "(us)", "(GB/s)",
-                      "(GB/s)", "", "", "", "(us)");
+  const bool measured = is_measured(table);
+  text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}{}\n", "size", "time", "algbw",
+                      "busbw", "algorithm", "proto", "channels", "fitted",
+                      measured ? fmt::format(" {:>12} {:>9}", "measured", "busbw") : "");
+  text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}{}\n", "(B)", "(us)", "(GB/s)",
+                      "(GB/s)", "", "", "", "(us)",
+                      measured ? fmt::format(" {:>12} {:>9}", "(us)", "(GB/s)") : "");
   for (const SizeRow& row : table.rows) {
-    text +=
-        fmt::format("  {:>14} {:>12.2f} {:>9.2f} {:>9.2f}  {:<13} {:<6} {:>8} {:>12.2f}\n", row.bytes,
-                    row.time, row.algbw, row.busbw, row.algorithm, row.protocol, row.channels, row.fitted);
+    text += fmt::format("  {:>14} {:>12.2f} {:>9.2f} {:>9.2f}  {:<13} {:<6} {:>8} {:>12.2f}{}\n", row.bytes,
+                        row.time, row.algbw, row.busbw, row.algorithm, row.protocol, row.channels, row.fitted,
+                        measured_columns(table, row));
   }
   return text;
 }
@@ -150,6 +179,10 @@ std::string json_of(const SizeTable& table) {
                     {"protocol", row.protocol},
                     {"channels", row.channels},
                     {"fitted_us", row.fitted}});
+    if (row.measured) {
+      rows.back()["measured_us"] = *row.measured;
+      rows.back()["measured_busbw"] = hundredths(measured_busbw(table, row));
+    }
   }
   const Json object = {{"schema_version", 1},
                        {"op", to_string(table.op)},

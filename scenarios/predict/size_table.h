@@ -32,6 +32,7 @@ struct SizeRow {
   std::string_view algorithm;
   std::string_view protocol;
   int channels = 0;
+  std::optional<double> measured{};  // microseconds, on this machine's GPUs
 };
 
 struct SizeTable {
@@ -46,6 +47,9 @@ struct SizeTable {
 // All GPUs of the cluster take part. Sizes double from the first to the last. `call.bytes` is ignored.
 // Nothing when the call's algorithm and protocol exclude everything.
 std::optional<SizeTable> predict_sizes(const cost::Cluster& cluster, const cost::Call& call, SizeRange sizes);
+
+// By row, microseconds per call.
+void add_measured(SizeTable& table, const std::vector<double>& times);
 
 std::string text_of(const SizeTable& table);
 std::string json_of(const SizeTable& table);

@@ -64,6 +64,17 @@ TEST_CASE("the JSON has the fields that others read", "[predict]") {
   CHECK(nlohmann::json::parse(json_of(table("a100-8", OpKind::all_to_all, "1KiB")))["model"] == "rollcall");
 }
 
+TEST_CASE("measured times stand beside predicted ones, with the bus bandwidth that they make", "[predict]") {
+  SizeTable both = table("h100-8", OpKind::all_reduce, "32MiB:64MiB");
+  CHECK_THAT(text_of(both), !Catch::Contains("measured"));
+  CHECK_FALSE(nlohmann::json::parse(json_of(both))["rows"][0].contains("measured_us"));
+  add_measured(both, {200, 400});
+  CHECK_THAT(text_of(both), Catch::Contains("measured     busbw") && Catch::Contains("400.00    293.60"));
+  const auto row = nlohmann::json::parse(json_of(both))["rows"][1];
+  CHECK(row["measured_us"] == 400);
+  CHECK(row["measured_busbw"] == 293.6);
+}
+
 TEST_CASE("the text says what is ours and what is estimated", "[predict]") {
   CHECK_THAT(text_of(table("h100-8", OpKind::all_reduce, "1KiB")),
              Catch::Contains("NCCL 2.28.9") && !Catch::Contains("estimated"));

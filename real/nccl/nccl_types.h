@@ -1,0 +1,16 @@
+#pragma once
+
+// Torch's dtypes and reductions in NCCL's words (ProcessGroupNCCL.cpp, ncclDataType and ncclOp).
+
+#include <nccl.h>
+
+#include "sim/dist/op.h"
+
+namespace rollcall::real {
+
+// Throws TypeError for a dtype that NCCL lacks.
+ncclDataType_t nccl_type_of(Dtype dtype);
+// Throws ValueError, likewise.
+ncclRedOp_t nccl_operator_of(ReduceOp reduce);
+
+}  // namespace rollcall::real

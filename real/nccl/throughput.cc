@@ -1,0 +1,198 @@
+#include "real/nccl/throughput.h"
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "real/backends.h"
+#include "real/nccl/gpu_probe.h"
+
+#ifdef ROLLCALL_HAS_NCCL
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <exception>
+#include <sstream>
+#include <thread>
+
+#include <unistd.h>
+
+#include "real/launch/process.h"
+#include "real/nccl/nccl_api.h"
+#include "real/nccl/nccl_group.h"
+#include "real/nccl/nccl_types.h"
+#include "sim/dist/expects.h"
+
+namespace rollcall::real {
+namespace {
+
+constexpr int warm_up_calls = 5;
+constexpr int timed_calls = 20;
+
+using Clock = std::chrono::steady_clock;
+
+// One thread's GPU.
+class Gpu {
+ public:
+  Gpu(const NcclLibraries& libraries, const ThroughputOptions& options, const ncclUniqueId& id, int rank,
+      int ranks)
+      : libraries_(libraries), options_(options), ranks_(ranks) {
+    libraries_.check(libraries_.cuda.set_device(rank));
+    libraries_.check(libraries_.cuda.stream_create(&stream_, cudaStreamNonBlocking));
+    const auto most = static_cast<std::size_t>(std::ranges::max(options_.bytes));
+    libraries_.check(libraries_.cuda.malloc(&from_, most));
+    libraries_.check(libraries_.cuda.malloc(&into_, most));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    libraries_.check(libraries_.nccl.comm_init(&communicator_, ranks, id, rank, &config));
+  }
+
+  void call(std::int64_t bytes) {
+    const NcclApi& nccl = libraries_.nccl;
+    const ncclDataType_t type = nccl_type_of(options_.dtype);
+    const ncclRedOp_t reduce = nccl_operator_of(options_.reduce);
+    const std::size_t count = static_cast<std::size_t>(bytes) / size_of(options_.dtype);
+    const std::size_t part = count / static_cast<std::size_t>(ranks_);
+    switch (options_.op) {
+      case OpKind::all_reduce:
+        return libraries_.check(nccl.all_reduce(from_, into_, count, type, reduce, communicator_, stream_));
+      case OpKind::broadcast:
+        return libraries_.check(nccl.broadcast(from_, into_, count, type, 0, communicator_, stream_));
+      case OpKind::reduce:
+        return libraries_.check(nccl.reduce(from_, into_, count, type, reduce, 0, communicator_, stream_));
+      case OpKind::all_gather:
+      case OpKind::all_gather_into_tensor:
+        return libraries_.check(nccl.all_gather(from_, into_, part, type, communicator_, stream_));
+      case OpKind::reduce_scatter:
+      case OpKind::reduce_scatter_tensor:
+        return libraries_.check(
+            nccl.reduce_scatter(from_, into_, part, type, reduce, communicator_, stream_));
+      default:
+        expects(false, "only what is_measured is called");
+    }
+  }
+
+  void finish() { libraries_.check(synchronize_(stream_)); }
+
+ private:
+  const NcclLibraries& libraries_;
+  const ThroughputOptions& options_;
+  decltype(cudaStreamSynchronize)* synchronize_ = load_cuda_graphs().stream_synchronize;
+  int ranks_;
+  void* from_ = nullptr;
+  void* into_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  ncclComm_t communicator_ = nullptr;
+};
+
+// Of the slowest GPU, in microseconds per call, by size.
+std::vector<double> measure_here(const ThroughputOptions& options, int gpus) {
+  const NcclLibraries libraries;
+  ncclUniqueId id = {};
+  libraries.check(libraries.nccl.get_unique_id(&id));
+  std::vector<std::vector<double>> times(static_cast<std::size_t>(gpus));
+  std::barrier together(gpus);
+  const auto measure_one = [&](int rank) {
+    Gpu gpu(libraries, options, id, rank, gpus);
+    for (const std::int64_t bytes : options.bytes) {
+      for (int i = 0; i < warm_up_calls; ++i) {
+        gpu.call(bytes);
+      }
+      gpu.finish();
+      together.arrive_and_wait();
+      const Clock::time_point start = Clock::now();
+      for (int i = 0; i < timed_calls; ++i) {
+        gpu.call(bytes);
+      }
+      gpu.finish();
+      const std::chrono::duration<double, std::micro> taken = Clock::now() - start;
+      times[static_cast<std::size_t>(rank)].push_back(taken.count() / timed_calls);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < gpus; ++rank) {
+      threads.emplace_back(measure_one, rank);
+    }
+  }
+  std::vector<double> slowest = times.front();
+  for (const std::vector<double>& own : times) {
+    std::ranges::transform(own, slowest, slowest.begin(), [](double a, double b) { return std::max(a, b); });
+  }
+  return slowest;
+}
+
+}  // namespace
+
+// In a process of its own: an error in one thread ends all, and CUDA does not survive the next fork.
+std::vector<double> measure_throughput(const ThroughputOptions& options) {
+  if (!is_measured(options.op)) {
+    throw std::invalid_argument(fmt::format("{} is not measured", to_string(options.op)));
+  }
+  const GpuProbe probe = probe_gpus();
+  if (!probe.problem.empty()) {
+    throw Unavailable(fmt::format("nccl: {}", probe.problem));
+  }
+  if (probe.gpus < options.gpus || options.gpus < 2) {
+    throw Unavailable(fmt::format("nccl: times need a GPU per rank and two ranks: {} wanted, {} there",
+                                  options.gpus, probe.gpus));
+  }
+  Pipe answer;
+  ChildProcess child([&] {
+    std::string text;
+    for (const double time : measure_here(options, options.gpus)) {
+      text += fmt::format("{}\n", time);
+    }
+    const bool told =
+        ::write(answer.write.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    ::_exit(told ? EXIT_SUCCESS : EXIT_FAILURE);
+  });
+  answer.write.close();
+  std::string text;
+  char bytes[4096];
+  for (ssize_t count = 0; (count = ::read(answer.read.number(), bytes, sizeof bytes)) > 0;) {
+    text.append(bytes, static_cast<std::size_t>(count));
+  }
+  std::istringstream lines(text);
+  std::vector<double> times;
+  for (double time = 0; lines >> time;) {
+    times.push_back(time);
+  }
+  if (child.wait() != 0 || times.size() != options.bytes.size()) {
+    throw Unavailable("nccl: the process that measures did not come to its end; its message stands above");
+  }
+  return times;
+}
+
+}  // namespace rollcall::real
+
+#else
+
+namespace rollcall::real {
+
+std::vector<double> measure_throughput(const ThroughputOptions&) {
+  throw Unavailable(fmt::format("nccl: {}", probe_gpus().problem));
+}
+
+}  // namespace rollcall::real
+
+#endif
+
+namespace rollcall::real {
+
+bool is_measured(OpKind op) {
+  switch (op) {
+    case OpKind::all_reduce:
+    case OpKind::broadcast:
+    case OpKind::reduce:
+    case OpKind::all_gather:
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace rollcall::real
