@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <filesystem>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "scenarios/run/runner.h"
+#include "tests/shipped_scenarios.h"
 #include "viz/chrome_trace.h"
 #include "viz/json_report.h"
 #include "viz/text_report.h"
@@ -18,13 +19,7 @@ namespace {
 
 std::vector<std::string> shipped_scenarios() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(ROLLCALL_SOURCE_DIR "/scenarios")) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(".json") && !name.ends_with(".schema.json")) {
-      files.push_back(entry.path().string());
-    }
-  }
-  std::sort(files.begin(), files.end());
+  std::ranges::copy(test::scenarios_in({"scenarios"}), std::back_inserter(files));
   return files;
 }
 

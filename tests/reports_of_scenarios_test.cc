@@ -2,8 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
-#include <filesystem>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -13,26 +11,12 @@
 #include "scenarios/report_reader.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
+#include "scenarios/test/collect.h"
 #include "viz/html_report.h"
 #include "viz/json_report.h"
 
 namespace rollcall::test {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> shipped_scenarios() {
-  std::vector<std::string> files;
-  for (const fs::directory_entry& entry :
-       fs::recursive_directory_iterator(ROLLCALL_SOURCE_DIR "/scenarios")) {
-    const std::string path = entry.path().string();
-    if (path.ends_with(".json") && !path.ends_with(".schema.json")) {
-      files.push_back(path);
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 std::string page_of(const Report& report) {
   std::ostringstream out;
@@ -67,8 +51,8 @@ std::vector<std::string> unbalanced(const std::string& page) {
 }  // namespace
 
 TEST_CASE("the JSON report of every scenario reads back as itself, and its page is sound", "[fiber]") {
-  REQUIRE(shipped_scenarios().size() > 40);
-  for (const std::string& file : shipped_scenarios()) {
+  REQUIRE(scenario::scenario_files_in(ROLLCALL_SOURCE_DIR "/scenarios").size() > 40);
+  for (const std::string& file : scenario::scenario_files_in(ROLLCALL_SOURCE_DIR "/scenarios")) {
     INFO(file);
     const Report report = scenario::run(scenario::load_scenario(file), {.seed = {}, .timeline = true});
     const std::string json = viz::json_report(report);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/check/dump_case.h"
 #include "sim/check/dump_compare.h"
 
 namespace rollcall::traces {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "sim/check/dump_case.h"
 #include "sim/check/dump_compare.h"
 
 namespace rollcall::traces {
@@ -291,23 +292,6 @@ class TimelineMaker {
 }  // namespace
 
 std::vector<std::string> dump_group_names(const check::JobDump& job) { return names_of(job.groups); }
-
-// A dump may claim anything.
-std::int64_t recorded_elements(const DumpCall& call) {
-  std::int64_t total = 0;
-  for (const std::vector<std::int64_t>& shape : call.inputs) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : shape) {
-      if (__builtin_mul_overflow(count, extent, &count)) {
-        return -1;
-      }
-    }
-    if (__builtin_add_overflow(total, count, &total)) {
-      return -1;
-    }
-  }
-  return total;
-}
 
 RecordedTimeline timeline_of(const DumpCase& job, Rank world_size) {
   return TimelineMaker(job).make(world_size);

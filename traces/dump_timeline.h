@@ -31,7 +31,4 @@ RecordedTimeline timeline_of(const check::DumpCase& job, Rank world_size);
 // A name for each group of the job; those of equal description are told apart.
 std::vector<std::string> dump_group_names(const check::JobDump& job);
 
-// Of all inputs together; -1: more than can be counted.
-std::int64_t recorded_elements(const check::DumpCall& call);
-
 }  // namespace rollcall::traces

@@ -14,26 +14,9 @@ namespace {
 // Chains of thousands of nodes are for no reader.
 constexpr std::size_t chain_max = 64;
 
-std::int64_t elements_of(const std::vector<std::vector<std::int64_t>>& shapes) {
-  std::int64_t total = 0;
-  for (const std::vector<std::int64_t>& shape : shapes) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : shape) {
-      // A dump may claim anything: no overflow, whatever it says.
-      if (__builtin_mul_overflow(count, extent, &count)) {
-        return -1;
-      }
-    }
-    if (__builtin_add_overflow(total, count, &total)) {
-      return -1;
-    }
-  }
-  return total;
-}
-
 void set_arguments(const DumpCase& job, const DumpRecord& record, Call& call) {
   const DumpCall& recorded = job.view.job.calls[record.call];
-  call.numel = elements_of(recorded.inputs);
+  call.numel = recorded_elements(recorded);
   call.dtype = recorded.input_dtypes.empty() ? "" : recorded.input_dtypes.front();
   if (recorded.is_message()) {
     const Rank group_rank = recorded.op == "send" ? recorded.destination : recorded.source;
@@ -163,6 +146,23 @@ Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op) {
 
 Call name_node(const DumpCase& job, const WaitNode& node) {
   return name_call(job, *job.view.ops_of(node.ranks.front()), *node.ops.front());
+}
+
+// A dump may claim anything: no overflow, whatever it says.
+std::int64_t recorded_elements(const DumpCall& call) {
+  std::int64_t total = 0;
+  for (const std::vector<std::int64_t>& shape : call.inputs) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) {
+      if (__builtin_mul_overflow(count, extent, &count)) {
+        return -1;
+      }
+    }
+    if (__builtin_add_overflow(total, count, &total)) {
+      return -1;
+    }
+  }
+  return total;
 }
 
 std::string arguments_phrase(const DumpCall& call) {

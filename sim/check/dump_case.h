@@ -54,6 +54,8 @@ Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op);
 Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t record);
 // What the ranks of a node are held up by.
 Call name_node(const DumpCase& job, const WaitNode& node);
+// Of all inputs together; -1: more than can be counted.
+std::int64_t recorded_elements(const DumpCall& call);
 // "all_reduce of [4096] Float".
 std::string arguments_phrase(const DumpCall& call);
 // "mesh_tp", "group 7".

@@ -27,25 +27,12 @@
 #include "tests/conformance/golden_run.h"
 #include "tests/conformance/hang_case.h"
 #include "tests/conformance/tape_replay.h"
+#include "tests/shipped_scenarios.h"
 
 namespace rollcall::conformance {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> shipped_scenarios() {
-  std::vector<fs::path> files;
-  for (const char* folder : {"scenarios", "scenarios/real_hangs"}) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(ROLLCALL_SOURCE_DIR) / folder)) {
-      const std::string name = entry.path().filename().string();
-      if (name.ends_with(".json") && !name.ends_with(".schema.json")) {
-        files.push_back(entry.path());
-      }
-    }
-  }
-  std::ranges::sort(files);
-  return files;
-}
 
 std::string contents(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -133,7 +120,7 @@ class Comparison {
 TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops of scenarios",
           "[recorded-judge][fiber]") {
   Comparison comparison;
-  for (const fs::path& file : shipped_scenarios()) {
+  for (const fs::path& file : test::scenarios_in({"scenarios", "scenarios/real_hangs"})) {
     const std::string name = file.filename().string();
     comparison.add(name, answers_of(scenario::parse_scenario(contents(file), name)));
   }

@@ -1,7 +1,6 @@
 // Every scenario that ships and hangs or disagrees: exported as Flight Recorder dumps and diagnosed from these,
 // the same ranks are to blame. Where they are not, the table says what the recorder cannot see.
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -12,6 +11,7 @@
 #include "sim/check/dump_judge.h"
 #include "sim/report/blame.h"
 #include "tests/folder.h"
+#include "tests/shipped_scenarios.h"
 #include "traces/dump_writer.h"
 #include "traces/recordings.h"
 
@@ -58,20 +58,6 @@ const std::map<std::string, std::string> differences = {
     {"sync_batch_norm_join.json", hooks},
 };
 
-std::vector<fs::path> scenario_files() {
-  std::vector<fs::path> files;
-  for (const char* folder : {"scenarios", "scenarios/real_hangs"}) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(ROLLCALL_SOURCE_DIR) / folder)) {
-      const std::string name = entry.path().filename().string();
-      if (name.ends_with(".json") && !name.ends_with(".schema.json")) {
-        files.push_back(entry.path());
-      }
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 bool is_hang_or_mismatch(const Report& report) {
   const std::string_view verdict = verdict_word(report.verdict);
   return verdict == "deadlock" || verdict == "mismatch";
@@ -114,7 +100,7 @@ bool name_the_same(const RankSet& diagnosed, const Verdict& verdict) {
 TEST_CASE("the dumps of a simulated hang blame the ranks that the simulation blames",
           "[flight-recorder][fiber]") {
   std::size_t same = 0;
-  for (const fs::path& file : scenario_files()) {
+  for (const fs::path& file : test::scenarios_in({"scenarios", "scenarios/real_hangs"})) {
     const RecordedRun run = record_run(load_scenario(file.string()));
     if (!is_hang_or_mismatch(run.report)) {
       continue;
@@ -133,7 +119,7 @@ TEST_CASE("the dumps of a simulated hang blame the ranks that the simulation bla
 }
 
 TEST_CASE("the dumps of a simulated job that ends well are silent", "[flight-recorder][fiber]") {
-  for (const fs::path& file : scenario_files()) {
+  for (const fs::path& file : test::scenarios_in({"scenarios", "scenarios/real_hangs"})) {
     const RecordedRun run = record_run(load_scenario(file.string()));
     if (finding_of(run.report.verdict) != nullptr || run.job.ranks.empty()) {
       continue;
