@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/predict/size_table.h"
+#include "viz/xml_text.h"
 
 namespace rollcall::predict {
 
@@ -26,29 +27,6 @@ double ceiling_of(double highest) {
     power *= 10;
   }
   return std::max(1.0, std::ceil(highest / power) * power);
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 std::string size_label(std::int64_t bytes) {
@@ -77,7 +55,7 @@ class Plot {
         "font-family=\"sans-serif\" font-size=\"11\">\n"
         "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n"
         "<text x=\"{2}\" y=\"20\" font-size=\"14\">{3} on {4}: predicted bus bandwidth (GB/s)</text>\n",
-        width, height, left, to_string(table_.op), escaped(table_.cluster.name));
+        width, height, left, to_string(table_.op), viz::xml_text(table_.cluster.name));
     svg += grid();
     svg += curve();
     svg += changes();

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <new>
 #include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,12 +22,12 @@ namespace {
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 // Written by the child and read by its parent: unlike a pipe it never fills, and nobody has to read along.
-Descriptor shared_memory(const char* name) {
+real::Descriptor shared_memory(const char* name) {
   const int number = ::memfd_create(name, MFD_CLOEXEC);
   if (number < 0) {
     fail("memfd_create");
   }
-  return Descriptor(number);
+  return real::Descriptor(number);
 }
 
 // By its number, since the header of glibc 2.36 declares pidfd_open as a C++ function.
@@ -103,19 +102,6 @@ void prepare_child(pid_t parent, int said) {
 
 }  // namespace
 
-Descriptor::Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(number_, other.number_);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (number_ >= 0) {
-    ::close(number_);
-  }
-}
-
 ChildProcess::ChildProcess(const std::function<std::string()>& work)
     : result_(shared_memory("result")), said_(shared_memory("said")) {
   const pid_t parent = ::getpid();
@@ -126,11 +112,11 @@ ChildProcess::ChildProcess(const std::function<std::string()>& work)
     fail("fork");
   }
   if (pid_ == 0) {
-    prepare_child(parent, said_.get());
-    be_child(work, result_.get());
+    prepare_child(parent, said_.number());
+    be_child(work, result_.number());
   }
-  process_ = Descriptor(open_process(pid_));
-  if (process_.get() < 0) {
+  process_ = real::Descriptor(open_process(pid_));
+  if (process_.number() < 0) {
     const int error = errno;
     ::kill(pid_, SIGKILL);
     wait();
@@ -140,7 +126,7 @@ ChildProcess::ChildProcess(const std::function<std::string()>& work)
 }
 
 ChildProcess::~ChildProcess() {
-  if (process_.get() >= 0 && pid_ > 0) {
+  if (process_.number() >= 0 && pid_ > 0) {
     ::kill(pid_, SIGKILL);
     wait();
   }
@@ -170,7 +156,8 @@ Ending ChildProcess::ending() {
   constexpr std::size_t most_said = 4096;
   constexpr std::size_t everything = ~std::size_t{0};
   (ending.kind == Ending::Kind::returned ? ending.result : ending.said) =
-      ending.kind == Ending::Kind::returned ? tail(result_.get(), everything) : tail(said_.get(), most_said);
+      ending.kind == Ending::Kind::returned ? tail(result_.number(), everything)
+                                            : tail(said_.number(), most_said);
   return ending;
 }
 

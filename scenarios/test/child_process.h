@@ -7,23 +7,11 @@
 
 #include <sys/types.h>
 
+#include "real/launch/process.h"
 #include "scenarios/test/forked_pool.h"
 #include "scenarios/test/stopwatch.h"
 
 namespace rollcall::scenario {
-
-// A file descriptor that is closed with its owner.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept;
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
 
 class ChildProcess {
  public:
@@ -34,7 +22,7 @@ class ChildProcess {
   // Kills the child if nobody has waited for it.
   ~ChildProcess();
 
-  int descriptor() const { return process_.get(); }  // readable when the child has ended
+  int descriptor() const { return process_.number(); }  // readable when the child has ended
   Duration elapsed() const { return watch_.elapsed(); }
   // What it has taken beyond what it shares with its parent, in bytes.
   std::int64_t own_memory() const;
@@ -49,9 +37,9 @@ class ChildProcess {
 
   pid_t pid_ = -1;
   std::int64_t inherited_memory_ = 0;  // bytes
-  Descriptor process_;
-  Descriptor result_;
-  Descriptor said_;
+  real::Descriptor process_;
+  real::Descriptor result_;
+  real::Descriptor said_;
   Stopwatch watch_;
 };
 
