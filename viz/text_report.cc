@@ -88,6 +88,8 @@ class Writer {
     }
     if (report_.search) {
       search(*report_.search);
+    } else if (!verbose_ && !report_.exhaustive) {
+      schedules();
     }
   }
 
@@ -318,9 +320,13 @@ class Writer {
                                   report_.backend, report_.seed, count_phrase(report_.ops, "call"),
                                   duration_phrase(report_.simulated_time),
                                   report_.measured ? "measured" : "simulated"));
+    schedules();
+  }
+
+  void schedules() {
     page_.note("schedules", report_.exhaustive
                                 ? "nothing depends on timing: every schedule gives this verdict"
-                                : fmt::format("{} of more that are possible",
+                                : fmt::format("{} of more that are possible; `rollcall explore` tries others",
                                               count_phrase(report_.schedules, "schedule")));
   }
 

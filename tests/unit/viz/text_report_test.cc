@@ -47,7 +47,8 @@ TEST_CASE("a deadlock says who is missing, where everyone is, why and what to do
 TEST_CASE("a thousand ranks take the lines of ten thousand") {
   const std::string thousand = text(samples::missing_rank(1000));
   CHECK(lines_in(thousand) == lines_in(text(samples::missing_rank(10000))));
-  CHECK(lines_in(thousand) <= lines_in(text(samples::missing_rank(4))) + 1);  // a longer number may break a line
+  CHECK(lines_in(thousand) <=
+        lines_in(text(samples::missing_rank(4))) + 1);  // a longer number may break a line
   CHECK_THAT(thousand, Contains("(999 of 1000 ranks wait)"));
   CHECK_THAT(thousand, Contains("   |  ranks 1-999  waiting in all_reduce #5"));
 }
@@ -122,6 +123,15 @@ TEST_CASE("a run that completed is one sentence and what was printed") {
         "ok: uneven inputs without Join: 4 ranks finished, 23 calls in 41.25 us of simulated time\n"
         "  rank 0     10\n"
         "  ranks 1-3  11\n");
+}
+
+TEST_CASE("a success that another schedule could undo says so, and what tries the others") {
+  Report report = samples::completed(4);
+  CHECK_THAT(text(report), !Contains("schedule"));
+  report.exhaustive = false;
+  CHECK_THAT(
+      text(report),
+      Contains("   = schedules: 1 schedule of more that are possible; `rollcall explore` tries others\n"));
 }
 
 TEST_CASE("quiet is the verdict's sentence only") {
