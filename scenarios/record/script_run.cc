@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenarios/record/recorder_files.h"
 
@@ -61,7 +64,8 @@ Descriptor listen_at(const std::string& path) {
   ::_exit(no_such_program);
 }
 
-// The Python process that forks the ranks. It ends them, and then itself, when `stop` is called or this process dies.
+// The Python process that forks the ranks, when told to go. It ends them, and then itself, when `stop` is called or
+// this process dies.
 class Launcher {
  public:
   explicit Launcher(const std::vector<std::string>& command)
@@ -76,13 +80,28 @@ class Launcher {
     life_.write.close();
   }
 
+  // Whether this Python knows torch. Blocks until that is known; importing torch goes on meanwhile.
+  bool has_torch() const {
+    char byte = 0;
+    ssize_t count = 0;
+    while ((count = ::read(life_.read.number(), &byte, 1)) < 0 && errno == EINTR) {
+    }
+    return count == 1;
+  }
+
+  // To one that has gone, nothing: its exit code says why.
+  void go() const {
+    if (::write(input_.write.number(), "g", 1) < 0 && errno != EPIPE) {
+      fail("write");
+    }
+  }
   void stop() { input_.write.close(); }
   // Its exit code.
   int wait() {
     const int status = process_.wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
   }
-  // Its standard output: nothing ever comes there, and it closes when the launcher has gone.
+  // Its standard output: nothing else ever comes there, and it closes when the launcher has gone.
   const Descriptor& life() const { return life_.read; }
 
  private:
@@ -158,45 +177,63 @@ std::string records_folder(const std::string& wanted, const real::PrivateFolder&
   return records;
 }
 
-ScriptRun run_with(const ScriptOptions& options, Answers answers, const std::string& python) {
-  const real::PrivateFolder folder;
-  const std::string records = records_folder(options.records, folder);
-  const std::string package = unpack_recorder(folder.path());
-  const Descriptor listener = listen_at(folder.path() + "/hub");
-  Launcher launcher(command_of(options, answers, python, package, folder.path(), records));
-  ScriptRun run;
-  if (answers == Answers::simulator) {
-    std::vector<Descriptor> connections = accept_ranks(listener, launcher, options.world_size);
-    if (!connections.empty()) {
-      run.simulated = simulate_ranks(std::move(connections), options.patience);
-    }
-    const bool goes_on =
-        !run.simulated.stands_still && run.simulated.silent.empty() && run.simulated.problem.empty();
-    if (!goes_on) {
-      launcher.stop();
-    }
+// Starts them all, for a program that only chooses a Python may take long, and takes the first in order that has torch.
+// Those before it are dropped from `pythons`; nothing when none has it.
+std::unique_ptr<Launcher> first_with_torch(
+    std::vector<std::string>& pythons,
+    const std::function<std::vector<std::string>(const std::string&)>& command) {
+  std::vector<std::unique_ptr<Launcher>> launchers;
+  for (const std::string& python : pythons) {
+    launchers.push_back(std::make_unique<Launcher>(command(python)));
   }
-  const int code = launcher.wait();
-  run.record = traces::read_script_record(records);
-  if (code == no_torch || code == no_such_program || run.record.ranks.empty()) {
-    throw NoTorch(python);
+  for (std::unique_ptr<Launcher>& launcher : launchers) {
+    if (launcher->has_torch()) {
+      return std::move(launcher);
+    }
+    pythons.erase(pythons.begin());
   }
-  return run;
+  return nullptr;
+}
+
+SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const ScriptOptions& options) {
+  std::vector<Descriptor> connections = accept_ranks(listener, launcher, options.world_size);
+  if (connections.empty()) {
+    return {};
+  }
+  SimulatedRanks simulated = simulate_ranks(std::move(connections), options.patience);
+  if (simulated.stands_still || !simulated.silent.empty() || !simulated.problem.empty()) {
+    launcher.stop();
+  }
+  return simulated;
 }
 
 }  // namespace
 
 ScriptRun run_script(const ScriptOptions& options, Answers answers) {
+  const real::PrivateFolder folder;
+  const std::string records = records_folder(options.records, folder);
+  const std::string package = unpack_recorder(folder.path());
+  const Descriptor listener = listen_at(folder.path() + "/hub");
+  const auto command = [&](const std::string& python) {
+    return command_of(options, answers, python, package, folder.path(), records);
+  };
+  std::vector<std::string> pythons = {"python3", "/usr/bin/python3"};
   if (!options.python.empty()) {
-    return run_with(options, answers, options.python);
+    pythons = {options.python};
   }
-  std::string tried;
-  for (const char* python : {"python3", "/usr/bin/python3"}) {
-    try {
-      return run_with(options, answers, python);
-    } catch (const NoTorch&) {
-      tried += std::string(tried.empty() ? "" : ", ") + python;
+  const std::string tried = fmt::format("{}", fmt::join(pythons, ", "));
+  while (const std::unique_ptr<Launcher> launcher = first_with_torch(pythons, command)) {
+    launcher->go();
+    ScriptRun run;
+    if (answers == Answers::simulator) {
+      run.simulated = simulate(listener, *launcher, options);
     }
+    const int code = launcher->wait();
+    run.record = traces::read_script_record(records);
+    if (code != no_torch && !run.record.ranks.empty()) {
+      return run;
+    }
+    pythons.erase(pythons.begin());  // it has a torch that does not work
   }
   throw NoTorch(tried);
 }

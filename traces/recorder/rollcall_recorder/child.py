@@ -1,5 +1,6 @@
 """The life of one rank: patches, the script, and how it ended."""
 
+import gc
 import os
 import runpy
 import socket
@@ -36,6 +37,7 @@ def run(arguments, rank, output, control):
                 "arguments": arguments.arguments, "folder": os.getcwd()})
     _set_environment(arguments, rank)
     _answer_to(control, record)
+    gc.enable()
     code = _run_script(arguments, rank, record)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -69,7 +71,6 @@ def _run_script(arguments, rank, record):
     spawn.install(place)
     if not simulated:
         data_dependence.watch(lambda site: record.say({"data_dependent": site.describe()}))
-    os.register_at_fork(after_in_child=lambda: setattr(place, "is_fork", True))
     sys.argv = [arguments.script, *arguments.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(arguments.script))
     try:

@@ -2,15 +2,14 @@
 
 import functools
 import inspect
+import sys
 
 import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
 from .call_site import call_site
-from .process_group import RecordingGroup, dtype_name
-
-import sys
+from .process_group import RecordingGroup
 
 BACKEND = "rollcall"
 
@@ -20,12 +19,13 @@ class ScriptError(Exception):
 
 
 def replace(name, function):
-    """In distributed_c10d and wherever torch.distributed has the same function."""
+    """In distributed_c10d and whatever module of torch has imported it from there."""
     original = getattr(c10d, name)
     functools.update_wrapper(function, original)
-    setattr(c10d, name, function)
-    if getattr(dist, name, None) is original:
-        setattr(dist, name, function)
+    for module in list(sys.modules.values()):
+        known = getattr(module, "__dict__", {})
+        if known.get("__name__", "").split(".")[0] == "torch" and known.get(name) is original:
+            setattr(module, name, function)
     return original
 
 

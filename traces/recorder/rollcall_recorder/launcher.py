@@ -1,6 +1,8 @@
 """Forks the ranks, passes on what they print, and sees to it that all of them end."""
 
+import ast
 import ctypes
+import importlib
 import json
 import os
 import select
@@ -9,6 +11,7 @@ import signal
 import socket
 import sys
 import time
+import warnings
 
 from . import child
 
@@ -40,6 +43,7 @@ class Launcher:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         together = self._arguments.mode == "simulator"
         room = self._arguments.world_size if together else max(1, self._arguments.jobs)
+        self._stopped = not os.read(sys.stdin.fileno(), 1)
         self._selector.register(sys.stdin, selectors.EVENT_READ, None)
         while self._waiting or any(process.is_alive for process in self._processes):
             while self._waiting and not self._stopped and self._alive() < room:
@@ -77,7 +81,7 @@ class Launcher:
     def _listen(self):
         for key, _ in self._selector.select(timeout=0.02 if self._unread_ends() else 0.2):
             if key.data is None:
-                self._stopped = True  # a line, or the end of standard input
+                self._stopped = True
             else:
                 self._pass_on(key.data)
         for process in self._processes:
@@ -178,6 +182,33 @@ class Launcher:
             return False  # it is busy in C++: its record has its last call
         except OSError:
             return True
+
+
+def import_for(script):
+    """What the script imports of torch in any case: here once, and not once per rank."""
+    try:
+        with open(script, "rb") as file:
+            statements = ast.parse(file.read()).body
+    except (OSError, SyntaxError, ValueError):
+        return  # every rank will say so
+    for statement in statements:
+        names = []
+        if isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and statement.level == 0:
+            names = [statement.module]
+        for name in names:
+            if name.startswith("torch."):
+                _import_quietly(name)
+
+
+def _import_quietly(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            importlib.import_module(name)
+        except Exception:  # the script gets the same, with its line
+            pass
 
 
 def _children():
