@@ -163,6 +163,11 @@ class RankReader {
     } else if ((word == "w" || word == "f") && size == 2) {
       event.kind = word == "w" ? ScriptEvent::Kind::wait : ScriptEvent::Kind::future;
       event.handle = number_or(&parts[1], -1);
+    } else if (word == "x") {
+      if (!rank_.events.empty()) {
+        rank_.events.back().has_raised = true;
+      }
+      return;
     } else if (word == "r") {
       event.kind = ScriptEvent::Kind::returned;
     } else {

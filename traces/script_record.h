@@ -53,6 +53,7 @@ struct ScriptEvent {
   Kind kind = Kind::call;
   std::int64_t handle = -1;          // -1: a call that blocks
   std::vector<std::uint32_t> calls;  // of ScriptRank::calls; several in a batch
+  bool has_raised = false;           // the call, or the wait for it
 };
 
 struct ScriptFrame {

@@ -1,7 +1,6 @@
 #include "scenarios/record/script_notes.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -174,8 +173,7 @@ class NoteTaker {
         }
         std::int64_t largest = 0;
         for (const Arrival& arrival : meeting) {
-          const std::vector<std::int64_t>& given = call_of(arrival).given;
-          largest = std::max(largest, std::accumulate(given.begin(), given.end(), std::int64_t{0}));
+          largest = std::max(largest, numel_of(call_of(arrival)));
         }
         for (const Arrival& arrival : meeting) {
           std::int64_t& numel = notes_[arrival.rank].numel[arrival.call];

@@ -32,17 +32,6 @@ bool is_message(const ScriptCall& call) { return call.op == "send" || call.op ==
 
 bool sends_from_root(std::string_view op) { return op == "broadcast" || op == "scatter"; }
 
-// Elements of what the statement's `numel` speaks of: of each tensor where it takes one per rank.
-std::int64_t numel_of(const ScriptCall& call) {
-  if (call.op == "scatter" || call.op == "reduce_scatter") {
-    return sum(call.filled);
-  }
-  if (call.op == "all_to_all") {
-    return call.given.empty() ? 0 : call.given.front();
-  }
-  return sum(call.given);
-}
-
 // A statement for calls that scenarios have no name of their own for: the same bytes at the same time.
 std::string statement_name(const std::string& op) {
   if (op == "all_reduce_coalesced") {
@@ -105,6 +94,9 @@ class StatementWriter {
         case ScriptEvent::Kind::returned:
           break;
       }
+      if (was_caught(i)) {
+        catch_last();
+      }
     }
     wait_for_buckets();
     add_end();
@@ -133,6 +125,19 @@ class StatementWriter {
     const bool goes_on = i + 2 < rank_.events.size() && rank_.events[i + 2].kind == ScriptEvent::Kind::call &&
                          is_another_bucket(event.calls.front(), rank_.events[i + 2].calls.front());
     return buckets_.empty() && !goes_on;
+  }
+
+  // It raised, and the script went on.
+  bool was_caught(std::size_t i) const {
+    const ScriptEvent& event = rank_.events[i];
+    const bool is_last = i + 1 == rank_.events.size();
+    return event.has_raised && event.kind != ScriptEvent::Kind::future &&
+           !(is_last && rank_.end.how == ScriptEnd::How::raised);
+  }
+
+  void catch_last() {
+    OrderedJson raising = std::move(statements_.back());
+    statements_.back() = {{"try", {{"do", {std::move(raising)}}, {"except", OrderedJson::array()}}}};
   }
 
   // No bucket comes twice: the first one of the next backward is none of this.
@@ -328,6 +333,16 @@ class StatementWriter {
 };
 
 }  // namespace
+
+std::int64_t numel_of(const ScriptCall& call) {
+  if (call.op == "scatter" || call.op == "reduce_scatter") {
+    return sum(call.filled);
+  }
+  if (call.op == "all_to_all") {
+    return call.given.empty() ? 0 : call.given.front();
+  }
+  return sum(call.given);
+}
 
 std::string place_text(const ScriptRank& rank, const ScriptSite& site) {
   if (site.line == 0) {

@@ -26,6 +26,9 @@ struct CallNotes {
 // the rank ended, if that was not the end of the script.
 std::vector<OrderedJson> script_statements(const traces::ScriptRank& rank, const CallNotes& notes);
 
+// Elements of what the statement's `numel` speaks of: of each tensor where it takes one per rank.
+std::int64_t numel_of(const traces::ScriptCall& call);
+
 // "src/train.py:61", seen from where the script was started; empty when unknown.
 std::string place_text(const traces::ScriptRank& rank, const traces::ScriptSite& site);
 

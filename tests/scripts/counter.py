@@ -6,9 +6,6 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.join import Join, Joinable, JoinHook
 
-INPUTS = [int(count) for count in (sys.argv[1] if len(sys.argv) > 1 else "5,6").split(",")]
-SYNC_MAX_COUNT = len(sys.argv) < 3 or sys.argv[2] == "1"
-
 
 class CounterJoinHook(JoinHook):
     def __init__(self, counter, sync_max_count):
@@ -60,11 +57,13 @@ class Counter(Joinable):
 
 
 def main():
+    inputs = [int(count) for count in (sys.argv[1] if len(sys.argv) > 1 else "5,6").split(",")]
+    sync_max_count = len(sys.argv) < 3 or sys.argv[2] == "1"
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     counter = Counter(torch.device("cpu"), dist.group.WORLD)
-    with Join([counter], sync_max_count=SYNC_MAX_COUNT):
-        for _ in range(INPUTS[rank]):
+    with Join([counter], sync_max_count=sync_max_count):
+        for _ in range(inputs[rank]):
             counter()
     print(f"{int(counter.count.item())} inputs processed before rank {rank} joined!")
     print(f"{int(counter.max_count.item())} inputs processed across all ranks!")

@@ -26,6 +26,13 @@ TEST_CASE("a record that stops in the middle of a line holds what came before", 
   CHECK(rank.end.how == ScriptEnd::How::unknown);
 }
 
+TEST_CASE("a call of a record that has raised says so", "[traces][record]") {
+  const ScriptRank rank = read_script_rank(header + call + "[\"c\",0]\n[\"x\"]\n[\"c\",0]\n");
+  REQUIRE(rank.events.size() == 2);
+  CHECK(rank.events[0].has_raised);
+  CHECK_FALSE(rank.events[1].has_raised);
+}
+
 TEST_CASE("what a script says of its end is more than what its process says", "[traces][record]") {
   const std::string raised = R"({"end":"raised","type":"ValueError","message":"bad"})"
                              "\n";

@@ -21,7 +21,7 @@ _SMALL = 12  # elements: tensors of up to so many have their values recorded in 
 
 
 def reduce_op_name(op):
-    """"SUM" of a ReduceOp, or of the options of a call."""
+    """"SUM" of a ReduceOp."""
     for name in _REDUCE_OPS:
         if op == getattr(dist.ReduceOp, name, None):
             return name
@@ -171,11 +171,10 @@ class RecordingGroup(ProcessGroup):
         """Writes the call down. Whether it blocks."""
         rank = self._of
         rank.refuse_in_child()
-        if opts is not None:
-            if hasattr(opts, "reduceOp"):
-                call.reduce = reduce_op_name(opts.reduceOp)
-            if hasattr(opts, "rootRank"):
-                call.root = self.global_rank(opts.rootRank)
+        if hasattr(opts, "reduceOp"):
+            call.reduce = reduce_op_name(opts.reduceOp)
+        if hasattr(opts, "rootRank"):
+            call.root = self.global_rank(opts.rootRank)
         if peer is not None:
             call.peer = self.global_rank(peer)
         site = call_site(caller, call.dtype())
@@ -186,20 +185,26 @@ class RecordingGroup(ProcessGroup):
             rank.record.issued(call.number, call.handle, rank.values_of(call, _SMALL))
         return is_blocking
 
-    def allreduce(self, tensors, opts=None):
-        return self._issue(Call("all_reduce", self, tensors, tensors), opts or bindings.AllreduceOptions(),
+    # As in C++, a tensor stands for a list of one, and a reduce op or a root for options.
+
+    def allreduce(self, tensors, opts=None, op=None):
+        tensors = tensors_in(tensors)
+        return self._issue(Call("all_reduce", self, tensors, tensors), _options(bindings.AllreduceOptions, opts, op=op),
                            sys._getframe(1))
 
     def allreduce_coalesced(self, tensors, opts=None):
         return self._issue(Call("all_reduce_coalesced", self, tensors, tensors),
-                           opts or bindings.AllreduceCoalescedOptions(), sys._getframe(1))
+                           _options(bindings.AllreduceCoalescedOptions, opts), sys._getframe(1))
 
-    def broadcast(self, tensors, opts=None):
-        return self._issue(Call("broadcast", self, tensors, tensors), opts or bindings.BroadcastOptions(),
-                           sys._getframe(1))
+    def broadcast(self, tensors, opts=None, root=None):
+        tensors = tensors_in(tensors)
+        return self._issue(Call("broadcast", self, tensors, tensors),
+                           _options(bindings.BroadcastOptions, opts, root=root), sys._getframe(1))
 
-    def reduce(self, tensors, opts=None):
-        return self._issue(Call("reduce", self, tensors, tensors), opts or bindings.ReduceOptions(), sys._getframe(1))
+    def reduce(self, tensors, opts=None, op=None, root=None):
+        tensors = tensors_in(tensors)
+        return self._issue(Call("reduce", self, tensors, tensors),
+                           _options(bindings.ReduceOptions, opts, op=op, root=root), sys._getframe(1))
 
     def allgather(self, outputs, inputs, opts=None):
         return self._issue(Call("all_gather", self, tensors_in(inputs), tensors_in(outputs)), opts, sys._getframe(1),
@@ -215,25 +220,25 @@ class RecordingGroup(ProcessGroup):
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
         return self._issue(Call("all_gather_into_tensor", self, list(inputs), list(outputs)), opts, sys._getframe(1))
 
-    def gather(self, outputs, inputs, opts=None):
-        return self._issue(Call("gather", self, tensors_in(inputs), tensors_in(outputs)), opts or bindings.GatherOptions(),
-                           sys._getframe(1), outputs)
+    def gather(self, outputs, inputs, opts=None, root=None):
+        return self._issue(Call("gather", self, tensors_in(inputs), tensors_in(outputs)),
+                           _options(bindings.GatherOptions, opts, root=root), sys._getframe(1), outputs)
 
-    def scatter(self, outputs, inputs, opts=None):
+    def scatter(self, outputs, inputs, opts=None, root=None):
         return self._issue(Call("scatter", self, tensors_in(inputs), tensors_in(outputs)),
-                           opts or bindings.ScatterOptions(), sys._getframe(1))
+                           _options(bindings.ScatterOptions, opts, root=root), sys._getframe(1))
 
-    def reduce_scatter(self, outputs, inputs, opts=None):
+    def reduce_scatter(self, outputs, inputs, opts=None, op=None):
         return self._issue(Call("reduce_scatter", self, tensors_in(inputs), tensors_in(outputs)),
-                           opts or bindings.ReduceScatterOptions(), sys._getframe(1))
+                           _options(bindings.ReduceScatterOptions, opts, op=op), sys._getframe(1))
 
     def _reduce_scatter_base(self, output, given, opts=None):
         return self._issue(Call("reduce_scatter_tensor", self, [given], [output]),
-                           opts or bindings.ReduceScatterOptions(), sys._getframe(1))
+                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
         return self._issue(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)),
-                           opts or bindings.ReduceScatterOptions(), sys._getframe(1))
+                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
 
     def alltoall(self, outputs, inputs, opts=None):
         return self._issue(Call("all_to_all", self, list(inputs), list(outputs)), opts, sys._getframe(1))
@@ -268,6 +273,22 @@ class RecordingGroup(ProcessGroup):
         call = Call("recv", self, tensors, tensors)
         call.tag = tag
         return self._issue(call, None, sys._getframe(1))
+
+
+def _options(kind, given, op=None, root=None):
+    """The options of a call, a reduce op or a root in their place, or neither."""
+    if isinstance(given, kind):
+        return given
+    options = kind()
+    if isinstance(given, int):
+        root = given
+    elif given is not None:
+        op = given
+    if op is not None:
+        options.reduceOp = op
+    if root is not None:
+        options.rootRank = root
+    return options
 
 
 def blocks(caller):

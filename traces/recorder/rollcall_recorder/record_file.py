@@ -8,6 +8,7 @@ happened is an array of few characters:
     ["w", handle]            the rank waits for it
     ["f", handle]            the gradient reducer will wait for it before backward() is over
     ["b", [call, ...], handle]   calls of one batch_isend_irecv
+    ["x"]                    what was just said, a blocking call or a wait, has raised
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
 
 A call whose tensors are small has their values as its last element in live runs.
@@ -59,6 +60,9 @@ class RecordFile:
 
     def future_taken(self, handle):
         os.write(self._descriptor, b'["f",%d]\n' % handle)
+
+    def raised(self):
+        os.write(self._descriptor, b'["x"]\n')
 
     def returned(self):
         os.write(self._descriptor, b'["r"]\n')

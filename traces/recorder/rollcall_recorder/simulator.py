@@ -117,6 +117,7 @@ class SimulatedAnswers:
             os.kill(os.getpid(), getattr(signal, answer["killed"]))
             threading.Event().wait()
         if "error" in answer:
+            self._record.raised()
             kind = getattr(builtins, answer["error"], SimulatorError)
             raise kind(answer["message"])
         payload = self._lines.read(answer["bytes"])
