@@ -6,7 +6,9 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <memory>
 #include <mutex>
+#include <thread>
 
 #include <cxxabi.h>
 #include <fcntl.h>
@@ -116,17 +118,30 @@ void linger(int hold) {
   std::abort();  // a name that is no signal's, or a signal that ends nobody
 }
 
-// Runs the program and logs how it ended. True when the process may stay: one that died of others' absence
-// leaves at once, as a Python process would, and so the next ones notice. Other ranks stay until all are
-// through.
-bool run_program(const Worker& worker, Recorder& recorder) {
+// As Python ends: the process group's destructor lets calls that are under way come to their end, so that others
+// get this rank's part of them. One that never does keeps the process until the supervisor lets it go.
+[[noreturn]] void leave(std::unique_ptr<Backend> backend, int hold) {
+  std::thread([hold] {
+    linger(hold);
+    ::_exit(EXIT_SUCCESS);
+  }).detach();
+  backend.reset();
+  ::_exit(EXIT_SUCCESS);
+}
+
+// What a process does when its program has ended.
+enum class Departure { stays, leaves, is_torn_away };
+
+// Runs the program and logs how it ended. A rank that died of others' absence is gone at once, so that the next
+// ones notice. Others stay until all are through, or leave if the run is to see them go.
+Departure run_program(const Worker& worker, Recorder& recorder) {
   using Kind = Record::Kind;
   try {
     worker.program(worker.seat.rank);
     recorder.note(Kind::finish);
   } catch (const LostPeerError& error) {
     recorder.note(Kind::raise, error.type(), error.what());
-    return false;
+    return Departure::is_torn_away;
   } catch (const ProcessKilled& death) {
     die_of(death.signal);
   } catch (const StepLimitReached&) {
@@ -138,7 +153,7 @@ bool run_program(const Worker& worker, Recorder& recorder) {
   } catch (...) {
     recorder.note(Kind::raise, "exception", "of a type that is not a std::exception");
   }
-  return !worker.options.finished_ranks_exit;
+  return worker.options.finished_ranks_exit ? Departure::leaves : Departure::stays;
 }
 
 Device device_of(const Options& options, Rank rank) {
@@ -187,8 +202,14 @@ void run_worker(Worker worker) {
     context.backend = &recorder;
     detail::current_rank = &context;
     recorder.note(Record::Kind::begin);
-    if (run_program(worker, recorder)) {
-      linger(worker.hold.number());
+    switch (run_program(worker, recorder)) {
+      case Departure::stays:
+        linger(worker.hold.number());
+        break;
+      case Departure::leaves:
+        leave(std::move(backend), worker.hold.number());
+      case Departure::is_torn_away:
+        break;
     }
     ::_exit(EXIT_SUCCESS);
   } catch (const std::exception& error) {

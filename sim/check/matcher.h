@@ -64,7 +64,7 @@ struct Slot {
   bool uniform = true;     // every tensor so far is uniform and of the reference's call
   bool differs = false;    // some call is not the reference's, or its parts do not fit the others'
   bool uneven = false;     // some call has parts of different sizes
-  bool raises = false;     // some call was accepted, but its rank raises when it waits
+  bool raises = false;     // some call was accepted, and the backend may raise when it runs it
   bool given_up = false;   // some rank waited here, and its wait ended otherwise
   bool keeps_ops = false;  // the reference is an operation with lists, outputs or factors
   Rank arrived = 0;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/dist/apply.h"
+
 namespace rollcall {
 namespace {
 
@@ -82,6 +84,29 @@ Error gloo_refusal(const Op& op) {
     return RuntimeError(fmt::format("Cannot use ReduceOp.{} with Gloo", to_string(op.reduce)));
   }
   return RuntimeError(fmt::format("Cannot use ReduceOp.{} with non-integral dtype", to_string(op.reduce)));
+}
+
+// An even exchange is cut by bytes: elements that do not divide by the ranks are cut in two.
+std::string gloo_enforce_text(const Op& op, Rank group_size) {
+  if (op.kind != OpKind::all_to_all_single) {
+    return {};
+  }
+  const auto members = static_cast<std::size_t>(group_size);
+  if (op.tensors.splits != nullptr) {
+    const auto self = static_cast<std::size_t>(op.rank);
+    const bool own_part_fits =
+        sent_parts(op, op.tensors, members)[self] == expected_parts(op, op.tensors, members)[self];
+    return own_part_fits ? ""
+                         : "[enforce fail at ./gloo/alltoallv.cc:138] inLengthPerRank[myRank] == "
+                           "outLengthPerRank[myRank]. ";
+  }
+  if (op.tensors.input->bytes() % group_size != 0) {
+    return "[enforce fail at ./gloo/alltoall.cc:29] in->size % context->size == 0. ";
+  }
+  if (op.tensors.input->bytes() != op.tensors.output->bytes()) {
+    return "[enforce fail at ./gloo/alltoall.cc:30] in->size == out->size. ";
+  }
+  return {};
 }
 
 }  // namespace rollcall

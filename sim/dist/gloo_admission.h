@@ -4,6 +4,8 @@
 // and reductions it has no function for. Facts: torch/csrc/distributed/c10d/ProcessGroupGloo.cpp and
 // ProcessGroup.hpp of PyTorch 1.13. The simulated and the real backend ask the same questions.
 
+#include <string>
+
 #include "sim/dist/error.h"
 #include "sim/dist/op.h"
 
@@ -18,5 +20,9 @@ bool gloo_raises_late(const Op& op);
 
 // The error of either. `op` must be one of them.
 Error gloo_refusal(const Op& op);
+
+// What Gloo itself finds wrong with a call when it begins to run it (gloo/alltoall.cc, gloo/alltoallv.cc), before
+// anything is sent: its rank raises when it waits, too. Empty for nothing.
+std::string gloo_enforce_text(const Op& op, Rank group_size);
 
 }  // namespace rollcall

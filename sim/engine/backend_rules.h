@@ -25,11 +25,11 @@ class BackendRules {
 
   // True when torch raises for this call by itself, before anything is exchanged. Asked for every call.
   virtual bool refuses(const Op& op) const = 0;
-  // The error it raises then.
-  virtual Error refusal(const Op& op) const = 0;
-  // True when a refused call is accepted first: it takes its number, the others wait for it, and its rank
-  // raises when it waits.
-  virtual bool raises_late(const Op& op) const = 0;
+  // The error that such a call, or one that raises late, raises.
+  virtual Error refusal(const Op& op, Rank group_size) const = 0;
+  // True when a call is accepted first: it takes its number, the others wait for it, and its rank raises when
+  // it waits.
+  virtual bool raises_late(const Op& op, Rank group_size) const = 0;
   // True when tensors live on GPUs, so that devices of members are checked.
   virtual bool needs_cuda() const = 0;
   // True when a call only queues work on the caller's GPU and returns.

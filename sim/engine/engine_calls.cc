@@ -98,7 +98,7 @@ bool Engine::refuses_calls() const {
 
 // What only some calls, or only some runs, have to do after a call was matched.
 void Engine::issued(const Op& op, Slot& slot) {
-  const bool raises = !admission_.admits(op);
+  const bool raises = op.malformed || !admission_.admits(op);
   slot.raises = slot.raises || raises;
   if (slot.differs) {
     incidents_->suspect(now_, op.group, slot.seq);
@@ -198,7 +198,8 @@ bool Engine::has_its_fate(const Work& work, const Slot& slot) const {
     }
   }
   if (slot.raises && raises_late(work, slot)) {
-    interrupt({false, rules_->refusal(matchers_[work.group()]->op_of(slot, work.rank())).what()});
+    const GroupMatcher& matcher = *matchers_[work.group()];
+    interrupt({false, rules_->refusal(matcher.op_of(slot, work.rank()), matcher.size()).what()});
   }
   return false;
 }
@@ -208,8 +209,9 @@ void Engine::interrupt_closed() { interrupt({false, closed_pairs}); }
 // True when the backend cannot run this call and says so without waiting for the others. DETAIL does wait
 // for them first.
 bool Engine::raises_late(const Work& work, const Slot& slot) const {
+  const GroupMatcher& matcher = *matchers_[work.group()];
   return options_.debug != DebugLevel::detail &&
-         rules_->raises_late(matchers_[work.group()]->op_of(slot, work.rank()));
+         rules_->raises_late(matcher.op_of(slot, work.rank()), matcher.size());
 }
 
 void Engine::block(const Work& work, Slot& slot) {

@@ -78,8 +78,8 @@ bool Engine::has_left(Rank rank) const {
   return state == RankStatus::State::crashed || (ended && options_.finished_ranks_exit);
 }
 
-// A message is torn by its other end's end, a collective by those that a rank has messages under way with, or
-// where the backend cannot tell, by any member's.
+// A message is torn by its other end's end, but for one that was half written by then (gloo::leaves_unread); a
+// collective by those that a rank has messages under way with, or where the backend cannot tell, by any member's.
 bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& torn) {
   if (status.channel != check::Channel::collectives) {
     return false;  // the store has other connections
@@ -89,6 +89,9 @@ bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& to
     return stuck == nullptr ? torn[status.group] : std::ranges::any_of(stuck->peers, [&](Rank peer) {
       return has_left(members_[status.group].ranks[static_cast<std::size_t>(peer)]);
     });
+  }
+  if (messages_of(status.group).at(status.message).phase == check::Message::Phase::stuck) {
+    return false;
   }
   check::Evidence all;
   all.groups = groups_;

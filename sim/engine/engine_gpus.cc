@@ -28,13 +28,16 @@ void Engine::check_device(const Op& op) {
     raise(*error);
   }
   if (!admission_.admits(op)) {
-    if (rules_->raises_late(op)) {
+    if (rules_->raises_late(op, matcher.size())) {
       return;
     }
     if (rules_->needs_cuda() && op.device.type != DeviceType::cuda) {
       incidents_->device(incident);
     }
-    raise(rules_->refusal(op));
+    raise(rules_->refusal(op, matcher.size()));
+  }
+  if (!admission_.one_gpu_per_rank()) {
+    return;
   }
   const std::optional<Device> before = matcher.device_of(op.rank);
   if (before == op.device) [[likely]] {

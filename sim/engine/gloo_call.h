@@ -4,7 +4,6 @@
 // steps of the algorithm (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp).
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "sim/dist/op.h"
@@ -20,9 +19,6 @@ class Call {
   std::size_t rank() const { return seat_.rank; }
   std::size_t memory_bytes() const { return memory_bytes_; }
   std::size_t step_count() const;  // an upper bound, without making them
-
-  // What Gloo finds wrong with the call before it sends anything; empty for nothing.
-  std::string error() const;
 
   Member member() const;
   // Writes a member's memory back to the tensors it belongs to.

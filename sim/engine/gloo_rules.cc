@@ -35,8 +35,13 @@ class GlooRules final : public BackendRules {
   bool queues_launches() const override { return false; }
 
   bool refuses(const Op& op) const override { return gloo_refuses(op) || gloo_raises_late(op); }
-  Error refusal(const Op& op) const override { return gloo_refusal(op); }
-  bool raises_late(const Op& op) const override { return gloo_raises_late(op); }
+  Error refusal(const Op& op, Rank group_size) const override {
+    return gloo_refuses(op) || gloo_raises_late(op) ? gloo_refusal(op)
+                                                    : RuntimeError(gloo_enforce_text(op, group_size));
+  }
+  bool raises_late(const Op& op, Rank group_size) const override {
+    return gloo_raises_late(op) || !gloo_enforce_text(op, group_size).empty();
+  }
 
   bool has_own_order() const override { return true; }
 
@@ -73,7 +78,7 @@ class GlooRules final : public BackendRules {
       exchange(ops, calls, slot);
     }
     for (std::size_t rank = 0; rank < ops.size(); ++rank) {
-      if (const std::string error = error_of(ops[rank], calls[rank]); !error.empty()) {
+      if (const std::string error = error_of(ops[rank], ops.size()); !error.empty()) {
         slot.fates[rank] = Fate::fails;
         slot.failures[rank] = error;
       }
@@ -125,8 +130,9 @@ class GlooRules final : public BackendRules {
   }
 
   std::pair<Fate, Fate> settle(const Op& send, const Op& receive) const override {
-    if (bytes_of(send) > bytes_of(receive)) {
-      return {Fate::completes, Fate::crashes};
+    if (const std::int64_t sent = bytes_of(send); sent > bytes_of(receive)) {
+      const bool leaves = gloo::leaves_unread(static_cast<std::size_t>(sent));
+      return {leaves ? Fate::completes : Fate::hangs, Fate::crashes};
     }
     copy_front(send, receive);
     return {Fate::completes, Fate::completes};
@@ -164,7 +170,7 @@ class GlooRules final : public BackendRules {
 
   bool can_run(const Present& present) const {
     return is_exchangeable(present.calls) && std::ranges::all_of(present.calls, [&](const gloo::Call& call) {
-             return error_of(present.ops[call.rank()], call).empty();
+             return error_of(present.ops[call.rank()], present.ops.size()).empty();
            });
   }
 
@@ -193,15 +199,16 @@ class GlooRules final : public BackendRules {
   }
 
   // What a rank raises by itself while it runs the call; empty for nothing.
-  std::string error_of(const Op& op, const gloo::Call& call) const {
-    return raises_late(op) ? refusal(op).what() : call.error();
+  std::string error_of(const Op& op, std::size_t ranks) const {
+    const auto size = static_cast<Rank>(ranks);
+    return raises_late(op, size) ? refusal(op, size).what() : "";
   }
 
   // A rank that raises sends nothing.
   void exchange(const std::vector<Op>& ops, const std::vector<gloo::Call>& calls, Slot& slot) const {
     std::vector<gloo::Member> members;
     for (std::size_t rank = 0; rank < ops.size(); ++rank) {
-      members.push_back(error_of(ops[rank], calls[rank]).empty() ? calls[rank].member() : gloo::Member());
+      members.push_back(error_of(ops[rank], ops.size()).empty() ? calls[rank].member() : gloo::Member());
     }
     const std::vector<gloo::Outcome> outcomes = gloo::exchange(members);
     slot.stuck.clear();  // to be known now: later the tensors of those who complete are gone

@@ -43,7 +43,7 @@ class NcclRules final : public BackendRules {
   bool refuses(const Op& op) const override {
     return (op.device.type != DeviceType::cuda && has_tensor(op.kind)) || !has_type(op) || !reduces(op);
   }
-  Error refusal(const Op& op) const override {
+  Error refusal(const Op& op, Rank) const override {
     if (op.device.type == DeviceType::cuda && !has_type(op)) {
       return TypeError(fmt::format("Input tensor data type is not supported for NCCL process group: {}",
                                    scalar_type_name(op.dtype)));
@@ -59,7 +59,7 @@ class NcclRules final : public BackendRules {
     return ValueError("Tensors must be CUDA and dense");
   }
 
-  bool raises_late(const Op&) const override { return false; }
+  bool raises_late(const Op&, Rank) const override { return false; }
 
   bool has_own_order() const override { return false; }
   bool complete(const Op&, Slot&) const override { return false; }

@@ -140,6 +140,21 @@ void all_to_all_single_bad(CaseContext& context) {
   context.put("out", output);
 }
 
+// One even exchange after another, of as many elements on every rank as its row says.
+void all_to_all_single_cut(CaseContext& context) {
+  Scope site("user.prim_all_to_all_single_cut");
+  const bool is_byte = context.params().text("dtype") == "uint8";
+  for (const std::vector<std::int64_t>& sizes : context.params().table("sizes")) {
+    const std::int64_t numel = sizes[static_cast<std::size_t>(context.rank()) % sizes.size()];
+    const Tensor input = ramp(context.rank(), numel).to(is_byte ? Dtype::uint8 : Dtype::float32);
+    const Tensor output = zeros(numel, input.dtype());
+    context.catching(std::to_string(numel), [&] {
+      all_to_all_single(output, input);
+      context.put(std::to_string(numel), output);
+    });
+  }
+}
+
 void objects_program(CaseContext& context) {
   Scope site("user.prim_objects");
   const Rank self = context.rank();
@@ -208,6 +223,7 @@ std::span<const NamedProgram> args_programs() {
       {"args_all_reduce_sparse", without_equivalent},
       {"prim_all_to_all_single", all_to_all_single_program},
       {"prim_all_to_all_single_bad", all_to_all_single_bad},
+      {"prim_all_to_all_single_cut_*", all_to_all_single_cut},
       {"prim_objects", objects_program},
       {"prim_all_reduce_coalesced", all_reduce_coalesced_program},
       {"prim_async_wait", async_wait},

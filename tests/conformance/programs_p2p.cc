@@ -193,6 +193,17 @@ void size_recv_smaller(CaseContext& context) {
   send_as_it_is(context, ramp(context.rank(), context.rank() == 0 ? 4 : 2));
 }
 
+void size_recv_smaller_long(CaseContext& context) {
+  Scope site("user.p2p_size_recv_smaller_long");
+  const std::int64_t sent = context.params().integer("numel");
+  if (context.rank() == 0) {
+    send(Tensor::zeros({sent}), 1);
+  } else {
+    recv(Tensor::zeros({sent / 2}), 0);
+  }
+  context.put("through", true);
+}
+
 void dtype(CaseContext& context) {
   Scope site("user.p2p_dtype");
   send_as_it_is(context, ramp(context.rank(), 2, context.rank() == 0 ? Dtype::float32 : Dtype::int32));
@@ -250,6 +261,7 @@ std::span<const NamedProgram> p2p_programs() {
       {"p2p_same_tag_fifo", same_tag_fifo},
       {"p2p_size_recv_larger", size_recv_larger},
       {"p2p_size_recv_smaller", size_recv_smaller},
+      {"p2p_size_recv_smaller_long_*", size_recv_smaller_long},
       {"p2p_dtype", dtype},
       {"p2p_wrong_src", wrong_src},
       {"p2p_send_vs_broadcast", send_vs_broadcast},

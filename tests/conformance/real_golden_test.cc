@@ -3,7 +3,6 @@
 // what PyTorch did is golden_test.cc's.)
 
 #include <algorithm>
-#include <array>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -52,16 +51,9 @@ sim::Options options_of(const GoldenCase& golden, const Program& program) {
 // What a family's programs are on real ranks.
 struct Tally {
   std::map<Rank, int> ran;     // by number of ranks
-  int by_chance = 0;           // at other sizes than their own: see left_to_chance
   int under_detail = 0;        // comparing calls first, which real ranks do not
   int groups_need_others = 0;  // at some sizes: their groups name ranks that are not there
   int waits_for_timeout = 0;   // run at their own size only: two seconds are short for many processes
-};
-
-// What Gloo makes of these depends on chance at other numbers of ranks than their own.
-constexpr std::array<std::string_view, 2> left_to_chance{
-    "prim_all_to_all_single",        // tensors that do not divide by the ranks: Gloo moves parts of elements
-    "join_body_exception_one_exit",  // exits with a call in flight: ranks that are not its neighbours may wait on
 };
 
 bool has_members(const Program& program, Rank ranks) {
@@ -75,11 +67,7 @@ void add_runs(const GoldenCase& golden, const Program& program, Tally& tally,
               std::vector<test::NamedRun>& runs) {
   bool all_fit = true;
   bool waits = false;
-  std::set<Rank> sizes{golden.world_size, 2, 4, 8};
-  if (std::ranges::find(left_to_chance, golden.name) != left_to_chance.end()) {
-    sizes = {golden.world_size};
-    ++tally.by_chance;
-  }
+  const std::set<Rank> sizes{golden.world_size, 2, 4, 8};
   for (const Rank ranks : sizes) {
     // Kept alive by the run.
     const auto sized = std::make_shared<GoldenCase>(at_world_size(golden, ranks));
@@ -109,9 +97,8 @@ void print_tally(const std::string& family, const Tally& tally) {
     std::cout << fmt::format(" {} at {},", count, ranks);
   }
   std::cout << fmt::format(
-      " left out: {} under DETAIL; at some sizes: {} with groups of more ranks, {} that wait for a timeout, "
-      "{} left to chance\n",
-      tally.under_detail, tally.groups_need_others, tally.waits_for_timeout, tally.by_chance);
+      " left out: {} under DETAIL; at some sizes: {} with groups of more ranks, {} that wait for a timeout\n",
+      tally.under_detail, tally.groups_need_others, tally.waits_for_timeout);
 }
 
 void check_family(const std::string& family) {

@@ -73,12 +73,12 @@ TEST_CASE("NCCL takes CUDA tensors only, and barriers from anywhere", "[backend_
   CHECK_FALSE(
       nccl->refuses(call(OpKind::all_reduce, Tensor::ones({1}, Dtype::float32, {DeviceType::cuda, 0}))));
   CHECK_FALSE(nccl->refuses(Op{}));
-  CHECK(std::string(nccl->refusal(Op{}).what()) == "Tensors must be CUDA and dense");
+  CHECK(std::string(nccl->refusal(Op{}, 2).what()) == "Tensors must be CUDA and dense");
 }
 
 TEST_CASE("Gloo refuses averages, meta tensors and dtypes it does not know", "[backend_rules]") {
   const auto gloo = make_backend_rules("gloo");
-  const auto text = [&gloo](const Op& op) { return std::string(gloo->refusal(op).what()); };
+  const auto text = [&gloo](const Op& op) { return std::string(gloo->refusal(op, 2).what()); };
   Op average = call(OpKind::all_reduce, Tensor::ones({1}));
   average.reduce = ReduceOp::avg;
   CHECK(gloo->refuses(average));
@@ -87,7 +87,7 @@ TEST_CASE("Gloo refuses averages, meta tensors and dtypes it does not know", "[b
   bitwise.reduce = ReduceOp::bxor;
   CHECK(text(bitwise) == "Cannot use ReduceOp.BXOR with non-integral dtype");
   CHECK(gloo->refuses(call(OpKind::broadcast, Tensor::meta({1}))));
-  CHECK(std::string(gloo->refusal(call(OpKind::broadcast, Tensor::meta({1}))).type()) ==
+  CHECK(std::string(gloo->refusal(call(OpKind::broadcast, Tensor::meta({1})), 2).type()) ==
         "NotImplementedError");
   for (const Dtype dtype : {Dtype::boolean, Dtype::int16, Dtype::bfloat16}) {
     CHECK(gloo->refuses(call(OpKind::all_reduce, Tensor::ones({1}, dtype))));
@@ -101,11 +101,11 @@ TEST_CASE("Gloo raises at once for what it lacks, and late for what its thread l
   for (const OpKind kind : {OpKind::all_gather_into_tensor, OpKind::reduce_scatter,
                             OpKind::reduce_scatter_tensor, OpKind::all_to_all}) {
     CHECK(gloo->refuses(call(kind, Tensor::ones({2}))));
-    CHECK_FALSE(gloo->raises_late(call(kind, Tensor::ones({2}))));
+    CHECK_FALSE(gloo->raises_late(call(kind, Tensor::ones({2})), 2));
   }
-  CHECK(gloo->raises_late(call(OpKind::all_gather, Tensor::ones({2}, Dtype::boolean))));
-  CHECK_FALSE(gloo->raises_late(call(OpKind::broadcast, Tensor::meta({1}))));
-  CHECK_FALSE(gloo->raises_late(Op{}));
+  CHECK(gloo->raises_late(call(OpKind::all_gather, Tensor::ones({2}, Dtype::boolean)), 2));
+  CHECK_FALSE(gloo->raises_late(call(OpKind::broadcast, Tensor::meta({1})), 2));
+  CHECK_FALSE(gloo->raises_late(Op{}, 2));
 }
 
 TEST_CASE("a gloo rank whose call cannot be run fails, and the others wait for it", "[backend_rules]") {
