@@ -55,8 +55,8 @@ TEST_CASE("a result may be larger than any pipe", "[scenarios]") {
 }
 
 TEST_CASE("whatever becomes of one piece of work is nothing to the others", "[scenarios]") {
-  const ForkLimits limits{.jobs = 2, .time = 1 * second, .memory_bytes = 200 * 1024 * 1024};
-  const Collected all = run_all(7, limits, [](std::size_t index) -> std::string {
+  const ForkLimits limits{.jobs = 2, .time = 100 * second, .memory_bytes = 200 * 1024 * 1024};
+  const Collected all = run_all(6, limits, [](std::size_t index) -> std::string {
     switch (index) {
       case 0:
         std::raise(SIGSEGV);
@@ -69,10 +69,6 @@ TEST_CASE("whatever becomes of one piece of work is nothing to the others", "[sc
       case 3:
         throw std::runtime_error("no such thing");
       case 4:
-        for (;;) {
-          ::pause();
-        }
-      case 5:
         for (std::string hoard;;) {
           hoard.append(10 * 1024 * 1024, 'x');
         }
@@ -81,7 +77,7 @@ TEST_CASE("whatever becomes of one piece of work is nothing to the others", "[sc
     }
     return "fine";
   });
-  REQUIRE(all.endings.size() == 7);
+  REQUIRE(all.endings.size() == 6);
   CHECK(ending_phrase(all.endings[0], limits) == "crashed: Segmentation fault");
   CHECK(ending_phrase(all.endings[1], limits) == "crashed: Aborted");
   CHECK(all.endings[1].said == "expectation failed: a queue is empty\n");
@@ -89,10 +85,20 @@ TEST_CASE("whatever becomes of one piece of work is nothing to the others", "[sc
   CHECK(all.endings[2].number == 7);
   CHECK(all.endings[3].kind == Kind::exited);
   CHECK(all.endings[3].said == "no such thing\n");
-  CHECK(all.endings[4].kind == Kind::too_slow);
-  CHECK(all.endings[5].kind == Kind::too_large);
-  CHECK(all.endings[6].kind == Kind::returned);
-  CHECK(all.endings[6].result == "fine");
+  CHECK(all.endings[4].kind == Kind::too_large);
+  CHECK(all.endings[5].kind == Kind::returned);
+  CHECK(all.endings[5].result == "fine");
+  CHECK_FALSE(has_children());
+}
+
+TEST_CASE("work that does not end is ended when its time is over", "[scenarios]") {
+  const Collected all = run_all(2, {.jobs = 2, .time = second / 10}, [](std::size_t) -> std::string {
+    for (;;) {
+      ::pause();
+    }
+  });
+  CHECK(all.endings[0].kind == Kind::too_slow);
+  CHECK(all.endings[1].kind == Kind::too_slow);
   CHECK_FALSE(has_children());
 }
 
