@@ -140,8 +140,15 @@ bool is_training(const GoldenCase& golden) {
   return body != nullptr && *body == ddp_program;
 }
 
-// "all_reduce:MAX:float32:4", "broadcast"
+// "all_reduce:MAX:float32:4", "even_exchanges:uint8:4,5/6,6", "broadcast"
 std::string primitive(const GoldenCase& golden) {
+  if (golden.params.has("sizes")) {
+    std::vector<std::string> rows;
+    for (const std::vector<std::int64_t>& row : golden.params.table("sizes")) {
+      rows.push_back(fmt::format("{}", fmt::join(row, ",")));
+    }
+    return fmt::format("even_exchanges:{}:{}", golden.params.text("dtype"), fmt::join(rows, "/"));
+  }
   if (golden.params.has("op")) {
     return fmt::format("all_reduce:{}:{}:{}", golden.params.text("op"), golden.params.text("dtype"),
                        golden.params.integer("numel"));

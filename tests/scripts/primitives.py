@@ -84,6 +84,16 @@ def all_to_all_single():
     dist.all_to_all_single(torch.zeros(sum(receives)), ramp(sum(sends)), receives, sends)
 
 
+def even_exchanges(dtype, rows):
+    for row in rows.split("/"):
+        sizes = [int(size) for size in row.split(",")]
+        tensor = ramp(sizes[rank % len(sizes)], getattr(torch, dtype))
+        try:
+            dist.all_to_all_single(torch.zeros_like(tensor), tensor)
+        except RuntimeError as error:  # Gloo cuts bytes, and not every number of them
+            print(error)
+
+
 def barrier():
     dist.barrier()
     dist.barrier(async_op=True).wait()
