@@ -3,6 +3,7 @@
 #include <fstream>
 #include <string>
 
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -89,6 +90,50 @@ TEST_CASE("what compare recorded can be compared without real ranks", "[real]") 
   CHECK(forged.code == 1);
   CHECK_THAT(forged.out, Contains("results   differs"));
   CHECK_THAT(forged.out, Contains("rank 1, call "));
+}
+
+TEST_CASE("ranks that faults kill die at the same call on real ranks, however fast those are", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  struct Row {
+    const char* name;
+    const char* ranks;  // that die
+    const char* at;
+    const char* program;
+    const char* verdict;
+    const char* place;
+  };
+  static constexpr Row rows[] = {
+      {"while it computes", "2", "25ms", R"({"repeat": 6, "do": [{"compute": "10ms"}, {"all_reduce": {}}]})",
+       "deadlock (rank_crashed)", "all_reduce #2 on world, ranks 0-1,3 there, rank 2 missing"},
+      {"while it waits", "1", "15ms",
+       R"({"if": "rank == 0", "do": [{"compute": "30ms"}]}, {"all_reduce": {}}, {"barrier": {}})",
+       "deadlock (rank_crashed)", "all_reduce #0 on world, ranks 0,2-3 there, rank 1 missing"},
+      {"in a call that everybody has entered", "1", "10.01ms",
+       R"({"compute": "10ms"}, {"all_reduce": {}}, {"barrier": {}})", "rank_failed (raised)", "none"},
+      {"before its first call", "3", "0ms", R"({"all_reduce": {}})", "deadlock (rank_crashed)",
+       "all_reduce #0 on world, ranks 0-2 there, rank 3 missing"},
+      {"too late", "3", "1h", R"({"all_reduce": {}})", "ok", "none"},
+  };
+  const Shell shell;
+  for (const Row& row : rows) {
+    INFO(row.name);
+    shell.write(
+        "crash.json",
+        fmt::format(R"({{"version": 1, "name": "{}", "world_size": 4, "backend": "gloo", "program": [{}],)"
+                    R"( "faults": [{{"kind": "crash", "ranks": "{}", "at": "{}"}}]}})",
+                    row.name, row.program, row.ranks, row.at));
+    const Outcome outcome = shell.rollcall("compare crash.json --backend gloo --time-scale 0 --format json");
+    CHECK(outcome.code == 0);
+    for (const auto& claim : nlohmann::json::parse(outcome.out).at("claims")) {
+      const std::string about = claim.at("about");
+      if (about == "verdict" || about == "place") {
+        CHECK(claim.at("judgement") == "agrees");
+        CHECK(claim.at("real") == (about == "verdict" ? row.verdict : row.place));
+      }
+    }
+  }
 }
 
 TEST_CASE("a page of recorded ranks says why it has no timeline of them", "[real]") {

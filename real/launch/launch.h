@@ -12,12 +12,14 @@
 // would.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "real/launch/environment.h"
 #include "real/launch/record.h"
+#include "sim/dist/backend.h"
 #include "sim/report/report.h"
 
 namespace rollcall::real {
@@ -45,6 +47,8 @@ struct Options {
   std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of one rank
   bool timeline = false;
   bool check_leaks = false;  // every group must be destroyed
+  // Wraps a rank's backend, inside of what logs its calls: for faults. Called in the rank's process. Null: none.
+  std::function<std::unique_ptr<Backend>(Backend&, Rank)> decorate{};
 };
 
 // How a process that did not come to its own end ended.

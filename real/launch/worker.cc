@@ -198,7 +198,9 @@ void run_worker(Worker worker) {
   try {
     worker.seat.store = std::make_shared<Store>(std::move(worker.hub));
     std::unique_ptr<Backend> backend = worker.backend.connect(worker.seat);
-    Recorder recorder(*backend, sink, worker.clock);
+    const std::unique_ptr<Backend> decorated =
+        worker.options.decorate ? worker.options.decorate(*backend, worker.seat.rank) : nullptr;
+    Recorder recorder(decorated != nullptr ? *decorated : *backend, sink, worker.clock);
     context.backend = &recorder;
     detail::current_rank = &context;
     recorder.note(Record::Kind::begin);

@@ -60,8 +60,8 @@ void remark_on_limits(const CommandLine& line, const RealScenario& loaded) {
     return;
   }
   const sim::Options& options = loaded.scenario.options;
-  if (!options.slow.empty() || !options.jitter.empty() || !options.crashes.empty()) {
-    remark("rollcall: note: \"faults\" are the simulator's; real ranks are neither slowed down nor killed");
+  if ((!options.slow.empty() || !options.jitter.empty()) && line.real.time_scale == 0) {
+    remark("rollcall: note: with --time-scale 0 nobody computes, so no rank is slower than another");
   }
   if (loaded.scenario.options.debug == sim::DebugLevel::detail) {
     remark("rollcall: note: real ranks have no TORCH_DISTRIBUTED_DEBUG=DETAIL; calls are not compared first");

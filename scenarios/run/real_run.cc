@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/run/interpreter.h"
+#include "scenarios/run/real_faults.h"
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/run/shell_word.h"
@@ -21,7 +22,8 @@ real::Options real_options(const Scenario& scenario, const RealRunOptions& optio
                      .time_scale = options.time_scale,
                      .ops = simulated.limits.ops,
                      .timeline = options.timeline || scenario.expect.needs_timeline(),
-                     .check_leaks = simulated.check_leaks};
+                     .check_leaks = simulated.check_leaks,
+                     .decorate = real_faults(scenario, options.time_scale)};
   for (Rank rank = 0; rank < simulated.world_size; ++rank) {
     real.devices.push_back(sim::device_of_rank(simulated, rank));
   }
