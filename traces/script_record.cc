@@ -88,12 +88,12 @@ class RankReader {
       }
       rank_.calls.push_back(script_call(value));
     } else if (const Value* init = find(value, "init")) {
-      rank_.backend = text_of(*init, "backend");
-      rank_.timeout_s = real_or(find(*init, "timeout_s"), 0);
+      read_init(*init);
     } else if (const Value* site = find(value, "data_dependent")) {
       rank_.data_dependent.push_back(site_of(site));
     } else if (const Value* stack = find(value, "stack")) {
       read_stack(*stack);
+      rank_.place = site_of(find(value, "site"));
     } else if (find(value, "end") != nullptr) {
       rank_.end = {end_of(text_of(value, "end")), text_of(value, "type"), text_of(value, "message"), 0,
                    site_of(find(value, "site"))};
@@ -122,6 +122,19 @@ class RankReader {
     rank_.mode = text_of(value, "mode");
     rank_.script = text_of(value, "script");
     rank_.folder = text_of(value, "folder");
+  }
+
+  // A job that is initialized again has ended one world, and goes on in a group that it has made.
+  void read_init(const Value& init) {
+    if (rank_.backend.empty()) {
+      rank_.init_site = site_of(find(init, "site"));
+    }
+    rank_.backend = text_of(init, "backend");
+    rank_.timeout_s = real_or(find(init, "timeout_s"), 0);
+    std::erase_if(rank_.events, [this](const ScriptEvent& event) {
+      const ScriptCall* call = event.calls.empty() ? nullptr : &rank_.calls[event.calls.front()];
+      return call != nullptr && call->op == "destroy_process_group" && call->group == 0;
+    });
   }
 
   void read_stack(const Value& stack) {

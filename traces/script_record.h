@@ -62,15 +62,16 @@ struct ScriptFrame {
   std::string function;
 };
 
-// How a rank's part came to its end. Terminated: by its launcher, because of others.
+// How a rank's part came to its end. Stopped: by us, because it neither called anything nor ended. Terminated: by its
+// launcher, because of others.
 struct ScriptEnd {
-  enum class How : std::uint8_t { unknown, finished, raised, exited, killed, terminated };
+  enum class How : std::uint8_t { unknown, finished, raised, exited, killed, stopped, terminated };
 
   How how = How::unknown;  // the record just stops
   std::string type;        // raised: Python's
   std::string message;     // raised
   std::int64_t code = 0;   // exited: os._exit's. killed: the signal; 0: unknown
-  ScriptSite site;         // raised
+  ScriptSite site;         // raised, stopped
 };
 
 struct ScriptRank {
@@ -81,10 +82,12 @@ struct ScriptRank {
   std::string folder;   // where it ran
   std::string backend;  // that the script asked for; empty: it has not initialized anything
   double timeout_s = 0;
+  ScriptSite init_site;           // where it did, first
   std::vector<ScriptCall> calls;  // each once
   std::vector<ScriptEvent> events;
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
-  std::vector<ScriptFrame> stack;          // where it was when it was stopped, innermost first
+  std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
+  ScriptSite place;                        // the user's line there
   ScriptEnd end;
 };
 

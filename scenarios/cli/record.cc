@@ -113,10 +113,6 @@ void say_problems(const ScriptRun& run, const RecordedScript& recorded) {
   for (const std::string& text : recorded.remarks) {
     remark("rollcall: " + text);
   }
-  if (!run.simulated.silent.empty()) {
-    remark(fmt::format("rollcall: {} made no call and did not end; the job was stopped",
-                       ranks_phrase(run.simulated.silent)));
-  }
   if (!run.simulated.problem.empty()) {
     remark("rollcall: " + run.simulated.problem);
   }

@@ -25,16 +25,35 @@ using traces::ScriptEnd;
 using traces::ScriptRank;
 using traces::ScriptRecord;
 
+// init_process_group waits for every rank of the job, so it only shows when one does not come.
+OrderedJson rendezvous(const ScriptRank& rank) {
+  OrderedJson arguments = {{"label", "init_process_group"}};
+  if (const std::string place = place_text(rank, rank.init_site); !place.empty()) {
+    arguments["site"] = place;
+  }
+  return {{"barrier", arguments}};
+}
+
+std::vector<OrderedJson> statements_of(const ScriptRank& rank, const CallNotes& notes, bool all_initialize) {
+  std::vector<OrderedJson> statements = script_statements(rank, notes);
+  if (!all_initialize && !rank.backend.empty()) {
+    statements.insert(statements.begin(), rendezvous(rank));
+  }
+  return statements;
+}
+
 // The programs of all ranks, those that are equal once.
 std::vector<RankProgram> programs_of(const ScriptRecord& record, const NoteOptions& options) {
   const std::vector<CallNotes> notes = script_notes(record, options);
+  const bool all_initialize =
+      std::ranges::none_of(record.ranks, [](const ScriptRank& rank) { return rank.backend.empty(); });
   std::map<std::string, std::uint32_t> numbers;  // of statements
   std::vector<OrderedJson> statements;
   std::map<std::vector<std::uint32_t>, std::size_t> known;
   std::vector<RankProgram> programs;
   for (std::size_t i = 0; i < record.ranks.size(); ++i) {
     std::vector<std::uint32_t> program;
-    for (OrderedJson& statement : script_statements(record.ranks[i], notes[i])) {
+    for (OrderedJson& statement : statements_of(record.ranks[i], notes[i], all_initialize)) {
       const auto [number, is_new] =
           numbers.emplace(statement.dump(), static_cast<std::uint32_t>(statements.size()));
       if (is_new) {
@@ -159,6 +178,8 @@ std::string end_phrase(const ScriptRank& rank) {
     case ScriptEnd::How::killed:
       return fmt::format("{}{}", end.code > 0 ? fmt::format("died of signal {}", end.code) : "was killed",
                          last_place(rank));
+    case ScriptEnd::How::stopped:
+      return fmt::format("made no call and did not end; it was stopped at {}", place);
     case ScriptEnd::How::terminated:
       return fmt::format("was ended by the launcher{}", last_place(rank));
     case ScriptEnd::How::unknown:

@@ -207,6 +207,17 @@ SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const Sc
   return simulated;
 }
 
+// Ranks that were asked where they are though they did not wait for others. Without a simulator nobody waits.
+void note_stopped(ScriptRun& run, Answers answers) {
+  for (traces::ScriptRank& rank : run.record.ranks) {
+    const bool waits = answers == Answers::simulator && !run.simulated.silent.contains(rank.rank);
+    if (!rank.stack.empty() && !waits && rank.end.how == traces::ScriptEnd::How::unknown) {
+      rank.end.how = traces::ScriptEnd::How::stopped;
+      rank.end.site = rank.place;
+    }
+  }
+}
+
 }  // namespace
 
 ScriptRun run_script(const ScriptOptions& options, Answers answers) {
@@ -230,6 +241,7 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
     }
     const int code = launcher->wait();
     run.record = traces::read_script_record(records);
+    note_stopped(run, answers);
     if (code != no_torch && !run.record.ranks.empty()) {
       return run;
     }

@@ -282,6 +282,10 @@ class StatementWriter {
         return;
       case ScriptEnd::How::raised:
         break;
+      case ScriptEnd::How::stopped:
+        type = "Stopped";
+        message = "made no call and did not end";
+        break;
       case ScriptEnd::How::exited:
         type = "SystemExit";
         message = fmt::format("the process left with code {} in the middle of the script", end.code);

@@ -144,20 +144,29 @@ class RankServer {
   std::map<Ticket, Issued> issued_;
 };
 
-// The backend that the script asks for: known when every rank has initialized its job, or has ended without.
-std::string agree_on_backend(std::vector<RankLink>& links) {
-  std::string backend;
+// The backend that the rank's script asks for: known when it has initialized its job. Empty when it ends without.
+std::string backend_of(RankLink& link) {
   traces::Arena arena(line_bytes_max);
-  for (RankLink& link : links) {
-    while (const std::optional<std::string> line = link.line()) {  // nothing comes before it
-      arena.reset();
-      if (const Value* init = find(traces::read_json(*line, arena), "init")) {
-        backend = std::max(backend, std::string(traces::text_or_empty(init)));  // nccl, where ranks differ
-        break;
-      }
+  while (const std::optional<std::string> line = link.line()) {  // nothing comes before it
+    arena.reset();
+    if (const Value* init = find(traces::read_json(*line, arena), "init")) {
+      return std::string(traces::text_or_empty(init));
     }
   }
-  return backend == "nccl" ? "nccl" : "gloo";
+  return {};
+}
+
+// nccl, where ranks differ. Ranks that do not come to it become silent.
+std::string agree_on_backend(std::vector<RankLink>& links, RankSet& silent) {
+  std::string backend = "gloo";
+  for (std::size_t rank = 0; rank < links.size(); ++rank) {
+    try {
+      backend = backend_of(links[rank]) == "nccl" ? "nccl" : backend;
+    } catch (const RankIsSilent&) {
+      silent.insert(static_cast<Rank>(rank));
+    }
+  }
+  return backend;
 }
 
 }  // namespace
@@ -169,7 +178,8 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, std::ch
   }
   SimulatedRanks result;
   try {
-    sim::Options options{.world_size = static_cast<Rank>(links.size()), .backend = agree_on_backend(links)};
+    sim::Options options{.world_size = static_cast<Rank>(links.size()),
+                         .backend = agree_on_backend(links, result.silent)};
     Rank ended = 0;
     sim::run(options, [&](Rank rank) {
       if (!result.silent.empty() || !result.problem.empty()) {
@@ -189,8 +199,6 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, std::ch
       }
     });
     result.stands_still = ended < options.world_size && result.silent.empty() && result.problem.empty();
-  } catch (const RankIsSilent&) {
-    result.problem = "a rank has not initialized its job";
   } catch (const traces::BadFile& problem) {
     result.problem = problem.what();
   }

@@ -11,7 +11,7 @@ import traceback
 import torch
 
 from . import data_dependence, install, spawn
-from .call_site import is_users, stack_of
+from .call_site import call_site, is_users, stack_of
 from .fake import FakeAnswers
 from .rank import Rank
 from .record_file import RecordFile
@@ -57,7 +57,7 @@ def _answer_to(control, record):
 
     def serve():
         while control.recv(1):
-            record.say({"stack": stack_of(script)})
+            record.say({"stack": stack_of(script), "site": call_site(sys._current_frames().get(script)).describe()})
             control.sendall(b".")
 
     threading.Thread(target=serve, daemon=True).start()

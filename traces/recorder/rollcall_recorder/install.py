@@ -8,7 +8,6 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
-from .call_site import call_site
 from .process_group import RecordingGroup
 
 BACKEND = "rollcall"
@@ -54,7 +53,7 @@ def _replace_helper(rank):
         made = []
 
         def create(*_):
-            number = rank.next_group if rank.is_initialized else 0
+            number = rank.next_group if rank.is_initialized else rank.world
             made.append(RecordingGroup(rank, number, members, arguments["group_rank"], arguments["group_size"]))
             return made[0]
 
@@ -101,9 +100,12 @@ def _replace_init(rank):
         own = named.pop("rank", rank_given)
         _check_place(rank, own, world_size)
         requested = _single_backend(backend)
-        rank.record.say({"init": {"backend": requested, "site": call_site(sys._getframe(1)).describe(),
-                                  **_seconds(timeout)}})
+        if rank.is_initialized:
+            raise RuntimeError("trying to initialize the default process group twice!")
+        is_another = rank.begins_world({"backend": requested, **_seconds(timeout)}, sys._getframe(1))
         rank.answers.initialized(requested)
+        if is_another:
+            rank.answers.new_group(rank.world, None, timeout)
         extra = {"timeout": timeout} if timeout is not None else {}
         original(BACKEND, store=rank.default_store(), rank=rank.rank, world_size=rank.world_size, **extra)
         _say_backend(c10d._get_default_group(), requested)
@@ -149,10 +151,11 @@ def _replace_destroy(rank):
     def destroy_process_group(group=None):
         rank.refuse_in_child()
         is_world = group is None or group is dist.group.WORLD
-        if isinstance(group, RecordingGroup) or is_world:
-            number = 0 if is_world else group.number
+        if rank.is_initialized and (isinstance(group, RecordingGroup) or is_world):
+            number = rank.world if is_world else group.number
             rank.host_call("destroy_process_group", number, caller=sys._getframe(1))
-            rank.answers.destroy_group(number)
+            if number > 0:  # after the first world there may come another
+                rank.answers.destroy_group(number)
         original(group)
         if is_world:
             rank.is_initialized = False

@@ -132,6 +132,7 @@ class _Process:
     def __init__(self, folder):
         self.folder = folder
         self.rank = None
+        self.backend = None
 
     def begin(self, rank, world_size):
         path = os.path.join(self.folder, f"rank{rank}.jsonl")
@@ -171,8 +172,8 @@ def _replace_helper(process):
             process.begin(arguments["group_rank"], arguments["group_size"])
         rank = process.rank
         members = list(arguments["global_ranks_in_group"]) or list(range(rank.world_size))
-        group = LiveGroup(real, rank, rank.next_group if rank.is_initialized else 0, members, arguments["group_rank"],
-                          arguments["group_size"])
+        number = rank.next_group if rank.is_initialized else rank.world
+        group = LiveGroup(real, rank, number, members, arguments["group_rank"], arguments["group_size"])
         for table in (c10d._pg_map, c10d._pg_names):
             table[group] = table.pop(real)
         return group
@@ -182,11 +183,18 @@ def _replace_helper(process):
 
 def _replace_init(process):
     def init_process_group(*positional, **named):
-        site = call_site(sys._getframe(1)).describe()
+        caller = sys._getframe(1)
+        is_another = process.rank is not None and not process.rank.is_initialized
+        if is_another:
+            process.rank.begins_world({"backend": process.backend}, caller)
         original(*positional, **named)
+        if is_another:
+            process.rank.record.returned()
+        elif process.rank is not None:
+            process.backend = dist.get_backend()
+            process.rank.begins_world({"backend": process.backend}, caller)
         if process.rank is not None:
             process.rank.is_initialized = True
-            process.rank.record.say({"init": {"backend": dist.get_backend(), "site": site}})
 
     original = install.replace("init_process_group", init_process_group)
 
@@ -207,7 +215,8 @@ def _replace_groups(process):
         rank = process.rank
         is_world = group is None or group is dist.group.WORLD
         if rank is not None and (is_world or isinstance(group, LiveGroup)):
-            rank.host_call("destroy_process_group", 0 if is_world else group.number, caller=sys._getframe(1))
+            number = rank.world if is_world else group.number
+            rank.host_call("destroy_process_group", number, caller=sys._getframe(1))
         destroy(group)
         if rank is not None:
             rank.record.returned()

@@ -171,6 +171,7 @@ class RecordingGroup(ProcessGroup):
         """Writes the call down. Whether it blocks."""
         rank = self._of
         rank.refuse_in_child()
+        self._check(call, getattr(opts, "rootRank", None), peer)
         if hasattr(opts, "reduceOp"):
             call.reduce = reduce_op_name(opts.reduceOp)
         if hasattr(opts, "rootRank"):
@@ -184,6 +185,15 @@ class RecordingGroup(ProcessGroup):
             call.handle = None if is_blocking else rank.record.new_handle()
             rank.record.issued(call.number, call.handle, rank.values_of(call, _SMALL))
         return is_blocking
+
+    def _check(self, call, root, peer):
+        """What every backend refuses. (ProcessGroupGloo.cpp, whose words these are)"""
+        if call.tag < 0:
+            raise RuntimeError("Tag must be nonnegative")
+        if root is not None and not 0 <= root < len(self.ranks):
+            raise RuntimeError(f"{call.op}: invalid root rank: {root}")
+        if peer is not None and not 0 <= peer < len(self.ranks):
+            raise IndexError(f"{call.op}: there is no rank {peer} in a group of {len(self.ranks)}")
 
     # As in C++, a tensor stands for a list of one, and a reduce op or a root for options.
 

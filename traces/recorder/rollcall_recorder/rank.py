@@ -13,12 +13,25 @@ class Rank:
         self.record, self.answers = record, answers
         self.is_initialized = False
         self.next_group = 0  # the record's number of the group made last
+        self.world = 0  # that of the default group
+        self.worlds = 0  # how often the job was initialized
         self.batch = None  # the calls of the batch_isend_irecv under way
         self._keeps_values = keeps_values
         self._process = os.getpid()
 
     def default_store(self):
         return dist.HashStore()
+
+    def begins_world(self, init, caller):
+        """The job is initialized, perhaps not for the first time: then its world is a group like others. Whether it is
+        another one."""
+        self.worlds += 1
+        self.record.say({"init": {**init, "site": call_site(caller).describe()}})
+        if self.worlds > 1:
+            self.next_group += 1
+            self.world = self.next_group
+            self.host_call("new_group", self.world, caller)
+        return self.worlds > 1
 
     def refuse_in_child(self):
         """A forked child shares the record and the answers of its parent, and must not touch them."""

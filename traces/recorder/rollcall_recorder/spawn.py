@@ -47,22 +47,26 @@ class _Joined:
 
 
 def _replace_process(rank):
-    """Before the job is initialized, the k-th Process that the script itself starts is rank k."""
+    """The k-th Process that the script itself starts is rank k, if it starts the first before the job is initialized."""
     base = multiprocessing.process.BaseProcess
     original = {name: getattr(base, name) for name in ("start", "join", "is_alive", "terminate", "kill", "close")}
     exitcode = base.exitcode
     started = []
+    inside = []  # the process of this rank, while it runs
 
     def is_rank(process):
         return getattr(process, "_rollcall_rank", None) is not None
 
     def start(self):
-        if rank.is_initialized or sys._getframe(1).f_globals.get("__name__", "").startswith("torch."):
+        is_of_torch = sys._getframe(1).f_globals.get("__name__", "").startswith("torch.")
+        if inside or is_of_torch or (rank.is_initialized and not started):
             return original["start"](self)
         self._rollcall_rank = len(started)
         started.append(self)
         if self._rollcall_rank == rank.rank:
+            inside.append(self)
             self.run()
+            inside.clear()
         return None
 
     def for_others(name, answer):
