@@ -10,8 +10,6 @@
 namespace rollcall::check {
 namespace {
 
-Storage no_tensor;
-
 // In a full slot: does everyone send what its receivers expect?
 bool parts_fit_each_other(const Slot& slot) {
   std::vector<OpTensors> members;
@@ -56,7 +54,7 @@ namespace {
 
 }  // namespace
 
-Storage* GroupMatcher::nothing() { return &no_tensor; }
+Storage GroupMatcher::no_tensor;
 
 [[gnu::noinline]] void GroupMatcher::fill_up(Slot& slot) {
   slot.phase = Slot::Phase::full;
@@ -71,31 +69,20 @@ GroupMatcher::GroupMatcher(Rank group_size)
       next_(static_cast<std::size_t>(group_size), 0),
       devices_(static_cast<std::size_t>(group_size), no_device) {}
 
-Slot& GroupMatcher::arrive(const Op& op) {
-  const auto rank = static_cast<std::size_t>(op.rank);
-  expects(op.rank >= 0 && op.rank < size_, "a call comes from a member of its group");
-  Slot& slot = slot_at(next_[rank]++);  // counted, so that a member comes to a slot once
-  enter(slot, op);
-  return slot;
-}
-
-inline void GroupMatcher::enter(Slot& slot, const Op& op) {
-  const auto rank = static_cast<std::size_t>(op.rank);
-  bool keeps_op = slot.keeps_ops;
-  if (slot.arrived == 0) [[unlikely]] {
+// What a call leaves in its slot besides its tensor: the first one, one that differs, one with lists, a rank's first.
+[[gnu::noinline]] void GroupMatcher::note(Slot& slot, const Op& op) {
+  if (slot.arrived == 0) {
     slot.reference = op;
-    keeps_op = slot.keeps_ops = needs_every_op(op);
-  } else if (!same_in_reports(slot.reference, op)) [[unlikely]] {
+    slot.plain = slot.seq != 0 && !needs_every_op(op);
+  } else if (!same_in_reports(slot.reference, op)) {
     note_deviant(slot, op, size_);
-    keeps_op = needs_every_op(op);
   }
-  if (keeps_op) [[unlikely]] {
+  if (needs_every_op(op)) {
     keep_op(slot, op, size_);
   }
-  if (slot.seq == 0) [[unlikely]] {
+  if (slot.seq == 0) {
     use_device(op.rank, op.device);
   }
-  seat(slot, rank, op.tensors.input != nullptr ? op.tensors.input : nothing());
 }
 
 void GroupMatcher::withdraw(Slot& slot, Rank rank) {
@@ -131,6 +118,7 @@ Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
   op.tensors = OpTensors(input);
   if (slot.arrived == 0) {
     slot.reference = op;
+    slot.plain = slot.seq != 0;
   }
   if (same_in_reports(slot.reference, call)) {
     slot.like = &call;
@@ -168,11 +156,6 @@ void GroupMatcher::retire() {
   }
 }
 
-Slot& GroupMatcher::slot_at(std::int64_t seq) {
-  expects(seq >= base_ && seq <= end_, "a rank's next call is at most one beyond the latest slot");
-  return seq == end_ ? open_slot() : *ring_[index(seq)];
-}
-
 [[gnu::noinline]] Slot& GroupMatcher::open_slot() {
   if (end_ - base_ == static_cast<std::int64_t>(ring_.size())) {
     grow();
@@ -205,7 +188,7 @@ void GroupMatcher::empty(Slot& slot) const {
   slot.uniform = true;
   slot.differs = false;
   slot.uneven = false;
-  slot.keeps_ops = false;
+  slot.plain = false;
   slot.arrived = 0;
   slot.like = nullptr;
   slot.tensors.assign(members, nullptr);

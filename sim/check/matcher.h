@@ -61,12 +61,12 @@ struct Slot {
 
   std::int64_t seq = 0;
   Phase phase = Phase::collecting;
-  bool uniform = true;     // every tensor so far is uniform and of the reference's call
-  bool differs = false;    // some call is not the reference's, or its parts do not fit the others'
-  bool uneven = false;     // some call has parts of different sizes
-  bool raises = false;     // some call was accepted, and the backend may raise when it runs it
-  bool given_up = false;   // some rank waited here, and its wait ended otherwise
-  bool keeps_ops = false;  // the reference is an operation with lists, outputs or factors
+  bool uniform = true;    // every tensor so far is uniform and of the reference's call
+  bool differs = false;   // some call is not the reference's, or its parts do not fit the others'
+  bool uneven = false;    // some call has parts of different sizes
+  bool raises = false;    // some call was accepted, and the backend may raise when it runs it
+  bool given_up = false;  // some rank waited here, and its wait ended otherwise
+  bool plain = false;     // of a call like the reference nothing is noted but its tensor
   Rank arrived = 0;
   const Op* like = nullptr;       // where the reference was made of a call that several share; else null
   Op reference;                   // the first arrival's call
@@ -99,7 +99,13 @@ class GroupMatcher {
   explicit GroupMatcher(Rank group_size);
 
   // The next call of `op.rank` (inside the group). The slot stays valid until it is retired.
-  Slot& arrive(const Op& op);
+  Slot& arrive(const Op& op) {
+    expects(op.rank >= 0 && op.rank < size_, "a call comes from a member of its group");
+    Slot& slot =
+        slot_at(next_[static_cast<std::size_t>(op.rank)]++);  // counted: a member comes to a slot once
+    enter(slot, op);
+    return slot;
+  }
   // The same for a call that is `call` but for who makes it and with which tensor; `call` stays where it is while
   // the slot fills. For operations without lists and outputs, of a rank whose device is known.
   Slot& arrive_alike(const Op& call, Rank rank, Storage* input);
@@ -149,9 +155,18 @@ class GroupMatcher {
   bool uses(Rank rank, Device device) const { return devices_[static_cast<std::size_t>(rank)] == device; }
 
  private:
-  void enter(Slot& slot, const Op& op);
+  void enter(Slot& slot, const Op& op) {
+    if (!slot.plain || !same_in_reports(slot.reference, op)) [[unlikely]] {
+      note(slot, op);
+    }
+    seat(slot, static_cast<std::size_t>(op.rank), op.tensors.input != nullptr ? op.tensors.input : nothing());
+  }
+  void note(Slot& slot, const Op& op);
   void empty(Slot& slot) const;
-  Slot& slot_at(std::int64_t seq);
+  Slot& slot_at(std::int64_t seq) {
+    expects(seq >= base_ && seq <= end_, "a rank's next call is at most one beyond the latest slot");
+    return seq == end_ ? open_slot() : *ring_[index(seq)];
+  }
   void join(Slot& slot, const Op& call, Rank member, Storage* input) const;
   // The call is in the slot; so is, now, its tensor.
   [[gnu::always_inline]] void seat(Slot& slot, std::size_t rank, Storage* tensor) {
@@ -162,12 +177,16 @@ class GroupMatcher {
       fill_up(slot);
     }
   }
-  static Storage* nothing();  // the tensor of an operation without one, so that "has come" is one comparison
+  static Storage* nothing() {
+    return &no_tensor;
+  }  // of an operation without a tensor: "has come" is one comparison
   static void fill_up(Slot& slot);
   bool is_live(std::int64_t seq) const { return seq >= base_ && seq < end_; }
   Slot& open_slot();
   void grow();
   std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & (ring_.size() - 1); }
+
+  static Storage no_tensor;
 
   Rank size_;
   std::int64_t base_ = 0;  // invariant: base_ <= end_ <= base_ + ring_.size()

@@ -215,9 +215,12 @@ void MessageMatcher::pair_up(MessageId send, MessageId receive) {
 }
 
 void MessageMatcher::sort_matched() {
-  std::ranges::sort(matched_, {}, [this](const std::pair<MessageId, MessageId>& pair) {
+  const auto sender = [this](const std::pair<MessageId, MessageId>& pair) {
     return std::pair(messages_[pair.first].op.rank, messages_[pair.first].seq);
-  });
+  };
+  if (!std::ranges::is_sorted(matched_, {}, sender)) {  // it usually is: ranks run one after the other
+    std::ranges::sort(matched_, {}, sender);
+  }
 }
 
 bool MessageMatcher::is_current(MessageId id, Rank rank, std::int64_t seq) const {

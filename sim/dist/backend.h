@@ -35,6 +35,8 @@ class Backend {
   // The same for at most `timeout` of (simulated or real) time, then Error: work.wait(timeout). Backends that
   // cannot give up wait for good.
   virtual void wait_for(const Work& work, Duration) { wait(work); }
+  // A call that blocks: both in one, which most calls are. A backend that can do it in one go overrides it.
+  virtual void call(const Op& op) { wait(issue(op)); }
   virtual bool is_completed(const Work& work) = 0;
   // Blocks until one of them is done: the threads of a rank, each blocked in a call of its own. At least one.
   virtual void wait_any(std::span<const Work> works) { wait(works.front()); }

@@ -175,8 +175,7 @@ Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& 
   if (op.async_op) {
     return self.backend->issue(op);
   }
-  Backend& backend = *self.backend;
-  backend.wait(backend.issue(op));
+  self.backend->call(op);
   return {};
 }
 

@@ -48,6 +48,7 @@ class Engine final : public Backend {
   Work issue(const Op& op) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
   void wait(const Work& work) override;
+  void call(const Op& op) override;
   void wait_for(const Work& work, Duration timeout) override;
   bool is_completed(const Work& work) override;
   void wait_any(std::span<const Work> works) override;
@@ -133,25 +134,36 @@ class Engine final : public Backend {
   void end_rank(Rank rank, check::RankStatus::State state, const char* type, const std::string& message);
 
   static void end_call();
+  // Its rank's story is over, or its group's connections are closed.
+  bool meets_nobody(const Op& op) const { return aborting_ || (any_broken_ && broken_[op.group]); }
+  // It does not go straight to its slot.
+  bool goes_elsewhere(const Op& op) const { return queues_launches_ || is_point_to_point(op.kind); }
+  [[gnu::noinline]] Work issue_elsewhere(const Op& op);
+  check::Slot& arrive(const Op& op);
   Work issue_nowhere(const Op& op);
+  // A call that check_device has to look at.
+  bool is_odd_on(const check::GroupMatcher& matcher, const Op& op) const {
+    return op.malformed || !admission_.admits(op) ||
+           (admission_.one_gpu_per_rank() && !matcher.uses(op.rank, op.device));
+  }
   bool refuses_calls() const;
   void issued(const Op& op, check::Slot& slot);
   void check_device(const Op& op);
-  bool raises_late(const Work& work, const check::Slot& slot) const;
+  bool raises_late(Rank member, const check::Slot& slot) const;
   Rank user_of_gpu(GroupId group, Device device, Rank rank);
   Rank intruder_on_gpu(GroupId group, Device device, Rank rank) const;
   Rank owner_of_gpu(GroupId group, Device device, Rank rank) const;
   void retain(const Op& op, check::Slot& slot) const;
   [[gnu::noinline]] void wait_otherwise(const Work& work);
-  [[gnu::noinline]] bool has_its_fate(const Work& work, const check::Slot& slot) const;
+  [[gnu::noinline]] bool has_its_fate(Rank member, const check::Slot& slot) const;
   [[noreturn, gnu::noinline]] static void interrupt_closed();
-  void block(const Work& work, check::Slot& slot);
+  void block(GroupId group, Rank member, check::Slot& slot);
   [[noreturn]] static void interrupt(const Interruption& interruption);
 
   DeviceQueue& running_device();
-  [[gnu::noinline]] Work launch(const Op& op);
+  Work launch(const Op& op);
   Work launch_message(const Op& op);
-  void wait_on_device(const Work& work);
+  [[gnu::noinline]] void wait_on_device(const Work& work);
   bool has_finished_on_device(const Work& work) const {
     return work.is_point_to_point() ? has_finished_message_on_device(work)
                                     : launches_[work.group()]->has_finished(work.rank(), work.seq());
@@ -178,13 +190,17 @@ class Engine final : public Backend {
   void fail_on_device(Rank rank, Interruption interruption);
 
   Work post(const Op& op);
-  check::MessageId plan_message(const Op& op);
-  void post_planned(GroupId group, check::MessageId id);
+  check::MessageId plan_message(check::MessageMatcher& messages, const Op& op);
+  void post_planned(check::MessageMatcher& messages, GroupId group, check::MessageId id);
   void wait_message(const Work& work);
-  check::MessageMatcher& messages_of(GroupId group);
+  check::MessageMatcher& messages_of(GroupId group) {
+    std::unique_ptr<check::MessageMatcher>& messages = messengers_[group];
+    return messages != nullptr ? *messages : open_messages(group);
+  }
+  [[gnu::noinline]] check::MessageMatcher& open_messages(GroupId group);
   void schedule_messages();
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
-  void finish_message(GroupId group, check::MessageId id, check::Fate fate);
+  void finish_message(check::MessageMatcher& messages, GroupId group, check::MessageId id, check::Fate fate);
   void give_up_message(const check::RankStatus& status);
   void suspend_rank(const void* hint);
   [[gnu::noinline]] void take_interruption();
@@ -224,7 +240,7 @@ class Engine final : public Backend {
 
   // Limits of time: engine_timeouts.cc.
   void limit_next_wait(const std::optional<Duration>& limit, bool names_all = false);
-  void set_deadline(Rank rank);
+  [[gnu::noinline]] void set_deadline(Rank rank);
   std::optional<Time> next_deadline(bool own) const;
   bool expire_timeouts();
   void take_off(const std::vector<std::pair<Rank, Interruption>>& leaving);

@@ -22,24 +22,37 @@ constexpr const char* closed_pairs = "Application timeout caused pair closure";
 
 }  // namespace
 
-// The hot path: every call of every rank. What is rare is kept out of line, so that the frame stays small
+// The hot path: every call of every rank. What is rare is kept out of line, so that the frames stay small
 // and the lines a rank touches few.
 Work Engine::issue(const Op& op) {
-  if (aborting_ || (any_broken_ && broken_[op.group])) [[unlikely]] {
+  if (meets_nobody(op)) [[unlikely]] {
     return issue_nowhere(op);
   }
+  if (goes_elsewhere(op)) [[unlikely]] {
+    return issue_elsewhere(op);
+  }
+  return Work(op.group, op.rank, arrive(op).seq);
+}
+
+// A call that blocks finds its slot once.
+void Engine::call(const Op& op) {
+  if (meets_nobody(op) || goes_elsewhere(op)) [[unlikely]] {
+    return Backend::call(op);
+  }
+  Slot& slot = arrive(op);
+  if (slot.raises) [[unlikely]] {
+    has_its_fate(op.rank, slot);  // its own may be to raise
+  }
+  block(op.group, op.rank, slot);
+}
+
+// The call takes its place among those of the others.
+inline Slot& Engine::arrive(const Op& op) {
   ++ops_;
   GroupMatcher& matcher = *matchers_[op.group];
-  const bool is_odd = op.malformed || !admission_.admits(op) ||
-                      (admission_.one_gpu_per_rank() && !matcher.uses(op.rank, op.device));
+  const bool is_odd = is_odd_on(matcher, op);
   if (is_odd) [[unlikely]] {
     check_device(op);
-  }
-  if (queues_launches_) [[unlikely]] {
-    return launch(op);
-  }
-  if (is_point_to_point(op.kind)) [[unlikely]] {
-    return post(op);
   }
   Slot& slot = matcher.arrive(op);
   if (slot.phase == Slot::Phase::full) {
@@ -48,7 +61,17 @@ Work Engine::issue(const Op& op) {
   if (op.async_op || slot.differs || watches_issues_ || is_odd) [[unlikely]] {
     issued(op, slot);
   }
-  return Work(op.group, op.rank, slot.seq);
+  return slot;
+}
+
+// A call that its rank's GPU takes to the others, or a message.
+Work Engine::issue_elsewhere(const Op& op) {
+  ++ops_;
+  GroupMatcher& matcher = *matchers_[op.group];
+  if (is_odd_on(matcher, op)) [[unlikely]] {
+    check_device(op);
+  }
+  return queues_launches_ ? launch(op) : post(op);
 }
 
 // Ends a call of a rank whose story is over. In a destructor that communicates while its rank unwinds
@@ -162,11 +185,11 @@ void Engine::wait(const Work& work) {
     return;
   }
   if (slot->phase == Slot::Phase::irregular || slot->raises) [[unlikely]] {
-    if (has_its_fate(work, *slot)) {
+    if (has_its_fate(work.rank(), *slot)) {
       return;
     }
   }
-  block(work, *slot);
+  block(work.group(), work.rank(), *slot);
 }
 
 // A wait that is not for a collective on a backend whose calls block.
@@ -184,22 +207,22 @@ void Engine::wait_otherwise(const Work& work) {
 
 // True when the call completed for the waiting member of an irregular slot. Throws when it failed or raises,
 // and false says that it hangs.
-bool Engine::has_its_fate(const Work& work, const Slot& slot) const {
+bool Engine::has_its_fate(Rank member, const Slot& slot) const {
   if (slot.phase == Slot::Phase::irregular) {
-    const auto member = static_cast<std::size_t>(work.rank());
-    switch (slot.fates[member]) {
+    const auto at = static_cast<std::size_t>(member);
+    switch (slot.fates[at]) {
       case Fate::completes:
         return true;
       case Fate::fails:
       case Fate::crashes:
-        interrupt({slot.fates[member] == Fate::crashes, slot.failures[member]});
+        interrupt({slot.fates[at] == Fate::crashes, slot.failures[at]});
       case Fate::hangs:
         break;
     }
   }
-  if (slot.raises && raises_late(work, slot)) {
-    const GroupMatcher& matcher = *matchers_[work.group()];
-    interrupt({false, rules_->refusal(matcher.op_of(slot, work.rank()), matcher.size()).what()});
+  if (slot.raises && raises_late(member, slot)) {
+    const GroupMatcher& matcher = *matchers_[slot.reference.group];
+    interrupt({false, rules_->refusal(matcher.op_of(slot, member), matcher.size()).what()});
   }
   return false;
 }
@@ -208,22 +231,22 @@ void Engine::interrupt_closed() { interrupt({false, closed_pairs}); }
 
 // True when the backend cannot run this call and says so without waiting for the others. DETAIL does wait
 // for them first.
-bool Engine::raises_late(const Work& work, const Slot& slot) const {
-  const GroupMatcher& matcher = *matchers_[work.group()];
+bool Engine::raises_late(Rank member, const Slot& slot) const {
+  const GroupMatcher& matcher = *matchers_[slot.reference.group];
   return options_.debug != DebugLevel::detail &&
-         rules_->raises_late(matcher.op_of(slot, work.rank()), matcher.size());
+         rules_->raises_late(matcher.op_of(slot, member), matcher.size());
 }
 
-void Engine::block(const Work& work, Slot& slot) {
+inline void Engine::block(GroupId group, Rank member, Slot& slot) {
   const Rank rank = scheduler_->running();
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
   status.state = RankStatus::State::waiting;
-  status.group = work.group();
-  status.group_rank = work.rank();
-  status.seq = work.seq();
+  status.group = group;
+  status.group_rank = member;
+  status.seq = slot.seq;
   status.message = check::no_message;
   slot.waiters.push_back(rank);
-  suspend_rank(slot.tensors[static_cast<std::size_t>(work.rank())]);
+  suspend_rank(slot.tensors[static_cast<std::size_t>(member)]);
 }
 
 // Parks the running rank, whose status says what it waits for. Returns when that has completed; throws when
@@ -272,7 +295,7 @@ bool Engine::is_completed(const Work& work) {
   if (slot == nullptr) {
     return true;
   }
-  return slot->phase == Slot::Phase::done || (slot->raises && raises_late(work, *slot)) ||
+  return slot->phase == Slot::Phase::done || (slot->raises && raises_late(work.rank(), *slot)) ||
          (slot->phase == Slot::Phase::irregular &&
           slot->fates[static_cast<std::size_t>(work.rank())] == Fate::completes);
 }

@@ -42,32 +42,29 @@ struct BatchEnd {
 
 }  // namespace
 
-MessageMatcher& Engine::messages_of(GroupId group) {
-  std::unique_ptr<MessageMatcher>& messages = messengers_[group];
-  if (messages == nullptr) [[unlikely]] {
-    messages = std::make_unique<MessageMatcher>(rules_->discipline(), members_[group].size());
-    groups_[group].messages = messages.get();
-  }
-  return *messages;
+MessageMatcher& Engine::open_messages(GroupId group) {
+  messengers_[group] = std::make_unique<MessageMatcher>(rules_->discipline(), members_[group].size());
+  groups_[group].messages = messengers_[group].get();
+  return *messengers_[group];
 }
 
 Work Engine::post(const Op& op) {
-  const MessageId id = plan_message(op);
-  post_planned(op.group, id);
-  return Work(op.group, op.rank, messages_of(op.group).at(id).seq, id);
+  MessageMatcher& messages = messages_of(op.group);
+  const MessageId id = plan_message(messages, op);
+  post_planned(messages, op.group, id);
+  return Work(op.group, op.rank, messages.at(id).seq, id);
 }
 
-MessageId Engine::plan_message(const Op& op) {
-  MessageMatcher& messages = messages_of(op.group);
-  detail::check_message(op, members_[op.group].size(), messages.is_ordered());
+MessageId Engine::plan_message(MessageMatcher& messages, const Op& op) {
+  detail::check_message(op, matchers_[op.group]->size(), messages.is_ordered());
   return messages.plan(op);
 }
 
-void Engine::post_planned(GroupId group, MessageId id) {
+void Engine::post_planned(MessageMatcher& messages, GroupId group, MessageId id) {
   if (posted_groups_.empty() || posted_groups_.back() != group) {
     posted_groups_.push_back(group);
   }
-  messages_of(group).post(id, now_);
+  messages.post(id, now_);
 }
 
 std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {
@@ -87,11 +84,13 @@ std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {
 
 void Engine::wait_message(const Work& work) {
   MessageMatcher& messages = messages_of(work.group());
-  if (!messages.is_current(work.message(), work.rank(), work.seq()) ||
-      messages.at(work.message()).phase == Message::Phase::done) {
+  if (!messages.is_current(work.message(), work.rank(), work.seq())) {
     return;
   }
   Message& message = messages.at(work.message());
+  if (message.phase == Message::Phase::done) {
+    return;
+  }
   if (message.phase == Message::Phase::failed) {
     interrupt({true, overflow_of(message)});
   }
@@ -168,14 +167,13 @@ void Engine::deliver(GroupId group, MessageId send_id, MessageId receive_id) {
     fates = rules_->settle(send.op, receive.op);
     receive.sent_bytes = bytes_of(send.op);
   }
-  finish_message(group, send_id, fates.first);
-  finish_message(group, receive_id, fates.second);
+  finish_message(messages, group, send_id, fates.first);
+  finish_message(messages, group, receive_id, fates.second);
 }
 
-void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
-  MessageMatcher& messages = messages_of(group);
+void Engine::finish_message(MessageMatcher& messages, GroupId group, MessageId id, Fate fate) {
   Message& message = messages.at(id);
-  const Rank rank = members_[group].ranks[static_cast<std::size_t>(message.op.rank)];
+  const Rank rank = groups_[group].members->ranks[static_cast<std::size_t>(message.op.rank)];
   if (fate == Fate::hangs) {
     message.phase = Message::Phase::stuck;
     return;

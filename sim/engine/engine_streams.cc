@@ -59,8 +59,9 @@ Work Engine::launch(const Op& op) {
 }
 
 Work Engine::launch_message(const Op& op) {
-  const check::MessageId id = plan_message(op);
-  const std::int64_t seq = messages_of(op.group).at(id).seq;
+  check::MessageMatcher& messages = messages_of(op.group);
+  const check::MessageId id = plan_message(messages, op);
+  const std::int64_t seq = messages.at(id).seq;
   running_device().launch_message(op, seq, id);
   pump(scheduler_->running());
   return Work(op.group, op.rank, seq, id);
@@ -229,7 +230,7 @@ void Engine::pump(Rank rank) {
         start(*action.table, action.group_rank);
         break;
       case Kind::post:
-        post_planned(action.group, action.message);
+        post_planned(messages_of(action.group), action.group, action.message);
         break;
       case Kind::run_kernel:
         if (recorder_) {

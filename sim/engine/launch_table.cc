@@ -36,7 +36,7 @@ void for_each_beside_input(const OpTensors& tensors, F&& f) {
 LaunchTable::~LaunchTable() {
   for (std::size_t member = 0; member < lanes_.size(); ++member) {
     for (std::int64_t seq = lanes_[member].finished; seq < lanes_[member].launched; ++seq) {
-      end_uses(*ring_[index(seq)], static_cast<Rank>(member));
+      end_uses(*ring_[index(seq)], static_cast<Rank>(member), place(static_cast<Rank>(member), seq));
     }
   }
 }
@@ -67,19 +67,19 @@ LaunchTable::~LaunchTable() {
 OpKind LaunchTable::kind_of(Rank member, std::int64_t seq) const {
   const Row& row = *ring_[index(seq)];
   const auto at = static_cast<std::size_t>(member);
-  return row.places[at].is_own ? row.own[at]->op.kind : row.call.kind;
+  return place(member, seq).is_own ? row.own[at]->op.kind : row.call.kind;
 }
 
 Op LaunchTable::op_of(Rank member, std::int64_t seq) const {
   const Row& row = *ring_[index(seq)];
-  const auto at = static_cast<std::size_t>(member);
-  if (row.places[at].is_own) {
-    return row.own[at]->op;
+  const Place& own = place(member, seq);
+  if (own.is_own) {
+    return row.own[static_cast<std::size_t>(member)]->op;
   }
   Op op = row.call;
   op.rank = member;
-  op.stream = row.places[at].stream;
-  op.tensors.input = row.places[at].input;
+  op.stream = own.stream;
+  op.tensors.input = own.input;
   return op;
 }
 
@@ -87,25 +87,33 @@ Op LaunchTable::op_of(Rank member, std::int64_t seq) const {
   if (end_ - base_ == static_cast<std::int64_t>(ring_.size())) {
     grow();
   }
-  std::unique_ptr<Row>& place = ring_[index(end_)];
-  if (place == nullptr) {
-    place = std::make_unique<Row>();
-    place->places = std::make_unique<Place[]>(lanes_.size());
+  std::unique_ptr<Row>& row = ring_[index(end_++)];
+  if (row == nullptr) {
+    row = std::make_unique<Row>();
   }
-  ++end_;
-  place->call = op;
-  place->call.tensors = {};
-  place->finished = 0;
-  return *place;
+  row->call = op;
+  row->call.tensors = {};
+  row->plain = !is_special(op);
+  row->finished = 0;
+  return *row;
 }
 
 void LaunchTable::grow() {
-  std::vector<std::unique_ptr<Row>> larger(ring_.size() * 2);
+  LaunchTable larger(group_, 0);
+  larger.ring_.resize(ring_.size() * 2);
+  larger.mask_ = larger.ring_.size() - 1;
+  larger.places_.resize(lanes_.size() * larger.stride());
   for (std::int64_t seq = base_; seq < end_; ++seq) {
-    larger[static_cast<std::size_t>(seq) & (larger.size() - 1)] = std::move(ring_[index(seq)]);
+    larger.ring_[larger.index(seq)] = std::move(ring_[index(seq)]);
   }
-  ring_ = std::move(larger);
-  mask_ = ring_.size() - 1;
+  for (Rank member = 0; member < static_cast<Rank>(lanes_.size()); ++member) {
+    for (std::int64_t seq = lane(member).finished; seq < lane(member).launched; ++seq) {
+      larger.place(member, seq) = place(member, seq);
+    }
+  }
+  ring_ = std::move(larger.ring_);
+  mask_ = larger.mask_;
+  places_ = std::move(larger.places_);
 }
 
 }  // namespace rollcall::sim

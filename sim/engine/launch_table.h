@@ -2,11 +2,10 @@
 
 // The collectives of one group that hosts have launched on their GPUs and that are not over.
 //
-//   row    point k of the group: the call, and a place for every member
-//   lane   one member's way through the rows, in launch order: NCCL's own stream of that communicator
-//
-// Kept by row and not by rank: ranks that launch one after the other write places side by side, and a row that
-// completes is read from end to end. What members say alike is kept once.
+//   row    point k of the group: the call, which members mostly say alike and which is kept once
+//   lane   one member's way through the rows, in launch order: NCCL's own stream of that communicator. Its places
+//          lie side by side: a host that runs ahead writes one after the other, and of four rows that complete in
+//          turn only the first has to fetch them
 
 #include <cstdint>
 #include <memory>
@@ -37,7 +36,11 @@ class LaunchTable {
   };
 
   explicit LaunchTable(GroupId group, Rank members)
-      : group_(group), lanes_(static_cast<std::size_t>(members)), ring_(2), mask_(1) {}
+      : group_(group),
+        lanes_(static_cast<std::size_t>(members)),
+        ring_(2),
+        mask_(1),
+        places_(lanes_.size() * stride()) {}
   ~LaunchTable();
   LaunchTable(const LaunchTable&) = delete;
   LaunchTable& operator=(const LaunchTable&) = delete;
@@ -48,16 +51,14 @@ class LaunchTable {
     const auto member = static_cast<std::size_t>(op.rank);
     const std::int64_t seq = lanes_[member].launched++;
     Row& row = seq == end_ ? open(op) : *ring_[index(seq)];
-    const bool is_own = op.malformed || check::needs_every_op(op) || !check::same_in_reports(row.call, op);
-    if (seq + 1 < end_) {  // hosts run ahead: each row is in other pages than the one before
-      __builtin_prefetch(&ring_[index(seq + 1)]->places[member], 1);
-    }
-    Place& place = row.places[member];  // written field by field: in one piece it would be put together first
-    place.input = op.tensors.input;
-    place.launched = number;
-    place.stream = op.stream;
-    place.ready = ready;
-    place.is_own = is_own;
+    const bool is_own =
+        (!row.plain && is_special(op)) || op.malformed || !check::same_in_reports(row.call, op);
+    Place& own = place(op.rank, seq);  // written field by field: in one piece it would be put together first
+    own.input = op.tensors.input;
+    own.launched = number;
+    own.stream = op.stream;
+    own.ready = ready;
+    own.is_own = is_own;
     if (op.tensors.input != nullptr) {
       op.tensors.input->begin_use();
     }
@@ -69,16 +70,17 @@ class LaunchTable {
   // The member's front is over. What is behind it starts if it is ready; then, its place.
   const Place* advance(Rank member) {
     Lane& own = lane(member);
-    leave(own, member);
+    const Place* const places = &places_[first_of(member)];
+    leave(own, member, places[index(own.finished)]);
     if (own.is_empty()) {
       return nullptr;
     }
-    const Place& next = place(member, own.finished);
+    const Place& next = places[index(own.finished)];
     own.running = next.ready;
     return next.ready ? &next : nullptr;
   }
   // The same, and nothing starts.
-  void finish(Rank member) { leave(lane(member), member); }
+  void finish(Rank member) { leave(lane(member), member, front(member)); }
 
   GroupId group() const { return group_; }
   const Lane& lane(Rank member) const { return lanes_[static_cast<std::size_t>(member)]; }
@@ -86,12 +88,8 @@ class LaunchTable {
   bool has_finished(Rank member, std::int64_t seq) const { return lane(member).finished > seq; }
 
   // Of a call that is launched and not over.
-  Place& place(Rank member, std::int64_t seq) {
-    return ring_[index(seq)]->places[static_cast<std::size_t>(member)];
-  }
-  const Place& place(Rank member, std::int64_t seq) const {
-    return ring_[index(seq)]->places[static_cast<std::size_t>(member)];
-  }
+  Place& place(Rank member, std::int64_t seq) { return places_[first_of(member) + index(seq)]; }
+  const Place& place(Rank member, std::int64_t seq) const { return places_[first_of(member) + index(seq)]; }
   const Place& front(Rank member) const { return place(member, lane(member).finished); }
   // True when the member's next call may start as far as its own lane goes.
   bool is_startable(Rank member) const {
@@ -115,29 +113,29 @@ class LaunchTable {
   };
   // What every launch reads lies in the first cache line.
   struct alignas(64) Row {
-    std::unique_ptr<Place[]> places;  // by member; those are set that are launched and not over
-    Op call;
     Rank finished = 0;
+    bool plain = true;  // its call is one of those that need no Op of their own
+    Op call;
     std::vector<std::unique_ptr<Own>> own;  // by member; empty while nobody has any
   };
 
+  static bool is_special(const Op& op) { return op.malformed || check::needs_every_op(op); }
   Row& open(const Op& op);
   void grow();
   void keep_own(Row& row, const Op& op) const;
   static void drop_own(Row& row, Rank member);
   void retire();
-  void leave(Lane& own, Rank member) {
+  void leave(Lane& own, Rank member, const Place& front) {
     expects(own.running, "a collective that finishes has started");
     Row& row = *ring_[index(own.finished)];
-    end_uses(row, member);
+    end_uses(row, member, front);
     own.running = false;
     ++own.finished;
     if (++row.finished == static_cast<Rank>(lanes_.size())) [[unlikely]] {
       retire();
     }
   }
-  static void end_uses(Row& row, Rank member) {
-    const Place& place = row.places[static_cast<std::size_t>(member)];
+  static void end_uses(Row& row, Rank member, const Place& place) {
     if (place.is_own) [[unlikely]] {
       drop_own(row, member);
     }
@@ -146,6 +144,9 @@ class LaunchTable {
     }
   }
   std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & mask_; }
+  // Of one member's places to the next one's. Not a power of two: they would fall into the same cache sets.
+  std::size_t stride() const { return mask_ + 2; }
+  std::size_t first_of(Rank member) const { return static_cast<std::size_t>(member) * stride(); }
 
   GroupId group_;
   std::vector<Lane> lanes_;                 // by member
@@ -153,6 +154,7 @@ class LaunchTable {
   std::int64_t end_ = 0;                    // one past the latest row; end_ - base_ <= ring_.size()
   std::vector<std::unique_ptr<Row>> ring_;  // a power of two of rows, reused
   std::size_t mask_;                        // the ring's size, less one
+  std::vector<Place> places_;               // by member, and of each by row; set while launched and not over
 };
 
 }  // namespace rollcall::sim

@@ -97,11 +97,8 @@ struct Algorithm final : fibers::algo::algorithm {
     }
     const RankScheduler::Ready& soon = scheduler->ring_[(scheduler->head_ + ahead) & scheduler->mask_];
     const char* context = static_cast<const char*>(soon.context);
-#pragma GCC unroll 8
-    for (int i = 0; i < 5; ++i) {
-      __builtin_prefetch(context + i * line, 1);
-    }
-    __builtin_prefetch(soon.hint, 1);  // prefetching null is harmless
+    __builtin_prefetch(context + sizeof(fibers::context) - 1, 1);  // Boost's own saved state comes last
+    __builtin_prefetch(soon.hint, 1);                              // prefetching null is harmless
     __builtin_prefetch(soon.self, 1);
     if (soon.frame != nullptr) {
 #pragma GCC unroll 16
@@ -262,7 +259,7 @@ void RankScheduler::enter(Rank rank) {
   if (mine.stack != nullptr || mine.uncaught != 0) [[unlikely]] {
     caught = {};
   }
-  static_cast<fibers::context*>(fiber.context)->suspend();
+  fiber_thread->algorithm->pick_next()->resume();  // what context::suspend() does, three calls later
   if (mine.stack != nullptr || mine.uncaught != 0) [[unlikely]] {
     caught = mine;
   }
