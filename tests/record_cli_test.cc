@@ -176,6 +176,61 @@ TEST_CASE("what a script cannot be recorded with is said per rank", "[record]") 
   CHECK(shell.rollcall("record " + script("counter")).code == 4);
 }
 
+TEST_CASE("scripts begin their job in every way that torch has", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  for (const std::string name : {"by_address", "by_file", "again_and_again", "spawns", "starts_processes"}) {
+    for (const std::string answers : {"--fake", "--simulate"}) {
+      INFO(name << ' ' << answers);
+      const Shell shell;
+      const Outcome outcome =
+          shell.rollcall("record -n 4 -o out.json " + answers + " " + script("starts") + " " + name);
+      INFO(outcome.out << outcome.err);
+      CHECK(outcome.code == 0);
+      const std::string scenario = contents(shell.path("out.json"));
+      CHECK_THAT(scenario, Contains(R"("repeat": 3, "do": [)") || Contains(R"("as": "g4")"));
+    }
+  }
+}
+
+TEST_CASE("who does not begin the job is named, and what no backend takes", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  struct Start {
+    std::string name;
+    std::string verdict;
+    std::vector<int> culprits;
+    std::string remark;
+  };
+  const std::vector<Start> starts = {
+      {"one_rank_does_not_begin", "deadlock", {1}, "rank 1 finished without init_process_group"},
+      {"one_rank_fails_before", "deadlock", {3}, "rank 3 raised FileNotFoundError: no data at"},
+      {"one_rank_waits_for_a_file",
+       "deadlock",
+       {2},
+       "rank 2 made no call and did not end; it was stopped at"},
+      {"broadcasts_from_nobody", "rank_failed", {0, 1, 2, 3}, "broadcast: invalid root rank: 4 at"},
+      {"sends_a_negative_tag", "rank_failed", {0, 1, 2, 3}, "Tag must be nonnegative at"},
+  };
+  for (const Start& start : starts) {
+    for (const std::string answers : {"--fake", "--simulate"}) {
+      INFO(start.name << ' ' << answers);
+      const Shell shell;
+      const Outcome outcome = shell.rollcall("record -n 4 --patience 2s --format json -o out.json " +
+                                             answers + " " + script("starts") + " " + start.name);
+      INFO(outcome.err);
+      CHECK(outcome.code == 1);
+      CHECK_THAT(outcome.err, Contains(start.remark));
+      const json report = json::parse(outcome.out);
+      CHECK(report.at("verdict") == start.verdict);
+      CHECK(report.at("culprits") == json(start.culprits));
+      CHECK_THAT(outcome.out + outcome.err, Contains(mistake_line(start.name, "starts")));
+    }
+  }
+}
+
 TEST_CASE("no process of a script outlives its recording", "[record]") {
   if (!has_torch()) {
     return;

@@ -14,16 +14,16 @@ inline std::string script(const std::string& name) {
   return "'" ROLLCALL_SOURCE_DIR "/tests/scripts/" + name + ".py'";
 }
 
-// The line of mistakes.py that ends in "# MISTAKE name": "mistakes.py:17"; without the comment, "mistakes.py:0".
-inline std::string mistake_line(const std::string& name) {
-  std::ifstream in(ROLLCALL_SOURCE_DIR "/tests/scripts/mistakes.py");
+// The line of a script that ends in "# MISTAKE name": "mistakes.py:17"; without the comment, "mistakes.py:0".
+inline std::string mistake_line(const std::string& name, const std::string& file = "mistakes") {
+  std::ifstream in(ROLLCALL_SOURCE_DIR "/tests/scripts/" + file + ".py");
   std::size_t number = 0;
   std::size_t found = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
     found = line.ends_with("# MISTAKE " + name) ? number : found;
   }
-  return "mistakes.py:" + std::to_string(found);
+  return file + ".py:" + std::to_string(found);
 }
 
 // Is there a Python with torch? Says so once if there is none: then nothing can be recorded here.

@@ -1,0 +1,88 @@
+"""Ways in which scripts begin and end their job. starts.py NAME, on four ranks."""
+
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+RANK = int(os.environ["RANK"])
+
+
+def train(steps):
+    for _ in range(steps):
+        dist.all_reduce(torch.ones(4))
+
+
+def by_address():
+    dist.init_process_group("gloo", init_method="tcp://127.0.0.1:29555", rank=RANK, world_size=4)
+    train(3)
+    dist.destroy_process_group()
+
+
+def by_file():
+    dist.init_process_group("gloo", init_method="file:///nowhere/shared", rank=RANK, world_size=4)
+    train(3)
+
+
+def again_and_again():
+    for _ in range(3):
+        dist.init_process_group("nccl")
+        pair = dist.new_group([0, 2])
+        if RANK in (0, 2):
+            dist.all_reduce(torch.ones(2), group=pair)
+        train(1)
+        dist.destroy_process_group()
+
+
+def rank_of_spawned(rank, size):
+    dist.init_process_group("gloo", init_method="tcp://127.0.0.1:29555", rank=rank, world_size=size)
+    train(3)
+
+
+def spawns():
+    mp.spawn(rank_of_spawned, args=(4,), nprocs=4)
+
+
+def starts_processes():
+    processes = [mp.Process(target=rank_of_spawned, args=(rank, 4)) for rank in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+
+
+def one_rank_does_not_begin():
+    if RANK != 1:
+        dist.init_process_group("gloo")  # MISTAKE one_rank_does_not_begin
+        train(1)
+
+
+def one_rank_fails_before():
+    if RANK == 3:
+        raise FileNotFoundError("no data")
+    dist.init_process_group("gloo")  # MISTAKE one_rank_fails_before
+
+
+def one_rank_waits_for_a_file():
+    while RANK == 2:
+        time.sleep(0.01)  # MISTAKE one_rank_waits_for_a_file
+    dist.init_process_group("gloo")
+    train(1)
+
+
+def broadcasts_from_nobody():
+    dist.init_process_group("gloo")
+    dist.broadcast(torch.ones(1), src=4)  # MISTAKE broadcasts_from_nobody
+
+
+def sends_a_negative_tag():
+    dist.init_process_group("gloo")
+    dist.send(torch.ones(1), (RANK + 1) % 4, tag=-1)  # MISTAKE sends_a_negative_tag
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
