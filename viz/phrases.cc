@@ -91,7 +91,7 @@ std::string join_phrase(const JoinCost& cost) {
 }
 
 std::int64_t idle_permille(const JoinedRanks& ranks, Duration run) {
-  return run == 0 ? 0 : (ranks.idle * 1000 + run / 2) / run;
+  return run == 0 ? 0 : static_cast<std::int64_t>((static_cast<__int128>(ranks.idle) * 1000 + run / 2) / run);
 }
 
 std::string joined_phrase(const JoinedRanks& ranks, Duration run) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 #include <tuple>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -190,41 +191,50 @@ std::vector<Story> stories_of(const Report& report, const TraceLanes& lanes, Cal
   return stories;
 }
 
-// Who came last to each collective: by group (the index of its name) and number.
+// Who came last to each collective of a group.
 struct Arrivals {
-  std::vector<std::uint32_t> groups;  // in order of appearance
-  std::map<std::uint32_t, std::vector<const Span*>> last;
+  std::uint32_t group = 0;        // the index of its name
+  std::vector<const Span*> last;  // by number; numbers may leave gaps of any size
 };
 
-Arrivals arrivals_of(const Timeline& timeline) {
-  Arrivals arrivals;
+// By group, in order of appearance.
+std::vector<Arrivals> arrivals_of(const Timeline& timeline) {
+  std::vector<Arrivals> groups;
+  std::unordered_map<std::uint32_t, std::size_t> places;                 // of groups
+  std::vector<std::unordered_map<std::int64_t, const Span*>> last_ones;  // by place, by number
   for (const Span& span : timeline.spans()) {
     if (span.kind != Span::Kind::collective || span.seq < 0) {
       continue;
     }
-    const auto [entry, is_new] = arrivals.last.try_emplace(span.group);
+    const auto [place, is_new] = places.try_emplace(span.group, groups.size());
     if (is_new) {
-      arrivals.groups.push_back(span.group);
+      groups.push_back({span.group, {}});
+      last_ones.emplace_back();
     }
-    std::vector<const Span*>& slots = entry->second;
-    const auto seq = static_cast<std::size_t>(span.seq);
-    slots.resize(std::max(slots.size(), seq + 1), nullptr);
-    if (slots[seq] == nullptr || slots[seq]->start < span.start) {
-      slots[seq] = &span;
+    const Span*& last = last_ones[place->second][span.seq];
+    if (last == nullptr || last->start < span.start) {
+      last = &span;
     }
   }
-  return arrivals;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (const auto& [seq, span] : last_ones[i]) {
+      groups[i].last.push_back(span);
+    }
+    std::ranges::sort(groups[i].last, {}, &Span::seq);
+  }
+  return groups;
 }
 
-void add_arrivals(std::string& out, const Arrivals& arrivals) {
-  for (const std::uint32_t group : arrivals.groups) {
+void add_arrivals(std::string& out, const std::vector<Arrivals>& groups) {
+  for (const Arrivals& arrivals : groups) {
+    std::int64_t seq = 0;
     Time last = 0;
-    for (const Span* span : arrivals.last.at(group)) {
-      add_number(out, span == nullptr ? 0 : static_cast<std::uint64_t>(span->rank) + 1);
-      if (span != nullptr) {
-        add_signed(out, span->start - last);
-        last = span->start;
-      }
+    for (const Span* span : arrivals.last) {
+      add_number(out, static_cast<std::uint64_t>(span->seq - seq));
+      add_number(out, static_cast<std::uint64_t>(span->rank));
+      add_signed(out, span->start - last);
+      seq = span->seq;
+      last = span->start;
     }
   }
 }
@@ -264,7 +274,7 @@ Json states_json(const Report& report) {
 }
 
 // Where the run came apart: the slot, if a rank came to it. Otherwise null.
-Json broken_json(const Report& report, const Arrivals& arrivals) {
+Json broken_json(const Report& report, const std::vector<Arrivals>& groups) {
   const Finding* finding = finding_of(report.verdict);
   if (finding == nullptr || (!finding->at && !finding->first_divergence)) {
     return nullptr;
@@ -272,11 +282,10 @@ Json broken_json(const Report& report, const Arrivals& arrivals) {
   const auto& early = finding->first_divergence;
   const std::string& name = early ? early->group : finding->at->call.group;
   const std::int64_t seq = early ? early->seq : finding->at->call.seq;
-  for (const std::uint32_t group : arrivals.groups) {
-    const std::vector<const Span*>& slots = arrivals.last.at(group);
-    const auto index = static_cast<std::size_t>(seq);
-    if (report.timeline.name(group) == name && index < slots.size() && slots[index] != nullptr) {
-      return {{"group", shown(name)}, {"seq", seq}, {"time", slots[index]->start}};
+  for (const Arrivals& arrivals : groups) {
+    const auto slot = std::ranges::lower_bound(arrivals.last, seq, {}, &Span::seq);
+    if (report.timeline.name(arrivals.group) == name && slot != arrivals.last.end() && (*slot)->seq == seq) {
+      return {{"group", shown(name)}, {"seq", seq}, {"time", (*slot)->start}};
     }
   }
   return nullptr;
@@ -284,7 +293,7 @@ Json broken_json(const Report& report, const Arrivals& arrivals) {
 
 // { "end": ns, "measured": false, "world": n, "calls": [...],
 //   "stories": [{"fold": n, "lanes": [[name, slices], ...]}, ...], "ranks": [story of rank 0, ...],
-//   "groups": [[name, slots], ...], "arrows": n,
+//   "groups": [[name, arrivals], ...], "arrows": n,
 //   "states": [{"ranks": [[0, 3], ...], "text": "...", "culprit": true}, ...], "broken": {...} or null }
 class Header {
  public:
@@ -293,10 +302,10 @@ class Header {
   std::string text() {
     CallTable calls(report_.timeline);
     std::string body = stories(calls);
-    const Arrivals arrivals = arrivals_of(report_.timeline);
+    const std::vector<Arrivals> arrivals = arrivals_of(report_.timeline);
     Json groups = Json::array();
-    for (const std::uint32_t group : arrivals.groups) {
-      groups.push_back({shown(report_.timeline.name(group)), arrivals.last.at(group).size()});
+    for (const Arrivals& each : arrivals) {
+      groups.push_back({shown(report_.timeline.name(each.group)), each.last.size()});
     }
     add_arrivals(body, arrivals);
     const std::size_t arrows = add_message_arrows(body, plan_, report_.timeline.spans());

@@ -6,8 +6,8 @@
 //   slices: by story, lane and start. LEB128 numbers, those with a sign in zigzag:
 //     start - start of the lane's last slice; 0 if it never returned, else 1 + duration; index of its call;
 //     signed seq - seq of the lane's last slice; of messages 0 for an unknown peer, else 1 + signed peer - rank
-//   arrivals: for each group of the header and each seq of it: 0 if nobody came, else 1 + the rank that came
-//     last, and then signed time - time of the one before
+//   arrivals: for each group of the header and each seq of it that somebody came to, ascending: seq - seq before;
+//     the rank that came last; signed time - time before
 //   arrows between messages' ends: rank of the later, rank of the earlier, time - time of the arrow before
 //
 // A story is what one rank did; ranks that did the same at the same times share one.

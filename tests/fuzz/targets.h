@@ -1,7 +1,7 @@
 #pragma once
 
-// What fuzzers throw bytes at: one function for each reader of files that somebody else wrote. A reader may
-// refuse the bytes with its own error; anything else that ends the process is a finding.
+// What fuzzers throw bytes at: one function for each reader of files that somebody else wrote, and one for the writers
+// of reports. A reader may refuse the bytes with its own error; anything else that ends the process is a finding.
 
 #include <array>
 #include <string_view>
@@ -13,18 +13,39 @@ struct Target {
   void (*read)(std::string_view bytes);
 };
 
+// Recordings of jobs: job_targets.cc.
 void read_pickle_dump(std::string_view bytes);
 void read_json_dump(std::string_view bytes);
+void read_job_trace(std::string_view bytes);
+void read_chakra(std::string_view bytes);
+void read_log(std::string_view bytes);
+void read_script(std::string_view bytes);
+
+// What users write: scenario_targets.cc.
 void read_scenario(std::string_view bytes);
 void read_expression(std::string_view bytes);
-void read_report(std::string_view bytes);
+void read_words(std::string_view bytes);
 
-inline constexpr std::array<Target, 5> targets = {{
+// What rollcall and profilers have written, and the writers: report_targets.cc.
+void read_report(std::string_view bytes);
+void read_timeline(std::string_view bytes);
+void read_results(std::string_view bytes);
+void write_report(std::string_view bytes);
+
+inline constexpr std::array<Target, 13> targets = {{
     {"pickle", read_pickle_dump},
     {"json_dump", read_json_dump},
+    {"job_trace", read_job_trace},
+    {"chakra", read_chakra},
+    {"log", read_log},
+    {"script", read_script},
     {"scenario", read_scenario},
     {"expression", read_expression},
+    {"words", read_words},
     {"report", read_report},
+    {"timeline", read_timeline},
+    {"results", read_results},
+    {"writers", write_report},
 }};
 
 }  // namespace rollcall::fuzz

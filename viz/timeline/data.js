@@ -43,7 +43,7 @@ function readTimeline(bytes) {
   const lanes = header.stories.flatMap(story => story.lanes);
   const count = lanes.reduce((sum, lane) => sum + lane[1], 0);
   const slices = { count, start: new Float64Array(count), end: new Float64Array(count),
-                   call: new Uint32Array(count), seq: new Int32Array(count), peer: new Int32Array(count) };
+                   call: new Uint32Array(count), seq: new Float64Array(count), peer: new Int32Array(count) };
   let at = 0;
   const stories = header.stories.map(story => ({
     fold: story.fold,
@@ -73,16 +73,33 @@ function readLane(numbers, slices, calls, lane) {
   return lane.last;
 }
 
-// By the group's name: who came last to each of its collectives, and when.
+// Who came last to each collective of a group, and when. Most groups have all numbers from the first on.
+class Arrivals {
+  constructor(count) {
+    this.seq = new Float64Array(count);
+    this.rank = new Int32Array(count);
+    this.time = new Float64Array(count);
+  }
+  // The place of a number, or -1.
+  find(seq) {
+    const likely = seq - this.seq[0];
+    if (this.seq[likely] === seq) return likely;
+    const place = firstAbove(this.seq, 0, this.seq.length, seq) - 1;
+    return this.seq[place] === seq ? place : -1;
+  }
+}
+
+// By the group's name.
 function readArrivals(numbers, groups) {
-  return new Map(groups.map(([name, slots]) => {
-    const rank = new Int32Array(slots), time = new Float64Array(slots);
-    let last = 0;
-    for (let i = 0; i < slots; i++) {
-      rank[i] = numbers.next() - 1;
-      if (rank[i] >= 0) time[i] = last += numbers.signed();
+  return new Map(groups.map(([name, count]) => {
+    const arrivals = new Arrivals(count);
+    let seq = 0, time = 0;
+    for (let i = 0; i < count; i++) {
+      arrivals.seq[i] = seq += numbers.next();
+      arrivals.rank[i] = numbers.next();
+      arrivals.time[i] = time += numbers.signed();
     }
-    return [name, { rank, time }];
+    return [name, arrivals];
   }));
 }
 

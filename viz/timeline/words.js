@@ -57,14 +57,16 @@ class Describer {
 
   // Of a collective: who came last, and when.
   lastArrival(i) {
-    const arrivals = this.arrivals[this.data.slices.call[i]], seq = this.data.slices.seq[i];
-    return arrivals && arrivals.rank[seq] >= 0 ? { rank: arrivals.rank[seq], time: arrivals.time[seq] } : null;
+    const arrivals = this.arrivals[this.data.slices.call[i]];
+    const place = arrivals ? arrivals.find(this.data.slices.seq[i]) : -1;
+    return place >= 0 ? { rank: arrivals.rank[place], time: arrivals.time[place] } : null;
   }
 
   // Until when a slice waited for others; its start where it did not.
   waitedUntil(i) {
     const { start, end, call, seq } = this.data.slices;
     const arrivals = this.arrivals[call[i]];
-    return arrivals && arrivals.time[seq[i]] > start[i] ? Math.min(arrivals.time[seq[i]], end[i]) : start[i];
+    const time = arrivals ? arrivals.time[arrivals.find(seq[i])] : undefined;
+    return time > start[i] ? Math.min(time, end[i]) : start[i];
   }
 }

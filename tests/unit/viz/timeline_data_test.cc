@@ -53,10 +53,20 @@ TEST_CASE("slices are packed as differences, and what never returned has no dura
   samples::record(report, {.rank = 0, .seq = 0, .start = 100, .end = 300});
   samples::record(report, {.rank = 0, .seq = 1, .start = 400});
   const Unpacked data(report);
-  // Slices: 100, 1 + 200, call 0, seq +0; 300, open, call 0, seq +1. Arrivals: 1 + rank 0 at +100, at +300.
-  CHECK(data.numbers == Numbers{100, 201, 0, 0, 300, 0, 0, 2, 1, 200, 1, 600});
+  // Slices: 100, 1 + 200, call 0, seq +0; 300, open, call 0, seq +1.
+  // Arrivals: seq +0 by rank 0 at +100, seq +1 at +300.
+  CHECK(data.numbers == Numbers{100, 201, 0, 0, 300, 0, 0, 2, 0, 0, 200, 1, 0, 600});
   CHECK(data.header["calls"][0] == Json::array({0, "all_reduce", "world", "float32 x 4", "SUM", "", "", 0}));
   CHECK(data.header["groups"] == Json::array({Json::array({"world", 2})}));
+}
+
+TEST_CASE("numbers of calls that leave gaps take no more room than those without") {
+  Report report = samples::completed(1);
+  samples::record(report, {.rank = 0, .seq = 7, .start = 100, .end = 300});
+  samples::record(report, {.rank = 0, .seq = std::int64_t{1} << 60, .start = 400});
+  const Unpacked data(report);
+  CHECK(data.header["groups"] == Json::array({Json::array({"world", 2})}));
+  CHECK(data.numbers.size() == 14);
 }
 
 TEST_CASE("ranks that did the same at the same times are packed once") {

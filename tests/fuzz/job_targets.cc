@@ -1,0 +1,144 @@
+// Fuzz targets for what a job has left behind: what is read is judged, and shown, as `rollcall diagnose` does it.
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/record/live_ends.h"
+#include "scenarios/record/merged_programs.h"
+#include "scenarios/record/script_notes.h"
+#include "scenarios/record/script_statements.h"
+#include "scenarios/recordings/recorded_programs.h"
+#include "sim/check/dump_judge.h"
+#include "sim/check/dump_replay.h"
+#include "sim/report/diagnosis.h"
+#include "tests/fuzz/targets.h"
+#include "traces/dump_report.h"
+#include "traces/formats.h"
+#include "traces/job_log.h"
+#include "traces/json_value.h"
+#include "traces/pickle.h"
+#include "traces/script_record.h"
+#include "viz/html_diagnosis.h"
+#include "viz/json_diagnosis.h"
+#include "viz/text_diagnosis.h"
+
+namespace rollcall::fuzz {
+
+namespace {
+
+constexpr std::size_t tree_bytes_max = std::size_t{256} << 20;
+constexpr std::size_t judged_bytes_max = 16384;  // a fuzzer learns nothing from a slow judge
+constexpr Rank shown_ranks_max = 256;            // nor from long pages
+
+// Two ranks with the same records, the second of which stopped half way: enough for the judge to compare.
+check::JobDump job_of_two(const traces::RankRecording& decoded) {
+  check::JobDump job;
+  traces::DumpTables tables;
+  for (const Rank rank : {0, 1}) {
+    check::RankDump dump = decoded.dump;
+    tables.absorb(decoded.tables, dump);
+    dump.rank = rank;
+    dump.records.resize(rank == 0 ? dump.records.size() : dump.records.size() / 2);
+    job.ranks.push_back(std::move(dump));
+  }
+  job.calls = std::move(tables.calls.things());
+  job.stacks = std::move(tables.stacks.things());
+  job.groups = std::move(tables.groups.things());
+  for (check::DumpGroup& group : job.groups) {  // as read_recordings sees to it
+    group.members.insert(group.members.end(), {0, 1});
+    std::sort(group.members.begin(), group.members.end());
+    group.members.erase(std::unique(group.members.begin(), group.members.end()), group.members.end());
+  }
+  check::replay_states(job);
+  return job;
+}
+
+// Judged, shown in every way, and made a scenario of, which is not run: sanitizers know nothing of fibers.
+void judge(const check::JobDump& job) {
+  const Diagnosis diagnosis = check::judge_dump(job);
+  viz::json_diagnosis(diagnosis, {});
+  viz::text_diagnosis(diagnosis, {});
+  if (!job.ranks.empty() && diagnosis.world_size <= shown_ranks_max) {
+    std::ostringstream page;
+    viz::html_diagnosis(diagnosis, traces::report_of(job, diagnosis, "fuzz").report, {}, page);
+    scenario::recorded_programs(job, diagnosis, {});
+  }
+}
+
+void decode(const traces::SourceFile& file) {
+  const traces::Format* format = traces::format_of(file);
+  if (format == nullptr) {
+    return;
+  }
+  const traces::RankRecording decoded = format->decode(file);
+  if (file.bytes.size() <= judged_bytes_max) {
+    judge(job_of_two(decoded));
+  }
+}
+
+using ReadValue = traces::Value (*)(std::string_view bytes, traces::Arena& arena);
+
+void read_dump(std::string_view bytes, ReadValue read) {
+  try {
+    traces::Arena arena(tree_bytes_max);
+    decode({bytes, read(bytes, arena), 0});
+  } catch (const traces::BadFile& refused) {
+    // what it says of such files
+  }
+}
+
+}  // namespace
+
+void read_pickle_dump(std::string_view bytes) { read_dump(bytes, traces::read_pickle); }
+
+void read_json_dump(std::string_view bytes) { read_dump(bytes, traces::read_json); }
+
+// Kineto's, execution traces, PARAM's: the same reader, which starts from other files.
+void read_job_trace(std::string_view bytes) { read_dump(bytes, traces::read_json); }
+
+void read_chakra(std::string_view bytes) {
+  try {
+    decode({bytes, {}, 0});
+  } catch (const traces::BadFile& refused) {
+    // what it says of such files
+  }
+}
+
+void read_log(std::string_view bytes) {
+  if (traces::looks_like_job_log(bytes)) {
+    check::JobDump job;
+    job.facts = traces::read_job_log(bytes, 1, "rank1.log");
+    if (!job.facts.empty()) {  // otherwise there is nothing to judge
+      judge(job);
+    }
+  }
+}
+
+// The records of two ranks that are alike, as programs. They are not run.
+void read_script(std::string_view bytes) {
+  try {
+    traces::ScriptRecord record;
+    record.ranks.push_back(traces::read_script_rank(std::string(bytes)));
+    if (const traces::ScriptRank& first = record.ranks.front(); first.rank + 1 < first.world_size) {
+      traces::ScriptRank second = first;
+      ++second.rank;
+      record.ranks.push_back(std::move(second));
+    }
+    scenario::settle_live_ends(record);
+    const std::vector<scenario::CallNotes> notes = scenario::script_notes(record, {.labels = true});
+    std::vector<scenario::RankProgram> programs;
+    for (std::size_t i = 0; i < record.ranks.size(); ++i) {
+      programs.push_back({{record.ranks[i].rank}, scenario::script_statements(record.ranks[i], notes[i])});
+    }
+    scenario::merge_programs(programs);
+  } catch (const traces::BadFile& refused) {
+    // what it says of such files
+  }
+}
+
+}  // namespace rollcall::fuzz

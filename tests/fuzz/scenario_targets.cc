@@ -1,0 +1,68 @@
+// Fuzz targets for what users write: scenarios, the expressions in them, and words of the command line that also stand
+// in files.
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/program/expression.h"
+#include "scenarios/program/units.h"
+#include "scenarios/scenario.h"
+#include "scenarios/test/keyword_expression.h"
+#include "sim/dist/error.h"
+#include "sim/dist/expects.h"
+#include "sim/explore/schedule.h"
+#include "tests/fuzz/targets.h"
+
+namespace rollcall::fuzz {
+
+void read_scenario(std::string_view bytes) {
+  try {
+    scenario::parse_scenario(std::string(bytes), "fuzz.json");
+  } catch (const scenario::InvalidScenario& refused) {
+    // what it says of such files
+  }
+}
+
+void read_expression(std::string_view bytes) {
+  const std::vector<std::string> names = {"rank", "world_size", "unset", "text"};
+  const std::vector<scenario::Variable> variables = {{3, scenario::Variable::State::number},
+                                                     {8, scenario::Variable::State::number},
+                                                     {0, scenario::Variable::State::unset},
+                                                     {0, scenario::Variable::State::not_a_number}};
+  const auto look_up = [&names](std::string_view name) -> scenario::NameLookup {
+    for (std::size_t slot = 0; slot < names.size(); ++slot) {
+      if (names[slot] == name) {
+        return {static_cast<scenario::Slot>(slot), {}};
+      }
+    }
+    return {{}, {0, "unknown name", ""}};
+  };
+  try {
+    scenario::compile_expression(bytes, look_up).evaluate(variables, names);
+  } catch (const scenario::ExpressionError& refused) {
+    // what it says of such texts
+  } catch (const Error& raised) {
+    // what the expression comes to
+  }
+}
+
+// A schedule that is read is written as the text it came from, up to numbers that are longer than they have to be.
+void read_words(std::string_view bytes) {
+  scenario::parse_duration(bytes);
+  scenario::parse_bytes(bytes);
+  try {
+    const sim::Schedule schedule = sim::parse_schedule(bytes);
+    expects(sim::parse_schedule(sim::to_text(schedule)) == schedule, "a schedule is read as it was written");
+  } catch (const sim::BadSchedule& refused) {
+    // what it says of such texts
+  }
+  try {
+    scenario::KeywordExpression(bytes).evaluate([](const std::string& word) { return word.size() > 2; });
+  } catch (const scenario::BadExpression& refused) {
+    // what it says of such texts
+  }
+}
+
+}  // namespace rollcall::fuzz
