@@ -199,8 +199,9 @@ void Engine::finish_message(MessageMatcher& messages, GroupId group, MessageId i
     return;
   }
   message.phase = Message::Phase::failed;
-  if (waiting) {
-    wake_interrupted(rank, {true, overflow_of(message)});
+  if (status_[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
+    wake_interrupted(rank,
+                     {true, overflow_of(message)});  // Gloo's own thread ends the process, wherever it waits
   }
 }
 

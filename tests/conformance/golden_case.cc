@@ -96,6 +96,12 @@ Steps Params::steps_of(const std::string& name, Rank rank) const {
   return steps;
 }
 
+std::vector<Params> Params::script_of(const std::string& name, Rank rank) const {
+  const auto lists = read<std::vector<nlohmann::json>>(*params_, name);
+  const nlohmann::json& own = lists.at(static_cast<std::size_t>(rank));
+  return {own.begin(), own.end()};
+}
+
 Steps Params::steps(const std::string& name) const {
   Steps steps;
   if (has(name)) {

@@ -51,6 +51,8 @@ class Params {
   Steps steps(const std::string& name) const;
   // The rank's entry of a list of lists of steps.
   Steps steps_of(const std::string& name, Rank rank) const;
+  // The rank's entry of a list of lists of objects.
+  std::vector<Params> script_of(const std::string& name, Rank rank) const;
 
  private:
   std::shared_ptr<const nlohmann::json> params_;  // immutable; shared so that copies are cheap

@@ -39,6 +39,15 @@ std::optional<Program> find_program(const GoldenCase& golden) {
   if (golden.family == "mismatch" && golden.params.has("forward")) {
     return Program{scripted_program};
   }
+  if (golden.params.has("script")) {
+    Program program{drawn_program};
+    if (golden.params.has("groups")) {
+      for (const std::vector<std::int64_t>& ranks : golden.params.table("groups")) {
+        program.groups.emplace_back(ranks.begin(), ranks.end());
+      }
+    }
+    return program;
+  }
   std::string name = golden.program_name();
   for (auto table :
        {post_hook_programs(), join_programs(), join_misuse_programs(), join_group_programs(), args_programs(),

@@ -37,6 +37,7 @@ std::optional<Program> find_program(const GoldenCase& golden);
 void tally_program(CaseContext& context);
 void suite_program(CaseContext& context);
 void scripted_program(CaseContext& context);
+void drawn_program(CaseContext& context);
 std::span<const NamedProgram> post_hook_programs();
 std::span<const NamedProgram> join_programs();
 std::span<const NamedProgram> join_misuse_programs();

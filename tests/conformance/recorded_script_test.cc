@@ -175,8 +175,8 @@ TEST_CASE("recorded primitives ask for what they ask for on real PyTorch", "[rec
     return;
   }
   const Jobs jobs = jobs_of({"prim", "p2p"}, [](const GoldenCase& golden, const auto&) {
-    // A message that nobody waits for would meet the next receive.
-    return golden.name == "p2p_isend_unreceived" ? "" : primitive(golden);
+    // A message that nobody waits for would meet the next receive. A drawn program has no script that does the same.
+    return golden.name == "p2p_isend_unreceived" || golden.params.has("script") ? "" : primitive(golden);
   });
   for (const auto& [world_size, job] : jobs) {
     check("primitives", world_size, job);

@@ -46,6 +46,21 @@ TEST_CASE("gloo: an asynchronous receive with too little room aborts the rank th
   CHECK(report.of(1).state == State::crashed);
 }
 
+TEST_CASE("gloo: an asynchronous receive with too little room ends its rank, whatever that waits in",
+          "[messages][fiber]") {
+  const Report report = gloo_job.run(2, [](Rank rank) {
+    if (rank == 0) {
+      send(gloo_job.numbers(4, 1), 1);
+    } else {
+      irecv(gloo_job.numbers(2, 0), 0);
+      recv(gloo_job.number(), 0);
+    }
+  });
+  CHECK(kind(report) == "mismatch numel_mismatch");
+  CHECK(report.of(1).state == State::crashed);
+  CHECK(report.of(1).exception.find("op.preamble.length <= op.nbytes. 16 vs 8") != std::string::npos);
+}
+
 TEST_CASE("gloo: a receiver with too much room keeps its tail", "[messages][fiber]") {
   std::vector<double> got;
   const Report report = gloo_job.run(2, [&](Rank rank) {
