@@ -216,6 +216,14 @@ Duration HeaderReader::positive_duration(const Json& value) {
   return read;
 }
 
+std::int64_t HeaderReader::positive_bytes(const Json& value) {
+  const Quantity parsed = parse_bytes(value.text());
+  if (!parsed.value || *parsed.value == 0) {
+    error(value, parsed.value ? "must be more than 0" : parsed.problem);
+  }
+  return parsed.value.value_or(0);
+}
+
 void HeaderReader::read_limits() {
   scenario_.options.limits.ops = default_ops;
   if (const auto limits = root_.find("limits")) {
@@ -224,6 +232,9 @@ void HeaderReader::read_limits() {
     }
     if (const auto ops = limits->find("ops")) {
       scenario_.options.limits.ops = ops->integer();
+    }
+    if (const auto memory = limits->find("memory")) {
+      scenario_.options.limits.memory_bytes = positive_bytes(*memory);
     }
   }
   if (const auto leaks = root_.find("check_leaks")) {

@@ -54,6 +54,7 @@ class HeaderReader {
   std::optional<RankSet> ranks_of_key(const Json& entry);
   Duration duration(const Json& value);
   Duration positive_duration(const Json& value);
+  std::int64_t positive_bytes(const Json& value);
   std::optional<DeviceTemplate> device(const Json& value);
   Rank local_ranks() const;
 

@@ -4,12 +4,14 @@
 #include <exception>
 #include <new>
 #include <string_view>
+#include <system_error>
 #include <variant>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/progress.h"
 #include "viz/write_file.h"
 
 namespace {
@@ -24,7 +26,12 @@ using rollcall::cli::ExitCode;
   ::_exit(static_cast<int>(code));
 }
 
-void on_interrupt(int) { leave("rollcall: interrupted\n", ExitCode::interrupted); }
+// Ctrl-C, a cancelled job, a closed terminal: at once, and without half a file.
+void on_interrupt(int) {
+  rollcall::viz::remove_unfinished_file();
+  rollcall::cli::wipe_progress();
+  leave("rollcall: interrupted\n", ExitCode::interrupted);
+}
 
 // A failed expects() has said its piece and aborts; callers should see the code for internal errors.
 void on_abort(int) { leave("", ExitCode::internal_error); }
@@ -51,7 +58,12 @@ ExitCode guarded(int argc, const char* const* argv) {
   } catch (const rollcall::viz::OutputError& error) {
     return fail(ExitCode::invalid, "error", error.what());
   } catch (const std::bad_alloc&) {
-    return fail(ExitCode::internal_error, "error", "out of memory");
+    return fail(ExitCode::internal_error, "error",
+                "out of memory; smaller inputs, fewer ranks or fewer jobs at a time (-j) need less");
+  } catch (const std::system_error&
+               error) {  // no thread, no process, no pipe: the machine's limits, not our fault
+    return fail(ExitCode::internal_error, "error",
+                fmt::format("the system refuses: {}; see `ulimit -a` for its limits", error.what()));
   } catch (const std::exception& error) {
     return fail(ExitCode::internal_error, "internal error", error.what());
   } catch (...) {
@@ -62,8 +74,12 @@ ExitCode guarded(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGINT, on_interrupt);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    std::signal(signal, on_interrupt);
+  }
   std::signal(SIGABRT, on_abort);
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is then an error of the write, with a message
+  for (const int signal : {SIGPIPE, SIGXFSZ}) {  // a closed pipe, a limit on files (ulimit -f):
+    std::signal(signal, SIG_IGN);                // then errors of the write, with a message
+  }
   return static_cast<int>(guarded(argc, argv));
 }

@@ -112,6 +112,7 @@ const std::map<std::string, std::set<std::string>> lower_folders = {
       "real",
       "real/launch",
       "real/nccl",
+      "sim/engine",
       "sim/check",
       "sim/cost",
       "sim/explore",

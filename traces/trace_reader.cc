@@ -271,6 +271,10 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
 }  // namespace
 
 std::string beginning_of(const std::string& path) {
+  std::error_code missing;
+  if (!fs::is_regular_file(path, missing)) {
+    return {};  // what is read of a pipe is gone
+  }
   std::string start(sniffed_bytes, '\0');
   const gzFile file = gzopen(path.c_str(), "rb");  // reads what is not packed as it is
   const int count = file == nullptr ? 0 : gzread(file, start.data(), static_cast<unsigned>(start.size()));

@@ -231,6 +231,8 @@ constexpr std::array examples{
     KindExample{"ops", "while True: all_reduce(x)", "Runs for ever.", "Runs for ever.", of_us},
     KindExample{"simulated_time", "while True: compute(1 h)", "Runs for ever.", "Runs for ever.", of_us},
     KindExample{"output_lines", "while True: print(x)", "Fills the disk.", "Fills the disk.", of_us},
+    KindExample{"memory", "rollcall run FILE --timeline, with a program of a billion calls",
+                "Nothing: it is the simulation that needs the memory.", "Nothing likewise.", ""},
     KindExample{"pending_calls", "while True: all_reduce(x, async_op=True)  # on one rank",
                 "The process runs out of memory.", "The same.", of_us},
     KindExample{"deadline", "rollcall real FILE --deadline 1s, with a program that takes longer",

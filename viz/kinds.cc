@@ -260,6 +260,12 @@ constexpr Explanation table[] = {
     {"output_lines", "limit_reached", "more printed lines than a report holds",
      "All ranks together printed a million lines.", "A loop that prints and does not end.",
      "End the loop, or print less often."},
+    {"memory", "limit_reached", "more memory than rollcall may take",
+     "The simulation reached `limits.memory`, or without one most of what the machine had left when it "
+     "began.",
+     "Many ranks, tensors whose elements differ, calls that nobody waits for, a timeline of a long run.",
+     "Simulate fewer ranks or smaller tensors; leave out --timeline, --trace and pages; raise "
+     "limits.memory."},
     {"pending_calls", "limit_reached", "more calls under way than memory holds",
      "A rank ran far ahead of the others: millions of its asynchronous calls wait for their partners.",
      "Asynchronous calls in a loop that never waits for them.", "Wait for the calls, or end the loop."},

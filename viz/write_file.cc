@@ -1,5 +1,6 @@
 #include "viz/write_file.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -53,13 +54,18 @@ void flush_to_disk(const std::string& path, const std::string& shown) {
   }
 }
 
+// The path of the file that is being written, for handlers of signals; null: there is none.
+std::atomic<const char*> unfinished = nullptr;
+static_assert(std::atomic<const char*>::is_always_lock_free, "a handler of signals reads it");
+
 // Removes an unfinished file unless it was kept.
 class Unfinished {
  public:
-  explicit Unfinished(std::string path) : path_(std::move(path)) {}
+  explicit Unfinished(std::string path) : path_(std::move(path)) { unfinished = path_.c_str(); }
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
   ~Unfinished() {
+    unfinished = nullptr;
     if (!kept_) {
       std::error_code ignored;  // the write's own failure is being reported
       fs::remove(path_, ignored);
@@ -104,6 +110,12 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
     fs::permissions(file.path(), status.permissions(), error);  // as before; the contents matter more
   }
   file.keep_as(target);
+}
+
+void remove_unfinished_file() noexcept {
+  if (const char* path = unfinished.load()) {
+    ::unlink(path);
+  }
 }
 
 void write_stdout(const std::string& text) {

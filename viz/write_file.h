@@ -19,6 +19,9 @@ struct OutputError : std::runtime_error {
 // file (a pipe, /dev/stdout) is written directly. Throws OutputError.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
+// For handlers of signals that end the program: what write_file has begun and not finished is no longer there.
+void remove_unfinished_file() noexcept;
+
 // The same for text on standard output. Throws OutputError when nobody takes it.
 void write_stdout(const std::string& text);
 

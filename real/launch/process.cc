@@ -20,7 +20,7 @@ namespace {
 
 // In the child: what the parent set up for itself ends here.
 void become_rank(pid_t parent) {
-  for (const int signal : {SIGABRT, SIGINT, SIGTERM}) {
+  for (const int signal : {SIGABRT, SIGHUP, SIGINT, SIGTERM}) {
     std::signal(signal, SIG_DFL);
   }
   std::signal(SIGPIPE, SIG_IGN);  // as in Python: a closed connection is an error of the call

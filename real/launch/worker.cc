@@ -188,13 +188,13 @@ void run_worker(Worker worker) {
   std::set_terminate(log_and_abort);
 
   ScopeTable scopes;
-  std::int64_t steps_left = worker.options.ops;
+  StepBudget steps(worker.options.ops);
   RankContext context;
   context.scopes = &scopes;
   context.rank = worker.seat.rank;
   context.world = ProcessGroup(worker.seat.groups.front(), worker.seat.rank);
   context.device = device_of(worker.options, worker.seat.rank);
-  context.steps_left = &steps_left;
+  context.steps = &steps;
   try {
     worker.seat.store = std::make_shared<Store>(std::move(worker.hub));
     std::unique_ptr<Backend> backend = worker.backend.connect(worker.seat);

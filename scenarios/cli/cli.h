@@ -85,7 +85,7 @@ struct ExploreArguments {
   std::uint32_t jobs = 1;
   std::string shard = "1/1";
   bool full = false;        // without reduction
-  std::string checkpoint;  // a file; may be empty
+  std::string checkpoint;   // a file; may be empty
   bool merge = false;       // the paths are results of shards
   bool what_if = false;     // other scenarios, and not other schedules
   bool crash_each = false;  // the same, with deaths
@@ -125,7 +125,8 @@ struct CommandLine {
   Format format = Format::text;
   viz::TextStyle::Detail detail = viz::TextStyle::Detail::normal;
   viz::ColorChoice color = viz::ColorChoice::automatic;
-  std::string output;  // a file instead of standard output; may be empty
+  std::string output;     // a file instead of standard output; may be empty
+  bool progress = false;  // also where nobody watches a terminal
 
   std::string file;                   // run, compare; init: the repository, may be empty
   std::string other;                  // compare: the second of two runs; may be empty

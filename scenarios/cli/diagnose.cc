@@ -36,8 +36,8 @@ void write_recorded_traces(const CommandLine& line, const traces::RecordedReport
 
 }  // namespace
 
-JudgedDumps judge_dumps(const std::vector<std::string>& paths) {
-  const traces::ReadResult input = read_dumps(paths);
+JudgedDumps judge_dumps(const CommandLine& line, const std::vector<std::string>& paths) {
+  const traces::ReadResult input = read_dumps(line, paths);
   if (input.job.ranks.empty()) {
     throw UsageError(fmt::format("no Flight Recorder dumps in {}", fmt::join(paths, ", ")));
   }
@@ -58,7 +58,7 @@ ExitCode diagnose(const CommandLine& line) {
     throw UsageError(
         "diagnose draws no timeline in the terminal; --trace FILE and --report html=FILE have it");
   }
-  const traces::ReadResult input = read_dumps(line.paths);
+  const traces::ReadResult input = read_dumps(line, line.paths);
   if (input.job.ranks.empty() && input.job.facts.empty()) {
     return no_dumps(input, line.paths);
   }

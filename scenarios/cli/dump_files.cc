@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/progress_bar.h"
+#include "scenarios/cli/progress.h"
 
 namespace rollcall::cli {
 
@@ -32,12 +32,13 @@ std::vector<std::string> remarks_of(const std::vector<traces::FileProblem>& prob
   return remarks;
 }
 
-traces::ReadResult read_dumps(const std::vector<std::string>& paths) try {
+traces::ReadResult read_dumps(const CommandLine& line, const std::vector<std::string>& paths) try {
   traces::ReadResult input;
   {
-    ProgressBar bar("reading dumps");
-    input =
-        traces::read_recordings(paths, [&bar](std::size_t done, std::size_t all) { bar.show(done, all); });
+    Progress progress(line, "reading dumps");
+    input = traces::read_recordings(paths, [&progress](std::size_t done, std::size_t all) {
+      progress.say(bar_text("reading dumps", done, all));
+    });
   }
   show(remarks_of(input.problems));
   return input;

@@ -15,7 +15,8 @@ std::vector<std::string> remarks_of(const std::vector<traces::FileProblem>& prob
 
 // Reads files and folders, shows how far that has come where somebody watches, and says on standard error what
 // was not used. Throws UsageError where a folder cannot be listed.
-traces::ReadResult read_dumps(const std::vector<std::string>& paths);
+struct CommandLine;
+traces::ReadResult read_dumps(const CommandLine& line, const std::vector<std::string>& paths);
 
 // Says that `input` has no ranks, and returns the code to exit with.
 enum class ExitCode : int;

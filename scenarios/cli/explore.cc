@@ -11,10 +11,11 @@
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/interruption.h"
 #include "scenarios/cli/output_files.h"
-#include "scenarios/cli/progress_bar.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/search_results.h"
+#include "scenarios/cli/watched_run.h"
 #include "scenarios/cli/what_if_table.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/explore_scenario.h"
@@ -95,18 +96,27 @@ void remember(const scenario::Scenario& scenario, const Report& report) {
   }
 }
 
+// Schedules are what progress is about; that of each run would be in its way.
+scenario::Scenario load_explored(const CommandLine& line, Progress& progress) {
+  scenario::Scenario loaded = load_watched(only_file(line), progress);
+  loaded.options.watch.progress = nullptr;
+  return loaded;
+}
+
 ExitCode explore_schedules(const CommandLine& line) {
   scenario::ExploreScenarioOptions options = options_of(line);
   const std::vector<ReportFile> reports = report_files(line, page_kinds());
   require_files_of_their_own(line, reports, {only_file(line)});
-  const scenario::Scenario loaded = scenario::load_scenario(only_file(line));
+  Progress progress(line, "exploring");
+  const scenario::Scenario loaded = load_explored(line, progress);
   const Interruption interruption;
   options.search.interrupted = &interruption.flag();
-  ProgressBar progress("exploring");
   options.search.progress = [&](std::int64_t done) {
-    progress.show(static_cast<std::size_t>(done), static_cast<std::size_t>(options.search.schedules));
+    progress.say(bar_text("exploring", static_cast<std::size_t>(done),
+                          static_cast<std::size_t>(options.search.schedules)));
   };
   const Report report = scenario::explore(loaded, options);
+  progress.clear();
   emit(line, line.format == Format::json ? viz::json_report(report)
                                          : viz::text_report(report, {line.detail, wants_color(line)}));
   write_reports(line, reports, writers_of(report));
@@ -130,11 +140,11 @@ ExitCode explore_in_parts(const CommandLine& line) {
   if (options.search.shard.count > 1) {
     throw UsageError("--checkpoint divides a search into parts by itself; leave out --shard");
   }
-  const scenario::Scenario loaded = scenario::load_scenario(only_file(line));
+  Progress progress(line, "exploring");
+  const scenario::Scenario loaded = load_explored(line, progress);
   Checkpoint checkpoint(line.explore.checkpoint, search_phrase(line, options));
   const Interruption interruption;
   options.search.interrupted = &interruption.flag();
-  ProgressBar progress("exploring");
   for (std::uint32_t part = 0; part < parts; ++part) {
     if (!checkpoint.has(part) && *options.search.interrupted == 0) {
       options.search.shard = {part, parts};
@@ -145,8 +155,9 @@ ExitCode explore_in_parts(const CommandLine& line) {
         remember(loaded, report);
       }
     }
-    progress.show(part + 1, parts);
+    progress.say(bar_text("exploring: parts", part + 1, parts));
   }
+  progress.clear();
   if (checkpoint.results().empty()) {
     return ExitCode::interrupted;
   }
@@ -161,12 +172,14 @@ ExitCode explore_in_parts(const CommandLine& line) {
 
 ExitCode explore_disturbances(const CommandLine& line) {
   const Interruption interruption;
-  ProgressBar progress("what if");
+  Progress progress(line, "disturbing the scenario");
   const scenario::WhatIf found = scenario::what_if(
-      only_file(line), {.seed = line.seed,
-                        .crash_each = line.explore.crash_each,
-                        .progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); },
-                        .interrupted = &interruption.flag()});
+      only_file(line),
+      {.seed = line.seed,
+       .crash_each = line.explore.crash_each,
+       .progress = [&](std::size_t done, std::size_t all) { progress.say(bar_text("what if", done, all)); },
+       .interrupted = &interruption.flag()});
+  progress.clear();
   emit(line, line.format == Format::json ? what_if_json(found) : what_if_text(found));
   return found.interrupted ? ExitCode::interrupted : ExitCode::as_expected;
 }

@@ -8,6 +8,8 @@
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
+#include "scenarios/cli/progress.h"
+#include "scenarios/cli/watched_run.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/recordings/recorded_run.h"
 #include "traces/dump_writer.h"
@@ -80,7 +82,9 @@ ExitCode export_dumps(const CommandLine& line) {
   const auto [file, folder] = arguments_of(line);
   check_folder(folder);
   try {
-    const scenario::RecordedRun run = scenario::record_run(scenario::load_scenario(file), line.seed);
+    Progress progress(line, "starting");
+    const scenario::RecordedRun run = scenario::record_run(load_watched(file, progress), line.seed);
+    progress.say(fmt::format("writing dumps to {}", folder));
     write_dumps(folder, run.job, line.dumps.encoding == "json");
     if (line.detail != viz::TextStyle::Detail::quiet) {
       remark(summary(run, folder));

@@ -28,7 +28,7 @@ ExitCode import_hang_file(const CommandLine& line, const std::string& file) {
 }
 
 ExitCode import_recordings(const CommandLine& line, const std::vector<std::string>& paths) {
-  const traces::ReadResult input = read_dumps(paths);
+  const traces::ReadResult input = read_dumps(line, paths);
   if (input.job.ranks.empty()) {
     return no_dumps(input, paths);
   }

@@ -4,17 +4,21 @@ namespace rollcall::cli {
 namespace {
 
 volatile std::sig_atomic_t asked = 0;
+void (*before)(int) = SIG_DFL;
 
-void on_interrupt(int) {
+void on_interrupt(int signal) {
   asked = 1;
-  std::signal(SIGINT, SIG_DFL);
+  std::signal(signal, before);
 }
 
 }  // namespace
 
-Interruption::Interruption() : before_(std::signal(SIGINT, on_interrupt)) { asked = 0; }
+Interruption::Interruption() {
+  asked = 0;
+  before = std::signal(SIGINT, on_interrupt);
+}
 
-Interruption::~Interruption() { std::signal(SIGINT, before_); }
+Interruption::~Interruption() { std::signal(SIGINT, before); }
 
 const volatile std::sig_atomic_t& Interruption::flag() const { return asked; }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// While one lives, the first Ctrl-C asks for an end with what there is; the second ends the program.
+// While one lives, the first Ctrl-C asks for an end with what there is; the second ends the program at once.
 
 #include <csignal>
 
@@ -15,9 +15,6 @@ class Interruption {
 
   // Not 0: somebody has asked.
   const volatile std::sig_atomic_t& flag() const;
-
- private:
-  void (*before_)(int);
 };
 
 }  // namespace rollcall::cli

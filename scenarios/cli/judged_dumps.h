@@ -19,7 +19,8 @@ struct JudgedDumps {
 };
 
 // Throws UsageError where there are none.
-JudgedDumps judge_dumps(const std::vector<std::string>& paths);
+struct CommandLine;
+JudgedDumps judge_dumps(const CommandLine& line, const std::vector<std::string>& paths);
 
 void write_page(const JudgedDumps& dumps, std::ostream& out);
 

@@ -7,7 +7,7 @@
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/interruption.h"
-#include "scenarios/cli/progress_bar.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/variants/minimize.h"
 
@@ -16,15 +16,14 @@ namespace rollcall::cli {
 ExitCode minimize_scenario(const CommandLine& line) {
   const Interruption interruption;
   scenario::MinimizeOptions options{.seed = line.seed, .progress = {}, .interrupted = &interruption.flag()};
-  std::size_t most = 1;
-  ProgressBar progress("minimising");
-  options.progress = [&](std::int64_t, Rank ranks, std::size_t statements) {
-    const std::size_t size = static_cast<std::size_t>(ranks) + statements;
-    most = std::max(most, size);
-    progress.show(most - size, most);
+  Progress progress(line, fmt::format("minimising {}", line.file));
+  options.progress = [&](std::int64_t tried, Rank ranks, std::size_t statements) {
+    progress.say(fmt::format("minimising {}: {} ranks and {} statements are left after {} tries", line.file,
+                             ranks, statements, tried));
   };
   try {
     const scenario::Minimized result = scenario::minimize(line.file, options);
+    progress.clear();
     emit(line, result.text);
     if (line.detail != viz::TextStyle::Detail::quiet) {
       remark(fmt::format("rollcall: {} ranks and {} statements of {} and {}, after {} tries; kept: {}{}",

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "scenarios/cli/progress.h"
 #include "viz/write_file.h"
 
 namespace rollcall::cli {
@@ -20,6 +21,7 @@ void emit(const CommandLine& line, const std::string& text) {
 }
 
 void remark(const std::string& text) {
+  wipe_progress();
   std::fputs((text + "\n").c_str(), stderr);  // fmt::print would throw
 }
 

@@ -40,6 +40,8 @@ void declare_common(CLI::App& app, CommandLine& line, CommonOptions& options) {
   app.add_option("--color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   CLI::Option* quiet = app.add_flag("-q,--quiet", options.quiet, "The verdict's sentence only");
+  app.add_flag("--progress", line.progress,
+               "Say on standard error how far it is, also where that is no terminal");
   app.add_flag("-v,--verbose", options.verbose, "Everything there is to say")->excludes(quiet);
 }
 

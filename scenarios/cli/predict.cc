@@ -7,6 +7,8 @@
 #include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
+#include "scenarios/cli/progress.h"
+#include "scenarios/cli/watched_run.h"
 #include "scenarios/cluster_reader.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/suggest.h"
@@ -173,7 +175,8 @@ void put_on_cluster(Scenario& loaded, const std::string& text) {
 
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
-  Scenario loaded = scenario::load_scenario(arguments.subject);
+  Progress progress(line, "starting");
+  Scenario loaded = load_watched(arguments.subject, progress);
   if (loaded.options.backend != "nccl") {
     throw UsageError("the model is NCCL's; this scenario runs on gloo");
   }
@@ -186,6 +189,7 @@ ExitCode predict_scenario(const CommandLine& line) {
   loaded.options.residuals = loaded.options.residuals || arguments.residuals;
   const Report report = scenario::run(loaded, {.timeline = true});
   const viz::RunProfile profile = viz::profile_of(report);
+  progress.clear();
   emit(line,
        line.format == Format::json ? viz::profile_json(report, profile) : viz::profile_text(report, profile));
   if (finding_of(report.verdict) != nullptr) {

@@ -7,8 +7,10 @@
 
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/traces.h"
+#include "scenarios/cli/watched_run.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
@@ -55,13 +57,18 @@ ExitCode run_scenario(const CommandLine& line) {
   const std::vector<ReportFile> reports = report_files(line, run_kinds());
   require_files_of_their_own(line, reports, {line.file});
   try {
-    const scenario::Scenario loaded = scenario::load_scenario(line.file);
+    Progress progress(line, "starting");
+    const scenario::Scenario loaded = load_watched(line.file, progress);
     const viz::TraceOptions traced = trace_options(line.trace, loaded.options.world_size);
     check_trace_directory(line.trace, loaded.options.world_size);
     const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
     const Report report =
         scenario::run(loaded, {.seed = line.seed, .timeline = timeline, .schedule = schedule_of(line)});
-    emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
+    progress.say("writing what came of it");
+    const std::string text =
+        line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced);
+    progress.clear();
+    emit(line, text);
     write_traces(line, report, traced);
     const viz::TestRun run = as_test_run(line, loaded, report);
     write_reports(line, reports, writers_of(report, run));

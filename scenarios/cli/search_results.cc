@@ -1,7 +1,6 @@
 #include "scenarios/cli/search_results.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <optional>
 
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/cli.h"
+#include "scenarios/json/source.h"
 #include "sim/explore/explore.h"
 
 namespace rollcall::cli {
@@ -156,11 +156,7 @@ MergedResult merge_results(const std::vector<NamedResult>& results) {
 MergedResult merge_results(const std::vector<std::string>& files) {
   std::vector<NamedResult> results;
   for (const std::string& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) {
-      throw UsageError(fmt::format("'{}' cannot be read", file));
-    }
-    results.push_back({file, {std::istreambuf_iterator<char>(in), {}}});
+    results.push_back({file, std::string(scenario::read_source(file).text())});
   }
   return merge_results(results);
 }

@@ -24,7 +24,8 @@ struct NamedResult {
 // Of all parts of one search, in any order. Throws UsageError for results that do not belong together.
 MergedResult merge_results(const std::vector<NamedResult>& results);
 
-// Of JSON results of one search, in any order. Throws UsageError for files that are none, or do not belong together.
+// Of JSON results of one search, in any order. Throws UsageError for files that are none, or do not belong together,
+// and scenario::InvalidScenario for those that cannot be read.
 MergedResult merge_results(const std::vector<std::string>& files);
 
 }  // namespace rollcall::cli

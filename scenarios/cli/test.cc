@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "scenarios/cli/output_files.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/cli/report_writers.h"
-#include "scenarios/cli/test_progress.h"
 #include "scenarios/program/units.h"
 #include "scenarios/test/collect.h"
 #include "scenarios/test/failure_store.h"
@@ -33,19 +33,22 @@ namespace fs = std::filesystem;
 using Status = viz::TestOutcome::Status;
 
 volatile std::sig_atomic_t interrupted = 0;
+void (*before)(int) = SIG_DFL;  // what the program does about signals otherwise
 
 // A second signal ends the program at once: whoever sends two means it.
 void on_interrupt(int signal) {
   interrupted = 1;
-  std::signal(signal, SIG_DFL);
+  std::signal(signal, before);
 }
 
 // Ctrl-C, and what CI sends when a job is cancelled. Waiting system calls are to return.
 void listen_for_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  ::sigaction(SIGINT, &action, nullptr);
+  struct sigaction old {};
+  ::sigaction(SIGINT, &action, &old);
   ::sigaction(SIGTERM, &action, nullptr);
+  before = old.sa_handler;
 }
 
 template <typename Parse>
@@ -189,13 +192,15 @@ class Printer {
  public:
   Printer(const CommandLine& line, std::size_t count)
       : line_(line),
-        progress_(is_shown(line), count),
+        progress_(line, "starting"),
+        count_(count),
         is_quiet_(line.format == Format::json || line.detail == viz::TextStyle::Detail::quiet),
         lists_all_(!is_shown(line) || line.detail == viz::TextStyle::Detail::verbose),
         style_{line.detail, wants_color(line)} {}
 
   void moved(const scenario::Case& newest, std::size_t done) {
-    progress_.show(newest.address(), done, failed_);
+    const std::string failures = failed_ == 0 ? "" : fmt::format(", {} not as expected", failed_);
+    progress_.say(fmt::format("[{}/{}{}] {}", done, count_, failures, newest.address()));
   }
 
   void finished(const viz::TestOutcome& outcome) {
@@ -238,7 +243,8 @@ class Printer {
   }
 
   const CommandLine& line_;
-  TestProgress progress_;
+  Progress progress_;
+  std::size_t count_;
   bool is_quiet_;
   bool lists_all_;
   viz::TextStyle style_;

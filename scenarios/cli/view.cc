@@ -32,8 +32,8 @@ namespace fs = std::filesystem;
 
 using Page = std::function<void(std::ostream&)>;
 
-Page page_of_dumps(const std::vector<std::string>& paths) {
-  auto judged = std::make_shared<const JudgedDumps>(judge_dumps(paths));
+Page page_of_dumps(const CommandLine& line, const std::vector<std::string>& paths) {
+  auto judged = std::make_shared<const JudgedDumps>(judge_dumps(line, paths));
   return [judged](std::ostream& out) { write_page(*judged, out); };
 }
 
@@ -62,7 +62,8 @@ Page page_of_two(const std::string& first, const std::string& second) {
 }
 
 // Many paths are one job's dumps or traces; two runs are compared.
-Page page_of(const std::vector<std::string>& paths) {
+Page page_of(const CommandLine& line) {
+  const std::vector<std::string>& paths = line.paths;
   const Subject subject = subject_of(paths.front());
   const auto is_other = [subject](const std::string& path) { return subject_of(path) != subject; };
   if (const auto other = std::ranges::find_if(paths, is_other); other != paths.end()) {
@@ -70,7 +71,7 @@ Page page_of(const std::vector<std::string>& paths) {
   }
   switch (subject) {
     case Subject::dumps:
-      return page_of_dumps(paths);
+      return page_of_dumps(line, paths);
     case Subject::trace:
       return page_of_trace(paths);
     case Subject::run:
@@ -121,7 +122,7 @@ ExitCode view_report(const CommandLine& line) {
     }
   }
   try {
-    const Page write = page_of(line.paths);
+    const Page write = page_of(line);
     const std::string page = line.output.empty() ? temporary_page(line.paths.front()) : line.output;
     viz::write_file(page, write);
     viz::write_stdout(page + "\n");

@@ -74,8 +74,9 @@ std::string tail(int descriptor, std::size_t most) {
 // runs out of memory, the child is the one to go.
 void prepare_child(pid_t parent, int said) {
   std::signal(SIGINT, SIG_IGN);
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGABRT, SIG_DFL);
+  for (const int signal : {SIGABRT, SIGHUP, SIGTERM}) {
+    std::signal(signal, SIG_DFL);
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) {
     ::_exit(1);

@@ -234,6 +234,17 @@ void word_limit(const LimitIncident& incident, Finding& finding) {
     finding.advice = "wait for the calls, or look for a loop without an end";
     return;
   }
+  if (incident.limit == "memory") {
+    finding.headline = incident.value == 0
+                           ? "stopped because there was no memory left"
+                           : fmt::format("stopped at {} MiB of memory", incident.value / (1024 * 1024));
+    finding.cause = "tensors, calls under way or the timeline need more memory than the simulation may take";
+    finding.advice =
+        "simulate fewer ranks or smaller tensors, leave out --timeline, --trace and pages; raise "
+        "limits.memory if "
+        "there is more";
+    return;
+  }
   if (incident.limit == "deadline") {
     finding.headline = fmt::format("stopped by the deadline after {} ms", incident.value);
     finding.cause = "some rank was still at work, so what the others wait for could still have come";

@@ -10,6 +10,7 @@
 #include "sim/dist/backend.h"
 #include "sim/dist/expects.h"
 #include "sim/dist/scope.h"
+#include "sim/dist/step_budget.h"
 #include "sim/dist/warnings.h"
 
 namespace rollcall {
@@ -28,13 +29,9 @@ struct RankContext {
   std::unique_ptr<WarningFilter> warnings;  // per process in Python; null while nothing was warned about
   std::int64_t shadow_calls = 0;            // for reports: issued while shadowing, in this context
   std::int64_t inputs_taken = -1;           // for reports: how far the rank got; -1: it does not count
-  std::int64_t* steps_left = nullptr;       // shared by all ranks of a run; null: no limit
+  StepBudget* steps = nullptr;              // shared by all ranks of a run; null: no limit
   std::unique_ptr<std::vector<GroupId>> destroyed;  // groups this rank has destroyed; null: none
 };
-
-// Thrown out of a rank program whose run has used up its steps. Not a std::exception, so that a
-// program's own catch clauses let it through.
-struct StepLimitReached {};
 
 namespace detail {
 extern constinit thread_local RankContext* current_rank;
@@ -46,11 +43,10 @@ inline RankContext& this_rank() {
   return *detail::current_rank;
 }
 
-// Pays for one loop iteration or call out of the run's step limit. Every loop that a scenario can
-// make endless calls it, so that an endless program ends in a verdict and not in a hang.
+// Pays for one loop iteration or call out of the run's step limit.
 inline void spend_step(const RankContext& rank) {
-  if (rank.steps_left != nullptr && --*rank.steps_left < 0) [[unlikely]] {
-    throw StepLimitReached{};
+  if (rank.steps != nullptr) [[likely]] {
+    rank.steps->spend();
   }
 }
 inline void spend_step() { spend_step(this_rank()); }

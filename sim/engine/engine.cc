@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "sim/dist/error.h"
@@ -30,7 +31,7 @@ Engine::Engine(const Options& options, const Program& program)
       cost_(make_cost_model(options)),
       compute_times_(options.slow, options.jitter, options.world_size, options.seed, options.decisions),
       orders_calls_(options.decisions != nullptr && options.decisions->orders_calls()),
-      steps_left_(most_ops(options)) {
+      steps_(most_ops(options), [this] { look(); }) {
   make_groups();
   make_devices();
   plan_crashes();
@@ -95,18 +96,37 @@ void Engine::make_ranks() {
     context.rank = static_cast<Rank>(rank);
     context.world = ProcessGroup(members_.front(), context.rank);
     context.device = device_of_rank(options_, context.rank);
-    context.steps_left = &steps_left_;
+    context.steps = &steps_;
   }
 }
 
 Report Engine::run() {
-  scheduler_->run([this](Rank rank) { run_rank(rank); }, [this] { at_quiescence(); });
+  const auto move_on = [this] {
+    try {
+      at_quiescence();
+    } catch (const std::bad_alloc&) {
+      run_out_of_memory();
+    }
+  };
+  scheduler_->run([this](Rank rank) { run_rank(rank); }, move_on);
+  if (is_inconclusive_) {
+    throw std::bad_alloc();
+  }
   conclude();
   decorators_.clear();  // they may still ask what has completed
   return report();
 }
 
 void Engine::run_rank(Rank rank) {
+  try {
+    run_program(rank);
+  } catch (const std::bad_alloc&) {  // no fault of the program's, and nothing that it can catch
+    status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;  // wherever it was about to park
+    run_out_of_memory();
+  }
+}
+
+void Engine::run_program(Rank rank) {
   using State = RankStatus::State;
   try {
     die_if_due(rank);
@@ -118,6 +138,8 @@ void Engine::run_rank(Rank rank) {
     // Woken only so that destructors run: its state is the one it was stopped in.
   } catch (const StepLimitReached&) {
     stop("ops", most_ops(options_));
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const RankCrashed& crash) {
     end_rank(rank, State::crashed, crash.signal, crash.text);
   } catch (const ProcessKilled& death) {
@@ -138,6 +160,7 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
   }
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
   status.state = state;
+  ++ended_;
   if (queues_launches_ && state != RankStatus::State::finished) {
     devices_[static_cast<std::size_t>(rank)].drop_unstarted();
   }

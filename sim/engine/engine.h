@@ -32,6 +32,7 @@
 #include "sim/engine/rank_scheduler.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline_recorder.h"
+#include "sim/engine/watched_steps.h"
 
 namespace rollcall::sim {
 
@@ -131,6 +132,7 @@ class Engine final : public Backend {
   GroupId add_group(const std::string& name, RankList ranks, Duration timeout);
   void make_ranks();
   void run_rank(Rank rank);
+  void run_program(Rank rank);
   void end_rank(Rank rank, check::RankStatus::State state, const char* type, const std::string& message);
 
   static void end_call();
@@ -287,7 +289,9 @@ class Engine final : public Backend {
   std::vector<bool> torn_groups() const;
   bool has_left(Rank rank) const;
   bool has_lost_peer(const check::RankStatus& status, const std::vector<bool>& torn);
+  void look();
   void stop(const char* limit, std::int64_t value);
+  void run_out_of_memory();
   void write_line(bool warning, std::string_view text);
   void check_pending(GroupId group);
   void abort_waiting();
@@ -399,12 +403,14 @@ class Engine final : public Backend {
   std::optional<check::LimitIncident> limit_;
   std::optional<Verdict> verdict_;  // set at the proof; what follows cannot change it
   std::vector<RankClass> classes_;
-  std::int64_t steps_left_ = 0;
+  WatchedSteps steps_;
+  Rank ended_ = 0;  // ranks
   std::int64_t ops_ = 0;
   Time now_ = 0;
   bool any_broken_ = false;
   bool told_settled_ = false;
   bool aborting_ = false;
+  bool is_inconclusive_ = false;  // there was not even memory for a verdict
 };
 
 }  // namespace rollcall::sim

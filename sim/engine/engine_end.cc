@@ -98,12 +98,36 @@ bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& to
   return std::ranges::any_of(check::awaited(all, status), [this](Rank peer) { return has_left(peer); });
 }
 
+// Between two portions of steps. The running rank ends here when there is no more memory.
+void Engine::look() {
+  const Watch& watch = options_.watch;
+  if (watch.progress) {
+    watch.progress({ops_, ended_, now_});
+  }
+  const std::int64_t limit = options_.limits.memory_bytes;
+  if (!aborting_ && limit > 0 && watch.memory_in_use && watch.memory_in_use() > limit) {
+    stop("memory", limit);
+    throw RankAborted{};
+  }
+}
+
 void Engine::stop(const char* limit, std::int64_t value) {
   if (!aborting_) {
     limit_ = check::LimitIncident{limit, value};
     conclude();
     aborting_ = true;
-    steps_left_ = 0;  // ranks that have not run yet, and may never call us, end at their first step
+    steps_.close();  // ranks that have not run yet, and may never call us, end at their first step
+  }
+}
+
+// Whoever ran into it has been unwound. Everybody else still has to be, which needs no memory; a verdict does.
+void Engine::run_out_of_memory() {
+  try {
+    stop("memory", 0);
+  } catch (const std::bad_alloc&) {
+    is_inconclusive_ = true;
+    aborting_ = true;
+    steps_.close();
   }
 }
 

@@ -160,7 +160,7 @@ void run_as_fiber_thread(const std::function<void()>& work) {
 
 void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t index)>& work) {
   std::vector<std::exception_ptr> failures(count);
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // one that cannot be started leaves none behind
   for (std::uint32_t index = 0; index < count; ++index) {
     threads.emplace_back([&, index] {
       try {
@@ -170,7 +170,7 @@ void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t 
       }
     });
   }
-  std::ranges::for_each(threads, &std::thread::join);
+  std::ranges::for_each(threads, &std::jthread::join);
   for (const std::exception_ptr& failure : failures) {
     if (failure != nullptr) {
       std::rethrow_exception(failure);
@@ -201,9 +201,9 @@ void RankScheduler::run(const std::function<void(Rank)>& body, const std::functi
 void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
                                        const std::function<void()>& at_quiescence) {
   Algorithm& algorithm = *fiber_thread->algorithm;
+  impl_->arena = &fiber_thread->arena_for(contexts_.size());
   algorithm.scheduler = this;
   algorithm.prefer_dispatcher = false;
-  impl_->arena = &fiber_thread->arena_for(contexts_.size());
   impl_->caught = &caught_exceptions();
   unfinished_ = static_cast<Rank>(contexts_.size());
   for (const Rank rank : start_order_) {

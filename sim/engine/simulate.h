@@ -32,10 +32,25 @@ enum class DebugLevel { off, detail };
 struct Limits {
   std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of all ranks
   Duration simulated_time = 1'000'000 * second;
+  std::int64_t memory_bytes = 0;  // of this process, where a Watch knows it; 0: none
   // These keep a run inside the memory of one machine.
   std::int64_t output_lines = 1'000'000;       // printed by all ranks
   std::int64_t pending_arrivals = 50'000'000;  // members x collectives under way, of one group
   std::int64_t dense_bytes = std::int64_t{4} * 1024 * 1024 * 1024;  // results of one call, all members
+};
+
+// How far a run has come.
+struct Progress {
+  std::int64_t ops = 0;
+  Rank ended = 0;
+  Time simulated_time = 0;
+};
+
+// Whoever follows a run from outside is asked every 65,536 steps. Nothing here can change what the run comes to, but
+// for memory that runs out.
+struct Watch {
+  std::function<void(const Progress& progress)> progress{};
+  std::function<std::int64_t()> memory_in_use{};  // bytes
 };
 
 struct Group {
@@ -80,6 +95,7 @@ struct Options {
   // Told once what has become of the ranks when a watchdog would have its say: nothing can move any more, a
   // rank has waited for too long, or all are done. What follows is only how the real job notices. Null: nobody.
   std::function<void(std::span<const RankClass::State> ranks)> settled{};
+  Watch watch{};
 };
 
 // Never throws for what the program does. Throws std::invalid_argument for impossible options.

@@ -18,14 +18,14 @@ class SoloRank final : public Backend {
     context_.backend = this;
     context_.scopes = &scopes_;
     context_.world = ProcessGroup(world_, 0);
-    context_.steps_left = &steps_left;
+    context_.steps = &steps;
     detail::current_rank = &context_;
   }
   ~SoloRank() override { detail::current_rank = nullptr; }
   SoloRank(const SoloRank&) = delete;
   SoloRank& operator=(const SoloRank&) = delete;
 
-  std::int64_t steps_left = 1'000'000;
+  StepBudget steps{1'000'000};
   std::vector<Op> issued;            // the tensors they point to may be gone
   std::vector<std::string> labels;   // the scopes of each issued op
   std::vector<std::int64_t> waited;  // asynchronous ops, by index

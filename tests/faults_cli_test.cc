@@ -1,0 +1,128 @@
+// What goes wrong around the program: signals, limits of the system, disks that are full, pipes for files.
+
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/shell.h"
+
+namespace rollcall::test {
+
+namespace {
+
+using Catch::Contains;
+
+// Runs for minutes, if nobody ends it.
+const char* const endless = R"({"version": 1, "name": "endless", "world_size": 64, "backend": "gloo",
+  "limits": {"ops": 1000000000000}, "program": [
+    {"repeat": 1000000000, "do": [{"all_reduce": {"numel": 1}}]}]})";
+
+const char* const quick = R"({"version": 1, "name": "quick", "world_size": 2, "backend": "gloo", "program": [
+    {"repeat": 400, "do": [{"all_reduce": {"numel": 1}}]}]})";
+
+// Starts the program, sends `signal` when `condition` holds, and ends with the program's code.
+std::string signalled(const std::string& arguments, const std::string& signal, const std::string& condition) {
+  return "'" ROLLCALL_CLI "' " + arguments + " & pid=$!; until " + condition +
+         " || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done; kill -" + signal +
+         " $pid 2>/dev/null; wait $pid";
+}
+
+}  // namespace
+
+TEST_CASE("with --progress a long run says how far it is, and a signal ends it at once", "[faults][fiber]") {
+  const Shell shell;
+  shell.write("endless.json", endless);
+  for (const std::string signal : {"INT", "TERM", "HUP"}) {
+    CAPTURE(signal);
+    // A shell's background jobs ignore SIGINT until they say otherwise, which the program does.
+    const Outcome outcome = shell.run(
+        signalled("run endless.json --progress 2>said.txt", signal, "grep -q running said.txt 2>/dev/null"));
+    CHECK(outcome.code == 2);
+    const std::string said = contents(shell.path("said.txt"));
+    CHECK_THAT(said,
+               Contains("rollcall: running endless.json: ") && Contains(" calls, 0 of 64 ranks done, "));
+    CHECK_THAT(said, Contains("rollcall: interrupted"));
+  }
+}
+
+TEST_CASE("without a terminal there is no progress that nobody asked for", "[faults][fiber]") {
+  const Shell shell;
+  shell.write("quick.json", quick);
+  CHECK(shell.rollcall("run quick.json").err.empty());
+}
+
+TEST_CASE("a signal while a file is written leaves no half of it", "[faults][fiber]") {
+  const Shell shell;
+  std::string longer = quick;
+  longer.replace(longer.find("400"), 3, "100000");
+  shell.write("long.json", longer);
+  const Outcome outcome =
+      shell.run(signalled("run long.json -q --trace trace.json", "TERM", "[ -e trace.json.partial ]"));
+  CHECK((outcome.code == 2 || outcome.code == 0));  // it may have been quicker
+  CHECK_FALSE(std::filesystem::exists(shell.path("trace.json.partial")));
+  CHECK(std::filesystem::exists(shell.path("trace.json")) == (outcome.code == 0));
+}
+
+TEST_CASE("a file that grows beyond ulimit -f is an error and not there", "[faults][fiber]") {
+  const Shell shell;
+  shell.write("quick.json", quick);
+  const Outcome outcome =
+      shell.rollcall("run quick.json -q --trace trace.json", "bash -c 'ulimit -f 8; \"$@\"' -");
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.err, Contains("cannot write 'trace.json': File too large"));
+  CHECK_FALSE(std::filesystem::exists(shell.path("trace.json")));
+  CHECK_FALSE(std::filesystem::exists(shell.path("trace.json.partial")));
+}
+
+TEST_CASE("more ranks than there is room for are refused before they run", "[faults][fiber]") {
+  const Shell shell;
+  shell.write("many.json", R"({"version": 1, "name": "many", "world_size": 1000000, "backend": "gloo",
+    "program": [{"barrier": {}}]})");
+  const Outcome outcome = shell.rollcall("run many.json", "bash -c 'ulimit -v 2000000; \"$@\"' -");
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.err, Contains("1000000 ranks need 30.51 GiB of address space") && Contains("ulimit -v"));
+}
+
+TEST_CASE("a run stops at the memory that its scenario allows", "[faults][fiber]") {
+  const Shell shell;
+  std::string small = endless;
+  small.replace(small.find(R"("limits": {)"), 11, R"("limits": {"memory": "1MiB", )");
+  shell.write("small.json", small);
+  const Outcome outcome = shell.rollcall("run small.json");
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, Contains("error[limit_reached]: stopped at 1 MiB of memory"));
+}
+
+TEST_CASE("with little memory a command works or says that it cannot, and never crashes", "[faults][fiber]") {
+  const Shell shell;
+  shell.write("quick.json", quick);
+  const std::string dumps = ROLLCALL_SOURCE_DIR "/tests/data/flight_recorder/tp_dp_crossed_4/pickle";
+  for (const std::string& arguments : std::vector<std::string>{
+           "run quick.json --timeline", "diagnose " + dumps, "explore quick.json", "test quick.json"}) {
+    for (int mebibytes = 20; mebibytes <= 44; mebibytes += 3) {
+      CAPTURE(arguments, mebibytes);
+      const Outcome outcome =
+          shell.rollcall(arguments, "bash -c 'ulimit -v " + std::to_string(mebibytes * 1024) + "; \"$@\"' -");
+      const bool is_loaded = outcome.code != 127;  // the system had no room for the libraries
+      CHECK((!is_loaded || outcome.code == 0 || outcome.code == 1 || outcome.code == 3));
+      CHECK((outcome.code != 3 || !outcome.err.empty() || !outcome.out.empty()));
+      CHECK_THAT(outcome.err, !Contains("terminate called"));
+    }
+  }
+}
+
+TEST_CASE("a pipe in place of a recording is refused, and nobody waits for it", "[faults]") {
+  const Shell shell;
+  CHECK_THAT(shell.run("mkfifo pipe && timeout 60 '" ROLLCALL_CLI "' diagnose pipe").err,
+             Contains("pipe: not a regular file"));
+}
+
+TEST_CASE("an endless file is refused when it is too large", "[faults]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("explore --merge /dev/zero");
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.err, Contains("/dev/zero: error: the file is larger than 1024 MiB"));
+}
+
+}  // namespace rollcall::test
