@@ -36,10 +36,11 @@ TEST_CASE("with --progress a long run says how far it is, and a signal ends it a
   for (const std::string signal : {"INT", "TERM", "HUP"}) {
     CAPTURE(signal);
     // A shell's background jobs ignore SIGINT until they say otherwise, which the program does.
+    const std::string log = "said." + signal;
     const Outcome outcome = shell.run(
-        signalled("run endless.json --progress 2>said.txt", signal, "grep -q running said.txt 2>/dev/null"));
+        signalled("run endless.json --progress 2>" + log, signal, "grep -q running " + log + " 2>/dev/null"));
     CHECK(outcome.code == 2);
-    const std::string said = contents(shell.path("said.txt"));
+    const std::string said = contents(shell.path(log));
     CHECK_THAT(said,
                Contains("rollcall: running endless.json: ") && Contains(" calls, 0 of 64 ranks done, "));
     CHECK_THAT(said, Contains("rollcall: interrupted"));
