@@ -1,12 +1,10 @@
 #include "real/nccl/gpu_probe.h"
 
-#include <cstdlib>
 #include <exception>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "real/launch/process.h"
+#include "real/launch/child_answer.h"
 #include "real/nccl/shared_library.h"
 
 #ifdef ROLLCALL_HAS_NCCL
@@ -132,21 +130,7 @@ GpuProbe probe_here() {
 }  // namespace
 
 GpuProbe probe_gpus() {
-  Pipe answer;
-  ChildProcess child([&answer] {
-    const std::string text = join(probe_here());
-    if (::write(answer.write.number(), text.data(), text.size()) < 0) {
-      ::_exit(EXIT_FAILURE);  // the parent sees no answer
-    }
-    ::_exit(EXIT_SUCCESS);
-  });
-  answer.write.close();
-  std::string text;
-  char bytes[4096];
-  for (ssize_t count = 0; (count = ::read(answer.read.number(), bytes, sizeof bytes)) > 0;) {
-    text.append(bytes, static_cast<std::size_t>(count));
-  }
-  child.wait();
+  const std::string text = ask_child([] { return join(probe_here()); }).text;
   if (text.empty()) {
     GpuProbe probe;
     probe.problem = "CUDA's libraries end every process that asks them for GPUs";

@@ -1,57 +1,24 @@
 #include "real/nccl/one_rank.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "real/launch/process.h"
+#include "real/launch/child_answer.h"
 #include "real/nccl/one_rank_bodies.h"
 
 namespace rollcall::real {
 namespace {
 
-std::string read_all(const Descriptor& from, Duration limit) {
-  std::string text;
-  char bytes[512];
-  pollfd ready{from.number(), POLLIN, 0};
-  while (::poll(&ready, 1, static_cast<int>(limit / millisecond)) > 0) {
-    const ssize_t count = ::read(from.number(), bytes, sizeof bytes);
-    if (count <= 0) {
-      break;
-    }
-    text.append(bytes, static_cast<std::size_t>(count));
-  }
-  return text;
-}
-
 std::string end_of(int status) {
   const char* signal = WIFSIGNALED(status) ? ::sigabbrev_np(WTERMSIG(status)) : nullptr;
-  return signal != nullptr ? fmt::format("SIG{}", signal) : "hang";
+  return signal != nullptr ? fmt::format("SIG{}", signal) : fmt::format("exit {}", WEXITSTATUS(status));
 }
 
 std::string try_one(const OneRankTrial& trial, Duration limit) {
-  Pipe answer;
-  ChildProcess child([&] {
-    const std::string outcome = outcome_of(trial);
-    const bool told = ::write(answer.write.number(), outcome.data(), outcome.size()) ==
-                      static_cast<ssize_t>(outcome.size());
-    ::_exit(told ? EXIT_SUCCESS : EXIT_FAILURE);  // a communicator that hangs cannot be destroyed
-  });
-  answer.write.close();
-  std::string outcome = read_all(answer.read, limit);
-  if (!outcome.empty()) {
-    return outcome;
-  }
-  pollfd ended{answer.read.number(), 0, 0};
-  if (::poll(&ended, 1, 0) == 0) {
-    child.kill();  // it still holds the pipe, and says nothing
-    return "hang";
-  }
-  return end_of(child.wait());
+  const ChildAnswer answer = ask_child([&] { return outcome_of(trial); }, limit);
+  return answer.is_late ? "hang" : answer.text.empty() ? end_of(answer.status) : answer.text;
 }
 
 }  // namespace

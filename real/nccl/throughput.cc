@@ -16,9 +16,7 @@
 #include <sstream>
 #include <thread>
 
-#include <unistd.h>
-
-#include "real/launch/process.h"
+#include "real/launch/child_answer.h"
 #include "real/nccl/nccl_api.h"
 #include "real/nccl/nccl_group.h"
 #include "real/nccl/nccl_types.h"
@@ -137,28 +135,19 @@ std::vector<double> measure_throughput(const ThroughputOptions& options) {
     throw Unavailable(fmt::format("nccl: times need a GPU per rank and two ranks: {} wanted, {} there",
                                   options.gpus, probe.gpus));
   }
-  Pipe answer;
-  ChildProcess child([&] {
+  const ChildAnswer answer = ask_child([&] {
     std::string text;
     for (const double time : measure_here(options, options.gpus)) {
       text += fmt::format("{}\n", time);
     }
-    const bool told =
-        ::write(answer.write.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    ::_exit(told ? EXIT_SUCCESS : EXIT_FAILURE);
+    return text;
   });
-  answer.write.close();
-  std::string text;
-  char bytes[4096];
-  for (ssize_t count = 0; (count = ::read(answer.read.number(), bytes, sizeof bytes)) > 0;) {
-    text.append(bytes, static_cast<std::size_t>(count));
-  }
-  std::istringstream lines(text);
+  std::istringstream lines(answer.text);
   std::vector<double> times;
   for (double time = 0; lines >> time;) {
     times.push_back(time);
   }
-  if (child.wait() != 0 || times.size() != options.bytes.size()) {
+  if (answer.status != 0 || times.size() != options.bytes.size()) {
     throw Unavailable("nccl: the process that measures did not come to its end; its message stands above");
   }
   return times;
