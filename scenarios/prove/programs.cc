@@ -1,4 +1,4 @@
-#include "scenarios/prove/mistakes.h"
+#include "scenarios/prove/programs.h"
 
 #include "sim/dist.h"
 #include "sim/dist/rank_context.h"
@@ -71,7 +71,7 @@ void other_message(Rank rank) {
 
 void both_receive(Rank rank) { recv(tensor_of(small), 1 - rank); }
 
-constexpr Mistake wrong[] = {
+constexpr Program wrong[] = {
     {"another operation", "hangs|completes", other_operation},
     {"another count, in one chunk", "completes|hangs", other_small_count},
     {"another count, in many chunks", "hangs|completes", other_large_count},
@@ -113,12 +113,12 @@ void sends(Rank rank) {
   }
 }
 
-constexpr Mistake right[] = {
+constexpr Program right[] = {
     {"reductions", "completes", reduces}, {"moves", "completes", moves}, {"messages", "completes", sends}};
 
 }  // namespace
 
-std::span<const Mistake> mistakes() { return wrong; }
-std::span<const Mistake> right_programs() { return right; }
+std::span<const Program> wrong_programs() { return wrong; }
+std::span<const Program> right_programs() { return right; }
 
 }  // namespace rollcall::prove

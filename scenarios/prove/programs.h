@@ -1,7 +1,6 @@
 #pragma once
 
-// Programs of two ranks that are wrong in one thing each, and what real backends may make of them. None of these
-// mistakes is reported as such: NCCL's kernels compare step numbers and nothing else, Gloo compares sizes of messages.
+// The programs of two ranks that are run on both sides, and what real backends may make of them.
 
 #include <span>
 #include <string_view>
@@ -10,16 +9,18 @@
 
 namespace rollcall::prove {
 
-struct Mistake {
+struct Program {
   std::string_view name;
   // How a rank may fare on NCCL: "completes", "hangs", ... The usual one is what the simulator says.
   std::string_view on_nccl;  // several with '|'
   void (*body)(Rank rank);
 };
 
-std::span<const Mistake> mistakes();
+// Wrong in one thing each. None of that is reported as such: NCCL's kernels compare step numbers and nothing else,
+// Gloo compares sizes of messages.
+std::span<const Program> wrong_programs();
 
-// Programs that are right: their results must be the simulator's, bit by bit.
-std::span<const Mistake> right_programs();
+// Their results must be the simulator's, bit by bit.
+std::span<const Program> right_programs();
 
 }  // namespace rollcall::prove

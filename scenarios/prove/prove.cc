@@ -9,7 +9,7 @@
 #include "real/nccl/one_rank.h"
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/simulated_facts.h"
-#include "scenarios/prove/mistakes.h"
+#include "scenarios/prove/programs.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::prove {
@@ -57,7 +57,7 @@ struct Sides {
   compare::Facts real;
 };
 
-Sides run_both(const std::string& backend, const Mistake& program) {
+Sides run_both(const std::string& backend, const Program& program) {
   return {compare::simulated_facts(simulated_options(backend), program.body),
           compare::facts_of_run(real::run(real_options(backend), program.body))};
 }
@@ -72,18 +72,18 @@ void excuse(const Sides& sides, const std::string& backend, Proof& proof) {
   }
 }
 
-Proof try_mistake(const std::string& backend, const Mistake& mistake) {
-  const Sides sides = run_both(backend, mistake);
+Proof try_wrong_program(const std::string& backend, const Program& program) {
+  const Sides sides = run_both(backend, program);
   Proof proof{
-      std::string(mistake.name), outcome_of(sides.simulated), outcome_of(sides.real), Judgement::agrees, {}};
-  proof.judgement = judge(proof.predicted, proof.observed, backend == "nccl" ? mistake.on_nccl : "");
+      std::string(program.name), outcome_of(sides.simulated), outcome_of(sides.real), Judgement::agrees, {}};
+  proof.judgement = judge(proof.predicted, proof.observed, backend == "nccl" ? program.on_nccl : "");
   if (proof.judgement == Judgement::differs) {
     excuse(sides, backend, proof);
   }
   return proof;
 }
 
-Proof try_right_program(const std::string& backend, const Mistake& program) {
+Proof try_right_program(const std::string& backend, const Program& program) {
   const Sides sides = run_both(backend, program);
   Proof proof{
       std::string(program.name), "every result bitwise", "every result bitwise", Judgement::agrees, {}};
@@ -138,11 +138,11 @@ Proofs prove(const std::string& backend) {
   if (proofs.backend == "nccl") {
     add_one_rank(proofs.proofs);
   }
-  for (const Mistake& program : right_programs()) {
+  for (const Program& program : right_programs()) {
     proofs.proofs.push_back(try_right_program(proofs.backend, program));
   }
-  for (const Mistake& mistake : mistakes()) {
-    proofs.proofs.push_back(try_mistake(proofs.backend, mistake));
+  for (const Program& program : wrong_programs()) {
+    proofs.proofs.push_back(try_wrong_program(proofs.backend, program));
   }
   return proofs;
 }

@@ -177,9 +177,8 @@ class GroupMatcher {
       fill_up(slot);
     }
   }
-  static Storage* nothing() {
-    return &no_tensor;
-  }  // of an operation without a tensor: "has come" is one comparison
+  // Stands for the tensor of an operation without one, so that "has come" is one comparison.
+  static Storage* nothing() { return &no_tensor; }
   static void fill_up(Slot& slot);
   bool is_live(std::int64_t seq) const { return seq >= base_ && seq < end_; }
   Slot& open_slot();

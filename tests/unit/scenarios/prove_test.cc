@@ -8,7 +8,7 @@
 
 #include "real/nccl/gpu_probe.h"
 #include "real/nccl/one_rank.h"
-#include "scenarios/prove/mistakes.h"
+#include "scenarios/prove/programs.h"
 #include "scenarios/prove/prove.h"
 #include "sim/engine/simulate.h"
 #include "tests/conformance/real_runs.h"
@@ -55,14 +55,14 @@ TEST_CASE("every trial on one rank has a name of its own, a prediction and a sou
 }
 
 TEST_CASE("on nccl the simulator chooses an outcome that every mistake's row allows", "[prove][fiber]") {
-  for (const Mistake& mistake : mistakes()) {
-    const Report report = sim::run({.world_size = 2, .backend = "nccl"}, mistake.body);
+  for (const Program& program : wrong_programs()) {
+    const Report report = sim::run({.world_size = 2, .backend = "nccl"}, program.body);
     for (Rank rank = 0; rank < 2; ++rank) {
-      INFO(mistake.name << ": rank " << rank << " " << word_of(report.of(rank).state));
-      CHECK(real::is_predicted(mistake.on_nccl, word_of(report.of(rank).state)));
+      INFO(program.name << ": rank " << rank << " " << word_of(report.of(rank).state));
+      CHECK(real::is_predicted(program.on_nccl, word_of(report.of(rank).state)));
     }
   }
-  for (const Mistake& program : right_programs()) {
+  for (const Program& program : right_programs()) {
     INFO(program.name);
     CHECK(verdict_word(sim::run({.world_size = 2, .backend = "nccl"}, program.body).verdict) == "ok");
   }
@@ -79,7 +79,7 @@ TEST_CASE("doctor proves on Gloo what the simulator says, and keeps it", "[prove
   const auto result = nlohmann::json::parse(test::contents(shell.path("proofs.result.json")));
   CHECK(result.at("time_valid") == false);
   CHECK(result.at("machine").at("libraries").contains("nccl library"));
-  CHECK(result.at("proofs").size() == mistakes().size() + right_programs().size());
+  CHECK(result.at("proofs").size() == wrong_programs().size() + right_programs().size());
   for (const auto& proof : result.at("proofs")) {
     INFO(proof.dump());
     CHECK(proof.at("judgement") != "differs");
