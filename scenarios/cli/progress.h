@@ -54,7 +54,7 @@ void wipe_progress() noexcept;
 // "reading dumps  [#####.....]  512 of 1024".
 std::string bar_text(const std::string& what, std::size_t done, std::size_t all);
 
-// "running train.json: 1,200,000 calls, 5 of 8 ranks done, 1.2 s simulated".
+// "running train.json: 1200000 calls, 5 of 8 ranks done, 1.2 s simulated".
 std::string run_text(const std::string& what, const sim::Progress& progress, std::int64_t ranks);
 
 }  // namespace rollcall::cli
