@@ -146,8 +146,8 @@ class Decoder {
     record.state = state_named(text_or_empty(entry[Field::state]));
     record.retired = number_or(entry[Field::retired], 0) != 0;
     const DumpCall& call = result_.tables.calls.things()[record.call];
-    record.is_p2p =
-        entry[Field::is_p2p] != nullptr ? number_or(entry[Field::is_p2p], 0) != 0 : call.is_message();
+    record.is_p2p = entry[Field::is_p2p] != nullptr ? number_or(entry[Field::is_p2p], 0) != 0
+                                                    : call.is_message() || closes_messages(call, record);
     // Ids count every record: what fell off the ring, or was left out, leaves a gap.
     const std::int64_t id = count_or(entry[Field::record_id], -1);
     first_id_ = index == 0 ? id : first_id_;
@@ -158,6 +158,12 @@ class Decoder {
     }
     last_record_id_ = id;
     result_.dump.records.push_back(record);
+  }
+
+  // Dumps before 2.4 do not say which markers close messages: those that follow one of their group.
+  bool closes_messages(const DumpCall& call, const DumpRecord& marker) const {
+    const std::vector<DumpRecord>& before = result_.dump.records;
+    return call.is_marker() && !before.empty() && before.back().group == marker.group && before.back().is_p2p;
   }
 
   static float duration_of(const Value* value) {
@@ -316,8 +322,11 @@ class Decoder {
 
 }  // namespace
 
+// JSON without unfinished calls has no entries, and one before 2.3 has no groups either.
 bool looks_like_dump(const Value& value) {
-  return find(value, "entries") != nullptr || find(value, "pg_config") != nullptr;
+  const auto has = [&value](std::string_view key) { return find(value, key) != nullptr; };
+  return has("entries") || has("pg_config") || has("pg_status") ||
+         (has("version") && (has("nccl_version") || has("comm_lib_version")));
 }
 
 RankRecording decode_dump(const Value& value, std::size_t bytes) { return Decoder(value, bytes).decode(); }

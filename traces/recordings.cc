@@ -212,7 +212,7 @@ std::map<Rank, RankRecording*> one_per_rank(std::vector<Outcome>& outcomes,
 }
 
 // Groups that a rank names without saying who is in them: the group of that name which has the rank as
-// a member, or all ranks that name it.
+// a member, or all ranks that name it. The default group has all ranks, those without a dump too.
 class NamelessGroups {
  public:
   explicit NamelessGroups(JobDump& job) : job_(job) {}
@@ -233,7 +233,11 @@ class NamelessGroups {
       dump.groups.erase(std::unique(dump.groups.begin(), dump.groups.end()), dump.groups.end());
     }
     for (const auto& [group, ranks] : users_) {
-      job_.groups[group].members = ranks;
+      if (job_.groups[group].description == "default_pg" && is_unknown(job_.groups[group].name)) {
+        add_everybody(group);
+      } else {
+        job_.groups[group].members = ranks;
+      }
     }
   }
 
@@ -256,6 +260,24 @@ class NamelessGroups {
     }
     for (check::DumpStatus& status : dump.status) {
       status.group = status.group == nameless ? group : status.group;
+    }
+  }
+
+  bool is_unknown(const std::string& name) const {
+    return std::none_of(job_.groups.begin(), job_.groups.end(), [&name](const DumpGroup& group) {
+      return group.name == name && !group.members.empty();
+    });
+  }
+
+  void add_everybody(std::uint32_t group) {
+    for (Rank rank = 0; rank <= job_.ranks.back().rank; ++rank) {
+      job_.groups[group].members.push_back(rank);
+    }
+    for (RankDump& dump : job_.ranks) {
+      const auto place = std::lower_bound(dump.groups.begin(), dump.groups.end(), group);
+      if (place == dump.groups.end() || *place != group) {
+        dump.groups.insert(place, group);
+      }
     }
   }
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t shift_max = 16;
 constexpr std::int64_t look_back_max = 256;
+constexpr std::int64_t pause_ratio = 4;
 
 bool is_installed_code(const std::string& file) {
   constexpr std::array<std::string_view, 7> marks = {
@@ -33,6 +34,16 @@ class Track {
 
   const DumpFrame* site(const DumpOp& op) const { return user_frame(view_.job, member_.ops->record_of(op)); }
   bool has_stack(const DumpOp& op) const { return member_.ops->record_of(op).stack != 0; }
+
+  // Nanoseconds since the rank's call before it, of any group; -1: not known.
+  std::int64_t pause_before(const DumpOp& op) const {
+    if (&op == member_.ops->ops.data()) {
+      return -1;
+    }
+    const std::int64_t created = member_.ops->record_of(op).created_ns;
+    const std::int64_t before = member_.ops->record_of(*(&op - 1)).created_ns;
+    return created != 0 && before != 0 ? created - before : -1;
+  }
 
   // The call that would have come at `position`, by what followed the last ones before.
   const DumpOp* usual_at(std::int64_t position) const {
@@ -160,40 +171,71 @@ class ShiftFinder {
     }
     Shift best;
     int fewest = std::numeric_limits<int>::max();
+    // Calls that all come from other lines than those they are taken for are others.
     const auto offer = [&](const Score& score, Shift::Kind kind, std::int64_t count) {
-      if (score.elsewhere < fewest) {
+      if (score.elsewhere < std::min(fewest, score.same)) {
         fewest = score.elsewhere;
         best = {kind, begin, count};
+      } else if (score.elsewhere == fewest && kind != best.kind && best.rival == Shift::Kind::none) {
+        best.rival = kind;
       }
     };
     // Of the readings that fit, the one whose calls come from the same lines; among equals the smallest.
     for (std::int64_t count = 1; count <= shift_max; ++count) {
       const Score extra = compare(begin, count, 0, true);
       const Score skipped = compare(begin, 0, count, true);
-      if (extra.holds() && extra.known > 0 && extra.same >= skipped.same) {
+      const bool is_likelier = extra.same >= skipped.same || extra.elsewhere < skipped.elsewhere;
+      if (extra.holds() && extra.known > 0 && is_likelier) {
         offer(extra, is_repetition(begin, count) ? Shift::Kind::repeated : Shift::Kind::extra, count);
       }
-      if (skipped.holds()) {
+      if (skipped.holds() && !comes_too_soon(begin)) {
         offer(skipped, Shift::Kind::skipped, count);
       }
     }
     return best;
   }
 
-  // Without stacks only calls that were really made count.
+  // Without stacks only calls that were really made count, and more than one of them: a single call fits
+  // too many readings.
   Shift without_stacks(std::int64_t begin) const {
+    Shift shift;
     if (goes_on_in_step(begin)) {
-      return {};
+      return shift;
     }
     for (std::int64_t count = 1; count <= shift_max; ++count) {
-      if (const Score extra = compare(begin, count, 0, false); extra.holds()) {
-        return {repeats_itself(begin, count) ? Shift::Kind::unclear : Shift::Kind::extra, begin, count};
+      const Score extra = compare(begin, count, 0, false);
+      const Score skipped = compare(begin, 0, count, false);
+      const Score& score = extra.holds() ? extra : skipped;
+      if (score.holds() && score.same > 1) {
+        const bool is_unclear = extra.holds() ? repeats_itself(begin, count) : comes_too_soon(begin);
+        return {is_unclear      ? Shift::Kind::unclear
+                : extra.holds() ? Shift::Kind::extra
+                                : Shift::Kind::skipped,
+                begin, count};
       }
-      if (const Score skipped = compare(begin, 0, count, false); skipped.holds()) {
-        return {Shift::Kind::skipped, begin, count};
+      if (score.holds() && shift.kind == Shift::Kind::none) {
+        shift = {Shift::Kind::unclear, begin, count};
       }
     }
-    return {};
+    return shift;
+  }
+
+  // A call that opens the next step comes after that step's work, as it did before. One that comes in a
+  // fraction of that time is still part of the step before.
+  bool comes_too_soon(std::int64_t position) const {
+    const DumpOp* op = odd_.at(position);
+    const std::int64_t pause = op == nullptr ? -1 : odd_.pause_before(*op);
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    int examples = 0;
+    for (std::int64_t p = position - 1; pause >= 0 && p > 0 && p > position - look_back_max; --p) {
+      const DumpOp* before = odd_.at(p);
+      if (before != nullptr && before->token == op->token && same_place(odd_.site(*before), odd_.site(*op)) &&
+          odd_.pause_before(*before) >= 0) {
+        least = std::min(least, odd_.pause_before(*before));
+        ++examples;
+      }
+    }
+    return examples > 1 && pause < least / pause_ratio;
   }
 
   // Also where the ring no longer holds what was before: it cannot be ruled out then.

@@ -18,12 +18,13 @@ struct Shift {
     skipped,   // the member left calls out
     extra,     // it made calls of its own
     repeated,  // it made the calls before them again
-    unclear,   // a call too many that looks like the one before it, and no stacks to tell why
+    unclear,   // calls left out, too many or repeated, and no stacks to tell which
   };
 
   Kind kind = Kind::none;
   std::int64_t position = 0;  // where it began
   std::int64_t count = 0;     // of calls
+  Kind rival = Kind::none;    // fits as well
 };
 
 // Compares `odd` with `usual`, which part at `position`: the last one that both have, or should have.

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "sim/check/dump_case.h"
+#include "sim/check/dump_circle.h"
+#include "sim/check/dump_compare.h"
 #include "sim/check/dump_habits.h"
 #include "sim/check/dump_unanswered.h"
 #include "sim/check/phrasing.h"
@@ -17,8 +19,6 @@ namespace {
 
 // A habit this much weaker than the strongest broken one is the beginning of a loop, not a departure.
 constexpr std::size_t habit_ratio = 2;
-
-constexpr std::size_t nodes_tried_max = 64;
 
 struct Departed {
   Rank rank = -1;
@@ -98,6 +98,9 @@ class CycleJudge {
 
   bool is_about_messages() const {
     if (someone_is_further(unanswered_)) {
+      return true;
+    }
+    if (const RankSet silent = silent_peers(); !silent.empty() && 2 * silent.size() < ranks_.size()) {
       return true;
     }
     if (!departed_.empty()) {
@@ -246,7 +249,7 @@ class CycleJudge {
     Finding& finding = diagnosis.finding;
     finding.culprits = departed_ranks();
     const bool is_order_known = !finding.culprits.empty() && finding.culprits != ranks_;
-    const WaitNode* narrow = is_order_known ? nullptr : node_held_by_fewest();
+    const WaitNode* narrow = is_order_known ? nullptr : node_held_by_fewest(job_, nodes_);
     if (narrow != nullptr) {
       finding.culprits = blockers_of(*narrow);
     } else if (!is_order_known) {
@@ -259,22 +262,35 @@ class CycleJudge {
     }
     const bool left_out =
         is_left_out() || (narrow != nullptr && is_held_by(*narrow, Blocker::Why::not_issued));
-    diagnosis.verdict = left_out ? "skipped_collective" : "cross_group_deadlock";
+    const bool is_alone = is_left_out() && !is_of_a_step(departed_.front());
+    diagnosis.verdict = is_alone   ? "extra_collective"
+                        : left_out ? "skipped_collective"
+                                   : "cross_group_deadlock";
     diagnosis.alternatives =
         left_out ? std::vector<std::string>{"cross_group_deadlock"} : std::vector<std::string>{};
     diagnosis.confidence =
         is_order_known && !left_out ? Diagnosis::Confidence::high : Diagnosis::Confidence::medium;
     const WaitNode* node = node_blocked_by(finding.culprits, Blocker::Why::not_issued);
     set_place(job_, *node, blockers_of(*node), diagnosis);
-    if (left_out) {
+    if (is_alone) {
+      const Departed& first = departed_.front();
+      const DumpOp& did = first.ops->ops[first.departure.op];
+      finding.at->call = name_call(job_, *first.ops, did);
+      set_group(job_, did.group, diagnosis);
+      finding.headline =
+          fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
+      finding.cause = "it waits there for ranks that wait for it in a call of every step";
+      finding.advice =
+          "make the call on all ranks or on none; an async call that nobody waits for counts too";
+    } else if (left_out) {
       finding.headline = fmt::format("{} went past {} without making it", ranks_phrase(finding.culprits),
                                      call_phrase(finding.at->call));
       finding.cause = "it waits in its next call for ranks that wait in this one for it";
       finding.advice = "look for a branch around that call that depends on the rank or on local data";
     } else {
-      finding.headline =
-          fmt::format("{} use their groups in another order than the others; all wait in a circle",
-                      ranks_phrase(finding.culprits));
+      finding.headline = fmt::format("{} {} groups in another order than the others; all wait in a circle",
+                                     with_verb(finding.culprits, "uses", "use"),
+                                     is_plural(finding.culprits) ? "their" : "its");
       finding.cause = fmt::format(
           "{} in {} groups wait for each other, each behind a call the other has not "
           "reached",
@@ -286,45 +302,6 @@ class CycleJudge {
       diagnosis.would_settle.push_back(
           "which order the program means: both are equally frequent in the dumps");
     }
-  }
-
-  // Of the calls without which there would be no circle, the one that fewer ranks hold up than any other: those
-  // few are enough for it. Null when none stands out, as where groups are crossed, and in jobs of many nodes.
-  const WaitNode* node_held_by_fewest() const {
-    if (nodes_.size() > nodes_tried_max) {
-      return nullptr;
-    }
-    const WaitNode* fewest = nullptr;
-    bool is_alone = false;
-    for (const WaitNode* node : nodes_) {
-      if (!ends_without(node)) {
-        continue;
-      }
-      const std::size_t count = node->blockers.size();
-      is_alone = fewest == nullptr || count < fewest->blockers.size() ||
-                 (is_alone && count > fewest->blockers.size());
-      fewest = fewest == nullptr || count < fewest->blockers.size() ? node : fewest;
-    }
-    return is_alone ? fewest : nullptr;
-  }
-
-  // Whether all others would go on if the ranks in `node` did.
-  bool ends_without(const WaitNode* node) const {
-    RankSet stuck = difference(ranks_, ranks_of(*node));
-    for (bool moved = true; moved && !stuck.empty();) {
-      moved = false;
-      for (const WaitNode* other : nodes_) {
-        const bool waits =
-            stuck.contains(other->ranks.front()) &&
-            std::any_of(other->blockers.begin(), other->blockers.end(),
-                        [&stuck](const Blocker& blocker) { return stuck.contains(blocker.rank); });
-        if (!waits && stuck.contains(other->ranks.front())) {
-          stuck = difference(stuck, ranks_of(*other));
-          moved = true;
-        }
-      }
-    }
-    return stuck.empty();
   }
 
   static bool is_held_by(const WaitNode& node, Blocker::Why why) {
@@ -380,6 +357,19 @@ class CycleJudge {
                     departed.ops->ops.end(), [&](const DumpOp& op) { return op.group == expected.group; });
     return !made_later && job_.view.job.groups[did.group].members.size() >
                               job_.view.job.groups[expected.group].members.size();
+  }
+
+  // What it did comes later in its steps, too: it went ahead. Otherwise it is a call of its own.
+  bool is_of_a_step(const Departed& departed) const {
+    const std::vector<DumpOp>& ops = departed.ops->ops;
+    const DumpOp& did = ops[departed.departure.op];
+    const DumpFrame* site = user_frame(job_.view.job, departed.ops->record_of(did));
+    return std::any_of(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(departed.departure.op),
+                       [&](const DumpOp& op) {
+                         const DumpFrame* other = user_frame(job_.view.job, departed.ops->record_of(op));
+                         const bool same_site = site == nullptr || other == nullptr || *site == *other;
+                         return op.token == did.token && op.group == did.group && same_site;
+                       });
   }
 
   const DumpCase& job_;

@@ -13,6 +13,18 @@ namespace {
 constexpr const char* second_dump =
     "a second dump some time later: if the same calls are unfinished then, the job hangs";
 
+// What nothing shows to have stood still.
+void doubt(const DumpCase& job, Diagnosis& diagnosis) {
+  const bool has_states = std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
+                                      [](const RankOps& ops) { return ops.dump->has_states; });
+  if (job.progress == Progress::unclear) {
+    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+  }
+  if (job.progress == Progress::unclear || (job.progress == Progress::assumed && has_states)) {
+    diagnosis.would_settle.push_back(second_dump);
+  }
+}
+
 // In order of what they prove. Calls that disagree, and circles, are faults whenever they are seen. That
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
@@ -28,10 +40,7 @@ Diagnosis find_fault(const DumpCase& job) {
   if (may_hang(job)) {
     for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_stall}) {
       if (std::optional<Diagnosis> diagnosis = judge(job)) {
-        if (job.progress == Progress::unclear) {
-          diagnosis->confidence = std::max(diagnosis->confidence, Diagnosis::Confidence::medium);
-          diagnosis->would_settle.push_back(second_dump);
-        }
+        doubt(job, *diagnosis);
         return *diagnosis;
       }
     }

@@ -44,9 +44,10 @@ std::vector<Party> parties_of(const GroupCalls& group, std::int64_t position) {
 struct Blamed {
   std::vector<const GroupMember*> odd;
   const GroupMember* usual = nullptr;
-  bool tie = false;       // nothing decides: all are named
-  bool by_habit = false;  // no majority, but one side broke with its own past
-  bool joined = false;    // the odd ones shadow calls in Join
+  bool tie = false;         // nothing decides: all are named
+  bool by_habit = false;    // no majority, but one side broke with its own past
+  bool by_present = false;  // a majority that the ranks without a dump could turn
+  bool joined = false;      // the odd ones shadow calls in Join
 };
 
 std::size_t index_of(const GroupMember& member, std::int64_t position) {
@@ -67,9 +68,9 @@ class MismatchJudge {
     const Blamed blamed = blame();
     const Shift shift = blamed.tie ? Shift{} : shift_of(blamed);
     Diagnosis diagnosis;
-    diagnosis.confidence = blamed.tie        ? Diagnosis::Confidence::low
-                           : blamed.by_habit ? Diagnosis::Confidence::medium
-                                             : Diagnosis::Confidence::high;
+    diagnosis.confidence = blamed.tie                             ? Diagnosis::Confidence::low
+                           : blamed.by_habit || blamed.by_present ? Diagnosis::Confidence::medium
+                                                                  : Diagnosis::Confidence::high;
     diagnosis.finding.tie = blamed.tie;
     for (const GroupMember* member : blamed.odd) {
       diagnosis.finding.culprits.insert(member->rank);
@@ -99,21 +100,33 @@ class MismatchJudge {
       blamed.joined = true;  // the hook exists to repeat what the others do, however few they are
       return blamed;
     }
-    blamed = {};
-    if (parties_[0].members.size() > parties_[1].members.size()) {
-      blamed.usual = parties_[0].members.front();
-      add_all_but(parties_[0], blamed);
-      return blamed;
+    const std::size_t most = parties_[0].members.size();
+    const std::size_t next = parties_[1].members.size();
+    if (most > next + without_dump()) {
+      return against_all_but(parties_[0]);
     }
-    return blame_without_majority();
+    blamed = blame_without_majority();
+    if (blamed.tie && most > next) {
+      blamed = against_all_but(parties_[0]);
+      blamed.by_present = true;
+    }
+    return blamed;
   }
 
-  void add_all_but(const Party& right, Blamed& blamed) const {
+  std::size_t without_dump() const {
+    return static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
+                                                  [](const GroupMember& m) { return m.ops == nullptr; }));
+  }
+
+  Blamed against_all_but(const Party& right) const {
+    Blamed blamed;
+    blamed.usual = right.members.front();
     for (const Party& party : parties_) {
       if (party.token != right.token) {
         blamed.odd.insert(blamed.odd.end(), party.members.begin(), party.members.end());
       }
     }
+    return blamed;
   }
 
   // Two ranks, or two halves: the side that did what it never did before. Failing that, all.
@@ -127,13 +140,12 @@ class MismatchJudge {
       }
     }
     Blamed blamed;
-    blamed.usual = parties_.front().members.front();
     if (faithful.size() == 1) {
-      blamed.usual = faithful.front()->members.front();
+      blamed = against_all_but(*faithful.front());
       blamed.by_habit = true;
-      add_all_but(*faithful.front(), blamed);
       return blamed;
     }
+    blamed.usual = parties_.front().members.front();
     blamed.tie = true;
     for (const Party& party : parties_) {
       blamed.odd.insert(blamed.odd.end(), party.members.begin(), party.members.end());
@@ -194,25 +206,30 @@ class MismatchJudge {
       diagnosis.verdict = "join_shadow_mismatch";
       return;
     }
-    switch (shift.kind) {
-      case Shift::Kind::none:
-        diagnosis.verdict = plain;
-        break;
+    diagnosis.verdict = verdict_of(shift.kind, plain);
+    if (shift.kind == Shift::Kind::unclear) {
+      diagnosis.alternatives = {"skipped_collective", "extra_collective", "desync_after_exception"};
+    } else if (shift.rival != Shift::Kind::none) {
+      diagnosis.alternatives = {verdict_of(shift.rival, plain)};
+    }
+    if (!diagnosis.alternatives.empty()) {
+      diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+    }
+  }
+
+  static const char* verdict_of(Shift::Kind kind, const char* plain) {
+    switch (kind) {
       case Shift::Kind::skipped:
-        diagnosis.verdict = "skipped_collective";
-        break;
+        return "skipped_collective";
       case Shift::Kind::extra:
-        diagnosis.verdict = "extra_collective";
-        break;
+        return "extra_collective";
       case Shift::Kind::repeated:
-        diagnosis.verdict = "desync_after_exception";
-        break;
+        return "desync_after_exception";
+      case Shift::Kind::none:
       case Shift::Kind::unclear:
-        diagnosis.verdict = plain;
-        diagnosis.alternatives = {"extra_collective", "desync_after_exception"};
-        diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
         break;
     }
+    return plain;
   }
 
   void add_variants(Diagnosis& diagnosis) const {
@@ -303,10 +320,13 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
     diagnosis.would_settle.push_back(
         "the code of both call sites, or a dump with stacks (TORCH_INCLUDE_STACK_TRACE)");
   }
+  if (blamed.by_present) {
+    diagnosis.would_settle.push_back("the dumps that are missing: with them, another side could be larger");
+  }
   if (shift.kind == Shift::Kind::unclear) {
     diagnosis.would_settle.push_back(
-        "a dump with stacks (pickle, TORCH_INCLUDE_STACK_TRACE=1): they tell a call too many from a repeated "
-        "step");
+        "a dump with stacks (pickle, TORCH_INCLUDE_STACK_TRACE=1): they tell calls left out from calls too "
+        "many and from a repeated step");
   }
 }
 

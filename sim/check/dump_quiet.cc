@@ -141,6 +141,27 @@ std::optional<Diagnosis> judge_late(const DumpCase& job) {
   return is_known ? straggler : std::nullopt;
 }
 
+namespace {
+
+// Who left no dump may wait for those who did.
+void add_missing(const DumpCase& job, Diagnosis& diagnosis) {
+  RankSet missing;
+  for (const DumpGroup& group : job.view.job.groups) {
+    missing.insert(RankSet::of(group.members));
+  }
+  for (const RankOps& ops : job.view.ranks) {
+    missing = difference(missing, {ops.dump->rank});
+  }
+  if (!missing.empty()) {
+    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+    diagnosis.would_settle.push_back(fmt::format("the {} of {}: calls that are missed would be in {}",
+                                                 is_plural(missing) ? "dumps" : "dump", ranks_phrase(missing),
+                                                 is_plural(missing) ? "them" : "it"));
+  }
+}
+
+}  // namespace
+
 Diagnosis judge_quiet(const DumpCase& job) {
   if (job.waits.nodes.empty()) {
     if (std::optional<Diagnosis> straggler = find_straggler(job)) {
@@ -158,6 +179,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
       diagnosis.would_settle.push_back(
           "Flight Recorder dumps: a profiler's trace holds finished calls only, so no hang shows in it");
     }
+    add_missing(job, diagnosis);
     return diagnosis;
   }
   diagnosis.confidence = Diagnosis::Confidence::medium;
