@@ -64,14 +64,24 @@ std::string plain(std::string_view name) {
   return text;
 }
 
-}  // namespace
-
-std::string recorder_name(std::string_view name) {
+auto find(std::string_view name) {
   const std::string key = plain(name);
   const auto place =
       std::lower_bound(names.begin(), names.end(), key,
                        [](const auto& entry, const std::string& text) { return entry.first < text; });
-  return std::string(place != names.end() && place->first == key ? place->second : name);
+  return place != names.end() && place->first == key ? place : names.end();
+}
+
+}  // namespace
+
+std::string recorder_name(std::string_view name) {
+  const auto place = find(name);
+  return std::string(place == names.end() ? name : place->second);
+}
+
+std::string_view known_name(std::string_view name) {
+  const auto place = find(name);
+  return place == names.end() ? std::string_view() : place->second;
 }
 
 }  // namespace rollcall::traces

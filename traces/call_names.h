@@ -11,4 +11,7 @@ namespace rollcall::traces {
 // "c10d::allreduce_". Empty for what moves no data between ranks: "wait", "init". An unknown name is its own.
 std::string recorder_name(std::string_view name);
 
+// The same, and empty for unknown names, too.
+std::string_view known_name(std::string_view name);
+
 }  // namespace rollcall::traces

@@ -27,6 +27,13 @@ std::uint32_t CallRecorder::group(std::string_view name, std::string_view descri
   return result_.tables.number_of(DumpGroup{std::string(name), std::string(description), std::move(members)});
 }
 
+std::uint32_t CallRecorder::only_group() {
+  if (result_.tables.groups.things().size() != 1) {
+    result_.dump.knows_groups = false;
+  }
+  return result_.dump.knows_groups ? 0 : group("0", "default_pg", {});
+}
+
 void CallRecorder::add(const RecordedCall& call, Rank own_rank) {
   const std::string op = recorder_name(call.name);
   if (op.empty()) {

@@ -30,6 +30,9 @@ class CallRecorder {
   // A group, its members as far as they are known: those of one call and those of a table are one group.
   std::uint32_t group(std::string_view name, std::string_view description, std::vector<Rank> members);
 
+  // For calls that do not say: the group if there is one, and otherwise one that stands for all.
+  std::uint32_t only_group();
+
   // Adds a call. What moves no data between ranks (wait, init) and messages whose other end is not
   // recorded are left out.
   void add(const RecordedCall& call, Rank own_rank);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "traces/call_recorder.h"
+#include "traces/host_operators.h"
 #include "traces/json_value.h"
 #include "traces/value_access.h"
 
@@ -25,7 +26,7 @@ class Reader {
 
   RankRecording read() {
     const auto [nodes, size] = items_of(find(file_, "nodes"));
-    std::vector<std::pair<std::int64_t, const Value*>> chosen;
+    Nodes chosen;
     for (std::uint32_t i = 0; i < size; ++i) {
       const std::string_view name = text_or_empty(find(nodes[i], "name"));
       if (name == "## process_group:init ##") {
@@ -34,15 +35,47 @@ class Reader {
         chosen.emplace_back(number_or(find(nodes[i], "id"), i), &nodes[i]);
       }
     }
-    std::stable_sort(chosen.begin(), chosen.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [id, node] : chosen) {
+    for (const auto& [id, node] : in_order(chosen)) {
       add(*node);
+    }
+    if (chosen.empty()) {
+      read_host_operators(nodes, size);
     }
     return calls_.finish(false);
   }
 
  private:
+  using Nodes = std::vector<std::pair<std::int64_t, const Value*>>;  // by id
+
+  static Nodes& in_order(Nodes& nodes) {
+    std::stable_sort(nodes.begin(), nodes.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    return nodes;
+  }
+
+  // Of Gloo, and of torch before 2.0, whose fields stood in the node itself.
+  void read_host_operators(const Value* nodes, std::uint32_t size) {
+    Nodes operators;
+    Nodes ranges;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const std::string_view name = text_or_empty(find(nodes[i], "name"));
+      if (is_host_operator(name) || is_backend_range(name)) {
+        (is_host_operator(name) ? operators : ranges)
+            .emplace_back(number_or(find(nodes[i], "id"), i), &nodes[i]);
+      }
+    }
+    for (const auto& [id, node] : in_order(operators.empty() ? ranges : operators)) {
+      const Value* inputs = find(*node, "inputs");
+      const bool is_nested = inputs != nullptr && inputs->is(Value::Kind::dict);
+      RecordedCall call =
+          call_of({text_or_empty(find(*node, "name")), is_nested ? find(*inputs, "values") : inputs,
+                   is_nested ? find(*inputs, "shapes") : find(*node, "input_shapes"),
+                   is_nested ? find(*inputs, "types") : find(*node, "input_types")});
+      call.group = calls_.only_group();
+      calls_.add(call, rank_);
+    }
+  }
+
   static std::pair<const Value*, std::uint32_t> inputs_of(const Value& node) {
     const Value* inputs = find(node, "inputs");
     return inputs == nullptr ? std::pair<const Value*, std::uint32_t>() : items_of(find(*inputs, "values"));

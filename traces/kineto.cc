@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/call_recorder.h"
+#include "traces/host_operators.h"
 #include "traces/value_access.h"
 
 namespace rollcall::traces {
@@ -25,6 +26,11 @@ struct Activity {
   std::size_t place = 0;  // in the file: breaks ties
 };
 
+// A torch without Kineto writes them without anything around.
+std::pair<const Value*, std::uint32_t> events_of(const Value& file) {
+  return file.is(Value::Kind::list) ? items_of(&file) : items_of(find(file, "traceEvents"));
+}
+
 class Reader {
  public:
   explicit Reader(const Value& file) : file_(file) {}
@@ -35,14 +41,20 @@ class Reader {
     if (info != nullptr) {
       read_groups(*info);
     }
-    const auto [events, size] = items_of(find(file_, "traceEvents"));
+    const auto [events, size] = events_of(file_);
     for (std::uint32_t i = 0; i < size; ++i) {
       if (events[i].is(Value::Kind::dict) && text_or_empty(find(events[i], "ph")) == "X") {
         read_event(events[i], i);
       }
     }
-    for (const Activity& activity : in_order()) {
+    const std::vector<Activity> activities = in_order();
+    const bool has_arguments = std::any_of(activities.begin(), activities.end(),
+                                           [](const Activity& a) { return a.arguments != nullptr; });
+    for (const Activity& activity : activities) {
       add(activity);
+    }
+    if (!has_arguments) {
+      read_host_operators(events, size);
     }
     RankRecording result = calls_.finish(true);
     if (rank_ >= 0 && rank_ < ranks_max) {
@@ -91,6 +103,46 @@ class Reader {
     }
   }
 
+  void read_host_operators(const Value* events, std::uint32_t size) {
+    std::vector<const Value*> operators;
+    std::vector<const Value*> ranges;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const std::string_view name = text_or_empty(find(events[i], "name"));
+      if (text_or_empty(find(events[i], "ph")) == "X") {
+        (is_host_operator(name) ? operators : ranges).push_back(&events[i]);
+      }
+    }
+    std::vector<const Value*>& chosen = operators.empty() ? ranges : operators;
+    std::erase_if(chosen, [&](const Value* event) {
+      return operators.empty() && !is_backend_range(text_or_empty(find(*event, "name")));
+    });
+    std::stable_sort(chosen.begin(), chosen.end(), [](const Value* a, const Value* b) {
+      return real_or(find(*a, "ts"), 0) < real_or(find(*b, "ts"), 0);
+    });
+    for (const Value* event : chosen) {
+      add_host_operator(*event, operators.empty());
+    }
+  }
+
+  // A backend's range lasts as long as the call.
+  void add_host_operator(const Value& event, bool is_range) {
+    HostOperator host{text_or_empty(find(event, "name"))};
+    if (const Value* arguments = find(event, "args"); arguments != nullptr) {
+      host.values = find(*arguments, "Concrete Inputs");
+      host.shapes = find(*arguments, "Input Dims");
+      host.types = find(*arguments, "Input type");
+    }
+    RecordedCall call = call_of(host);
+    call.group = calls_.only_group();
+    call.created_ns = nanoseconds(real_or(find(event, "ts"), 0));
+    call.duration_ms = is_range ? real_or(find(event, "dur"), -1000) / 1000 : -1;
+    calls_.add(call, rank_);
+  }
+
+  static std::int64_t nanoseconds(double us) {
+    return std::isfinite(us) && std::abs(us) < 1e15 ? static_cast<std::int64_t>(us * 1000) : 0;
+  }
+
   std::vector<Activity> in_order() const {
     std::vector<Activity> activities = loose_;
     for (const auto& [id, activity] : by_id_) {
@@ -118,9 +170,7 @@ class Reader {
     call.dtype = text_or_empty(find(arguments, "dtype"));
     const bool sends = call.name.find("send") != std::string_view::npos;
     call.peer = static_cast<Rank>(number_or(find(arguments, sends ? "Dst Rank" : "Src Rank"), -1));
-    call.created_ns = std::isfinite(activity.issued_us) && std::abs(activity.issued_us) < 1e15
-                          ? static_cast<std::int64_t>(activity.issued_us * 1000)
-                          : 0;
+    call.created_ns = nanoseconds(activity.issued_us);
     call.duration_ms = activity.kernel_us > 0 ? activity.kernel_us / 1000 : -1;
     calls_.add(call, rank_);
   }
@@ -134,7 +184,11 @@ class Reader {
 
 }  // namespace
 
-bool looks_like_kineto(const Value& value) { return find(value, "traceEvents") != nullptr; }
+bool looks_like_kineto(const Value& value) {
+  const auto [events, size] = items_of(&value);
+  return find(value, "traceEvents") != nullptr ||
+         (size > 0 && find(events[0], "ph") != nullptr && find(events[0], "ts") != nullptr);
+}
 
 RankRecording decode_kineto(const Value& value) { return Reader(value).read(); }
 

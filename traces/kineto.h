@@ -5,6 +5,8 @@
 // Kept: collectives and messages in the order in which the host issued them, with group, element counts,
 // dtype, number and the time their kernels took. Ignored: everything else. The arguments stand on the kernel,
 // with record_shapes also on the host's record_param_comms; the two are told to be one by their "External id".
+// Traces without arguments (of Gloo, or of a torch built without Kineto, which writes a bare list of events) have
+// the host's operators; where they name no single group, all calls are taken to be of one.
 // A trace holds activities that have finished, so it shows no hang; it shows calls that disagree and ranks
 // that are slow. Written by libkineto/src/output_json.cpp and torch/csrc/profiler/util.cpp (saveNcclMeta).
 

@@ -90,6 +90,7 @@ struct RankDump {
   bool from_start = false;          // and that is the recorder's first: nothing fell off the ring
   bool has_states = true;           // else replay_states says which calls are finished
   bool is_window = false;           // it ends where the recorder was stopped, which says nothing of the rank
+  bool knows_groups = true;         // else all calls are taken to be of one group
   std::vector<DumpRecord> records;  // oldest first
   std::vector<DumpStatus> status;   // by group
   std::vector<std::uint32_t> groups;  // that this rank has used, ascending

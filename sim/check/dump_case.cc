@@ -167,7 +167,8 @@ std::int64_t recorded_elements(const DumpCall& call) {
 
 std::string arguments_phrase(const DumpCall& call) {
   const std::string dtype = call.input_dtypes.empty() ? "" : call.input_dtypes.front();
-  return fmt::format("{} of {} {}", call.op, shapes_phrase(call), dtype);
+  const bool says_nothing = call.inputs.empty() && call.outputs.empty() && dtype.empty();
+  return says_nothing ? call.op : fmt::format("{} of {} {}", call.op, shapes_phrase(call), dtype);
 }
 
 RankSet ranks_of(const WaitNode& node) { return RankSet::of(node.ranks); }

@@ -68,6 +68,18 @@ void add_counts(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.without_dump = difference(members, present);
 }
 
+// Calls of several groups, lined up as if of one, disagree where nothing is wrong.
+void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
+  const bool are_unknown = std::any_of(job.ranks.begin(), job.ranks.end(),
+                                       [](const RankDump& dump) { return !dump.knows_groups; });
+  if (are_unknown && !diagnosis.finding.culprits.empty()) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.would_settle.push_back(
+        "recordings that say of which group each call is: these do not, and all calls were taken to be of "
+        "one");
+  }
+}
+
 Diagnosis judge_log_alone(const JobDump& job) {
   Diagnosis diagnosis;
   if (std::optional<Diagnosis> found = judge_log(job.facts)) {
@@ -96,6 +108,7 @@ Diagnosis judge_dump(const JobDump& job) {
   }
   const DumpCase investigation(job);
   Diagnosis diagnosis = find_fault(investigation);
+  doubt_groups(job, diagnosis);
   if (diagnosis.verdict != "no_fault" && diagnosis.verdict != "straggler") {
     add_victims(investigation, diagnosis);
   }

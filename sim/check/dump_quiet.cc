@@ -175,9 +175,14 @@ Diagnosis judge_quiet(const DumpCase& job) {
     finding.headline = "nothing is wrong: every call is finished, or was seen to finish by a peer";
     if (std::any_of(job.view.ranks.begin(), job.view.ranks.end(),
                     [](const RankOps& ops) { return ops.dump->is_window; })) {
-      finding.headline = "nothing is wrong in the calls that have finished";
+      finding.headline = "nothing is wrong in the calls that were recorded";
       diagnosis.would_settle.push_back(
           "Flight Recorder dumps: a profiler's trace holds finished calls only, so no hang shows in it");
+    }
+    if (std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
+                    [](const RankOps& ops) { return ops.dump->records.empty() && !ops.dump->has_states; })) {
+      diagnosis.confidence = Diagnosis::Confidence::low;
+      finding.headline = "the recordings hold no calls between ranks, so they show nothing";
     }
     add_missing(job, diagnosis);
     return diagnosis;
