@@ -24,6 +24,17 @@ find_package(ZLIB REQUIRED)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)
 mark_as_advanced(PROTOZERO_INCLUDE_DIR)
 
+# Dumps and traces that somebody packed with zstd. Without it they are refused by name.
+find_path(ROLLCALL_ZSTD_INCLUDE_DIR zstd.h)
+mark_as_advanced(ROLLCALL_ZSTD_INCLUDE_DIR)
+if(ROLLCALL_ZSTD_INCLUDE_DIR)
+  include(rollcall_zstd)
+  set(ROLLCALL_HAS_ZSTD TRUE)
+else()
+  message(STATUS "rollcall: zstd not found: files packed with it will not be read")
+  set(ROLLCALL_HAS_ZSTD FALSE)
+endif()
+
 # What real runs need. A machine without them still builds, tests and simulates everything else.
 function(rollcall_look_for name header)
   string(TOUPPER "${name}" key)

@@ -47,5 +47,5 @@ configure_package_config_file(cmake/rollcallConfig.cmake.in rollcallConfig.cmake
 write_basic_package_version_file(rollcallConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
     "${PROJECT_BINARY_DIR}/rollcallConfig.cmake" "${PROJECT_BINARY_DIR}/rollcallConfigVersion.cmake"
-    cmake/RollcallScenarios.cmake cmake/rollcall_discover.cmake cmake/rollcall_gloo.cmake
+    cmake/RollcallScenarios.cmake cmake/rollcall_discover.cmake cmake/rollcall_gloo.cmake cmake/rollcall_zstd.cmake
   DESTINATION "${rollcall_cmake_dir}" COMPONENT development)

@@ -15,6 +15,11 @@ endfunction()
 
 set(ROLLCALL_LIBRARIES "built with Boost ${Boost_VERSION_STRING}, fmt ${fmt_VERSION}, nlohmann-json \
 ${nlohmann_json_VERSION}, CLI11 ${CLI11_VERSION}, zlib ${ZLIB_VERSION_STRING}")
+if(ROLLCALL_HAS_ZSTD)
+  rollcall_header_version(zstd "${ROLLCALL_ZSTD_INCLUDE_DIR}/zstd.h"
+    ZSTD_VERSION_MAJOR ZSTD_VERSION_MINOR ZSTD_VERSION_RELEASE)
+  string(APPEND ROLLCALL_LIBRARIES ", zstd ${zstd}")
+endif()
 
 set(gloo "without Gloo")
 if(ROLLCALL_GLOO_INCLUDE_DIR)

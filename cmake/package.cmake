@@ -39,6 +39,9 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
   "libboost-fiber${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR}-dev | libboost-fiber-dev, \
 libboost-context${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR}-dev | libboost-context-dev, libfmt-dev, zlib1g-dev")
+if(ROLLCALL_HAS_ZSTD)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzstd-dev")
+endif()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "catch2, libgloo-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
   "rollcall runs the ranks of a torch.distributed program in simulation. This

@@ -1,6 +1,6 @@
 #pragma once
 
-// The bytes of a file, unpacked if it is gzipped.
+// The bytes of a file, unpacked if it is packed.
 
 #include <cstddef>
 #include <string>
@@ -18,8 +18,6 @@ class FileBytes {
   std::string_view read(const std::string& path);
 
  private:
-  std::string_view inflate(std::string_view packed);
-
   std::string raw_;
   std::string unpacked_;
 };

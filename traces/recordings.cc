@@ -71,9 +71,6 @@ bool looks_like_json(std::string_view bytes) {
 }
 
 std::string unknown_format(std::string_view bytes) {
-  if (bytes.starts_with("\x28\xb5\x2f\xfd")) {
-    return "packed with zstd, which is not read here; unpack it first (zstd -d)";
-  }
   if (bytes.empty()) {
     return "empty: whoever wrote it was stopped before";
   }

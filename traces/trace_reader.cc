@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <optional>
@@ -10,10 +11,10 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <zlib.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/file_bytes.h"
+#include "traces/unpack.h"
 #include "traces/value.h"
 
 namespace rollcall::traces {
@@ -276,13 +277,10 @@ std::string beginning_of(const std::string& path) {
     return {};  // what is read of a pipe is gone
   }
   std::string start(sniffed_bytes, '\0');
-  const gzFile file = gzopen(path.c_str(), "rb");  // reads what is not packed as it is
-  const int count = file == nullptr ? 0 : gzread(file, start.data(), static_cast<unsigned>(start.size()));
-  if (file != nullptr) {
-    gzclose(file);
-  }
-  start.resize(static_cast<std::size_t>(std::max(count, 0)));
-  return start;
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  return is_packed(start) ? beginning_of_packed(start, sniffed_bytes) : start;
 }
 
 bool looks_like_trace(const std::string& path) {
