@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "traces/call_names.h"
+#include "traces/value_access.h"
 
 namespace rollcall::traces {
 
@@ -61,7 +62,7 @@ void CallRecorder::add(const RecordedCall& call, Rank own_rank) {
   count = is_message ? count : call.seq >= 0 ? call.seq : count + 1;
   record.collective_seq = count;
   record.created_ns = call.created_ns;
-  record.duration_ms = static_cast<float>(call.duration_ms);
+  record.duration_ms = duration_or_none(call.duration_ms);
   record.group = call.group;
   record.call = result_.tables.number_of(recorded);
   record.is_p2p = is_message;

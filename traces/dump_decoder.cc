@@ -142,7 +142,7 @@ class Decoder {
     record.group = group_of(entry);
     record.timeout_ms = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(count_or(entry[Field::timeout_ms], 0), 0, 0xffffffff));
-    record.duration_ms = duration_of(entry[Field::duration_ms]);
+    record.duration_ms = duration_or_none(real_or(entry[Field::duration_ms], -1));
     record.state = state_named(text_or_empty(entry[Field::state]));
     record.retired = number_or(entry[Field::retired], 0) != 0;
     const DumpCall& call = result_.tables.calls.things()[record.call];
@@ -164,15 +164,6 @@ class Decoder {
   bool closes_messages(const DumpCall& call, const DumpRecord& marker) const {
     const std::vector<DumpRecord>& before = result_.dump.records;
     return call.is_marker() && !before.empty() && before.back().group == marker.group && before.back().is_p2p;
-  }
-
-  static float duration_of(const Value* value) {
-    if (value == nullptr) {
-      return -1;
-    }
-    return value->is(Value::Kind::real)      ? static_cast<float>(value->real)
-           : value->is(Value::Kind::integer) ? static_cast<float>(value->integer)
-                                             : -1;
   }
 
   void put_shapes(const Value* value) {

@@ -170,6 +170,9 @@ class RankReader {
       event.kind = ScriptEvent::Kind::batch;
       event.handle = number_or(&parts[2], -1);
       const auto [calls, count] = items_of(&parts[1]);
+      if (count == 0) {
+        throw BadFile(0, "a batch has calls");
+      }
       for (std::uint32_t i = 0; i < count; ++i) {
         event.calls.push_back(known_call(&calls[i]));
       }

@@ -46,6 +46,11 @@ double real_or(const Value* value, double otherwise) {
                                                              : otherwise;
 }
 
+float duration_or_none(double milliseconds) {
+  constexpr double most = 1e12;  // 31 years
+  return milliseconds >= 0 && milliseconds < most ? static_cast<float>(milliseconds) : -1;
+}
+
 std::vector<std::vector<std::int64_t>> shapes_of(const Value* value) {
   std::vector<std::vector<std::int64_t>> shapes;
   const auto [list, size] = items_of(value);

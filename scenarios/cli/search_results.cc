@@ -1,7 +1,10 @@
 #include "scenarios/cli/search_results.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -27,20 +30,60 @@ struct Part {
 void read_bounds(Part& part) {
   part.is_whole = true;
   for (const Json& bound : part.result["coverage"].value("bounds", Json::array())) {
-    const std::optional<sim::Slice> shard =
-        sim::shard_of_bound(bound.is_string() ? bound.get<std::string>() : "");
+    const std::optional<sim::Slice> shard = sim::shard_of_bound(bound.get<std::string>());
     part.shard = shard.value_or(part.shard);
     part.is_whole = part.is_whole && shard;
   }
 }
 
+// What explore writes under these names, where it writes them.
+using HasType = bool (*)(const Json& value);
+
+bool is_text(const Json& value) { return value.is_string(); }
+bool is_flag(const Json& value) { return value.is_boolean(); }
+bool is_estimate(const Json& value) {
+  return value.is_number() || value.is_null();
+}  // null: beyond all numbers
+// Far more than anybody explores, and sums of them are numbers still.
+bool is_count(const Json& value) {
+  constexpr std::uint64_t most = 1'000'000'000'000'000;
+  return value.is_number_unsigned() && value.get<std::uint64_t>() <= most;
+}
+
+bool have(const Json& object, std::initializer_list<const char*> keys, HasType has_type) {
+  return object.is_object() && std::ranges::all_of(keys, [&](const char* key) {
+           return !object.contains(key) || has_type(object[key]);
+         });
+}
+
+bool is_list(const Json& result, const char* key, HasType each_is) {
+  return result.contains(key) && result[key].is_array() && std::ranges::all_of(result[key], each_is);
+}
+
+bool is_outcome(const Json& outcome) {
+  return have(outcome, {"count"}, is_count) && have(outcome, {"verdict", "kind"}, is_text);
+}
+
+bool is_failure(const Json& failure) {
+  return is_outcome(failure) && have(failure, {"headline", "replay"}, is_text);
+}
+
+bool is_coverage(const Json& coverage) {
+  return have(coverage, {"distinct_schedules", "cut_short"}, is_count) &&
+         have(coverage, {"estimated_schedules"}, is_estimate) &&
+         (!coverage.contains("bounds") || is_list(coverage, "bounds", is_text));
+}
+
+bool is_result(const Json& result) {
+  return have(result, {"scenario", "verdict", "kind"}, is_text) &&
+         have(result, {"exhaustive", "expected"}, is_flag) && is_list(result, "outcomes", is_outcome) &&
+         is_list(result, "failures", is_failure) && result.contains("coverage") &&
+         is_coverage(result["coverage"]) && result.contains("schedules") && is_count(result["schedules"]);
+}
+
 Part part_of(const NamedResult& named) {
   Part part{named.name, Json::parse(named.json, nullptr, false), {}, false};
-  const bool is_result = part.result.is_object() && part.result.value("outcomes", Json()).is_array() &&
-                         part.result.value("failures", Json()).is_array() &&
-                         part.result.value("coverage", Json()).is_object() &&
-                         part.result.value("schedules", Json()).is_number_integer();
-  if (!is_result) {
+  if (!is_result(part.result)) {
     throw UsageError(fmt::format("'{}' is no result of `rollcall explore --format json`", named.name));
   }
   read_bounds(part);
@@ -76,6 +119,11 @@ void add_counts(Json& sum, const Json& more, const std::vector<std::string>& key
   }
 }
 
+double estimate_of(const Json& coverage) {
+  const Json estimate = coverage.value("estimated_schedules", Json(0.0));
+  return estimate.is_null() ? std::numeric_limits<double>::infinity() : estimate.get<double>();
+}
+
 bool is_race(const Json& outcomes) {
   const auto is_ok = [](const Json& outcome) { return outcome.value("verdict", "") == "ok"; };
   return std::ranges::any_of(outcomes, is_ok) && !std::ranges::all_of(outcomes, is_ok);
@@ -98,7 +146,7 @@ Json join(const std::vector<Part>& parts) {
     const Json& coverage = part.result["coverage"];
     distinct += coverage.value("distinct_schedules", std::int64_t{0});
     cut += coverage.value("cut_short", std::int64_t{0});
-    estimated = std::max(estimated, coverage.value("estimated_schedules", 0.0));
+    estimated = std::max(estimated, estimate_of(coverage));
   }
   const bool is_complete = parts.size() == parts.front().shard.count &&
                            std::ranges::all_of(parts, [](const Part& part) { return part.is_whole; });

@@ -264,9 +264,11 @@ class Maker {
       span.arguments = timeline.intern(bytes_.text());
       timeline.add(span);
     }
-    for (std::int64_t count = bytes_.number(0, 4); count > 0; --count) {
-      timeline.add_step({bytes_.time(), rank(), bytes_.number(0, longest)});
-    }
+    std::vector<StepMark> steps = bytes_.list(4, [this] {
+      return StepMark{bytes_.time(), rank(), bytes_.number(0, longest)};
+    });
+    std::ranges::stable_sort(steps, {}, &StepMark::time);
+    std::ranges::for_each(steps, [&timeline](const StepMark& step) { timeline.add_step(step); });
   }
 
   Bytes bytes_;
