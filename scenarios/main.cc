@@ -1,16 +1,11 @@
 // rollcall: runs the ranks of a torch.distributed program and says which one is missing from a hang.
 
 #include <csignal>
-#include <exception>
-#include <new>
 #include <string_view>
-#include <system_error>
-#include <variant>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include "scenarios/cli/cli.h"
+#include "scenarios/cli/guarded.h"
 #include "scenarios/cli/progress.h"
 #include "viz/write_file.h"
 
@@ -34,41 +29,9 @@ void on_interrupt(int) {
 }
 
 // A failed expects() has said its piece and aborts; callers should see the code for internal errors.
-void on_abort(int) { leave("", ExitCode::internal_error); }
-
-ExitCode fail(ExitCode code, std::string_view what, std::string_view message) {
-  rollcall::cli::remark(fmt::format("rollcall: {}: {}", what, message));
-  return code;
-}
-
-ExitCode run(int argc, const char* const* argv) {
-  const auto parsed = rollcall::cli::parse(argc, argv);
-  if (const auto* code = std::get_if<ExitCode>(&parsed)) {
-    return *code;
-  }
-  const auto& line = std::get<rollcall::cli::CommandLine>(parsed);
-  return line.execute(line);
-}
-
-ExitCode guarded(int argc, const char* const* argv) {
-  try {
-    return run(argc, argv);
-  } catch (const rollcall::cli::UsageError& error) {
-    return fail(ExitCode::invalid, "error", error.what());
-  } catch (const rollcall::viz::OutputError& error) {
-    return fail(ExitCode::invalid, "error", error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(ExitCode::internal_error, "error",
-                "out of memory; smaller inputs, fewer ranks or fewer jobs at a time (-j) need less");
-  } catch (const std::system_error&
-               error) {  // no thread, no process, no pipe: the machine's limits, not our fault
-    return fail(ExitCode::internal_error, "error",
-                fmt::format("the system refuses: {}; see `ulimit -a` for its limits", error.what()));
-  } catch (const std::exception& error) {
-    return fail(ExitCode::internal_error, "internal error", error.what());
-  } catch (...) {
-    return fail(ExitCode::internal_error, "internal error", "an exception of unknown type");
-  }
+void on_abort(int) {
+  rollcall::viz::remove_unfinished_file();
+  leave("", ExitCode::internal_error);
 }
 
 }  // namespace
@@ -81,5 +44,5 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGPIPE, SIGXFSZ}) {  // a closed pipe, a limit on files (ulimit -f):
     std::signal(signal, SIG_IGN);                // then errors of the write, with a message
   }
-  return static_cast<int>(guarded(argc, argv));
+  return static_cast<int>(rollcall::cli::guarded(argc, argv));
 }

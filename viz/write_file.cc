@@ -65,11 +65,10 @@ class Unfinished {
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
   ~Unfinished() {
-    unfinished = nullptr;
     if (!kept_) {
-      std::error_code ignored;  // the write's own failure is being reported
-      fs::remove(path_, ignored);
+      ::unlink(path_.c_str());  // which needs no memory; the write's own failure is being reported
     }
+    unfinished = nullptr;
   }
   const std::string& path() const { return path_; }
   void keep_as(const fs::path& target) {

@@ -1,12 +1,14 @@
 #pragma once
 
 // The command line: `rollcall COMMAND ...`. parse.cc turns arguments into a CommandLine, one file
-// per command carries it out, main.cc catches what goes wrong.
+// per command carries it out, guarded.cc catches what goes wrong.
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -174,8 +176,9 @@ ExitCode init_repository(const CommandLine& line);
 ExitCode print_completion(const CommandLine& line);
 ExitCode print_manual(const CommandLine& line);
 
-// For remarks and errors: writes a line to standard error. What nobody reads is lost, and no error.
-void remark(const std::string& text);
+// For remarks and errors: writes a line to standard error, made of `parts`. What nobody reads is lost, and no error.
+void remark(std::initializer_list<std::string_view> parts) noexcept;
+inline void remark(std::string_view text) noexcept { remark({text}); }
 
 // For commands: writes `text` to --output or standard output.
 void emit(const CommandLine& line, const std::string& text);

@@ -1,10 +1,11 @@
 #include "scenarios/cli/cli.h"
 
-#include <cstdio>
+#include <array>
 #include <cstdlib>
 #include <ostream>
 #include <string_view>
 
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "scenarios/cli/progress.h"
@@ -20,9 +21,16 @@ void emit(const CommandLine& line, const std::string& text) {
   }
 }
 
-void remark(const std::string& text) {
+// One write, so that lines of several processes stay whole; and no memory, whose end may be what there is to say.
+void remark(std::initializer_list<std::string_view> parts) noexcept {
+  std::array<iovec, 8> pieces;
+  std::size_t used = 0;
+  for (const std::string_view part : parts) {
+    pieces.at(used++) = {const_cast<char*>(part.data()), part.size()};  // which writev only reads
+  }
+  pieces.at(used++) = {const_cast<char*>("\n"), 1};
   wipe_progress();
-  std::fputs((text + "\n").c_str(), stderr);  // fmt::print would throw
+  [[maybe_unused]] const auto written = ::writev(STDERR_FILENO, pieces.data(), static_cast<int>(used));
 }
 
 namespace {

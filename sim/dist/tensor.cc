@@ -10,6 +10,7 @@
 #include "sim/dist/elements.h"
 #include "sim/dist/error.h"
 #include "sim/dist/expects.h"
+#include "sim/dist/tensor_too_large.h"
 
 namespace rollcall {
 
@@ -67,7 +68,11 @@ void Storage::set_uniform(Bits bits) {
 std::byte* Storage::make_dense() {
   expects(form != Form::meta, "a meta tensor has no bytes");
   if (form == Form::uniform) {
-    elements.resize(static_cast<std::size_t>(bytes()));
+    try {
+      elements.resize(static_cast<std::size_t>(bytes()));
+    } catch (const std::exception&) {  // std::bad_alloc, or std::length_error: more than addresses can count
+      throw TensorTooLarge();
+    }
     fill_elements(elements, value, size_of(dtype));
     form = Form::dense;
   }

@@ -104,8 +104,8 @@ Report Engine::run() {
   const auto move_on = [this] {
     try {
       at_quiescence();
-    } catch (const std::bad_alloc&) {
-      run_out_of_memory();
+    } catch (const std::bad_alloc& error) {
+      run_out_of_memory(error);
     }
   };
   scheduler_->run([this](Rank rank) { run_rank(rank); }, move_on);
@@ -120,9 +120,9 @@ Report Engine::run() {
 void Engine::run_rank(Rank rank) {
   try {
     run_program(rank);
-  } catch (const std::bad_alloc&) {  // no fault of the program's, and nothing that it can catch
+  } catch (const std::bad_alloc& error) {  // no fault of the program's, and nothing that it can catch
     status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;  // wherever it was about to park
-    run_out_of_memory();
+    run_out_of_memory(error);
   }
 }
 

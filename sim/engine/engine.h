@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -291,7 +292,7 @@ class Engine final : public Backend {
   bool has_lost_peer(const check::RankStatus& status, const std::vector<bool>& torn);
   void look();
   void stop(const char* limit, std::int64_t value);
-  void run_out_of_memory();
+  void run_out_of_memory(const std::bad_alloc& error);
   void write_line(bool warning, std::string_view text);
   void check_pending(GroupId group);
   void abort_waiting();
@@ -410,7 +411,7 @@ class Engine final : public Backend {
   bool any_broken_ = false;
   bool told_settled_ = false;
   bool aborting_ = false;
-  bool is_inconclusive_ = false;  // there was not even memory for a verdict
+  bool is_inconclusive_ = false;  // memory ended in the middle of something: there is no verdict
 };
 
 }  // namespace rollcall::sim

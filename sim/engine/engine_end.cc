@@ -6,6 +6,7 @@
 #include "sim/check/judge.h"
 #include "sim/check/naming.h"
 #include "sim/dist/expects.h"
+#include "sim/dist/tensor_too_large.h"
 #include "sim/engine/engine.h"
 
 namespace rollcall::sim {
@@ -120,15 +121,20 @@ void Engine::stop(const char* limit, std::int64_t value) {
   }
 }
 
-// Whoever ran into it has been unwound. Everybody else still has to be, which needs no memory; a verdict does.
-void Engine::run_out_of_memory() {
+// Whoever ran into it has been unwound. Everybody else still has to be, which needs no memory; a verdict does, and it
+// needs evidence that was written down to the end.
+void Engine::run_out_of_memory(const std::bad_alloc& error) {
   try {
-    stop("memory", 0);
+    if (dynamic_cast<const TensorTooLarge*>(&error) != nullptr) {
+      stop("memory", 0);
+      return;
+    }
   } catch (const std::bad_alloc&) {
-    is_inconclusive_ = true;
-    aborting_ = true;
-    steps_.close();
+    // Now it is one of those after which nothing can be said.
   }
+  is_inconclusive_ = true;
+  aborting_ = true;
+  steps_.close();
 }
 
 // Wakes every parked rank so that it unwinds: each wait throws once `aborting_` is set.

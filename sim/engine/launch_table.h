@@ -49,10 +49,14 @@ class LaunchTable {
   // `number`: among the launches of its GPU; `ready`: its stream is there already.
   std::int64_t launch(const Op& op, std::uint32_t number, bool ready = false) {
     const auto member = static_cast<std::size_t>(op.rank);
-    const std::int64_t seq = lanes_[member].launched++;
+    const std::int64_t seq = lanes_[member].launched;
     Row& row = seq == end_ ? open(op) : *ring_[index(seq)];
     const bool is_own =
         (!row.plain && is_special(op)) || op.malformed || !check::same_in_reports(row.call, op);
+    if (is_own) [[unlikely]] {
+      keep_own(row, op);  // which may find no memory: nothing is launched then
+    }
+    lanes_[member].launched = seq + 1;
     Place& own = place(op.rank, seq);  // written field by field: in one piece it would be put together first
     own.input = op.tensors.input;
     own.launched = number;
@@ -61,9 +65,6 @@ class LaunchTable {
     own.is_own = is_own;
     if (op.tensors.input != nullptr) {
       op.tensors.input->begin_use();
-    }
-    if (is_own) [[unlikely]] {
-      keep_own(row, op);
     }
     return seq;
   }

@@ -1,6 +1,8 @@
 // Runs with somebody looking on.
 
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <limits>
 #include <new>
 #include <vector>
 
@@ -56,11 +58,12 @@ TEST_CASE("a run that takes more memory than it may is stopped", "[limits][fiber
   CHECK(report.of(0).state == State::running);
 }
 
-TEST_CASE("memory that runs out in a rank is no exception of the program's", "[limits][fiber]") {
-  const Report report = run(gloo(2), [](Rank rank) {
+TEST_CASE("a tensor that is too large ends a run, and is no exception of the program's", "[limits][fiber]") {
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / 8;
+  const Report report = run(gloo(2), [most](Rank rank) {
     try {
       if (rank == 1) {
-        throw std::bad_alloc();
+        Tensor::zeros({most}).storage()->make_dense();
       }
     } catch (const Error&) {
       print("caught");
@@ -70,6 +73,16 @@ TEST_CASE("memory that runs out in a rank is no exception of the program's", "[l
   CHECK(kind(report) == "limit_reached memory");
   CHECK(finding(report).headline == "stopped because there was no memory left");
   CHECK(report.output.empty());
+}
+
+TEST_CASE("where memory ends in the middle of something, there is no verdict", "[limits][fiber]") {
+  const auto program = [](Rank rank) {
+    if (rank == 1) {
+      throw std::bad_alloc();
+    }
+    all_reduce(one());
+  };
+  CHECK_THROWS_AS(run(gloo(2), program), std::bad_alloc);
 }
 
 TEST_CASE("steps are given out in portions, and none beyond the last", "[limits]") {

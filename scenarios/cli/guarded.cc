@@ -1,0 +1,86 @@
+#include "scenarios/cli/guarded.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <string_view>
+#include <system_error>
+#include <variant>
+
+#include <unistd.h>
+
+#include "viz/write_file.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+ExitCode run(int argc, const char* const* argv) {
+  const auto parsed = parse(argc, argv);
+  if (const auto* code = std::get_if<ExitCode>(&parsed)) {
+    return *code;
+  }
+  const auto& line = std::get<CommandLine>(parsed);
+  return line.execute(line);
+}
+
+std::atomic<bool> has_run_out = false;  // of memory, so far
+
+void note_that_memory_ended() {
+  has_run_out = true;
+  throw std::bad_alloc();
+}
+
+ExitCode fail(ExitCode code, std::string_view what, std::string_view message, std::string_view advice = "") {
+  remark({"rollcall: ", what, ": ", message, advice});
+  return code;
+}
+
+ExitCode explain_no_memory() noexcept {
+  return fail(ExitCode::internal_error, "error",
+              "out of memory; smaller inputs, fewer ranks or fewer jobs at a time (-j) need less");
+}
+
+// What the exception says that is being handled, and the code for it.
+ExitCode explain_exception() noexcept {
+  try {
+    throw;
+  } catch (const UsageError& error) {
+    return fail(ExitCode::invalid, "error", error.what());
+  } catch (const viz::OutputError& error) {
+    return fail(ExitCode::invalid, "error", error.what());
+  } catch (const std::bad_alloc&) {
+    return explain_no_memory();
+  } catch (const std::system_error& error) {  // no thread, no process, no pipe: not our fault
+    return fail(ExitCode::internal_error, "error: the system refuses", error.what(),
+                "; see `ulimit -a` for its limits");
+  } catch (const std::exception& error) {
+    return fail(ExitCode::internal_error, "internal error", error.what());
+  } catch (...) {
+    return fail(ExitCode::internal_error, "internal error", "an exception of unknown type");
+  }
+}
+
+// An exception where none may pass: destructors of nlohmann::json and iterators over folders need memory.
+[[noreturn]] void on_terminate() {
+  viz::remove_unfinished_file();
+  if (has_run_out) {
+    ::_exit(static_cast<int>(explain_no_memory()));
+  }
+  std::abort();
+}
+
+}  // namespace
+
+ExitCode guarded(int argc, const char* const* argv) noexcept {
+  std::set_new_handler(note_that_memory_ended);
+  std::set_terminate(on_terminate);
+  try {
+    return run(argc, argv);
+  } catch (...) {
+    return explain_exception();
+  }
+}
+
+}  // namespace rollcall::cli
