@@ -1,12 +1,11 @@
 #include "traces/chakra.h"
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include <protozero/pbf_reader.hpp>
 
 #include "traces/call_recorder.h"
+#include "traces/chakra_node.h"
 #include "traces/value_access.h"
 
 namespace rollcall::traces {
@@ -23,28 +22,11 @@ constexpr std::uint32_t number_field(std::uint32_t number) {
   return protozero::tag_and_type(number, protozero::pbf_wire_type::varint);
 }
 
-namespace node_type {
-constexpr std::int32_t send = 5;
-constexpr std::int32_t recv = 6;
-constexpr std::int32_t collective = 7;
-}  // namespace node_type
-
-// By CollectiveCommType.
-constexpr std::array<std::string_view, 10> kinds = {
-    "all_reduce", "reduce",         "all_gather",           "gather", "scatter", "broadcast",
-    "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier"};
-
-// The members of the oneof in AttributeProto that are used.
-struct Attribute {
-  std::string_view name;
-  std::int64_t number = -1;
-  std::string_view text;
-};
-
 std::string_view view_of(protozero::data_view data) { return {data.data(), data.size()}; }
 
-Attribute read_attribute(pbf_reader message) {
-  Attribute attribute;
+// Of the oneof in AttributeProto, the members that are used.
+ChakraAttribute read_attribute(pbf_reader message) {
+  ChakraAttribute attribute;
   while (message.next()) {
     switch (message.tag_and_type()) {
       case text_field(1):
@@ -75,34 +57,7 @@ Attribute read_attribute(pbf_reader message) {
         message.skip();
     }
   }
-  constexpr std::int64_t number_max = std::int64_t{1} << 62;  // the judge adds and subtracts such numbers
-  attribute.number = attribute.number < number_max ? std::max<std::int64_t>(attribute.number, -1) : -1;
   return attribute;
-}
-
-struct ChakraNode {
-  std::int32_t type = 0;
-  std::int64_t start_us = 0;
-  std::int64_t duration_us = 0;
-  std::int64_t comm_type = -1;
-  std::int64_t comm_size = -1;
-  std::int64_t source = -1;
-  std::int64_t destination = -1;
-  std::string_view group;
-};
-
-void set_attribute(const Attribute& attribute, ChakraNode& node) {
-  if (attribute.name == "comm_type") {
-    node.comm_type = attribute.number;
-  } else if (attribute.name == "comm_size") {
-    node.comm_size = attribute.number;
-  } else if (attribute.name == "comm_src") {
-    node.source = attribute.number;
-  } else if (attribute.name == "comm_dst") {
-    node.destination = attribute.number;
-  } else if (attribute.name == "pg_name") {
-    node.group = attribute.text;
-  }
 }
 
 ChakraNode read_node(std::string_view bytes) {
@@ -120,7 +75,7 @@ ChakraNode read_node(std::string_view bytes) {
         node.duration_us = static_cast<std::int64_t>(message.get_uint64());
         break;
       case text_field(10):
-        set_attribute(read_attribute(message.get_message()), node);
+        node.set(read_attribute(message.get_message()));
         break;
       default:
         message.skip();
@@ -154,38 +109,6 @@ class Messages {
   const char* end_;
 };
 
-class Reader {
- public:
-  explicit Reader(Rank rank) : rank_(rank) {}
-
-  void add(const ChakraNode& node) {
-    RecordedCall call;
-    if (node.type == node_type::collective && node.comm_type >= 0 &&
-        static_cast<std::size_t>(node.comm_type) < kinds.size()) {
-      call.name = kinds[static_cast<std::size_t>(node.comm_type)];
-    } else if (node.type == node_type::send || node.type == node_type::recv) {
-      const bool sends = node.type == node_type::send;
-      call.name = sends ? "send" : "recv";
-      const std::int64_t peer = sends ? node.destination : node.source;
-      call.peer = peer >= 0 && peer < ranks_max ? static_cast<Rank>(peer) : -1;
-    } else {
-      return;
-    }
-    call.group = calls_.group(node.group.empty() ? "0" : node.group, "", {});
-    call.numel_in = call.numel_out = node.comm_size;
-    call.dtype = "bytes";
-    call.created_ns = node.start_us > 0 && node.start_us < INT64_MAX / 2048 ? node.start_us * 1000 : 0;
-    call.duration_ms = node.duration_us > 0 ? static_cast<double>(node.duration_us) / 1000 : -1;
-    calls_.add(call, rank_);
-  }
-
-  RankRecording finish() { return calls_.finish(false); }
-
- private:
-  CallRecorder calls_;
-  Rank rank_;
-};
-
 }  // namespace
 
 // GlobalMetadata holds a version text and attributes, a node begins with its id or name.
@@ -206,21 +129,21 @@ bool looks_like_chakra(std::string_view bytes) {
 }
 
 RankRecording decode_chakra(std::string_view bytes, Rank rank) {
-  Reader reader(rank);
+  ChakraCalls calls(rank);
   Messages messages(bytes);
   std::size_t offset = 0;
   try {
     messages.next();  // GlobalMetadata
     while (!messages.is_done()) {
       offset = messages.offset();
-      reader.add(read_node(messages.next()));
+      calls.add(read_node(messages.next()));
     }
   } catch (const protozero::end_of_buffer_exception&) {
     throw BadFile(offset, "the file ends inside a node: it was cut off");
   } catch (const protozero::exception& error) {
     throw BadFile(offset, std::string("no Chakra node: ") + error.what());
   }
-  return reader.finish();
+  return calls.finish();
 }
 
 bool looks_like_chakra_groups(const Value& value) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "traces/chakra.h"
+#include "traces/chakra_json.h"
 #include "traces/dump_decoder.h"
 #include "traces/execution_trace.h"
 #include "traces/kineto.h"
@@ -13,7 +14,7 @@ namespace rollcall::traces {
 
 namespace {
 
-constexpr std::array<Format, 6> table = {{
+constexpr std::array<Format, 7> table = {{
     {"Flight Recorder dump", [](const SourceFile& file) { return looks_like_dump(file.value); },
      [](const SourceFile& file) { return decode_dump(file.value, file.bytes.size()); }},
     {"profiler trace", [](const SourceFile& file) { return looks_like_kineto(file.value); },
@@ -22,6 +23,8 @@ constexpr std::array<Format, 6> table = {{
      [](const SourceFile& file) { return decode_execution_trace(file.value, file.rank); }},
     {"PARAM trace", [](const SourceFile& file) { return looks_like_param_trace(file.value); },
      [](const SourceFile& file) { return decode_param_trace(file.value, file.rank); }},
+    {"Chakra trace as JSON", [](const SourceFile& file) { return looks_like_chakra_json(file.value); },
+     [](const SourceFile& file) { return decode_chakra_json(file.value, file.rank); }},
     {"Chakra groups", [](const SourceFile& file) { return looks_like_chakra_groups(file.value); },
      [](const SourceFile& file) { return decode_chakra_groups(file.value); }},
     {"Chakra trace",

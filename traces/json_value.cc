@@ -102,12 +102,56 @@ class Builder {
   std::vector<std::size_t> floors_;
 };
 
+// Behind the bracket that closes the first value.
+std::size_t end_of_first(std::string_view text) {
+  std::size_t open = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_text) {
+      in_text = text[i] != '"';
+      i += text[i] == '\\' ? 1 : 0;
+    } else if (text[i] == '"') {
+      in_text = true;
+    } else if (text[i] == '[' || text[i] == '{') {
+      ++open;
+    } else if ((text[i] == ']' || text[i] == '}') && (open == 0 || --open == 0)) {
+      return i + 1;
+    }
+  }
+  return text.size();
+}
+
 }  // namespace
 
 Value read_json(std::string_view text, Arena& arena) {
   Builder builder(text, arena);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.result();
+}
+
+Value read_json_sequence(std::string_view text, Arena& arena) {
+  const bool may_be_several =
+      text.find("}{") != std::string_view::npos || text.find("}\n{") != std::string_view::npos;
+  if (!may_be_several) {
+    return read_json(text, arena);
+  }
+  std::vector<Value> values;
+  for (std::size_t offset = 0; text.find_first_not_of(" \t\r\n", offset) != std::string_view::npos;) {
+    const std::string_view first = text.substr(offset, end_of_first(text.substr(offset)));
+    try {
+      values.push_back(read_json(first, arena));
+    } catch (const BadFile& error) {
+      throw BadFile(offset + error.offset, error.what());
+    }
+    offset += first.size();
+  }
+  if (values.size() == 1) {
+    return values.front();
+  }
+  auto* node = arena.allocate_array<Node>(1);
+  *node = {};
+  append(arena, *node, values.data(), values.size());
+  return Value::of_node(Value::Kind::list, node);
 }
 
 }  // namespace rollcall::traces

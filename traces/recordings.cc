@@ -106,7 +106,7 @@ class FileReader {
     if (looks_like_pickle(bytes)) {
       value = read_pickle(bytes, arena_);
     } else if (looks_like_json(bytes)) {
-      value = read_json(bytes, arena_);
+      value = read_json_sequence(bytes, arena_);
     }
     SourceFile source{bytes, value, rank};
     const Format* format = format_of(source);

@@ -96,10 +96,10 @@ void read_dump(std::string_view bytes, ReadValue read) {
 
 void read_pickle_dump(std::string_view bytes) { read_dump(bytes, traces::read_pickle); }
 
-void read_json_dump(std::string_view bytes) { read_dump(bytes, traces::read_json); }
+void read_json_dump(std::string_view bytes) { read_dump(bytes, traces::read_json_sequence); }
 
-// Kineto's, execution traces, PARAM's: the same reader, which starts from other files.
-void read_job_trace(std::string_view bytes) { read_dump(bytes, traces::read_json); }
+// Kineto's, execution traces, PARAM's, Chakra's as JSON: the same reader, which starts from other files.
+void read_job_trace(std::string_view bytes) { read_dump(bytes, traces::read_json_sequence); }
 
 void read_chakra(std::string_view bytes) {
   try {
