@@ -226,11 +226,11 @@ bool Supervisor::is_hopeless(Duration silence) const {
   if (silence < options_.patience) {
     return false;
   }
-  if (connected_at_ < 0) {  // who could not connect, or died of it, is waited for in vain
-    return std::ranges::any_of(children_, &Child::through);
-  }
+  // Who could not connect, or died of it, is waited for in vain.
+  const bool is_stuck_now = connected_at_ < 0 ? std::ranges::any_of(children_, &Child::through)
+                                              : is_stuck(options_, groups_, log_, silence);
   const auto is_busy = [](const Child& child) { return child.process && child.process->is_busy(); };
-  return is_stuck(options_, groups_, log_, silence) && std::ranges::none_of(children_, is_busy);
+  return is_stuck_now && std::ranges::none_of(children_, is_busy);
 }
 
 // Lets those go that are through and ends the others. Everything that a rank has logged counts, also what is
