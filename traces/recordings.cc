@@ -70,6 +70,13 @@ bool looks_like_json(std::string_view bytes) {
   return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
 }
 
+// Not like a log, of which many are empty.
+bool is_named_like_dump(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  return extension.empty() || extension == ".json" || extension == ".et" || extension == ".gz" ||
+         extension == ".zst";
+}
+
 std::string unknown_format(std::string_view bytes) {
   if (bytes.empty()) {
     return "empty: whoever wrote it was stopped before";
@@ -111,7 +118,8 @@ class FileReader {
     SourceFile source{bytes, value, rank};
     const Format* format = format_of(source);
     if (format == nullptr) {
-      return {std::nullopt, file.is_named ? unknown_format(bytes) : "", {}};
+      const bool was_meant = file.is_named || (bytes.empty() && rank >= 0 && is_named_like_dump(file.path));
+      return {std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
     }
     Outcome outcome{format->decode(source), "", {}};
     RankRecording& recording = *outcome.recording;

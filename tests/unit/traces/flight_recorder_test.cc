@@ -103,6 +103,18 @@ TEST_CASE("a damaged file is named with its place, and the other ranks are used"
   CHECK_THAT(result.problems[1].message, Contains("byte 14") && Contains("syntax error"));
 }
 
+TEST_CASE("a dump that is empty is named, and an empty log is not", "[flight-recorder]") {
+  const Folder folder;
+  folder.write("trace_1", contents(data / "size_mismatch_4/pickle/nccl_trace_rank_1"));
+  folder.write("trace_2", "");
+  folder.write("stderr_2.log", "");
+  folder.write("README", "");
+  const ReadResult result = read_recordings({folder.path()});
+  REQUIRE(result.problems.size() == 1);
+  CHECK_THAT(result.problems.front().file, Contains("trace_2"));
+  CHECK_THAT(result.problems.front().message, Contains("empty"));
+}
+
 TEST_CASE("every cut of a dump is an error and no crash", "[flight-recorder]") {
   const std::string whole = contents(data / "size_mismatch_4/pickle/nccl_trace_rank_1");
   const Folder folder;
