@@ -30,7 +30,8 @@ class AbsenceJudge {
       lone_call(node, diagnosis);
     } else if (const RankSet outsiders = without_group(); !outsiders.empty()) {
       partial_subgroup(outsiders, diagnosis);
-    } else if (!went_past_message(node, diagnosis) && !left_out_earlier(node, diagnosis)) {
+    } else if (!went_elsewhere(node, diagnosis) && !went_past_message(node, diagnosis) &&
+               !left_out_earlier(node, diagnosis)) {
       stuck_host(node, diagnosis);
     }
     diagnosis.finding.kind = diagnosis.verdict;
@@ -120,6 +121,58 @@ class AbsenceJudge {
                     group));
   }
 
+  // Whether `op` of another rank would be the other end of a message that a rank waits in.
+  bool would_answer(const RankOps& ops, const DumpOp& op, const WaitNode& node) const {
+    const JobDump& job = job_.view.job;
+    const auto meet = [&job](const DumpRecord& a, const DumpRecord& b) {
+      const DumpCall& one = job.calls[a.call];
+      const DumpCall& other = job.calls[b.call];
+      return one.is_message() && other.is_message() && a.group == b.group && one.op != other.op &&
+             one.source == other.source && one.destination == other.destination;
+    };
+    const RankOps& waiting = *job_.view.ops_of(node.ranks.front());
+    for (const std::uint32_t record : waiting.parts_of(*node.ops.front())) {
+      for (const std::uint32_t own : ops.parts_of(op)) {
+        if (meet(waiting.dump->records[record], ops.dump->records[own])) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Waits for a rank that it never exchanged such a message with, where it used to exchange one with a rank that
+  // waits for it now: its own peer is wrong.
+  bool went_elsewhere(const WaitNode& node, Diagnosis& diagnosis) const {
+    if (node.kind == DumpOp::Kind::collective) {
+      return false;
+    }
+    const Rank rank = node.ranks.front();
+    const RankOps& ops = *job_.view.ops_of(rank);
+    const auto index = static_cast<std::size_t>(node.ops.front() - ops.ops.data());
+    const std::optional<Departure> departure = find_departure(ops, index);
+    if (!departure || departure->op != index || departure->context < 2) {
+      return false;
+    }
+    const DumpOp& expected = ops.ops[departure->expected];
+    const bool is_missed =
+        std::any_of(job_.waits.nodes.begin(), job_.waits.nodes.end(),
+                    [&](const WaitNode& other) { return would_answer(ops, expected, other); });
+    if (!is_missed) {
+      return false;
+    }
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "p2p_mismatch";
+    finding.culprits = {rank};
+    set_place(job_, node, absent_, diagnosis);
+    finding.headline = fmt::format("rank {} goes to another rank in {} than the one that waits for it", rank,
+                                   call_phrase(finding.at->call));
+    finding.cause = fmt::format("it made {} where it made {} before", call_phrase(finding.at->call),
+                                call_phrase(name_call(job_, ops, expected)));
+    finding.advice = "check the peer that is passed there: a group's own ranks, or a neighbour off by one";
+    return true;
+  }
+
   // Owes a message and broke with its habit: it is not late, it has left the message out.
   bool went_past_message(const WaitNode& node, Diagnosis& diagnosis) const {
     if (node.kind == DumpOp::Kind::collective || absent_.size() != 1) {
@@ -130,8 +183,7 @@ class AbsenceJudge {
       return false;
     }
     const std::optional<Departure> departure = find_departure(ops, ops.ops.size() - 1);
-    if (!departure || departure->context < 2 ||
-        ops.ops[departure->expected].kind == DumpOp::Kind::collective ||
+    if (!departure || departure->context < 2 || !would_answer(ops, ops.ops[departure->expected], node) ||
         departure->context < departure->op - departure->expected) {
       return false;
     }
@@ -139,6 +191,10 @@ class AbsenceJudge {
     diagnosis.verdict = "p2p_mismatch";
     finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
+    if (!ops.dump->from_start) {  // what it did before is not all there
+      diagnosis.confidence = Diagnosis::Confidence::medium;
+      diagnosis.alternatives = {"stuck_host"};
+    }
     finding.headline = fmt::format("{} left out a message and went on", ranks_phrase(absent_));
     finding.cause = fmt::format("{} is never answered", call_phrase(finding.at->call));
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";

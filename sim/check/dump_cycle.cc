@@ -184,9 +184,11 @@ class CycleJudge {
     if (finding.tie) {
       finding.culprits = ranks_;
     }
-    diagnosis.confidence = finding.tie         ? Diagnosis::Confidence::low
-                           : departed_.empty() ? Diagnosis::Confidence::medium
-                                               : Diagnosis::Confidence::high;
+    // Rings that hold little of the past let victims look as if they had broken with it.
+    const bool are_most = 2 * finding.culprits.size() > ranks_.size();
+    diagnosis.confidence = finding.tie || are_most ? Diagnosis::Confidence::low
+                           : departed_.empty()     ? Diagnosis::Confidence::medium
+                                                   : Diagnosis::Confidence::high;
     const WaitNode* node = message_node(finding.culprits);
     set_place(job_, *node, blockers_of(*node), diagnosis);
     place_departure(diagnosis);
@@ -198,7 +200,7 @@ class CycleJudge {
                         : "one message was left out, or went to another rank than its receiver expects";
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";
     add_departures(diagnosis);
-    if (finding.tie) {
+    if (diagnosis.confidence == Diagnosis::Confidence::low) {
       diagnosis.would_settle.push_back(
           "the schedule both sides mean to follow: nothing recorded says who is right");
     }

@@ -33,11 +33,35 @@ class LatenessTable {
     for (const GroupCalls& group : view.groups) {
       add(group);
     }
+    for (const RankOps& ops : view.ranks) {
+      add_messages(ops);
+    }
   }
 
   const std::map<Rank, Lateness>& by_rank() const { return by_rank_; }
 
  private:
+  // Who waits in messages for others comes late to the next collective for their sake, as the first stage of a
+  // pipeline does. The shortest message says what one costs.
+  void add_messages(const RankOps& ops) {
+    const auto place = by_rank_.find(ops.dump->rank);
+    if (place == by_rank_.end()) {
+      return;
+    }
+    float shortest = -1;
+    double all = 0;
+    double count = 0;
+    for (const DumpOp& op : ops.ops) {
+      const float duration = ops.record_of(op).duration_ms;
+      if (op.kind != DumpOp::Kind::collective && op.finished && duration >= 0) {
+        shortest = shortest < 0 ? duration : std::min(shortest, duration);
+        all += duration;
+        ++count;
+      }
+    }
+    place->second.waited += count > 0 ? all - count * shortest : 0;
+  }
+
   void add(const GroupCalls& group) {
     const GroupMember* first = nullptr;
     for (const GroupMember& member : group.members) {
