@@ -90,11 +90,11 @@ std::string without_transport(const std::string& text) {
 }
 
 bool same_but_for_transport(const RankFact& a, const RankFact& b) {
-  const auto same_call = [](const CallFact& x, const CallFact& y) {
-    return x.call == y.call && without_transport(x.outcome) == without_transport(y.outcome);
-  };
   const auto same_line = [](const std::string& x, const std::string& y) {
-    return without_transport(x) == without_transport(y);
+    return x == y || without_transport(x) == without_transport(y);
+  };
+  const auto same_call = [&](const CallFact& x, const CallFact& y) {
+    return x.call == y.call && same_line(x.outcome, y.outcome);
   };
   return a.state == b.state && same_line(a.error, b.error) &&
          std::ranges::equal(a.calls, b.calls, same_call) && std::ranges::equal(a.output, b.output, same_line);
@@ -109,9 +109,8 @@ bool has_timed_out(const RankFact& rank) {
 // Once a rank's wait has timed out it closes its connections, and the others, whose waits end in that moment, may
 // see either.
 std::optional<Excuse> timed_out(const Facts& simulated, const Facts& real) {
-  const bool any_waited = std::ranges::any_of(simulated.ranks, has_timed_out);
-  const bool all_same = std::ranges::equal(simulated.ranks, real.ranks, same_but_for_transport);
-  if (!all_same || !any_waited) {
+  if (!std::ranges::any_of(simulated.ranks, has_timed_out) ||
+      !std::ranges::equal(simulated.ranks, real.ranks, same_but_for_transport)) {
     return std::nullopt;
   }
   return Excuse{"which of the transport's errors a rank sees when others time out too is a race", "errors"};

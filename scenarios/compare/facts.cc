@@ -1,5 +1,7 @@
 #include "scenarios/compare/facts.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <regex>
 
 #include <fmt/format.h>
@@ -81,22 +83,50 @@ std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
   return calls;
 }
 
+// An expression is tried at every letter, and most texts have nothing for it: those without `sign` are left alone.
+std::string replaced_where(const std::string& text, const char* sign, const std::regex& expression,
+                           const char* replacement) {
+  return text.find(sign) == std::string::npos ? text : std::regex_replace(text, expression, replacement);
+}
+
+// "../gloo/transport/tcp/pair.cc:598" as "gloo/transport/tcp/pair.cc". Words may be long, and are gone through once.
+std::string with_short_sources(const std::string& text) {
+  static const std::regex source(R"(gloo/\w+(?:/\w+)*\.(?:cc|h)(?=:\d))");
+  std::string shortened;
+  std::size_t done = 0;
+  for (std::size_t at = 0; (at = text.find("gloo/", at)) != std::string::npos;) {
+    std::smatch match;
+    const auto from = text.begin() + static_cast<std::ptrdiff_t>(at);
+    if (!std::regex_search(from, text.end(), match, source, std::regex_constants::match_continuous)) {
+      at += 1;
+      continue;
+    }
+    const std::size_t blank = text.find_last_of(" \t\n\r\f\v[", at);
+    const std::size_t word = std::max(done, blank == std::string::npos ? 0 : blank + 1);
+    const std::string name = match.str();
+    shortened += text.substr(done, word - done) + name.substr(name.rfind("gloo/"));
+    done = std::min(text.find_first_not_of("0123456789", at + name.size() + 1), text.size());
+    at = done;
+  }
+  return shortened + text.substr(done);
+}
+
 }  // namespace
 
 std::string normalized_error(std::string text) {
-  static const std::regex source(
-      R"([^\s\[]*gloo/(\w+(?:/\w+)*\.(?:cc|h)):\d+)");  // "../gloo/transport/tcp/pair.cc:598"
   static const std::regex address(R"(\s*\[[0-9a-fA-F.:]+\](?::\d+)?)");  // " [127.0.0.1]:34567"
   static const std::regex duration(R"(\b\d+ms\b)");
   // How a closed connection shows depends on what was in the socket.
   static const std::regex closed(R"((?:Read|Write) error: (?:Connection reset by peer|Broken pipe))");
   // Which of several failures a rank of a monitored barrier sees first is a race.
-  static const std::regex original(R"((Original exception: \n)[^]*)");
-  text = std::regex_replace(text, original, "$1...");
-  text = std::regex_replace(text, source, "gloo/$1");
-  text = std::regex_replace(text, address, "");
-  text = std::regex_replace(text, closed, "Connection closed by peer");
-  return std::regex_replace(text, duration, "...ms");
+  constexpr std::string_view original = "Original exception: \n";
+  if (const std::size_t at = text.find(original); at != std::string::npos) {
+    text.replace(at + original.size(), std::string::npos, "...");
+  }
+  text = with_short_sources(text);
+  text = replaced_where(text, "[", address, "");
+  text = replaced_where(text, " error: ", closed, "Connection closed by peer");
+  return replaced_where(text, "ms", duration, "...ms");
 }
 
 Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>>& logs) {

@@ -65,7 +65,7 @@ std::string differences(const std::vector<NamedRun>& runs) {
     real::Pipe answer;
     std::optional<real::ChildProcess> process;
   };
-  constexpr std::size_t at_a_time = 6;
+  constexpr std::size_t at_a_time = 12;
   std::vector<Share> shares(std::min(at_a_time, runs.size()));
   for (std::size_t share = 0; share < shares.size(); ++share) {
     shares[share].process.emplace([&] {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "scenarios/compare/claims.h"
+#include "scenarios/compare/facts.h"
 
 namespace rollcall::compare {
 namespace {
@@ -38,6 +39,16 @@ std::string judged(const std::string& about, const Facts& simulated, const Facts
 }  // namespace
 
 using Catch::Contains;
+
+TEST_CASE("of an error text everything is compared but ports, places, times and build folders", "[compare]") {
+  CHECK(normalized_error("[../gloo/transport/tcp/pair.cc:598] Read error [127.0.0.1]:34567: Broken pipe") ==
+        "[gloo/transport/tcp/pair.cc] Connection closed by peer");
+  CHECK(normalized_error("at /gloo/gloo/barrier.cc:7 and gloo/a.h:12") == "at gloo/barrier.cc and gloo/a.h");
+  CHECK(normalized_error("gloo/pair.cc and gloo/a.py:3") == "gloo/pair.cc and gloo/a.py:3");
+  CHECK(normalized_error("Write error: Connection reset by peer") == "Connection closed by peer");
+  CHECK(normalized_error("Timed out waiting 2000ms for 5ms3") == "Timed out waiting ...ms for 5ms3");
+  CHECK(normalized_error("Original exception: \nanything\nat all") == "Original exception: \n...");
+}
 
 TEST_CASE("a race that did not show says nothing about the prediction of one", "[compare]") {
   const Facts ok = facts("ok", {rank("finished", {})});
