@@ -1,11 +1,14 @@
 #include <optional>
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "real/backends.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/pages.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/cli/real.h"
 #include "scenarios/cli/report_files.h"
 #include "scenarios/compare/claims.h"
@@ -78,12 +81,16 @@ ExitCode compare_with_real(const CommandLine& line, const std::vector<ReportFile
               simulated.report, side.report ? &*side.report : nullptr);
 }
 
+std::pair<compare::SimulatedRun, compare::SimulatedRun> load_both(const CommandLine& line) {
+  Progress progress(line, "reading " + line.file);
+  return {load_run(line.file, progress), load_run(line.other, progress)};
+}
+
 ExitCode compare_two_runs(const CommandLine& line, const std::vector<ReportFile>& files) {
   if (!line.real.record.empty() || !line.real.recorded.empty() || line.real.ranks) {
     throw UsageError("two files are compared as they are; --ranks, --record and --recorded are for one");
   }
-  const compare::SimulatedRun before = load_run(line.file);
-  const compare::SimulatedRun after = load_run(line.other);
+  const auto [before, after] = load_both(line);
   return show(line, files,
               {compare::compare_runs(before.facts, after.facts), after.facts, {"before", "after"}},
               before.report, &after.report);

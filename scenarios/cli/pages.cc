@@ -9,6 +9,7 @@
 
 #include "scenarios/cases.h"
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/watched_run.h"
 #include "scenarios/json/source.h"
 #include "scenarios/report_reader.h"
 #include "scenarios/run/runner.h"
@@ -44,8 +45,12 @@ bool says_dump(std::string_view start) {
          start.find("\"entries\"") != std::string_view::npos;
 }
 
-scenario::Scenario scenario_of(const scenario::SourceText& source, const scenario::CaseAddress& address) {
-  return scenario::parse_scenario(std::string(source.text()), address.file, {.selection = address.selection});
+scenario::Scenario scenario_of(const scenario::SourceText& source, const scenario::CaseAddress& address,
+                               Progress& progress) {
+  scenario::Scenario loaded =
+      scenario::parse_scenario(std::string(source.text()), address.file, {.selection = address.selection});
+  watch(loaded, progress);
+  return loaded;
 }
 
 viz::ComparedFact::Judgement judgement_of(compare::Claim::Judgement judgement) {
@@ -73,23 +78,23 @@ Subject subject_of(const std::string& path) {
   return says_dump(traces::beginning_of(scenario::parse_address(path).file)) ? Subject::dumps : Subject::run;
 }
 
-Report load_report(const std::string& path) {
+Report load_report(const std::string& path, Progress& progress) {
   const scenario::CaseAddress address = scenario::parse_address(path);
   const scenario::SourceText source = scenario::read_source(address.file);
   if (std::optional<Report> report = scenario::read_report(source)) {
     return *std::move(report);
   }
-  return scenario::run(scenario_of(source, address), {.timeline = true});
+  return scenario::run(scenario_of(source, address, progress), {.timeline = true});
 }
 
-compare::SimulatedRun load_run(const std::string& path) {
+compare::SimulatedRun load_run(const std::string& path, Progress& progress) {
   const scenario::CaseAddress address = scenario::parse_address(path);
   const scenario::SourceText source = scenario::read_source(address.file);
   if (std::optional<Report> report = scenario::read_report(source)) {
     compare::Facts facts = compare::facts_of(*report, {});
     return {std::move(facts), *std::move(report)};
   }
-  return compare::simulate(scenario_of(source, address), true);
+  return compare::simulate(scenario_of(source, address, progress), true);
 }
 
 std::vector<viz::ComparedFact> compared_facts(const std::vector<compare::Claim>& claims) {

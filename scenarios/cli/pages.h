@@ -12,6 +12,8 @@
 
 namespace rollcall::cli {
 
+class Progress;
+
 // What can be looked at.
 enum class Subject { run, dumps, trace };
 
@@ -19,9 +21,9 @@ enum class Subject { run, dumps, trace };
 Subject subject_of(const std::string& path);
 
 // A run as it was, from a JSON report, or as it is now, from a scenario; and with its calls as facts. Both throw
-// InvalidScenario.
-Report load_report(const std::string& path);
-compare::SimulatedRun load_run(const std::string& path);
+// InvalidScenario, and UsageError for a scenario that is too large for this machine.
+Report load_report(const std::string& path, Progress& progress);
+compare::SimulatedRun load_run(const std::string& path, Progress& progress);
 
 std::vector<viz::ComparedFact> compared_facts(const std::vector<compare::Claim>& claims);
 

@@ -17,6 +17,7 @@
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/judged_dumps.h"
 #include "scenarios/cli/pages.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/json/diagnostic.h"
 #include "traces/trace_reader.h"
 #include "viz/html_comparison.h"
@@ -46,14 +47,16 @@ Page page_of_trace(const std::vector<std::string>& paths) try {
   throw UsageError(error.what());
 }
 
-Page page_of_run(const std::string& path) {
-  auto run = std::make_shared<const Report>(load_report(path));
+Page page_of_run(const CommandLine& line, const std::string& path) {
+  Progress progress(line, "reading " + path);
+  auto run = std::make_shared<const Report>(load_report(path, progress));
   return [run](std::ostream& out) { viz::html_report(*run, out); };
 }
 
-Page page_of_two(const std::string& first, const std::string& second) {
-  auto before = std::make_shared<const compare::SimulatedRun>(load_run(first));
-  auto after = std::make_shared<const compare::SimulatedRun>(load_run(second));
+Page page_of_two(const CommandLine& line, const std::string& first, const std::string& second) {
+  Progress progress(line, "reading " + first);
+  auto before = std::make_shared<const compare::SimulatedRun>(load_run(first, progress));
+  auto after = std::make_shared<const compare::SimulatedRun>(load_run(second, progress));
   return [before, after](std::ostream& out) {
     const auto claims = compare::compare_runs(before->facts, after->facts);
     viz::html_comparison({{"before", &before->report}, {"after", &after->report}, compared_facts(claims)},
@@ -80,7 +83,7 @@ Page page_of(const CommandLine& line) {
   if (paths.size() > 2) {
     throw UsageError("one run is looked at, or two are compared; these are more");
   }
-  return paths.size() == 1 ? page_of_run(paths[0]) : page_of_two(paths[0], paths[1]);
+  return paths.size() == 1 ? page_of_run(line, paths[0]) : page_of_two(line, paths[0], paths[1]);
 }
 
 // A folder is often given with a stroke behind its name.

@@ -92,7 +92,7 @@ std::string read_all(std::FILE* file, const std::string& path) {
   if (fstat(fileno(file), &status) == 0 && status.st_size > 0) {
     text.reserve(std::min(static_cast<std::size_t>(status.st_size), SourceText::max_bytes) + 1);
   }
-  char block[65536];
+  char block[16384];
   for (std::size_t got = 0; (got = std::fread(block, 1, sizeof block, file)) > 0;) {
     text.append(block, got);
     if (text.size() > SourceText::max_bytes) {

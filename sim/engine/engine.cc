@@ -121,7 +121,8 @@ void Engine::run_rank(Rank rank) {
   try {
     run_program(rank);
   } catch (const std::bad_alloc& error) {  // no fault of the program's, and nothing that it can catch
-    status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;  // wherever it was about to park
+    status_[static_cast<std::size_t>(rank)].state =
+        RankStatus::State::running;  // wherever it was about to park
     run_out_of_memory(error);
   }
 }
