@@ -166,7 +166,7 @@ std::vector<std::int64_t> calls_of(const std::string& op, const Report& report) 
   std::vector<std::int64_t> calls(static_cast<std::size_t>(report.world_size));
   for (const Span& span : report.timeline.spans()) {
     calls[static_cast<std::size_t>(span.rank)] +=
-        span.kind != Span::Kind::compute && report.timeline.name(span.name) == op ? 1 : 0;
+        span.moves_data() && report.timeline.name(span.name) == op ? 1 : 0;
   }
   return calls;
 }

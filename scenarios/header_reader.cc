@@ -243,6 +243,9 @@ void HeaderReader::read_limits() {
   if (const auto blocking = root_.find("blocking_wait")) {
     scenario_.blocking_wait = blocking->boolean();
   }
+  if (const auto communicators = root_.find("communicators")) {
+    scenario_.options.eager_communicators = communicators->text() == "eager";
+  }
   if (const auto model = root_.find("device_model")) {
     if (const auto slots = model->find("comm_slots")) {
       scenario_.options.comm_slots = static_cast<int>(slots->integer());

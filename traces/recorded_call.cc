@@ -114,6 +114,7 @@ void set_shapes(const Op& op, Rank members, bool is_nccl, DumpCall& call) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       call.inputs = call.outputs = shape_of(tensors.input);

@@ -177,7 +177,8 @@ class TraceReader {
     const auto found = event.find("args");
     const Json& arguments = found != event.end() && found->is_object() ? *found : nothing;
     const bool is_call = arguments.contains("Collective name");
-    const bool is_own = category == "collective" || category == "message" || category == "compute";
+    const bool is_host = category == "host";
+    const bool is_own = is_host || category == "collective" || category == "message" || category == "compute";
     const bool is_kernel = category == "kernel";
     // Kineto has a collective's arguments on the kernel, and with shapes recorded on the host's operator, too.
     if (!is_own && !is_kernel && !(is_call && !has_kernels)) {
@@ -189,7 +190,11 @@ class TraceReader {
     slice.span.rank = rank_.value_or(rank_from(event));
     highest_ = std::max(highest_, slice.span.rank);
     const std::string name = text_of(event, "name");
-    is_call ? fill_call(slice.span, name, arguments) : fill_compute(slice.span, name);
+    if (is_host) {
+      fill_host_call(slice.span, name, arguments);
+    } else {
+      is_call ? fill_call(slice.span, name, arguments) : fill_compute(slice.span, name);
+    }
     slice.span.site = report_.timeline.intern(text_of(arguments, "site"));
     if (slices_.size() == most_spans) {
       fail(fmt::format("more than {} slices; choose ranks or a window", most_spans));
@@ -208,6 +213,15 @@ class TraceReader {
   void fill_compute(Span& span, const std::string& name) {
     span.kind = Span::Kind::compute;
     span.name = report_.timeline.intern(name.empty() ? "compute" : name);
+  }
+
+  // Ours alone: viz/chrome_trace writes them.
+  void fill_host_call(Span& span, const std::string& name, const Json& arguments) {
+    span.kind = Span::Kind::host;
+    span.name = report_.timeline.intern(plain_name(name));
+    span.group = report_.timeline.intern(group_of(arguments));
+    span.arguments = report_.timeline.intern(text_of(arguments, "arguments"));
+    span.label = report_.timeline.intern(text_of(arguments, "label"));
   }
 
   void fill_call(Span& span, const std::string& name, const Json& arguments) {

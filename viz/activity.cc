@@ -48,6 +48,8 @@ void add(const Span& span, Time end_of_run, const Arrivals& last, RankActivity& 
   rank.communication.push_back(whole);
   if (is_open) {
     rank.stuck.push_back(whole);
+  } else if (span.kind == Span::Kind::host) {
+    return;  // all of it is waiting
   } else if (span.kind == Span::Kind::message) {
     rank.transfer.push_back(whole);
   } else {

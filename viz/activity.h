@@ -23,9 +23,9 @@ Duration overlap(const Intervals& a, const Intervals& b);
 
 struct RankActivity {
   Intervals compute;
-  Intervals communication;
-  Intervals transfer;  // the part of communication after the last rank had come
-  Intervals stuck;     // the part in calls that never returned
+  Intervals communication;  // and calls about groups and on the store
+  Intervals transfer;       // the part of communication after the last rank had come
+  Intervals stuck;          // the part in calls that never returned
 };
 
 // By rank, of the report's timeline. A call that never returned lasts to `end`, and transfers nothing. A

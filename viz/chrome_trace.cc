@@ -17,6 +17,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -50,6 +51,8 @@ std::string_view category(Span::Kind kind) {
       return "message";
     case Span::Kind::compute:
       return "compute";
+    case Span::Kind::host:
+      return "host";
   }
   return {};
 }
@@ -142,12 +145,8 @@ class TraceWriter {
   }
 
   void arguments(const Span& span) {
-    if (span.kind == Span::Kind::compute) {
-      if (span.site != 0) {
-        text_.append(R"(,"args":{)");
-        origin("", "site", span.site);
-        text_.append("}");
-      }
+    if (!span.moves_data()) {
+      local_arguments(span);
       return;
     }
     const std::int64_t group_size = groups_[span.group].size;
@@ -164,6 +163,22 @@ class TraceWriter {
     origin(",", "label", span.label);
     origin(",", "site", span.site);
     text_.append("}");
+  }
+
+  // Of what moves no data.
+  void local_arguments(const Span& span) {
+    const std::pair<std::string_view, std::uint32_t> known[] = {
+        {"Process Group Name", span.kind == Span::Kind::host ? span.group : 0},
+        {"arguments", span.arguments},
+        {"label", span.label},
+        {"site", span.site}};
+    std::string_view before = R"(,"args":{)";
+    for (const auto& [key, index] : known) {
+      if (index != 0) {
+        origin(std::exchange(before, ","), key, index);
+      }
+    }
+    text_.append(before == "," ? "}" : "");
   }
 
   void origin(std::string_view comma, std::string_view key, std::uint32_t index) {

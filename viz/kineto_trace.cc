@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "viz/span_text.h"
 #include "viz/trace_groups.h"
 #include "viz/trace_text.h"
 
@@ -94,13 +95,21 @@ class RankFile {
     text_.append("{\"schemaVersion\": 1, \"deviceProperties\": [],\n\"distributedInfo\": ");
     text_.append(distributed_info(report_, rank_));
     text_.append(",\n\"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": 0,\n\"traceEvents\": [");
-    metadata(spans, !steps.empty());
+    metadata(spans, !steps.empty() || std::ranges::any_of(spans, [this](std::uint32_t index) {
+               return span_at(index).kind == Span::Kind::host;
+             }));
     const Time end = end_of(spans);
     std::size_t next = 0;
     for (const std::uint32_t index : spans) {
-      const Span& span = report_.timeline.spans()[index];
+      const Span& span = span_at(index);
       next = host_steps(steps, next, span.start, end);
-      span.kind == Span::Kind::compute ? compute(span, index) : communication(span, index);
+      if (span.kind == Span::Kind::host) {
+        host_call(span);
+      } else if (span.kind == Span::Kind::compute) {
+        compute(span, index);
+      } else {
+        communication(span, index);
+      }
     }
     host_steps(steps, next, end, end);
     marks(spans);
@@ -108,6 +117,8 @@ class RankFile {
   }
 
  private:
+  const Span& span_at(std::uint32_t index) const { return report_.timeline.spans()[index]; }
+
   // The rows of the program are the default stream, every other row a stream of c10d's.
   int stream_of(std::uint32_t index, bool is_communication) const {
     if (!is_communication) {
@@ -125,8 +136,10 @@ class RankFile {
     }
     std::vector<int> streams;
     for (const std::uint32_t index : spans) {
-      const Span& span = report_.timeline.spans()[index];
-      streams.push_back(stream_of(index, span.kind != Span::Kind::compute));
+      const Span& span = span_at(index);
+      if (span.kind != Span::Kind::host) {
+        streams.push_back(stream_of(index, span.moves_data()));
+      }
     }
     std::sort(streams.begin(), streams.end());
     streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
@@ -139,7 +152,7 @@ class RankFile {
   Time end_of(const std::vector<std::uint32_t>& spans) const {
     Time end = 0;
     for (const std::uint32_t index : spans) {
-      const Span& span = report_.timeline.spans()[index];
+      const Span& span = span_at(index);
       end = std::max(end, span.end == Span::open ? plan_.end : span.end);
     }
     return end;
@@ -185,6 +198,12 @@ class RankFile {
         pid, tid, tid);
   }
 
+  void host_call(const Span& span) {
+    begin_slice("user_annotation", escaped(call_text(span, report_.timeline)), host_process, host_thread,
+                span);
+    text_.append("}");
+  }
+
   void compute(const Span& span, std::uint32_t index) {
     const int stream = stream_of(index, false);
     begin_slice("kernel", escaped(report_.timeline.name(span.name)), device_process, stream, span);
@@ -227,10 +246,12 @@ class RankFile {
 
   void marks(const std::vector<std::uint32_t>& spans) {
     for (const std::uint32_t index : spans) {
-      const Span& span = report_.timeline.spans()[index];
+      const Span& span = span_at(index);
       if (span.end == Span::open) {
+        const bool is_host = span.kind == Span::Kind::host;
         text_.begin_event(FMT_COMPILE(R"({{"ph": "i", "s": "t", "name": "{}", "pid": {}, "tid": {})"),
-                          verdict_word(report_.verdict), device_process, stream_of(index, true));
+                          verdict_word(report_.verdict), is_host ? host_process : device_process,
+                          is_host ? host_thread : stream_of(index, true));
         text_.add_start(plan_.end);
         text_.append("}");
       }

@@ -46,9 +46,9 @@ constexpr std::uint32_t explicit_order = 3;  // child_ordering
 enum EventType : std::uint32_t { slice_begin = 1, slice_end = 2, instant = 3 };
 
 // Annotations, by their interned number.
-enum Annotation : std::uint64_t { seq = 1, numel, dtype, group, label, site, annotation_end };
+enum Annotation : std::uint64_t { seq = 1, numel, dtype, group, label, site, arguments, annotation_end };
 constexpr std::array<std::string_view, annotation_end> annotation_words{
-    "", "Seq", "In msg nelems", "dtype", "group", "label", "site"};
+    "", "Seq", "In msg nelems", "dtype", "group", "label", "site", "arguments"};
 
 class PerfettoWriter {
  public:
@@ -249,11 +249,16 @@ class PerfettoWriter {
   }
 
   void annotate(Pbf& event, const Span& span) const {
-    if (span.kind != Span::Kind::compute) {
+    if (span.moves_data()) {
       number(event, seq, span.seq);
       number(event, numel, span.numel);
       text(event, dtype, std::string(scalar_type_name(span.dtype)));
+    }
+    if (span.kind != Span::Kind::compute) {
       text(event, group, report_.timeline.name(span.group));
+    }
+    if (span.kind == Span::Kind::host) {
+      text(event, arguments, report_.timeline.name(span.arguments));
     }
     text(event, label, report_.timeline.name(span.label));
     text(event, site, report_.timeline.name(span.site));

@@ -36,7 +36,8 @@ std::string call_text(const Span& span, const Timeline& timeline) {
     return timeline.name(span.name);
   }
   const std::string& group = timeline.name(span.group);
-  return fmt::format("{} #{}{}{}{}", timeline.name(span.name), span.seq, peer_text(span, timeline),
+  const std::string number = span.seq < 0 ? "" : fmt::format(" #{}", span.seq);
+  return fmt::format("{}{}{}{}{}", timeline.name(span.name), number, peer_text(span, timeline),
                      group == "world" ? "" : " on " + group, arguments_text(span, timeline));
 }
 

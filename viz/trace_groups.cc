@@ -52,7 +52,7 @@ std::string distributed_info(const Report& report, Rank rank) {
 std::vector<TraceGroup> trace_groups(const Report& report) {
   std::vector<RankSet> members;
   for (const Span& span : report.timeline.spans()) {
-    if (span.kind != Span::Kind::compute) {
+    if (span.moves_data()) {
       members.resize(std::max<std::size_t>(members.size(), span.group + 1));
       members[span.group].insert(span.rank);
     }

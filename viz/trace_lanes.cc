@@ -36,7 +36,7 @@ struct OpenLane {
 class RankLanes {
  public:
   LaneId place(const Span& span, bool calls_block) {
-    const bool is_own = span.kind == Span::Kind::compute || (calls_block && !span.async_op);
+    const bool is_own = !span.moves_data() || (calls_block && !span.async_op);
     const std::uint32_t group = is_own ? no_group : span.group;
     auto lane = std::find_if(lanes_.begin(), lanes_.end(), [&](const OpenLane& candidate) {
       return candidate.group == group && candidate.free_from <= span.start;

@@ -3,7 +3,8 @@
 // Lanes: which row of the picture a span is drawn in. Slices of one row may nest but never cross, or
 // readers drop them; calls in flight at the same time therefore get rows of their own.
 //
-//   tid 1   program      what the rank itself does: computing, and on gloo calls that block it
+//   tid 1   program      what the rank itself does: computing, calls about groups and on the store, and on gloo
+//                        calls that block it
 //   tid 2   world        calls on `world` that run beside it: on nccl all, on gloo the asynchronous ones
 //   tid 3   world (2)    more of them at the same time
 

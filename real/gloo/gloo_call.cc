@@ -158,6 +158,7 @@ void GlooCall::take_tensors(const OpTensors& tensors) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
     case OpKind::send:
@@ -278,6 +279,7 @@ void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
     case OpKind::send:

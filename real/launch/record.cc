@@ -146,6 +146,7 @@ TensorList results_of(const Op& op) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
     case OpKind::send:

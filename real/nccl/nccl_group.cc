@@ -143,6 +143,7 @@ void NcclGroup::lay_out(const Op& op, Call& call) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       expects(false, "these are no calls of a communicator");
@@ -228,6 +229,7 @@ void NcclGroup::launch(const Op& op, const Call& call) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       expects(false, "these are no calls of a communicator");

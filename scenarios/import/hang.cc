@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/import/hang_ops.h"
+#include "scenarios/import/known_communicators.h"
 #include "scenarios/import/scenario_writer.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"
@@ -131,6 +132,7 @@ class HangReader {
     for (Json list : programs->children()) {
       lists[std::string(list.key())] = ops.program(list);
     }
+    assume_communicators(lists, scenario);
     if (lists.size() == 1) {
       scenario["program"] = lists.begin().value();  // a key for everyone
     } else {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/import/known_communicators.h"
 #include "scenarios/import/roll_up.h"
 #include "scenarios/recordings/recorded_programs.h"
 #include "scenarios/run/runner.h"
@@ -59,6 +60,7 @@ OrderedJson scenario_of(const RecordedPrograms& recorded) {
     scenario["groups"] = recorded.groups;
   }
   const OrderedJson programs = programs_of(recorded);
+  assume_communicators(programs, scenario);
   programs.size() == 1 ? scenario["program"] = programs.begin().value() : scenario["programs"] = programs;
   return scenario;
 }

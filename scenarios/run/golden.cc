@@ -42,7 +42,7 @@ std::string call_text(const Span& span, const Timeline& timeline) {
 std::vector<std::vector<std::string>> calls_by_rank(const Report& report) {
   std::vector<std::vector<const Span*>> spans(static_cast<std::size_t>(report.world_size));
   for (const Span& span : report.timeline.spans()) {
-    if (span.kind != Span::Kind::compute) {
+    if (span.moves_data()) {
       spans[static_cast<std::size_t>(span.rank)].push_back(&span);
     }
   }

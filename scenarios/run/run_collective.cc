@@ -65,6 +65,7 @@ class CollectiveRun {
       case OpKind::new_group:
       case OpKind::split_group:
       case OpKind::destroy_process_group:
+      case OpKind::batch_isend_irecv:
       case OpKind::store_get:
       case OpKind::store_wait:
         break;  // statements of their own

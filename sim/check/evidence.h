@@ -17,10 +17,10 @@
 
 namespace rollcall::check {
 
-// The calls of a group that are counted together. Those that make, split and end groups have a count each,
-// apart from the collectives.
-enum class Channel : std::uint8_t { collectives, new_group, split_group, destroy, store };
-inline constexpr std::size_t group_channel_count = 4;  // the store belongs to no group
+// The calls of a group that are counted together. Those that make, split and end groups, and those that make its
+// communicator, have a count each, apart from the collectives.
+enum class Channel : std::uint8_t { collectives, new_group, split_group, destroy, first_use, store };
+inline constexpr std::size_t group_channel_count = 5;  // the store belongs to no group
 
 Channel channel_of(OpKind kind);
 
@@ -48,7 +48,7 @@ struct GroupEvidence {
   const GroupMembers* members = nullptr;
   const GroupMatcher* matcher = nullptr;
   const MessageMatcher* messages = nullptr;  // null while nobody has sent anything
-  // new_group, split_group, destroy: null while nobody has called it.
+  // new_group, split_group, destroy, first_use: null while nobody has called it.
   std::array<const GroupMatcher*, group_channel_count> others{};
 
   const GroupMatcher* calls(Channel channel) const {

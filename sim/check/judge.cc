@@ -166,6 +166,22 @@ void draw_chain(const Evidence& evidence, const std::vector<BlockedSlot>& slots,
   }
 }
 
+// Two ranks wait for each other's messages, one in a batch and one not, where these do not meet.
+bool mix_batches(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame) {
+  if (blame.slots.size() != 2) {
+    return false;
+  }
+  const auto message_in = [&](std::size_t i) -> const Message* {
+    const RankStatus& status = status_of(evidence, slots[i].waiting.front());
+    const MessageMatcher* messages = evidence.groups[status.group].messages;
+    return status.in_message() && messages->keeps_batches_apart() ? &messages->at(status.message) : nullptr;
+  };
+  const Message* one = message_in(blame.slots[0]);
+  const Message* other = message_in(blame.slots[1]);
+  return one != nullptr && other != nullptr && one->op.group == other->op.group &&
+         one->op.kind != other->op.kind && one->in_batch != other->in_batch;
+}
+
 void blame_circle(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                   Deadlock& deadlock) {
   Finding& finding = deadlock.finding;
@@ -187,7 +203,7 @@ void blame_circle(const Evidence& evidence, const std::vector<BlockedSlot>& slot
     return std::ranges::any_of(blame.slots, [&](std::size_t i) { return test(slots[i]); });
   };
   if (any_is([](const BlockedSlot& slot) { return is_point_to_point(slot.kind); })) {
-    word_message_cycle(finding);
+    word_message_cycle(mix_batches(evidence, slots, blame), finding);
   }
   const auto about_groups =
       std::ranges::find_if(blame.slots, [&](std::size_t i) { return is_about_groups(slots[i].kind); });

@@ -1,6 +1,7 @@
 #include "sim/check/message_matcher.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/dist/expects.h"
 
@@ -52,6 +53,7 @@ MessageId MessageMatcher::plan(const Op& op) {
   message.partner = no_message;
   message.source = -1;
   message.seq = next_[static_cast<std::size_t>(op.rank)]++;
+  message.in_batch = in_batch_;
   message.batch = batch_;
   if ((op.async_op || is_ordered()) && op.tensors.input != nullptr) {
     message.kept = Tensor::share(*op.tensors.input);
@@ -80,13 +82,19 @@ MessageId MessageMatcher::post(const Op& op, Time now) {
   return id;
 }
 
-MessageMatcher::Channel& MessageMatcher::channel_of(const Op& op) {
-  const bool sends = op.kind == OpKind::send;
-  const Key key = discipline_ == Discipline::ordered
-                      ? Key{std::min(op.rank, op.root), std::max(op.rank, op.root), 0}
-                  : sends ? Key{op.rank, op.root, op.tag}
-                          : Key{op.root, op.rank, op.tag};
-  std::uint32_t& recent = recent_[2 * static_cast<std::size_t>(op.rank) + (sends ? 0 : 1)];
+MessageMatcher::Key MessageMatcher::key_of(const Message& message) const {
+  const Op& op = message.op;
+  if (is_ordered()) {
+    const bool is_apart = discipline_ == Discipline::apart && message.in_batch;
+    return {std::min(op.rank, op.root), std::max(op.rank, op.root), is_apart ? 1 : 0};
+  }
+  return op.kind == OpKind::send ? Key{op.rank, op.root, op.tag} : Key{op.root, op.rank, op.tag};
+}
+
+MessageMatcher::Channel& MessageMatcher::channel_of(const Message& message) {
+  const Key key = key_of(message);
+  const Op& op = message.op;
+  std::uint32_t& recent = recent_[2 * static_cast<std::size_t>(op.rank) + (op.kind == OpKind::send ? 0 : 1)];
   if (recent < channels_.size() && channels_[recent].key == key) [[likely]] {
     return channels_[recent];
   }
@@ -99,9 +107,8 @@ MessageMatcher::Channel& MessageMatcher::channel_of(const Op& op) {
 }
 
 void MessageMatcher::post_tagged(MessageId id) {
-  const Op& op = messages_[id].op;
-  const bool sends = op.kind == OpKind::send;
-  Channel& channel = channel_of(op);
+  const bool sends = messages_[id].op.kind == OpKind::send;
+  Channel& channel = channel_of(messages_[id]);
   MessageQueue& partners = sends ? channel.second : channel.first;
   if (partners.empty()) {
     (sends ? channel.first : channel.second).push(id);
@@ -114,7 +121,7 @@ void MessageMatcher::post_tagged(MessageId id) {
 
 void MessageMatcher::post_ordered(MessageId id) {
   const Op& op = messages_[id].op;
-  Channel& channel = channel_of(op);
+  Channel& channel = channel_of(messages_[id]);
   (op.rank < op.root ? channel.first : channel.second).push(id);
   while (match_heads(channel)) {
   }
@@ -150,6 +157,18 @@ bool MessageMatcher::match_heads(Channel& channel) {
     return true;
   };
   return meet(channel.first, channel.second) || meet(channel.second, channel.first);
+}
+
+MessageMatcher::Meeting MessageMatcher::meet(MessageId id) {
+  const Message& message = messages_[id];
+  Channel& channel = channel_of(message);
+  const bool is_first = message.op.rank < message.op.root;
+  bool& has_come = is_first ? channel.first_came : channel.second_came;
+  if (!(is_first ? channel.second_came : channel.first_came)) {
+    has_come = true;
+    return Meeting::alone;
+  }
+  return std::exchange(has_come, true) ? Meeting::before : Meeting::now;
 }
 
 void MessageMatcher::match_any_source() {
@@ -201,7 +220,7 @@ std::vector<std::pair<MessageId, MessageId>> MessageMatcher::offers_to_anyone() 
 }
 
 void MessageMatcher::accept(MessageId send, MessageId receive) {
-  queue_of(messages_[send].op).remove(send);
+  queue_of(messages_[send]).remove(send);
   std::erase(any_source_, receive);
   pair_up(send, receive);
 }
@@ -235,9 +254,10 @@ void MessageMatcher::forget(MessageId id) {
   free_.push_back(id);
 }
 
-MessageQueue& MessageMatcher::queue_of(const Op& op) {
-  Channel& channel = channel_of(op);
-  const bool in_first = discipline_ == Discipline::ordered ? op.rank < op.root : op.kind == OpKind::send;
+MessageQueue& MessageMatcher::queue_of(const Message& message) {
+  const Op& op = message.op;
+  Channel& channel = channel_of(message);
+  const bool in_first = is_ordered() ? op.rank < op.root : op.kind == OpKind::send;
   return in_first ? channel.first : channel.second;
 }
 
@@ -252,7 +272,7 @@ void MessageMatcher::withdraw(MessageId id) {
   if (op.kind == OpKind::recv && op.root < 0) {
     std::erase(any_source_, id);
   } else {
-    queue_of(op).remove(id);
+    queue_of(messages_[id]).remove(id);
   }
   forget(id);
 }

@@ -3,10 +3,12 @@
 // The message matcher: which send meets which receive, inside one group. Pure, like the matcher of
 // collectives.
 //
-// Two disciplines, as the libraries have them:
+// Three disciplines, as the libraries have them:
 //   tagged   Gloo: first in, first out per (source, destination, tag); a receive may name no source.
 //   ordered  NCCL: everything between two ranks is one queue per side, and only its head is active.
 //            The members of a batch are active together.
+//   apart    The same where NCCL makes communicators at their first use: messages of batches travel on the group's,
+//            all others on one of the two ranks' own (ProcessGroupNCCL.cpp, pointToPoint).
 
 #include <cstdint>
 #include <span>
@@ -38,6 +40,7 @@ struct Message {
   std::int64_t seq = 0;  // of this rank on this group, from 0, sends and receives together
   Phase phase = Phase::pending;
   bool waiting = false;  // its rank is blocked in it
+  bool in_batch = false;
   std::uint32_t batch = 0;
   MessageId partner = no_message;
   Rank source = -1;             // done, a receive: who sent, inside the group
@@ -61,7 +64,7 @@ class MessageQueue {
 
 class MessageMatcher {
  public:
-  enum class Discipline : std::uint8_t { tagged, ordered };
+  enum class Discipline : std::uint8_t { tagged, ordered, apart };
 
   MessageMatcher(Discipline discipline, Rank group_size)
       : discipline_(discipline),
@@ -75,11 +78,17 @@ class MessageMatcher {
   // when it is posted.
   MessageId plan(const Op& op);
   void post(MessageId id, Time now);
-  bool is_ordered() const { return discipline_ == Discipline::ordered; }
+  bool keeps_batches_apart() const { return discipline_ == Discipline::apart; }
+  bool is_ordered() const { return discipline_ != Discipline::tagged; }
 
   // What is posted between the two progresses together (ordered discipline).
   void begin_batch();
   void end_batch() { in_batch_ = false; }
+
+  // Who of the two ranks of a message has used their queue before this rank: nobody else, the other one but not this
+  // one, or both. Not for the tagged discipline.
+  enum class Meeting : std::uint8_t { alone, now, before };
+  Meeting meet(MessageId id);
 
   // Receives from anyone take the pending send of the lowest rank. Call it when every rank has come to
   // rest: before that, who came first would decide.
@@ -109,7 +118,7 @@ class MessageMatcher {
   std::vector<MessageId> pending() const;
 
  private:
-  // Source, destination and tag; or the lower rank, the higher one and 0.
+  // Source, destination and tag; or the lower rank, the higher one, and 1 for what travels in batches apart.
   struct Key {
     Rank first;
     Rank second;
@@ -121,8 +130,10 @@ class MessageMatcher {
   };
   struct Channel {
     Key key;
-    MessageQueue first;   // tagged: pending sends. ordered: the lower rank's messages
-    MessageQueue second;  // tagged: pending receives. ordered: the higher rank's
+    MessageQueue first;       // tagged: pending sends. ordered: the lower rank's messages
+    MessageQueue second;      // tagged: pending receives. ordered: the higher rank's
+    bool first_came = false;  // see meet()
+    bool second_came = false;
   };
 
   void post_tagged(MessageId id);
@@ -132,8 +143,9 @@ class MessageMatcher {
   MessageId active(const MessageQueue& queue, OpKind kind) const;
   void pair_up(MessageId send, MessageId receive);
 
-  MessageQueue& queue_of(const Op& op);
-  Channel& channel_of(const Op& op);
+  Key key_of(const Message& message) const;
+  MessageQueue& queue_of(const Message& message);
+  Channel& channel_of(const Message& message);
 
   Discipline discipline_;
   Rank group_size_;

@@ -14,6 +14,8 @@ Channel channel_of(OpKind kind) {
       return Channel::split_group;
     case OpKind::destroy_process_group:
       return Channel::destroy;
+    case OpKind::batch_isend_irecv:
+      return Channel::first_use;
     default:
       return is_about_store(kind) ? Channel::store : Channel::collectives;
   }

@@ -130,6 +130,10 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
   finding.headline =
       fmt::format("{} never called {} ({} of {} ranks wait)", ranks_phrase(missing), call_phrase(place.call),
                   place.waiting.size(), place.waiting.size() + place.missing.size());
+  if (place.call.op == to_string(OpKind::batch_isend_irecv)) {
+    word_no_communicator(place, missing, finding);
+    return;
+  }
   const InputRange inputs = inputs_of(evidence, missing);
   if (ran_out_before(inputs, inputs_of(evidence, place.waiting))) {
     finding.cause = fmt::format("{} ran out of inputs after {}; {} for {} part of input {}",

@@ -102,10 +102,13 @@ void word_never_served(Finding& finding) {
 }
 
 void word_group_circle(std::string_view backend, const Place& place, Finding& finding) {
+  const bool makes_communicator = place.call.op == to_string(OpKind::batch_isend_irecv);
   finding.cause =
-      fmt::format("{} is a call of every {}, and {} without it", place.call.op,
+      fmt::format("{} is a call of every {}, and {} without it",
+                  makes_communicator ? fmt::format("the first call on {}", place.call.group) : place.call.op,
                   place.call.op == "new_group" ? "rank of the job, in the new group or not" : "member",
-                  with_verb(place.missing, "goes on", "go on"));
+                  with_verb(place.missing, makes_communicator ? "waits elsewhere" : "goes on",
+                            makes_communicator ? "wait elsewhere" : "go on"));
   finding.advice = group_call_advice(place.call.op);
   finding.on_backend = host_hang_on_backend(backend, place.call.op);
 }
@@ -119,6 +122,19 @@ void word_store_circle(const RankSet& everyone, Finding& finding) {
   finding.advice = "set the key before the call that needs the others, or wait for it after that call";
 }
 
+void word_no_communicator(const Place& place, const RankSet& missing, Finding& finding) {
+  finding.headline =
+      fmt::format("{} never made {} first call on {} ({} of {} ranks wait)", ranks_phrase(missing),
+                  is_plural(missing) ? "their" : "its", place.call.group, place.waiting.size(),
+                  place.waiting.size() + place.missing.size());
+  finding.cause = fmt::format(
+      "the batch_isend_irecv{} is the first call on {}, whose communicator is created by all members, also "
+      "by those "
+      "that it has no message for",
+      origin_of(place.call), place.call.group);
+  finding.advice = group_call_advice(place.call.op);
+}
+
 const char* group_call_advice(const std::string& op) {
   if (op == to_string(OpKind::new_group)) {
     return "call new_group on every rank of the world, members or not, with the same ranks and in the same "
@@ -126,6 +142,11 @@ const char* group_call_advice(const std::string& op) {
   }
   if (op == to_string(OpKind::split_group)) {
     return "call split_group on every member of the parent, also on those that are in none of the new groups";
+  }
+  if (op == to_string(OpKind::batch_isend_irecv)) {
+    return "let every member make its first call on the group together: a barrier or an all_reduce when the "
+           "group is "
+           "made; or give init_process_group a device_id, which makes communicators at once";
   }
   return "call destroy_process_group on every member of the group, before any of them ends";
 }
@@ -141,6 +162,13 @@ std::string host_hang_on_backend(std::string_view backend, const std::string& op
         "the waiting ranks poll the store until the timeout (30 min by default) and raise \"Timed out "
         "initializing process group in store based barrier\"{}; nothing says who is missing",
         backend == "gloo" ? ", or \"Wait timeout\" where an address never comes" : "");
+  }
+  if (op == to_string(OpKind::batch_isend_irecv)) {
+    return "the waiting ranks block inside ncclCommInitRank, where no watchdog looks after them; where rank "
+           "0 of the "
+           "group is missing, they wait for its ncclUniqueId until the store's timeout and raise "
+           "\"store->get('0') got "
+           "error\"";
   }
   const std::optional<OpKind> kind = parse_op_kind(op);
   if (kind && is_about_store(*kind)) {

@@ -16,6 +16,9 @@ void word_group_circle(std::string_view backend, const Place& place, Finding& fi
 // The same.
 void word_store_circle(const RankSet& everyone, Finding& finding);
 
+// Ranks wait in their group's first call, a batch_isend_irecv, for members that have ended without one.
+void word_no_communicator(const Place& place, const RankSet& missing, Finding& finding);
+
 // What every rank has to know about a call that makes, splits or ends groups.
 const char* group_call_advice(const std::string& op);
 // What a rank sees that waits in such a call for others, or in a call on the store.

@@ -26,8 +26,17 @@ void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& find
             "NCCL's connections hold a few of them";
 }
 
-void word_message_cycle(Finding& finding) {
-  if (finding.kind == "send_send") {
+void word_message_cycle(bool mixes_batches, Finding& finding) {
+  if (mixes_batches) {
+    finding.cause =
+        "one message is in a batch_isend_irecv and the other is not, so they never meet: a batch travels on "
+        "the "
+        "communicator of the group, other messages on one of the two ranks' own";
+    finding.advice =
+        "issue both ends through batch_isend_irecv, or neither; or give init_process_group a device_id, so "
+        "that both "
+        "use the communicator of the group";
+  } else if (finding.kind == "send_send") {
     finding.cause =
         "every rank of the circle sends first, and a send completes only when its receive is posted";
     finding.advice =

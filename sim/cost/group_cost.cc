@@ -54,6 +54,7 @@ std::int64_t bytes_of_call(OpKind kind, std::int64_t input_bytes, int members) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return input_bytes;
@@ -92,6 +93,7 @@ std::optional<Function> nccl_function(OpKind kind) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return std::nullopt;
@@ -123,6 +125,7 @@ double busbw_factor(OpKind kind, int members) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return 1;

@@ -343,6 +343,7 @@ void apply_op(const Op& op, std::span<const OpTensors> members) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       break;

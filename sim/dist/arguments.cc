@@ -186,6 +186,7 @@ bool is_well_formed(const Op& op, Rank size) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return true;
@@ -290,6 +291,7 @@ std::optional<Error> gloo_argument_error(const Op& op, Rank size) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return std::nullopt;  // not checked, not supported at all, or checked elsewhere
@@ -404,6 +406,7 @@ std::optional<Error> nccl_argument_error(const Op& op, Rank size) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return std::nullopt;

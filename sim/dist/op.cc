@@ -34,6 +34,7 @@ constexpr std::array<OpInfo, op_kind_count> infos{{
     {"new_group", false, false, false},
     {"split_group", false, false, false},
     {"destroy_process_group", false, false, false},
+    {"batch_isend_irecv", false, false, false},
     {"store_get", false, false, false},
     {"store_wait", false, false, false},
 }};
@@ -58,7 +59,8 @@ bool has_root(OpKind kind) { return info(kind).rooted; }
 bool has_tensor(OpKind kind) { return info(kind).carries; }
 bool is_point_to_point(OpKind kind) { return kind == OpKind::send || kind == OpKind::recv; }
 bool is_about_groups(OpKind kind) {
-  return kind == OpKind::new_group || kind == OpKind::split_group || kind == OpKind::destroy_process_group;
+  return kind == OpKind::new_group || kind == OpKind::split_group || kind == OpKind::destroy_process_group ||
+         kind == OpKind::batch_isend_irecv;
 }
 bool is_about_store(OpKind kind) { return kind == OpKind::store_get || kind == OpKind::store_wait; }
 

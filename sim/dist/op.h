@@ -42,15 +42,16 @@ enum class OpKind : std::uint8_t {
   send,  // isend is a send with async_op set
   recv,
   monitored_barrier,
-  // About groups. They carry no tensor, and each of the three counts its own calls on a group.
+  // About groups. They carry no tensor, and each of the four counts its own calls on a group.
   new_group,
   split_group,
   destroy_process_group,
+  batch_isend_irecv,  // as a group's first call on nccl: it makes the group's communicator
   // What a rank can be blocked in outside every group.
   store_get,
   store_wait,
 };
-inline constexpr std::size_t op_kind_count = 21;
+inline constexpr std::size_t op_kind_count = 22;
 
 std::string_view to_string(OpKind kind);  // torch.distributed's function name
 std::optional<OpKind> parse_op_kind(std::string_view text);

@@ -44,6 +44,7 @@ std::string_view op_type(OpKind kind) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       break;  // not compared

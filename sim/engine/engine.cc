@@ -66,6 +66,7 @@ GroupId Engine::add_group(const std::string& name, RankList ranks, Duration time
   groups_.push_back({&members_.back(), matchers_.back().get()});
   group_ids_[name].push_back(id);
   group_timeouts_.push_back(timeout);
+  lazy_.push_back(queues_launches_ && !options_.eager_communicators);
   broken_.push_back(false);
   messengers_.emplace_back();
   channels_.emplace_back();

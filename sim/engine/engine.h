@@ -118,11 +118,13 @@ class Engine final : public Backend {
 
   // What a host waits for on its GPU.
   struct HostWait {
-    enum class Kind : std::uint8_t { none, room, collective, event, tensor, device, streams, any };
+    enum class Kind : std::uint8_t { none, room, collective, peer, event, tensor, device, streams, any };
     Kind kind = Kind::none;
-    GroupId group = 0;     // collective
-    Rank group_rank = -1;  // collective
-    std::int64_t seq = 0;  // collective
+    GroupId group = 0;                             // collective, peer
+    Rank group_rank = -1;                          // collective, peer
+    std::int64_t seq = 0;                          // collective, peer
+    check::MessageId message = check::no_message;  // peer
+    bool has_met = false;                          // peer: the other rank has come
     rollcall::Event event{};
     const Storage* tensor = nullptr;
     std::span<const Work> works{};  // any: borrowed from the waiting rank
@@ -227,6 +229,14 @@ class Engine final : public Backend {
                       const std::string& index) const;
   check::GroupMatcher& channel_matcher(GroupId group, check::Channel channel);
   std::vector<check::Leak> leaks() const;
+
+  // Communicators made at their first use: engine_first_use.cc.
+  bool has_called(GroupId group, Rank member) const;
+  void await_communicators(std::span<const Op> batch);
+  static Op first_call(GroupId group, Rank member);
+  void gather_callers(GroupId group);
+  void tell_batches(const Op& op);
+  void meet_peer(const Work& work);
 
   // The store: engine_store.cc.
   void serve_store();
@@ -348,6 +358,7 @@ class Engine final : public Backend {
   std::vector<Delivery> deliveries_;
   std::vector<std::size_t> free_deliveries_;
   std::vector<SlotKey> full_;  // filled up since the last quiescence
+  std::vector<bool> lazy_;     // by GroupId: its communicators are made at their first use
   std::vector<bool> broken_;   // by GroupId: a timeout closed its connections, or it was destroyed
   struct GpuUser {
     Rank rank = -1;

@@ -68,8 +68,11 @@ inline Slot& Engine::arrive(const Op& op) {
 Work Engine::issue_elsewhere(const Op& op) {
   ++ops_;
   GroupMatcher& matcher = *matchers_[op.group];
-  if (is_odd_on(matcher, op)) [[unlikely]] {
+  if (is_odd_on(matcher, op)) [[unlikely]] {  // a rank's first collective is
     check_device(op);
+    if (lazy_[op.group] && !is_point_to_point(op.kind)) {
+      tell_batches(op);
+    }
   }
   return queues_launches_ ? launch(op) : post(op);
 }

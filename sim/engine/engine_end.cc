@@ -192,6 +192,7 @@ void Engine::conclude() {
   }
   classes_ = check::classify(all);
   if (recorder_) {
+    recorder_->end();
     for (const check::GroupEvidence& group : groups_) {
       for (std::int64_t seq = group.matcher->first_live(); seq < group.matcher->end(); ++seq) {
         recorder_->finished(group, *group.matcher->find(seq), Span::open);

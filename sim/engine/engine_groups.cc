@@ -37,6 +37,7 @@ ProcessGroup Engine::manage(GroupCall call) {
       destroy_group(call);
       return ProcessGroup::non_member();
     case Channel::collectives:
+    case Channel::first_use:
     case Channel::store:
       break;
   }
@@ -127,6 +128,9 @@ void Engine::wait_in_channel(const Op& op, Slot& slot, const std::optional<Durat
   slot.waiters.push_back(scheduler_->running());
   const ParkInChannel wait(status, op.group, check::channel_of(op.kind), op.rank, slot.seq);
   limit_next_wait(limit);
+  if (recorder_) {
+    recorder_->entered(scheduler_->running(), members_[op.group], op, slot.seq, now_);
+  }
   suspend_rank(nullptr);
 }
 
@@ -135,11 +139,16 @@ void Engine::open_channels() {
   std::sort(full_channels_.begin(), full_channels_.end());
   for (const ChannelSlot& full : full_channels_) {
     Slot& slot = *channel_matcher(full.group, full.channel).find(full.seq);
-    incidents_->inspect_full(now_, full.group, slot);
+    if (full.channel != Channel::first_use) {  // first calls may be different ones
+      incidents_->inspect_full(now_, full.group, slot);
+    }
     if (full.channel == Channel::new_group) {
       continue;
     }
-    const Time end = now_ + host_cost_.of(slot.reference.kind, word_bytes, members_[full.group].size());
+    const Duration cost = full.channel == Channel::first_use
+                              ? 0  // no model has the seconds that making a communicator takes
+                              : host_cost_.of(slot.reference.kind, word_bytes, members_[full.group].size());
+    const Time end = now_ + cost;
     std::sort(slot.waiters.begin(), slot.waiters.end());
     for (const Rank rank : slot.waiters) {
       const RankStatus& status = status_[static_cast<std::size_t>(rank)];
@@ -186,6 +195,9 @@ void Engine::close_slot(const ChannelSlot& key, Slot& slot) {
 // The rank's wait has been given up, for whatever reason.
 void Engine::leave_channel(Rank rank) {
   const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  if (recorder_) {
+    recorder_->left(rank, now_);
+  }
   if (status.channel == Channel::store) {
     store_requests_.erase(rank);
   } else if (status.channel == Channel::new_group) {
@@ -196,6 +208,9 @@ void Engine::leave_channel(Rank rank) {
 // The rank's wait is over at `end`.
 void Engine::release(Rank rank, Time end) {
   status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+  if (recorder_) {
+    recorder_->left(rank, end);
+  }
   events_.add(end, {.kind = Event::Kind::wake, .rank = rank});
 }
 
@@ -211,6 +226,9 @@ ProcessGroup Engine::made_group(const Op& op, const GroupCall& call, std::int64_
   for (std::size_t i = 0; i < lists.size() && is_new; ++i) {
     const std::string name = name_of(op, call.name, seq, lists.size() == 1 ? "" : std::to_string(i));
     made.ids.push_back(add_group(name, lists[i], call.timeout.value_or(0)));
+    if (op.kind == OpKind::split_group) {
+      lazy_[made.ids.back()] = false;  // ncclCommSplit has made its communicator
+    }
   }
   const Rank self = scheduler_->running();
   ProcessGroup handle = ProcessGroup::non_member();

@@ -43,7 +43,8 @@ struct BatchEnd {
 }  // namespace
 
 MessageMatcher& Engine::open_messages(GroupId group) {
-  messengers_[group] = std::make_unique<MessageMatcher>(rules_->discipline(), members_[group].size());
+  const auto discipline = lazy_[group] ? MessageMatcher::Discipline::apart : rules_->discipline();
+  messengers_[group] = std::make_unique<MessageMatcher>(discipline, members_[group].size());
   groups_[group].messages = messengers_[group].get();
   return *messengers_[group];
 }
@@ -68,6 +69,7 @@ void Engine::post_planned(MessageMatcher& messages, GroupId group, MessageId id)
 }
 
 std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {
+  await_communicators(ops);
   std::vector<MessageMatcher*> batched;
   for (const Op& op : ops) {
     batched.push_back(&messages_of(op.group));

@@ -22,6 +22,9 @@ StoreReply Engine::store(const StoreCall& call) {
   store_moved_ = true;
   const ParkInChannel wait(status_[static_cast<std::size_t>(rank)], world_group, Channel::store, rank, rank);
   limit_next_wait(call.timeout);
+  if (recorder_) {
+    recorder_->entered(rank, members_.front(), call, now_);
+  }
   suspend_rank(nullptr);
   if (request.error) {
     raise(*request.error);

@@ -62,9 +62,14 @@ Work Engine::launch_message(const Op& op) {
   check::MessageMatcher& messages = messages_of(op.group);
   const check::MessageId id = plan_message(messages, op);
   const std::int64_t seq = messages.at(id).seq;
+  const bool is_in_pair = lazy_[op.group] && !messages.at(id).in_batch;
   running_device().launch_message(op, seq, id);
   pump(scheduler_->running());
-  return Work(op.group, op.rank, seq, id);
+  const Work work(op.group, op.rank, seq, id);
+  if (is_in_pair) {
+    meet_peer(work);
+  }
+  return work;
 }
 
 // work.wait(): the current stream waits, and the host goes on. A barrier's host waits as well
@@ -113,6 +118,8 @@ bool Engine::is_over(Rank rank, const HostWait& wait) const {
       return device.backlog() <= launch_limit_ / 2;
     case HostWait::Kind::collective:
       return launches_[wait.group]->has_finished(wait.group_rank, wait.seq);
+    case HostWait::Kind::peer:
+      return wait.has_met;
     case HostWait::Kind::event:
       return device.has_passed(wait.event);
     case HostWait::Kind::tensor:
@@ -142,7 +149,9 @@ void Engine::resolve_host_wait(Rank rank) {
   }
   const DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
   std::optional<DeviceQueue::Block> block;
-  if (wait.kind == HostWait::Kind::collective) {
+  if (wait.kind == HostWait::Kind::peer) {
+    block = {wait.group, wait.group_rank, wait.seq, wait.message};
+  } else if (wait.kind == HostWait::Kind::collective) {
     block = device.blocking(wait.group, wait.seq);
   } else if (wait.kind == HostWait::Kind::event) {
     block = device.blocking(wait.event);

@@ -75,6 +75,9 @@ struct Options {
   DebugLevel debug = DebugLevel::off;
   // How many collective kernels a GPU runs at once; the others wait in launch order. 0: any number.
   int comm_slots = 0;
+  // On nccl: communicators are there when a group is, as when init_process_group is given a device_id, and are not
+  // made by the calls that first need them.
+  bool eager_communicators = false;
   Limits limits{};
   bool timeline = false;
 

@@ -2,7 +2,11 @@
 
 // Turns what the engine does into a Timeline. Exists only in runs that asked for one.
 
+#include <map>
+#include <string>
+
 #include "sim/check/evidence.h"
+#include "sim/dist/host_calls.h"
 #include "sim/report/timeline.h"
 
 namespace rollcall::sim {
@@ -22,14 +26,31 @@ class TimelineRecorder {
   // A member of a slot that is still collecting died in it.
   void abandoned(const check::GroupEvidence& group, const check::Slot& slot, Rank group_rank);
   void message(const check::GroupEvidence& group, const check::Message& message, Time end);
+  // A rank's host waits in a call about groups, or on the store, from `now` until it leaves.
+  void entered(Rank rank, const GroupMembers& group, const Op& op, std::int64_t seq, Time now);
+  void entered(Rank rank, const GroupMembers& world, const StoreCall& call, Time now);
+  void left(Rank rank, Time end);
+  // Who has not left never will.
+  void end();
 
   Timeline take() { return std::move(timeline_); }
 
  private:
-  Span span_of(const check::GroupEvidence& group, const Op& op, std::int64_t seq, Time start, Time end);
+  struct HostCall {
+    const GroupMembers* group = nullptr;
+    Op op;
+    std::int64_t seq = -1;
+    Time start = 0;
+    std::string name;
+    std::string arguments;
+  };
+
+  Span span_of(const GroupMembers& group, const Op& op, std::int64_t seq, Time start, Time end);
+  void add(Rank rank, const HostCall& call, Time end);
 
   const ScopeTable& scopes_;
   Timeline timeline_;
+  std::map<Rank, HostCall> host_calls_;  // that hosts are in
 };
 
 }  // namespace rollcall::sim

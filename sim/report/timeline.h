@@ -16,11 +16,12 @@ namespace rollcall {
 struct Span {
   static constexpr Time open = -1;  // `end` of a call that never returned
 
-  enum class Kind : std::uint8_t { collective, compute, message };
+  // host: in a call about groups or on the store, which moves no data.
+  enum class Kind : std::uint8_t { collective, compute, message, host };
 
   Time start = 0;
   Time end = open;
-  std::int64_t seq = -1;  // collectives: from 0 per group; messages: per group and rank
+  std::int64_t seq = -1;  // collectives, calls about groups: from 0 per group; messages: per group and rank
   std::int64_t numel = 0;
   Rank rank = 0;   // global
   Rank peer = -1;  // messages: the other end, global; -1: unknown
@@ -33,6 +34,8 @@ struct Span {
   std::uint32_t label = 0;
   std::uint32_t site = 0;
   std::uint32_t arguments = 0;  // "SUM", "root 2", "tag 7": what name, dtype and numel leave unsaid
+
+  bool moves_data() const { return kind == Kind::collective || kind == Kind::message; }
 };
 
 // A rank takes its next input: a training step begins.

@@ -49,7 +49,7 @@ std::set<Slot> unfinished(const GoldenCase& golden, const Program& program, cons
   std::set<Slot> slots;
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> callers;
   for (const Span& span : timeline.spans()) {
-    if (span.kind != Span::Kind::compute && span.end == Span::open) {
+    if (span.moves_data() && span.end == Span::open) {
       const std::string group(timeline.name(span.group));
       const std::string op(timeline.name(span.name));
       slots.emplace(span.rank, group, is_message(op), span.seq);

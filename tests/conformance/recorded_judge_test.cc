@@ -77,6 +77,7 @@ Answers answers_of(const OpTape& tape, const TapeMachine& machine, const Report&
 Answers answers_of(const scenario::Scenario& scenario) {
   OpTape tape(scenario.options.world_size);
   sim::Options options = scenario.options;
+  options.eager_communicators = true;  // nothing on a tape says who made them
   options.decorate = [&](Backend& inner) { return tape_around(inner, tape); };
   scenario::RunState state;
   const Report report = sim::run(

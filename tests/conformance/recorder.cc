@@ -56,6 +56,7 @@ bool sends(const Op& op) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return false;
@@ -87,6 +88,7 @@ bool has_outputs(OpKind kind) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return false;
@@ -287,6 +289,7 @@ std::string_view recorded_name(OpKind kind) {
     case OpKind::new_group:
     case OpKind::split_group:
     case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
     case OpKind::store_get:
     case OpKind::store_wait:
       return to_string(kind);

@@ -4,7 +4,7 @@
 //
 // This part unpacks what viz/timeline_data.h describes.
 
-const COLLECTIVE = 0, COMPUTE = 1, MESSAGE = 2;  // Span::Kind
+const COLLECTIVE = 0, COMPUTE = 1, MESSAGE = 2, HOST = 3;  // Span::Kind
 const UNKNOWN_PEER = 0x7fffffff;
 
 async function unpack(element) {

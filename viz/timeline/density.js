@@ -28,7 +28,7 @@ class Density {
       this.shares[WAITING] += until - begin;
       this.shares[CALLING] += Math.max(finish - until, 1);  // what takes no time is there, too
     } else {
-      this.shares[kind === COMPUTE ? COMPUTING : SENDING] += Math.max(finish - begin, 1);
+      this.shares[kind === COMPUTE ? COMPUTING : kind === HOST ? WAITING : SENDING] += Math.max(finish - begin, 1);
     }
   }
 

@@ -27,7 +27,8 @@ class Describer {
     const { calls, slices } = this.data;
     const [kind, name, group] = calls[slices.call[i]];
     if (kind === COMPUTE) return name;
-    return `${name} #${slices.seq[i]}${kind === MESSAGE ? this.peer(i, rank, name) : ""}` +
+    const number = slices.seq[i] < 0 ? "" : ` #${slices.seq[i]}`;
+    return `${name}${number}${kind === MESSAGE ? this.peer(i, rank, name) : ""}` +
            (group === "world" ? "" : ` on ${group}`);
   }
 

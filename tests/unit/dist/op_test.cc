@@ -54,7 +54,7 @@ TEST_CASE("reductions, roots and tensors belong to torch's operations that have 
                                    OpKind::send, OpKind::recv});
   CHECK(without_tensor == std::set<OpKind>{OpKind::barrier, OpKind::monitored_barrier, OpKind::new_group,
                                            OpKind::split_group, OpKind::destroy_process_group,
-                                           OpKind::store_get, OpKind::store_wait});
+                                           OpKind::batch_isend_irecv, OpKind::store_get, OpKind::store_wait});
 }
 
 TEST_CASE("an operation is described by what ranks must agree on") {

@@ -21,6 +21,12 @@ struct Job {
 
   Options options(Rank world_size) const { return {.world_size = world_size, .backend = backend}; }
   Report run(Rank world_size, const Program& program) const { return sim::run(options(world_size), program); }
+  // The same where nccl has communicators from the start.
+  Report run_eagerly(Rank world_size, const Program& program) const {
+    Options eager = options(world_size);
+    eager.eager_communicators = true;
+    return sim::run(eager, program);
+  }
   Tensor numbers(std::int64_t count, double value, Dtype dtype = Dtype::float32) const {
     return Tensor::full({count}, value, dtype, this_rank().device);
   }

@@ -182,7 +182,7 @@ TEST_CASE("a peer that raises leaves the other end of its message waiting", "[me
 
 TEST_CASE("a pending irecv is not what a rank hangs in", "[messages][fiber]") {
   for (const Job& job : both_jobs) {
-    const Report report = job.run(3, [&](Rank rank) {
+    const Report report = job.run_eagerly(3, [&](Rank rank) {
       const Tensor tensor = job.number();
       if (rank == 0) {
         irecv(tensor, 1);

@@ -60,7 +60,7 @@ TEST_CASE("gloo matches by tag, nccl in order", "[messages][fiber]") {
 TEST_CASE("an isend that is never waited for does not hold up its rank", "[messages][fiber]") {
   for (const Job& job : both_jobs) {
     bool completed = true;
-    const Report report = job.run(2, [&](Rank rank) {
+    const Report report = job.run_eagerly(2, [&](Rank rank) {
       if (rank == 0) {
         const Work work = isend(job.number(), 1);
         compute(second);
@@ -119,6 +119,7 @@ TEST_CASE("messages of two groups do not meet", "[messages][fiber]") {
   for (const Job& job : both_jobs) {
     Options options = job.options(4);
     options.groups = {{"low", {0, 1, 2}}, {"high", {1, 2, 3}}};
+    options.eager_communicators = true;
     std::vector<double> got;
     const Report good = run(options, [&](Rank rank) {
       const PointToPointOptions low{.group = find_group("low")};

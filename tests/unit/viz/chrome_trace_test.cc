@@ -52,6 +52,15 @@ struct Recording {
     add(span);
   }
 
+  void add_host_call(Rank rank, std::string_view name, std::string_view arguments, Time start, Time end) {
+    Span span = call(rank, -1, start, end);
+    span.kind = Span::Kind::host;
+    span.name = report.timeline.intern(name);
+    span.numel = 0;
+    span.arguments = report.timeline.intern(arguments);
+    add(span);
+  }
+
   std::string text() const {
     std::ostringstream out;
     chrome_trace(report, out);
@@ -110,6 +119,19 @@ TEST_CASE("the trace is an object that a reader recognises by its first bytes") 
 
 TEST_CASE("a report without a timeline gives a valid, empty trace") {
   CHECK(Recording(2).events("X").empty());
+}
+
+TEST_CASE("calls about groups and on the store lie in the program's row and move no data") {
+  Recording run(1);
+  run.add_host_call(0, "store_wait", "key \"a\"", 0, 5);
+  run.add_host_call(0, "new_group", "", 5, 9);
+  const std::vector<Json> slices = run.events("X");
+  REQUIRE(slices.size() == 2);
+  CHECK(slices[0]["cat"] == "host");
+  CHECK(slices[0]["name"] == "store_wait");
+  CHECK(slices[0]["tid"] == 1);
+  CHECK(slices[0]["args"] == Json{{"Process Group Name", "world"}, {"arguments", "key \"a\""}});
+  CHECK(slices[1]["args"] == Json{{"Process Group Name", "world"}});
 }
 
 TEST_CASE("one process per rank, threads from 1, all of them integers and named") {

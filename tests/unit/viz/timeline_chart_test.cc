@@ -47,6 +47,18 @@ TEST_CASE("the chart shows who computes, waits and transfers, and for how long",
         "        # computing   = transferring   - waiting for others\n");
 }
 
+TEST_CASE("time in calls about groups and on the store is waiting", "[chart]") {
+  Report report = samples::completed(1);
+  report.simulated_time = 8 * millisecond;
+  Span span;
+  span.kind = Span::Kind::host;
+  span.start = 2 * millisecond;
+  span.end = 6 * millisecond;
+  report.timeline.add(span);
+  CHECK_THAT(timeline_chart(report, {}, {.ascii = true, .columns = 24}),
+             Catch::Contains("......------------......"));
+}
+
 TEST_CASE("a call that never returned goes on behind the end, and the culprit is marked", "[chart]") {
   const std::string chart = timeline_chart(three_ranks(true), {}, {.ascii = true, .columns = 27});
   CHECK_THAT(chart, Catch::Contains("rank 0  ############======.........  < culprit\n"));

@@ -117,7 +117,7 @@ TEST_CASE("a rank that is slow and then never comes is missing", "[scenarios][fi
 }
 
 TEST_CASE("a call that never completes and that nobody waits for is a leak", "[scenarios][fiber]") {
-  const Report report = run_text(R"({"world_size": 2, "programs": {
+  const Report report = run_text(R"({"world_size": 2, "communicators": "eager", "programs": {
       "0": [{"isend": {"dst": 1}}], "1": []}})");
   CHECK(outcome_of(report) == "resource_leak/work_never_completed 0-1");
   CHECK(finding_of(report.verdict)->suspects == std::vector<Rank>{0, 1});
@@ -157,7 +157,7 @@ TEST_CASE("branches and threads are lists of lists", "[scenarios]") {
 
 TEST_CASE("a tensor that a send nobody receives still reads holds up who writes to it",
           "[scenarios][fiber]") {
-  CHECK(outcome_of(R"({"world_size": 2, "backend": "nccl", "programs": {
+  CHECK(outcome_of(R"({"world_size": 2, "backend": "nccl", "communicators": "eager", "programs": {
     "0": [{"isend": {"tensor": "t", "numel": 8, "value": 1}, "dst": 1, "as": "sent"}, {"fill": "t", "value": 2}],
     "1": []}})") == "race/write_before_wait 0");
 }

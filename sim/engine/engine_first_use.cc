@@ -1,0 +1,94 @@
+// The engine's part about communicators that nccl makes at their first use (ProcessGroupNCCL.cpp, getNCCLComm), which
+// it does unless init_process_group is given a device_id. Making one is a call of hosts, and blocks them:
+//
+//   a group's       inside each member's first collective or batch_isend_irecv. A collective waits for every member
+//                   anyway, so only batches wait here: also for members that they have no message for.
+//   of two ranks    inside the first send, recv, isend or irecv between them that is in no batch.
+
+#include "sim/engine/engine.h"
+
+namespace rollcall::sim {
+
+using check::Channel;
+using check::GroupMatcher;
+using check::Slot;
+
+bool Engine::has_called(GroupId group, Rank member) const {
+  const std::unique_ptr<GroupMatcher>& batches =
+      channels_[group][static_cast<std::size_t>(Channel::first_use)];
+  return launches_[group]->lane(member).launched > 0 || (batches != nullptr && batches->calls_of(member) > 0);
+}
+
+// The running rank is about to make the batch's calls.
+void Engine::await_communicators(std::span<const Op> batch) {
+  for (const Op& op : batch) {
+    if (!lazy_[op.group] || meets_nobody(op) || has_called(op.group, op.rank)) {
+      continue;
+    }
+    if (is_odd_on(*matchers_[op.group], op)) {
+      check_device(op);  // what torch refuses gets no communicator
+    }
+    if (channels_[op.group][static_cast<std::size_t>(Channel::first_use)] == nullptr) {
+      gather_callers(op.group);
+    }
+    Op first = first_call(op.group, op.rank);
+    first.scope = op.scope;
+    first.site = op.site;
+    Slot& slot = enter_channel(first);
+    note_late_call(first, slot.seq);
+    wait_in_channel(first, slot, std::nullopt);
+  }
+}
+
+Op Engine::first_call(GroupId group, Rank member) {
+  Op op;
+  op.kind = OpKind::batch_isend_irecv;
+  op.group = group;
+  op.rank = member;
+  return op;
+}
+
+// The group's first batch: members whose first call was a collective have come already.
+void Engine::gather_callers(GroupId group) {
+  channel_matcher(group, Channel::first_use);
+  for (Rank member = 0; member < members_[group].size(); ++member) {
+    if (launches_[group]->lane(member).launched > 0) {
+      enter_channel(first_call(group, member));
+    }
+  }
+}
+
+// The running rank makes a collective. Where batches wait for members and this is its first call, it has come.
+void Engine::tell_batches(const Op& op) {
+  const bool batches = channels_[op.group][static_cast<std::size_t>(Channel::first_use)] != nullptr;
+  if (batches && !has_called(op.group, op.rank)) {
+    const Op first = first_call(op.group, op.rank);
+    note_late_call(first, enter_channel(first).seq);
+  }
+}
+
+// The running rank has launched a message in no batch: it goes on once the other one has launched one as well.
+void Engine::meet_peer(const Work& work) {
+  using Meeting = check::MessageMatcher::Meeting;
+  check::MessageMatcher& messages = messages_of(work.group());
+  const Meeting meeting = messages.meet(work.message());
+  if (meeting == Meeting::before) [[likely]] {
+    return;
+  }
+  if (meeting == Meeting::alone) {
+    wait_on_host({.kind = HostWait::Kind::peer,
+                  .group = work.group(),
+                  .group_rank = work.rank(),
+                  .seq = work.seq(),
+                  .message = work.message()});
+    return;
+  }
+  const Rank peer =
+      members_[work.group()].ranks[static_cast<std::size_t>(messages.at(work.message()).op.root)];
+  if (HostWait& wait = host_waits_[static_cast<std::size_t>(peer)]; wait.kind == HostWait::Kind::peer) {
+    wait.has_met = true;
+    wake_host(peer);
+  }
+}
+
+}  // namespace rollcall::sim
