@@ -224,6 +224,15 @@ test("the culprit is red and the waiters are pale", async () => {
   await page.close();
 });
 
+test("a call on the store is pale: it only waits", async () => {
+  const page = await open({ name: "a key", world_size: 2, program: [
+    { if: "rank == 0", do: [{ compute: "5ms" }, { store_set: { key: "ready", value: "1" } }] }, { store_get: "ready" }] });
+  const seen = await colors(page);
+  assert.ok(seen["219,232,247"] > 1000, "rank 1's wait for the key");
+  assert.deepEqual(page.errors, []);
+  await page.close();
+});
+
 test("in the dark the page and the timeline are dark", async () => {
   const page = await open("uneven_inputs", { dark: true });
   assert.equal(await page.value(`getComputedStyle(document.body).backgroundColor`), "rgb(13, 17, 23)");

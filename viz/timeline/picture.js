@@ -222,6 +222,7 @@ class Picture {
 
   noteArrival(slice, line) {
     const last = this.describer.lastArrival(slice);
+    if (!last) return;  // a call of a host: who served it is not in the timeline
     const [, , group] = this.data.calls[this.data.slices.call[slice]];
     this.arrivals.push({ group, seq: this.data.slices.seq[slice], time: last.time, from: last.rank, line });
   }

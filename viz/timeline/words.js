@@ -66,6 +66,7 @@ class Describer {
   // Until when a slice waited for others; its start where it did not.
   waitedUntil(i) {
     const { start, end, call, seq } = this.data.slices;
+    if (this.data.calls[call[i]][0] === HOST) return end[i];  // it does nothing else
     const arrivals = this.arrivals[call[i]];
     const time = arrivals ? arrivals.time[arrivals.find(seq[i])] : undefined;
     return time > start[i] ? Math.min(time, end[i]) : start[i];
