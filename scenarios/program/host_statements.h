@@ -30,7 +30,8 @@ struct GroupStatement {
 struct StoreStatement {
   StoreCall::Kind kind = StoreCall::Kind::get;
   std::vector<TableIndex> keys;     // of Program::texts
-  TableIndex value = none;          // of Program::texts: what set sets
+  TableIndex value = none;          // of Program::texts: what set and compare_set set
+  TableIndex expected = none;       // of Program::texts: what compare_set looks for; none: nothing is there
   TableIndex want = none;           // of Program::texts: what get relies on
   Operand amount;                   // add
   Slot variable = no_slot;          // `as`: of the frame's variables

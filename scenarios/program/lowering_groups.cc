@@ -19,6 +19,9 @@ StoreCall::Kind store_kind(std::string_view key) {
   if (key == "store_wait") {
     return StoreCall::Kind::wait;
   }
+  if (key == "store_compare_set") {
+    return StoreCall::Kind::compare_set;
+  }
   return key == "store_delete" ? StoreCall::Kind::delete_key : StoreCall::Kind::get;
 }
 
@@ -136,9 +139,13 @@ void Lowering::lower_store(const Statement& statement) {
   } else {
     call.keys.push_back(read_.text(*key));
   }
-  if (call.kind == StoreCall::Kind::set) {
-    if (const auto value = require(statement, "value")) {
+  if (call.kind == StoreCall::Kind::set || call.kind == StoreCall::Kind::compare_set) {
+    const char* what = call.kind == StoreCall::Kind::set ? "value" : "desired_value";
+    if (const auto value = require(statement, what)) {
       call.value = read_.text(*value);
+    }
+    if (const auto expected = statement.find("expected_value")) {
+      call.expected = read_.text(*expected);
     }
   } else if (call.kind == StoreCall::Kind::add) {
     const auto value = statement.find("value");

@@ -78,9 +78,11 @@ constexpr std::array<Name, 4> store_set{"key", "value", "label", "site"};
 constexpr std::array<Name, 6> store_get{"key", "want", "as", "timeout", "label", "site"};
 constexpr std::array<Name, 5> store_add{"key", "value", "as", "label", "site"};
 constexpr std::array<Name, 4> store_wait{"key", "timeout", "label", "site"};
+constexpr std::array<Name, 6> store_compare_set{"key", "expected_value", "desired_value",
+                                                "as",  "label",          "site"};
 constexpr std::array<Name, 3> store_delete{"key", "label", "site"};
 
-constexpr std::array<StatementRule, 63> rules{{
+constexpr std::array<StatementRule, 64> rules{{
     {"all_reduce", Kind::collective, "tensor", true, all_reduce},
     {"broadcast", Kind::collective, "tensor", true, broadcast},
     {"reduce", Kind::collective, "tensor", true, reduce},
@@ -143,6 +145,7 @@ constexpr std::array<StatementRule, 63> rules{{
     {"store_get", Kind::store, "key", true, store_get},
     {"store_add", Kind::store, "key", true, store_add},
     {"store_wait", Kind::store, "key", true, store_wait},
+    {"store_compare_set", Kind::store, "key", true, store_compare_set},
     {"store_delete", Kind::store, "key", true, store_delete},
 }};
 

@@ -105,6 +105,12 @@ void run_store_call(RankFrame& frame, const StoreStatement& call, Site site) {
     result = store.add(keys.front(), frame.evaluate(call.amount), site);
   } else if (call.kind == Kind::wait) {
     store.wait(keys, std::nullopt, site);
+  } else if (call.kind == Kind::compare_set) {
+    const std::string expected = call.expected == none ? std::string() : compose(frame, call.expected);
+    const std::string found = store.compare_set(keys.front(), expected, compose(frame, call.value), site);
+    if (call.variable != no_slot) {
+      result = whole_number(found);
+    }
   } else if (call.kind == Kind::delete_key) {
     store.delete_key(keys.front(), site);
   } else {

@@ -105,7 +105,8 @@ TEST_CASE("editors and the program accept the same scenarios", "[scenarios]") {
           {"split_group": {}}, {"destroy_process_group": "p"}, {"destroy_process_group": {}})",
       R"({"monitored_barrier": {"timeout": "2s", "wait_all_ranks": true}},
           {"store_set": "k{rank}", "value": "v"}, {"store_get": "k0", "want": "v", "timeout": "1s"},
-          {"store_add": "n", "as": "n"}, {"store_wait": ["a", "b"]}, {"store_delete": {"key": "a"}})",
+          {"store_add": "n", "as": "n"}, {"store_wait": ["a", "b"]}, {"store_delete": {"key": "a"}},
+          {"store_compare_set": "c", "expected_value": "1", "desired_value": "{rank}", "as": "c"})",
   };
   for (const std::string& statements : about_hosts) {
     INFO(statements);

@@ -103,6 +103,17 @@ TEST_CASE("the store carries texts and numbers", "[scenarios][store][fiber]") {
   CHECK(outcome(quartet(R"({"store_get": {"key": "nobody", "timeout": "1s"}})")) == "rank_failed raised 0-3");
 }
 
+TEST_CASE("the first rank to set a key that is missing leads", "[scenarios][store][fiber]") {
+  const Report report = run_text(quartet(R"(
+      {"store_compare_set": "leader", "desired_value": "{rank + 5}", "as": "first"}, {"barrier": {}},
+      {"if": "rank == 3", "do": [
+        {"store_compare_set": "leader", "expected_value": "7", "desired_value": "8", "as": "wrong"},
+        {"store_compare_set": "leader", "expected_value": "5", "desired_value": "9", "as": "right"},
+        {"print": "{first} {wrong} {right}"}]})"));
+  CHECK(lines(report) == std::vector<std::string>{"3: 5 5 9"});
+  CHECK(problem(quartet(R"({"store_compare_set": "k"})")).find("desired_value") != std::string::npos);
+}
+
 TEST_CASE("a group's own timeout makes its waiting ranks give up", "[scenarios][groups][fiber]") {
   CHECK(outcome(quartet(R"({"if": "rank == 0", "do": [{"compute": "5s"}]}, {"barrier": {"group": "hasty"}})",
                         R"("groups": {"hasty": {"ranks": "0-1", "timeout": "2s"}},)")) ==
