@@ -7,19 +7,16 @@
 #include <set>
 #include <string>
 
+#include "tests/contents.h"
 #include "tests/fuzz/targets.h"
 
 namespace rollcall::fuzz {
 namespace {
 
+using rollcall::test::contents;
 namespace fs = std::filesystem;
 
 const fs::path corpus = fs::path(ROLLCALL_SOURCE_DIR) / "tests/corpus";
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 }  // namespace
 

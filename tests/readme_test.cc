@@ -12,6 +12,7 @@
 
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
+#include "tests/contents.h"
 #include "viz/text_report.h"
 
 namespace rollcall::test {
@@ -21,12 +22,6 @@ namespace fs = std::filesystem;
 using Catch::Contains;
 
 const fs::path root = ROLLCALL_SOURCE_DIR;
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  REQUIRE(in.good());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The insides of the README's fenced blocks that are marked `language`.
 std::vector<std::string> blocks(const std::string& language) {

@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "tests/contents.h"
+
 namespace rollcall::test {
 
 struct Outcome {
@@ -20,11 +22,6 @@ struct Outcome {
   std::string out;
   std::string err;
 };
-
-inline std::string contents(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // A folder of its own, and the program run in it by a shell.
 class Shell {

@@ -108,14 +108,11 @@ class Reader {
     std::vector<const Value*> ranges;
     for (std::uint32_t i = 0; i < size; ++i) {
       const std::string_view name = text_or_empty(find(events[i], "name"));
-      if (text_or_empty(find(events[i], "ph")) == "X") {
+      if (text_or_empty(find(events[i], "ph")) == "X" && (is_host_operator(name) || is_backend_range(name))) {
         (is_host_operator(name) ? operators : ranges).push_back(&events[i]);
       }
     }
     std::vector<const Value*>& chosen = operators.empty() ? ranges : operators;
-    std::erase_if(chosen, [&](const Value* event) {
-      return operators.empty() && !is_backend_range(text_or_empty(find(*event, "name")));
-    });
     std::stable_sort(chosen.begin(), chosen.end(), [](const Value* a, const Value* b) {
       return real_or(find(*a, "ts"), 0) < real_or(find(*b, "ts"), 0);
     });

@@ -12,6 +12,8 @@
 
 namespace rollcall::cli {
 
+struct CommandLine;
+
 struct JudgedDumps {
   Diagnosis diagnosis;
   viz::Remarks remarks;  // about files
@@ -19,7 +21,6 @@ struct JudgedDumps {
 };
 
 // Throws UsageError where there are none.
-struct CommandLine;
 JudgedDumps judge_dumps(const CommandLine& line, const std::vector<std::string>& paths);
 
 void write_page(const JudgedDumps& dumps, std::ostream& out);

@@ -7,25 +7,6 @@
 #include "scenarios/program/rank_sets.h"
 
 namespace rollcall::scenario {
-namespace {
-
-StoreCall::Kind store_kind(std::string_view key) {
-  if (key == "store_set") {
-    return StoreCall::Kind::set;
-  }
-  if (key == "store_add") {
-    return StoreCall::Kind::add;
-  }
-  if (key == "store_wait") {
-    return StoreCall::Kind::wait;
-  }
-  if (key == "store_compare_set") {
-    return StoreCall::Kind::compare_set;
-  }
-  return key == "store_delete" ? StoreCall::Kind::delete_key : StoreCall::Kind::get;
-}
-
-}  // namespace
 
 TableIndex Lowering::read_label(const Statement& statement) {
   const auto label = statement.find("label");
@@ -126,7 +107,7 @@ void Lowering::lower_monitored_barrier(const Statement& statement) {
 
 void Lowering::lower_store(const Statement& statement) {
   StoreStatement call;
-  call.kind = store_kind(statement.rule().key);
+  call.kind = parse_store_kind(statement.rule().key).value();
   call.label = read_label(statement);
   call.timeout = read_timeout(statement);
   const auto key = statement.subject();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/dist/op.h"
@@ -37,6 +38,10 @@ struct StoreCall {
   std::optional<Duration> timeout{};  // get, wait; none: the run's
   std::optional<std::string> want{};  // get: what the program relies on. Another value is a finding
 };
+
+// "store_set", as scenario files and timelines have it; nothing for other names.
+std::string_view to_string(StoreCall::Kind kind);
+std::optional<StoreCall::Kind> parse_store_kind(std::string_view name);
 
 struct StoreReply {
   std::string value{};      // get, compare_set

@@ -46,76 +46,43 @@ void TimelineRecorder::message(const check::GroupEvidence& group, const check::M
   timeline_.add(span);
 }
 
-namespace {
-
-std::string_view name_of(StoreCall::Kind kind) {
-  using Kind = StoreCall::Kind;
-  switch (kind) {
-    case Kind::set:
-      return "store_set";
-    case Kind::get:
-      return "store_get";
-    case Kind::add:
-      return "store_add";
-    case Kind::wait:
-      return "store_wait";
-    case Kind::check:
-      return "store_check";
-    case Kind::compare_set:
-      return "store_compare_set";
-    case Kind::delete_key:
-      return "store_delete";
-    case Kind::num_keys:
-      return "store_num_keys";
-  }
-  return {};
-}
-
-}  // namespace
-
 void TimelineRecorder::entered(Rank rank, const GroupMembers& group, const Op& op, std::int64_t seq,
                                Time now) {
-  host_calls_[rank] = {&group, op, seq, now, std::string(to_string(op.kind)), {}};
+  enter(rank, group, op, {.start = now, .seq = seq, .name = timeline_.intern(to_string(op.kind))});
 }
 
 void TimelineRecorder::entered(Rank rank, const GroupMembers& world, const StoreCall& call, Time now) {
   const char* noun = call.keys.size() > 1 ? "keys" : "key";
-  host_calls_[rank] = {
-      &world,
-      call.op,
-      -1,
-      now,
-      std::string(name_of(call.kind)),
-      call.keys.empty() ? std::string() : fmt::format("{} {}", noun, fmt::join(call.keys, ", "))};
+  Span span{.start = now, .seq = -1, .name = timeline_.intern(to_string(call.kind))};
+  if (!call.keys.empty()) {
+    span.arguments = timeline_.intern(fmt::format("{} {}", noun, fmt::join(call.keys, ", ")));
+  }
+  enter(rank, world, call.op, span);
+}
+
+// `span` says when, and what besides the caller and the group.
+void TimelineRecorder::enter(Rank rank, const GroupMembers& group, const Op& op, Span span) {
+  span.rank = rank;
+  span.kind = Span::Kind::host;
+  span.group = timeline_.intern(group.name);
+  span.label = timeline_.intern(scopes_.path(op.scope));
+  span.site = timeline_.intern(to_string(op.site));
+  host_calls_[rank] = span;
 }
 
 void TimelineRecorder::left(Rank rank, Time end) {
   if (const auto call = host_calls_.find(rank); call != host_calls_.end()) {
-    add(rank, call->second, end);
+    call->second.end = end;
+    timeline_.add(call->second);
     host_calls_.erase(call);
   }
 }
 
 void TimelineRecorder::end() {
   for (const auto& [rank, call] : host_calls_) {
-    add(rank, call, Span::open);
+    timeline_.add(call);
   }
   host_calls_.clear();
-}
-
-void TimelineRecorder::add(Rank rank, const HostCall& call, Time end) {
-  Span span;
-  span.start = call.start;
-  span.end = end;
-  span.seq = call.seq;
-  span.rank = rank;
-  span.kind = Span::Kind::host;
-  span.name = timeline_.intern(call.name);
-  span.group = timeline_.intern(call.group->name);
-  span.label = timeline_.intern(scopes_.path(call.op.scope));
-  span.site = timeline_.intern(to_string(call.op.site));
-  span.arguments = timeline_.intern(call.arguments);
-  timeline_.add(span);
 }
 
 Span TimelineRecorder::span_of(const GroupMembers& group, const Op& op, std::int64_t seq, Time start,

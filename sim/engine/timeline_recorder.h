@@ -3,7 +3,6 @@
 // Turns what the engine does into a Timeline. Exists only in runs that asked for one.
 
 #include <map>
-#include <string>
 
 #include "sim/check/evidence.h"
 #include "sim/dist/host_calls.h"
@@ -36,21 +35,12 @@ class TimelineRecorder {
   Timeline take() { return std::move(timeline_); }
 
  private:
-  struct HostCall {
-    const GroupMembers* group = nullptr;
-    Op op;
-    std::int64_t seq = -1;
-    Time start = 0;
-    std::string name;
-    std::string arguments;
-  };
-
   Span span_of(const GroupMembers& group, const Op& op, std::int64_t seq, Time start, Time end);
-  void add(Rank rank, const HostCall& call, Time end);
+  void enter(Rank rank, const GroupMembers& group, const Op& op, Span span);
 
   const ScopeTable& scopes_;
   Timeline timeline_;
-  std::map<Rank, HostCall> host_calls_;  // that hosts are in
+  std::map<Rank, Span> host_calls_;  // that hosts are in
 };
 
 }  // namespace rollcall::sim

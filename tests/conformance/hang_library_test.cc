@@ -20,10 +20,12 @@
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
 #include "tests/conformance/hang_case.h"
+#include "tests/contents.h"
 
 namespace rollcall::conformance {
 namespace {
 
+using rollcall::test::contents;
 namespace fs = std::filesystem;
 using scenario::HangVariant;
 
@@ -31,11 +33,6 @@ const fs::path folder = fs::path(ROLLCALL_SOURCE_DIR) / "scenarios" / "real_hang
 
 fs::path scenario_path(const std::string& id, HangVariant variant) {
   return folder / (id + (variant == HangVariant::fixed ? ".fixed.json" : ".json"));
-}
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 Report run_text(const std::string& text, const std::string& name) {

@@ -15,6 +15,7 @@
 
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
+#include "tests/contents.h"
 #include "viz/kind_examples.h"
 #include "viz/text_report.h"
 
@@ -40,11 +41,6 @@ constexpr Pick picks[] = {{"rank-conditional", "zero3-save-on-main-only"},
                           {"shape", "all-to-all-splits-disagree"},
                           {"dtype", "numpy-bool-promotes-metric"},
                           {"other", "unseeded-shuffle-breaks-partition"}};
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario.h"
+#include "tests/contents.h"
 #include "viz/text_report.h"
 
 namespace rollcall::test {
@@ -25,12 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path folder = fs::path(ROLLCALL_SOURCE_DIR) / "scenarios";
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  REQUIRE(in.good());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The names, without `ending`, of the files of the folder that have it.
 std::vector<std::string> names_with(const std::string& ending) {

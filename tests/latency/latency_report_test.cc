@@ -1,4 +1,5 @@
 #include "tests/latency/latency_report.h"
+#include "tests/contents.h"
 
 #include <catch2/catch.hpp>
 
@@ -12,14 +13,11 @@ namespace rollcall::latency {
 
 namespace {
 
+using rollcall::test::contents;
+
 const std::string root = ROLLCALL_SOURCE_DIR;
 
 std::vector<MeasuredTable> all_tables() { return measured_tables(root + "/tests/data/nccl_tables"); }
-
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/contents.h"
 #include "tests/unit/traces/folder.h"
 #include "traces/dump_decoder.h"
 #include "traces/rank_in_name.h"
@@ -12,16 +13,12 @@
 namespace rollcall::traces {
 namespace {
 
+using rollcall::test::contents;
 namespace fs = std::filesystem;
 using Catch::Contains;
 using test::Folder;
 
 const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/flight_recorder";
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string one_entry(const std::string& fields) {
   return R"({"version": "2.4", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},

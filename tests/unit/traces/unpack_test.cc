@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "tests/contents.h"
 #include "tests/unit/traces/folder.h"
 #include "traces/file_bytes.h"
 #include "traces/trace_reader.h"
@@ -11,16 +12,12 @@
 namespace rollcall::traces {
 namespace {
 
+using rollcall::test::contents;
 namespace fs = std::filesystem;
 using Catch::Contains;
 using test::Folder;
 
 const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data";
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // What is said when `bytes` do not unpack into `max_bytes`.
 std::string complaint_about(std::string_view bytes, std::size_t max_bytes = std::size_t{1} << 20) {

@@ -1,4 +1,5 @@
 #include "viz/write_file.h"
+#include "tests/contents.h"
 
 #include <catch2/catch.hpp>
 
@@ -13,6 +14,7 @@ namespace rollcall::viz {
 
 namespace {
 
+using rollcall::test::contents;
 namespace fs = std::filesystem;
 
 // A directory of its own, gone with the test.
@@ -25,11 +27,6 @@ struct Folder {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
   }
 };
-
-std::string contents(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 void write_text(const std::string& path, const std::string& text) {
   write_file(path, [&text](std::ostream& out) { out << text; });
