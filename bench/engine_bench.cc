@@ -18,9 +18,9 @@
 
 #include "bench/fiber_floor.h"
 #include "bench/measure.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/rank_context.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::bench {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::bench {
 

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <fstream>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::bench {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::bench {
 

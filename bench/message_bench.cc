@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "bench/measure.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/rank_context.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::bench {

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "viz/chrome_trace.h"
-#include "viz/gzip_stream.h"
-#include "viz/perfetto_trace.h"
+#include "viz/base/gzip_stream.h"
+#include "viz/traces/chrome_trace.h"
+#include "viz/traces/perfetto_trace.h"
 
 namespace rollcall::bench {
 

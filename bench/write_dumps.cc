@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "traces/pickle_writer.h"
+#include "traces/values/pickle_writer.h"
 
 namespace {
 

@@ -29,14 +29,14 @@ namespace ${NAMESPACE} {
 
 namespace {
 
-constexpr unsigned char text[] = {
+constexpr unsigned char ${FUNCTION}_bytes[] = {
 ${bytes}
 0x00};
 
 }  // namespace
 
 std::string_view ${FUNCTION}() {
-  return {reinterpret_cast<const char*>(text), sizeof text - 1};
+  return {reinterpret_cast<const char*>(${FUNCTION}_bytes), sizeof ${FUNCTION}_bytes - 1};
 }
 
 }  // namespace ${NAMESPACE}

@@ -1,15 +1,15 @@
 # Installs the headers of the C++ library below INCLUDE_DIR/rollcall, with the paths they have here: those that
-# are meant to be included, and what they include. "sim/dist/op.h" becomes "rollcall/sim/dist/op.h" inside them,
+# are meant to be included, and what they include. "sim/c10d/op.h" becomes "rollcall/sim/dist/op.h" inside them,
 # so that only INCLUDE_DIR itself has to be searched and nobody else's sim/ is in the way.
 
 cmake_policy(VERSION 3.25)
 
 set(headers
-  sim/dist.h sim/dist/forwarding_backend.h sim/dist/fsdp.h sim/dist/sampler.h
+  sim/dist.h sim/c10d/forwarding_backend.h sim/train/fsdp.h sim/train/sampler.h
   sim/engine/simulate.h
   sim/report/report.h
-  viz/catch2.h viz/chrome_trace.h viz/html_report.h viz/json_report.h viz/text_report.h
-  real/backends.h real/launch/launch.h)
+  viz/catch2.h viz/traces/chrome_trace.h viz/html/html_report.h viz/json/json_report.h viz/text/text_report.h
+  real/backends/backends.h real/launch/launch.h)
 
 set(quoted "#include \"((sim|viz|real)/[^\"]+)\"")
 set(seen "")

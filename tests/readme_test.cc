@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "tests/contents.h"
-#include "viz/text_report.h"
+#include "viz/text/text_report.h"
 
 namespace rollcall::test {
 namespace {

@@ -1,12 +1,19 @@
 #pragma once
 
 #include <filesystem>
-#include <initializer_list>
+#include <string>
 #include <vector>
 
 namespace rollcall::test {
 
-// The scenario files that lie in these folders of the repository, and not below them; sorted.
-std::vector<std::filesystem::path> scenarios_in(std::initializer_list<const char*> folders);
+// The scenarios that ship as examples, sorted by path: scenarios/*.json, and scenarios/examples with its chapters.
+const std::vector<std::filesystem::path>& shipped_examples();
+// Those of scenarios/real_hangs, sorted.
+const std::vector<std::filesystem::path>& shipped_hangs();
+// Both.
+std::vector<std::filesystem::path> shipped_scenarios();
+
+// The example of that name, from the repository's root: "scenarios/examples/join/hook_too_long.json".
+std::string example_file(const std::string& name);
 
 }  // namespace rollcall::test

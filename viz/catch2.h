@@ -24,7 +24,7 @@
 
 #include "sim/report/report.h"
 #include "sim/report/report_pattern.h"
-#include "viz/text_report.h"
+#include "viz/text/text_report.h"
 
 namespace rollcall {
 

@@ -13,20 +13,16 @@
 
 #include "real/gloo/gloo_group.h"
 #include "real/gloo/translate.h"
-#include "real/launch/made_groups.h"
-#include "sim/dist/arguments.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/gloo_admission.h"
-#include "sim/dist/p2p.h"
+#include "real/rank/made_groups.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/arguments.h"
+#include "sim/c10d/gloo_admission.h"
+#include "sim/c10d/p2p.h"
 
 namespace rollcall::real {
 namespace {
 
 constexpr Duration default_timeout = 30 * 60 * second;  // torch's for process groups on Gloo
-
-std::chrono::milliseconds in_milliseconds(Duration duration) {
-  return std::chrono::milliseconds(duration / millisecond);
-}
 
 // Where Gloo looks for the others.
 class StoreAdapter final : public gloo::rendezvous::Store {

@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "real/launch/seat.h"
-#include "sim/dist/backend.h"
+#include "real/rank/seat.h"
+#include "sim/c10d/backend.h"
 
 namespace rollcall::real {
 

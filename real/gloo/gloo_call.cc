@@ -16,9 +16,9 @@
 #include <gloo/reduce.h>
 #include <gloo/scatter.h>
 
-#include "sim/dist/apply.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/gloo_admission.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/apply.h"
+#include "sim/c10d/gloo_admission.h"
 
 namespace rollcall::real {
 namespace {

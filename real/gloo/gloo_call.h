@@ -13,7 +13,7 @@
 
 #include <gloo/context.h>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::real {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "real/gloo/translate.h"
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::real {
 

@@ -6,8 +6,8 @@
 #include <gloo/common/error.h>
 
 #include "real/gloo/gloo_group.h"
-#include "real/launch/recorder.h"
-#include "sim/dist/monitored_barrier.h"
+#include "real/rank/recorder.h"
+#include "sim/c10d/monitored_barrier.h"
 
 namespace rollcall::real {
 namespace {
@@ -22,8 +22,6 @@ struct Word {
   char byte = 0;
   std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
 };
-
-milliseconds in_milliseconds(Duration duration) { return milliseconds(duration / millisecond); }
 
 }  // namespace
 

@@ -2,12 +2,20 @@
 
 // What Gloo throws, as what torch's Python raises.
 
+#include <chrono>
+
 #include <gloo/common/error.h>
 
-#include "real/launch/recorder.h"
-#include "sim/dist/error.h"
+#include "real/rank/recorder.h"
+#include "sim/base/error.h"
+#include "sim/base/time.h"
 
 namespace rollcall::real {
+
+// As Gloo counts time.
+inline std::chrono::milliseconds in_milliseconds(Duration duration) {
+  return std::chrono::milliseconds(duration / millisecond);
+}
 
 // Calls `run`. A lost connection or a timeout becomes LostPeerError; whatever else Gloo throws, RuntimeError.
 template <typename Run>

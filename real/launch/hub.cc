@@ -3,9 +3,9 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "real/launch/encode_store.h"
-#include "real/launch/sockets.h"
-#include "sim/dist/error.h"
+#include "real/rank/encode_store.h"
+#include "real/rank/sockets.h"
+#include "sim/base/error.h"
 
 namespace rollcall::real {
 namespace {

@@ -11,10 +11,10 @@
 
 #include <poll.h>
 
-#include "real/launch/frames.h"
-#include "real/launch/process.h"
-#include "real/launch/recorder.h"
-#include "sim/dist/store_state.h"
+#include "real/rank/frames.h"
+#include "real/rank/process.h"
+#include "real/rank/recorder.h"
+#include "sim/c10d/store_state.h"
 
 namespace rollcall::real {
 

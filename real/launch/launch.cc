@@ -5,7 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "real/launch/reconstruct.h"
+#include "real/backends/backends.h"
+#include "real/evidence/reconstruct.h"
 #include "real/launch/remote.h"
 #include "real/launch/supervisor.h"
 
@@ -13,7 +14,7 @@ namespace rollcall::real {
 namespace {
 
 // Every rank is a process with connections to all others.
-constexpr Rank most_ranks = 256;
+constexpr Rank ranks_max = 256;
 
 void require(bool holds, const std::string& message) {
   if (!holds) {
@@ -22,8 +23,8 @@ void require(bool holds, const std::string& message) {
 }
 
 void check(const Options& options) {
-  require(options.world_size >= 1 && options.world_size <= most_ranks,
-          fmt::format("a real run has 1 to {} ranks", most_ranks));
+  require(options.world_size >= 1 && options.world_size <= ranks_max,
+          fmt::format("a real run has 1 to {} ranks", ranks_max));
   require(options.devices.empty() || options.devices.size() == static_cast<std::size_t>(options.world_size),
           "devices must name one device per rank");
   require(options.deadline > 0, "the deadline must be longer than 0");

@@ -11,71 +11,21 @@
 // supervisor reads what every rank logs, and at the end gives sim/check the same evidence that the simulator
 // would.
 
-#include <functional>
-#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "real/launch/environment.h"
-#include "real/launch/record.h"
-#include "sim/dist/backend.h"
+#include "real/rank/environment.h"
+#include "real/rank/options.h"
+#include "real/rank/run_log.h"
 #include "sim/report/report.h"
 
 namespace rollcall::real {
-
-using Program = std::function<void(Rank)>;
-
-struct Group {
-  std::string name;
-  std::vector<Rank> ranks;  // global
-};
-
-struct Options {
-  Rank world_size = 1;
-  std::string backend = "gloo";   // "gloo" or "nccl": see real/backends.h
-  std::vector<Device> devices{};  // what get_device() says, per rank; empty: the CPU
-  std::vector<Group> groups{};    // besides "world"
-  // From the moment all ranks are connected. Ranks that can be proven to wait for ever are not given that long.
-  Duration deadline = 10 * second;
-  // How long nothing must have been heard before the supervisor asks whether anything can still happen. What
-  // has been logged by then is all that has happened, even on a busy machine.
-  Duration patience = 500 * millisecond;
-  Duration timeout = 0;              // of the group's operations; 0: the backend's default
-  bool finished_ranks_exit = false;  // otherwise a finished rank's process lingers until all are through
-  double time_scale = 1;             // real seconds per second that the program computes
-  std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of one rank
-  bool timeline = false;
-  bool check_leaks = false;  // every group must be destroyed
-  // Wraps a rank's backend, inside of what logs its calls: for faults. Called in the rank's process. Null: none.
-  std::function<std::unique_ptr<Backend>(Backend&, Rank)> decorate{};
-};
-
-// How a process that did not come to its own end ended.
-struct Death {
-  int signal = 0;      // 0: by exit
-  int exit_code = 0;   // then
-  std::string text{};  // the last words of its standard error; may be empty
-};
-
-// What a rank left behind. The records are in the order in which it wrote them.
-struct RankLog {
-  std::vector<Record> records;
-  std::optional<Death> death;
-};
-
-struct RunLog {
-  std::vector<RankLog> ranks;  // by global rank
-  bool timed_out = false;      // the deadline passed, and the supervisor ended what was left
-  Time end = 0;
-};
 
 struct Run {
   Report report;
   RunLog log;
 };
 
-// Never throws for what the program does. Throws Unavailable (real/backends.h) when the machine cannot run
+// Never throws for what the program does. Throws Unavailable (real/rank/backend_entry.h) when the machine cannot run
 // the backend, std::invalid_argument for impossible options, std::system_error when there are no processes,
 // pipes or files left. No process and no file of the run is left when it returns or throws.
 Run run(const Options& options, const Program& program);

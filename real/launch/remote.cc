@@ -6,9 +6,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "real/launch/frames.h"
-#include "real/launch/sockets.h"
 #include "real/launch/worker.h"
+#include "real/rank/frames.h"
+#include "real/rank/sockets.h"
 
 namespace rollcall::real {
 namespace {

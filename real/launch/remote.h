@@ -3,9 +3,9 @@
 // The supervisor of one rank in a launched run, on the machine where the launcher put it: starts the rank, sends
 // its log to the hub of rank 0, and ends it when the hub says so or is gone.
 
-#include "real/backends.h"
-#include "real/launch/environment.h"
 #include "real/launch/launch.h"
+#include "real/rank/backend_entry.h"
+#include "real/rank/environment.h"
 
 namespace rollcall::real {
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "real/launch/reconstruct.h"
+#include "real/evidence/reconstruct.h"
 #include "real/launch/worker.h"
 
 namespace rollcall::real {

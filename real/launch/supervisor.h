@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "real/backends.h"
-#include "real/launch/environment.h"
 #include "real/launch/hub.h"
 #include "real/launch/launch.h"
-#include "real/launch/process.h"
-#include "real/launch/recorder.h"
+#include "real/rank/backend_entry.h"
+#include "real/rank/environment.h"
+#include "real/rank/process.h"
+#include "real/rank/recorder.h"
 
 namespace rollcall::real {
 

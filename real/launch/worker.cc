@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "sim/dist/rank_context.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::real {
 namespace {

@@ -2,10 +2,10 @@
 
 // What the process of one rank does: connect, run the program, log how it went, wait to be let go.
 
-#include "real/backends.h"
 #include "real/launch/launch.h"
-#include "real/launch/process.h"
-#include "real/launch/recorder.h"
+#include "real/rank/backend_entry.h"
+#include "real/rank/process.h"
+#include "real/rank/recorder.h"
 
 namespace rollcall::real {
 

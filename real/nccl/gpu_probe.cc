@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "real/launch/child_answer.h"
 #include "real/nccl/shared_library.h"
+#include "real/rank/child_answer.h"
 
 #ifdef ROLLCALL_HAS_NCCL
 #include "real/nccl/nccl_api.h"

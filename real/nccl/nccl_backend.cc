@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "real/backends.h"
 #include "real/nccl/gpu_probe.h"
+#include "real/rank/backend_entry.h"
 
 #ifdef ROLLCALL_HAS_NCCL
 
@@ -11,10 +11,10 @@
 #include <cstdlib>
 #include <thread>
 
-#include "real/launch/made_groups.h"
 #include "real/nccl/nccl_group.h"
-#include "sim/dist/arguments.h"
-#include "sim/dist/p2p.h"
+#include "real/rank/made_groups.h"
+#include "sim/c10d/arguments.h"
+#include "sim/c10d/p2p.h"
 
 namespace rollcall::real {
 namespace {

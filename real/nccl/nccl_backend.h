@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "real/launch/seat.h"
-#include "sim/dist/backend.h"
+#include "real/rank/seat.h"
+#include "sim/c10d/backend.h"
 
 namespace rollcall::real {
 

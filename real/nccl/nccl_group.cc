@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
-#include "real/launch/recorder.h"
 #include "real/nccl/nccl_types.h"
-#include "sim/dist/apply.h"
-#include "sim/dist/error.h"
-#include "sim/dist/expects.h"
+#include "real/rank/recorder.h"
+#include "sim/base/error.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/apply.h"
 
 namespace rollcall::real {
 namespace {

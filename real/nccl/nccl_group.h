@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "real/nccl/nccl_api.h"
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::real {
 

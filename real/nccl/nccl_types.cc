@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/error.h"
+#include "sim/base/error.h"
 
 namespace rollcall::real {
 

@@ -4,7 +4,7 @@
 
 #include <nccl.h>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::real {
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
-#include "real/launch/child_answer.h"
 #include "real/nccl/one_rank_bodies.h"
+#include "real/rank/child_answer.h"
 
 namespace rollcall::real {
 namespace {

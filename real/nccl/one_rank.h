@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/dist/time.h"
+#include "sim/base/time.h"
 
 namespace rollcall::real {
 

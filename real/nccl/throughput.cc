@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "real/backends.h"
 #include "real/nccl/gpu_probe.h"
+#include "real/rank/backend_entry.h"
 
 #ifdef ROLLCALL_HAS_NCCL
 
@@ -16,11 +16,11 @@
 #include <sstream>
 #include <thread>
 
-#include "real/launch/child_answer.h"
 #include "real/nccl/nccl_api.h"
 #include "real/nccl/nccl_group.h"
 #include "real/nccl/nccl_types.h"
-#include "sim/dist/expects.h"
+#include "real/rank/child_answer.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::real {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::real {
 
@@ -21,7 +21,7 @@ struct ThroughputOptions {
 // Whether measure_throughput knows how to call it.
 bool is_measured(OpKind op);
 
-// Microseconds per call, by size, of the slowest GPU. Throws Unavailable (real/backends.h) without a driver, where
+// Microseconds per call, by size, of the slowest GPU. Throws Unavailable (real/rank/backend_entry.h) without a driver, where
 // there are fewer GPUs, and when NCCL fails; std::invalid_argument for operations that are not measured.
 std::vector<double> measure_throughput(const ThroughputOptions& options);
 

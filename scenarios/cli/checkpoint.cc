@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/cli.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 namespace {

@@ -12,8 +12,9 @@
 #include <variant>
 #include <vector>
 
-#include "sim/dist/op.h"
-#include "viz/text_style.h"
+#include "scenarios/cli/terminal/progress_wish.h"
+#include "sim/c10d/op.h"
+#include "viz/base/text_style.h"
 
 namespace rollcall::cli {
 
@@ -83,7 +84,7 @@ struct DumpArguments {
 struct ExploreArguments {
   std::int64_t schedules = 10'000;
   std::string scheduler = "auto";
-  std::optional<std::size_t> most_preemptions;  // none: any number
+  std::optional<std::size_t> preemptions_max;  // none: any number
   std::uint32_t jobs = 1;
   std::string shard = "1/1";
   bool full = false;        // without reduction
@@ -112,7 +113,7 @@ struct TestArguments {
   std::string timeout = "60s";
   std::string memory = "8GiB";
   bool stop_at_first = false;
-  std::uint32_t max_failures = 0;  // 0: any number
+  std::uint32_t failures_max = 0;  // 0: any number
   bool last_failed = false;
   bool list = false;
   bool update_golden = false;
@@ -129,6 +130,7 @@ struct CommandLine {
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;     // a file instead of standard output; may be empty
   bool progress = false;  // also where nobody watches a terminal
+  ProgressWish progress_wish() const { return {detail == viz::TextStyle::Detail::quiet, progress}; }
 
   std::string file;                   // run, compare; init: the repository, may be empty
   std::string other;                  // compare: the second of two runs; may be empty

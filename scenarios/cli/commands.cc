@@ -92,7 +92,7 @@ void declare_explore(CLI::App& app, CommandLine& line) {
                  "dfs: all that differ, one after the other; random; pct: by priorities; auto, the default: "
                  "dfs, and random ones where those were too many")
       ->check(CLI::IsMember({"auto", "dfs", "random", "pct"}));
-  app.add_option("--max-preemptions", explore.most_preemptions,
+  app.add_option("--max-preemptions", explore.preemptions_max,
                  "Only schedules that leave the usual one in at most K places")
       ->check(CLI::Range(std::size_t{0}, std::size_t{1'000'000}))
       ->type_name("K");
@@ -139,7 +139,7 @@ void declare_test(CLI::App& app, CommandLine& line) {
       ->type_name("EXPR");
   app.add_option("-m", test.tags, "Only those with these tags; and, or, not as with -k")->type_name("TAGS");
   CLI::Option* first = app.add_flag("-x,--exitfirst", test.stop_at_first, "Stop at the first failure");
-  app.add_option("--maxfail", test.max_failures, "Stop after N failures")->type_name("N")->excludes(first);
+  app.add_option("--maxfail", test.failures_max, "Stop after N failures")->type_name("N")->excludes(first);
   app.add_flag("--lf,--last-failed", test.last_failed, "Only those that failed last time, if any did");
   app.add_flag("--list,--collect-only", test.list, "List what would run, and run nothing");
   app.add_option("-j,--jobs", test.jobs, "How many at a time; as many as there are cores by default")

@@ -4,19 +4,19 @@
 
 #include <fmt/format.h>
 
-#include "real/backends.h"
+#include "real/backends/backends.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/pages.h"
-#include "scenarios/cli/progress.h"
 #include "scenarios/cli/real.h"
 #include "scenarios/cli/report_files.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/result_file.h"
 #include "scenarios/compare/simulated_facts.h"
 #include "scenarios/json/diagnostic.h"
-#include "viz/html_comparison.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
+#include "viz/html/html_comparison.h"
 
 namespace rollcall::cli {
 namespace {
@@ -82,7 +82,7 @@ ExitCode compare_with_real(const CommandLine& line, const std::vector<ReportFile
 }
 
 std::pair<compare::SimulatedRun, compare::SimulatedRun> load_both(const CommandLine& line) {
-  Progress progress(line, "reading " + line.file);
+  Progress progress(line.progress_wish(), "reading " + line.file);
   return {load_run(line.file, progress), load_run(line.other, progress)};
 }
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/command_tree.h"
+#include "scenarios/cli/shell/command_tree.h"
 
 namespace rollcall::cli {
 

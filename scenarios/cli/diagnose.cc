@@ -10,11 +10,11 @@
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/traces.h"
-#include "sim/check/dump_judge.h"
-#include "traces/dump_report.h"
-#include "viz/html_diagnosis.h"
-#include "viz/json_diagnosis.h"
-#include "viz/text_diagnosis.h"
+#include "sim/diagnose/dump_judge.h"
+#include "traces/dumps/dump_report.h"
+#include "viz/html/html_diagnosis.h"
+#include "viz/json/json_diagnosis.h"
+#include "viz/text/text_diagnosis.h"
 
 namespace rollcall::cli {
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "real/backends.h"
-#include "real/doctor.h"
+#include "real/backends/backends.h"
+#include "real/backends/doctor.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/prove/prove.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 namespace {

@@ -5,20 +5,20 @@
 #include <fmt/format.h>
 
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/progress.h"
+#include "scenarios/cli/terminal/progress.h"
 
 namespace rollcall::cli {
 
 namespace {
 
-constexpr std::size_t most_problems = 20;
+constexpr std::size_t problems_max = 20;
 
 void show(const std::vector<std::string>& remarks) {
-  for (std::size_t i = 0; i < remarks.size() && i < most_problems; ++i) {
+  for (std::size_t i = 0; i < remarks.size() && i < problems_max; ++i) {
     remark("rollcall: " + viz::printable(remarks[i]));
   }
-  if (remarks.size() > most_problems) {
-    remark(fmt::format("rollcall: {} more files were not used", remarks.size() - most_problems));
+  if (remarks.size() > problems_max) {
+    remark(fmt::format("rollcall: {} more files were not used", remarks.size() - problems_max));
   }
 }
 
@@ -35,7 +35,7 @@ std::vector<std::string> remarks_of(const std::vector<traces::FileProblem>& prob
 traces::ReadResult read_dumps(const CommandLine& line, const std::vector<std::string>& paths) try {
   traces::ReadResult input;
   {
-    Progress progress(line, "reading dumps");
+    Progress progress(line.progress_wish(), "reading dumps");
     input = traces::read_recordings(paths, [&progress](std::size_t done, std::size_t all) {
       progress.say(bar_text("reading dumps", done, all));
     });

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "traces/recordings.h"
-#include "viz/text_style.h"
+#include "traces/formats/recordings.h"
+#include "viz/base/text_style.h"
 
 namespace rollcall::cli {
 

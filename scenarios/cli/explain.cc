@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json/suggest.h"
-#include "viz/kind_examples.h"
-#include "viz/kinds.h"
+#include "viz/kinds/kind_examples.h"
+#include "viz/kinds/kinds.h"
 
 namespace rollcall::cli {
 

@@ -9,21 +9,21 @@
 #include "scenarios/cli/checkpoint.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
-#include "scenarios/cli/interruption.h"
 #include "scenarios/cli/output_files.h"
-#include "scenarios/cli/progress.h"
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/search_results.h"
+#include "scenarios/cli/terminal/interruption.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/cli/what_if_table.h"
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/explore_scenario.h"
-#include "scenarios/scenario.h"
 #include "scenarios/test/failure_store.h"
-#include "viz/json_report.h"
-#include "viz/text_report.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
+#include "viz/json/json_report.h"
+#include "viz/text/text_report.h"
 
 namespace rollcall::cli {
 namespace {
@@ -56,7 +56,7 @@ scenario::ExploreScenarioOptions options_of(const CommandLine& line) {
   options.seed = line.seed;
   options.search.schedules = told.schedules;
   options.search.scheduler = scheduler_of(told.scheduler);
-  options.search.most_deviations = told.most_preemptions;
+  options.search.deviations_max = told.preemptions_max;
   options.search.reduces = !told.full;
   options.search.jobs = static_cast<int>(told.jobs);
   options.search.shard = shard_of(told.shard);
@@ -107,7 +107,7 @@ ExitCode explore_schedules(const CommandLine& line) {
   scenario::ExploreScenarioOptions options = options_of(line);
   const std::vector<ReportFile> reports = report_files(line, page_kinds());
   require_files_of_their_own(line, reports, {only_file(line)});
-  Progress progress(line, "exploring");
+  Progress progress(line.progress_wish(), "exploring");
   const scenario::Scenario loaded = load_explored(line, progress);
   const Interruption interruption;
   options.search.interrupted = &interruption.flag();
@@ -129,7 +129,7 @@ std::string search_phrase(const CommandLine& line, const scenario::ExploreScenar
   const ExploreArguments& told = line.explore;
   return fmt::format(
       "{}, {} schedules, {}, at most {} preemptions, {}reduced, seed {}", only_file(line), told.schedules,
-      told.scheduler, told.most_preemptions ? std::to_string(*told.most_preemptions) : "any",
+      told.scheduler, told.preemptions_max ? std::to_string(*told.preemptions_max) : "any",
       told.full ? "not " : "", options.seed ? std::to_string(*options.seed) : "of the scenario");
 }
 
@@ -140,7 +140,7 @@ ExitCode explore_in_parts(const CommandLine& line) {
   if (options.search.shard.count > 1) {
     throw UsageError("--checkpoint divides a search into parts by itself; leave out --shard");
   }
-  Progress progress(line, "exploring");
+  Progress progress(line.progress_wish(), "exploring");
   const scenario::Scenario loaded = load_explored(line, progress);
   Checkpoint checkpoint(line.explore.checkpoint, search_phrase(line, options));
   const Interruption interruption;
@@ -172,7 +172,7 @@ ExitCode explore_in_parts(const CommandLine& line) {
 
 ExitCode explore_disturbances(const CommandLine& line) {
   const Interruption interruption;
-  Progress progress(line, "disturbing the scenario");
+  Progress progress(line.progress_wish(), "disturbing the scenario");
   const scenario::WhatIf found = scenario::what_if(
       only_file(line),
       {.seed = line.seed,

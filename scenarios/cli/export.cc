@@ -8,12 +8,12 @@
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
-#include "scenarios/cli/progress.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/recordings/recorded_run.h"
-#include "traces/dump_writer.h"
-#include "viz/write_file.h"
+#include "traces/dumps/dump_writer.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 
@@ -82,7 +82,7 @@ ExitCode export_dumps(const CommandLine& line) {
   const auto [file, folder] = arguments_of(line);
   check_folder(folder);
   try {
-    Progress progress(line, "starting");
+    Progress progress(line.progress_wish(), "starting");
     const scenario::RecordedRun run = scenario::record_run(load_watched(file, progress), line.seed);
     progress.say(fmt::format("writing dumps to {}", folder));
     write_dumps(folder, run.job, line.dumps.encoding == "json");

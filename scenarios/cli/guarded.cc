@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 

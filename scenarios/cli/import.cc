@@ -10,7 +10,7 @@
 #include "scenarios/import/hang.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/recordings/imported_job.h"
-#include "sim/check/dump_judge.h"
+#include "sim/diagnose/dump_judge.h"
 
 namespace rollcall::cli {
 

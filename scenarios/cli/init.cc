@@ -12,7 +12,7 @@
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/starter.h"
 #include "scenarios/json/schema.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 

@@ -8,7 +8,7 @@
 
 #include "sim/report/diagnosis.h"
 #include "sim/report/report.h"
-#include "viz/json_diagnosis.h"
+#include "viz/json/json_diagnosis.h"
 
 namespace rollcall::cli {
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/scenario.h"
 #include "scenarios/test/collect.h"
 
 namespace rollcall::cli {

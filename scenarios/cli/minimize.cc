@@ -6,8 +6,8 @@
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
-#include "scenarios/cli/interruption.h"
-#include "scenarios/cli/progress.h"
+#include "scenarios/cli/terminal/interruption.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/variants/minimize.h"
 
@@ -16,7 +16,7 @@ namespace rollcall::cli {
 ExitCode minimize_scenario(const CommandLine& line) {
   const Interruption interruption;
   scenario::MinimizeOptions options{.seed = line.seed, .progress = {}, .interrupted = &interruption.flag()};
-  Progress progress(line, fmt::format("minimising {}", line.file));
+  Progress progress(line.progress_wish(), fmt::format("minimising {}", line.file));
   options.progress = [&](std::int64_t tried, Rank ranks, std::size_t statements) {
     progress.say(fmt::format("minimising {}: {} ranks and {} statements are left after {} tries", line.file,
                              ranks, statements, tried));

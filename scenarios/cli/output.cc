@@ -8,8 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "scenarios/cli/progress.h"
-#include "viz/write_file.h"
+#include "scenarios/cli/terminal/progress.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 

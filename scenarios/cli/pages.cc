@@ -7,14 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/cases.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/watched_run.h"
+#include "scenarios/format/cases.h"
+#include "scenarios/format/report_reader.h"
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/source.h"
-#include "scenarios/report_reader.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
-#include "traces/trace_reader.h"
+#include "traces/formats/trace_reader.h"
 
 namespace rollcall::cli {
 

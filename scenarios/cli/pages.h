@@ -8,7 +8,7 @@
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/simulated_facts.h"
 #include "sim/report/report.h"
-#include "viz/html_comparison.h"
+#include "viz/html/html_comparison.h"
 
 namespace rollcall::cli {
 

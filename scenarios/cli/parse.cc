@@ -9,12 +9,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include "scenarios/cli/command_tree.h"
 #include "scenarios/cli/commands.h"
-#include "scenarios/cli/version.h"
+#include "scenarios/cli/shell/command_tree.h"
+#include "scenarios/format/version.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/run/shell_word.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 

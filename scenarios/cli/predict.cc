@@ -3,20 +3,20 @@
 
 #include <fmt/format.h>
 
-#include "real/backends.h"
+#include "real/backends/backends.h"
 #include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/errors.h"
-#include "scenarios/cli/progress.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
-#include "scenarios/cluster_reader.h"
+#include "scenarios/format/cluster_reader.h"
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/predict/size_table.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
-#include "viz/rank_profile.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
+#include "viz/rows/rank_profile.h"
 
 namespace rollcall::cli {
 
@@ -175,7 +175,7 @@ void put_on_cluster(Scenario& loaded, const std::string& text) {
 
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
-  Progress progress(line, "starting");
+  Progress progress(line.progress_wish(), "starting");
   Scenario loaded = load_watched(arguments.subject, progress);
   if (loaded.options.backend != "nccl") {
     throw UsageError("the model is NCCL's; this scenario runs on gloo");

@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "real/backends.h"
+#include "real/backends/backends.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/units.h"
-#include "viz/json_report.h"
+#include "viz/json/json_report.h"
 
 namespace rollcall::cli {
 namespace {

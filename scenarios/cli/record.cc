@@ -14,9 +14,9 @@
 #include "scenarios/program/units.h"
 #include "scenarios/record/recorded_script.h"
 #include "scenarios/record/script_run.h"
-#include "viz/json_report.h"
-#include "viz/text_report.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
+#include "viz/json/json_report.h"
+#include "viz/text/text_report.h"
 
 namespace rollcall::cli {
 namespace {

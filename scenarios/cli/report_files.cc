@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/json/suggest.h"
-#include "sim/dist/expects.h"
-#include "viz/write_file.h"
+#include "sim/base/expects.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 

@@ -3,14 +3,14 @@
 #include <iterator>
 #include <ostream>
 
-#include "scenarios/cli/version.h"
-#include "viz/github.h"
-#include "viz/html_overview.h"
-#include "viz/html_report.h"
-#include "viz/json_report.h"
-#include "viz/junit.h"
-#include "viz/sarif.h"
-#include "viz/test_json.h"
+#include "scenarios/format/version.h"
+#include "viz/ci/github.h"
+#include "viz/ci/junit.h"
+#include "viz/ci/sarif.h"
+#include "viz/ci/test_json.h"
+#include "viz/html/html_overview.h"
+#include "viz/html/html_report.h"
+#include "viz/json/json_report.h"
 
 namespace rollcall::cli {
 

@@ -4,7 +4,7 @@
 
 #include "scenarios/cli/report_files.h"
 #include "sim/report/report.h"
-#include "viz/test_outcome.h"
+#include "viz/ci/test_outcome.h"
 
 namespace rollcall::cli {
 

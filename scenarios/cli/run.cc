@@ -7,16 +7,16 @@
 
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
-#include "scenarios/cli/progress.h"
 #include "scenarios/cli/report_writers.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/cli/watched_run.h"
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "scenarios/test/judge_case.h"
 #include "scenarios/test/stopwatch.h"
-#include "viz/json_report.h"
+#include "viz/json/json_report.h"
 
 namespace rollcall::cli {
 
@@ -57,7 +57,7 @@ ExitCode run_scenario(const CommandLine& line) {
   const std::vector<ReportFile> reports = report_files(line, run_kinds());
   require_files_of_their_own(line, reports, {line.file});
   try {
-    Progress progress(line, "starting");
+    Progress progress(line.progress_wish(), "starting");
     const scenario::Scenario loaded = load_watched(line.file, progress);
     const viz::TraceOptions traced = trace_options(line.trace, loaded.options.world_size);
     check_trace_directory(line.trace, loaded.options.world_size);

@@ -13,17 +13,17 @@
 #include <unistd.h>
 
 #include "scenarios/cli/output_files.h"
-#include "scenarios/cli/progress.h"
 #include "scenarios/cli/report_writers.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "scenarios/program/units.h"
 #include "scenarios/test/collect.h"
 #include "scenarios/test/failure_store.h"
 #include "scenarios/test/last_failed.h"
 #include "scenarios/test/run_tests.h"
-#include "viz/github.h"
-#include "viz/test_json.h"
-#include "viz/test_text.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
+#include "viz/ci/github.h"
+#include "viz/ci/test_json.h"
+#include "viz/ci/test_text.h"
 
 namespace rollcall::cli {
 
@@ -33,12 +33,12 @@ namespace fs = std::filesystem;
 using Status = viz::TestOutcome::Status;
 
 volatile std::sig_atomic_t interrupted = 0;
-void (*before)(int) = SIG_DFL;  // what the program does about signals otherwise
+void (*handler_before)(int) = SIG_DFL;  // what the program does about signals otherwise
 
 // A second signal ends the program at once: whoever sends two means it.
 void on_interrupt(int signal) {
   interrupted = 1;
-  std::signal(signal, before);
+  std::signal(signal, handler_before);
 }
 
 // Ctrl-C, and what CI sends when a job is cancelled. Waiting system calls are to return.
@@ -48,7 +48,7 @@ void listen_for_interrupts() {
   struct sigaction old {};
   ::sigaction(SIGINT, &action, &old);
   ::sigaction(SIGTERM, &action, nullptr);
-  before = old.sa_handler;
+  handler_before = old.sa_handler;
 }
 
 template <typename Parse>
@@ -147,7 +147,7 @@ scenario::TestOptions options_of(const CommandLine& line, const std::vector<Repo
       static_cast<int>(test.jobs > 0 ? test.jobs : std::max(1U, std::thread::hardware_concurrency()));
   options.limits.time = quantity(scenario::parse_duration, "--timeout", test.timeout);
   options.limits.memory_bytes = quantity(scenario::parse_bytes, "--memory", test.memory);
-  options.max_failures = test.stop_at_first ? 1 : test.max_failures;
+  options.failures_max = test.stop_at_first ? 1 : test.failures_max;
   return options;
 }
 
@@ -192,7 +192,7 @@ class Printer {
  public:
   Printer(const CommandLine& line, std::size_t count)
       : line_(line),
-        progress_(line, "starting"),
+        progress_(line.progress_wish(), "starting"),
         count_(count),
         is_quiet_(line.format == Format::json || line.detail == viz::TextStyle::Detail::quiet),
         lists_all_(!is_shown(line) || line.detail == viz::TextStyle::Detail::verbose),
@@ -252,7 +252,7 @@ class Printer {
   std::string text_;  // for --output, which is written as a whole
 };
 
-// GitHub shows what stands in this file on the page of the job. Others may have written to it before.
+// GitHub shows what stands in this file on the page of the job. Others may have written to it handler_before.
 bool append_step_summary(const viz::TestRun& run) {
   const char* file = std::getenv("GITHUB_STEP_SUMMARY");
   if (file == nullptr || *file == '\0') {

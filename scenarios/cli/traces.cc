@@ -9,13 +9,13 @@
 
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/units.h"
-#include "viz/chrome_trace.h"
-#include "viz/gzip_stream.h"
-#include "viz/kineto_trace.h"
-#include "viz/perfetto_trace.h"
-#include "viz/text_report.h"
-#include "viz/timeline_chart.h"
-#include "viz/write_file.h"
+#include "viz/base/gzip_stream.h"
+#include "viz/base/write_file.h"
+#include "viz/text/text_report.h"
+#include "viz/text/timeline_chart.h"
+#include "viz/traces/chrome_trace.h"
+#include "viz/traces/kineto_trace.h"
+#include "viz/traces/perfetto_trace.h"
 
 namespace rollcall::cli {
 

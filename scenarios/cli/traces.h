@@ -6,7 +6,7 @@
 
 #include "scenarios/cli/cli.h"
 #include "sim/report/report.h"
-#include "viz/trace_plan.h"
+#include "viz/traces/trace_plan.h"
 
 namespace rollcall::cli {
 

@@ -17,13 +17,13 @@
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/judged_dumps.h"
 #include "scenarios/cli/pages.h"
-#include "scenarios/cli/progress.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "scenarios/json/diagnostic.h"
-#include "traces/trace_reader.h"
-#include "viz/html_comparison.h"
-#include "viz/html_report.h"
-#include "viz/html_trace.h"
-#include "viz/write_file.h"
+#include "traces/formats/trace_reader.h"
+#include "viz/base/write_file.h"
+#include "viz/html/html_comparison.h"
+#include "viz/html/html_report.h"
+#include "viz/html/html_trace.h"
 
 namespace rollcall::cli {
 
@@ -48,13 +48,13 @@ Page page_of_trace(const std::vector<std::string>& paths) try {
 }
 
 Page page_of_run(const CommandLine& line, const std::string& path) {
-  Progress progress(line, "reading " + path);
+  Progress progress(line.progress_wish(), "reading " + path);
   auto run = std::make_shared<const Report>(load_report(path, progress));
   return [run](std::ostream& out) { viz::html_report(*run, out); };
 }
 
 Page page_of_two(const CommandLine& line, const std::string& first, const std::string& second) {
-  Progress progress(line, "reading " + first);
+  Progress progress(line.progress_wish(), "reading " + first);
   auto before = std::make_shared<const compare::SimulatedRun>(load_run(first, progress));
   auto after = std::make_shared<const compare::SimulatedRun>(load_run(second, progress));
   return [before, after](std::ostream& out) {

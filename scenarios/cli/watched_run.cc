@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/machine_memory.h"
-#include "scenarios/cli/progress.h"
+#include "scenarios/cli/terminal/machine_memory.h"
+#include "scenarios/cli/terminal/progress.h"
 #include "sim/engine/stack_arena.h"
-#include "viz/phrases.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::cli {
 

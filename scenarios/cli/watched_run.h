@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "scenarios/scenario.h"
+#include "scenarios/format/scenario.h"
 
 namespace rollcall::cli {
 

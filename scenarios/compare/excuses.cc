@@ -25,7 +25,7 @@ RankSet crashed_ranks(const Facts& facts) {
   return ranks;
 }
 
-// A call that the real backend does not have (sim/dist/backend.cc).
+// A call that the real backend does not have (sim/c10d/backend.cc).
 std::optional<Excuse> lacks_a_call(const Facts&, const Facts& real) {
   constexpr std::string_view refusal = "NotImplementedError: this backend does not support ";
   for (const RankFact& rank : real.ranks) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "real/launch/launch.h"
-#include "real/launch/record.h"
+#include "real/rank/record.h"
 #include "sim/report/report.h"
 
 namespace rollcall::compare {

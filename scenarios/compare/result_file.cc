@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "real/doctor.h"
-#include "scenarios/cli/version.h"
+#include "real/backends/doctor.h"
+#include "scenarios/format/version.h"
 
 namespace rollcall::compare {
 namespace {

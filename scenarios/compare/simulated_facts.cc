@@ -3,7 +3,7 @@
 #include <deque>
 #include <memory>
 
-#include "real/launch/recorder.h"
+#include "real/rank/recorder.h"
 #include "scenarios/run/runner.h"
 
 namespace rollcall::compare {

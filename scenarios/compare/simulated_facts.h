@@ -1,7 +1,7 @@
 #pragma once
 
 #include "scenarios/compare/facts.h"
-#include "scenarios/scenario.h"
+#include "scenarios/format/scenario.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::compare {

@@ -10,9 +10,9 @@ namespace rollcall::scenario {
 namespace {
 
 // Longer steps stay written out: nobody reads them either way, and looking costs time.
-constexpr std::size_t longest_body = 1024;
+constexpr std::size_t body_max = 1024;
 
-struct Loop {
+struct FoundLoop {
   std::size_t body = 1;
   std::size_t count = 1;
 
@@ -21,11 +21,11 @@ struct Loop {
 
 using Numbers = std::span<const std::uint32_t>;
 
-Loop best_loop(Numbers numbers) {
-  Loop best;
-  for (std::size_t body = 1; body <= std::min(longest_body, numbers.size() / 2); ++body) {
+FoundLoop best_loop(Numbers numbers) {
+  FoundLoop best;
+  for (std::size_t body = 1; body <= std::min(body_max, numbers.size() / 2); ++body) {
     const Numbers first = numbers.first(body);
-    Loop loop{body, 1};
+    FoundLoop loop{body, 1};
     while ((loop.count + 1) * body <= numbers.size() &&
            std::ranges::equal(first, numbers.subspan(loop.count * body, body))) {
       ++loop.count;
@@ -40,7 +40,7 @@ Loop best_loop(Numbers numbers) {
 std::vector<OrderedJson> roll(Numbers numbers, const std::vector<OrderedJson>& statements) {
   std::vector<OrderedJson> rolled;
   while (!numbers.empty()) {
-    const Loop loop = best_loop(numbers);
+    const FoundLoop loop = best_loop(numbers);
     if (loop.saved() > 1) {
       rolled.push_back({{"repeat", loop.count}, {"do", roll(numbers.first(loop.body), statements)}});
     } else {

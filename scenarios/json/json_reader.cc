@@ -144,8 +144,8 @@ class JsonTreeBuilder {
   bool open(JsonType type) {
     const auto index = static_cast<std::uint32_t>(tree_.nodes_.size());
     add(type);
-    if (open_.size() >= max_json_depth) {
-      diagnostics_.error(at_, "", fmt::format("brackets nest deeper than {} levels", max_json_depth));
+    if (open_.size() >= json_depth_max) {
+      diagnostics_.error(at_, "", fmt::format("brackets nest deeper than {} levels", json_depth_max));
       return false;
     }
     open_.push_back(index);

@@ -10,7 +10,7 @@ class SourceText;
 
 // More levels of brackets are refused: no scenario needs them, and everything that walks a tree may
 // rely on the bound.
-inline constexpr std::size_t max_json_depth = 200;
+inline constexpr std::size_t json_depth_max = 200;
 
 // The tree refers to the text of `source`, which must outlive it. Throws InvalidScenario when the
 // text is not JSON, when it nests too deep, or when an object has a key twice.

@@ -39,12 +39,12 @@ std::string_view SourceText::line_text(std::size_t line) const {
 Position SourceText::position(std::size_t offset) const {
   // Counting characters costs time in the length of the line, for every statement on it: a generated
   // file of one line must not become quadratic.
-  constexpr std::size_t longest_counted_line = 4096;
+  constexpr std::size_t counted_line_max = 4096;
   const std::size_t line = line_of(offset);
   const std::size_t begin = line_starts_[line];
   const std::string_view before = std::string_view(text_).substr(begin, offset - begin);
   const std::size_t characters =
-      before.size() <= longest_counted_line ? count_characters(before) : before.size();
+      before.size() <= counted_line_max ? count_characters(before) : before.size();
   return {static_cast<std::uint32_t>(line + 1), static_cast<std::uint32_t>(characters + 1)};
 }
 
@@ -90,13 +90,13 @@ std::string read_all(std::FILE* file, const std::string& path) {
   std::string text;
   struct stat status {};
   if (fstat(fileno(file), &status) == 0 && status.st_size > 0) {
-    text.reserve(std::min(static_cast<std::size_t>(status.st_size), SourceText::max_bytes) + 1);
+    text.reserve(std::min(static_cast<std::size_t>(status.st_size), SourceText::bytes_max) + 1);
   }
   char block[16384];
   for (std::size_t got = 0; (got = std::fread(block, 1, sizeof block, file)) > 0;) {
     text.append(block, got);
-    if (text.size() > SourceText::max_bytes) {
-      refuse(path, fmt::format("the file is larger than {} MiB", SourceText::max_bytes >> 20));
+    if (text.size() > SourceText::bytes_max) {
+      refuse(path, fmt::format("the file is larger than {} MiB", SourceText::bytes_max >> 20));
     }
   }
   if (std::ferror(file) != 0) {
@@ -115,8 +115,8 @@ void require_text(const SourceText& source) {
   if (text.empty()) {
     refuse(source.name(), "the file is empty; a scenario is a JSON object, see `rollcall schema`");
   }
-  if (text.size() > SourceText::max_bytes) {
-    refuse(source.name(), fmt::format("the text is larger than {} MiB", SourceText::max_bytes >> 20));
+  if (text.size() > SourceText::bytes_max) {
+    refuse(source.name(), fmt::format("the text is larger than {} MiB", SourceText::bytes_max >> 20));
   }
   if (has_utf16_mark(text)) {
     refuse(source.name(), "the file is UTF-16; save it as UTF-8");

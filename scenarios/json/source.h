@@ -20,7 +20,7 @@ struct Position {
 class SourceText {
  public:
   // Larger files are refused: offsets are 32 bits, and a scenario of this size is a mistake.
-  static constexpr std::size_t max_bytes = std::size_t{1} << 30;
+  static constexpr std::size_t bytes_max = std::size_t{1} << 30;
 
   // `name` is what messages call the file.
   SourceText(std::string name, std::string text);

@@ -46,11 +46,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view suggest(std::string_view word, std::span<const std::string_view> candidates) {
-  constexpr std::size_t longest_word = 64;  // nobody mistypes more than that by accident
+  constexpr std::size_t word_max = 64;  // nobody mistypes more than that by accident
   std::string_view best;
   std::size_t best_distance = tolerance(word) + 1;
   for (std::string_view candidate : candidates) {
-    if (word.size() > longest_word || candidate.size() > longest_word) {
+    if (word.size() > word_max || candidate.size() > word_max) {
       continue;
     }
     if (const std::size_t distance = edit_distance(word, candidate); distance < best_distance) {

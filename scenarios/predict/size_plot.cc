@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/predict/size_table.h"
-#include "viz/xml_text.h"
+#include "viz/base/xml_text.h"
 
 namespace rollcall::predict {
 

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/error.h"
-#include "sim/dist/expects.h"
+#include "sim/base/error.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::scenario {
 namespace {
 
-using Action = Expression::Action;
+using Operation = Expression::Operation;
 using Step = Expression::Step;
 
 [[noreturn]] void fail_overflow() {
@@ -47,44 +47,44 @@ std::int64_t remainder(std::int64_t a, std::int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-std::int64_t combine(Action action, std::int64_t a, std::int64_t b) {
+std::int64_t combine(Operation action, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   bool overflows = false;
   switch (action) {
-    case Action::add:
+    case Operation::add:
       overflows = __builtin_add_overflow(a, b, &result);
       break;
-    case Action::subtract:
+    case Operation::subtract:
       overflows = __builtin_sub_overflow(a, b, &result);
       break;
-    case Action::multiply:
+    case Operation::multiply:
       overflows = __builtin_mul_overflow(a, b, &result);
       break;
-    case Action::divide:
+    case Operation::divide:
       return divide(a, b);
-    case Action::remainder:
+    case Operation::remainder:
       return remainder(a, b);
-    case Action::equal:
+    case Operation::equal:
       return a == b;
-    case Action::not_equal:
+    case Operation::not_equal:
       return a != b;
-    case Action::less:
+    case Operation::less:
       return a < b;
-    case Action::less_equal:
+    case Operation::less_equal:
       return a <= b;
-    case Action::greater:
+    case Operation::greater:
       return a > b;
-    case Action::greater_equal:
+    case Operation::greater_equal:
       return a >= b;
-    case Action::constant:
-    case Action::variable:
-    case Action::negate:
-    case Action::logical_not:
-    case Action::to_boolean:
-    case Action::jump:
-    case Action::jump_if_false:
-    case Action::jump_if_false_keep:
-    case Action::jump_if_true_keep:
+    case Operation::constant:
+    case Operation::variable:
+    case Operation::negate:
+    case Operation::logical_not:
+    case Operation::to_boolean:
+    case Operation::jump:
+    case Operation::jump_if_false:
+    case Operation::jump_if_false_keep:
+    case Operation::jump_if_true_keep:
       expects(false, "only operators with two operands are combined");
   }
   if (overflows) {
@@ -130,39 +130,39 @@ class Machine {
   std::size_t execute(const Step& step, std::size_t at) {
     const auto target = static_cast<std::size_t>(step.operand);
     switch (step.action) {
-      case Action::constant:
+      case Operation::constant:
         push(step.operand);
         break;
-      case Action::variable:
+      case Operation::variable:
         push(load(target));
         break;
-      case Action::negate:
+      case Operation::negate:
         top() = negate(top());
         break;
-      case Action::logical_not:
+      case Operation::logical_not:
         top() = top() == 0;
         break;
-      case Action::to_boolean:
+      case Operation::to_boolean:
         top() = top() != 0;
         break;
-      case Action::jump:
+      case Operation::jump:
         return target;
-      case Action::jump_if_false:
+      case Operation::jump_if_false:
         return pop() == 0 ? target : at + 1;
-      case Action::jump_if_false_keep:
-      case Action::jump_if_true_keep:
-        return short_circuit(step.action == Action::jump_if_true_keep, target, at);
-      case Action::add:
-      case Action::subtract:
-      case Action::multiply:
-      case Action::divide:
-      case Action::remainder:
-      case Action::equal:
-      case Action::not_equal:
-      case Action::less:
-      case Action::less_equal:
-      case Action::greater:
-      case Action::greater_equal: {
+      case Operation::jump_if_false_keep:
+      case Operation::jump_if_true_keep:
+        return short_circuit(step.action == Operation::jump_if_true_keep, target, at);
+      case Operation::add:
+      case Operation::subtract:
+      case Operation::multiply:
+      case Operation::divide:
+      case Operation::remainder:
+      case Operation::equal:
+      case Operation::not_equal:
+      case Operation::less:
+      case Operation::less_equal:
+      case Operation::greater:
+      case Operation::greater_equal: {
         const std::int64_t right = pop();
         top() = combine(step.action, top(), right);
         break;
@@ -182,7 +182,7 @@ class Machine {
 
   std::span<const Variable> variables_;
   std::span<const std::string> names_;
-  std::array<std::int64_t, Expression::max_depth> stack_{};
+  std::array<std::int64_t, Expression::depth_max> stack_{};
   std::size_t size_ = 0;
 };
 
@@ -194,7 +194,7 @@ std::int64_t Expression::evaluate(std::span<const Variable> variables,
 }
 
 std::optional<std::int64_t> Expression::constant() const {
-  const auto is_variable = [](const Step& step) { return step.action == Action::variable; };
+  const auto is_variable = [](const Step& step) { return step.action == Operation::variable; };
   if (std::any_of(steps_.begin(), steps_.end(), is_variable)) {
     return std::nullopt;
   }
@@ -205,8 +205,8 @@ std::optional<std::int64_t> Expression::constant() const {
   }
 }
 
-bool Expression::mentions(Slot slot) const {
-  return std::find(steps_.begin(), steps_.end(), Step{Action::variable, static_cast<std::int64_t>(slot)}) !=
+bool Expression::mentions(SlotIndex slot) const {
+  return std::find(steps_.begin(), steps_.end(), Step{Operation::variable, static_cast<std::int64_t>(slot)}) !=
          steps_.end();
 }
 

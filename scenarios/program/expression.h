@@ -23,8 +23,8 @@
 
 namespace rollcall::scenario {
 
-using Slot = std::uint32_t;
-inline constexpr Slot no_slot = ~Slot{0};
+using SlotIndex = std::uint32_t;
+inline constexpr SlotIndex no_slot = ~SlotIndex{0};
 
 // A place for a number that a program computes with.
 struct Variable {
@@ -36,7 +36,7 @@ struct Variable {
 
 class Expression {
  public:
-  enum class Action : std::uint8_t {
+  enum class Operation : std::uint8_t {
     constant,  // push operand
     variable,  // push variables[operand]
     add,
@@ -59,13 +59,13 @@ class Expression {
     jump_if_true_keep,   // if true leaves 1 and jumps; otherwise pops
   };
   struct Step {
-    Action action = Action::constant;
+    Operation action = Operation::constant;
     std::int64_t operand = 0;
     friend bool operator==(const Step&, const Step&) = default;
   };
 
   // Numbers on the stack at once; deeper expressions are refused when compiled.
-  static constexpr std::size_t max_depth = 16;
+  static constexpr std::size_t depth_max = 16;
 
   explicit Expression(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
@@ -76,7 +76,7 @@ class Expression {
 
   // The value, when it needs no variables and cannot fail.
   std::optional<std::int64_t> constant() const;
-  bool mentions(Slot slot) const;
+  bool mentions(SlotIndex slot) const;
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
@@ -92,7 +92,7 @@ struct ExpressionError {
 
 // A name's meaning: a slot, or why there is none (with offset 0).
 struct NameLookup {
-  std::optional<Slot> slot;
+  std::optional<SlotIndex> slot;
   ExpressionError error;
 };
 using NameResolver = std::function<NameLookup(std::string_view name)>;

@@ -11,23 +11,23 @@
 namespace rollcall::scenario {
 namespace {
 
-using Action = Expression::Action;
+using Operation = Expression::Operation;
 
 struct Operator {
   std::string_view text;
-  Action action;
+  Operation action;
 };
 
 // One level of binding strength. Of operators that begin alike the longer comes first.
 using Level = std::array<Operator, 4>;
 constexpr std::array<Level, 4> levels{{
-    {{{"==", Action::equal}, {"!=", Action::not_equal}}},
-    {{{"<=", Action::less_equal},
-      {">=", Action::greater_equal},
-      {"<", Action::less},
-      {">", Action::greater}}},
-    {{{"+", Action::add}, {"-", Action::subtract}}},
-    {{{"*", Action::multiply}, {"/", Action::divide}, {"%", Action::remainder}}},
+    {{{"==", Operation::equal}, {"!=", Operation::not_equal}}},
+    {{{"<=", Operation::less_equal},
+      {">=", Operation::greater_equal},
+      {"<", Operation::less},
+      {">", Operation::greater}}},
+    {{{"+", Operation::add}, {"-", Operation::subtract}}},
+    {{{"*", Operation::multiply}, {"/", Operation::divide}, {"%", Operation::remainder}}},
 }};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -91,12 +91,12 @@ class Compiler {
     return true;
   }
 
-  std::size_t emit(Action action, std::int64_t operand = 0) {
+  std::size_t emit(Operation action, std::int64_t operand = 0) {
     steps_.push_back({action, operand});
     return steps_.size() - 1;
   }
   void pushed() {
-    if (++depth_ > Expression::max_depth) {
+    if (++depth_ > Expression::depth_max) {
       fail(at_, "the expression is too deep; compute it in parts");
     }
   }
@@ -109,13 +109,13 @@ class Compiler {
     if (!accept("?")) {
       return;
     }
-    const std::size_t skip_first = emit(Action::jump_if_false);
+    const std::size_t skip_first = emit(Operation::jump_if_false);
     popped();
     nested([this] { choice(); });
     if (!accept(":")) {
       fail(at_, "expected ':' and the value for when the condition is false");
     }
-    const std::size_t skip_second = emit(Action::jump);
+    const std::size_t skip_second = emit(Operation::jump);
     land(skip_first);
     popped();
     nested([this] { choice(); });
@@ -125,10 +125,10 @@ class Compiler {
   void disjunction() {
     conjunction();
     while (accept("||")) {
-      const std::size_t skip = emit(Action::jump_if_true_keep);
+      const std::size_t skip = emit(Operation::jump_if_true_keep);
       popped();
       conjunction();
-      emit(Action::to_boolean);
+      emit(Operation::to_boolean);
       land(skip);
     }
   }
@@ -136,10 +136,10 @@ class Compiler {
   void conjunction() {
     binary(0);
     while (accept("&&")) {
-      const std::size_t skip = emit(Action::jump_if_false_keep);
+      const std::size_t skip = emit(Operation::jump_if_false_keep);
       popped();
       binary(0);
-      emit(Action::to_boolean);
+      emit(Operation::to_boolean);
       land(skip);
     }
   }
@@ -169,10 +169,10 @@ class Compiler {
   void unary() {
     if (!text_.substr(at_).starts_with("!=") && accept("!")) {
       nested([this] { unary(); });
-      emit(Action::logical_not);
+      emit(Operation::logical_not);
     } else if (accept("-")) {
       nested([this] { unary(); });
-      emit(Action::negate);
+      emit(Operation::negate);
     } else {
       primary();
     }
@@ -209,7 +209,7 @@ class Compiler {
       fail(begin, "expressions compute with whole numbers only");
     }
     skip_blanks();
-    emit(Action::constant, value);
+    emit(Operation::constant, value);
     pushed();
   }
 
@@ -221,7 +221,7 @@ class Compiler {
     const std::string_view word = text_.substr(begin, at_ - begin);
     skip_blanks();
     if (word == "true" || word == "false") {
-      emit(Action::constant, word == "true");
+      emit(Operation::constant, word == "true");
     } else if (word == "not") {
       fail(begin, "unexpected \"not\"", "!");
     } else {
@@ -229,7 +229,7 @@ class Compiler {
       if (!found.slot) {
         fail(begin, found.error.message, found.error.suggestion);
       }
-      emit(Action::variable, static_cast<std::int64_t>(*found.slot));
+      emit(Operation::variable, static_cast<std::int64_t>(*found.slot));
     }
     pushed();
   }

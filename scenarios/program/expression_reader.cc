@@ -108,7 +108,7 @@ NameLookup ValueReader::look_up_kwarg(std::string_view name) {
       return {slot, {}};
     }
   }
-  const Slot slot = names_.add_variable(std::string(name));
+  const SlotIndex slot = names_.add_variable(std::string(name));
   program_.kwargs.emplace_back(key, slot);
   return {slot, {}};
 }

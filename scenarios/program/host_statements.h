@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scenarios/program/operand.h"
-#include "sim/dist/host_calls.h"
+#include "sim/c10d/host_calls.h"
 
 namespace rollcall::scenario {
 
@@ -15,9 +15,9 @@ struct GroupStatement {
   enum class Kind : std::uint8_t { new_group, new_subgroups, split_group, destroy, monitored_barrier };
 
   Kind kind = Kind::new_group;
-  Slot group =
+  SlotIndex group =
       no_slot;          // of the frame's groups: split_group's parent, or what the call is on; no_slot: world
-  Slot made = no_slot;  // of the frame's groups: `as`
+  SlotIndex made = no_slot;  // of the frame's groups: `as`
   std::optional<RankList> ranks;               // new_group; none: everybody
   std::optional<std::vector<RankList>> lists;  // split_group; none: one of everybody
   Operand size;                                // new_subgroups; absent: the GPUs of a host
@@ -34,7 +34,7 @@ struct StoreStatement {
   TableIndex expected = none;       // of Program::texts: what compare_set looks for; none: nothing is there
   TableIndex want = none;           // of Program::texts: what get relies on
   Operand amount;                   // add
-  Slot variable = no_slot;          // `as`: of the frame's variables
+  SlotIndex variable = no_slot;          // `as`: of the frame's variables
   std::optional<Duration> timeout;  // get, wait
   TableIndex label = none;          // of Program::strings
 };

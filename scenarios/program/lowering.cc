@@ -70,7 +70,7 @@ Block Lowering::lower_hook(const Json& object, std::string_view key, bool in_hoo
   if (!list) {
     return {here(), here()};
   }
-  std::vector<Slot> own_slots;
+  std::vector<SlotIndex> own_slots;
   read_.scope() = {};
   read_.scope().in_hook = in_hook;
   read_.scope().in_post_hook = in_post_hook;

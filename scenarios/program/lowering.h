@@ -21,7 +21,7 @@ namespace rollcall::scenario {
 class Lowering {
  public:
   // `join` and `try` run their bodies by recursion on the rank's small stack.
-  static constexpr int max_nesting = 8;
+  static constexpr int nesting_max = 8;
 
   // All are borrowed for the lifetime of the object.
   Lowering(const ScenarioFacts& facts, const SourceText& source, Diagnostics& diagnostics);
@@ -129,9 +129,9 @@ class Lowering {
   void read_call(const Statement& statement, Collective& call);
   void read_lists(const Statement& statement, Collective& call);
   void read_splits(const Statement& statement, Collective& call);
-  Slot read_output(const Statement& statement, OpKind kind);
+  SlotIndex read_output(const Statement& statement, OpKind kind);
   TensorSpec read_tensor(const Statement& statement, bool may_share);
-  Slot scratch_tensor(const TensorSpec& spec, bool may_share);
+  SlotIndex scratch_tensor(const TensorSpec& spec, bool may_share);
 
   // The argument, or nothing and an error that it is missing.
   std::optional<Json> require(const Statement& statement, std::string_view argument);
@@ -153,16 +153,16 @@ class Lowering {
 
   std::vector<OpenLoop> loops_;  // innermost last
   // Variables for loops, two per level. Lists that can run inside each other have their own.
-  std::vector<Slot> program_loop_slots_;
-  std::vector<Slot>* loop_slots_ = &program_loop_slots_;
+  std::vector<SlotIndex> program_loop_slots_;
+  std::vector<SlotIndex>* loop_slots_ = &program_loop_slots_;
   int nesting_ = 0;
   bool in_object_ = false;
   GivenSite given_site_;    // of the statement being lowered
   bool in_thread_ = false;  // of a `parallel`
-  std::map<ScratchLook, Slot> scratch_tensors_;
-  Slot scratch_output_ = no_slot;
-  Slot scratch_outputs_ = no_slot;  // a list
-  Slot scratch_inputs_ = no_slot;   // a list
+  std::map<ScratchLook, SlotIndex> scratch_tensors_;
+  SlotIndex scratch_output_ = no_slot;
+  SlotIndex scratch_outputs_ = no_slot;  // a list
+  SlotIndex scratch_inputs_ = no_slot;   // a list
 };
 
 }  // namespace rollcall::scenario

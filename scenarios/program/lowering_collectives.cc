@@ -4,7 +4,7 @@
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/lowering.h"
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -145,7 +145,7 @@ void Lowering::read_splits(const Statement& statement, Collective& call) {
   call.splits = static_cast<TableIndex>(program_->splits.size() - 1);
 }
 
-Slot Lowering::read_output(const Statement& statement, OpKind kind) {
+SlotIndex Lowering::read_output(const Statement& statement, OpKind kind) {
   const bool is_list = has_list_output(to_string(kind));
   if (const auto output = statement.find("output")) {
     const std::string_view name = read_.string(*output, "the output's name");
@@ -156,7 +156,7 @@ Slot Lowering::read_output(const Statement& statement, OpKind kind) {
     const auto found = names_.find(name);
     return found ? found->slot : 0;
   }
-  Slot& scratch = is_list ? scratch_outputs_ : scratch_output_;
+  SlotIndex& scratch = is_list ? scratch_outputs_ : scratch_output_;
   if (scratch == no_slot) {
     scratch = is_list ? names_.add_list() : names_.add_tensor();
   }
@@ -183,7 +183,7 @@ TensorSpec Lowering::read_tensor(const Statement& statement, bool may_share) {
   } else if (shape) {
     spec.shape = read_.shape(*shape);
   } else if (numel) {
-    spec.numel = read_.integer_in(*numel, 0, max_numel, "numel");
+    spec.numel = read_.integer_in(*numel, 0, numel_max, "numel");
   }
   spec.scratch = !name.has_value();
   spec.creates = spec.scratch || spec.dtype || spec.device || spec.value || shape || numel;
@@ -195,7 +195,7 @@ TensorSpec Lowering::read_tensor(const Statement& statement, bool may_share) {
 }
 
 // Blocking calls that need the same kind of tensor can use the same one: nobody reads it afterwards.
-Slot Lowering::scratch_tensor(const TensorSpec& spec, bool may_share) {
+SlotIndex Lowering::scratch_tensor(const TensorSpec& spec, bool may_share) {
   const bool is_fixed = spec.numel.kind != Operand::Kind::expression && spec.shape == none;
   if (!may_share || !is_fixed) {
     return names_.add_tensor();

@@ -49,8 +49,8 @@ void Lowering::lower_loop(const Statement& statement, const Loop& loop, std::str
   while (loop_slots_->size() < level + 2) {
     loop_slots_->push_back(names_.add_variable("loop"));
   }
-  const Slot counter = (*loop_slots_)[level];
-  const Slot bound = (*loop_slots_)[level + 1];
+  const SlotIndex counter = (*loop_slots_)[level];
+  const SlotIndex bound = (*loop_slots_)[level + 1];
 
   program_->loops.push_back(loop);
   const Address begin = here();
@@ -120,8 +120,8 @@ void Lowering::lower_branches(const Statement& statement) {
   emit(statement.node(), is_parallel ? Action(action::Parallel{index}) : Action(action::Choose{index}));
   const bool was_thread = std::exchange(in_thread_, in_thread_ || is_parallel);
   for (Json list : statement.head().children()) {
-    std::vector<Slot> own_slots;  // threads run side by side, so that each has loops of its own
-    std::vector<Slot>* outer_slots = is_parallel ? std::exchange(loop_slots_, &own_slots) : loop_slots_;
+    std::vector<SlotIndex> own_slots;  // threads run side by side, so that each has loops of its own
+    std::vector<SlotIndex>* outer_slots = is_parallel ? std::exchange(loop_slots_, &own_slots) : loop_slots_;
     std::vector<OpenLoop> outer_loops = std::exchange(loops_, {});
     const Block block = lower_list(list);
     program_->branches[index].blocks.push_back(block);
@@ -134,10 +134,10 @@ void Lowering::lower_branches(const Statement& statement) {
 }
 
 bool Lowering::enter_nesting(const Statement& statement) {
-  if (nesting_ >= max_nesting) {
+  if (nesting_ >= nesting_max) {
     read_.error(
         statement.node(),
-        fmt::format("\"join\", \"try\", \"choice\" and \"parallel\" nest at most {} deep", max_nesting));
+        fmt::format("\"join\", \"try\", \"choice\" and \"parallel\" nest at most {} deep", nesting_max));
     return false;
   }
   ++nesting_;

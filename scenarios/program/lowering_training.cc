@@ -14,11 +14,11 @@
 namespace rollcall::scenario {
 namespace {
 
-using Name = std::string_view;
+using Key = std::string_view;
 
-constexpr std::array<Name, 7> joinable_keys{"kind",        "forward", "main_hook", "post_hook",
+constexpr std::array<Key, 7> joinable_keys{"kind",        "forward", "main_hook", "post_hook",
                                             "join_device", "group",   "notify"};
-constexpr std::array<Name, 11> model_keys{"kind",
+constexpr std::array<Key, 11> model_keys{"kind",
                                           "group",
                                           "parameters",
                                           "buffers",
@@ -29,14 +29,14 @@ constexpr std::array<Name, 11> model_keys{"kind",
                                           "gradient_as_bucket_view",
                                           "static_graph",
                                           "comm_hook"};
-constexpr std::array<Name, 4> sharded_keys{"kind", "group", "units", "strategy"};
-constexpr std::array<Name, 9> data_parallel_keys{"kind",          "parameters", "gpus",
+constexpr std::array<Key, 4> sharded_keys{"kind", "group", "units", "strategy"};
+constexpr std::array<Key, 9> data_parallel_keys{"kind",          "parameters", "gpus",
                                                  "output_device", "batch_size", "input",
                                                  "activations",   "output",     "optimizer"};
-constexpr std::array<Name, 7> optimizer_keys{
+constexpr std::array<Key, 7> optimizer_keys{
     "kind", "of", "optimizer", "lr", "momentum", "weight_decay", "parameters_as_bucket_view"};
 
-std::span<const Name> keys_of(std::string_view kind) {
+std::span<const Key> keys_of(std::string_view kind) {
   if (kind == "joinable") {
     return joinable_keys;
   }
@@ -46,7 +46,7 @@ std::span<const Name> keys_of(std::string_view kind) {
   if (kind == "dp") {
     return data_parallel_keys;
   }
-  return kind == "fsdp" ? std::span<const Name>(sharded_keys) : std::span<const Name>(optimizer_keys);
+  return kind == "fsdp" ? std::span<const Key>(sharded_keys) : std::span<const Key>(optimizer_keys);
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ std::vector<ParameterSpec> Lowering::read_parameters(const Json& list, std::stri
 
 namespace {
 
-constexpr std::int64_t most_parameters = 1'000'000;  // of one model: far above any real one
+constexpr std::int64_t parameters_max = 1'000'000;  // of one model: far above any real one
 
 std::int64_t elements_of(std::int64_t bytes, Dtype dtype) {
   const auto size = static_cast<std::int64_t>(size_of(dtype));
@@ -254,11 +254,11 @@ void Lowering::read_parameter(const Json& node, std::string_view singular,
       count = times->integer();
     }
   }
-  if (spec.shape.numel() > max_numel) {
+  if (spec.shape.numel() > numel_max) {
     read_.error(node, fmt::format("a tensor of {} elements is too large", spec.shape.numel()));
   }
-  if (count > most_parameters - static_cast<std::int64_t>(parameters.size())) {
-    read_.error(node, fmt::format("a model has at most {} {}s", most_parameters, singular));
+  if (count > parameters_max - static_cast<std::int64_t>(parameters.size())) {
+    read_.error(node, fmt::format("a model has at most {} {}s", parameters_max, singular));
     return;
   }
   for (std::int64_t i = 0; i < count; ++i) {

@@ -17,9 +17,9 @@ constexpr std::array<std::string_view, 5> builtins{"rank", "local_rank", "world_
                                                    "peer"};
 constexpr std::array<std::string_view, 5> keywords{"kwargs", "true", "false", "error", "error_type"};
 
-Slot add(std::vector<std::string>& names, std::string name) {
+SlotIndex add_slot(std::vector<std::string>& names, std::string name) {
   names.push_back(std::move(name));
-  return static_cast<Slot>(names.size() - 1);
+  return static_cast<SlotIndex>(names.size() - 1);
 }
 
 template <typename Map, typename Accept>
@@ -76,7 +76,7 @@ std::optional<Name> Names::find(std::string_view name) const {
   return found == names_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<Slot> Names::find_work(std::string_view name) const {
+std::optional<SlotIndex> Names::find_work(std::string_view name) const {
   auto found = works_.find(name);
   return found == works_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -86,18 +86,18 @@ std::string_view Names::suggest_like(std::string_view word, Name::Kind kind) con
 }
 
 std::string_view Names::suggest_work(std::string_view word) const {
-  return suggest_key(word, works_, [](Slot) { return true; });
+  return suggest_key(word, works_, [](SlotIndex) { return true; });
 }
 
-Slot Names::define_variable(std::string_view name) {
-  const Slot slot = add_variable(std::string(name));
+SlotIndex Names::define_variable(std::string_view name) {
+  const SlotIndex slot = add_variable(std::string(name));
   names_.insert_or_assign(name, Name{Name::Kind::variable, slot});
   return slot;
 }
 
-Slot Names::add_variable(std::string name) { return add(variables_, std::move(name)); }
-Slot Names::add_tensor() { return add(tensors_, {}); }
-Slot Names::add_list() { return add(lists_, {}); }
+SlotIndex Names::add_variable(std::string name) { return add_slot(variables_, std::move(name)); }
+SlotIndex Names::add_tensor() { return add_slot(tensors_, {}); }
+SlotIndex Names::add_list() { return add_slot(lists_, {}); }
 
 void Names::collect(const Json& list, Diagnostics& diagnostics) {
   if (!list.is(JsonType::array)) {
@@ -222,7 +222,7 @@ void Names::collect_collective(const Statement& statement, Diagnostics& diagnost
 }
 
 void Names::declare_work(std::string_view name) {
-  if (works_.try_emplace(name, static_cast<Slot>(work_names_.size())).second) {
+  if (works_.try_emplace(name, static_cast<SlotIndex>(work_names_.size())).second) {
     work_names_.emplace_back(name);
   }
 }
@@ -247,7 +247,7 @@ void Names::declare(const std::optional<Json>& name, Name::Kind kind, Diagnostic
                                   to_phrase(kind), to_phrase(entry->second.kind)));
   }
   if (is_new) {
-    entry->second.slot = add(slots_of(kind), std::string(name->text()));
+    entry->second.slot = add_slot(slots_of(kind), std::string(name->text()));
   }
 }
 

@@ -25,7 +25,7 @@ struct Name {
   enum class Kind : std::uint8_t { tensor, list, variable, objects };
 
   Kind kind = Kind::tensor;
-  Slot slot = no_slot;
+  SlotIndex slot = no_slot;
 };
 
 class Names {
@@ -37,7 +37,7 @@ class Names {
   void collect(const Json& list, Diagnostics& diagnostics);
 
   std::optional<Name> find(std::string_view name) const;
-  std::optional<Slot> find_work(std::string_view name) const;
+  std::optional<SlotIndex> find_work(std::string_view name) const;
   // Does a statement make a group of this name?
   bool makes_group(std::string_view name) const { return groups_.contains(name); }
   const std::set<std::string_view>& groups() const { return groups_; }
@@ -47,12 +47,12 @@ class Names {
   std::string_view suggest_work(std::string_view word) const;
 
   // A variable that every rank has, like a coordinate in the mesh. The text must outlive this object.
-  Slot define_variable(std::string_view name);
+  SlotIndex define_variable(std::string_view name);
 
   // Slots without a name of their own.
-  Slot add_variable(std::string name);
-  Slot add_tensor();
-  Slot add_list();
+  SlotIndex add_variable(std::string name);
+  SlotIndex add_tensor();
+  SlotIndex add_list();
 
   // Names by slot, as Program keeps them.
   const std::vector<std::string>& variables() const { return variables_; }
@@ -70,7 +70,7 @@ class Names {
   void declare(const std::optional<Json>& name, Name::Kind kind, Diagnostics& diagnostics);
 
   std::map<std::string_view, Name> names_;
-  std::map<std::string_view, Slot> works_;
+  std::map<std::string_view, SlotIndex> works_;
   std::set<std::string_view> groups_;
   std::vector<std::string> variables_;
   std::vector<std::string> tensors_;

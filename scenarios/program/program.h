@@ -19,10 +19,10 @@
 #include "scenarios/program/host_statements.h"
 #include "scenarios/program/operand.h"
 #include "scenarios/program/training.h"
-#include "sim/dist/join.h"
-#include "sim/dist/object.h"
-#include "sim/dist/observation.h"
-#include "sim/dist/op.h"
+#include "sim/c10d/object.h"
+#include "sim/c10d/observation.h"
+#include "sim/c10d/op.h"
+#include "sim/train/join.h"
 
 namespace rollcall::scenario {
 
@@ -30,16 +30,16 @@ namespace rollcall::scenario {
 using Address = std::uint32_t;
 
 // Elements of one tensor: 400 GB of float32. Times the largest world this still fits 63 bits.
-inline constexpr std::int64_t max_numel = 100'000'000'000;
+inline constexpr std::int64_t numel_max = 100'000'000'000;
 
 // Variables every rank has. Slots after these are the scenario's own.
 namespace builtin {
-inline constexpr Slot rank = 0;
-inline constexpr Slot local_rank = 1;
-inline constexpr Slot world_size = 2;
-inline constexpr Slot is_last_joiner = 3;  // in post_hook
-inline constexpr Slot peer = 4;            // in `value` of an op that takes a list: whose part it is
-inline constexpr Slot count = 5;
+inline constexpr SlotIndex rank = 0;
+inline constexpr SlotIndex local_rank = 1;
+inline constexpr SlotIndex world_size = 2;
+inline constexpr SlotIndex is_last_joiner = 3;  // in post_hook
+inline constexpr SlotIndex peer = 4;            // in `value` of an op that takes a list: whose part it is
+inline constexpr SlotIndex count = 5;
 }  // namespace builtin
 
 // "cuda:{local_rank}" and the like.
@@ -55,7 +55,7 @@ struct DeviceTemplate {
 
 // A tensor that a statement works on, and how to make it.
 struct TensorSpec {
-  Slot slot = no_slot;   // of the frame's tensors
+  SlotIndex slot = no_slot;   // of the frame's tensors
   bool scratch = false;  // has no name: may be reused by the next statement
   bool creates = false;  // makes the tensor when the rank has none of this name
   std::optional<Dtype> dtype;
@@ -67,7 +67,7 @@ struct TensorSpec {
 
 // A tensor that a statement reads: by name, or one of a list's.
 struct TensorName {
-  Slot slot = no_slot;  // of the frame's tensors, or lists
+  SlotIndex slot = no_slot;  // of the frame's tensors, or lists
   bool is_list = false;
   std::int32_t element = -1;  // of the list; -1: all of them
 };
@@ -78,13 +78,13 @@ struct Collective {
   ReduceOp reduce = ReduceOp::sum;
   bool async_op = false;
   bool value_has_peer = false;  // the parts of a list differ
-  Slot group = no_slot;         // of the frame's groups; no_slot: world
-  Slot work = no_slot;          // of the frame's works: `as`
-  Slot output = no_slot;        // of the frame's tensors, or lists, whatever the kind has
-  Slot input_list = no_slot;    // of the frame's lists, where the kind takes one
+  SlotIndex group = no_slot;         // of the frame's groups; no_slot: world
+  SlotIndex work = no_slot;          // of the frame's works: `as`
+  SlotIndex output = no_slot;        // of the frame's tensors, or lists, whatever the kind has
+  SlotIndex input_list = no_slot;    // of the frame's lists, where the kind takes one
   TableIndex label = none;      // of Program::strings
   TableIndex splits = none;     // of Program::splits; all_to_all_single
-  Slot stream = no_slot;        // of the frame's streams; no_slot: the default stream
+  SlotIndex stream = no_slot;        // of the frame's streams; no_slot: the default stream
   Operand root;                 // global rank
   Operand factor;               // with premul_sum; absent: 1
   TensorSpec tensor;            // of a barrier only the device counts
@@ -100,10 +100,10 @@ struct Splits {
 struct MessageCall {
   OpKind kind = OpKind::send;
   bool blocks = true;       // send and recv; isend and irecv return at once
-  Slot group = no_slot;     // of the frame's groups; no_slot: world
-  Slot work = no_slot;      // of the frame's works; isend, irecv: `as`
-  Slot source = no_slot;    // of the frame's variables; recv: `as`, who sent
-  Slot stream = no_slot;    // of the frame's streams
+  SlotIndex group = no_slot;     // of the frame's groups; no_slot: world
+  SlotIndex work = no_slot;      // of the frame's works; isend, irecv: `as`
+  SlotIndex source = no_slot;    // of the frame's variables; recv: `as`, who sent
+  SlotIndex stream = no_slot;    // of the frame's streams
   TableIndex label = none;  // of Program::strings
   Operand peer;             // global rank; absent: from anyone
   Operand tag;
@@ -114,8 +114,8 @@ struct MessageCall {
 struct MessageBatch {
   TableIndex first = none;
   std::uint32_t count = 0;
-  Slot work = no_slot;
-  Slot stream = no_slot;
+  SlotIndex work = no_slot;
+  SlotIndex stream = no_slot;
   TableIndex label = none;
 };
 
@@ -140,8 +140,8 @@ struct ObjectCall {
   enum class Kind : std::uint8_t { all_gather, broadcast, gather, scatter };
 
   Kind kind = Kind::all_gather;
-  Slot group = no_slot;     // of the frame's groups; no_slot: world
-  Slot output = no_slot;    // of the frame's object lists; no_slot: nobody reads it
+  SlotIndex group = no_slot;     // of the frame's groups; no_slot: world
+  SlotIndex output = no_slot;    // of the frame's object lists; no_slot: nobody reads it
   TableIndex label = none;  // of Program::strings
   Operand root;             // global rank
   std::vector<ObjectTemplate> objects;
@@ -162,7 +162,7 @@ struct TextPiece {
     TableIndex caught = none;
   };
   struct Objects {
-    Slot list = no_slot;  // of the frame's object lists
+    SlotIndex list = no_slot;  // of the frame's object lists
   };
   struct Repr {  // a tensor's numbers as Python's repr shows them: "1.0"
     TensorName tensor;
@@ -187,7 +187,7 @@ struct Block {
 struct JoinableObject {
   std::string name;
   bool notify = true;                         // forward begins with Join.notify_join_context
-  Slot group = no_slot;                       // of the frame's groups; no_slot: world
+  SlotIndex group = no_slot;                       // of the frame's groups; no_slot: world
   std::optional<DeviceTemplate> join_device;  // none: the rank's device
   Block forward;
   Block main_hook;
@@ -217,7 +217,7 @@ struct Collect {
   TableIndex call = none;  // of Program::collectives
 };
 struct Wait {
-  Slot work = no_slot;
+  SlotIndex work = no_slot;
   Duration timeout = 0;  // 0: none
 };
 struct Exchange {
@@ -254,18 +254,18 @@ struct Raise {
 struct Exit {};
 struct Item {
   TensorName tensor;
-  Slot variable = no_slot;
+  SlotIndex variable = no_slot;
 };
 struct Fill {
   TableIndex tensor = none;  // of Program::tensors
 };
 struct Add {  // target += tensor, or value
-  Slot target = no_slot;
+  SlotIndex target = no_slot;
   TensorName tensor;  // slot is no_slot: `value` is added
   Operand value;
 };
 struct Copy {
-  Slot target = no_slot;
+  SlotIndex target = no_slot;
   TensorName source;
 };
 struct Check {
@@ -290,14 +290,14 @@ struct JumpUnless {
   Address target = 0;
 };
 struct LoopBegin {         // counter = first; to `end` when that is not below `last`
-  Slot counter = no_slot;  // of the frame's variables
-  Slot bound = no_slot;    // of the frame's variables: `last`, computed once
+  SlotIndex counter = no_slot;  // of the frame's variables
+  SlotIndex bound = no_slot;    // of the frame's variables: `last`, computed once
   TableIndex loop = none;  // of Program::loops
   Address end = 0;
 };
 struct LoopNext {  // ++counter; to `body` while it is below the bound
-  Slot counter = no_slot;
-  Slot bound = no_slot;
+  SlotIndex counter = no_slot;
+  SlotIndex bound = no_slot;
   bool takes_inputs = false;
   Address body = 0;
 };
@@ -397,10 +397,10 @@ struct Program {
   std::vector<bool> makes_group;          // by slot: a statement makes it
   std::vector<GroupStatement> group_statements;
   std::vector<StoreStatement> store_statements;
-  std::vector<Slot> mesh_variables;                      // by dimension: the rank's coordinate
-  std::vector<std::pair<Slot, std::int64_t>> constants;  // the same value on every rank
+  std::vector<SlotIndex> mesh_variables;                      // by dimension: the rank's coordinate
+  std::vector<std::pair<SlotIndex, std::int64_t>> constants;  // the same value on every rank
   std::vector<std::string> object_lists;                 // names by slot
-  std::vector<std::pair<std::string, Slot>> kwargs;      // the names expressions use, and their variables
+  std::vector<std::pair<std::string, SlotIndex>> kwargs;      // the names expressions use, and their variables
   std::vector<std::string> work_names;                   // asynchronous calls, by slot
   std::vector<std::string> streams;                      // names by slot
   std::vector<WatchedTensor> watched;

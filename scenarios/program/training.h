@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "scenarios/program/expression.h"
-#include "sim/dist/data_parallel.h"
-#include "sim/dist/dtype.h"
-#include "sim/dist/fsdp.h"
-#include "sim/dist/optimizer.h"
-#include "sim/dist/tensor.h"
+#include "sim/tensor/dtype.h"
+#include "sim/tensor/tensor.h"
+#include "sim/train/data_parallel.h"
+#include "sim/train/fsdp.h"
+#include "sim/train/optimizer.h"
 
 namespace rollcall::scenario {
 
@@ -33,7 +33,7 @@ struct ModelObject {
   std::string name;
   std::uint32_t line = 0;  // where the file describes it
   std::uint32_t column = 0;
-  Slot group = no_slot;  // of the frame's groups; no_slot: world
+  SlotIndex group = no_slot;  // of the frame's groups; no_slot: world
   std::vector<ParameterSpec> parameters;
   std::vector<ParameterSpec> buffers;
   std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
@@ -54,7 +54,7 @@ struct DataParallelObject {
 // An object of kind "fsdp". Constructed like a model.
 struct ShardedObject {
   std::string name;
-  Slot group = no_slot;
+  SlotIndex group = no_slot;
   std::vector<std::vector<ParameterSpec>> units;  // the root's first
   ShardingStrategy strategy = ShardingStrategy::full_shard;
 };

@@ -20,7 +20,7 @@ struct Unit {
 };
 
 // What a kind of quantity is called, its units, and how a right one looks.
-struct Kind {
+struct QuantityKind {
   std::string_view noun;
   std::string_view example;
   std::span<const Unit> units;
@@ -62,15 +62,15 @@ constexpr std::array<Unit, 10> bandwidth_units{{{"bps", 1, 8},
                                                 {"TB/s", kilo* kilo* kilo* kilo}}};
 
 // 146 years: a point in simulated time and a duration can be added without a second thought.
-constexpr std::int64_t longest_duration = INT64_MAX / 2;
+constexpr std::int64_t duration_max = INT64_MAX / 2;
 
 constexpr std::array<Unit, 1> fraction_units{{{"%", 10'000}}};
-constexpr std::int64_t most_millionths = 1'000'000'000;
+constexpr std::int64_t millionths_max = 1'000'000'000;
 
-constexpr Kind duration{"duration", "5ms", duration_units, longest_duration};
-constexpr Kind fraction{"part", "10%", fraction_units, most_millionths};
-constexpr Kind bytes{"size", "64MiB", byte_units};
-constexpr Kind bandwidth{"bandwidth", "400Gbps", bandwidth_units};
+constexpr QuantityKind duration{"duration", "5ms", duration_units, duration_max};
+constexpr QuantityKind fraction{"part", "10%", fraction_units, millionths_max};
+constexpr QuantityKind bytes{"size", "64MiB", byte_units};
+constexpr QuantityKind bandwidth{"bandwidth", "400Gbps", bandwidth_units};
 
 // A decimal number, exactly: digits / 10^decimals.
 struct Decimal {
@@ -98,7 +98,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
   return has_digit ? std::optional(decimal) : std::nullopt;
 }
 
-const Unit* find_unit(const Kind& kind, std::string_view name) {
+const Unit* find_unit(const QuantityKind& kind, std::string_view name) {
   for (const Unit& unit : kind.units) {
     if (unit.name == name) {
       return &unit;
@@ -107,7 +107,7 @@ const Unit* find_unit(const Kind& kind, std::string_view name) {
   return nullptr;
 }
 
-std::string unknown_unit(const Kind& kind, std::string_view name) {
+std::string unknown_unit(const QuantityKind& kind, std::string_view name) {
   std::vector<std::string_view> names;
   for (const Unit& unit : kind.units) {
     names.push_back(unit.name);
@@ -118,7 +118,7 @@ std::string unknown_unit(const Kind& kind, std::string_view name) {
 }
 
 // digits / scale * numerator / denominator. 128 bits hold the product of any two 64-bit numbers.
-Quantity convert(const Kind& kind, const Decimal& decimal, const Unit& unit) {
+Quantity convert(const QuantityKind& kind, const Decimal& decimal, const Unit& unit) {
   __extension__ using Wide = __int128;
   const Wide product = static_cast<Wide>(decimal.digits) * unit.numerator;
   const Wide divisor = static_cast<Wide>(decimal.scale) * unit.denominator;
@@ -132,7 +132,7 @@ Quantity convert(const Kind& kind, const Decimal& decimal, const Unit& unit) {
   return {static_cast<std::int64_t>(value), {}};
 }
 
-Quantity parse(const Kind& kind, std::string_view text) {
+Quantity parse(const QuantityKind& kind, std::string_view text) {
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   const std::size_t unit_begin = std::min(text.find_first_not_of(' ', number_end), text.size());
   if (text.starts_with('-')) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/dist/time.h"
+#include "sim/base/time.h"
 
 namespace rollcall::scenario {
 

@@ -153,9 +153,9 @@ std::optional<DeviceTemplate> ValueReader::device(const Json& value) {
 }
 
 TableIndex ValueReader::shape(const Json& value) {
-  constexpr std::size_t max_dimensions = 8;
-  if (!value.is(JsonType::array) || value.size() > max_dimensions) {
-    error(value, fmt::format("expected a list of at most {} sizes, such as [2, 3]", max_dimensions));
+  constexpr std::size_t dimensions_max = 8;
+  if (!value.is(JsonType::array) || value.size() > dimensions_max) {
+    error(value, fmt::format("expected a list of at most {} sizes, such as [2, 3]", dimensions_max));
     return none;
   }
   std::vector<std::int64_t> sizes;
@@ -166,8 +166,8 @@ TableIndex ValueReader::shape(const Json& value) {
       return none;
     }
     sizes.push_back(size.integer());
-    if (__builtin_mul_overflow(numel, size.integer(), &numel) || numel > max_numel) {
-      error(value, fmt::format("a tensor holds at most {} elements", max_numel));
+    if (__builtin_mul_overflow(numel, size.integer(), &numel) || numel > numel_max) {
+      error(value, fmt::format("a tensor holds at most {} elements", numel_max));
       return none;
     }
   }
@@ -182,7 +182,7 @@ std::vector<Operand> ValueReader::integers(const Json& value, std::string_view w
     return operands;
   }
   for (Json element : value.children()) {
-    operands.push_back(integer_in(element, 0, max_numel, "a size"));
+    operands.push_back(integer_in(element, 0, numel_max, "a size"));
   }
   return operands;
 }
@@ -241,7 +241,7 @@ Kwargs ValueReader::kwargs(const Json& value) {
   return kwargs;
 }
 
-Slot ValueReader::group(const Json& value) {
+SlotIndex ValueReader::group(const Json& value) {
   const std::string_view name = string(value, "a group's name");
   if (name.empty() || name == "world") {
     return no_slot;
@@ -258,7 +258,7 @@ Slot ValueReader::group(const Json& value) {
   return group_slot(name, !exists);
 }
 
-Slot ValueReader::made_group(const Json& value) {
+SlotIndex ValueReader::made_group(const Json& value) {
   const std::string_view name = string(value, "a group's name");
   const bool exists =
       name == "world" || std::find(facts_.groups.begin(), facts_.groups.end(), name) != facts_.groups.end();
@@ -271,9 +271,9 @@ Slot ValueReader::made_group(const Json& value) {
   return group_slot(name, true);
 }
 
-Slot ValueReader::group_slot(std::string_view name, bool is_made) {
+SlotIndex ValueReader::group_slot(std::string_view name, bool is_made) {
   const auto [entry, is_new] =
-      group_slots_.try_emplace(std::string(name), static_cast<Slot>(program_.groups.size()));
+      group_slots_.try_emplace(std::string(name), static_cast<SlotIndex>(program_.groups.size()));
   if (is_new) {
     program_.groups.emplace_back(name);
     program_.makes_group.push_back(is_made);
@@ -294,7 +294,7 @@ TableIndex ValueReader::object(const Json& value) {
   return static_cast<TableIndex>(found - facts_.objects.begin());
 }
 
-Slot ValueReader::work(const Json& value) {
+SlotIndex ValueReader::work(const Json& value) {
   const std::string_view name = string(value, "the name of an asynchronous call");
   const auto slot = names_.find_work(name);
   if (!slot && !name.empty()) {
@@ -304,21 +304,21 @@ Slot ValueReader::work(const Json& value) {
   return slot.value_or(no_slot);
 }
 
-Slot ValueReader::stream(const Json& value) {
+SlotIndex ValueReader::stream(const Json& value) {
   const std::string_view name = string(value, "a stream's name");
   const auto known = std::find(program_.streams.begin(), program_.streams.end(), name);
   if (known != program_.streams.end() || name.empty()) {
-    return name.empty() ? no_slot : static_cast<Slot>(known - program_.streams.begin());
+    return name.empty() ? no_slot : static_cast<SlotIndex>(known - program_.streams.begin());
   }
   if (program_.streams.size() + 1 >= streams_per_rank) {
     error(value, fmt::format("a rank has at most {} streams", streams_per_rank));
     return no_slot;
   }
   program_.streams.emplace_back(name);
-  return static_cast<Slot>(program_.streams.size() - 1);
+  return static_cast<SlotIndex>(program_.streams.size() - 1);
 }
 
-Slot ValueReader::tensor(const Json& value) {
+SlotIndex ValueReader::tensor(const Json& value) {
   const std::string_view name = string(value, "a tensor's name");
   if (name.empty()) {
     return 0;

@@ -37,7 +37,7 @@ struct NameScope {
   bool in_post_hook = false;                             // is_last_joiner
   TableIndex handler = none;                             // error, error_type: of this `try`
   bool takes_list = false;                               // peer
-  std::vector<std::pair<std::string_view, Slot>> loops;  // loop variables, innermost last
+  std::vector<std::pair<std::string_view, SlotIndex>> loops;  // loop variables, innermost last
 };
 
 class ValueReader {
@@ -71,14 +71,14 @@ class ValueReader {
   Kwargs kwargs(const Json& value);
 
   // no_slot for the world.
-  Slot group(const Json& value);
+  SlotIndex group(const Json& value);
   // A group that a statement makes.
-  Slot made_group(const Json& name);
+  SlotIndex made_group(const Json& name);
   TableIndex object(const Json& value);
-  Slot work(const Json& value);
-  Slot stream(const Json& value);
+  SlotIndex work(const Json& value);
+  SlotIndex stream(const Json& value);
   // A tensor to be written, by its plain name.
-  Slot tensor(const Json& value);
+  SlotIndex tensor(const Json& value);
   // A tensor to be read: "t", or "parts[2]" of a list.
   TensorName tensor_name(const Json& value);
   // Makes a run keep what the tensor holds at its end; `entry`'s key is its name.
@@ -96,7 +96,7 @@ class ValueReader {
   bool mentions_peer(const Operand& operand) const;
 
  private:
-  Slot group_slot(std::string_view name, bool is_made);
+  SlotIndex group_slot(std::string_view name, bool is_made);
   Operand expression(const Json& value, std::string_view text, std::size_t begin);
   NameLookup look_up(std::string_view name);
   NameLookup look_up_builtin(std::string_view name) const;
@@ -114,7 +114,7 @@ class ValueReader {
   Diagnostics& diagnostics_;
   NameScope scope_;
   std::map<std::string, TableIndex, std::less<>> interned_;
-  std::map<std::string, Slot, std::less<>> group_slots_;
+  std::map<std::string, SlotIndex, std::less<>> group_slots_;
 };
 
 }  // namespace rollcall::scenario

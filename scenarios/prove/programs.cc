@@ -1,7 +1,7 @@
 #include "scenarios/prove/programs.h"
 
+#include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
-#include "sim/dist/rank_context.h"
 
 namespace rollcall::prove {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::prove {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "real/backends.h"
+#include "real/backends/backends.h"
 #include "real/launch/launch.h"
 #include "real/nccl/one_rank.h"
 #include "scenarios/compare/claims.h"
@@ -19,7 +19,7 @@ using Judgement = Proof::Judgement;
 
 constexpr Rank ranks = 2;
 constexpr Duration deadline = 60 * second;  // of one case; the first call of several ranks on one GPU is slow
-constexpr Duration trial_limit = 20 * second;
+constexpr Duration trial_max = 20 * second;
 
 sim::Options simulated_options(const std::string& backend) {
   return {.world_size = ranks, .backend = backend};
@@ -98,7 +98,7 @@ Proof try_right_program(const std::string& backend, const Program& program) {
 }
 
 void add_one_rank(std::vector<Proof>& proofs) {
-  const std::vector<std::string> outcomes = real::try_one_rank(trial_limit);
+  const std::vector<std::string> outcomes = real::try_one_rank(trial_max);
   const std::span<const real::Trial> trials = real::one_rank_trials();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     Proof proof{std::string(trials[i].name), std::string(trials[i].predicted), outcomes[i],

@@ -6,8 +6,8 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/cli/version.h"
 #include "scenarios/compare/result_file.h"
+#include "scenarios/format/version.h"
 #include "scenarios/prove/prove.h"
 
 namespace rollcall::prove {

@@ -2,7 +2,7 @@
 
 // How ranks of a real run came to their end, where their records just stop or tell of others.
 
-#include "traces/script_record.h"
+#include "traces/formats/script_record.h"
 
 namespace rollcall::scenario {
 

@@ -13,7 +13,7 @@ namespace rollcall::scenario {
 namespace {
 
 // Beyond, programs are too different for anybody to read them side by side.
-constexpr std::size_t longest_list = 2000;
+constexpr std::size_t list_max = 2000;
 
 // A statement of some ranks. Of a loop: how many turns each takes, and its body.
 struct Item {
@@ -206,7 +206,7 @@ std::vector<OrderedJson> merge_programs(const std::vector<RankProgram>& programs
     Items items = items_of(program.statements, program.ranks);
     if (is_first) {
       merged = std::move(items);
-    } else if (merged.size() <= longest_list && items.size() <= longest_list) {
+    } else if (merged.size() <= list_max && items.size() <= list_max) {
       merged = merge(std::move(merged), std::move(items));
     } else {
       std::ranges::move(items, std::back_inserter(merged));

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "real/launch/process.h"
+#include "real/rank/process.h"
 
 namespace rollcall::scenario {
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/import/roll_up.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/record/live_ends.h"
@@ -15,7 +16,6 @@
 #include "scenarios/record/script_notes.h"
 #include "scenarios/record/script_statements.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "sim/report/blame.h"
 
 namespace rollcall::scenario {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/report/report.h"
-#include "traces/script_record.h"
+#include "traces/formats/script_record.h"
 
 namespace rollcall::scenario {
 

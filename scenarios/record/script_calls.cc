@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/collectives.h"
-#include "sim/dist/error.h"
-#include "sim/dist/groups.h"
-#include "sim/dist/p2p.h"
-#include "sim/dist/rank_context.h"
+#include "sim/base/error.h"
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/groups.h"
+#include "sim/c10d/p2p.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/dist/process_group.h"
-#include "sim/dist/tensor.h"
-#include "sim/dist/work.h"
-#include "traces/script_record.h"
+#include "sim/c10d/process_group.h"
+#include "sim/c10d/work.h"
+#include "sim/tensor/tensor.h"
+#include "traces/formats/script_record.h"
 
 namespace rollcall::scenario {
 

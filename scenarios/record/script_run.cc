@@ -33,8 +33,6 @@ using real::Pipe;
 constexpr int no_torch = 77;          // the recorder's exit code for it
 constexpr int no_such_program = 127;  // as a shell says
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
-
 // Where the ranks' processes come to meet.
 Descriptor listen_at(const std::string& path) {
   Descriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -42,13 +40,13 @@ Descriptor listen_at(const std::string& path) {
   here.sun_family = AF_UNIX;
   if (path.size() >= sizeof here.sun_path) {
     errno = ENAMETOOLONG;
-    fail(path.c_str());
+    real::throw_errno(path.c_str());
   }
   path.copy(here.sun_path, path.size());
   if (!listener.is_open() ||
       ::bind(listener.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
       ::listen(listener.number(), SOMAXCONN) != 0) {
-    fail(path.c_str());
+    real::throw_errno(path.c_str());
   }
   return listener;
 }
@@ -92,7 +90,7 @@ class Launcher {
   // To one that has gone, nothing: its exit code says why.
   void go() const {
     if (::write(input_.write.number(), "g", 1) < 0 && errno != EPIPE) {
-      fail("write");
+      real::throw_errno("write");
     }
   }
   void stop() { input_.write.close(); }

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "real/launch/process.h"
+#include "real/rank/process.h"
 #include "scenarios/record/simulated_ranks.h"
-#include "traces/script_record.h"
+#include "traces/formats/script_record.h"
 
 namespace rollcall::scenario {
 

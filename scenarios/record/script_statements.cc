@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/dist/dtype.h"
+#include "sim/tensor/dtype.h"
 
 namespace rollcall::scenario {
 namespace {

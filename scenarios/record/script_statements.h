@@ -9,7 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "scenarios/import/scenario_writer.h"
-#include "traces/script_record.h"
+#include "traces/formats/script_record.h"
 
 namespace rollcall::scenario {
 

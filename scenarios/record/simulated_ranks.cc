@@ -10,11 +10,11 @@
 
 #include "scenarios/record/rank_link.h"
 #include "scenarios/record/script_calls.h"
-#include "sim/dist/error.h"
-#include "sim/dist/rank_context.h"
+#include "sim/base/error.h"
+#include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
-#include "traces/json_value.h"
-#include "traces/value_access.h"
+#include "traces/values/json_value.h"
+#include "traces/values/value_access.h"
 
 namespace rollcall::scenario {
 namespace {

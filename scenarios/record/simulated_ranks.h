@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "real/launch/process.h"
-#include "sim/dist/op.h"
+#include "real/rank/process.h"
+#include "sim/c10d/op.h"
 #include "sim/report/rank_set.h"
 
 namespace rollcall::scenario {

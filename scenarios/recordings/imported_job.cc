@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/import/known_communicators.h"
 #include "scenarios/import/roll_up.h"
 #include "scenarios/recordings/recorded_programs.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "sim/report/blame.h"
 
 namespace rollcall::scenario {
@@ -24,7 +24,7 @@ constexpr std::array<RecordedProgramOptions, 3> ways = {{
     {.async_when_over = true, .labels = false},
 }};
 
-constexpr Rank most_ranks = 1'000'000;
+constexpr Rank ranks_max = 1'000'000;
 
 // Verdicts about times, networks and kernels: their calls all meet, so a simulation of them goes well.
 bool simulates_well(const Diagnosis& diagnosis) {
@@ -129,9 +129,9 @@ Attempt attempt(const check::JobDump& job, const Diagnosis& diagnosis, const Rec
 }  // namespace
 
 ImportedJob import_dumps(const check::JobDump& job, const Diagnosis& diagnosis) {
-  if (diagnosis.world_size > most_ranks) {
+  if (diagnosis.world_size > ranks_max) {
     return {"", fmt::format("the dumps speak of {} ranks, and a scenario has at most {}",
-                            diagnosis.world_size, most_ranks)};
+                            diagnosis.world_size, ranks_max)};
   }
   Attempt best = attempt(job, diagnosis, ways.front());
   for (std::size_t i = 1; i < ways.size() && agreement_of(best.report, diagnosis) != Agreement::full; ++i) {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim/check/dump.h"
+#include "sim/diagnose/dump.h"
 #include "sim/report/diagnosis.h"
 
 namespace rollcall::scenario {

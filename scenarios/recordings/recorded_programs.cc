@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/recordings/recorded_statements.h"
-#include "sim/check/dump_case.h"
+#include "sim/diagnose/dump_case.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -13,7 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "scenarios/recordings/recorded_statements.h"
-#include "sim/check/dump.h"
+#include "sim/diagnose/dump.h"
 #include "sim/report/diagnosis.h"
 
 namespace rollcall::scenario {

@@ -9,7 +9,7 @@
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/run/schedules.h"
-#include "traces/dump_recorder.h"
+#include "traces/dumps/dump_recorder.h"
 
 namespace rollcall::scenario {
 namespace {

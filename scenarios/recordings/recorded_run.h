@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "scenarios/scenario.h"
-#include "sim/check/dump.h"
+#include "scenarios/format/scenario.h"
+#include "sim/diagnose/dump.h"
 #include "sim/report/report.h"
 
 namespace rollcall::scenario {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/check/dump_compare.h"
-#include "traces/recorded_call.h"
+#include "sim/diagnose/dump_compare.h"
+#include "traces/dumps/recorded_call.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "scenarios/import/scenario_writer.h"
-#include "sim/check/dump_ops.h"
+#include "sim/diagnose/dump_ops.h"
 
 namespace rollcall::scenario {
 

@@ -4,8 +4,8 @@
 
 #include "scenarios/program/program.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/dist/error.h"
-#include "sim/dist/observation.h"
+#include "sim/base/error.h"
+#include "sim/c10d/observation.h"
 
 namespace rollcall::scenario {
 

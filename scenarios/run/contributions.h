@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::scenario {
 

@@ -2,7 +2,7 @@
 
 // Explores the schedules of a scenario: what timing could decide otherwise than in the usual run.
 
-#include "scenarios/scenario.h"
+#include "scenarios/format/scenario.h"
 #include "sim/explore/explore.h"
 #include "sim/report/report.h"
 

@@ -10,12 +10,12 @@
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/run_state.h"
-#include "sim/dist/rank_context.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::scenario {
 namespace {
 
-constexpr std::int64_t most_steps = 200'000;
+constexpr std::int64_t steps_max = 200'000;
 
 // Notes what its rank calls, and completes it on the spot.
 class NotingBackend final : public Backend {
@@ -118,7 +118,7 @@ std::vector<check::RankProgram> foresee(const Scenario& scenario, const std::vec
   std::map<Rank, check::RankProgram> foreseen;
   sim::Options options = scenario.options;
   options.timeout = 0;
-  options.limits.ops = std::min(options.limits.ops, most_steps);
+  options.limits.ops = std::min(options.limits.ops, steps_max);
   options.decorate = [&](Backend& engine) { return std::make_unique<NotingBackend>(engine, foreseen); };
   RunState state;
   sim::run(options, [&](Rank rank) {

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "scenarios/scenario.h"
-#include "sim/check/suspects.h"
+#include "scenarios/format/scenario.h"
+#include "sim/judge/suspects.h"
 
 namespace rollcall::scenario {
 

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "viz/text_style.h"
-#include "viz/write_file.h"
+#include "viz/base/text_style.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::scenario {
 namespace {

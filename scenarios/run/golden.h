@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/format/scenario.h"
 #include "sim/report/report.h"
 
 namespace rollcall::scenario {

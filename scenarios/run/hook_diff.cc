@@ -45,11 +45,11 @@ std::optional<Iteration> iteration_at(const Steps& steps, std::size_t met) {
 }
 
 std::string text_of(const Iteration& iteration) {
-  constexpr std::size_t most_shown = 6;
+  constexpr std::size_t shown_max = 6;
   std::string text;
   std::size_t shown = 0;
   const Steps& steps = iteration.steps;
-  for (std::size_t i = 0; i < steps.size() && shown < most_shown; ++shown) {
+  for (std::size_t i = 0; i < steps.size() && shown < shown_max; ++shown) {
     std::size_t next = i;
     while (next < steps.size() && steps[next].text == steps[i].text) {
       ++next;
@@ -57,7 +57,7 @@ std::string text_of(const Iteration& iteration) {
     text += shown == 0 ? "" : ", ";
     text += next - i > 1 ? fmt::format("{} x {}", next - i, steps[i].text) : steps[i].text;
     i = next;
-    if (shown + 1 == most_shown && i < steps.size()) {
+    if (shown + 1 == shown_max && i < steps.size()) {
       text += fmt::format(", and {} more", steps.size() - i);
     }
   }

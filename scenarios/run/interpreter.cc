@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/check_elements.h"
 #include "scenarios/run/rank_frame.h"
-#include "scenarios/scenario.h"
-#include "sim/dist/collectives.h"
-#include "sim/dist/error.h"
-#include "sim/dist/rank_context.h"
-#include "sim/dist/stream.h"
+#include "sim/base/error.h"
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/c10d/stream.h"
 
 namespace rollcall::scenario {
 namespace {

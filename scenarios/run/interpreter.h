@@ -8,7 +8,7 @@
 
 #include "scenarios/program/program.h"
 #include "scenarios/run/run_state.h"
-#include "sim/dist/work.h"
+#include "sim/c10d/work.h"
 
 namespace rollcall::scenario {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim/dist/object.h"
+#include "sim/c10d/object.h"
 
 namespace rollcall::scenario {
 

@@ -11,14 +11,14 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/step_log.h"
-#include "scenarios/scenario.h"
 
 namespace rollcall::scenario {
 namespace {
 
-constexpr std::int64_t most_calls = 100'000;
-constexpr Rank most_ranks = 256;
+constexpr std::int64_t calls_max = 100'000;
+constexpr Rank ranks_max = 256;
 
 using Order = std::vector<GroupId>;  // of one rank's collectives
 
@@ -67,7 +67,7 @@ std::optional<Crossing> first_crossing(const StepLog& log) {
 void warn_about_order(const Scenario& scenario, Report& report) {
   const bool is_asked = std::holds_alternative<Completed>(report.verdict) &&
                         !scenario.options.groups.empty() && report.schedules == 1 &&
-                        report.ops <= most_calls && report.world_size <= most_ranks;
+                        report.ops <= calls_max && report.world_size <= ranks_max;
   if (!is_asked) {
     return;
   }

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/collectives.h"
-#include "sim/dist/error.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/rank_context.h"
+#include "sim/base/error.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::scenario {
 
@@ -77,7 +77,7 @@ bool agrees(const Tensor& tensor, std::int64_t numel, Dtype dtype, Device device
 }
 
 void require_size(std::int64_t numel) {
-  if (numel < 0 || numel > max_numel) {
+  if (numel < 0 || numel > numel_max) {
     throw RuntimeError(numel < 0 ? fmt::format("Trying to create tensor with negative dimension {}", numel)
                                  : fmt::format("a tensor of {} elements is too large", numel));
   }
@@ -115,7 +115,7 @@ Tensor& RankFrame::make(const TensorSpec& spec, std::int64_t default_numel) {
   return tensor;
 }
 
-Tensor& RankFrame::output(Slot slot, std::int64_t numel, const Tensor& model) {
+Tensor& RankFrame::output(SlotIndex slot, std::int64_t numel, const Tensor& model) {
   Tensor& tensor = tensors[slot];
   if (!agrees(tensor, numel, model.dtype(), model.device()) || is_shared(tensor)) {
     tensor = Tensor::zeros({numel}, model.dtype(), model.device());
@@ -123,7 +123,7 @@ Tensor& RankFrame::output(Slot slot, std::int64_t numel, const Tensor& model) {
   return tensor;
 }
 
-TensorList& RankFrame::list(Slot slot, std::size_t count, const Tensor& model, bool alike) {
+TensorList& RankFrame::list(SlotIndex slot, std::size_t count, const Tensor& model, bool alike) {
   TensorList& list = lists[slot];
   const std::size_t handles = alike ? count : 1;
   if (list.size() == count && count > 0 &&
@@ -141,7 +141,7 @@ TensorList& RankFrame::list(Slot slot, std::size_t count, const Tensor& model, b
   return list;
 }
 
-const TensorList& RankFrame::read_list(Slot slot) const {
+const TensorList& RankFrame::read_list(SlotIndex slot) const {
   if (lists[slot].empty()) {
     throw Error("NameError", fmt::format("name '{}' is not defined", program_.list_names[slot]));
   }
@@ -167,7 +167,7 @@ const Tensor& RankFrame::read(const TensorName& name) const {
   return list[static_cast<std::size_t>(name.element)];
 }
 
-const std::vector<Work>& RankFrame::issued_works(Slot slot) const {
+const std::vector<Work>& RankFrame::issued_works(SlotIndex slot) const {
   const IssuedCall& call = works_[slot];
   if (!call.issued) {
     throw Error("NameError", fmt::format("name '{}' is not defined", program_.work_names[slot]));
@@ -175,7 +175,7 @@ const std::vector<Work>& RankFrame::issued_works(Slot slot) const {
   return call.works;
 }
 
-Stream RankFrame::stream(Slot slot) {
+Stream RankFrame::stream(SlotIndex slot) {
   if (slot == no_slot) {
     return current_stream();
   }
@@ -185,14 +185,14 @@ Stream RankFrame::stream(Slot slot) {
   return *streams_[slot];
 }
 
-void RankFrame::contribute(Slot tensor, const ProcessGroup& group, double value) {
+void RankFrame::contribute(SlotIndex tensor, const ProcessGroup& group, double value) {
   if (program_.checks) {
     state_.contributions.note(rank_, program_.tensor_names[tensor], {group.name(), calls_[group.id()]},
                               value);
   }
 }
 
-void RankFrame::keep_work(Slot slot, const Work& work) {
+void RankFrame::keep_work(SlotIndex slot, const Work& work) {
   if (program_.synchronizes && calls_block_) {
     open_works_.push_back(work);
   }
@@ -202,7 +202,7 @@ void RankFrame::keep_work(Slot slot, const Work& work) {
   }
 }
 
-void RankFrame::keep_works(Slot slot, std::vector<Work> works) {
+void RankFrame::keep_works(SlotIndex slot, std::vector<Work> works) {
   if (program_.synchronizes && calls_block_) {
     open_works_.insert(open_works_.end(), works.begin(), works.end());
   }
@@ -225,7 +225,7 @@ void RankFrame::use(const TensorUse& tensor_use) {
   }
 }
 
-void RankFrame::release(Slot work) {
+void RankFrame::release(SlotIndex work) {
   std::erase_if(uses_, [work](const TensorUse& known) { return known.work == work; });
 }
 
@@ -255,7 +255,7 @@ Joinable& RankFrame::joinable(TableIndex object) {
   return trained != nullptr ? *trained : joinables[object];
 }
 
-ProcessGroup RankFrame::group(Slot slot) {
+ProcessGroup RankFrame::group(SlotIndex slot) {
   if (slot == no_slot) {
     return world();
   }

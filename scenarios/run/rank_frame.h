@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/program/program.h"
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/scripted_joinable.h"
 #include "scenarios/run/training.h"
-#include "scenarios/scenario.h"
-#include "sim/dist/process_group.h"
-#include "sim/dist/stream.h"
-#include "sim/dist/tensor.h"
-#include "sim/dist/work.h"
+#include "sim/c10d/process_group.h"
+#include "sim/c10d/stream.h"
+#include "sim/c10d/work.h"
 #include "sim/engine/compute_times.h"
+#include "sim/tensor/tensor.h"
 
 namespace rollcall::scenario {
 
@@ -30,7 +30,7 @@ struct CaughtError {
 
 // A tensor, or a list of them, that a statement names.
 struct TensorKey {
-  Slot slot = no_slot;
+  SlotIndex slot = no_slot;
   bool is_list = false;
   friend bool operator==(const TensorKey&, const TensorKey&) = default;
 };
@@ -45,7 +45,7 @@ struct IssuedCall {
 struct TensorUse {
   TensorKey tensor;
   bool writes = false;  // else the call only reads it
-  Slot work = no_slot;  // its handle; no_slot: it has none
+  SlotIndex work = no_slot;  // its handle; no_slot: it has none
   Op op{};              // the call, without tensors
   std::int64_t seq = 0;
 };
@@ -63,8 +63,8 @@ class RankFrame {
   Rank local_rank() const { return local_rank_; }
   std::int64_t inputs() const { return scenario_.inputs.of(rank_); }
 
-  std::int64_t number(Slot variable) const { return variables[variable].value; }
-  void set(Slot variable, std::int64_t value) { variables[variable] = {value, Variable::State::number}; }
+  std::int64_t number(SlotIndex variable) const { return variables[variable].value; }
+  void set(SlotIndex variable, std::int64_t value) { variables[variable] = {value, Variable::State::number}; }
 
   // The operand's value. Throws what expressions throw, TypeError for a number that is not whole.
   std::int64_t evaluate(const Operand& operand) const;
@@ -77,32 +77,32 @@ class RankFrame {
   // The same, without setting its elements.
   Tensor& shape(const TensorSpec& spec, std::int64_t default_numel = 1);
   // A tensor for results, as large as told and otherwise like `model`.
-  Tensor& output(Slot slot, std::int64_t numel, const Tensor& model);
+  Tensor& output(SlotIndex slot, std::int64_t numel, const Tensor& model);
   // A list of `count` tensors like `model`. `alike`: one tensor, many times, for lists nobody reads.
-  TensorList& list(Slot slot, std::size_t count, const Tensor& model, bool alike);
+  TensorList& list(SlotIndex slot, std::size_t count, const Tensor& model, bool alike);
 
   // Tensors to be read. Throw NameError when the rank has none of this name.
   const Tensor& read(const TensorName& name) const;
-  const TensorList& read_list(Slot slot) const;
+  const TensorList& read_list(SlotIndex slot) const;
 
   // The calls to wait for. Throws NameError when they have not been issued, and what Python raises when the
   // rank is not in the call's group and so got None for it.
-  const std::vector<Work>& issued_works(Slot slot) const;
+  const std::vector<Work>& issued_works(SlotIndex slot) const;
   // Keeps what an asynchronous call returned: under a name, or (no_slot) for `synchronize` alone.
-  void keep_work(Slot slot, const Work& work);
-  void keep_works(Slot slot, std::vector<Work> works);
+  void keep_work(SlotIndex slot, const Work& work);
+  void keep_works(SlotIndex slot, std::vector<Work> works);
   // Everything issued and not yet known to be done, in order. Then forgets it.
   std::vector<Work> take_open_works();
 
   // Says that `op` works on a named tensor until its handle is waited for.
   void use(const TensorUse& tensor_use);
   // Its handle was waited for.
-  void release(Slot work);
+  void release(SlotIndex work);
   // A statement touches a tensor: says so when a call still works on it.
   void touch(TensorKey tensor, Observation::Access access, Site site);
 
   // Notes what this rank gives to a reduction into a named tensor, its next call on this group.
-  void contribute(Slot tensor, const ProcessGroup& group, double value);
+  void contribute(SlotIndex tensor, const ProcessGroup& group, double value);
   // A call of this rank on a group, of any kind.
   void count_call(const ProcessGroup& group) {
     if (program_.checks) {
@@ -114,7 +114,7 @@ class RankFrame {
   }
 
   // The rank's stream of this name; the current one for no_slot.
-  Stream stream(Slot slot);
+  Stream stream(SlotIndex slot);
   // Does a call without async_op hold up the host, and not only a stream?
   bool calls_block() const { return calls_block_; }
 
@@ -139,8 +139,8 @@ class RankFrame {
 
   // The group in this slot; the world for no_slot.
   // Throws NameError for one that a statement makes and this rank has not made.
-  ProcessGroup group(Slot slot);
-  void set_group(Slot slot, const ProcessGroup& group) { groups_[slot] = group; }
+  ProcessGroup group(SlotIndex slot);
+  void set_group(SlotIndex slot, const ProcessGroup& group) { groups_[slot] = group; }
 
   // By slot.
   std::vector<Variable> variables;

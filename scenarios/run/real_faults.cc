@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "scenarios/run/runner.h"
-#include "sim/dist/error.h"
-#include "sim/dist/forwarding_backend.h"
+#include "sim/base/error.h"
+#include "sim/c10d/forwarding_backend.h"
 #include "sim/engine/compute_times.h"
 
 namespace rollcall::scenario {
@@ -86,10 +86,10 @@ class CountedCalls : public ForwardingBackend {
   }
 };
 
-using Slot = std::pair<GroupId, std::int64_t>;
+using CallSlot = std::pair<GroupId, std::int64_t>;
 
-std::optional<Slot> slot_of(const Work* work) {
-  return work != nullptr && !work->is_point_to_point() ? std::optional(Slot(work->group(), work->seq()))
+std::optional<CallSlot> slot_of(const Work* work) {
+  return work != nullptr && !work->is_point_to_point() ? std::optional(CallSlot(work->group(), work->seq()))
                                                        : std::nullopt;
 }
 
@@ -99,8 +99,8 @@ struct LastCall {
   bool is_open = false;           // the last has not ended
   bool is_blocking_wait = false;  // the last waits for what the one before has issued
   Time since = 0;                 // when the last began, or with it the one before
-  std::optional<Slot> waits_for{};
-  std::set<Slot> completed{};  // collectives that were waited for
+  std::optional<CallSlot> waits_for{};
+  std::set<CallSlot> completed{};  // collectives that were waited for
 };
 
 class Watched final : public CountedCalls {
@@ -118,7 +118,7 @@ class Watched final : public CountedCalls {
   }
   void ended(const Work* waited) override {
     last_.is_open = false;
-    if (const std::optional<Slot> slot = slot_of(waited)) {
+    if (const std::optional<CallSlot> slot = slot_of(waited)) {
       last_.completed.insert(*slot);
     }
   }

@@ -7,8 +7,8 @@
 #include <functional>
 #include <memory>
 
-#include "scenarios/scenario.h"
-#include "sim/dist/backend.h"
+#include "scenarios/format/scenario.h"
+#include "sim/c10d/backend.h"
 
 namespace rollcall::scenario {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "real/launch/launch.h"
-#include "scenarios/scenario.h"
+#include "scenarios/format/scenario.h"
 
 namespace rollcall::scenario {
 

@@ -9,11 +9,11 @@
 #include "scenarios/program/names.h"
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/dist/collectives.h"
-#include "sim/dist/error.h"
-#include "sim/dist/rank_context.h"
-#include "sim/dist/scope.h"
-#include "sim/dist/stream.h"
+#include "sim/base/error.h"
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/c10d/scope.h"
+#include "sim/c10d/stream.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/dist/error.h"
-#include "sim/dist/groups.h"
-#include "sim/dist/scope.h"
-#include "sim/dist/store.h"
+#include "sim/base/error.h"
+#include "sim/c10d/groups.h"
+#include "sim/c10d/scope.h"
+#include "sim/c10d/store.h"
 
 namespace rollcall::scenario {
 namespace {

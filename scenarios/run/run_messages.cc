@@ -8,12 +8,12 @@
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/dist/error.h"
-#include "sim/dist/objects.h"
-#include "sim/dist/p2p.h"
-#include "sim/dist/rank_context.h"
-#include "sim/dist/scope.h"
-#include "sim/dist/stream.h"
+#include "sim/base/error.h"
+#include "sim/c10d/objects.h"
+#include "sim/c10d/p2p.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/c10d/scope.h"
+#include "sim/c10d/stream.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -47,7 +47,7 @@ Tensor& tensor_of(RankFrame& frame, const MessageCall& call, Site site) {
 }
 
 // The message's tensor is in use until its handle is waited for.
-void use_tensor(RankFrame& frame, const MessageCall& call, Slot handle, const Work& work, Site site) {
+void use_tensor(RankFrame& frame, const MessageCall& call, SlotIndex handle, const Work& work, Site site) {
   if (work.is_nothing()) {
     return;  // outside of the group nothing happened
   }

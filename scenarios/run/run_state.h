@@ -7,7 +7,7 @@
 
 #include "scenarios/run/contributions.h"
 #include "scenarios/run/watched_tensors.h"
-#include "sim/dist/site.h"
+#include "sim/base/site.h"
 #include "sim/engine/decisions.h"
 
 namespace rollcall::scenario {

@@ -5,7 +5,7 @@
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/dist/rank_context.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::scenario {
 namespace {

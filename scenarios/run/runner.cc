@@ -14,17 +14,17 @@
 #include "scenarios/run/order_warning.h"
 #include "scenarios/run/schedules.h"
 #include "scenarios/run/shell_word.h"
-#include "sim/check/judge_samples.h"
-#include "sim/check/suspects.h"
-#include "sim/check/wrong_peer.h"
 #include "sim/engine/simulate.h"
 #include "sim/explore/replay.h"
+#include "sim/judge/judge_samples.h"
+#include "sim/judge/suspects.h"
+#include "sim/judge/wrong_peer.h"
 
 namespace rollcall::scenario {
 
 namespace {
 
-constexpr Rank most_foreseen = 256;  // ranks whose programs are compared with all others'
+constexpr Rank foreseen_max = 256;  // ranks whose programs are compared with all others'
 
 // The line of the statement that raised first, for whoever has to mend it.
 void say_where_raised(const RunState& state, Verdict& verdict) {
@@ -64,7 +64,7 @@ void complete_report(const Scenario& scenario, Report& report) {
   if (const std::vector<Rank> ranks = check::ranks_to_compare(report.verdict); !ranks.empty()) {
     check::order_suspects(report.verdict, foresee(scenario, ranks));
   }
-  if (report.world_size <= most_foreseen && check::has_stuck_messages(report.verdict)) {
+  if (report.world_size <= foreseen_max && check::has_stuck_messages(report.verdict)) {
     std::vector<Rank> everyone(static_cast<std::size_t>(report.world_size));
     std::iota(everyone.begin(), everyone.end(), 0);
     check::find_wrong_peer(report.verdict, foresee(scenario, everyone));

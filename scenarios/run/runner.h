@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "scenarios/scenario.h"
+#include "scenarios/format/scenario.h"
 #include "sim/explore/schedule.h"
 #include "sim/report/report.h"
 

@@ -65,7 +65,7 @@ TriedSchedules run_schedules(const RunOnce& run_once) {
   std::optional<Tried> first_wrong;
   std::int64_t schedules = 0;
   bool leaves_open = false;
-  while (!plans.empty() && schedules < most_schedules) {
+  while (!plans.empty() && schedules < schedules_max) {
     PlannedDecisions decisions(std::move(plans.front()));
     plans.pop_front();
     Report report = run_once(decisions);

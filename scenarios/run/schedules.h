@@ -11,7 +11,7 @@
 
 namespace rollcall::scenario {
 
-inline constexpr std::int64_t most_schedules = 256;
+inline constexpr std::int64_t schedules_max = 256;
 
 // Runs the scenario once, with these decisions.
 using RunOnce = std::function<Report(sim::Decisions& decisions)>;

@@ -6,8 +6,8 @@
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/dist/rank_context.h"
-#include "sim/dist/scope.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/c10d/scope.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -60,7 +60,7 @@ class ScriptedHook final : public JoinHook {
 
   RankFrame& frame_;
   const JoinableObject& object_;
-  std::vector<std::pair<Slot, Variable>> kwargs_;
+  std::vector<std::pair<SlotIndex, Variable>> kwargs_;
 };
 
 }  // namespace

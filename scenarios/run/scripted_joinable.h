@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/program/program.h"
-#include "sim/dist/join.h"
+#include "sim/train/join.h"
 
 namespace rollcall::scenario {
 

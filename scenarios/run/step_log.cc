@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/run_state.h"
-#include "scenarios/scenario.h"
-#include "sim/dist/forwarding_backend.h"
-#include "sim/dist/rank_context.h"
+#include "sim/c10d/forwarding_backend.h"
+#include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::scenario {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::scenario {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim/dist/tensor.h"
+#include "sim/tensor/tensor.h"
 
 namespace rollcall::scenario {
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/run/rank_frame.h"
-#include "sim/dist/error.h"
-#include "sim/dist/rank_context.h"
+#include "sim/base/error.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::scenario {
 namespace {

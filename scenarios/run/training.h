@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "scenarios/program/program.h"
-#include "sim/dist/ddp.h"
-#include "sim/dist/fsdp.h"
-#include "sim/dist/zero.h"
+#include "sim/train/ddp.h"
+#include "sim/train/fsdp.h"
+#include "sim/train/zero.h"
 
 namespace rollcall::scenario {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/tensor.h"
 #include "sim/report/report.h"
+#include "sim/tensor/tensor.h"
 
 namespace rollcall::scenario {
 

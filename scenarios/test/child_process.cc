@@ -19,13 +19,11 @@
 namespace rollcall::scenario {
 namespace {
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
-
 // Written by the child and read by its parent: unlike a pipe it never fills, and nobody has to read along.
 real::Descriptor shared_memory(const char* name) {
   const int number = ::memfd_create(name, MFD_CLOEXEC);
   if (number < 0) {
-    fail("memfd_create");
+    real::throw_errno("memfd_create");
   }
   return real::Descriptor(number);
 }
@@ -110,7 +108,7 @@ ChildProcess::ChildProcess(const std::function<std::string()>& work)
   std::fflush(nullptr);  // or what waits to be printed here would be printed there, too
   pid_ = ::fork();
   if (pid_ < 0) {
-    fail("fork");
+    real::throw_errno("fork");
   }
   if (pid_ == 0) {
     prepare_child(parent, said_.number());
@@ -122,7 +120,7 @@ ChildProcess::ChildProcess(const std::function<std::string()>& work)
     ::kill(pid_, SIGKILL);
     wait();
     errno = error;
-    fail("pidfd_open");
+    real::throw_errno("pidfd_open");
   }
 }
 

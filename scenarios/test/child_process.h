@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "real/launch/process.h"
+#include "real/rank/process.h"
 #include "scenarios/test/forked_pool.h"
 #include "scenarios/test/stopwatch.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/cases.h"
+#include "scenarios/format/cases.h"
 #include "scenarios/test/keyword_expression.h"
 
 namespace rollcall::scenario {

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/cases.h"
-#include "scenarios/scenario.h"
-#include "viz/write_file.h"
+#include "scenarios/format/cases.h"
+#include "scenarios/format/scenario.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Record = nlohmann::ordered_json;
 
-constexpr const char* folder = ".rollcall/failures";
+constexpr const char* failures_folder = ".rollcall/failures";
 
 // The same file has one name here, however it was written.
 std::string place_of(const std::string& file) {
@@ -34,7 +34,7 @@ std::string name_of_failure(const std::string& text) {
   for (const char c : text) {
     state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   }
-  return fmt::format("{}/{:016x}.json", folder, state);
+  return fmt::format("{}/{:016x}.json", failures_folder, state);
 }
 
 std::optional<StoredFailure> read_failure(const std::string& path) {
@@ -65,7 +65,7 @@ bool StoredFailure::is_of(const Case& one) const {
 std::vector<StoredFailure> stored_failures() {
   std::vector<std::string> paths;
   std::error_code missing;  // then there are none
-  for (const auto& entry : fs::directory_iterator(folder, missing)) {
+  for (const auto& entry : fs::directory_iterator(failures_folder, missing)) {
     paths.push_back(entry.path().generic_string());
   }
   std::ranges::sort(paths);
@@ -83,7 +83,7 @@ void store_failure(const Scenario& scenario, std::uint64_t seed, const sim::Sche
   const std::string text = sim::to_text(schedule);
   const std::string place = place_of(scenario.file);
   std::error_code unable;  // then writing says why
-  fs::create_directories(folder, unable);
+  fs::create_directories(failures_folder, unable);
   if (!fs::exists(".rollcall/.gitignore", unable)) {
     viz::write_file(".rollcall/.gitignore", [](std::ostream& out) { out << "# made by rollcall\n*\n"; });
   }

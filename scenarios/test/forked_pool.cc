@@ -11,7 +11,7 @@
 #include <poll.h>
 
 #include "scenarios/test/child_process.h"
-#include "viz/phrases.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::scenario {
 

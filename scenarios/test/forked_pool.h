@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 
-#include "sim/dist/time.h"
+#include "sim/base/time.h"
 
 namespace rollcall::scenario {
 

@@ -13,12 +13,12 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/golden.h"
 #include "scenarios/run/runner.h"
-#include "viz/call_sequences.h"
-#include "viz/html_report.h"
-#include "viz/json_report.h"
-#include "viz/text_report.h"
-#include "viz/verdict_parts.h"
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
+#include "viz/html/html_report.h"
+#include "viz/json/json_report.h"
+#include "viz/rows/call_sequences.h"
+#include "viz/rows/verdict_parts.h"
+#include "viz/text/text_report.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -66,7 +66,7 @@ SourcePlace place_of_origin(const std::string& origin, const std::string& file) 
 
 // The last calls of every set of ranks that made the same ones.
 std::vector<TestOutcome::Calls> last_calls(const Report& report, const std::string& file) {
-  constexpr std::size_t most_calls = 15;
+  constexpr std::size_t calls_max = 15;
   std::vector<TestOutcome::Calls> all;
   for (const viz::CallSequences::Column& column : viz::call_sequences(report).columns) {
     TestOutcome::Calls& calls = all.emplace_back();
@@ -77,8 +77,8 @@ std::vector<TestOutcome::Calls> last_calls(const Report& report, const std::stri
                                place_of_origin(cell.origin, file)});
       }
     }
-    if (calls.calls.size() > most_calls) {
-      calls.calls.erase(calls.calls.begin(), calls.calls.end() - most_calls);
+    if (calls.calls.size() > calls_max) {
+      calls.calls.erase(calls.calls.begin(), calls.calls.end() - calls_max);
     }
   }
   return all;

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/cases.h"
-#include "scenarios/scenario.h"
+#include "scenarios/format/cases.h"
+#include "scenarios/format/scenario.h"
 #include "scenarios/test/failure_store.h"
 #include "sim/report/report.h"
-#include "viz/test_outcome.h"
+#include "viz/ci/test_outcome.h"
 
 namespace rollcall::scenario {
 

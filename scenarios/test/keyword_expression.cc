@@ -25,7 +25,7 @@ class KeywordParser {
 
  private:
   using Kind = KeywordExpression::Term::Kind;
-  static constexpr int most_nesting = 200;
+  static constexpr int nesting_max = 200;
 
   void parse_or() {
     parse_and();
@@ -46,7 +46,7 @@ class KeywordParser {
   }
 
   void parse_not() {
-    if (++nesting_ > most_nesting) {
+    if (++nesting_ > nesting_max) {
       fail("too deep");
     }
     if (is_word("not")) {

@@ -6,12 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "viz/write_file.h"
+#include "viz/base/write_file.h"
 
 namespace rollcall::scenario {
 namespace {
 
-constexpr const char* folder = ".rollcall";
+constexpr const char* state_folder = ".rollcall";
 constexpr const char* file = ".rollcall/last-failed.json";
 
 void write(const std::string& path, const std::string& text) {
@@ -46,8 +46,8 @@ void remember_failures(const viz::TestRun& run) {
     return;
   }
   std::error_code unable;  // then writing says why
-  if (std::filesystem::create_directories(folder, unable)) {
-    write(std::string(folder) + "/.gitignore", "# made by `rollcall test --lf`\n*\n");
+  if (std::filesystem::create_directories(state_folder, unable)) {
+    write(std::string(state_folder) + "/.gitignore", "# made by `rollcall test --lf`\n*\n");
   }
   write(file, nlohmann::json(after).dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
 }

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "viz/test_outcome.h"
+#include "viz/ci/test_outcome.h"
 
 namespace rollcall::scenario {
 

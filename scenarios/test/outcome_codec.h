@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "viz/test_outcome.h"
+#include "viz/ci/test_outcome.h"
 
 namespace rollcall::scenario {
 

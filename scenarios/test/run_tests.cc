@@ -50,7 +50,7 @@ viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& o
     failures += outcome.status == TestOutcome::Status::passed ? 0 : 1;
     events.finished(outcome);
     run.outcomes.push_back(std::move(outcome));
-    return options.max_failures == 0 || failures < options.max_failures;
+    return options.failures_max == 0 || failures < options.failures_max;
   };
   const auto moved = [&](std::size_t newest, std::size_t done) {
     if (events.moved) {

@@ -10,14 +10,14 @@
 #include "scenarios/test/collect.h"
 #include "scenarios/test/forked_pool.h"
 #include "scenarios/test/judge_case.h"
-#include "viz/test_outcome.h"
+#include "viz/ci/test_outcome.h"
 
 namespace rollcall::scenario {
 
 struct TestOptions {
   JudgeOptions judge{};
   ForkLimits limits{};
-  std::size_t max_failures = 0;  // 0: any number
+  std::size_t failures_max = 0;  // 0: any number
 };
 
 // What a watcher is told; both in the process that calls run_tests.
@@ -26,7 +26,7 @@ struct TestEvents {
   std::function<void(const Case& newest, std::size_t done)> moved = {};  // something began or ended
 };
 
-// The outcomes in the order of `cases`, fewer after max_failures or when `interrupted` is set. The same whatever
+// The outcomes in the order of `cases`, fewer after failures_max or when `interrupted` is set. The same whatever
 // limits.jobs is. Throws std::system_error when there can be no processes.
 viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& options,
                        const TestEvents& events, const volatile std::sig_atomic_t& interrupted);

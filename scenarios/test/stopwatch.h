@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sim/dist/time.h"
+#include "sim/base/time.h"
 
 namespace rollcall::scenario {
 

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/explore_scenario.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/run/schedules.h"
-#include "scenarios/scenario.h"
 #include "scenarios/variants/keep_ranks.h"
 #include "scenarios/variants/reducer.h"
 #include "scenarios/variants/scenario_tree.h"
@@ -43,7 +43,7 @@ class Judge {
       searches_ = true;
       report = report_of(scenario);
     }
-    most_ops_ = 2 * report.ops + 1000;
+    ops_max_ = 2 * report.ops + 1000;
     return report;
   }
 
@@ -56,7 +56,7 @@ class Judge {
       if (signature.verdict == "limit_reached" && scenario.options.limits.ops > own_limit_) {
         return false;  // it would be our own limit that it reaches
       }
-      scenario.options.limits.ops = std::min(scenario.options.limits.ops, most_ops_);
+      scenario.options.limits.ops = std::min(scenario.options.limits.ops, ops_max_);
       return quick(scenario) == signature.verdict && signature_of(report_of(scenario)) == signature;
     } catch (const InvalidScenario&) {
       return false;
@@ -79,7 +79,7 @@ class Judge {
   std::string file_;
   const MinimizeOptions& options_;
   bool searches_ = false;
-  std::int64_t most_ops_ = 0;   // of a candidate: one that runs away is none
+  std::int64_t ops_max_ = 0;   // of a candidate: one that runs away is none
   std::int64_t own_limit_ = 0;  // of the file
 };
 

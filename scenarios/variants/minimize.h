@@ -10,7 +10,7 @@
 #include <string>
 
 #include "scenarios/variants/signature.h"
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::scenario {
 

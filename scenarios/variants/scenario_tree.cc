@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/cases.h"
+#include "scenarios/format/cases.h"
 #include "scenarios/json/source.h"
 
 namespace rollcall::scenario {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/import/scenario_writer.h"
-#include "scenarios/scenario.h"
 
 namespace rollcall::scenario {
 

@@ -6,16 +6,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/run/schedules.h"
-#include "scenarios/scenario.h"
 #include "scenarios/variants/scenario_tree.h"
 
 namespace rollcall::scenario {
 namespace {
 
-constexpr std::size_t most_crashes_per_rank = 200;
+constexpr std::size_t crashes_per_rank_max = 200;
 
 struct Disturbance {
   std::string what;
@@ -145,7 +145,7 @@ std::vector<std::set<Time>> call_times(const Report& report) {
   std::vector<std::set<Time>> times(static_cast<std::size_t>(report.world_size));
   for (const Span& span : report.timeline.spans()) {
     std::set<Time>& own = times[static_cast<std::size_t>(span.rank)];
-    if (own.size() < most_crashes_per_rank) {
+    if (own.size() < crashes_per_rank_max) {
       own.insert(span.start);
     }
   }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/expects.h"
 #include "sim/cost/message_model.h"
 #include "sim/cost/residuals.h"
-#include "sim/dist/expects.h"
 
 namespace rollcall::cost {
 
@@ -16,7 +16,7 @@ namespace {
 constexpr double one_rank_time = 5;
 
 // A hundred years: two of them still fit a Duration, and any limit ends a run long before.
-constexpr double most_microseconds = 3e15;
+constexpr double microseconds_max = 3e15;
 
 Prediction ours(const MessageTime& message) {
   return {.by_nccl = false,
@@ -64,7 +64,7 @@ std::int64_t bytes_of_call(OpKind kind, std::int64_t input_bytes, int members) {
 
 Duration to_duration(double microseconds) {
   expects(microseconds >= 0, "a predicted time is not negative");
-  return static_cast<Duration>(std::floor(std::min(microseconds, most_microseconds) * 1000 + 0.5));
+  return static_cast<Duration>(std::floor(std::min(microseconds, microseconds_max) * 1000 + 0.5));
 }
 
 std::optional<Function> nccl_function(OpKind kind) {

@@ -5,9 +5,9 @@
 
 #include <optional>
 
+#include "sim/base/time.h"
 #include "sim/cost/topology.h"
 #include "sim/cost/tuner.h"
-#include "sim/dist/time.h"
 
 namespace rollcall::cost {
 

@@ -19,7 +19,7 @@ constexpr double pair_share_of_nic = 0.5;
 // Microseconds for each further peer of a rank: a100_sxm_2x8_sophia_alltoall, to 32 KiB.
 constexpr double per_peer = 3.3;
 
-constexpr auto ring = static_cast<std::size_t>(Algorithm::ring);
+constexpr auto ring_row = static_cast<std::size_t>(Algorithm::ring);
 
 bool is_nvlink(const Communicator& communicator) { return communicator.links.nvlink != Links::NvLink::none; }
 
@@ -42,7 +42,7 @@ double start_and_hop(const Communicator& communicator, Protocol protocol, bool s
   const auto column = static_cast<std::size_t>(protocol);
   const ByAlgorithm& hop = !same_node ? net_latency : is_nvlink(communicator) ? nvlink_latency : pci_latency;
   const double nic = same_node ? 0 : communicator.links.nic_latency;
-  return base_latency[ring][column] + hop[ring][column] + nic;
+  return base_latency[ring_row][column] + hop[ring_row][column] + nic;
 }
 
 double transfer(double bytes, double speed) { return speed > 0 ? bytes / (1000 * speed) : 0; }

@@ -33,8 +33,8 @@ constexpr ChannelGraph no_nvls = graph(Pattern::nvls, 0, 0, 0, PathType::loc, Pa
 
 constexpr auto balanced = Pattern::balanced_tree;
 constexpr auto plain = Pattern::tree;
-constexpr auto ring = Pattern::ring;
-constexpr auto nvls = Pattern::nvls;
+constexpr auto rings = Pattern::ring;
+constexpr auto on_switch_graph = Pattern::nvls;
 constexpr auto LOC = PathType::loc;
 constexpr auto NVL = PathType::nvl;
 constexpr auto PIX = PathType::pix;
@@ -43,50 +43,50 @@ constexpr auto PHB = PathType::phb;
 constexpr auto SYS = PathType::sys;
 
 // 8 Hopper GPUs on four NVSwitches, a 400 Gb/s NIC beside each.
-constexpr std::array<Found, 7> hopper{
-    {{8, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(ring, 12, 30, 30, NVL, PIX, true),
-      graph(nvls, 8, 40, 60, NVL, PIX, false), 24, 16},
-     {8, true, graph(plain, 8, 48, 48, NVL, PIX, false), graph(ring, 8, 48, 48, NVL, PIX, false),
-      graph(nvls, 8, 40, 48, NVL, PIX, false), 16, 16},
-     {4, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(ring, 12, 30, 30, NVL, PIX, true),
-      graph(nvls, 4, 60, 60, NVL, PIX, false), 24, 16},
-     {4, true, graph(plain, 8, 48, 24, NVL, PIX, false), graph(ring, 8, 24, 24, NVL, PXN, false),
-      graph(nvls, 4, 48, 48, NVL, PIX, false), 16, 16},
-     {2, false, graph(balanced, 12, 60, 60, NVL, PIX, false), graph(ring, 12, 30, 30, NVL, PIX, true),
-      graph(nvls, 2, 60, 60, NVL, PIX, false), 24, 16},
-     {2, true, graph(plain, 4, 48, 24, NVL, PIX, false), graph(ring, 4, 24, 24, NVL, PXN, false),
-      graph(nvls, 2, 48, 48, NVL, PIX, false), 8, 16},
-     {1, true, graph(plain, 2, 48, 24, LOC, PIX, true), graph(ring, 2, 24, 24, LOC, PIX, true), no_nvls, 4,
+constexpr std::array<Found, 7> hopper_layouts{
+    {{8, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(rings, 12, 30, 30, NVL, PIX, true),
+      graph(on_switch_graph, 8, 40, 60, NVL, PIX, false), 24, 16},
+     {8, true, graph(plain, 8, 48, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PIX, false),
+      graph(on_switch_graph, 8, 40, 48, NVL, PIX, false), 16, 16},
+     {4, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(rings, 12, 30, 30, NVL, PIX, true),
+      graph(on_switch_graph, 4, 60, 60, NVL, PIX, false), 24, 16},
+     {4, true, graph(plain, 8, 48, 24, NVL, PIX, false), graph(rings, 8, 24, 24, NVL, PXN, false),
+      graph(on_switch_graph, 4, 48, 48, NVL, PIX, false), 16, 16},
+     {2, false, graph(balanced, 12, 60, 60, NVL, PIX, false), graph(rings, 12, 30, 30, NVL, PIX, true),
+      graph(on_switch_graph, 2, 60, 60, NVL, PIX, false), 24, 16},
+     {2, true, graph(plain, 4, 48, 24, NVL, PIX, false), graph(rings, 4, 24, 24, NVL, PXN, false),
+      graph(on_switch_graph, 2, 48, 48, NVL, PIX, false), 8, 16},
+     {1, true, graph(plain, 2, 48, 24, LOC, PIX, true), graph(rings, 2, 24, 24, LOC, PIX, true), no_nvls, 4,
       0}}};
 
 // 8 A100 on NVSwitches, a 200 Gb/s NIC beside each.
 constexpr std::array<Found, 2> a100_sxm{{{8, false, graph(balanced, 12, 20, 20, NVL, PIX, true),
-                                          graph(ring, 12, 20, 20, NVL, PIX, true), no_nvls, 24, 0},
+                                          graph(rings, 12, 20, 20, NVL, PIX, true), no_nvls, 24, 0},
                                          {8, true, graph(balanced, 8, 30, 24, NVL, PIX, false),
-                                          graph(ring, 8, 24, 24, NVL, PIX, false), no_nvls, 16, 0}}};
+                                          graph(rings, 8, 24, 24, NVL, PIX, false), no_nvls, 16, 0}}};
 
 // 4 A100, each with four NVLinks to each other, on one socket.
 constexpr std::array<Found, 1> a100_mesh{{{4, false, graph(balanced, 12, 20, 20, NVL, PIX, false),
-                                           graph(ring, 12, 20, 20, NVL, PIX, false), no_nvls, 24, 0}}};
+                                           graph(rings, 12, 20, 20, NVL, PIX, false), no_nvls, 24, 0}}};
 
 // 8 B200 on NVSwitches, a 400 Gb/s NIC beside each.
 constexpr std::array<Found, 2> b200_sxm{
-    {{8, false, graph(balanced, 16, 40, 40, NVL, PIX, true), graph(ring, 16, 45, 45, NVL, PIX, true),
-      graph(nvls, 8, 80, 90, NVL, PIX, false), 32, 32},
-     {8, true, graph(plain, 8, 96, 48, NVL, PIX, false), graph(ring, 8, 48, 48, NVL, PXN, false),
-      graph(nvls, 8, 48, 48, NVL, PIX, false), 16, 24}}};
+    {{8, false, graph(balanced, 16, 40, 40, NVL, PIX, true), graph(rings, 16, 45, 45, NVL, PIX, true),
+      graph(on_switch_graph, 8, 80, 90, NVL, PIX, false), 32, 32},
+     {8, true, graph(plain, 8, 96, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PXN, false),
+      graph(on_switch_graph, 8, 48, 48, NVL, PIX, false), 16, 24}}};
 
 // 4 A100 on PCIe, two sockets, one 100 Gb/s NIC.
 constexpr std::array<Found, 2> a100_pcie{{{4, false, graph(balanced, 1, 10, 10, SYS, PIX, true),
-                                           graph(ring, 1, 10, 10, SYS, PIX, true), no_nvls, 2, 0},
+                                           graph(rings, 1, 10, 10, SYS, PIX, true), no_nvls, 2, 0},
                                           {4, true, graph(balanced, 1, 10, 10, SYS, SYS, true),
-                                           graph(ring, 1, 10, 10, SYS, SYS, true), no_nvls, 2, 0}}};
+                                           graph(rings, 1, 10, 10, SYS, SYS, true), no_nvls, 2, 0}}};
 
 // RTX 4090 on PCIe 4 without peer access, AMD: two share a host bridge, eight cross the sockets.
 constexpr std::array<Found, 2> rtx4090{{{8, false, graph(balanced, 1, 15, 15, SYS, PIX, true),
-                                         graph(ring, 1, 15, 15, SYS, PIX, true), no_nvls, 2, 0},
+                                         graph(rings, 1, 15, 15, SYS, PIX, true), no_nvls, 2, 0},
                                         {2, false, graph(balanced, 2, 20, 20, PHB, PIX, false),
-                                         graph(ring, 2, 12, 12, PHB, PIX, true), no_nvls, 4, 0}}};
+                                         graph(rings, 2, 12, 12, PHB, PIX, true), no_nvls, 4, 0}}};
 
 constexpr Links nvlink(Links::NvLink kind, int count, double speed, bool has_nvls, int nics, double nic) {
   Links links;
@@ -156,11 +156,11 @@ const std::vector<Machine>& catalogue() {
       machine("b200", "8 B200 SXM on NVSwitch, 8 x 400 Gb/s", 8, 100, CpuVendor::intel,
               nvlink(on_switch, 18, 40.1, true, 8, 50), layouts(b200_sxm)),
       machine("h100", "8 H100 SXM on NVSwitch, 8 x 400 Gb/s", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper)),
+              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper_layouts)),
       machine("h20", "8 H20 SXM on NVSwitch, 8 x 400 Gb/s (H100's links, fewer SMs)", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper)),
+              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper_layouts)),
       machine("h200", "8 H200 SXM on NVSwitch, 8 x 400 Gb/s", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper)),
+              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper_layouts)),
       machine("l40s", "8 L40S on PCIe 4, two sockets, 100 Gb/s", 8, 89, CpuVendor::amd,
               pcie(24, 2, 16, 1, 12.5), {}),
       machine("rtx4090", "8 RTX 4090 on PCIe 4, AMD, no peer access, 100 Gb/s", 8, 89, CpuVendor::amd,
@@ -227,7 +227,7 @@ bool read_nic_speed(std::string_view rest, Cluster& cluster) {
   return true;
 }
 
-constexpr int most_nodes = 131'072;  // 1,048,576 GPUs in machines of eight
+constexpr int nodes_max = 131'072;  // 1,048,576 GPUs in machines of eight
 
 }  // namespace
 
@@ -271,8 +271,8 @@ NamedCluster find_cluster(std::string_view name) {
                     "written \"@200G\"",
                     rest));
   }
-  if (cluster.nodes > most_nodes) {
-    return problem(fmt::format("{} nodes are more than the {} there can be", cluster.nodes, most_nodes));
+  if (cluster.nodes > nodes_max) {
+    return problem(fmt::format("{} nodes are more than the {} there can be", cluster.nodes, nodes_max));
   }
   cluster.name = name;
   return {std::move(cluster), {}, {}};

@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::cost {
 
@@ -29,7 +29,7 @@ constexpr std::array<double, 19> inter_speeds{48, 30, 28, 24, 20, 18,  15,  12, 
                                               7,  6,  5,  4,  3,  2.4, 1.2, .24, .12};
 constexpr std::array<double, 17> inter_speeds_sm90{48, 45, 42, 40, 30,  24,  22,  20, 17.5,
                                                    15, 12, 6,  3,  2.4, 1.2, .24, .12};
-constexpr int max_channels = 64;
+constexpr int channels_max = 64;
 
 std::span<const double> intra_list(int capability) {
   return capability >= 100  ? std::span<const double>(intra_speeds_sm100)
@@ -136,7 +136,7 @@ Graphs derive_graphs(const Cluster& cluster, int gpus_per_node, bool several_nod
   graphs.tree.pattern = several_nodes && capability >= 90 ? Pattern::tree : Pattern::balanced_tree;
   split_fast_channels(graphs.ring, capability, several_nodes);
   split_fast_channels(graphs.tree, capability, several_nodes);
-  graphs.channels = std::min(max_channels, 2 * graphs.ring.channels);
+  graphs.channels = std::min(channels_max, 2 * graphs.ring.channels);
   graphs.nvls_channels = graphs.nvls.channels == 0 ? 0 : capability < 100 ? 16 : several_nodes ? 24 : 32;
   return graphs;
 }

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 
 namespace rollcall::cost {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/base/expects.h"
 #include "sim/cost/tuner_constants.h"
 #include "sim/cost/tuner_model.h"
-#include "sim/dist/expects.h"
 
 namespace rollcall::cost {
 
@@ -33,17 +33,8 @@ std::optional<Enum> parse_name(std::string_view text, const std::array<std::stri
   return std::nullopt;
 }
 
-template <typename Enum>
-constexpr std::size_t index(Enum value) {
-  return static_cast<std::size_t>(value);
-}
-
 constexpr std::size_t entry_index(Function function, Algorithm algorithm, Protocol protocol) {
   return (index(function) * algorithm_count + index(algorithm)) * protocol_count + index(protocol);
-}
-
-bool is_nvls(Algorithm algorithm) {
-  return algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
 }
 
 // Which reductions NVLink SHARP does (NCCL src/include/device.h, ncclNvlsSupported). A mean is a scaled

@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/base/expects.h"
 #include "sim/cost/tuner_constants.h"
-#include "sim/dist/expects.h"
 
 namespace rollcall::cost {
 
 namespace {
-
-template <typename Enum>
-constexpr std::size_t index(Enum value) {
-  return static_cast<std::size_t>(value);
-}
 
 bool gathers_or_scatters(Function function) {
   return function == Function::all_gather || function == Function::reduce_scatter;
@@ -21,10 +16,6 @@ bool gathers_or_scatters(Function function) {
 
 bool is_collnet(Algorithm algorithm) {
   return algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
-}
-
-bool is_nvls(Algorithm algorithm) {
-  return algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
 }
 
 int floor_log2(int value) { return std::bit_width(static_cast<unsigned>(value)) - 1; }

@@ -18,4 +18,14 @@ struct ModelledPair {
 ModelledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
                         Protocol protocol);
 
+// The place of an enumerator in the tables.
+template <typename Enum>
+constexpr std::size_t index(Enum value) {
+  return static_cast<std::size_t>(value);
+}
+
+inline bool is_nvls(Algorithm algorithm) {
+  return algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
+}
+
 }  // namespace rollcall::cost

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/dist/op.h"
+#include "sim/c10d/op.h"
 #include "sim/engine/decisions.h"
 #include "sim/report/rank_set.h"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::sim {

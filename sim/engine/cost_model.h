@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/c10d/process_group.h"
 #include "sim/cost/group_cost.h"
-#include "sim/dist/process_group.h"
 
 namespace rollcall::sim {
 

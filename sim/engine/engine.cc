@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "sim/dist/error.h"
+#include "sim/base/error.h"
 #include "sim/engine/start_order.h"
 
 namespace rollcall::sim {
@@ -16,7 +16,7 @@ using check::RankStatus;
 using check::Slot;
 
 // What the run may issue: a ticket has room for so many calls of one rank.
-std::int64_t most_ops(const Options& options) { return std::min(options.limits.ops, Work::seq_max); }
+std::int64_t ops_max(const Options& options) { return std::min(options.limits.ops, Work::seq_max); }
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Engine::Engine(const Options& options, const Program& program)
       cost_(make_cost_model(options)),
       compute_times_(options.slow, options.jitter, options.world_size, options.seed, options.decisions),
       orders_calls_(options.decisions != nullptr && options.decisions->orders_calls()),
-      steps_(most_ops(options), [this] { look(); }) {
+      steps_(ops_max(options), [this] { look(); }) {
   make_groups();
   make_devices();
   plan_crashes();
@@ -139,7 +139,7 @@ void Engine::run_program(Rank rank) {
   } catch (const RankAborted&) {
     // Woken only so that destructors run: its state is the one it was stopped in.
   } catch (const StepLimitReached&) {
-    stop("ops", most_ops(options_));
+    stop("ops", ops_max(options_));
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const RankCrashed& crash) {

@@ -21,12 +21,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/check/evidence.h"
-#include "sim/check/incidents.h"
-#include "sim/dist/store_state.h"
-#include "sim/engine/backend_rules.h"
+#include "sim/c10d/store_state.h"
+#include "sim/engine/backends.h"
 #include "sim/engine/cost_model.h"
-#include "sim/engine/device_queue.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/group_creation.h"
 #include "sim/engine/join_meter.h"
@@ -34,6 +31,9 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline_recorder.h"
 #include "sim/engine/watched_steps.h"
+#include "sim/match/evidence.h"
+#include "sim/match/incidents.h"
+#include "sim/nccl/device_queue.h"
 
 namespace rollcall::sim {
 

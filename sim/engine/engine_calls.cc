@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/error.h"
+#include "sim/base/error.h"
 #include "sim/engine/engine.h"
 
 namespace rollcall::sim {

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/apply.h"
-#include "sim/engine/detail_check.h"
+#include "sim/c10d/apply.h"
 #include "sim/engine/engine.h"
+#include "sim/match/detail_check.h"
 
 namespace rollcall::sim {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/check/judge.h"
-#include "sim/check/naming.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/tensor_too_large.h"
+#include "sim/base/expects.h"
 #include "sim/engine/engine.h"
+#include "sim/judge/judge.h"
+#include "sim/match/naming.h"
+#include "sim/tensor/tensor_too_large.h"
 
 namespace rollcall::sim {
 namespace {

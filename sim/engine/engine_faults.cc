@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-#include "sim/dist/error.h"
+#include "sim/base/error.h"
 #include "sim/engine/engine.h"
 
 namespace rollcall::sim {
@@ -17,7 +17,6 @@ using check::RankStatus;
 using check::Slot;
 
 constexpr const char* deadly = "SIGKILL";
-constexpr Time never = std::numeric_limits<Time>::max();
 
 }  // namespace
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/arguments.h"
-#include "sim/dist/error.h"
+#include "sim/base/error.h"
+#include "sim/c10d/arguments.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/start_order.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/park_in_channel.h"
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "sim/dist/apply.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/p2p.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/apply.h"
+#include "sim/c10d/p2p.h"
 #include "sim/engine/engine.h"
-#include "sim/engine/gloo_transport.h"
+#include "sim/gloo/gloo_transport.h"
 
 namespace rollcall::sim {
 namespace {

@@ -14,7 +14,6 @@ namespace {
 using check::MessageId;
 using check::MessageMatcher;
 
-constexpr Time never = std::numeric_limits<Time>::max();
 
 // FNV-1a, over the bytes of numbers and texts.
 class Mix {

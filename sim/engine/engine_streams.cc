@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 #include "sim/engine/engine.h"
 
 namespace rollcall::sim {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/check/naming.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/monitored_barrier.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/monitored_barrier.h"
 #include "sim/engine/engine.h"
+#include "sim/match/naming.h"
 
 namespace rollcall::sim {
 namespace {
@@ -34,8 +34,8 @@ void Engine::set_deadline(Rank rank) {
   const RankStatus& status = status_[static_cast<std::size_t>(rank)];
   Deadline deadline = std::exchange(next_wait_, {});
   if (!deadline.own) {
-    const Duration group_limit = status.channel == Channel::store ? 0 : group_timeouts_[status.group];
-    deadline.limit = group_limit > 0 ? group_limit : options_.timeout;
+    const Duration group_max = status.channel == Channel::store ? 0 : group_timeouts_[status.group];
+    deadline.limit = group_max > 0 ? group_max : options_.timeout;
   }
   deadline.since = now_;
   if (options_.decisions != nullptr && deadline.limit > 0) {

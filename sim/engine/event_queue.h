@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/dist/time.h"
+#include "sim/base/time.h"
 
 namespace rollcall::sim {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/dist/store_barrier.h"
+#include "sim/c10d/store_barrier.h"
 
 namespace rollcall::sim {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/host_calls.h"
+#include "sim/c10d/host_calls.h"
 
 namespace rollcall::sim {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/dist/op.h"
-#include "sim/dist/process_group.h"
+#include "sim/c10d/op.h"
+#include "sim/c10d/process_group.h"
 #include "sim/report/join_cost.h"
 
 namespace rollcall::sim {

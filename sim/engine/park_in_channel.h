@@ -2,7 +2,7 @@
 
 // While it lives, a rank's status says that it waits in a call about groups or on the store.
 
-#include "sim/check/evidence.h"
+#include "sim/match/evidence.h"
 
 namespace rollcall::sim {
 

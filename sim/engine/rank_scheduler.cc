@@ -11,13 +11,10 @@
 #include <boost/fiber/fiber.hpp>
 #include <boost/fiber/scheduler.hpp>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 #include "sim/engine/stack_arena.h"
 
 namespace rollcall::sim {
-namespace {
-
-namespace fibers = boost::fibers;
 
 // libstdc++ keeps the exceptions being handled per thread, not per stack: two ranks that suspend
 // inside a catch clause would rethrow each other's. This is the layout behind __cxa_get_globals
@@ -26,6 +23,10 @@ struct CaughtExceptions {
   void* stack;
   unsigned int uncaught;
 };
+
+namespace {
+
+namespace fibers = boost::fibers;
 
 CaughtExceptions& caught_exceptions() {
   return *reinterpret_cast<CaughtExceptions*>(abi::__cxa_get_globals());

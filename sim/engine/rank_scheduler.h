@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/dist/rank_context.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::sim {
 

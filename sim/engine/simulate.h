@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/c10d/backend.h"
 #include "sim/cost/topology.h"
-#include "sim/dist/backend.h"
 #include "sim/engine/compute_times.h"
 #include "sim/engine/decisions.h"
 #include "sim/report/report.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/check/naming.h"
+#include "sim/match/naming.h"
 
 namespace rollcall::sim {
 

@@ -4,8 +4,9 @@
 
 #include <map>
 
-#include "sim/check/evidence.h"
-#include "sim/dist/host_calls.h"
+#include "sim/base/scope_table.h"
+#include "sim/c10d/host_calls.h"
+#include "sim/match/evidence.h"
 #include "sim/report/timeline.h"
 
 namespace rollcall::sim {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <utility>
 
-#include "sim/dist/step_budget.h"
+#include "sim/c10d/step_budget.h"
 
 namespace rollcall::sim {
 

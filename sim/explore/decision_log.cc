@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::sim {
 namespace {

@@ -23,7 +23,7 @@ struct Part {
   bool was_ordered_by_clock = false;
   bool has_drawn_delays = false;
   bool ranks_decide = false;
-  std::size_t most_decisions = 0;
+  std::size_t decisions_max = 0;
 };
 
 void add(Part& sum, Part part) {
@@ -34,7 +34,7 @@ void add(Part& sum, Part part) {
   sum.was_ordered_by_clock = sum.was_ordered_by_clock || part.was_ordered_by_clock;
   sum.has_drawn_delays = sum.has_drawn_delays || part.has_drawn_delays;
   sum.ranks_decide = sum.ranks_decide || part.ranks_decide;
-  sum.most_decisions = std::max(sum.most_decisions, part.most_decisions);
+  sum.decisions_max = std::max(sum.decisions_max, part.decisions_max);
 }
 
 class Search {
@@ -78,7 +78,7 @@ class Search {
     Part part;
     SearchTree tree(
         true, draws_delays_,
-        {.reduces = options_.reduces, .most_deviations = options_.most_deviations, .slice = slice});
+        {.reduces = options_.reduces, .deviations_max = options_.deviations_max, .slice = slice});
     while (part.tally.schedules() < most && !is_interrupted()) {
       tree.begin();
       Report report = run_(tree);
@@ -114,11 +114,11 @@ class Search {
   }
 
   void begin(RandomDecisions& log, std::uint64_t seed, std::size_t expected) const {
-    log.begin(seed, options_.most_deviations, expected);
+    log.begin(seed, options_.deviations_max, expected);
   }
   void begin(PriorityDecisions& log, std::uint64_t seed, std::size_t expected) const {
     constexpr std::size_t usual_changes = 2;
-    log.begin(seed, options_.most_deviations.value_or(usual_changes), expected);
+    log.begin(seed, options_.deviations_max.value_or(usual_changes), expected);
   }
 
   void count(Part& part, std::uint64_t number, const DecisionLog& log, Report report) {
@@ -127,7 +127,7 @@ class Search {
     part.has_drawn_delays = part.has_drawn_delays || log.has_drawn_delays();
     part.ranks_decide =
         part.ranks_decide || log.met(Decision::Kind::branch) || log.met(Decision::Kind::thread);
-    part.most_decisions = std::max(part.most_decisions, log.schedule().decisions);
+    part.decisions_max = std::max(part.decisions_max, log.schedule().decisions);
     part.tally.count(number, log.schedule(), log.deciders(), log.space(), std::move(report));
     const std::int64_t done = ++done_;
     if (options_.progress && done % 64 == 0) {
@@ -148,7 +148,7 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   }
   if (part.is_bounded) {
     bounds.push_back(fmt::format("only schedules with at most {} {} from the usual way were tried",
-                                 *options.most_deviations, *options.most_deviations == 1 ? "step" : "steps"));
+                                 *options.deviations_max, *options.deviations_max == 1 ? "step" : "steps"));
   }
   if (draws_delays) {
     bounds.push_back("jitter was tried as the seed has it, at its least and at its most");
@@ -174,7 +174,7 @@ Part search(Search& search, const ExploreOptions& options) {
   if (is_mixed && !part.is_complete && !part.is_bounded && left > 0) {
     // Numbered behind all of the tree's.
     constexpr std::int64_t behind = std::int64_t{1} << 40;
-    add(part, search.sample(behind, behind + left, part.most_decisions));
+    add(part, search.sample(behind, behind + left, part.decisions_max));
     part.is_complete = false;
   }
   return part;

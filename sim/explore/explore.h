@@ -33,7 +33,7 @@ std::optional<Slice> shard_of_bound(const std::string& bound);
 struct ExploreOptions {
   std::int64_t schedules = 10'000;
   Scheduler scheduler = Scheduler::automatic;
-  std::optional<std::size_t> most_deviations{};  // of one run, from the usual way
+  std::optional<std::size_t> deviations_max{};  // of one run, from the usual way
   bool reduces = true;
   int jobs = 1;   // threads
   Slice shard{};  // which of several machines this is

@@ -24,11 +24,11 @@ std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index) {
   return draw(state);
 }
 
-void RandomDecisions::begin(std::uint64_t seed, std::optional<std::size_t> most_deviations,
+void RandomDecisions::begin(std::uint64_t seed, std::optional<std::size_t> deviations_max,
                             std::size_t expected) {
   DecisionLog::begin();
   state_ = seed;
-  left_ = most_deviations;
+  left_ = deviations_max;
   expected_ = std::max<std::size_t>(expected, 1);
 }
 

@@ -13,14 +13,14 @@ namespace rollcall::sim {
 // The seed of the `index`-th run that is derived from `seed`.
 std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index);
 
-// Every way is as likely as any other. With `most_deviations`, about so many decisions leave the usual way, and never
+// Every way is as likely as any other. With `deviations_max`, about so many decisions leave the usual way, and never
 // more.
 class RandomDecisions final : public DecisionLog {
  public:
   using DecisionLog::DecisionLog;
 
   // `expected`: how many decisions the run is likely to have.
-  void begin(std::uint64_t seed, std::optional<std::size_t> most_deviations, std::size_t expected);
+  void begin(std::uint64_t seed, std::optional<std::size_t> deviations_max, std::size_t expected);
 
  protected:
   std::size_t choose(const Decision& decision) override;

@@ -123,7 +123,7 @@ Node SearchTree::open(const Decision& decision) {
   } else {
     node.is_order = node.is_order && reduces();
   }
-  if (options_.most_deviations && node.deviations >= *options_.most_deviations) {
+  if (options_.deviations_max && node.deviations >= *options_.deviations_max) {
     is_bounded_ = is_bounded_ || decision.ways > 1;
   } else if (!node.is_order || !is_dealt()) {
     want_all(node);

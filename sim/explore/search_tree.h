@@ -26,7 +26,7 @@ class SearchTree final : public DecisionLog {
  public:
   struct Options {
     bool reduces = true;                           // else every order counts as another
-    std::optional<std::size_t> most_deviations{};  // from the usual way, in one run; then nothing is reduced
+    std::optional<std::size_t> deviations_max{};  // from the usual way, in one run; then nothing is reduced
     Slice slice{};
   };
   // A decision on the way to the current run.
@@ -52,7 +52,7 @@ class SearchTree final : public DecisionLog {
   bool advance();
   // The run belongs to another slice; it was made only to find the way past it.
   bool was_skipped() const { return skips_ || !is_ours(); }
-  // Some ways were not taken because of most_deviations.
+  // Some ways were not taken because of deviations_max.
   bool is_bounded() const { return is_bounded_; }
 
   // To go on another day: resume(path()) and begin().
@@ -63,7 +63,7 @@ class SearchTree final : public DecisionLog {
   std::size_t choose(const Decision& decision) override;
 
  private:
-  bool reduces() const { return options_.reduces && !options_.most_deviations; }
+  bool reduces() const { return options_.reduces && !options_.deviations_max; }
   bool is_dealt() const;
   bool is_ours() const;
   void deal(const Node& node);

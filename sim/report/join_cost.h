@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/op.h"
-#include "sim/dist/time.h"
+#include "sim/base/time.h"
+#include "sim/c10d/op.h"
 #include "sim/report/rank_set.h"
 
 namespace rollcall {

@@ -1,6 +1,6 @@
 #include "sim/report/report.h"
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 
 namespace rollcall {
 

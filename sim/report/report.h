@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/data_parallel.h"
+#include "sim/report/device_memory.h"
 #include "sim/report/join_cost.h"
 #include "sim/report/sample_use.h"
 #include "sim/report/search_result.h"

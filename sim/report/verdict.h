@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "sim/dist/time.h"
+#include "sim/base/time.h"
 #include "sim/report/rank_set.h"
 
 namespace rollcall {

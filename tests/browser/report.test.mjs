@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
@@ -20,10 +20,16 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+// The path of the example of that name, whatever its chapter.
+function example(name) {
+  const files = readdirSync(join(source, "scenarios"), { recursive: true });
+  return join(source, "scenarios", files.find(file => basename(file) === `${name}.json`));
+}
+
 // The page of a scenario, as its URL. Any verdict will do.
 function report(scenario) {
   const name = typeof scenario === "string" ? scenario : "made";
-  const file = typeof scenario === "string" ? join(source, "scenarios", `${scenario}.json`) : join(folder, `${name}.json`);
+  const file = typeof scenario === "string" ? example(scenario) : join(folder, `${name}.json`);
   if (typeof scenario !== "string") writeFileSync(file, JSON.stringify({ version: 1, ...scenario }));
   const page = join(folder, `${name}.html`);
   const options = { stdio: ["ignore", "ignore", "pipe"] };
@@ -265,7 +271,7 @@ const ranges = page => page.value(
     `[...document.querySelectorAll("section.timeline")].map(({ dataset }) => [dataset.from, dataset.to].map(Number))`);
 
 test("the timelines of two runs move together until the reader parts them", async () => {
-  const file = name => join(source, "scenarios", `${name}.json`);
+  const file = example;
   const page = await browser.open(view("two", file("uneven_inputs"), file("uneven_inputs_join")));
   await page.until(areReady);
   await page.settle();

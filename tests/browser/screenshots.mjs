@@ -1,9 +1,9 @@
 // The pictures in docs/report: node tests/browser/screenshots.mjs ROLLCALL CHROMIUM, from the repository's root.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { Browser } from "./chromium.mjs";
@@ -13,9 +13,15 @@ const folder = mkdtempSync(join(tmpdir(), "rollcall-screenshots-"));
 const strict = '<head><meta http-equiv="Content-Security-Policy" content="default-src \'none\'">';
 const size = { width: 1100, height: 800 };
 
+// The path of the example of that name, whatever its chapter.
+function example(name) {
+  const files = readdirSync("scenarios", { recursive: true });
+  return join("scenarios", files.find(file => basename(file) === `${name}.json`));
+}
+
 // Of scenarios, or of any path; several are one page.
 function report(...subjects) {
-  const paths = subjects.map(subject => subject.includes("/") ? subject : `scenarios/${subject}.json`);
+  const paths = subjects.map(subject => subject.includes("/") ? subject : example(subject));
   const file = join(folder, `${subjects.join("-").replaceAll("/", "_")}.html`);
   execFileSync(rollcall, ["view", ...paths, "-o", file], { stdio: "ignore" });
   return file;

@@ -12,9 +12,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "sim/dist/dtype.h"
-#include "sim/dist/op.h"
-#include "sim/dist/time.h"
+#include "sim/base/time.h"
+#include "sim/c10d/op.h"
+#include "sim/tensor/dtype.h"
 
 namespace rollcall::golden {
 

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 #include "sim/engine/simulate.h"
 #include "tests/conformance/recorder.h"
 

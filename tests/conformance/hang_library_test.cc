@@ -16,9 +16,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/import/hang.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "tests/conformance/hang_case.h"
 #include "tests/contents.h"
 

@@ -22,9 +22,9 @@ class Tally::Hook final : public JoinHook {
     Rank chosen = owner_.agree(is_last_joiner);
     owner_.context_.put(owner_.key("common_rank"), std::int64_t{chosen});
     if (chosen == get_rank()) {
-      owner_.max_count_ = owner_.count_.clone();
+      owner_.count_max_ = owner_.count_.clone();
     }
-    broadcast(owner_.max_count_, chosen);
+    broadcast(owner_.count_max_, chosen);
   }
 
  private:

@@ -30,7 +30,7 @@ class Tally : public Joinable {
   std::string key(const std::string& what) const;
 
   const Tensor& count() const { return count_; }
-  const Tensor& max_count() const { return max_count_; }
+  const Tensor& count_max() const { return count_max_; }
 
  private:
   class Hook;
@@ -38,7 +38,7 @@ class Tally : public Joinable {
   CaseContext& context_;  // the rank's, outlives its program
   std::string name_;
   Tensor count_ = Tensor::zeros({1});
-  Tensor max_count_ = Tensor::zeros({1});
+  Tensor count_max_ = Tensor::zeros({1});
 };
 
 // What post_hook does, given is_last_joiner.

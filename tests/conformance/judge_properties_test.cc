@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "tests/conformance/generated_jobs.h"
-#include "viz/json_report.h"
+#include "viz/json/json_report.h"
 
 namespace rollcall::conformance {
 namespace {

@@ -9,14 +9,14 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
-#include "sim/check/judge.h"
 #include "sim/engine/simulate.h"
+#include "sim/judge/judge.h"
 #include "tests/conformance/tape_replay.h"
-#include "viz/text_report.h"
+#include "viz/text/text_report.h"
 
 namespace rollcall::conformance {
 namespace {

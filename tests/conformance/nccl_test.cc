@@ -11,8 +11,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "sim/dist/forwarding_backend.h"
-#include "sim/dist/rank_context.h"
+#include "sim/c10d/forwarding_backend.h"
+#include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
 #include "tests/conformance/golden_case.h"
 #include "tests/conformance/programs.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "sim/dist/flat.h"
+#include "sim/train/flat.h"
 
 namespace rollcall::golden {
 

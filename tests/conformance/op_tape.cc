@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/dist/error.h"
-#include "sim/dist/rank_context.h"
+#include "sim/base/error.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::conformance {
 namespace {

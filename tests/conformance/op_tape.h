@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/forwarding_backend.h"
+#include "sim/base/scope_table.h"
+#include "sim/c10d/forwarding_backend.h"
 #include "sim/report/report.h"
 
 namespace rollcall::conformance {

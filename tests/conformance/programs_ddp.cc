@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "sim/dist/flat.h"
+#include "sim/train/flat.h"
 #include "tests/conformance/joinables.h"
 #include "tests/conformance/networks.h"
 #include "tests/conformance/programs.h"

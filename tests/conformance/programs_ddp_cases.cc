@@ -93,7 +93,7 @@ void with_tally(CaseContext& context) {
         }
       });
   context.put("count", tally.count());
-  context.put("max_count", tally.max_count());
+  context.put("max_count", tally.count_max());
 }
 
 TensorList joined(TensorList first, const TensorList& second) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 #include "tests/conformance/programs.h"
 
 namespace rollcall::golden {

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "sim/dist/expects.h"
+#include "sim/base/expects.h"
 #include "tests/conformance/programs.h"
 
 namespace rollcall::golden {

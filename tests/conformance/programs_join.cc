@@ -63,7 +63,7 @@ void breaking_off(CaseContext& context) {
     }
   });
   context.put("count", tally.count());
-  context.put("max_count", tally.max_count());
+  context.put("max_count", tally.count_max());
 }
 
 void two_epochs(CaseContext& context) {
@@ -80,7 +80,7 @@ void two_epochs(CaseContext& context) {
       context.mark("joined " + number);
     });
     context.put("count_" + number, tally.count());
-    context.put("max_count_" + number, tally.max_count());
+    context.put("max_count_" + number, tally.count_max());
   }
 }
 
@@ -118,7 +118,7 @@ void two_calls_per_input(CaseContext& context) {
   Tally tally(context);
   count_quietly(tally, 2 * context.inputs(), sync_max_count);
   context.put("count", tally.count());
-  context.put("max_count", tally.max_count());
+  context.put("max_count", tally.count_max());
 }
 
 void two_joinables(CaseContext& context) {

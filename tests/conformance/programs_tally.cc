@@ -18,10 +18,10 @@ void tally_program(CaseContext& context) {
                 std::to_string(static_cast<std::int64_t>(tally.count().item())) + " before joining");
   if (sync) {
     context.print("all ranks together: " +
-                  std::to_string(static_cast<std::int64_t>(tally.max_count().item())));
+                  std::to_string(static_cast<std::int64_t>(tally.count_max().item())));
   }
   context.put("count", tally.count());
-  context.put("max_count", tally.max_count());
+  context.put("max_count", tally.count_max());
 }
 
 namespace {

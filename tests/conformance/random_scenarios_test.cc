@@ -18,17 +18,17 @@
 
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/simulated_facts.h"
+#include "scenarios/format/report_reader.h"
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/source.h"
-#include "scenarios/report_reader.h"
 #include "scenarios/run/real_run.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "tests/conformance/generated_scenarios.h"
 #include "tests/conformance/real_runs.h"
-#include "tests/unit/viz/trace_validator.h"
-#include "viz/chrome_trace.h"
-#include "viz/json_report.h"
-#include "viz/text_report.h"
+#include "tests/unit/viz/traces/trace_validator.h"
+#include "viz/json/json_report.h"
+#include "viz/text/text_report.h"
+#include "viz/traces/chrome_trace.h"
 
 namespace rollcall::conformance {
 namespace {
@@ -60,7 +60,7 @@ std::string everything(Report report) {
          trace_of(report);
 }
 
-std::size_t longest_line(const std::string& text) {
+std::size_t line_max(const std::string& text) {
   std::size_t longest = 0;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -80,7 +80,7 @@ void check_verdict(Report report) {
   CHECK_FALSE(finding->headline.empty());
   CHECK_FALSE(finding->cause.empty());
   report.output.clear();  // what ranks print is printed as it is
-  CHECK(longest_line(viz::text_report(report, {})) <= 100);
+  CHECK(line_max(viz::text_report(report, {})) <= 100);
 }
 
 void check_scenario(const GeneratedScenario& generated) {

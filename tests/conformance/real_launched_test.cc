@@ -9,8 +9,8 @@
 #include <catch2/catch.hpp>
 
 #include "real/launch/launch.h"
-#include "real/launch/process.h"
-#include "real/launch/sockets.h"
+#include "real/rank/process.h"
+#include "real/rank/sockets.h"
 #include "sim/dist.h"
 #include "tests/conformance/real_runs.h"
 

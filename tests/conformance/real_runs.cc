@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "real/backends.h"
+#include "real/backends/backends.h"
 #include "real/launch/launch.h"
-#include "real/launch/process.h"
+#include "real/rank/process.h"
 #include "scenarios/compare/simulated_facts.h"
 
 namespace rollcall::test {

@@ -16,13 +16,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/import/hang.h"
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/run_state.h"
-#include "scenarios/scenario.h"
-#include "sim/check/judge.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/start_order.h"
+#include "sim/judge/judge.h"
 #include "tests/conformance/generated_jobs.h"
 #include "tests/conformance/golden_run.h"
 #include "tests/conformance/hang_case.h"
@@ -121,7 +121,7 @@ class Comparison {
 TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops of scenarios",
           "[recorded-judge][fiber]") {
   Comparison comparison;
-  for (const fs::path& file : test::scenarios_in({"scenarios", "scenarios/real_hangs"})) {
+  for (const fs::path& file : test::shipped_scenarios()) {
     const std::string name = file.filename().string();
     comparison.add(name, answers_of(scenario::parse_scenario(contents(file), name)));
   }

@@ -15,8 +15,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "tests/conformance/golden_case.h"
 #include "tests/conformance/programs.h"
 #include "tests/conformance/recorder.h"

@@ -1,8 +1,8 @@
 #include "tests/conformance/recorder.h"
 
-#include "sim/dist/error.h"
-#include "sim/dist/expects.h"
-#include "sim/dist/rank_context.h"
+#include "sim/base/error.h"
+#include "sim/base/expects.h"
+#include "sim/c10d/rank_context.h"
 
 namespace rollcall::golden {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/forwarding_backend.h"
+#include "sim/c10d/forwarding_backend.h"
 
 namespace rollcall::golden {
 

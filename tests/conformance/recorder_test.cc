@@ -4,7 +4,7 @@
 
 #include "sim/dist.h"
 #include "tests/conformance/recorder.h"
-#include "tests/unit/dist/fake_rank.h"
+#include "tests/unit/c10d/fake_rank.h"
 
 namespace rollcall::golden {
 

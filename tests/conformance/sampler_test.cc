@@ -8,8 +8,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "sim/dist/error.h"
-#include "sim/dist/sampler.h"
+#include "sim/base/error.h"
+#include "sim/train/sampler.h"
 #include "tests/conformance/golden_case.h"
 
 namespace rollcall::golden {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/check/message_matcher.h"
-#include "sim/dist/op.h"
-#include "sim/dist/stream.h"
+#include "sim/c10d/op.h"
+#include "sim/c10d/stream.h"
+#include "sim/match/message_matcher.h"
 
 namespace rollcall::conformance {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/check/evidence.h"
-#include "sim/check/incidents.h"
+#include "sim/match/evidence.h"
+#include "sim/match/incidents.h"
 #include "tests/conformance/op_tape.h"
 #include "tests/conformance/tape_device.h"
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/expression.h"
 #include "scenarios/program/units.h"
-#include "scenarios/scenario.h"
 #include "scenarios/test/keyword_expression.h"
-#include "sim/dist/error.h"
-#include "sim/dist/expects.h"
+#include "sim/base/error.h"
+#include "sim/base/expects.h"
 #include "sim/explore/schedule.h"
 #include "tests/fuzz/targets.h"
 
@@ -34,7 +34,7 @@ void read_expression(std::string_view bytes) {
   const auto look_up = [&names](std::string_view name) -> scenario::NameLookup {
     for (std::size_t slot = 0; slot < names.size(); ++slot) {
       if (names[slot] == name) {
-        return {static_cast<scenario::Slot>(slot), {}};
+        return {static_cast<scenario::SlotIndex>(slot), {}};
       }
     }
     return {{}, {0, "unknown name", ""}};

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "scenarios/recordings/recorded_run.h"
-#include "sim/check/dump_judge.h"
+#include "sim/diagnose/dump_judge.h"
 #include "sim/report/blame.h"
 #include "tests/folder.h"
 #include "tests/shipped_scenarios.h"
-#include "traces/dump_writer.h"
-#include "traces/recordings.h"
+#include "traces/dumps/dump_writer.h"
+#include "traces/formats/recordings.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -102,7 +102,7 @@ bool name_the_same(const RankSet& diagnosed, const Verdict& verdict) {
 TEST_CASE("the dumps of a simulated hang blame the ranks that the simulation blames",
           "[flight-recorder][fiber]") {
   std::size_t same = 0;
-  for (const fs::path& file : test::scenarios_in({"scenarios", "scenarios/real_hangs"})) {
+  for (const fs::path& file : test::shipped_scenarios()) {
     const RecordedRun run = record_run(load_scenario(file.string()));
     if (!is_hang_or_mismatch(run.report)) {
       continue;
@@ -121,7 +121,7 @@ TEST_CASE("the dumps of a simulated hang blame the ranks that the simulation bla
 }
 
 TEST_CASE("the dumps of a simulated job that ends well are silent", "[flight-recorder][fiber]") {
-  for (const fs::path& file : test::scenarios_in({"scenarios", "scenarios/real_hangs"})) {
+  for (const fs::path& file : test::shipped_scenarios()) {
     const RecordedRun run = record_run(load_scenario(file.string()));
     if (finding_of(run.report.verdict) != nullptr || run.job.ranks.empty()) {
       continue;
@@ -133,8 +133,8 @@ TEST_CASE("the dumps of a simulated job that ends well are silent", "[flight-rec
 }
 
 TEST_CASE("a rank whose process is gone leaves no dump", "[flight-recorder][fiber]") {
-  const Scenario scenario =
-      load_scenario((fs::path(ROLLCALL_SOURCE_DIR) / "scenarios/crash_while_others_wait.json").string());
+  const Scenario scenario = load_scenario(
+      (fs::path(ROLLCALL_SOURCE_DIR) / "scenarios/examples/hangs/crash_while_others_wait.json").string());
   const RecordedRun run = record_run(scenario);
   CHECK(run.without_dump == RankSet{2});
   REQUIRE(run.job.ranks.size() == 3);

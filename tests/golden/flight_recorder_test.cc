@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/check/dump_judge.h"
-#include "traces/recordings.h"
+#include "sim/diagnose/dump_judge.h"
+#include "traces/formats/recordings.h"
 
 namespace rollcall::traces {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "scenarios/recordings/imported_job.h"
 #include "scenarios/run/runner.h"
-#include "sim/check/dump_judge.h"
+#include "sim/diagnose/dump_judge.h"
 #include "sim/report/blame.h"
-#include "traces/recordings.h"
+#include "traces/formats/recordings.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -10,10 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/check/dump_judge.h"
+#include "sim/diagnose/dump_judge.h"
 #include "tests/folder.h"
-#include "traces/file_bytes.h"
-#include "traces/recordings.h"
+#include "traces/formats/recordings.h"
+#include "traces/values/file_bytes.h"
 
 namespace rollcall::traces {
 namespace {

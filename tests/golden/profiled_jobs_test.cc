@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "sim/check/dump_judge.h"
-#include "traces/recordings.h"
+#include "sim/diagnose/dump_judge.h"
+#include "traces/formats/recordings.h"
 
 namespace rollcall::traces {
 namespace {

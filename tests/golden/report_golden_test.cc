@@ -13,11 +13,11 @@
 #include <sstream>
 #include <string>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "tests/contents.h"
-#include "viz/kind_examples.h"
-#include "viz/text_report.h"
+#include "viz/kinds/kind_examples.h"
+#include "viz/text/text_report.h"
 
 namespace rollcall::test {
 namespace {

@@ -17,12 +17,13 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
-#include "viz/chrome_trace.h"
-#include "viz/kineto_trace.h"
-#include "viz/perfetto_trace.h"
-#include "viz/timeline_chart.h"
+#include "tests/shipped_scenarios.h"
+#include "viz/text/timeline_chart.h"
+#include "viz/traces/chrome_trace.h"
+#include "viz/traces/kineto_trace.h"
+#include "viz/traces/perfetto_trace.h"
 
 namespace rollcall::test {
 namespace {
@@ -57,7 +58,7 @@ std::string kineto_files(const Report& report) {
 
 // "json 0123456789abcdef pftrace ...", of one scenario.
 std::string digests_of(const std::string& name) {
-  const std::string file = "scenarios/" + name + ".json";
+  const std::string file = example_file(name);
   std::ifstream in(fs::path(ROLLCALL_SOURCE_DIR) / file, std::ios::binary);
   REQUIRE(in.good());
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -103,7 +104,7 @@ TEST_CASE("timelines have the bytes that every compiler's build gives", "[timeli
       anew += name + digests + "\n";
       continue;
     }
-    INFO("scenarios/" << name << ".json; if the change is meant: ROLLCALL_BLESS=1");
+    INFO(name << ".json; if the change is meant: ROLLCALL_BLESS=1");
     const std::string now = digests_of(name);
     anew += name + now + "\n";
     ++scenarios;

@@ -4,8 +4,8 @@
 
 #include <set>
 
+#include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
-#include "sim/dist/rank_context.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::sim {

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
-#include "sim/dist/rank_context.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::sim {

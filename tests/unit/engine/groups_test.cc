@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/unit/engine/job.h"
-#include "viz/json_report.h"
+#include "viz/json/json_report.h"
 
 namespace rollcall::sim {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
-#include "sim/dist/rank_context.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall {

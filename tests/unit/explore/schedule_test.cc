@@ -3,10 +3,10 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "sim/dist/collectives.h"
-#include "sim/dist/p2p.h"
-#include "sim/dist/rank_context.h"
-#include "sim/dist/store.h"
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/p2p.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/c10d/store.h"
 #include "sim/engine/simulate.h"
 #include "sim/explore/replay.h"
 #include "sim/explore/search_tree.h"

@@ -13,12 +13,12 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
-#include "sim/dist/collectives.h"
-#include "sim/dist/p2p.h"
-#include "sim/dist/rank_context.h"
-#include "sim/dist/store.h"
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/p2p.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/c10d/store.h"
 #include "sim/engine/rank_scheduler.h"
 #include "sim/engine/simulate.h"
 #include "sim/explore/explore.h"
@@ -298,7 +298,7 @@ TEST_CASE("with at most so many steps from the usual way, a search says that it 
   const std::vector<Step> writes(3, {Step::Kind::set, "x", 0});
   const RandomProgram program = {writes, writes};
   const Exploration bounded =
-      explore(runner_of(program), {.scheduler = Scheduler::dfs, .most_deviations = 1});
+      explore(runner_of(program), {.scheduler = Scheduler::dfs, .deviations_max = 1});
   CHECK_FALSE(bounded.exhaustive);
   CHECK(bounded.bounds ==
         std::vector<std::string>{"only schedules with at most 1 step from the usual way were tried"});

@@ -1,4 +1,4 @@
-#include "real/launch/child_answer.h"
+#include "real/rank/child_answer.h"
 
 #include <catch2/catch.hpp>
 #include <csignal>

@@ -1,4 +1,4 @@
-#include "real/launch/environment.h"
+#include "real/rank/environment.h"
 
 #include <catch2/catch.hpp>
 #include <map>

@@ -1,9 +1,9 @@
-#include "real/launch/evidence_builder.h"
+#include "real/evidence/evidence_builder.h"
 
 #include <catch2/catch.hpp>
 #include <csignal>
 
-#include "real/launch/reconstruct.h"
+#include "real/evidence/reconstruct.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall::real {

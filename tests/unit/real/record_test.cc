@@ -1,4 +1,4 @@
-#include "real/launch/record.h"
+#include "real/rank/record.h"
 
 #include <catch2/catch.hpp>
 

@@ -7,9 +7,9 @@
 
 #include <zlib.h>
 
-#include "sim/check/dump_judge.h"
+#include "sim/diagnose/dump_judge.h"
 #include "tests/folder.h"
-#include "traces/recordings.h"
+#include "traces/formats/recordings.h"
 
 namespace rollcall::traces::test {
 

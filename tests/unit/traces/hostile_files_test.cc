@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tests/folder.h"
-#include "traces/json_value.h"
-#include "traces/pickle.h"
-#include "traces/recordings.h"
+#include "traces/formats/recordings.h"
+#include "traces/values/json_value.h"
+#include "traces/values/pickle.h"
 
 namespace rollcall::traces {
 namespace {

@@ -1,4 +1,4 @@
-#include "scenarios/cli/machine_memory.h"
+#include "scenarios/cli/terminal/machine_memory.h"
 
 #include <filesystem>
 #include <string>

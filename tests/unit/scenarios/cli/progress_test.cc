@@ -1,4 +1,4 @@
-#include "scenarios/cli/progress.h"
+#include "scenarios/cli/terminal/progress.h"
 
 #include <catch2/catch.hpp>
 

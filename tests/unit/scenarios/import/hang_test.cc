@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/scenario.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -13,7 +13,8 @@
 #include "scenarios/json/source.h"
 #include "scenarios/program/statements.h"
 #include "tests/json_schema.h"
-#include "tests/unit/scenarios/scenario_texts.h"
+#include "tests/shipped_scenarios.h"
+#include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -137,19 +138,12 @@ TEST_CASE("editors and the program accept the same scenarios", "[scenarios]") {
 }
 
 TEST_CASE("every scenario that ships is one to editors and to the program", "[scenarios]") {
-  const std::filesystem::path folder = std::filesystem::path(ROLLCALL_SOURCE_DIR) / "scenarios";
-  int scenarios = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string path = entry.path().string();
-    if (!path.ends_with(".json") || path.ends_with(".schema.json")) {
-      continue;
-    }
+  REQUIRE_FALSE(test::shipped_examples().empty());
+  for (const std::filesystem::path& path : test::shipped_examples()) {
     INFO(path);
-    CHECK_NOTHROW(load_scenario(path));
-    CHECK(editor_accepts(std::string(read_source(path).text())));
-    ++scenarios;
+    CHECK_NOTHROW(load_scenario(path.string()));
+    CHECK(editor_accepts(std::string(read_source(path.string()).text())));
   }
-  CHECK(scenarios > 0);
 }
 
 }  // namespace rollcall::scenario

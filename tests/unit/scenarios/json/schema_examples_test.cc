@@ -17,7 +17,7 @@
 
 #include "scenarios/json/schema.h"
 #include "scenarios/program/statements.h"
-#include "tests/unit/scenarios/scenario_texts.h"
+#include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -255,7 +255,7 @@ void check_statement(const StatementRule& statement) {
 std::vector<std::string> loader_sources() {
   std::vector<std::string> texts;
   const std::filesystem::path root = std::filesystem::path(ROLLCALL_SOURCE_DIR) / "scenarios";
-  for (const char* folder : {"", "program"}) {
+  for (const char* folder : {"format", "program"}) {
     for (const auto& entry : std::filesystem::directory_iterator(root / folder)) {
       if (entry.path().extension() == ".cc" && entry.path().filename() != "report_reader.cc") {
         std::ifstream in(entry.path());

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "scenarios/program/expression.h"
-#include "sim/dist/error.h"
+#include "sim/base/error.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -18,7 +18,7 @@ const std::vector<Variable> variables{{3, Variable::State::number},
 NameLookup resolve(std::string_view name) {
   for (std::size_t slot = 0; slot < names.size(); ++slot) {
     if (names[slot] == name) {
-      return {static_cast<Slot>(slot), {}};
+      return {static_cast<SlotIndex>(slot), {}};
     }
   }
   return {{}, {0, "unknown name", "rank"}};

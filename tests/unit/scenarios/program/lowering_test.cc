@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/scenarios/scenario_texts.h"
+#include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/dist/error.h"
-#include "tests/unit/scenarios/scenario_texts.h"
-#include "tests/unit/scenarios/solo_rank.h"
+#include "sim/base/error.h"
+#include "tests/unit/scenarios/format/scenario_texts.h"
+#include "tests/unit/scenarios/format/solo_rank.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "scenarios/run/runner.h"
 #include "scenarios/run/schedules.h"
-#include "tests/unit/scenarios/scenario_texts.h"
+#include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -52,7 +52,7 @@ TEST_CASE("a choice that makes no difference is none", "[scenarios][fiber]") {
 TEST_CASE("more schedules than can be tried are tried in part, and the report says so",
           "[scenarios][fiber]") {
   const Report report = run_text(pair(R"({"repeat": 10, "do": [{"choice": [[], []]}]})"));
-  CHECK(report.schedules == most_schedules);
+  CHECK(report.schedules == schedules_max);
   CHECK_FALSE(report.exhaustive);
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/scenario.h"
 #include "scenarios/variants/keep_ranks.h"
 #include "scenarios/variants/minimize.h"
 #include "scenarios/variants/reducer.h"

@@ -1,0 +1,364 @@
+#include "real/evidence/evidence_builder.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace rollcall::real {
+namespace {
+
+using check::Channel;
+using check::Message;
+using check::MessageMatcher;
+using check::RankStatus;
+using check::Slot;
+
+bool agree(const Op& send, const Op& receive) {
+  return send.numel == receive.numel && send.dtype == receive.dtype;
+}
+
+bool is_from_anyone(const Op& op) { return op.kind == OpKind::recv && op.root < 0; }
+
+// All records in the order of time; of one rank, in the order in which it wrote them.
+std::vector<std::pair<Rank, std::size_t>> in_order(const RunLog& log) {
+  std::vector<std::tuple<Time, Rank, std::size_t>> order;
+  for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
+    for (std::size_t i = 0; i < log.ranks[rank].records.size(); ++i) {
+      order.emplace_back(log.ranks[rank].records[i].at, static_cast<Rank>(rank), i);
+    }
+  }
+  std::ranges::sort(order);
+  std::vector<std::pair<Rank, std::size_t>> records;
+  for (const auto& [at, rank, i] : order) {
+    records.emplace_back(rank, i);
+  }
+  return records;
+}
+
+}  // namespace
+
+EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<GroupMembers>& groups,
+                                 const RunLog& log, Telling telling)
+    : options_(options), first_made_(groups.size()), log_(log), telling_(telling) {
+  for (const GroupMembers& group : groups) {
+    add_group(group, options_.timeout);
+  }
+  incidents_ = std::make_unique<check::IncidentLog>(evidence_, scopes_);
+  status_.resize(log.ranks.size());
+  store_waits_.resize(log.ranks.size());
+  states_.resize(log.ranks.size());
+  for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
+    choose_calls(static_cast<Rank>(rank));
+  }
+  for (const auto& [rank, index] : in_order(log)) {
+    if (!state_of(rank).told) {
+      tell(rank, index);
+    }
+  }
+  for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
+    if (log.ranks[rank].death) {
+      bury(static_cast<Rank>(rank), *log.ranks[rank].death);
+    }
+  }
+  for (RankState& state : states_) {  // receives from anyone that nobody has answered
+    for (Call& call : state.calls) {
+      if (call.message != check::no_message && is_from_anyone(call.op) && !call.done) {
+        messages_of(call.op.group).post(call.message, log.end);
+      }
+    }
+  }
+  find_store_waits();
+  find_leaks();
+  apply_deadline();
+  end_unwatched_spans();
+  for (const Span& span : spans_) {
+    timeline_.add(span);
+  }
+}
+
+EvidenceBuilder::Queue EvidenceBuilder::queue_of(const Op& op) {
+  return {op.group, check::channel_of(op.kind), is_point_to_point(op.kind)};
+}
+
+EvidenceBuilder::SlotKey EvidenceBuilder::key_of(const Call& call) {
+  return {call.op.group, check::channel_of(call.op.kind), call.seq};
+}
+
+void EvidenceBuilder::add_group(GroupMembers members, Duration timeout) {
+  timeouts_.push_back(timeout);
+  groups_.push_back(std::move(members));
+  matchers_.emplace_back();
+  messengers_.emplace_back();
+  evidence_.push_back({&groups_.back(), nullptr});
+  evidence_.back().matcher = &matcher_of(groups_.back().id, Channel::collectives);
+}
+
+// Which calls count: not those that the backend refused, and perhaps not those a dead rank was in.
+void EvidenceBuilder::choose_calls(Rank rank) {
+  const RankLog& log = log_.ranks[static_cast<std::size_t>(rank)];
+  RankState& state = state_of(rank);
+  std::vector<Queue> queues;  // of each call
+  std::map<Queue, std::int64_t> last_completed;
+  for (const Record& record : log.records) {
+    if (record.kind == Record::Kind::issue) {
+      queues.push_back(queue_of(record.op.op));
+      state.left_out.push_back(false);
+    } else if (record.kind == Record::Kind::refuse) {
+      const bool noticed = record.lost_peer && telling_.until_noticed;
+      state.left_out[static_cast<std::size_t>(record.call)] = !noticed;
+    } else if (record.kind == Record::Kind::complete) {
+      std::int64_t& last =
+          last_completed.try_emplace(queues[static_cast<std::size_t>(record.call)], -1).first->second;
+      last = std::max(last, record.call);
+    }
+  }
+  if (!log.death || !telling_.without_last_calls_of_dead) {
+    return;
+  }
+  for (std::size_t call = 0; call < queues.size(); ++call) {
+    const auto last = last_completed.find(queues[call]);
+    const bool follows = last != last_completed.end() && static_cast<std::int64_t>(call) < last->second;
+    const bool is_last = last != last_completed.end() && static_cast<std::int64_t>(call) == last->second;
+    state.left_out[call] = state.left_out[call] || !(follows || is_last);
+  }
+}
+
+void EvidenceBuilder::tell(Rank rank, std::size_t index) {
+  const Record& record = log_.ranks[static_cast<std::size_t>(rank)].records[index];
+  using Kind = Record::Kind;
+  RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  status.inputs = std::max(status.inputs, record.inputs);
+  if (status.state == RankStatus::State::waiting) {
+    status.state = RankStatus::State::running;  // or it could not have written this
+  }
+  switch (record.kind) {
+    case Kind::issue:
+      return issue(rank, index);
+    case Kind::wait:
+      return wait(rank, record);
+    case Kind::complete:
+      return complete(rank, record);
+    case Kind::refuse:
+    case Kind::fail:
+      return fail(rank, record);
+    case Kind::finish:
+      return end(rank, RankStatus::State::finished, {}, {});
+    case Kind::raise:
+      return end(rank, RankStatus::State::raised, record.type, record.text);
+    case Kind::limit:
+      limit_ = check::LimitIncident{record.type, record.value};
+      return;
+    case Kind::observe:
+      return observe(rank, record);
+    case Kind::die:
+      state_of(rank).dying_words = record.text;
+      return;
+    case Kind::begin:
+    case Kind::gone:
+    case Kind::print:
+    case Kind::warn:
+      return;
+  }
+}
+
+// The calls of a batch are told together.
+void EvidenceBuilder::issue(Rank rank, std::size_t index) {
+  const std::vector<Record>& records = log_.ranks[static_cast<std::size_t>(rank)].records;
+  const Record& first = records[index];
+  if (first.call < static_cast<std::int64_t>(state_of(rank).calls.size())) {
+    return;
+  }
+  const auto in_batch = [&](const Record& record) {
+    return record.kind == Record::Kind::issue && record.value == first.value;
+  };
+  const bool is_batch = first.value != no_batch;
+  if (is_batch) {
+    messages_of(first.op.op.group).begin_batch();
+  }
+  for (std::size_t i = index; i == index || (is_batch && i < records.size() && in_batch(records[i])); ++i) {
+    take_call(rank, records[i]);
+  }
+  if (is_batch) {
+    messages_of(first.op.op.group).end_batch();
+  }
+}
+
+void EvidenceBuilder::take_call(Rank rank, const Record& record) {
+  Call& call = state_of(rank).calls.emplace_back();
+  call.op = restore(record.op);
+  const Op& op = call.op;
+  call.store = record.op.store;
+  call.limit = record.op.limit;
+  if (op.kind == OpKind::destroy_process_group) {
+    destroyed_.emplace(rank, op.group);
+  }
+  // A group ends for each member by itself. A member that gave another list of ranks has another group.
+  const bool is_apart = op.kind == OpKind::destroy_process_group || op.group >= groups_.size() ||
+                        groups_[op.group].rank_of(rank) != op.rank;
+  if (state_of(rank).left_out[static_cast<std::size_t>(record.call)] || is_apart) {
+    return;
+  }
+  ++calls_;
+  if (!record.op.ranks.empty()) {
+    call.op.numel = number_of(record.op.ranks);
+  }
+  if (is_point_to_point(op.kind)) {
+    call.message = messages_of(op.group).plan(op);
+    call.seq = messages_of(op.group).at(call.message).seq;
+    if (!is_from_anyone(op)) {
+      post(call, record.at);
+    }
+  } else if (call.store) {
+    call.seq = rank;
+  } else {
+    arrive(call, record.at);
+    note_late_call(rank, call, record.at);
+    if (op.kind == OpKind::new_group) {
+      make_group(call, record.op.group_name);
+    }
+  }
+  open_span(rank, call, record.at);
+}
+
+void EvidenceBuilder::arrive(Call& call, Time at) {
+  const Channel channel = check::channel_of(call.op.kind);
+  const Slot& slot = matcher_of(call.op.group, channel).arrive(call.op);
+  call.seq = slot.seq;
+  if (slot.differs) {
+    incidents_->suspect(at, call.op.group, slot.seq, channel);
+  }
+  if (slot.phase == Slot::Phase::full) {
+    incidents_->inspect_full(at, call.op.group, slot);
+  }
+}
+
+void EvidenceBuilder::post(Call& call, Time at) {
+  messages_of(call.op.group).post(call.message, at);
+  inspect_messages(call.op.group, at);
+}
+
+void EvidenceBuilder::inspect_messages(GroupId group, Time at) {
+  MessageMatcher& messages = messages_of(group);
+  for (const auto& [send_id, receive_id] : messages.matched()) {
+    Message& send = messages.at(send_id);
+    Message& receive = messages.at(receive_id);
+    if (!agree(send.op, receive.op)) {
+      incidents_->message(at, send, receive);
+      send.phase = receive.phase = Message::Phase::stuck;
+    }
+  }
+  messages.matched().clear();
+}
+
+void EvidenceBuilder::observe(Rank rank, const Record& record) {
+  Observation observation = *record.observation;
+  observation.op = restore(record.op);
+  observation.site.file = record.text.empty() ? nullptr : files_.insert(record.text).first->c_str();
+  incidents_->observe(record.at, rank, observation);
+}
+
+void EvidenceBuilder::wait(Rank rank, const Record& record) {
+  const Call& call = state_of(rank).calls[static_cast<std::size_t>(record.call)];
+  if (call.seq == no_seq) {
+    return;
+  }
+  RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  status.state = RankStatus::State::waiting;
+  status.group = call.op.group;
+  status.channel = check::channel_of(call.op.kind);
+  status.group_rank = call.op.rank;
+  status.seq = call.seq;
+  status.message = call.message;
+  if (call.store) {
+    store_waits_[static_cast<std::size_t>(rank)] = {call.op, call.store->keys};
+  }
+  if (gives_up_in_time(call)) {
+    if (call.message != check::no_message) {
+      ending_messages_.emplace(call.op.group, call.message);
+    } else {
+      ending_.insert(key_of(call));
+    }
+  }
+}
+
+void EvidenceBuilder::complete(Rank rank, const Record& record) {
+  status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+  Call& call = state_of(rank).calls[static_cast<std::size_t>(record.call)];
+  if (call.seq == no_seq) {
+    return;
+  }
+  call.done = true;
+  if (call.store) {
+    return complete_store_call(rank, call, record);
+  }
+  if (options_.timeline && check::channel_of(call.op.kind) == Channel::collectives) {
+    spans_[call.span].end = record.at;
+  }
+  if (call.message != check::no_message) {
+    return complete_message(call, record);
+  }
+  complete_slot(call);
+}
+
+void EvidenceBuilder::complete_message(Call& call, const Record& record) {
+  MessageMatcher& messages = messages_of(call.op.group);
+  if (is_from_anyone(call.op)) {
+    messages.at(call.message).op.root = record.source;
+    post(call, record.at);
+  }
+  if (messages.at(call.message).phase == Message::Phase::matched) {
+    messages.at(call.message).phase = Message::Phase::done;
+  }
+}
+
+void EvidenceBuilder::complete_slot(const Call& call) {
+  const auto count = completions_.try_emplace(key_of(call), 0).first;
+  if (++count->second == groups_[call.op.group].size()) {
+    check::GroupMatcher& matcher = matcher_of(call.op.group, check::channel_of(call.op.kind));
+    matcher.find(call.seq)->phase = Slot::Phase::done;
+    matcher.retire();
+    completions_.erase(count);
+  }
+}
+
+check::Evidence EvidenceBuilder::evidence() const {
+  check::Evidence evidence;
+  evidence.backend = options_.backend;
+  evidence.groups = evidence_;
+  evidence.ranks = status_;
+  evidence.exceptions = exceptions_;
+  evidence.scopes = &scopes_;
+  evidence.limit = limit_;
+  evidence.timeout = timeout_;
+  evidence.store_waits = store_waits_;
+  evidence.rank_lists = rank_lists_;
+  evidence.leaks = leaks_;
+  incidents_->add_to(evidence);
+  return evidence;
+}
+
+check::GroupMatcher& EvidenceBuilder::matcher_of(GroupId group, Channel channel) {
+  const auto index = static_cast<std::size_t>(channel);
+  std::unique_ptr<check::GroupMatcher>& matcher = matchers_[group][index];
+  if (matcher == nullptr) {
+    matcher = std::make_unique<check::GroupMatcher>(groups_[group].size());
+    if (channel != Channel::collectives) {
+      evidence_[group].others[index] = matcher.get();
+    }
+  }
+  return *matcher;
+}
+
+MessageMatcher& EvidenceBuilder::messages_of(GroupId group) {
+  std::unique_ptr<MessageMatcher>& messages = messengers_[group];
+  if (messages == nullptr) {
+    const auto discipline =
+        options_.backend == "nccl" ? MessageMatcher::Discipline::ordered : MessageMatcher::Discipline::tagged;
+    messages = std::make_unique<MessageMatcher>(discipline, groups_[group].size());
+    evidence_[group].messages = messages.get();
+  }
+  return *messages;
+}
+
+}  // namespace rollcall::real

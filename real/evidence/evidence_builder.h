@@ -1,0 +1,161 @@
+#pragma once
+
+// EvidenceBuilder: replays the logs of a run through sim/check's matchers.
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "real/rank/options.h"
+#include "real/rank/run_log.h"
+#include "sim/base/scope_table.h"
+#include "sim/c10d/store_state.h"
+#include "sim/match/evidence.h"
+#include "sim/match/incidents.h"
+#include "sim/report/report.h"
+#include "sim/report/timeline.h"
+
+namespace rollcall::real {
+
+// How far the story is told.
+struct Telling {
+  // A rank whose call failed because others were gone or silent counts as waiting in it for good: the verdict
+  // is about the moment before anybody noticed.
+  bool until_noticed = false;
+  // The last calls of a dead rank that had not completed never happened: its part of them never came.
+  bool without_last_calls_of_dead = false;
+};
+
+class EvidenceBuilder {
+ public:
+  // Borrowed for the lifetime of the object.
+  EvidenceBuilder(const Options& options, const std::vector<GroupMembers>& groups, const RunLog& log,
+                  Telling telling);
+
+  // Borrows from this object.
+  check::Evidence evidence() const;
+
+  std::int64_t calls() const { return calls_; }  // accepted by the backend, of all ranks
+  Timeline take_timeline() { return std::move(timeline_); }
+
+  // What the call that a rank waits in still needs.
+  enum class Outlook : std::uint8_t {
+    hopeless,  // somebody who does not come
+    doubtful,  // everybody came; they disagree, or one has given up: the backend lets the others know, or not
+    good,      // everybody is there, or the call gives up by itself: it ends, given time
+  };
+  Outlook outlook(const check::RankStatus& status) const;
+
+  // By GroupId: those of the start, then those that the ranks made.
+  const std::deque<GroupMembers>& groups() const { return groups_; }
+
+ private:
+  static constexpr std::int64_t no_seq = -1;
+
+  struct Call {
+    Op op;
+    std::int64_t seq = -1;  // no_seq: the backend refused it, or the telling leaves it out
+    check::MessageId message = check::no_message;
+    std::optional<StoreCall> store{};
+    std::optional<Duration> limit{};
+    std::size_t span = 0;
+    bool done = false;
+  };
+  struct RankState {
+    std::vector<Call> calls;     // by number
+    std::vector<bool> left_out;  // by number
+    bool told = false;           // its story is over
+    bool lost_peer = false;      // its last error was that others are gone or silent
+    std::string dying_words;
+  };
+
+  // Calls of one rank that are counted together, and complete in their order.
+  using Queue = std::tuple<GroupId, check::Channel, bool>;
+  // A slot, among those of all groups.
+  using SlotKey = std::tuple<GroupId, check::Channel, std::int64_t>;
+
+  static Queue queue_of(const Op& op);
+  static SlotKey key_of(const Call& call);
+  void add_group(GroupMembers members, Duration timeout);
+  void choose_calls(Rank rank);
+  void tell(Rank rank, std::size_t index);
+  void issue(Rank rank, std::size_t index);
+  void observe(Rank rank, const Record& record);
+  void take_call(Rank rank, const Record& record);
+  void arrive(Call& call, Time at);
+  void make_group(const Call& call, const std::string& name);
+  std::int64_t number_of(const std::vector<RankList>& lists);
+  void wait(Rank rank, const Record& record);
+  void complete(Rank rank, const Record& record);
+  void complete_message(Call& call, const Record& record);
+  void complete_slot(const Call& call);
+  void complete_store_call(Rank rank, const Call& call, const Record& record);
+  void find_store_waits();
+  void find_leaks();
+  void fail(Rank rank, const Record& record);
+  void end(Rank rank, check::RankStatus::State state, const std::string& type, const std::string& text);
+  void bury(Rank rank, const Death& death);
+  void post(Call& call, Time at);
+  void inspect_messages(GroupId group, Time at);
+  void give_up(Rank rank, const Call& call);
+  void note_timeout(Rank rank, const Call& call, Time at);
+  void note_late_call(Rank rank, const Call& call, Time at);
+  bool is_waiting_in(Rank rank, const SlotKey& key) const;
+  bool gives_up_in_time(const Call& call) const;
+  bool is_gone(Rank rank) const;
+  void apply_deadline();
+  Op restore(const LoggedOp& logged);
+  ScopeId restore_scope(const LoggedOp& logged);
+  const TensorList* stand_ins(const std::optional<std::vector<Shape>>& shapes, const Op& op);
+  Storage* stand_in(const std::optional<Shape>& shape, const Op& op);
+  void open_span(Rank rank, Call& call, Time at);
+  void end_unwatched_spans();
+  std::string open_call_of(Rank rank) const;
+
+  RankState& state_of(Rank rank) { return states_[static_cast<std::size_t>(rank)]; }
+  check::MessageMatcher& messages_of(GroupId group);
+  check::GroupMatcher& matcher_of(GroupId group, check::Channel channel);
+
+  const Options& options_;
+  const std::size_t first_made_;     // GroupId of the first group that the ranks made
+  std::deque<GroupMembers> groups_;  // addresses are stable
+  std::vector<Duration> timeouts_;   // of a group's operations, by GroupId; 0: the backend's default
+  const RunLog& log_;
+  Telling telling_;
+  ScopeTable scopes_;
+  std::set<std::string> files_;  // of sites; addresses are stable
+  std::deque<Tensor> tensors_;   // stand-ins without values
+  std::deque<TensorList> lists_;
+  std::deque<SplitSizes> splits_;
+  std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>>
+      matchers_;  // by GroupId, then channel; null while there are no calls
+  std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // likewise; null while nobody sends
+  std::vector<check::GroupEvidence> evidence_;                      // likewise
+  std::map<SlotKey, Rank> completions_;                             // members it is done for
+  std::set<SlotKey> ending_;  // slots in which a member waits no longer than the run may last
+  std::set<std::pair<GroupId, check::MessageId>> ending_messages_;  // likewise
+  std::set<SlotKey> broken_;                                        // slots that a member has given up
+  std::set<std::pair<GroupId, check::MessageId>> broken_messages_;  // likewise
+  std::unique_ptr<check::IncidentLog> incidents_;
+  std::vector<check::RankStatus> status_;  // by global rank
+  std::vector<RankState> states_;          // likewise
+  std::vector<check::Exception> exceptions_;
+  std::optional<check::LimitIncident> limit_;
+  std::optional<check::TimeoutIncident> timeout_;
+  std::vector<std::vector<RankList>> rank_lists_;  // by the number that calls which make groups carry
+  StoreState store_;
+  std::vector<check::StoreWait> store_waits_;     // by global rank
+  std::set<std::pair<Rank, GroupId>> destroyed_;  // by whom, and which group was named
+  std::vector<check::Leak> leaks_;
+  std::vector<Span> spans_;
+  Timeline timeline_;
+  std::int64_t calls_ = 0;
+};
+
+}  // namespace rollcall::real

@@ -1,0 +1,84 @@
+// EvidenceBuilder's part about what could still happen: what the supervisor asks while a run goes on, and what
+// is unknown about one that was ended.
+
+#include <algorithm>
+
+#include "real/evidence/evidence_builder.h"
+#include "sim/base/expects.h"
+
+namespace rollcall::real {
+
+using check::Channel;
+using check::Message;
+using check::RankStatus;
+using check::Slot;
+
+// Gloo's calls end with an error after their group's timeout. NCCL's have none.
+bool EvidenceBuilder::gives_up_in_time(const Call& call) const {
+  if (call.limit) {
+    return *call.limit <= options_.deadline;
+  }
+  const bool is_timed = options_.backend == "gloo" && check::channel_of(call.op.kind) == Channel::collectives;
+  const Duration timeout = is_timed ? timeouts_[call.op.group] : 0;
+  return timeout > 0 && timeout <= options_.deadline;
+}
+
+// Its process has left, or is about to: those that it is connected to will hear of it.
+bool EvidenceBuilder::is_gone(Rank rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  const RankStatus::State state = status_[at].state;
+  const bool is_through = state == RankStatus::State::finished || state == RankStatus::State::raised;
+  return log_.ranks[at].death || (is_through && (options_.finished_ranks_exit || states_[at].lost_peer));
+}
+
+EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) const {
+  if (status.in_message()) {
+    if (ending_messages_.contains({status.group, status.message})) {
+      return Outlook::good;
+    }
+    if (broken_messages_.contains({status.group, status.message})) {
+      return Outlook::doubtful;
+    }
+    switch (messengers_[status.group]->at(status.message).phase) {
+      case Message::Phase::matched:
+        return Outlook::good;
+      case Message::Phase::stuck:
+        return Outlook::doubtful;
+      case Message::Phase::planned:
+      case Message::Phase::pending:
+      case Message::Phase::done:
+      case Message::Phase::failed:
+        return Outlook::hopeless;
+    }
+  }
+  if (ending_.contains({status.group, status.channel, status.seq})) {
+    return Outlook::good;
+  }
+  if (status.channel == Channel::store) {
+    const auto rank = static_cast<std::size_t>(status.seq);
+    return store_.missing(store_waits_[rank].keys).empty() ? Outlook::good : Outlook::hopeless;
+  }
+  const check::GroupMatcher& matcher = *evidence_[status.group].calls(status.channel);
+  const Slot* slot = matcher.find(status.seq);
+  expects(slot != nullptr, "a rank waits in a slot that is alive");
+  const bool is_broken = broken_.contains({status.group, status.channel, status.seq});
+  if (slot->arrived < matcher.size() && !is_broken) {
+    const bool will_hear =
+        std::ranges::any_of(groups_[status.group].ranks, [this](Rank rank) { return is_gone(rank); });
+    return will_hear ? Outlook::doubtful : Outlook::hopeless;
+  }
+  return slot->differs || is_broken ? Outlook::doubtful : Outlook::good;
+}
+
+// A run that its deadline ended proves nothing while somebody could still have moved.
+void EvidenceBuilder::apply_deadline() {
+  const auto could_move = [this](const RankStatus& status) {
+    return status.state == RankStatus::State::running ||
+           (status.state == RankStatus::State::waiting && outlook(status) == Outlook::good);
+  };
+  if (log_.timed_out && !limit_ && std::ranges::any_of(status_, could_move)) {
+    limit_ = check::LimitIncident{"deadline", options_.deadline / millisecond};
+  }
+}
+
+}  // namespace rollcall::real

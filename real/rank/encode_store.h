@@ -1,0 +1,48 @@
+#pragma once
+
+// Calls on the store as bytes (encoding.h). The op of a call is not sent: the store has no use for it.
+
+#include <concepts>
+#include <type_traits>
+
+#include "real/rank/encoding.h"
+#include "sim/c10d/host_calls.h"
+
+namespace rollcall::real {
+
+template <typename Visitor, typename AnyCall>
+requires std::same_as<std::remove_const_t<AnyCall>, StoreCall>
+void visit(Visitor& visitor, AnyCall& call) {
+  visitor(call.kind);
+  visitor(call.keys);
+  visitor(call.value);
+  visitor(call.expected);
+  visitor(call.amount);
+  visitor(call.timeout);
+  visitor(call.want);
+}
+
+template <typename Visitor, typename AnyReply>
+requires std::same_as<std::remove_const_t<AnyReply>, StoreReply>
+void visit(Visitor& visitor, AnyReply& reply) {
+  visitor(reply.value);
+  visitor(reply.number);
+}
+
+template <typename T>
+std::string encode_value(const T& value) {
+  Encoder encoder;
+  encoder(value);
+  return std::move(encoder.bytes);
+}
+
+// Throws std::runtime_error when `bytes` are cut short.
+template <typename T>
+T decode_value(std::string_view bytes) {
+  T value;
+  Reader reader(bytes);
+  reader(value);
+  return value;
+}
+
+}  // namespace rollcall::real

@@ -1,0 +1,30 @@
+#pragma once
+
+// Environment: what a launcher (torchrun, srun, mpirun, a Kubernetes operator) tells the process it started.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "sim/c10d/op.h"
+
+namespace rollcall::real {
+
+struct LaunchedRank {
+  std::string launcher;  // "torchrun", "Slurm", "Open MPI": whose names were found
+  Rank rank = 0;
+  Rank world_size = 1;
+  Rank local_rank = 0;
+  std::string master_address = "127.0.0.1";
+  std::uint16_t master_port = 29500;  // torch's default
+};
+
+// A variable's value, or null. std::getenv outside tests.
+using Variables = std::function<const char*(const char* name)>;
+
+// Nothing when no launcher's variables are there. Throws std::invalid_argument naming the variable that is
+// missing beside others, or no number.
+std::optional<LaunchedRank> launched_rank(const Variables& variables);
+
+}  // namespace rollcall::real

@@ -1,0 +1,35 @@
+#pragma once
+
+// Frames: what is said between the hub of a launched run and everybody else.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "real/rank/process.h"
+
+namespace rollcall::real {
+
+enum class FrameKind : std::uint8_t {
+  call,     // a StoreCall; key: which of the hub's stores. Answered, perhaps later, by one of the next three
+  answer,   // a StoreReply
+  refusal,  // the call was wrong: the text of a ValueError
+  late,     // the keys have not come in time
+  log,      // key: the rank's number. Answered by the hub's time as text; records follow on this connection
+};
+
+struct Frame {
+  FrameKind kind = FrameKind::call;
+  std::string key;
+  std::string value;
+};
+
+std::string frame(const Frame& content);
+
+// Takes the first frame off `bytes`; nothing when it has not come in full.
+std::optional<Frame> take_frame(std::string& bytes);
+
+// Blocks until one frame, and nothing more, has come. Throws std::runtime_error when the other end closes.
+Frame receive_frame(const Descriptor& connection);
+
+}  // namespace rollcall::real

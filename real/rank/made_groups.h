@@ -1,0 +1,40 @@
+#pragma once
+
+// MadeGroups: the groups of a run as one rank knows them, those that were there from the start and those it
+// makes. What new_group does besides connecting is the same on every backend (distributed_c10d.py, new_group).
+
+#include <deque>
+#include <functional>
+#include <string_view>
+
+#include "real/rank/seat.h"
+#include "sim/c10d/host_calls.h"
+
+namespace rollcall::real {
+
+class MadeGroups {
+ public:
+  // `seat` is borrowed.
+  explicit MadeGroups(const Seat& seat);
+
+  // The calling rank's handle, or a null one.
+  ProcessGroup find(std::string_view name) const;
+
+  // Called once per group, in the order in which they are made: connects the calling rank where it is a member.
+  // `timeout` is 0 where none was asked for.
+  using Connect = std::function<void(const GroupMembers& members, Duration timeout)>;
+
+  // new_group. Returns when everybody in the world has come this far. Throws LostPeerError after a timeout.
+  ProcessGroup make(const GroupCall& call, const Connect& connect);
+
+  // Nobody goes on before all ranks of the world have come to the step of that name.
+  void wait_for_all(std::string_view step, std::optional<Duration> timeout) const;
+
+ private:
+  Rank count_of(std::string_view step) const;
+
+  const Seat& seat_;
+  std::deque<GroupMembers> groups_;  // by GroupId; addresses are stable
+};
+
+}  // namespace rollcall::real

@@ -1,0 +1,41 @@
+#pragma once
+
+// What a real run is asked for.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/c10d/backend.h"
+
+namespace rollcall::real {
+
+using Program = std::function<void(Rank)>;
+
+struct Group {
+  std::string name;
+  std::vector<Rank> ranks;  // global
+};
+
+struct Options {
+  Rank world_size = 1;
+  std::string backend = "gloo";   // "gloo" or "nccl": see real/backends/backends.h
+  std::vector<Device> devices{};  // what get_device() says, per rank; empty: the CPU
+  std::vector<Group> groups{};    // besides "world"
+  // From the moment all ranks are connected. Ranks that can be proven to wait for ever are not given that long.
+  Duration deadline = 10 * second;
+  // How long nothing must have been heard before the supervisor asks whether anything can still happen. What
+  // has been logged by then is all that has happened, even on a busy machine.
+  Duration patience = 500 * millisecond;
+  Duration timeout = 0;              // of the group's operations; 0: the backend's default
+  bool finished_ranks_exit = false;  // otherwise a finished rank's process lingers until all are through
+  double time_scale = 1;             // real seconds per second that the program computes
+  std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of one rank
+  bool timeline = false;
+  bool check_leaks = false;  // every group must be destroyed
+  // Wraps a rank's backend, inside of what logs its calls: for faults. Called in the rank's process. Null: none.
+  std::function<std::unique_ptr<Backend>(Backend&, Rank)> decorate{};
+};
+
+}  // namespace rollcall::real

@@ -1,0 +1,109 @@
+#include "real/rank/process.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace rollcall::real {
+namespace {
+
+// In the child: what the parent set up for itself ends here.
+void become_rank(pid_t parent) {
+  for (const int signal : {SIGABRT, SIGHUP, SIGINT, SIGTERM}) {
+    std::signal(signal, SIG_DFL);
+  }
+  std::signal(SIGPIPE, SIG_IGN);  // as in Python: a closed connection is an error of the call
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) {
+    ::_exit(EXIT_FAILURE);  // it died before the line above
+  }
+}
+
+}  // namespace
+
+void throw_errno(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+void Descriptor::close() {
+  if (number_ >= 0) {
+    ::close(std::exchange(number_, -1));
+  }
+}
+
+Pipe::Pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw_errno("pipe");
+  }
+  read = Descriptor(ends[0]);
+  write = Descriptor(ends[1]);
+}
+
+PrivateFolder::PrivateFolder() {
+  path_ = (std::filesystem::temp_directory_path() / "rollcall-XXXXXX").string();
+  if (::mkdtemp(path_.data()) == nullptr) {
+    throw_errno("mkdtemp");
+  }
+}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;  // what cannot be removed is in nobody's way
+  std::filesystem::remove_all(path_, ignored);
+}
+
+ChildProcess::ChildProcess(const std::function<void()>& body) {
+  const pid_t parent = ::getpid();
+  id_ = ::fork();
+  if (id_ < 0) {
+    throw_errno("fork");
+  }
+  if (id_ == 0) {
+    become_rank(parent);
+    body();
+    ::_exit(EXIT_FAILURE);
+  }
+}
+
+int ChildProcess::wait() {
+  while (id_ >= 0) {
+    if (::waitpid(id_, &status_, 0) == id_) {
+      id_ = -1;
+    } else if (errno != EINTR) {
+      throw_errno("waitpid");
+    }
+  }
+  return status_;
+}
+
+bool ChildProcess::is_busy() const {
+  std::error_code gone;  // it has ended, or a thread of it has: what is no longer there is not busy
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", id_), gone)) {
+    std::ifstream file(thread.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(") ");  // "12 (name) R ...": proc(5)
+    if (name_end != std::string::npos && (line[name_end + 2] == 'R' || line[name_end + 2] == 'D')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void ChildProcess::kill() {
+  if (id_ >= 0) {
+    ::kill(id_, SIGKILL);
+    while (::waitpid(id_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    id_ = -1;
+  }
+}
+
+}  // namespace rollcall::real

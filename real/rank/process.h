@@ -1,0 +1,82 @@
+#pragma once
+
+// The pieces of Unix that running ranks takes, each owned by an object: descriptors, a private folder, child
+// processes.
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <sys/types.h>
+
+namespace rollcall::real {
+
+// What errno says of the call `what`, as std::system_error.
+[[noreturn]] void throw_errno(const char* what);
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+
+  int number() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+  void close();
+
+ private:
+  int number_ = -1;
+};
+
+struct Pipe {
+  Pipe();  // throws std::system_error
+  Descriptor read;
+  Descriptor write;
+};
+
+// A new folder that only this user can enter; gone with everything in it when the object goes.
+class PrivateFolder {
+ public:
+  PrivateFolder();  // throws std::system_error
+  ~PrivateFolder();
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A child of this process. It is killed and waited for when the object goes, and the kernel kills it when
+// this process dies: none is ever left behind, and no other process is ever touched, for the id of a child
+// that has not been waited for belongs to nobody else.
+class ChildProcess {
+ public:
+  // Forks; the child runs `body` and never returns from it.
+  explicit ChildProcess(const std::function<void()>& body);  // throws std::system_error
+  ~ChildProcess() { kill(); }
+  ChildProcess(ChildProcess&& other) noexcept : id_(std::exchange(other.id_, -1)), status_(other.status_) {}
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // Blocks until it has ended. The status is waitpid's.
+  int wait();
+  // Whether one of its threads runs, or would if it had a processor: then it is slow, and not stuck.
+  bool is_busy() const;
+  // Ends it at once, unless it has ended.
+  void kill();
+
+ private:
+  pid_t id_ = -1;  // -1: waited for
+  int status_ = 0;
+};
+
+}  // namespace rollcall::real

@@ -1,0 +1,169 @@
+#include "real/rank/record.h"
+
+#include <concepts>
+#include <cstring>
+#include <type_traits>
+
+#include "real/rank/encode_store.h"
+
+namespace rollcall::real {
+
+// But for the op, which is logged beside it. The file's name travels as `Record::text`.
+template <typename Visitor, typename AnyObservation>
+requires std::same_as<std::remove_const_t<AnyObservation>, Observation>
+void visit(Visitor& visitor, AnyObservation& observation) {
+  visitor(observation.kind);
+  visitor(observation.access);
+  visitor(observation.tensor);
+  visitor(observation.got);
+  visitor(observation.want);
+  visitor(observation.surplus);
+  visitor(observation.contributions);
+  visitor(observation.handle);
+  visitor(observation.seq);
+  visitor(observation.root);
+  visitor(observation.site.line);
+  visitor(observation.site.column);
+}
+
+template <typename Visitor, typename AnySplits>
+requires std::same_as<std::remove_const_t<AnySplits>, SplitSizes>
+void visit(Visitor& visitor, AnySplits& splits) {
+  visitor(splits.output);
+  visitor(splits.input);
+}
+
+template <typename Visitor, typename AnyRecord>
+requires std::same_as<std::remove_const_t<AnyRecord>, Record>
+void visit(Visitor& visitor, AnyRecord& record) {
+  visitor(record.kind);
+  visitor(record.at);
+  visitor(record.call);
+  visitor(record.inputs);
+  visitor(record.value);
+  visitor(record.digest);
+  visitor(record.source);
+  visitor(record.lost_peer);
+  visitor(record.type);
+  visitor(record.text);
+  visitor(record.observation);
+  if (record.kind != Record::Kind::issue && record.kind != Record::Kind::observe) {
+    return;
+  }
+  visitor(record.op.op);
+  visitor(record.op.names);
+  visitor(record.op.pairings);
+  visitor(record.op.file);
+  visitor(record.op.input);
+  visitor(record.op.output);
+  visitor(record.op.inputs);
+  visitor(record.op.outputs);
+  visitor(record.op.splits);
+  visitor(record.op.ranks);
+  visitor(record.op.group_name);
+  visitor(record.op.store);
+  visitor(record.op.limit);
+}
+
+namespace {
+
+using Length = std::uint32_t;
+
+// FNV-1a: short, and the same on every machine.
+class Digest {
+ public:
+  void add(const Storage& storage) {
+    const std::size_t size = size_of(storage.dtype);
+    for (std::int64_t i = 0; i < storage.numel; ++i) {
+      const Bits bits = storage.at(i);
+      for (std::size_t byte = 0; byte < size; ++byte) {
+        hash_ = (hash_ ^ ((bits >> (8 * byte)) & 0xff)) * 0x100000001b3ULL;
+      }
+    }
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace
+
+std::string encode(const Record& record) {
+  Encoder encoder;
+  encoder(Length{0});
+  visit(encoder, record);
+  const auto length = static_cast<Length>(encoder.bytes.size() - sizeof(Length));
+  std::memcpy(encoder.bytes.data(), &length, sizeof length);
+  return std::move(encoder.bytes);
+}
+
+std::optional<Record> Decoder::next() {
+  Length length = 0;
+  if (bytes_.size() - at_ < sizeof length) {
+    return std::nullopt;
+  }
+  std::memcpy(&length, bytes_.data() + at_, sizeof length);
+  if (bytes_.size() - at_ < sizeof length + length) {
+    return std::nullopt;
+  }
+  Reader reader(std::string_view(bytes_).substr(at_ + sizeof length, length));
+  Record record;
+  visit(reader, record);
+  at_ += sizeof length + length;
+  if (at_ == bytes_.size()) {
+    bytes_.clear();
+    at_ = 0;
+  }
+  return record;
+}
+
+TensorList results_of(const Op& op) {
+  const OpTensors& tensors = op.tensors;
+  switch (op.kind) {
+    case OpKind::all_reduce:
+    case OpKind::broadcast:
+    case OpKind::recv:
+      return {Tensor::share(*tensors.input)};
+    case OpKind::reduce:
+      return op.rank == op.root ? TensorList{Tensor::share(*tensors.input)} : TensorList();
+    case OpKind::all_reduce_coalesced:
+      return *tensors.inputs;
+    case OpKind::all_gather:
+      return tensors.outputs != nullptr ? *tensors.outputs : TensorList{Tensor::share(*tensors.output)};
+    case OpKind::all_to_all:
+      return *tensors.outputs;
+    case OpKind::gather:
+      return tensors.outputs != nullptr ? *tensors.outputs : TensorList();
+    case OpKind::scatter:
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all_single:
+      return {Tensor::share(*tensors.output)};
+    case OpKind::barrier:
+    case OpKind::monitored_barrier:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+    case OpKind::send:
+      break;
+  }
+  return {};
+}
+
+std::uint64_t digest_of(const TensorList& results) {
+  Digest digest;
+  for (const Tensor& tensor : results) {
+    if (tensor.is_meta()) {
+      return 0;
+    }
+    digest.add(*tensor.storage());
+  }
+  return results.empty() ? 0 : digest.value();
+}
+
+}  // namespace rollcall::real

@@ -1,0 +1,99 @@
+#pragma once
+
+// Record: one line of a rank's log. A rank of a real run writes what it asks for and what became of it, as it
+// happens, through a pipe; whoever reads the log afterwards, or after the rank's death, can tell the story
+// with sim/check's matchers. Nothing here refers to the memory of the process that wrote it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/c10d/host_calls.h"
+#include "sim/c10d/observation.h"
+#include "sim/c10d/op.h"
+
+namespace rollcall::real {
+
+// An Op and what the pointers in it referred to.
+struct LoggedOp {
+  Op op;                              // without tensors, scope and site
+  std::vector<std::string> names;     // of the scopes it was issued in, outermost first
+  std::vector<std::string> pairings;  // of the same; empty: the scope pairs as its name and parent say
+  std::string file;                   // of the site
+  std::optional<Shape> input;
+  std::optional<Shape> output;
+  std::optional<std::vector<Shape>> inputs;
+  std::optional<std::vector<Shape>> outputs;
+  std::optional<SplitSizes> splits;
+  std::vector<RankList> ranks;     // of a call that makes groups, as GroupCall has them
+  std::string group_name;          // likewise
+  std::optional<StoreCall> store;  // of a call on the store; without its op
+  std::optional<Duration> limit;   // after which the call gives up by itself
+};
+
+inline constexpr std::int64_t no_batch = -1;
+
+struct Record {
+  enum class Kind : std::uint8_t {
+    begin,     // the backend is connected; the program starts
+    issue,     // `op`, about to be handed to the backend
+    refuse,    // ... which raised for the call itself: `type`, `text`
+    wait,      // the rank blocks until the call has completed
+    complete,  // it has: `source` of a receive, `digest` of the results, `text` that the store gave
+    fail,      // it never will: `type`, `text`
+    print,     // `text`
+    warn,      // `text`
+    finish,    // the program has come to its end
+    raise,     // ... by an exception: `type`, `text`
+    limit,     // ... by a limit: `type` is its name, `value`
+    observe,   // `observation`, `op`: what the rank found out about its data
+    gone,      // written by a supervisor far away: the process has ended; `value` as waitpid has it, `text`
+    die,       // std::terminate: the process is about to abort, because of `text`
+  };
+
+  Kind kind = Kind::begin;
+  Time at = 0;               // since the run began
+  std::int64_t call = -1;    // issue to fail: the rank's calls count from 0
+  std::int64_t inputs = -1;  // taken so far; -1: the program does not count
+  std::int64_t value = 0;    // limit; issue: the number of the first call of its batch, or no_batch
+  std::uint64_t digest = 0;
+  Rank source = -1;        // inside the group
+  bool lost_peer = false;  // fail, refuse: what it says is that others are gone or silent
+  std::string type;
+  std::string text;
+  LoggedOp op;
+  std::optional<Observation> observation;
+};
+
+// A record as bytes, its length first.
+std::string encode(const Record& record);
+
+// Takes bytes as they come out of a pipe, gives records. An unfinished record at the end is lost with the
+// process that was writing it.
+class Decoder {
+ public:
+  void feed(const char* bytes, std::size_t count) { bytes_.append(bytes, count); }
+  std::optional<Record> next();
+
+ private:
+  std::string bytes_;
+  std::size_t at_ = 0;
+};
+
+// Where records go. Written by one rank, perhaps from several of its threads.
+class RecordSink {
+ public:
+  virtual ~RecordSink() = default;
+  virtual void write(const Record& record) = 0;
+};
+
+// The tensors that hold the results of `op` on this rank once it has completed. Empty where there are none: a
+// send, or a reduce on other ranks than its root, whose tensors Gloo leaves with partial sums.
+TensorList results_of(const Op& op);
+
+// Their values as one number: equal bits, equal numbers. 0 for no tensors, or without values.
+std::uint64_t digest_of(const TensorList& results);
+
+}  // namespace rollcall::real

@@ -1,0 +1,228 @@
+#include "real/rank/recorder.h"
+
+#include <algorithm>
+
+#include "sim/c10d/rank_context.h"
+
+namespace rollcall::real {
+namespace {
+
+std::vector<Shape> shapes_of(const TensorList& list) {
+  std::vector<Shape> shapes;
+  for (const Tensor& tensor : list) {
+    shapes.push_back(tensor.shape());
+  }
+  return shapes;
+}
+
+template <typename T, typename F>
+auto if_given(const T* pointer, F&& value_of) -> std::optional<decltype(value_of(*pointer))> {
+  return pointer != nullptr ? std::optional(value_of(*pointer)) : std::nullopt;
+}
+
+void log_scopes(const ScopeTable& scopes, ScopeId scope, LoggedOp& logged) {
+  for (; scope != no_scope; scope = scopes.parent(scope)) {
+    const Pairing own = scopes.pairing(scope);
+    const bool inherited = own == scopes.pairing(scopes.parent(scope));
+    logged.names.emplace_back(scopes.name(scope));
+    logged.pairings.emplace_back(own.strict && !inherited ? scopes.pairing_name(own) : std::string_view());
+  }
+  std::ranges::reverse(logged.names);
+  std::ranges::reverse(logged.pairings);
+}
+
+LoggedOp log_op(const Op& op, const ScopeTable& scopes) {
+  const auto shape_of = [](const Storage& storage) { return storage.shape; };
+  LoggedOp logged;
+  logged.op = op;
+  logged.op.tensors = {};
+  logged.op.scope = no_scope;
+  logged.op.site.file = nullptr;
+  logged.file = op.site.file != nullptr ? op.site.file : "";
+  logged.input = if_given(op.tensors.input, shape_of);
+  logged.output = if_given(op.tensors.output, shape_of);
+  logged.inputs = if_given(op.tensors.inputs, shapes_of);
+  logged.outputs = if_given(op.tensors.outputs, shapes_of);
+  logged.splits = if_given(op.tensors.splits, [](const SplitSizes& splits) { return splits; });
+  log_scopes(scopes, op.scope, logged);
+  return logged;
+}
+
+}  // namespace
+
+Record Recorder::make(Record::Kind kind, std::int64_t call) const {
+  Record record;
+  record.kind = kind;
+  record.at = clock_.now();
+  record.call = call;
+  record.inputs = this_rank().inputs_taken;
+  return record;
+}
+
+void Recorder::note(Record::Kind kind, const std::string& type, const std::string& text, std::int64_t value) {
+  Record record = make(kind, -1);
+  record.type = type;
+  record.text = text;
+  record.value = value;
+  sink_.write(record);
+}
+
+void Recorder::log_error(Record::Kind kind, std::int64_t call, const Error& error) {
+  Record record = make(kind, call);
+  record.type = error.type();
+  record.text = error.what();
+  record.lost_peer = dynamic_cast<const LostPeerError*>(&error) != nullptr;
+  sink_.write(record);
+}
+
+Record Recorder::make_issue(const Op& op, std::int64_t batch) {
+  Record record = make(Record::Kind::issue, calls_++);
+  record.value = batch;
+  record.op = log_op(op, *this_rank().scopes);
+  return record;
+}
+
+std::int64_t Recorder::log_issue(const Op& op, std::int64_t batch) {
+  const Record record = make_issue(op, batch);
+  sink_.write(record);
+  return record.call;
+}
+
+Work Recorder::accepted(const Op& op, std::int64_t number, const Work& work) {
+  open_[key_of(work)] = {number, results_of(op), op.kind == OpKind::recv && op.root < 0};
+  return work;
+}
+
+Work Recorder::issue(const Op& op) {
+  const std::int64_t number = log_issue(op, no_batch);
+  try {
+    return accepted(op, number, inner().issue(op));
+  } catch (const Error& error) {
+    log_error(Record::Kind::refuse, number, error);
+    throw;
+  }
+}
+
+std::vector<Work> Recorder::issue_batch(std::span<const Op> ops) {
+  const std::int64_t first = calls_;
+  for (const Op& op : ops) {
+    log_issue(op, first);
+  }
+  try {
+    std::vector<Work> works = inner().issue_batch(ops);
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      works[i] = accepted(ops[i], first + static_cast<std::int64_t>(i), works[i]);
+    }
+    return works;
+  } catch (const Error& error) {
+    for (std::int64_t call = first; call < calls_; ++call) {
+      log_error(Record::Kind::refuse, call, error);  // a batch is refused as a whole
+    }
+    throw;
+  }
+}
+
+void Recorder::wait(const Work& work) {
+  const auto found = open_.find(key_of(work));
+  if (found == open_.end()) {
+    inner().wait(work);  // it has completed before
+    return;
+  }
+  Call& call = found->second;
+  sink_.write(make(Record::Kind::wait, call.number));
+  try {
+    inner().wait(work);
+  } catch (const Error& error) {
+    log_error(Record::Kind::fail, call.number, error);
+    throw;
+  }
+  Record record = make(Record::Kind::complete, call.number);
+  record.digest = digest_of(call.results);
+  if (call.from_anyone) {
+    record.source = sources_[found->first] = inner().source_of(work);
+  }
+  sink_.write(record);
+  open_.erase(found);
+}
+
+// The rank is said to wait in the first call that is open; each has its own record once it is waited for.
+void Recorder::wait_any(std::span<const Work> works) {
+  const auto is_open = [this](const Work& work) { return open_.contains(key_of(work)); };
+  if (std::ranges::all_of(works, is_open)) {
+    sink_.write(make(Record::Kind::wait, open_.at(key_of(works.front())).number));
+  }
+  inner().wait_any(works);
+}
+
+template <typename Run>
+auto Recorder::log_blocking(const Record& issue, Run&& run) {
+  sink_.write(issue);
+  sink_.write(make(Record::Kind::wait, issue.call));
+  Record end = make(Record::Kind::complete, issue.call);
+  try {
+    const auto result = run(end);
+    end.at = clock_.now();
+    sink_.write(end);
+    return result;
+  } catch (const NotImplementedError& error) {
+    log_error(Record::Kind::refuse, issue.call, error);
+    throw;
+  } catch (const Error& error) {
+    log_error(Record::Kind::fail, issue.call, error);
+    throw;
+  }
+}
+
+ProcessGroup Recorder::manage(GroupCall call) {
+  Record issue = make_issue(call.op, no_batch);
+  issue.op.ranks = call.ranks;
+  issue.op.group_name = call.name;
+  issue.op.limit = call.timeout;
+  return log_blocking(issue, [&](Record&) { return inner().manage(std::move(call)); });
+}
+
+void Recorder::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
+  Record issue = make_issue(op, no_batch);
+  issue.op.limit = limits.timeout;
+  log_blocking(issue, [&](Record&) {
+    inner().monitored_barrier(op, limits);
+    return true;
+  });
+}
+
+StoreReply Recorder::store(const StoreCall& call) {
+  Record issue = make_issue(call.op, no_batch);
+  issue.op.store = call;
+  issue.op.limit = call.timeout;
+  return log_blocking(issue, [&](Record& end) {
+    StoreReply reply = inner().store(call);
+    end.text = reply.value;
+    return reply;
+  });
+}
+
+Rank Recorder::source_of(const Work& work) {
+  const auto known = sources_.extract(key_of(work));
+  return known.empty() ? inner().source_of(work) : known.mapped();
+}
+
+void Recorder::print(std::string_view text) {
+  note(Record::Kind::print, {}, std::string(text));
+  inner().print(text);
+}
+
+void Recorder::warn(std::string_view text) {
+  note(Record::Kind::warn, {}, std::string(text));
+  inner().warn(text);
+}
+
+void Recorder::observe(const Observation& observation) {
+  Record record = make(Record::Kind::observe, -1);
+  record.op = log_op(observation.op, *this_rank().scopes);
+  record.observation = observation;
+  record.text = observation.site.file != nullptr ? observation.site.file : "";
+  sink_.write(record);
+  inner().observe(observation);
+}
+
+}  // namespace rollcall::real

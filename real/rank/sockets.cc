@@ -1,0 +1,147 @@
+#include "real/rank/sockets.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace rollcall::real {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto most_waiting = std::chrono::seconds(60);
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Addresses look_up(const std::string& address, std::uint16_t port) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) {
+    throw std::runtime_error(fmt::format("{}: {}", address, ::gai_strerror(error)));
+  }
+  return {found, &::freeaddrinfo};
+}
+
+Descriptor try_to_connect(const addrinfo* addresses) {
+  for (const addrinfo* one = addresses; one != nullptr; one = one->ai_next) {
+    Descriptor socket(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol));
+    if (socket.is_open() && ::connect(socket.number(), one->ai_addr, one->ai_addrlen) == 0) {
+      return socket;
+    }
+  }
+  return {};
+}
+
+void send_without_delay(const Descriptor& connection) {
+  const int on = 1;
+  ::setsockopt(connection.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+}  // namespace
+
+Descriptor connect_to(const std::string& address, std::uint16_t port) {
+  const Addresses addresses = look_up(address, port);
+  const auto until = steady_clock::now() + most_waiting;
+  for (;;) {
+    Descriptor connection = try_to_connect(addresses.get());
+    if (connection.is_open()) {
+      send_without_delay(connection);
+      return connection;
+    }
+    if (steady_clock::now() > until) {
+      fail(fmt::format("nobody listens on {}:{}", address, port));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+Descriptor listen_on(std::uint16_t port) {
+  Descriptor listener(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  const int off = 0;
+  ::setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(listener.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  sockaddr_in6 here = {};
+  here.sin6_family = AF_INET6;
+  here.sin6_addr = in6addr_any;
+  here.sin6_port = htons(port);
+  if (!listener.is_open() ||
+      ::bind(listener.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
+      ::listen(listener.number(), SOMAXCONN) != 0) {
+    fail(fmt::format("port {}", port));
+  }
+  return listener;
+}
+
+Descriptor accept_from(const Descriptor& listener) {
+  Descriptor connection(::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (connection.is_open()) {
+    send_without_delay(connection);
+  }
+  return connection;
+}
+
+std::pair<Descriptor, Descriptor> connected_pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw std::system_error(errno, std::generic_category(), "socketpair");
+  }
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::string local_address(const Descriptor& connection) {
+  sockaddr_storage here = {};
+  socklen_t size = sizeof here;
+  char digits[NI_MAXHOST] = {};
+  if (::getsockname(connection.number(), reinterpret_cast<sockaddr*>(&here), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<const sockaddr*>(&here), size, digits, sizeof digits, nullptr, 0,
+                    NI_NUMERICHOST) != 0) {
+    fail("address of this end of a connection");
+  }
+  return digits;
+}
+
+void send_all(const Descriptor& connection, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(connection.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno != EINTR) {
+      fail("connection to the hub");
+    }
+  }
+}
+
+std::string receive_some(const Descriptor& connection) {
+  char bytes[64 * 1024];
+  for (;;) {
+    const ssize_t count = ::recv(connection.number(), bytes, sizeof bytes, 0);
+    if (count >= 0) {
+      return {bytes, static_cast<std::size_t>(count)};
+    }
+    if (errno != EINTR) {
+      return {};  // reset: closed, for all that matters
+    }
+  }
+}
+
+}  // namespace rollcall::real

@@ -1,0 +1,30 @@
+#pragma once
+
+// TCP, as much as launched runs need. Everything throws std::runtime_error with the address and the reason.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "real/rank/process.h"
+
+namespace rollcall::real {
+
+// Waits up to a minute for somebody to listen there: ranks start in any order.
+Descriptor connect_to(const std::string& address, std::uint16_t port);
+// On all of this machine's addresses.
+Descriptor listen_on(std::uint16_t port);
+Descriptor accept_from(const Descriptor& listener);
+
+// Two ends of one connection inside this machine. Throws std::system_error.
+std::pair<Descriptor, Descriptor> connected_pair();
+
+// The address of this end of a connection, as digits: one that the other end's machine can reach.
+std::string local_address(const Descriptor& connection);
+
+void send_all(const Descriptor& connection, std::string_view bytes);
+// Blocks until there is something. Empty: the other end has closed.
+std::string receive_some(const Descriptor& connection);
+
+}  // namespace rollcall::real

@@ -1,0 +1,55 @@
+#include "real/rank/store.h"
+
+#include <stdexcept>
+
+#include "real/rank/encode_store.h"
+#include "real/rank/frames.h"
+#include "real/rank/recorder.h"
+#include "real/rank/sockets.h"
+#include "sim/base/error.h"
+
+namespace rollcall::real {
+
+using Kind = StoreCall::Kind;
+
+namespace {
+
+// The words of torch's PrefixStore around a HashStore, which Gloo asks, and of its TCPStore.
+constexpr const char* wait_timeout = "Wait timeout";
+constexpr const char* socket_timeout = "Socket Timeout";
+
+}  // namespace
+
+void Store::set(const std::string& key, const std::string& value) {
+  ask(ranks_store, {.kind = Kind::set, .keys = {key}, .value = value}, wait_timeout);
+}
+
+std::string Store::get(const std::string& key, std::optional<Duration> timeout) {
+  return ask(ranks_store, {.kind = Kind::get, .keys = {key}, .timeout = timeout}, wait_timeout).value;
+}
+
+bool Store::has(const std::string& key) {
+  return ask(ranks_store, {.kind = Kind::check, .keys = {key}}, wait_timeout).number != 0;
+}
+
+StoreReply Store::call(const StoreCall& call) { return ask(program_store, call, socket_timeout); }
+
+// `late`: what is said of keys that do not come.
+StoreReply Store::ask(std::string_view store, const StoreCall& call, const char* late) {
+  send_all(hub_, frame({FrameKind::call, std::string(store), encode_value(call)}));
+  const Frame answer = receive_frame(hub_);
+  switch (answer.kind) {
+    case FrameKind::answer:
+      return decode_value<StoreReply>(answer.value);
+    case FrameKind::refusal:
+      throw ValueError(answer.value);
+    case FrameKind::late:
+      throw LostPeerError(late);
+    case FrameKind::call:
+    case FrameKind::log:
+      break;
+  }
+  throw std::runtime_error("the hub of the run does not answer a question");
+}
+
+}  // namespace rollcall::real

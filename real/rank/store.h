@@ -1,0 +1,42 @@
+#pragma once
+
+// Store: a rank's end of the hub's stores (hub.h), as torch's Store: names and values that all ranks of a run
+// see. There are two: the ranks' own, in which they find each other, and that of the program they run.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "real/rank/process.h"
+#include "sim/c10d/host_calls.h"
+
+namespace rollcall::real {
+
+class Store {
+ public:
+  // `hub`: a connection to it.
+  explicit Store(Descriptor hub) : hub_(std::move(hub)) {}
+
+  // In the ranks' own store. get blocks until somebody has set the key, and throws LostPeerError when nobody has
+  // after `timeout`.
+  void set(const std::string& key, const std::string& value);
+  std::string get(const std::string& key, std::optional<Duration> timeout = std::nullopt);
+  bool has(const std::string& key);
+
+  // A call of the program on its store. Throws LostPeerError for a timeout, ValueError for a wrong call.
+  StoreReply call(const StoreCall& call);
+
+  // All of these throw std::runtime_error when the hub is gone. From one thread at a time.
+
+ private:
+  StoreReply ask(std::string_view store, const StoreCall& call, const char* late);
+
+  Descriptor hub_;
+};
+
+// The hub's names for the two.
+inline constexpr std::string_view ranks_store = "ranks";
+inline constexpr std::string_view program_store = "program";
+
+}  // namespace rollcall::real

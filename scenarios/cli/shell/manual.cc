@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include "scenarios/cli/shell/command_tree.h"
+#include "scenarios/format/version.h"
+
+namespace rollcall::cli {
+namespace {
+
+// Text that troff is not to read as its own: a backslash, a hyphen that is to stay one, a line that begins like
+// a request.
+std::string roff(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const bool starts_line = result.empty() || result.back() == '\n';
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-') {
+      result += "\\-";
+    } else {
+      result += starts_line && (c == '.' || c == '\'') ? fmt::format("\\&{}", c) : std::string(1, c);
+    }
+  }
+  return result;
+}
+
+std::string choices_of(const Argument& argument) {
+  return argument.choices.empty()
+             ? ""
+             : fmt::format("\n({})", roff(fmt::format("{}", fmt::join(argument.choices, ", "))));
+}
+
+// "-o, --output FILE" and what it does.
+std::string option_entry(const Argument& option) {
+  std::string names;
+  for (const std::string& name : option.names) {
+    names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(name));
+  }
+  if (!option.value.empty()) {
+    names += fmt::format(" \\fI{}\\fR", roff(option.value));
+  }
+  return fmt::format(".TP\n{}\n{}{}\n", names, roff(option.help), choices_of(option));
+}
+
+std::string place_entry(const Argument& place) {
+  // The words of `explain` are too many to list; it lists them itself.
+  return fmt::format(".TP\n\\fI{}\\fR\n{}\n", roff(place.value), roff(place.help));
+}
+
+// "rollcall run [OPTION]... FILE".
+std::string synopsis(const CommandHelp& command) {
+  std::string text = fmt::format("\\fBrollcall {}\\fR [\\fIOPTION\\fR]...", command.name);
+  for (const Argument& place : command.places) {
+    const std::string word = fmt::format("\\fI{}\\fR{}", roff(place.value), place.repeatable ? "..." : "");
+    text += place.required ? " " + word : fmt::format(" [{}]", word);
+  }
+  return text;
+}
+
+bool is_everywhere(const Argument& option, const CommandTree& tree) {
+  for (const CommandHelp& command : tree.commands) {
+    bool found = false;
+    for (const Argument& own : command.options) {
+      found = found || (own.names == option.names && own.help == option.help);
+    }
+    if (!found) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string command_section(const CommandHelp& command, const CommandTree& tree) {
+  std::string text =
+      fmt::format(".SS {}\n{}\n.PP\n{}.\n", command.name, synopsis(command), roff(command.summary));
+  for (const Argument& place : command.places) {
+    text += place_entry(place);
+  }
+  for (const Argument& option : command.options) {
+    text += is_everywhere(option, tree) ? "" : option_entry(option);
+  }
+  return text;
+}
+
+std::string common_options(const CommandTree& tree) {
+  std::string text = ".SH OPTIONS OF EVERY COMMAND\n";
+  for (const Argument& option : tree.commands.front().options) {
+    text += is_everywhere(option, tree) ? option_entry(option) : "";
+  }
+  return text;
+}
+
+constexpr const char* environment = R"(.SH ENVIRONMENT
+.TP
+\fBNO_COLOR\fR, \fBCLICOLOR_FORCE\fR, \fBTERM\fR
+Decide about colour, where \fB\-\-color\fR does not.
+.SH EXAMPLES
+.TP
+A scenario, and who is missing from it:
+rollcall run scenario.json
+.TP
+The same for a script:
+rollcall run scenario.json \-\-format json
+.TP
+A job that hangs, from the dumps it left:
+rollcall diagnose /tmp/comm_lib_trace_rank_*
+.TP
+Into a repository of one's own:
+rollcall init
+)";
+
+}  // namespace
+
+std::string manual(const CommandTree& tree) {
+  std::string text = fmt::format(".TH ROLLCALL 1 \"\" \"rollcall {}\" \"User Commands\"\n", roff(version()));
+  text += ".SH NAME\nrollcall \\- find the rank that is missing from a distributed program\n.SH SYNOPSIS\n";
+  text += "\\fBrollcall\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n";
+  text += fmt::format(".SH DESCRIPTION\n{}\n", roff(tree.summary));
+  for (const Argument& option : tree.options) {
+    text += option_entry(option);
+  }
+  text += ".SH COMMANDS\n";
+  for (const CommandHelp& command : tree.commands) {
+    text += command_section(command, tree);
+  }
+  text += common_options(tree);
+  text += fmt::format(".SH EXIT STATUS\n{}\n", roff(tree.footer));
+  return text + environment;
+}
+
+}  // namespace rollcall::cli

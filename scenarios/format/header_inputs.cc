@@ -1,0 +1,97 @@
+// HeaderReader: inputs that follow from a data set, a batch size and a sampler.
+
+#include "scenarios/format/header_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "sim/train/sampler.h"
+
+namespace rollcall::scenario {
+
+// One number for all ranks, or a list with each rank's own. Empty where they are all the same.
+std::vector<std::int64_t> HeaderReader::read_sampler_seeds(const Json& seed) {
+  std::vector<std::int64_t> seeds;
+  if (!seed.is(JsonType::array)) {
+    return seeds;
+  }
+  for (const Json& own : seed.children()) {
+    seeds.push_back(own.integer());
+  }
+  if (static_cast<Rank>(seeds.size()) != scenario_.options.world_size) {
+    error(seed, fmt::format("one seed per rank: {} are needed, here are {}", scenario_.options.world_size,
+                            seeds.size()));
+    return {};
+  }
+  return std::ranges::count(seeds, seeds.front()) == std::ssize(seeds) ? std::vector<std::int64_t>() : seeds;
+}
+
+void HeaderReader::read_sampled_inputs(const Json& inputs) {
+  for (const char* key : {"base", "per_rank"}) {
+    if (const auto stray = inputs.find(key)) {
+      error(*stray, fmt::format("give either \"dataset\" or \"{}\"", key));
+    }
+  }
+  const Rank world_size = scenario_.options.world_size;
+  const std::int64_t dataset = inputs.find("dataset")->integer();
+  const auto batch_size = inputs.find("batch_size");
+  const auto drop_last = inputs.find("drop_last");
+  const auto sampler = inputs.find("sampler");
+  SamplerOptions options{.dataset = dataset, .num_replicas = world_size};
+  SampleUse& use = scenario_.inputs.samples.emplace();
+  bool is_sharded = false;
+  std::vector<std::int64_t> seeds;  // empty: all the same
+  if (sampler) {
+    const auto kind = sampler->find("kind");
+    const auto drops = sampler->find("drop_last");
+    is_sharded = kind && kind->text() == "shard";
+    options.drop_last = drops && drops->boolean();
+    const auto shuffle = sampler->find("shuffle");
+    use.shuffle = !shuffle || shuffle->boolean();
+    if (const auto seed = sampler->find("seed")) {
+      seeds = read_sampler_seeds(*seed);
+    }
+    for (const char* key : {"shuffle", "seed", "drop_last"}) {
+      if (const auto stray = sampler->find(key); stray && is_sharded) {
+        error(*stray, fmt::format("a shard has no \"{}\"; a DistributedSampler has", key));
+      }
+    }
+  }
+  const std::int64_t in_batch = batch_size ? batch_size->integer() : 1;
+  const bool drops_short_batch = drop_last && drop_last->boolean();
+  use.dataset = dataset;
+  use.ranks = world_size;
+  use.batch_size = in_batch;
+  use.drop_short_batch = drops_short_batch;
+  if (!is_sharded) {
+    if (use.shuffle) {
+      scenario_.inputs.sampler_seeds = std::move(seeds);
+    }
+    const EpochSamples samples = scenario_.inputs.sampler_seeds.empty()
+                                     ? samples_per_epoch(options)
+                                     : samples_per_epoch(options, scenario_.inputs.sampler_seeds);
+    use.fewest = use.most = samples.per_rank;
+    use.repeated = samples.repeated;
+    use.dropped_by_sampler = samples.dropped;
+    scenario_.inputs.base = batch_count(samples.per_rank, in_batch, drops_short_batch);
+  } else {
+    use.sampler = SampleUse::Sampler::shard;
+    use.most = shard_size(dataset, world_size, 0);
+    use.fewest = shard_size(dataset, world_size, world_size - 1);
+    for (Rank rank = 0; rank < world_size; ++rank) {
+      scenario_.inputs.list.push_back(
+          batch_count(shard_size(dataset, world_size, rank), in_batch, drops_short_batch));
+    }
+  }
+  if (drops_short_batch) {
+    for (Rank rank = 0; rank < world_size; ++rank) {
+      const std::int64_t given = is_sharded ? shard_size(dataset, world_size, rank) : use.most;
+      use.dropped_by_loader += given % in_batch;
+    }
+  }
+}
+
+}  // namespace rollcall::scenario

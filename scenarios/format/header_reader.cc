@@ -1,0 +1,259 @@
+#include "scenarios/format/header_reader.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/format/cases.h"
+#include "scenarios/format/faults_reader.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/program/devices.h"
+#include "scenarios/program/rank_sets.h"
+#include "scenarios/program/units.h"
+
+namespace rollcall::scenario {
+namespace {
+
+// Endless loops end in seconds, and a thousand ranks get a hundred thousand steps each.
+constexpr std::int64_t default_ops = 100'000'000;
+
+}  // namespace
+
+void HeaderReader::error(const Json& at, std::string message, std::string_view suggestion) {
+  diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+}
+
+void HeaderReader::read() {
+  read_names();
+  read_cluster();
+  read_hosts();
+  read_devices();
+  read_groups();
+  read_mesh();
+  read_inputs();
+  read_limits();
+  if (const auto faults = root_.find("faults")) {
+    read_faults(*faults, scenario_.options, diagnostics_);
+  }
+  read_expect();
+}
+
+ScenarioFacts HeaderReader::facts() const {
+  ScenarioFacts facts;
+  facts.world_size = scenario_.options.world_size;
+  facts.local_ranks = local_ranks();
+  facts.has_inputs = root_.find("inputs").has_value();
+  for (const sim::Group& group : scenario_.options.groups) {
+    facts.groups.push_back(group.name);
+  }
+  facts.mesh = scenario_.mesh.dim_names;
+  facts.groups.insert(facts.groups.end(), facts.mesh.begin(), facts.mesh.end());
+  if (const auto objects = root_.find("objects")) {
+    for (Json object : objects->children()) {
+      facts.objects.emplace_back(object.key());
+    }
+  }
+  return facts;
+}
+
+Rank HeaderReader::local_ranks() const {
+  return std::min(scenario_.options.ranks_per_host, scenario_.options.world_size);
+}
+
+void HeaderReader::read_names() {
+  scenario_.name = name_of(root_, scenario_.file);
+  if (const auto source = root_.find("source")) {
+    scenario_.source = source->text();
+  }
+  if (const auto origin = root_.find("origin")) {
+    scenario_.origin = origin->text();
+  }
+  sim::Options& options = scenario_.options;
+  options.world_size = overrides_.world_size.value_or(static_cast<Rank>(root_.find("world_size")->integer()));
+  if (const auto seed = root_.find("seed")) {
+    options.seed = static_cast<std::uint64_t>(seed->integer());
+  }
+  if (const auto backend = root_.find("backend")) {
+    options.backend = backend->text();
+  }
+  options.backend = overrides_.backend.value_or(options.backend);
+  if (const auto debug = root_.find("debug")) {
+    options.debug = debug->text() == "DETAIL" ? sim::DebugLevel::detail : sim::DebugLevel::off;
+  }
+}
+
+std::optional<DeviceTemplate> HeaderReader::device(const Json& value) {
+  const ParsedDevice parsed =
+      parse_device_template(value.text(), scenario_.options.world_size, local_ranks());
+  if (!parsed.device) {
+    error(value, parsed.problem);
+  }
+  return parsed.device;
+}
+
+// Leaves the list of devices empty where the engine's own rule gives the same.
+void HeaderReader::read_devices() {
+  const Rank world_size = scenario_.options.world_size;
+  const bool is_gloo = scenario_.options.backend == "gloo";
+  const DeviceTemplate usual =
+      is_gloo ? DeviceTemplate{} : DeviceTemplate{{DeviceType::cuda, 0}, DeviceTemplate::Index::local_rank};
+  const auto given = root_.find("device");
+  const DeviceTemplate base = given ? device(*given).value_or(usual) : usual;
+  const auto exceptions = root_.find("devices");
+  if (base == usual && !exceptions) {
+    return;
+  }
+  std::vector<Device>& devices = scenario_.options.devices;
+  for (Rank rank = 0; rank < world_size; ++rank) {
+    devices.push_back(base.resolve(rank, scenario_.local_rank(rank)));
+  }
+  if (!exceptions) {
+    return;
+  }
+  RankSet seen;
+  for (Json entry : exceptions->children()) {
+    const ParsedRanks ranks = parse_ranks(entry.key(), world_size);
+    const auto own = device(entry);
+    if (!ranks.ranks) {
+      diagnostics_.error(entry.key_offset(), entry.pointer(), ranks.problem);
+      continue;
+    }
+    for (Rank rank : ranks.ranks->to_vector()) {
+      devices[static_cast<std::size_t>(rank)] = own.value_or(base).resolve(rank, scenario_.local_rank(rank));
+    }
+    const std::size_t before = seen.size();
+    seen.insert(*ranks.ranks);
+    if (seen.size() != before + ranks.ranks->size()) {
+      diagnostics_.error(entry.key_offset(), entry.pointer(), "some of these ranks already have a device");
+    }
+  }
+}
+
+void HeaderReader::read_groups() {
+  const auto groups = root_.find("groups");
+  if (!groups) {
+    return;
+  }
+  for (Json entry : groups->children()) {
+    read_group(entry);
+  }
+}
+
+// A rank set, or an object with one and a timeout.
+void HeaderReader::read_group(const Json& entry) {
+  const bool is_object = entry.is(JsonType::object);
+  const auto given = is_object ? entry.find("ranks") : std::optional(entry);
+  if (!given) {
+    error(entry, "\"ranks\" is missing");
+    return;
+  }
+  const auto ranks = read_ranks(*given, scenario_.options.world_size, diagnostics_);
+  const auto timeout = is_object ? entry.find("timeout") : std::nullopt;
+  if (entry.key() == "world" || entry.key().empty()) {
+    diagnostics_.error(
+        entry.key_offset(), entry.pointer(),
+        entry.key().empty() ? "a group needs a name" : "the group \"world\" always exists; use another name");
+  } else if (ranks && ranks->empty()) {
+    error(entry, "a group needs at least one rank");
+  } else {
+    scenario_.options.groups.push_back({std::string(entry.key()),
+                                        ranks ? ranks->to_vector() : std::vector<Rank>{},
+                                        timeout ? positive_duration(*timeout) : 0});
+  }
+}
+
+void HeaderReader::read_inputs() {
+  const auto inputs = root_.find("inputs");
+  const Rank world_size = scenario_.options.world_size;
+  if (!inputs) {
+    return;
+  }
+  if (inputs->is(JsonType::integer)) {
+    scenario_.inputs.base = inputs->integer();
+  } else if (inputs->is(JsonType::array)) {
+    for (Json count : inputs->children()) {
+      scenario_.inputs.list.push_back(count.integer());
+    }
+    if (scenario_.inputs.list.size() != static_cast<std::size_t>(world_size)) {
+      error(*inputs, fmt::format("{} ranks need {} numbers of inputs, found {}", world_size, world_size,
+                                 scenario_.inputs.list.size()));
+    }
+  } else if (inputs->find("dataset")) {
+    read_sampled_inputs(*inputs);
+  } else {
+    for (const char* key : {"batch_size", "drop_last", "sampler"}) {
+      if (const auto stray = inputs->find(key)) {
+        error(*stray, fmt::format("\"{}\" goes with \"dataset\"", key));
+      }
+    }
+    const auto base = inputs->find("base");
+    const auto per_rank = inputs->find("per_rank");
+    scenario_.inputs.base = base ? base->integer() : 0;
+    scenario_.inputs.per_rank = per_rank ? per_rank->integer() : 0;
+    std::int64_t last = 0;
+    if (__builtin_mul_overflow(scenario_.inputs.per_rank, world_size - 1, &last) ||
+        __builtin_add_overflow(last, scenario_.inputs.base, &last) || last < 0) {
+      error(*inputs,
+            fmt::format("rank {} would have a negative or too large number of inputs", world_size - 1));
+    }
+  }
+}
+
+Duration HeaderReader::duration(const Json& value) {
+  const Quantity parsed = parse_duration(value.text());
+  if (!parsed.value) {
+    error(value, parsed.problem);
+  }
+  return parsed.value.value_or(0);
+}
+
+// Zero would mean "no limit" further down, which is the opposite of what such a file says.
+Duration HeaderReader::positive_duration(const Json& value) {
+  const Duration read = duration(value);
+  if (read == 0 && parse_duration(value.text()).value) {
+    error(value, "must be longer than 0");
+  }
+  return read;
+}
+
+std::int64_t HeaderReader::positive_bytes(const Json& value) {
+  const Quantity parsed = parse_bytes(value.text());
+  if (!parsed.value || *parsed.value == 0) {
+    error(value, parsed.value ? "must be more than 0" : parsed.problem);
+  }
+  return parsed.value.value_or(0);
+}
+
+void HeaderReader::read_limits() {
+  scenario_.options.limits.ops = default_ops;
+  if (const auto limits = root_.find("limits")) {
+    if (const auto time = limits->find("simulated_time")) {
+      scenario_.options.limits.simulated_time = positive_duration(*time);
+    }
+    if (const auto ops = limits->find("ops")) {
+      scenario_.options.limits.ops = ops->integer();
+    }
+    if (const auto memory = limits->find("memory")) {
+      scenario_.options.limits.memory_bytes = positive_bytes(*memory);
+    }
+  }
+  if (const auto leaks = root_.find("check_leaks")) {
+    scenario_.options.check_leaks = leaks->boolean();
+  }
+  if (const auto blocking = root_.find("blocking_wait")) {
+    scenario_.blocking_wait = blocking->boolean();
+  }
+  if (const auto communicators = root_.find("communicators")) {
+    scenario_.options.eager_communicators = communicators->text() == "eager";
+  }
+  if (const auto model = root_.find("device_model")) {
+    if (const auto slots = model->find("comm_slots")) {
+      scenario_.options.comm_slots = static_cast<int>(slots->integer());
+    }
+  }
+  if (const auto timeout = root_.find("timeout")) {
+    scenario_.options.timeout = positive_duration(*timeout);
+  }
+}
+
+}  // namespace rollcall::scenario

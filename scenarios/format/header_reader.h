@@ -1,0 +1,68 @@
+#pragma once
+
+// HeaderReader: everything of a scenario file but its statements. The file has passed the schema, so
+// types are right; what remains is what a schema cannot say: ranks out of range, devices that do not
+// exist, groups without members.
+
+#include <optional>
+#include <string_view>
+
+#include "scenarios/format/cluster_reader.h"
+#include "scenarios/format/scenario.h"
+#include "scenarios/json/json_tree.h"
+#include "scenarios/program/value_reader.h"
+
+namespace rollcall::scenario {
+
+class Diagnostics;
+
+class HeaderReader {
+ public:
+  static constexpr std::int64_t mesh_ranks_max = 1'000'001;  // more than any world
+
+  // All are borrowed for the lifetime of the object. `scenario` is filled in.
+  HeaderReader(const Json& root, const Overrides& overrides, Scenario& scenario, Diagnostics& diagnostics)
+      : root_(root), overrides_(overrides), scenario_(scenario), diagnostics_(diagnostics) {}
+
+  void read();
+  // What the statements need to know; after read().
+  ScenarioFacts facts() const;
+
+ private:
+  void error(const Json& at, std::string message, std::string_view suggestion = {});
+  void read_names();
+  void read_cluster();
+  void spread_over_nodes(const ClusterSetting& setting);
+  void read_hosts();
+  bool holds_hosts(const Json& hosts, Rank count, Rank largest);
+  void read_devices();
+  void read_groups();
+  void read_group(const Json& entry);
+  void read_mesh();
+  void add_mesh_groups(const MeshShape& mesh);
+  void read_inputs();
+  void read_sampled_inputs(const Json& inputs);
+  std::vector<std::int64_t> read_sampler_seeds(const Json& seed);
+  void read_limits();
+  void read_expect();
+  void read_place(const Json& at);
+  void read_prints(const Json& prints);
+  void read_values(const Json& values);
+  void read_counts(const Json& counts);
+  void read_count(const Json& entry, const std::optional<RankSet>& ranks);
+  void read_bounds(const Json& bounds);
+  std::optional<RankSet> ranks_of_key(const Json& entry);
+  Duration duration(const Json& value);
+  Duration positive_duration(const Json& value);
+  std::int64_t positive_bytes(const Json& value);
+  std::optional<DeviceTemplate> device(const Json& value);
+  Rank local_ranks() const;
+
+  Json root_;
+  std::optional<ClusterSetting> cluster_;  // what the file says about the machines
+  const Overrides& overrides_;
+  Scenario& scenario_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,72 @@
+#pragma once
+
+// Scenario: a scenario file, read and found to be sound. What is wrong with a file is reported all at
+// once, with positions; a Scenario that exists can be run.
+//
+// The way from text to a run: source (text) -> json_reader (tree with positions) -> schema_check
+// (published schema) -> scenario (meaning of the header) -> lowering (statements) -> interpreter.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/format/expectation.h"
+#include "scenarios/program/program.h"
+#include "sim/c10d/device_mesh.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/start_order.h"
+#include "sim/report/sample_use.h"
+
+namespace rollcall::scenario {
+
+// How many inputs each rank has.
+struct Inputs {
+  std::vector<std::int64_t> list;  // by rank; empty: base + per_rank * rank
+  std::int64_t base = 0;
+  std::int64_t per_rank = 0;
+
+  std::optional<SampleUse> samples{};         // where they come from a data set
+  std::vector<std::int64_t> sampler_seeds{};  // by rank, where they differ; else empty
+
+  std::int64_t of(Rank rank) const;
+};
+
+struct Scenario {
+  std::string file;        // as the user gave it, without the case
+  std::string name;        // of a case: "uneven inputs[world_size=4]"
+  std::string parameters;  // of the case: "world_size=4"; empty: the file has no matrix
+  std::string source;      // where the scenario comes from; may be empty
+  std::string origin;      // what made it of another file; may be empty
+  sim::Options options;
+  Inputs inputs;
+  MeshShape mesh;              // without dimensions: none
+  bool blocking_wait = false;  // on nccl, calls hold up the host too
+  Expectation expect;
+  std::shared_ptr<const Program> program;
+  std::vector<Block> blocks;                 // what ranks run
+  std::vector<std::uint32_t> block_of_rank;  // index of blocks, by rank; empty: all run the first
+
+  const Block& block_of(Rank rank) const { return blocks[block_of_rank.empty() ? 0 : block_of_rank[rank]]; }
+  // The running rank's group along the mesh's dimension of this name; null when there is none.
+  ProcessGroup mesh_group(std::string_view dim_name, Rank rank) const;
+  // How a user names it: the file, and the case if it has several.
+  std::string address() const { return parameters.empty() ? file : file + "::[" + parameters + "]"; }
+  Rank local_rank(Rank rank) const { return sim::local_rank_of(options, rank); }
+};
+
+// What the caller wants other than the file says.
+struct Overrides {
+  std::optional<Rank> world_size{};
+  std::optional<std::string> backend{};
+  std::string selection{};  // which case, as CaseAddress has it; may be empty where there is only one
+};
+
+// Of FILE, or FILE::case. Throws InvalidScenario.
+Scenario load_scenario(const std::string& address, const Overrides& overrides = {});
+
+// The same for text that is already in memory; `file` is what messages call it.
+Scenario parse_scenario(std::string text, std::string file, const Overrides& overrides = {});
+
+}  // namespace rollcall::scenario

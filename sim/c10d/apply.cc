@@ -1,0 +1,473 @@
+#include "sim/c10d/apply.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "sim/base/expects.h"
+#include "sim/tensor/elements.h"
+
+namespace rollcall {
+namespace {
+
+const std::vector<std::int64_t> equal_parts;
+
+// A run of elements inside a storage, which may be a part of it (one rank's share of a flat tensor).
+struct View {
+  Storage* storage = nullptr;
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+  double factor = 1;  // ReduceOp::premul_sum
+
+  bool uniform() const { return storage->form == Storage::Form::uniform; }
+  bool whole() const { return offset == 0 && count == storage->numel; }
+  Bits at(std::int64_t i) const { return storage->at(offset + i); }
+};
+
+View whole(Storage* storage) { return {storage, 0, storage->numel}; }
+View whole(const Tensor& tensor) { return whole(tensor.storage()); }
+
+// The parts of a list, one per member.
+std::vector<View> parts_of(const TensorList& list) {
+  std::vector<View> parts;
+  for (const Tensor& tensor : list) {
+    parts.push_back(whole(tensor));
+  }
+  return parts;
+}
+
+// The parts of a flat tensor: equal ones, or as many rows each as `rows` says.
+std::vector<View> parts_of(Storage* storage, const std::vector<std::int64_t>& rows, std::size_t members) {
+  const std::span<const std::int64_t> sizes = storage->shape.sizes();
+  const std::int64_t height = sizes.empty() ? storage->numel : sizes.front();
+  const std::int64_t row_size = height == 0 ? 1 : storage->numel / height;
+  std::vector<View> parts;
+  std::int64_t offset = 0;
+  for (std::size_t r = 0; r < members; ++r) {
+    const std::int64_t count =
+        rows.empty() ? storage->numel / static_cast<std::int64_t>(members) : rows[r] * row_size;
+    parts.push_back({storage, offset, count});
+    offset += count;
+  }
+  return parts;
+}
+
+// What a member hands out and what it takes in, part by part.
+std::vector<View> outgoing(const OpTensors& member, std::size_t members) {
+  return member.inputs != nullptr
+             ? parts_of(*member.inputs)
+             : parts_of(member.input, member.splits != nullptr ? member.splits->input : equal_parts, members);
+}
+std::vector<View> incoming(const OpTensors& member, std::size_t members) {
+  return member.outputs != nullptr
+             ? parts_of(*member.outputs)
+             : parts_of(member.output, member.splits != nullptr ? member.splits->output : equal_parts,
+                        members);
+}
+
+// The r-th of `parts` equal parts.
+View part(Storage* storage, std::size_t r, std::size_t parts) {
+  const std::int64_t count = storage->numel / static_cast<std::int64_t>(parts);
+  return {storage, static_cast<std::int64_t>(r) * count, count};
+}
+
+void store(Storage& storage, std::int64_t index, Bits bits) {
+  const std::size_t size = size_of(storage.dtype);
+  std::memcpy(storage.elements.data() + static_cast<std::size_t>(index) * size, &bits, size);
+}
+
+void copy(const View& target, const View& source) {
+  const std::int64_t count = std::min(target.count, source.count);
+  if (count == 0 || target.storage->form == Storage::Form::meta ||
+      source.storage->form == Storage::Form::meta) {
+    return;
+  }
+  const bool covers = target.whole() && count == target.count;
+  if (source.uniform() && (covers || (target.uniform() && target.storage->value == source.at(0)))) {
+    target.storage->set_uniform(source.at(0));
+    return;
+  }
+  if (target.storage->dtype == source.storage->dtype) {
+    copy_elements(*target.storage, target.offset, *source.storage, source.offset, count);
+    return;
+  }
+  target.storage->make_dense();  // no backend converts: the bits arrive as they are
+  for (std::int64_t i = 0; i < count; ++i) {
+    store(*target.storage, target.offset + i, source.at(i));
+  }
+}
+
+// What a member adds: with premul_sum its value times its factor, both in the element type
+// (ncclRedOpCreatePreMulSum).
+Bits contribution(const Op& op, const View& source, std::int64_t i) {
+  return op.reduce == ReduceOp::premul_sum
+             ? reduce_step(ReduceOp::product, op.dtype, source.at(i), encode(source.factor, op.dtype))
+             : source.at(i);
+}
+
+Bits reduce_element(const Op& op, std::span<const View> sources, std::int64_t i) {
+  Bits total = contribution(op, sources.front(), i);
+  for (const View& source : sources.subspan(1)) {
+    total = reduce_step(op.reduce, op.dtype, total, contribution(op, source, i));
+  }
+  return op.reduce == ReduceOp::avg
+             ? finish_average(op.dtype, total, static_cast<std::int64_t>(sources.size()))
+             : total;
+}
+
+// The reduction of `sources` in a storage of its own, because sources and targets may be the same.
+Tensor reduced(const Op& op, std::span<const View> sources) {
+  const std::int64_t count = sources.front().count;
+  bool all_uniform = count > 0;
+  for (const View& source : sources) {
+    if (source.storage->form == Storage::Form::meta) {
+      return Tensor::meta({count}, op.dtype);
+    }
+    all_uniform = all_uniform && source.uniform();
+  }
+  Tensor result = Tensor::zeros({count}, op.dtype);
+  if (all_uniform) {
+    result.storage()->set_uniform(reduce_element(op, sources, 0));
+    return result;
+  }
+  result.storage()->make_dense();
+  for (std::int64_t i = 0; i < count; ++i) {
+    store(*result.storage(), i, reduce_element(op, sources, i));
+  }
+  result.storage()->collapse_if_uniform();
+  return result;
+}
+
+// Copies of the inputs, for the kinds where one member's output may be another's input.
+TensorList snapshots(std::span<const OpTensors> members) {
+  TensorList copies;
+  for (const OpTensors& member : members) {
+    copies.push_back(Tensor::share(*member.input).clone());
+  }
+  return copies;
+}
+
+void apply_reduction(const Op& op, std::span<const OpTensors> members) {
+  std::vector<View> sources;
+  for (const OpTensors& member : members) {
+    sources.push_back(whole(member.input));
+    sources.back().factor = member.factor;
+  }
+  const Tensor result = reduced(op, sources);
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    if (op.kind == OpKind::all_reduce || static_cast<Rank>(r) == op.root) {
+      copy(whole(members[r].input), whole(result));
+    }
+  }
+}
+
+void apply_broadcast(const Op& op, std::span<const OpTensors> members) {
+  Storage* source = members[static_cast<std::size_t>(op.root)].input;
+  for (const OpTensors& member : members) {
+    if (member.input != source) {
+      copy(whole(member.input), whole(source));
+    }
+  }
+}
+
+// Of a target that is put together from parts which all hold one value, no element need be touched.
+bool fill_at_once(Storage& target, std::span<const View> places, std::span<const View> parts) {
+  std::int64_t covered = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool joins_on = places[i].offset == covered && places[i].count == parts[i].count;
+    const bool has_value = parts[i].count == 0 || (parts[i].storage->form == Storage::Form::uniform &&
+                                                   parts[i].storage->value == parts[0].storage->value);
+    if (!joins_on || !has_value) {
+      return false;
+    }
+    covered += parts[i].count;
+  }
+  if (covered != target.numel || covered == 0 || parts[0].count == 0 || target.form == Storage::Form::meta) {
+    return false;
+  }
+  target.set_uniform(parts[0].storage->value);
+  return true;
+}
+
+// Copies parts into a flat target or into a list.
+void assemble(const OpTensors& member, std::span<const View> places, std::span<const View> parts) {
+  if (member.output != nullptr && fill_at_once(*member.output, places, parts)) {
+    return;
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    copy(places[i], parts[i]);
+  }
+  if (member.output != nullptr) {
+    member.output->collapse_if_uniform();
+  }
+}
+
+// True when every member gives the same value, as many times.
+bool all_alike(std::span<const View> sources) {
+  return std::ranges::all_of(sources, [&](const View& source) {
+    return source.uniform() && source.count == sources.front().count && source.count > 0 &&
+           source.storage->value == sources.front().storage->value;
+  });
+}
+
+void apply_all_gather(std::span<const OpTensors> members) {
+  const TensorList inputs = snapshots(members);
+  const std::vector<View> sources = parts_of(inputs);
+  const bool is_one_value = all_alike(sources);
+  const std::int64_t total = sources.front().count * static_cast<std::int64_t>(sources.size());
+  for (const OpTensors& member : members) {
+    if (is_one_value && member.output != nullptr && member.output->numel == total &&
+        member.output->form != Storage::Form::meta) {
+      member.output->set_uniform(sources.front().storage->value);
+      continue;
+    }
+    assemble(member, incoming(member, members.size()), sources);
+  }
+}
+
+void apply_gather(const Op& op, std::span<const OpTensors> members) {
+  const TensorList& outputs = *members[static_cast<std::size_t>(op.root)].outputs;
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    copy(whole(outputs[r]), whole(members[r].input));
+  }
+}
+
+void apply_scatter(const Op& op, std::span<const OpTensors> members) {
+  const TensorList& inputs = *members[static_cast<std::size_t>(op.root)].inputs;
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    copy(whole(members[r].output), whole(inputs[r]));
+  }
+}
+
+void apply_reduce_scatter(const Op& op, std::span<const OpTensors> members) {
+  TensorList results;
+  std::vector<View> sources(members.size());
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    for (std::size_t s = 0; s < members.size(); ++s) {
+      sources[s] = members[s].inputs != nullptr ? whole((*members[s].inputs)[r])
+                                                : part(members[s].input, r, members.size());
+      sources[s].factor = members[s].factor;
+    }
+    results.push_back(reduced(op, sources));
+  }
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    copy(whole(members[r].output), whole(results[r]));
+  }
+}
+
+// A copy of everything that a member hands out; its parts are views of the copy.
+TensorList copies_of_input(const OpTensors& member) {
+  TensorList copies;
+  if (member.inputs == nullptr) {
+    copies.push_back(Tensor::share(*member.input).clone());
+    return copies;
+  }
+  for (const Tensor& tensor : *member.inputs) {
+    copies.push_back(tensor.clone());
+  }
+  return copies;
+}
+
+void apply_all_to_all(std::span<const OpTensors> members) {
+  std::vector<TensorList> copies;
+  std::vector<std::vector<View>> sent;
+  for (const OpTensors& member : members) {
+    copies.push_back(copies_of_input(member));
+    OpTensors copy = member;
+    copy.input = copies.back().front().storage();
+    copy.inputs = member.inputs != nullptr ? &copies.back() : nullptr;
+    sent.push_back(outgoing(copy, members.size()));
+  }
+  std::vector<View> received(members.size());
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    for (std::size_t s = 0; s < members.size(); ++s) {
+      received[s] = sent[s][r];
+    }
+    assemble(members[r], incoming(members[r], members.size()), received);
+  }
+}
+
+// One reduction per tensor of the lists.
+void apply_coalesced(const Op& op, std::span<const OpTensors> members) {
+  std::vector<View> sources(members.size());
+  for (std::size_t i = 0; i < members.front().inputs->size(); ++i) {
+    for (std::size_t r = 0; r < members.size(); ++r) {
+      sources[r] = whole((*members[r].inputs)[i]);
+      sources[r].factor = members[r].factor;
+    }
+    const Tensor result = reduced(op, sources);
+    for (const View& target : sources) {
+      copy(target, whole(result));
+    }
+  }
+}
+
+std::vector<std::int64_t> counts_of(const std::vector<View>& parts) {
+  std::vector<std::int64_t> counts;
+  for (const View& part : parts) {
+    counts.push_back(part.count);
+  }
+  return counts;
+}
+
+}  // namespace
+
+void apply_op(const Op& op, std::span<const OpTensors> members) {
+  expects(!members.empty(), "a collective has members");
+  switch (op.kind) {
+    case OpKind::all_reduce:
+    case OpKind::reduce:
+      return apply_reduction(op, members);
+    case OpKind::all_reduce_coalesced:
+      return apply_coalesced(op, members);
+    case OpKind::broadcast:
+      return apply_broadcast(op, members);
+    case OpKind::all_gather:
+    case OpKind::all_gather_into_tensor:
+      return apply_all_gather(members);
+    case OpKind::gather:
+      return apply_gather(op, members);
+    case OpKind::scatter:
+      return apply_scatter(op, members);
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+      return apply_reduce_scatter(op, members);
+    case OpKind::all_to_all:
+    case OpKind::all_to_all_single:
+      return apply_all_to_all(members);
+    case OpKind::barrier:
+    case OpKind::monitored_barrier:
+      return;
+    case OpKind::send:
+    case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      break;
+  }
+  expects(false, "point to point is applied message by message");
+}
+
+void apply_message(Storage& target, Storage& source) { copy(whole(&target), whole(&source)); }
+
+namespace {
+
+// Every storage a member reads, or writes, once per run of equal handles.
+template <typename Visit>
+void for_each_storage(Storage* one, const TensorList* list, Visit&& visit) {
+  if (one != nullptr) {
+    visit(*one);
+  }
+  const Storage* before = nullptr;
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    Storage* storage = (*list)[i].storage();
+    if (storage != before) {
+      visit(*storage);
+    }
+    before = storage;
+  }
+}
+
+// Are the inputs of all members free of dense ones, and of one value where results are put together of them?
+bool stays_uniform(const Op& op, std::span<const OpTensors> members) {
+  const bool puts_together =
+      op.kind == OpKind::all_gather_into_tensor || op.kind == OpKind::all_to_all_single;
+  std::optional<Bits> value;
+  bool is_uniform = true;
+  bool is_equal = true;
+  for (const OpTensors& member : members) {
+    for_each_storage(member.input, member.inputs, [&](const Storage& storage) {
+      is_uniform = is_uniform && storage.form != Storage::Form::dense;
+      is_equal = is_equal && value.value_or(storage.value) == storage.value;
+      value = storage.value;
+    });
+  }
+  return is_uniform && (is_equal || !puts_together);
+}
+
+}  // namespace
+
+std::int64_t dense_bytes(const Op& op, std::span<const OpTensors> members) {
+  if (stays_uniform(op, members)) {
+    return 0;
+  }
+  std::int64_t bytes = 0;
+  const auto count = [&bytes](const Storage& storage) {
+    if (storage.form == Storage::Form::uniform && __builtin_add_overflow(bytes, storage.bytes(), &bytes)) {
+      bytes = INT64_MAX;
+    }
+  };
+  for (const OpTensors& member : members) {
+    const bool in_place = member.output == nullptr && member.outputs == nullptr;
+    for_each_storage(in_place ? member.input : member.output, in_place ? member.inputs : member.outputs,
+                     count);
+  }
+  return bytes;
+}
+
+std::vector<std::int64_t> sent_parts(const Op& op, const OpTensors& member, std::size_t members) {
+  if (op.kind == OpKind::all_gather) {
+    return std::vector<std::int64_t>(members, member.input->numel);
+  }
+  return counts_of(outgoing(member, members));
+}
+
+std::vector<std::int64_t> expected_parts(const Op& op, const OpTensors& member, std::size_t members) {
+  if (op.kind == OpKind::reduce_scatter) {
+    return std::vector<std::int64_t>(members, member.output->numel);
+  }
+  return counts_of(incoming(member, members));
+}
+
+bool parts_fit(const Op& op, std::span<const OpTensors> members) { return part_misfits(op, members).empty(); }
+
+std::vector<PartMisfit> part_misfits(const Op& op, std::span<const OpTensors> members) {
+  std::vector<PartMisfit> misfits;
+  std::vector<std::vector<std::int64_t>> sent;
+  for (const OpTensors& member : members) {
+    sent.push_back(sent_parts(op, member, members.size()));
+  }
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    const std::vector<std::int64_t> expected = expected_parts(op, members[r], members.size());
+    for (std::size_t s = 0; s < members.size(); ++s) {
+      if (sent[s][r] != expected[s]) {
+        misfits.push_back({static_cast<Rank>(s), static_cast<Rank>(r), sent[s][r], expected[s]});
+      }
+    }
+  }
+  return misfits;
+}
+
+bool has_uniform_form(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::broadcast || kind == OpKind::reduce;
+}
+
+void apply_uniform(const Op& op, std::span<const Bits> values, std::span<Storage* const> storages) {
+  expects(values.size() == storages.size() && !values.empty(), "every member has a value and a storage");
+  constexpr std::size_t prefetch_distance = 8;
+  Bits result = 0;
+  if (op.kind == OpKind::broadcast) {
+    result = values[static_cast<std::size_t>(op.root)];
+  } else {
+    result = reduce_all(op.reduce, op.dtype, values);
+  }
+  if (op.kind == OpKind::reduce) {
+    storages[static_cast<std::size_t>(op.root)]->set_uniform(result);
+    return;
+  }
+  for (std::size_t r = 0; r < storages.size(); ++r) {
+    if (r + prefetch_distance < storages.size()) {
+      __builtin_prefetch(storages[r + prefetch_distance], 1);
+    }
+    if (storages[r]->form == Storage::Form::uniform) [[likely]] {
+      storages[r]->value = result;
+    } else {
+      storages[r]->set_uniform(result);
+    }
+  }
+}
+
+}  // namespace rollcall

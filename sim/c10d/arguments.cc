@@ -1,0 +1,426 @@
+#include "sim/c10d/arguments.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "sim/c10d/gloo_admission.h"
+#include "sim/c10d/rank_context.h"
+
+namespace rollcall {
+
+void refuse_missing_tensor(const char* parameter) {
+  throw RuntimeError(fmt::format(
+      "Invalid function argument. Expected parameter `{}` to be of type torch.Tensor.", parameter));
+}
+
+void check_tensor_list(const TensorList& tensors, const char* parameter) {
+  if (!std::ranges::all_of(tensors, [](const Tensor& tensor) { return static_cast<bool>(tensor); })) {
+    throw RuntimeError(fmt::format(
+        "Invalid function argument. Expected parameter `{}` to be of type List[torch.Tensor].", parameter));
+  }
+}
+
+void check_same_dtype(std::span<const Tensor> tensors, std::span<const Tensor> more) {
+  const Tensor* first = nullptr;
+  for (const std::span<const Tensor> list : {tensors, more}) {
+    for (const Tensor& tensor : list) {
+      first = first == nullptr ? &tensor : first;
+      if (tensor.storage()->dtype != first->storage()->dtype) {  // complex and its element type may mix
+        throw RuntimeError(
+            fmt::format("Invalid usage of tensors with different dtypesFound torch.{} and  torch.{}",
+                        to_string(first->dtype()), to_string(tensor.dtype())));
+      }
+    }
+  }
+}
+
+Rank root_in(const ProcessGroup& group, Rank global, OpKind kind) {
+  if (group.id() == world_group) {
+    return global;
+  }
+  const Rank root = group.members().rank_of(global);
+  if (root < 0) {
+    Observation observation{.kind = Observation::Kind::foreign_root, .root = global};
+    observation.op.kind = kind;
+    observation.op.group = group.id();
+    observation.op.rank = group.rank();
+    observation.op.scope = this_rank().scope;
+    this_rank().backend->observe(observation);
+    throw RuntimeError(fmt::format("Global rank {} is not part of group {}", global, group.name()));
+  }
+  return root;
+}
+
+void warn_not_in_group(std::string_view function) {
+  warn(fmt::format("Running {} on global rank {} which does not belong to the given group.", function,
+                   this_rank().rank));
+}
+
+namespace {
+
+void check_root_list(const TensorList& list, bool is_root, const char* parameter, const char* side) {
+  if (is_root && list.empty()) {
+    throw ValueError(fmt::format("Argument ``{}`` must be specified on {} rank.", parameter, side));
+  }
+  if (!is_root && !list.empty()) {
+    throw ValueError(fmt::format("Argument ``{}`` must NOT be specified on non-{} ranks.", parameter, side));
+  }
+}
+
+}  // namespace
+
+void check_gather_list(const TensorList& gather_list, Rank root, Rank self) {
+  check_root_list(gather_list, root == self, "gather_list", "destination");
+}
+
+void check_scatter_list(const TensorList& scatter_list, Rank root, Rank self) {
+  check_root_list(scatter_list, root == self, "scatter_list", "source");
+}
+
+namespace {
+
+// ---- Facts about an operation, the same for every backend ----
+
+std::size_t length(const TensorList* list) { return list == nullptr ? 0 : list->size(); }
+
+bool root_exists(const Op& op, Rank size) { return op.root >= 0 && op.root < size; }
+
+// The first tensor of the list that is not of `shape`.
+std::optional<std::size_t> misshapen(const TensorList& list, const Shape& shape) {
+  const auto found =
+      std::ranges::find_if(list, [&](const Tensor& tensor) { return !(tensor.shape() == shape); });
+  return found == list.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - list.begin()));
+}
+
+bool all_alike(const TensorList& list) { return list.empty() || !misshapen(list, list.front().shape()); }
+
+// The tensor that a list's members are compared with, where torch compares.
+const Storage& single_of(const Op& op) {
+  return op.tensors.input != nullptr ? *op.tensors.input : *op.tensors.output;
+}
+
+const TensorList* list_of(const Op& op) {
+  return op.tensors.outputs != nullptr ? op.tensors.outputs : op.tensors.inputs;
+}
+
+std::int64_t rows_of(const Storage& tensor) {
+  return tensor.shape.sizes().empty() ? tensor.numel : tensor.shape.sizes().front();
+}
+
+// Utils.hpp, checkSplitSizes and computeLengthsAndOffsets.
+const char* split_error(const std::vector<std::int64_t>& splits, const Storage& tensor, Rank size) {
+  if (splits.empty()) {
+    return rows_of(tensor) % size == 0 ? nullptr : "Tensor's dim 0 does not divide equally across group size";
+  }
+  if (splits.size() != static_cast<std::size_t>(size)) {
+    return "Number of tensor splits not equal to group size";
+  }
+  if (std::accumulate(splits.begin(), splits.end(), std::int64_t{0}) != rows_of(tensor)) {
+    return "Split sizes doesn't match total dim 0 size";
+  }
+  return *std::ranges::min_element(splits) < 0 ? "Length or offset larger than INT_MAX not supported"
+                                               : nullptr;
+}
+
+// Of an all_to_all_single that names its splits.
+const char* split_error(const Op& op, Rank size) {
+  const SplitSizes& splits = *op.tensors.splits;
+  const char* error = split_error(splits.input, *op.tensors.input, size);
+  return error != nullptr ? error : split_error(splits.output, *op.tensors.output, size);
+}
+
+// The rank's own part of a list has the size of the tensor that it comes from or goes to.
+bool own_part_fits(const Op& op, const TensorList& list) {
+  return list[static_cast<std::size_t>(op.rank)].numel() == single_of(op).numel;
+}
+
+bool flat_sizes_fit(const Op& op, Rank size) {
+  const bool gathers = op.kind == OpKind::all_gather_into_tensor;
+  const std::int64_t part = gathers ? op.tensors.input->numel : op.tensors.output->numel;
+  const std::int64_t whole = gathers ? op.tensors.output->numel : op.tensors.input->numel;
+  return whole == part * size;
+}
+
+bool same_dtype(const Op& op) { return op.tensors.input->dtype == op.tensors.output->dtype; }
+
+}  // namespace
+
+bool is_well_formed(const Op& op, Rank size) {
+  const auto is_full = [size](const TensorList* list) {
+    return length(list) == static_cast<std::size_t>(size);
+  };
+  switch (op.kind) {
+    case OpKind::broadcast:
+    case OpKind::reduce:
+      return root_exists(op, size);
+    case OpKind::gather:
+    case OpKind::scatter:
+      return root_exists(op, size) &&
+             (op.rank != op.root || (is_full(list_of(op)) && !misshapen(*list_of(op), single_of(op).shape)));
+    case OpKind::all_gather:
+      if (op.tensors.outputs == nullptr) {
+        return true;
+      }
+      return is_full(op.tensors.outputs) && !misshapen(*op.tensors.outputs, op.tensors.input->shape);
+    case OpKind::reduce_scatter:
+      return is_full(op.tensors.inputs) && !misshapen(*op.tensors.inputs, op.tensors.output->shape);
+    case OpKind::all_to_all:
+      return is_full(op.tensors.inputs) && is_full(op.tensors.outputs);
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter_tensor:
+      return same_dtype(op) && flat_sizes_fit(op, size);
+    case OpKind::all_to_all_single:
+      return op.tensors.splits != nullptr
+                 ? split_error(op, size) == nullptr && gloo_enforce_text(op, size).empty()
+                 : op.tensors.input->numel == op.tensors.output->numel && op.tensors.input->numel % size == 0;
+    case OpKind::all_reduce_coalesced:
+      return !op.tensors.inputs->empty();
+    case OpKind::all_reduce:
+    case OpKind::barrier:
+    case OpKind::monitored_barrier:
+    case OpKind::send:
+    case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      return true;
+  }
+  return true;
+}
+
+namespace {
+
+std::string tuple_text(const Shape& shape) { return fmt::format("({})", fmt::join(shape.sizes(), ", ")); }
+
+std::string list_length_text(const Op& op, Rank size) {
+  const bool scatters = op.kind == OpKind::scatter;
+  return fmt::format(
+      "Incorrect {} list size {}. {} list size should be {}, same as size of the process group.",
+      scatters ? "input" : "output", length(list_of(op)), scatters ? "Input" : "Output", size);
+}
+
+std::string misshapen_text(const TensorList& list, std::size_t index, const Shape& expected) {
+  return fmt::format("invalid tensor size at index {} (expected {}, got {})", index, tuple_text(expected),
+                     tuple_text(list[index].shape()));
+}
+
+// Gather and scatter are checked alike by both backends. Empty: nothing is wrong.
+std::string rooted_list_text(const Op& op, Rank size) {
+  if (!root_exists(op, size)) {
+    return fmt::format("invalid root rank: {}", op.root);
+  }
+  if (op.rank != op.root) {
+    return {};
+  }
+  if (length(list_of(op)) != static_cast<std::size_t>(size)) {
+    return list_length_text(op, size);
+  }
+  const Shape& expected = single_of(op).shape;
+  const auto index = misshapen(*list_of(op), expected);
+  return index ? misshapen_text(*list_of(op), *index, expected) : std::string();
+}
+
+// ---- Gloo ----
+
+// Most of Gloo's complaints begin with the method that makes them.
+std::optional<Error> gloo_error(const char* method, const std::string& text) {
+  return text.empty()
+             ? std::nullopt
+             : std::optional<Error>(RuntimeError(fmt::format("ProcessGroupGloo::{}: {}", method, text)));
+}
+
+std::string all_gather_text(const Op& op, Rank size) {
+  if (length(op.tensors.outputs) != static_cast<std::size_t>(size)) {
+    return fmt::format("invalid output tensor list at index 0 (expected length {}, got {})", size,
+                       length(op.tensors.outputs));
+  }
+  const Shape& expected = op.tensors.input->shape;
+  const auto index = misshapen(*op.tensors.outputs, expected);
+  return index ? misshapen_text(*op.tensors.outputs, *index, expected) : std::string();
+}
+
+// What is wrong with the device, once everything else is right. Meta tensors of the operations that are
+// not listed here never reach the process group: the dispatcher refuses them.
+std::string or_device(std::string text, const Op& op) {
+  return text.empty() && op.device.type == DeviceType::meta ? "unsupported device type meta" : text;
+}
+
+std::optional<Error> gloo_argument_error(const Op& op, Rank size) {
+  const auto root_text = [&]() -> std::string {
+    const bool dispatched = op.device.type != DeviceType::meta;
+    return dispatched && !root_exists(op, size) ? fmt::format("invalid root rank: {}", op.root) : "";
+  };
+  switch (op.kind) {
+    case OpKind::broadcast:
+      return gloo_error("broadcast", root_text());
+    case OpKind::reduce:
+      return gloo_error("reduce", root_text());
+    case OpKind::gather:
+      return gloo_error("gather", or_device(rooted_list_text(op, size), op));
+    case OpKind::scatter:
+      return gloo_error("scatter", or_device(rooted_list_text(op, size), op));
+    case OpKind::all_gather:
+      return gloo_error("allgather", or_device(all_gather_text(op, size), op));
+    case OpKind::all_reduce_coalesced:
+      return gloo_error("allreduce_coalesced",
+                        or_device(op.tensors.inputs->empty() ? "requires non-empty tensor list" : "", op));
+    case OpKind::all_to_all_single:
+      if (op.device.type == DeviceType::meta) {
+        return gloo_error("alltoall_base", or_device({}, op));
+      }
+      if (op.tensors.splits != nullptr) {
+        const char* error = split_error(op, size);
+        return error != nullptr ? std::optional<Error>(RuntimeError(error)) : std::nullopt;
+      }
+      return std::nullopt;  // what is left, Gloo finds out later: gloo_enforce_text
+    case OpKind::all_reduce:
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::barrier:
+    case OpKind::monitored_barrier:
+    case OpKind::send:
+    case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      return std::nullopt;  // not checked, not supported at all, or checked elsewhere
+  }
+  return std::nullopt;
+}
+
+// ---- NCCL ----
+
+// NCCL itself looks at the root of a broadcast or reduce (src/misc/argcheck.cc).
+std::optional<Error> nccl_root_error(const Op& op, Rank size) {
+  if (root_exists(op, size)) {
+    return std::nullopt;
+  }
+  return Error(
+      "torch.distributed.DistBackendError",
+      fmt::format("NCCL error: invalid argument. {} : invalid root {} (root should be in the 0..{} range)",
+                  op.kind == OpKind::broadcast ? "Broadcast" : "Reduce", op.root, size));
+}
+
+// Parts of different sizes are taken: torch makes one broadcast or reduce of each, in one NCCL group.
+std::optional<Error> nccl_list_error(const Op& op, Rank size) {
+  const TensorList& list = *list_of(op);
+  if (list.empty()) {
+    return ValueError("Tensor list must be nonempty");
+  }
+  if (list.size() != static_cast<std::size_t>(size)) {
+    return ValueError("Tensor list input to scatter/gather must match number of collective participants");
+  }
+  if (own_part_fits(op, list)) {
+    return std::nullopt;
+  }
+  const char* grouped =
+      op.kind == OpKind::all_gather
+          ? "Tensor input and output of _broadcast_oop must have the same number of elements "
+          : "Tensor input and output of _reduce_oop must have the same number of elements ";
+  // Equal parts of the wrong size are not noticed by torch 2.x, which then reads or writes beyond an end.
+  // Earlier releases said:
+  return ValueError(all_alike(list)
+                        ? "All tensor operands to scatter/gather must have the same number of elements"
+                        : grouped);
+}
+
+std::optional<Error> nccl_flat_error(const Op& op, Rank size) {
+  const bool gathers = op.kind == OpKind::all_gather_into_tensor;
+  if (!same_dtype(op)) {
+    return TypeError(gathers ? "output tensor must have the same type as input tensor"
+                             : "input tensor must be the same type as the output tensor.");
+  }
+  if (!flat_sizes_fit(op, size)) {
+    return ValueError(gathers ? "output tensor size must be equal to world_size times input tensor size"
+                              : "input tensor must be the same size as output size times world size");
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> nccl_all_to_all_error(const Op& op, Rank size) {
+  if (op.kind == OpKind::all_to_all) {
+    const auto members = static_cast<std::size_t>(size);
+    if (length(op.tensors.inputs) != members || length(op.tensors.outputs) != members) {
+      return ValueError("Tensor list input to scatter/gather must match number of collective participants");
+    }
+    return std::nullopt;
+  }
+  if (op.tensors.splits != nullptr) {
+    const char* error = split_error(op, size);
+    return error != nullptr ? std::optional<Error>(ValueError(error)) : std::nullopt;
+  }
+  if (op.tensors.input->numel != op.tensors.output->numel) {
+    // Nobody looks: each part has the size of the input's, and the shorter tensor is overrun.
+    return RuntimeError(fmt::format(
+        "all_to_all_single: {} elements go in and {} come out; NCCL would run beyond the end of a tensor",
+        op.tensors.input->numel, op.tensors.output->numel));
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> nccl_argument_error(const Op& op, Rank size) {
+  const auto named = [](const char* method, const std::string& text) {
+    return text.empty()
+               ? std::nullopt
+               : std::optional<Error>(ValueError(fmt::format("ProcessGroupNCCL::{}: {}", method, text)));
+  };
+  if (op.device.type != DeviceType::cuda) {
+    return std::nullopt;  // refused for that first
+  }
+  switch (op.kind) {
+    case OpKind::broadcast:
+    case OpKind::reduce:
+      return nccl_root_error(op, size);
+    case OpKind::gather:
+      return named("gather", rooted_list_text(op, size));
+    case OpKind::scatter:
+      return named("scatter", rooted_list_text(op, size));
+    case OpKind::all_gather:
+    case OpKind::reduce_scatter:
+      return nccl_list_error(op, size);
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter_tensor:
+      return nccl_flat_error(op, size);
+    case OpKind::all_to_all:
+    case OpKind::all_to_all_single:
+      return nccl_all_to_all_error(op, size);
+    case OpKind::all_reduce_coalesced:
+      return op.tensors.inputs->empty() ? std::optional<Error>(ValueError("Tensor list must be nonempty"))
+                                        : std::nullopt;
+    case OpKind::all_reduce:
+    case OpKind::barrier:
+    case OpKind::monitored_barrier:
+    case OpKind::send:
+    case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Error> argument_error(std::string_view backend, const Op& op, Rank group_size) {
+  if (op.kind == OpKind::all_gather && op.tensors.outputs == nullptr) {
+    return std::nullopt;  // places end to end: all_gather_flat has counted them
+  }
+  return backend == "nccl" ? nccl_argument_error(op, group_size) : gloo_argument_error(op, group_size);
+}
+
+}  // namespace rollcall

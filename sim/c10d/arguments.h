@@ -1,0 +1,64 @@
+#pragma once
+
+// What torch finds wrong with a call's arguments. Two layers look, one after the other:
+//
+//   distributed_c10d.py   before there is an operation: is it a tensor, do the dtypes agree, is a list
+//                         given where one belongs. The functions below throw.
+//   the process group     when it is handed the operation: roots, list lengths, sizes. The call has been
+//                         issued then, a recorder has seen it, and what is wrong depends on the backend.
+//
+// The texts are torch's: those of 1.13 for the first layer and for Gloo (ProcessGroupGloo.cpp and
+// Utils.hpp of torch/csrc/distributed/c10d), those of 2.x for NCCL (ProcessGroupNCCL.cpp).
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "sim/base/error.h"
+#include "sim/c10d/op.h"
+#include "sim/c10d/process_group.h"
+
+namespace rollcall {
+
+// A missing tensor (None) is refused under the parameter's name.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_missing_tensor(const char* parameter);
+inline void check_tensor(const Tensor& tensor, const char* parameter) {
+  if (!tensor) [[unlikely]] {
+    refuse_missing_tensor(parameter);
+  }
+}
+void check_tensor_list(const TensorList& tensors, const char* parameter);
+
+// All tensors of both lists are of one dtype.
+void check_same_dtype(std::span<const Tensor> tensors, std::span<const Tensor> more = {});
+// A tensor as a list of one.
+inline std::span<const Tensor> only(const Tensor& tensor) { return {&tensor, 1}; }
+
+// A root given as a global rank, inside the group. The world's roots are not looked up: the backend says
+// what it makes of a rank that does not exist.
+Rank root_in(const ProcessGroup& group, Rank global, OpKind kind);
+
+// The warning about a call on a group that the caller does not belong to.
+[[gnu::cold, gnu::noinline]] void warn_not_in_group(std::string_view function);
+// Whether the caller is no member of a group that there is; warns of it then.
+inline bool stands_outside(const ProcessGroup& group, const char* function) {
+  if (!group || group.is_member()) [[likely]] {
+    return false;
+  }
+  warn_not_in_group(function);
+  return true;
+}
+
+// A list belongs to the root's call and to nobody else's. `root` and `self` are global ranks.
+void check_gather_list(const TensorList& gather_list, Rank root, Rank self);
+void check_scatter_list(const TensorList& scatter_list, Rank root, Rank self);
+
+// False when some backend has something to say about the operation's root, lists or sizes. Operations on
+// one tensor without a root are always well formed.
+bool is_well_formed(const Op& op, Rank group_size);
+
+// What the process group of `backend` ("gloo", "nccl") raises for the arguments of `op`; nothing when it
+// takes them. Every backend asks for operations that are marked as malformed.
+std::optional<Error> argument_error(std::string_view backend, const Op& op, Rank group_size);
+
+}  // namespace rollcall

@@ -1,0 +1,76 @@
+#pragma once
+
+// torch.distributed's functions about groups, for the current rank (torch/distributed/distributed_c10d.py).
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/site.h"
+#include "sim/c10d/host_calls.h"
+#include "sim/c10d/process_group.h"
+
+namespace rollcall {
+
+struct GroupOptions {
+  std::optional<Duration> timeout{};  // of the making and of the group's calls
+  std::string name{};  // for reports and find_group; by default g1, g2, ... in order of creation
+};
+
+// A group of the given global ranks, in ascending order; of everybody without a list. All ranks of the world
+// have to call it, members or not, and in the same order. Others than members get a handle that is none.
+// RuntimeError for ranks that do not exist, and when others do not come in time.
+ProcessGroup new_group(const std::optional<RankList>& ranks = {}, const GroupOptions& options = {},
+                       Site site = Site::here());
+
+// The group that the rank is in (none, if it is in none), and all that were made.
+struct Subgroups {
+  ProcessGroup current;
+  std::vector<ProcessGroup> all;
+};
+
+// Runs of `group_size` neighbours, by default the GPUs of a host. ValueError without GPUs, or when the size does
+// not divide the world.
+Subgroups new_subgroups(std::optional<Rank> group_size = {}, const GroupOptions& options = {},
+                        Site site = Site::here());
+// One group per list. ValueError when a rank is in two.
+Subgroups new_subgroups_by_enumeration(const std::vector<RankList>& lists, const GroupOptions& options = {},
+                                       Site site = Site::here());
+
+struct SplitOptions {
+  ProcessGroup parent{};
+  std::optional<Duration> timeout{};
+  std::string name{};
+};
+
+// Splits the parent group, by default the world. The lists are ranks inside the parent. All members of the
+// parent have to call it; those in no list get a handle that is none. Only NCCL can split.
+ProcessGroup split_group(const std::vector<RankList>& split_ranks, const SplitOptions& options = {},
+                         Site site = Site::here());
+
+// Ends a group; without one, the world and every other. With NCCL it waits for the other members.
+void destroy_process_group(const ProcessGroup& group = {}, Site site = Site::here());
+bool is_initialized();
+
+// RuntimeError when the rank is not in the group, or the group was destroyed.
+Rank get_group_rank(const ProcessGroup& group, Rank global_rank);
+Rank get_global_rank(const ProcessGroup& group, Rank group_rank);
+const RankList& get_process_group_ranks(const ProcessGroup& group);
+
+struct MonitoredBarrierOptions {
+  ProcessGroup group{};
+  std::optional<Duration> timeout{};
+  bool wait_all_ranks = false;
+};
+
+// A barrier in which rank 0 of the group says who has not come in time. Only Gloo has it.
+void monitored_barrier(const MonitoredBarrierOptions& options = {}, Site site = Site::here());
+
+namespace detail {
+// The world, or RuntimeError once it was destroyed.
+const ProcessGroup& default_group();
+// RuntimeError for a group that this rank has destroyed.
+void check_registered(const ProcessGroup& group);
+}  // namespace detail
+
+}  // namespace rollcall

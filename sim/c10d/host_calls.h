@@ -1,0 +1,56 @@
+#pragma once
+
+// Calls that concern hosts and not tensors: about groups, the store, and the barrier that says who is
+// missing. As data, like Op, so that everything behind the seam reads one value.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/c10d/op.h"
+
+namespace rollcall {
+
+using RankList = std::vector<Rank>;
+
+// new_group, split_group or destroy_process_group, as op.kind says.
+struct GroupCall {
+  Op op;  // on the world for new_group, on the parent for split_group, on the group itself when it ends
+  // Global ranks, ascending; new_group has one list, split_group one per new group. Everybody's is empty: a
+  // million ranks need not hold a million lists of a million.
+  std::vector<RankList> ranks{};
+  std::optional<Duration> timeout{};  // of the making and of the group's calls; none: the run's
+  std::string name{};                 // empty: the backend finds one
+};
+
+struct StoreCall {
+  enum class Kind : std::uint8_t { set, get, add, wait, check, compare_set, delete_key, num_keys };
+
+  Op op{};
+  Kind kind = Kind::get;
+  std::vector<std::string> keys{};    // wait and check take several, num_keys none, the others one
+  std::string value{};                // set, compare_set
+  std::string expected{};             // compare_set
+  std::int64_t amount = 0;            // add
+  bool is_blind = false;              // add: nobody looks at the sum
+  std::optional<Duration> timeout{};  // get, wait; none: the run's
+  std::optional<std::string> want{};  // get: what the program relies on. Another value is a finding
+};
+
+// "store_set", as scenario files and timelines have it; nothing for other names.
+std::string_view to_string(StoreCall::Kind kind);
+std::optional<StoreCall::Kind> parse_store_kind(std::string_view name);
+
+struct StoreReply {
+  std::string value{};      // get, compare_set
+  std::int64_t number = 0;  // add, num_keys; 1 for yes: check, delete_key
+};
+
+struct MonitoredBarrierLimits {
+  std::optional<Duration> timeout{};  // of rank 0; none: the run's
+  bool wait_all_ranks = false;        // name everybody who is missing, and not only the first
+};
+
+}  // namespace rollcall

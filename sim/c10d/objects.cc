@@ -1,0 +1,183 @@
+#include "sim/c10d/objects.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/c10d/arguments.h"
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
+
+namespace rollcall {
+namespace {
+
+Device device_of_objects() {
+  const RankContext& self = this_rank();
+  return self.backend->name() == "nccl" ? self.device : cpu_device;
+}
+
+Tensor bytes_tensor(std::int64_t size) { return Tensor::zeros({size}, Dtype::uint8, device_of_objects()); }
+Tensor size_tensor(std::int64_t count = 1) {
+  return Tensor::zeros({count}, Dtype::int64, device_of_objects());
+}
+
+// The bytes, and zeros up to `size`. torch leaves there what was in memory; nobody reads it.
+Tensor padded(std::string_view bytes, std::int64_t size) {
+  Tensor tensor = bytes_tensor(size);
+  if (!bytes.empty()) {
+    std::memcpy(tensor.storage()->make_dense(), bytes.data(), bytes.size());
+    tensor.storage()->collapse_if_uniform();
+  }
+  return tensor;
+}
+
+std::string bytes_of(const Tensor& tensor, std::int64_t offset, std::int64_t size) {
+  std::string bytes;
+  for (std::int64_t i = offset; i < std::min(offset + size, tensor.numel()); ++i) {
+    bytes += static_cast<char>(tensor.settle().storage()->at(i));
+  }
+  return bytes;
+}
+
+std::int64_t size_of(const std::string& bytes) { return static_cast<std::int64_t>(bytes.size()); }
+
+TensorList many(std::int64_t count, const Tensor& model) {
+  TensorList tensors;
+  for (std::int64_t i = 0; i < count; ++i) {
+    tensors.push_back(model.clone());
+  }
+  return tensors;
+}
+
+// Everyone's sizes, in rank order.
+std::vector<std::int64_t> gather_sizes(std::int64_t own, const ProcessGroup& group, Site site) {
+  const TensorList sizes = many(get_world_size(group), size_tensor());
+  all_gather(sizes, Tensor::integer(own, Dtype::int64, device_of_objects()), {.group = group}, site);
+  std::vector<std::int64_t> result;
+  for (const Tensor& size : sizes) {
+    result.push_back(size.item_integer());
+  }
+  return result;
+}
+
+void unpickle_all(const TensorList& parts, const std::vector<std::int64_t>& sizes, ObjectList& objects) {
+  for (std::size_t r = 0; r < parts.size(); ++r) {
+    if (r >= objects.size()) {
+      throw Error("IndexError", "list assignment index out of range");
+    }
+    objects[r] = unpickle(bytes_of(parts[r], 0, sizes[r]));
+  }
+}
+
+}  // namespace
+
+void all_gather_object(ObjectList& objects, const Object& object, const ProcessGroup& group, Site site) {
+  if (stands_outside(group, "all_gather_object")) {
+    return;
+  }
+  const std::string bytes = pickle(object);
+  const std::vector<std::int64_t> sizes = gather_sizes(size_of(bytes), group, site);
+  const std::int64_t longest = *std::ranges::max_element(sizes);
+  const TensorList parts = many(get_world_size(group), bytes_tensor(longest));
+  all_gather(parts, padded(bytes, longest), {.group = group}, site);
+  unpickle_all(parts, sizes, objects);
+}
+
+void gather_object(const Object& object, ObjectList* objects, Rank dst, const ProcessGroup& group,
+                   Site site) {
+  if (stands_outside(group, "gather_object")) {
+    return;
+  }
+  const bool is_destination = get_rank() == dst;
+  const bool has_list = objects != nullptr && !objects->empty();
+  if (is_destination && !has_list) {
+    throw ValueError("Argument ``gather_list`` must be specified on destination rank.");
+  }
+  if (!is_destination && has_list) {
+    throw ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
+  }
+  const std::string bytes = pickle(object);
+  const std::vector<std::int64_t> sizes = gather_sizes(size_of(bytes), group, site);
+  const std::int64_t longest = *std::ranges::max_element(sizes);
+  TensorList parts;
+  if (is_destination) {
+    parts = many(get_world_size(group), bytes_tensor(longest));
+  }
+  gather(padded(bytes, longest), parts, dst, {.group = group}, site);
+  if (is_destination) {
+    unpickle_all(parts, sizes, *objects);
+  }
+}
+
+void broadcast_object_list(ObjectList& objects, Rank src, const ProcessGroup& group, Site site) {
+  if (stands_outside(group, "broadcast_object_list")) {
+    return;
+  }
+  const bool is_source = get_rank() == src;
+  Tensor sizes = size_tensor(static_cast<std::int64_t>(objects.size()));
+  std::string bytes;
+  if (is_source) {
+    if (objects.empty()) {
+      throw ValueError("not enough values to unpack (expected 2, got 0)");  // of Python's zip
+    }
+    std::byte* place = sizes.storage()->make_dense();
+    for (const Object& object : objects) {
+      const std::string pickled = pickle(object);
+      const std::int64_t size = size_of(pickled);
+      std::memcpy(place, &size, sizeof size);
+      place += sizeof size;
+      bytes += pickled;
+    }
+    sizes.storage()->collapse_if_uniform();
+  }
+  broadcast(sizes, src, {.group = group}, site);
+  std::vector<std::int64_t> lengths;
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < sizes.numel(); ++i) {
+    lengths.push_back(decode_integer(sizes.settle().storage()->at(i), Dtype::int64));
+    total += lengths.back();
+  }
+  const Tensor data = is_source ? padded(bytes, total) : bytes_tensor(total);
+  broadcast(data, src, {.group = group}, site);
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < objects.size() && !is_source; ++i) {
+    objects[i] = unpickle(bytes_of(data, offset, lengths[i]));
+    offset += lengths[i];
+  }
+}
+
+void scatter_object_list(ObjectList& outputs, const ObjectList& inputs, Rank src, const ProcessGroup& group,
+                         Site site) {
+  if (stands_outside(group, "scatter_object_list")) {
+    return;
+  }
+  if (outputs.empty()) {
+    throw RuntimeError("Expected argument scatter_object_output_list to be a list of size at least 1.");
+  }
+  // torch 1.13 compares the rank inside the group with the global src, which only agree in the world (and
+  // in groups that begin like it); scatter, below, then complains about its list.
+  const bool is_source = get_rank(group) == src;
+  std::vector<std::string> pickled;
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < inputs.size() && is_source; ++i) {
+    pickled.push_back(pickle(inputs[i]));
+    longest = std::max(longest, size_of(pickled.back()));
+  }
+  const Tensor size = Tensor::integer(longest, Dtype::int64, device_of_objects());
+  broadcast(size, src, {.group = group}, site);
+  TensorList parts;
+  TensorList sizes;
+  for (const std::string& bytes : pickled) {
+    parts.push_back(padded(bytes, longest));
+    sizes.push_back(Tensor::integer(size_of(bytes), Dtype::int64, device_of_objects()));
+  }
+  const Tensor part = bytes_tensor(size.item_integer());
+  scatter(part, parts, src, {.group = group}, site);
+  const Tensor own_size = size_tensor();
+  scatter(own_size, sizes, src, {.group = group}, site);
+  outputs.front() = unpickle(bytes_of(part, 0, own_size.item_integer()));
+}
+
+}  // namespace rollcall

@@ -1,0 +1,129 @@
+#include "sim/c10d/p2p.h"
+
+#include <fmt/format.h>
+
+#include "sim/c10d/arguments.h"
+#include "sim/c10d/groups.h"
+#include "sim/c10d/rank_context.h"
+
+namespace rollcall {
+namespace {
+
+constexpr Rank from_anyone = -1;
+
+// torch 1.13 dies of a message to oneself with SIGSEGV. Later releases raise in send, and have the same text
+// for a source; here all functions raise. That the peer exists at all is the backend's to check.
+void check_peer(OpKind kind, const ProcessGroup& group, std::optional<Rank> global, Rank peer) {
+  if (peer == group.rank()) [[unlikely]] {
+    throw ValueError(
+        fmt::format("Invalid {0} rank: {0} rank should not be the same as the rank of the current process.",
+                    kind == OpKind::send ? "destination" : "source"));
+  }
+  if (kind == OpKind::recv && global && peer < 0) [[unlikely]] {
+    throw detail::no_such_peer(peer, group.size());  // not the "anyone" that an Op spells -1
+  }
+}
+
+Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> global_peer,
+                    const PointToPointOptions& options, const ProcessGroup& group, const Site& site) {
+  const RankContext& self = this_rank();
+  if (!is_point_to_point(kind)) {
+    throw RuntimeError(
+        "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+        "``torch.distributed.irecv``.");
+  }
+  check_tensor(tensor, "tensor");
+  Op op;
+  op.kind = kind;
+  op.group = group.id();
+  op.rank = group.rank();
+  op.root = global_peer ? root_in(group, *global_peer, kind) : from_anyone;
+  check_peer(kind, group, global_peer, op.root);
+  op.tag = options.tag;
+  op.scope = self.scope;
+  op.shadow = self.shadowing;
+  op.stream = self.stream;
+  op.tensors.input = tensor.storage();
+  op.dtype = tensor.dtype();
+  op.device = tensor.device();
+  op.numel = tensor.numel();
+  op.site = site;
+  return op;
+}
+
+const ProcessGroup& group_of(const PointToPointOptions& options) {
+  return options.group ? options.group : detail::default_group();
+}
+
+Work post(Op op, bool async_op) {
+  spend_step();
+  op.async_op = async_op;
+  return this_rank().backend->issue(op);
+}
+
+}  // namespace
+
+Error detail::no_such_peer(Rank peer, Rank group_size) {
+  return {"IndexError", fmt::format("vector::_M_range_check: __n (which is {}) >= this->size() (which is {})",
+                                    static_cast<std::uint64_t>(static_cast<std::int64_t>(peer)), group_size)};
+}
+
+void detail::check_message(const Op& op, Rank group_size, bool is_ordered) {
+  if (op.tag < 0 && !is_ordered) {
+    throw RuntimeError("Tag must be nonnegative");
+  }
+  const bool names_nobody = op.kind == OpKind::recv && op.root < 0;
+  if (names_nobody && is_ordered) {
+    throw RuntimeError("ProcessGroupNCCL does not support recvAnysource");
+  }
+  if (!names_nobody && (op.root < 0 || op.root >= group_size)) {
+    throw no_such_peer(op.root, group_size);
+  }
+}
+
+void send(const Tensor& tensor, Rank dst, const PointToPointOptions& options, Site site) {
+  const ProcessGroup& group = group_of(options);
+  if (!stands_outside(group, "send")) {
+    post(describe_message(OpKind::send, tensor, dst, options, group, site), false).wait();
+  }
+}
+
+Rank recv(const Tensor& tensor, std::optional<Rank> src, const PointToPointOptions& options, Site site) {
+  const ProcessGroup& group = group_of(options);
+  if (stands_outside(group, "recv")) {
+    return -1;
+  }
+  const Work work = post(describe_message(OpKind::recv, tensor, src, options, group, site), false);
+  work.wait();
+  return src ? *src : group.members().ranks[static_cast<std::size_t>(this_rank().backend->source_of(work))];
+}
+
+Work isend(const Tensor& tensor, Rank dst, const PointToPointOptions& options, Site site) {
+  const ProcessGroup& group = group_of(options);
+  return stands_outside(group, "isend")
+             ? Work()
+             : post(describe_message(OpKind::send, tensor, dst, options, group, site), true);
+}
+
+Work irecv(const Tensor& tensor, std::optional<Rank> src, const PointToPointOptions& options, Site site) {
+  const ProcessGroup& group = group_of(options);
+  return stands_outside(group, "irecv")
+             ? Work()
+             : post(describe_message(OpKind::recv, tensor, src, options, group, site), true);
+}
+
+std::vector<Work> batch_isend_irecv(std::span<const PointToPoint> batch, Site site) {
+  std::vector<Op> ops;
+  for (const PointToPoint& message : batch) {
+    const ProcessGroup& group = group_of(message.options);
+    if (!stands_outside(group, message.kind == OpKind::send ? "isend" : "irecv")) {
+      ops.push_back(
+          describe_message(message.kind, message.tensor, message.peer, message.options, group, site));
+      ops.back().async_op = true;
+    }
+  }
+  spend_step();
+  return this_rank().backend->issue_batch(ops);
+}
+
+}  // namespace rollcall

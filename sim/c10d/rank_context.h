@@ -1,0 +1,54 @@
+#pragma once
+
+// What a running rank knows about itself. One slot per OS thread says which rank is running: the
+// scheduler sets it on every fiber switch, a real launcher once per process. Only this header and
+// the free functions of collectives.h read it; nothing below them does.
+
+#include <cstdint>
+#include <memory>
+
+#include "sim/base/expects.h"
+#include "sim/base/scope_table.h"
+#include "sim/c10d/backend.h"
+#include "sim/c10d/step_budget.h"
+#include "sim/c10d/warnings.h"
+
+namespace rollcall {
+
+struct RankContext {
+  Backend* backend = nullptr;
+  ScopeTable* scopes = nullptr;  // shared by the ranks of one process
+  ProcessGroup world;
+  Device device;  // where tensors live when the program names no device
+  ScopeId scope = no_scope;
+  Rank rank = 0;             // global
+  bool shadowing = false;    // has joined: what it issues comes from its hooks
+  Stream stream;             // torch.cuda.current_stream()
+  std::uint8_t streams = 0;  // made by the rank, besides the default stream
+
+  std::unique_ptr<WarningFilter> warnings;  // per process in Python; null while nothing was warned about
+  std::int64_t shadow_calls = 0;            // for reports: issued while shadowing, in this context
+  std::int64_t inputs_taken = -1;           // for reports: how far the rank got; -1: it does not count
+  StepBudget* steps = nullptr;              // shared by all ranks of a run; null: no limit
+  std::unique_ptr<std::vector<GroupId>> destroyed;  // groups this rank has destroyed; null: none
+};
+
+namespace detail {
+extern constinit thread_local RankContext* current_rank;
+}
+
+// The running rank. Calling it outside a rank program is our bug or the test's: it aborts.
+inline RankContext& this_rank() {
+  expects(detail::current_rank != nullptr, "torch.distributed's functions are called by a running rank");
+  return *detail::current_rank;
+}
+
+// Pays for one loop iteration or call out of the run's step limit.
+inline void spend_step(const RankContext& rank) {
+  if (rank.steps != nullptr) [[likely]] {
+    rank.steps->spend();
+  }
+}
+inline void spend_step() { spend_step(this_rank()); }
+
+}  // namespace rollcall

@@ -1,0 +1,18 @@
+#pragma once
+
+// The barrier in the store in which every call that makes a process group ends (torch/distributed/
+// distributed_c10d.py, _store_based_barrier).
+
+#include <cstdint>
+#include <string>
+
+#include "sim/c10d/op.h"
+
+namespace rollcall {
+
+// What a rank raises that has waited there for `timeout`. `number`: of the new_group, from 0; the world's own
+// barrier came before. `worker_count`: the ranks that have come, of `world_size`.
+std::string store_barrier_timeout_text(Rank rank, std::int64_t number, Rank world_size, Rank worker_count,
+                                       Duration timeout);
+
+}  // namespace rollcall

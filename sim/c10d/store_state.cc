@@ -1,0 +1,73 @@
+#include "sim/c10d/store_state.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "sim/base/error.h"
+#include "sim/base/expects.h"
+
+namespace rollcall {
+
+std::vector<std::string> StoreState::missing(const std::vector<std::string>& keys) const {
+  std::vector<std::string> missing;
+  std::ranges::copy_if(keys, std::back_inserter(missing),
+                       [this](const std::string& key) { return !values_.contains(key); });
+  return missing;
+}
+
+StoreReply StoreState::apply(const StoreCall& call) {
+  using Kind = StoreCall::Kind;
+  switch (call.kind) {
+    case Kind::set:
+      values_[call.keys.front()] = call.value;
+      return {};
+    case Kind::get:
+      return {.value = values_.at(call.keys.front())};
+    case Kind::add:
+      return {.number = add(call.keys.front(), call.amount)};
+    case Kind::wait:
+      return {};
+    case Kind::check:
+      return {.number = missing(call.keys).empty() ? 1 : 0};
+    case Kind::compare_set:
+      return {.value = compare_set(call)};
+    case Kind::delete_key:
+      return {.number = static_cast<std::int64_t>(values_.erase(call.keys.front()))};
+    case Kind::num_keys:
+      return {.number = static_cast<std::int64_t>(values_.size())};
+  }
+  expects(false, "a call on the store is of one of its kinds");
+  return {};
+}
+
+// Numbers are kept as text, and read as far as they are numbers.
+std::int64_t StoreState::add(const std::string& key, std::int64_t amount) {
+  std::int64_t before = 0;
+  const auto found = values_.find(key);
+  if (found != values_.end() && !found->second.empty()) {
+    const std::string& text = found->second;
+    if (std::from_chars(text.data(), text.data() + text.size(), before).ec != std::errc()) {
+      throw ValueError("stoll");
+    }
+  }
+  // Wraps around, as the store's own addition does.
+  const auto sum =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(amount));
+  values_[key] = std::to_string(sum);
+  return sum;
+}
+
+std::string StoreState::compare_set(const StoreCall& call) {
+  const auto found = values_.find(call.keys.front());
+  if (found == values_.end() && !call.expected.empty()) {
+    return call.expected;
+  }
+  if (found != values_.end() && found->second != call.expected) {
+    return found->second;
+  }
+  values_[call.keys.front()] = call.value;
+  return call.value;
+}
+
+}  // namespace rollcall

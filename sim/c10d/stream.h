@@ -1,0 +1,59 @@
+#pragma once
+
+// Streams and events: the order of work on one rank's GPU, as torch.cuda has them (torch/cuda/streams.py).
+//
+// On a backend that queues its calls on streams (nccl) a collective returns as soon as it is queued. What was
+// queued on one stream runs in order; different streams are unordered but for events. The host waits only
+// where it asks to: synchronize(), a barrier, or reading a tensor (item(), print). On gloo there are no
+// streams, and everything here returns at once.
+
+#include <cstdint>
+
+#include "sim/base/time.h"
+
+namespace rollcall {
+
+// A stream of the running rank. 0 is the default stream.
+struct Stream {
+  std::uint8_t id = 0;
+
+  friend bool operator==(Stream, Stream) = default;
+};
+inline constexpr int streams_per_rank = 256;
+
+Stream current_stream();  // torch.cuda.current_stream()
+
+// torch.cuda.Stream(): one that the rank has not used yet. RuntimeError when it has all 256.
+Stream new_stream();
+
+// with torch.cuda.stream(s): what is called inside is queued on `s`.
+class StreamScope {
+ public:
+  explicit StreamScope(Stream stream);
+  ~StreamScope();
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  Stream before_;
+};
+
+// A point in a stream: everything that had been queued there by then. Complete from the start until recorded.
+struct Event {
+  Stream stream;
+  std::int64_t position = 0;  // of the last thing queued before; counts from 1
+
+  void record();             // on the current stream
+  void wait() const;         // event.wait(): the current stream does nothing before the event
+  void synchronize() const;  // the host waits for it
+};
+
+// torch.cuda.synchronize(): the host waits for everything that the rank has queued on any stream.
+void synchronize();
+// stream.synchronize()
+void synchronize(Stream stream);
+
+// The current stream is busy for `duration`, with a kernel that needs nobody else. The host goes on.
+void launch_kernel(Duration duration);
+
+}  // namespace rollcall

@@ -1,0 +1,107 @@
+#pragma once
+
+// What the ranks of a job wrote down about their calls before somebody stopped it: Flight Recorder dumps
+// as values. Made by traces/, judged by dump_judge.h. Texts and shapes are kept once and referred to by
+// number: two million records are two million small values.
+//
+// The fields are those of torch/csrc/distributed/c10d/FlightRecorder.hpp. What a recorder does not
+// store (roots, reduce ops, tags, the time of the dump) is not here.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/c10d/op.h"
+#include "sim/diagnose/log_fact.h"
+
+namespace rollcall::check {
+
+// Operation and arguments of a record. Two ranks' calls agree when these are equal.
+struct DumpCall {
+  std::string backend;  // "nccl"
+  std::string op;       // "all_reduce"; "send", "recv" for messages
+  Rank source = -1;     // messages: ranks inside the group
+  Rank destination = -1;
+  std::vector<std::vector<std::int64_t>> inputs;  // shapes
+  std::vector<std::vector<std::int64_t>> outputs;
+  std::vector<std::string> input_dtypes;
+  std::vector<std::string> output_dtypes;
+
+  bool is_message() const { return source >= 0; }
+  // Closes a batch of messages, or of collectives.
+  bool is_marker() const { return op == "coalesced"; }
+
+  friend bool operator==(const DumpCall&, const DumpCall&) = default;
+};
+
+struct DumpFrame {
+  std::string function;
+  std::string file;
+  std::int64_t line = 0;
+
+  friend bool operator==(const DumpFrame&, const DumpFrame&) = default;
+};
+
+using DumpStack = std::vector<DumpFrame>;  // innermost first; may be cut off at its outer end
+
+struct DumpGroup {
+  std::string name;
+  std::string description;    // "default_pg", "mesh_tp", ...
+  std::vector<Rank> members;  // global, ascending
+
+  friend bool operator==(const DumpGroup&, const DumpGroup&) = default;
+};
+
+struct DumpRecord {
+  enum class State : std::uint8_t { scheduled, started, completed };
+
+  // Nanoseconds of the rank's own clock; 0: not recorded. The latter two say when a host thread noticed.
+  std::int64_t created_ns = 0;
+  std::int64_t started_ns = 0;
+  std::int64_t completed_ns = 0;
+  std::int64_t collective_seq = 0;
+  std::int64_t p2p_seq = 0;
+  std::uint32_t call = 0;   // index into JobDump::calls
+  std::uint32_t stack = 0;  // index into JobDump::stacks; 0: the record has none
+  std::uint32_t group = 0;  // index into JobDump::groups
+  std::uint32_t timeout_ms = 0;
+  float duration_ms = -1;  // -1: not recorded
+  State state = State::scheduled;
+  bool retired = false;
+  bool is_p2p = false;
+  bool gap_after = false;  // the recorder made another record next that the dump does not hold
+
+  friend bool operator==(const DumpRecord&, const DumpRecord&) = default;
+};
+
+// Progress counters of a group that a record names. Collectives and messages share them.
+struct DumpStatus {
+  std::uint32_t group = 0;
+  std::int64_t enqueued = -1;
+  std::int64_t started = -1;
+  std::int64_t completed = -1;
+};
+
+struct RankDump {
+  Rank rank = 0;
+  std::string file;
+  std::string version;
+  bool without_gaps = false;        // holds every record from its first one on
+  bool from_start = false;          // and that is the recorder's first: nothing fell off the ring
+  bool has_states = true;           // else replay_states says which calls are finished
+  bool is_window = false;           // it ends where the recorder was stopped, which says nothing of the rank
+  bool knows_groups = true;         // else all calls are taken to be of one group
+  std::vector<DumpRecord> records;  // oldest first
+  std::vector<DumpStatus> status;   // by group
+  std::vector<std::uint32_t> groups;  // that this rank has used, ascending
+};
+
+struct JobDump {
+  std::vector<RankDump> ranks;  // ascending, each rank once; may be empty beside facts
+  std::vector<DumpCall> calls;
+  std::vector<DumpStack> stacks;  // the first is empty
+  std::vector<DumpGroup> groups;
+  std::vector<LogFact> facts;  // from the job's log, by file and line
+};
+
+}  // namespace rollcall::check

@@ -1,0 +1,362 @@
+// Ranks that owe a call: stuck on the host, gone from the loop, without the group, dead.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/diagnose/dump_case.h"
+#include "sim/diagnose/dump_compare.h"
+#include "sim/diagnose/dump_habits.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+using Debts = std::vector<std::pair<Rank, std::size_t>>;
+
+class AbsenceJudge {
+ public:
+  AbsenceJudge(const DumpCase& job, const Debts& debts) : job_(job) {
+    for (const auto& [rank, node] : debts) {
+      absent_.insert(rank);
+    }
+  }
+
+  Diagnosis judge_idle() const {
+    Diagnosis diagnosis;
+    const WaitNode& node = telling_node(absent_);
+    if (is_lone_call()) {
+      lone_call(node, diagnosis);
+    } else if (const RankSet outsiders = without_group(); !outsiders.empty()) {
+      partial_subgroup(outsiders, diagnosis);
+    } else if (!went_elsewhere(node, diagnosis) && !went_past_message(node, diagnosis) &&
+               !left_out_earlier(node, diagnosis)) {
+      stuck_host(node, diagnosis);
+    }
+    diagnosis.finding.kind = diagnosis.verdict;
+    add_unknown(diagnosis);
+    return diagnosis;
+  }
+
+  Diagnosis judge_lost() const {
+    Diagnosis diagnosis;
+    const WaitNode& node = telling_node(absent_);
+    diagnosis.verdict = diagnosis.finding.kind = "crashed_rank";
+    diagnosis.finding.culprits = absent_;
+    diagnosis.confidence = Diagnosis::Confidence::medium;
+    set_place(job_, node, absent_, diagnosis);
+    diagnosis.finding.headline = fmt::format("{} left no dump, and everybody waits for {}",
+                                             ranks_phrase(absent_), is_plural(absent_) ? "them" : "it");
+    diagnosis.finding.cause =
+        fmt::format("{} ended or was killed before it could write its dump", ranks_phrase(absent_));
+    diagnosis.finding.advice = fmt::format(
+        "read the log of {} for an exception, a signal or an out-of-memory kill", ranks_phrase(absent_));
+    diagnosis.evidence.push_back(
+        fmt::format("every wait leads to {}, and of no other rank is anything owed", ranks_phrase(absent_)));
+    diagnosis.would_settle.push_back(
+        fmt::format("the dump or the log of {}, if the file was only lost", ranks_phrase(absent_)));
+    return diagnosis;
+  }
+
+ private:
+  // Everybody who waits, waits in a call that more ranks have gone without: it is the waiting ones that
+  // do what others do not.
+  bool is_lone_call() const {
+    RankSet waiting;
+    for (const WaitNode& node : job_.waits.nodes) {
+      waiting.insert(ranks_of(node));
+    }
+    return job_.waits.nodes.size() == 1 && waiting.size() < absent_.size();
+  }
+
+  void lone_call(const WaitNode& node, Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "extra_collective";
+    diagnosis.confidence = Diagnosis::Confidence::medium;
+    finding.culprits = ranks_of(node);
+    set_place(job_, node, absent_, diagnosis);
+    finding.headline =
+        fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
+    finding.cause = fmt::format("{} have nothing left to do and never make it", ranks_phrase(absent_));
+    finding.advice = "make the call on all ranks or on none: look for a branch on the rank around it";
+    diagnosis.alternatives = {"stuck_host"};
+  }
+
+  RankSet without_group() const {
+    RankSet ranks;
+    for (const WaitNode& node : job_.waits.nodes) {
+      for (const Blocker& blocker : node.blockers) {
+        if (blocker.why == Blocker::Why::no_group && absent_.contains(blocker.rank)) {
+          ranks.insert(blocker.rank);
+        }
+      }
+    }
+    return ranks;
+  }
+
+  void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    const WaitNode* node = &telling_node(outsiders);
+    for (const WaitNode& other : job_.waits.nodes) {
+      for (const Blocker& blocker : other.blockers) {
+        if (blocker.why == Blocker::Why::no_group && outsiders.contains(blocker.rank)) {
+          node = &other;
+        }
+      }
+    }
+    diagnosis.verdict = "partial_subgroup";
+    diagnosis.alternatives = {"stuck_host"};
+    finding.culprits = outsiders;
+    set_place(job_, *node, outsiders, diagnosis);
+    const std::string group = group_phrase(job_.view.job.groups[node->group]);
+    finding.headline =
+        fmt::format("{} never used {}, which the other members wait in", ranks_phrase(outsiders), group);
+    finding.cause =
+        fmt::format("{} is not in the pg_config of {}, though a member", group, ranks_phrase(outsiders));
+    finding.advice = "call new_group and the group's collectives on every member, in one order";
+    diagnosis.evidence.push_back(
+        fmt::format("it is the first call on {}: a rank that was stuck before it would "
+                    "look the same",
+                    group));
+  }
+
+  // Whether `op` of another rank would be the other end of a message that a rank waits in.
+  bool would_answer(const RankOps& ops, const DumpOp& op, const WaitNode& node) const {
+    const JobDump& job = job_.view.job;
+    const auto meet = [&job](const DumpRecord& a, const DumpRecord& b) {
+      const DumpCall& one = job.calls[a.call];
+      const DumpCall& other = job.calls[b.call];
+      return one.is_message() && other.is_message() && a.group == b.group && one.op != other.op &&
+             one.source == other.source && one.destination == other.destination;
+    };
+    const RankOps& waiting = *job_.view.ops_of(node.ranks.front());
+    for (const std::uint32_t record : waiting.parts_of(*node.ops.front())) {
+      for (const std::uint32_t own : ops.parts_of(op)) {
+        if (meet(waiting.dump->records[record], ops.dump->records[own])) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Waits for a rank that it never exchanged such a message with, where it used to exchange one with a rank that
+  // waits for it now: its own peer is wrong.
+  bool went_elsewhere(const WaitNode& node, Diagnosis& diagnosis) const {
+    if (node.kind == DumpOp::Kind::collective) {
+      return false;
+    }
+    const Rank rank = node.ranks.front();
+    const RankOps& ops = *job_.view.ops_of(rank);
+    const auto index = static_cast<std::size_t>(node.ops.front() - ops.ops.data());
+    const std::optional<Departure> departure = find_departure(ops, index);
+    if (!departure || departure->op != index || departure->context < 2) {
+      return false;
+    }
+    const DumpOp& expected = ops.ops[departure->expected];
+    const bool is_missed =
+        std::any_of(job_.waits.nodes.begin(), job_.waits.nodes.end(),
+                    [&](const WaitNode& other) { return would_answer(ops, expected, other); });
+    if (!is_missed) {
+      return false;
+    }
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "p2p_mismatch";
+    finding.culprits = {rank};
+    set_place(job_, node, absent_, diagnosis);
+    finding.headline = fmt::format("rank {} goes to another rank in {} than the one that waits for it", rank,
+                                   call_phrase(finding.at->call));
+    finding.cause = fmt::format("it made {} where it made {} before", call_phrase(finding.at->call),
+                                call_phrase(name_call(job_, ops, expected)));
+    finding.advice = "check the peer that is passed there: a group's own ranks, or a neighbour off by one";
+    return true;
+  }
+
+  // Owes a message and broke with its habit: it is not late, it has left the message out.
+  bool went_past_message(const WaitNode& node, Diagnosis& diagnosis) const {
+    if (node.kind == DumpOp::Kind::collective || absent_.size() != 1) {
+      return false;
+    }
+    const RankOps& ops = *job_.view.ops_of(absent_.first());
+    if (ops.ops.empty()) {
+      return false;
+    }
+    const std::optional<Departure> departure = find_departure(ops, ops.ops.size() - 1);
+    if (!departure || departure->context < 2 || !would_answer(ops, ops.ops[departure->expected], node) ||
+        departure->context < departure->op - departure->expected) {
+      return false;
+    }
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "p2p_mismatch";
+    finding.culprits = absent_;
+    set_place(job_, node, absent_, diagnosis);
+    if (!ops.dump->from_start) {  // what it did before is not all there
+      diagnosis.confidence = Diagnosis::Confidence::medium;
+      diagnosis.alternatives = {"stuck_host"};
+    }
+    finding.headline = fmt::format("{} left out a message and went on", ranks_phrase(absent_));
+    finding.cause = fmt::format("{} is never answered", call_phrase(finding.at->call));
+    finding.advice = "post one recv for every send, between the same two ranks and in the same order";
+    diagnosis.evidence.push_back(
+        fmt::format("rank {} made another call where it posted a message before", absent_.first()));
+    return true;
+  }
+
+  // All its calls paired, but the last ones came from other places than everyone's: it has left one out
+  // whose successors look the same.
+  bool left_out_earlier(const WaitNode& node, Diagnosis& diagnosis) const {
+    if (node.kind != DumpOp::Kind::collective || absent_.size() != 1) {
+      return false;
+    }
+    const GroupCalls& group = job_.view.calls_of(node.group);
+    const GroupMember* odd = group.member(absent_.first());
+    const GroupMember* usual = group.member(node.ranks.front());
+    if (odd == nullptr || usual == nullptr || odd->collectives.empty() || node.position <= 1) {
+      return false;
+    }
+    const Shift shift = find_shift(job_.view, *odd, *usual, node.position);
+    if (shift.kind != Shift::Kind::skipped || shift.position >= node.position) {
+      return false;
+    }
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "skipped_collective";
+    diagnosis.confidence = Diagnosis::Confidence::medium;
+    finding.culprits = absent_;
+    set_place(job_, node, absent_, diagnosis);
+    diagnosis.first_symptom_seq = finding.at->call.seq;
+    if (const DumpOp* op = usual->at(shift.position)) {
+      finding.at->call = name_call(job_, *usual->ops, *op);
+    }
+    finding.headline = fmt::format("{} left out {}; its next calls met the wrong ones", ranks_phrase(absent_),
+                                   call_phrase(finding.at->call));
+    finding.cause = "the calls after it agree in size and dtype, so they paired with each other unnoticed";
+    finding.advice = "look for a branch around that call that depends on the rank or on local data";
+    return true;
+  }
+
+  void stuck_host(const WaitNode& node, Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "stuck_host";
+    diagnosis.alternatives = {"early_exit"};
+    diagnosis.confidence =
+        job_.progress == Progress::standstill ? Diagnosis::Confidence::high : Diagnosis::Confidence::medium;
+    finding.culprits = absent_;
+    set_place(job_, node, absent_, diagnosis);
+    place_where_it_stopped(node, diagnosis);
+    finding.headline =
+        fmt::format("{} never issued {}", ranks_phrase(absent_), call_phrase(finding.at->call));
+    finding.cause = fmt::format(
+        "{} nothing unfinished and {} no further calls: {} stuck in host code, or {} left "
+        "the loop early",
+        with_verb(absent_, "has", "have"), is_plural(absent_) ? "issue" : "issues",
+        is_plural(absent_) ? "they are" : "it is", is_plural(absent_) ? "they" : "it");
+    finding.advice = fmt::format(
+        "look at what {} did after the last recorded call: data loading, a lock, an "
+        "exception handler, the end of its data",
+        ranks_phrase(absent_));
+    for (const Rank rank : absent_.to_vector()) {
+      add_last_call(rank, diagnosis);
+    }
+    diagnosis.would_settle.push_back(fmt::format(
+        "the host stack of {} (py-spy dump --pid): inside the loop it is stuck, past the loop it left early",
+        ranks_phrase(absent_)));
+  }
+
+  // Where the rings have lost the call the culprit stopped at, its own last call still says which it was,
+  // or the counters of those who wait.
+  void place_where_it_stopped(const WaitNode& node, Diagnosis& diagnosis) const {
+    if (node.kind != DumpOp::Kind::collective) {
+      return;
+    }
+    const GroupCalls& group = job_.view.calls_of(node.group);
+    const GroupMember* member = group.member(absent_.first());
+    const std::int64_t last = member != nullptr && member->issued >= 0
+                                  ? member->issued
+                                  : group.member(node.ranks.front())->finished;
+    if (group.counted || last < 0 || last + 1 >= node.position) {
+      return;
+    }
+    diagnosis.finding.at->call.seq = last + 1;
+    diagnosis.finding.at->call.label.clear();
+    diagnosis.finding.at->call.site.clear();
+    diagnosis.evidence.push_back(
+        fmt::format("the others ran ahead to #{} and their rings no longer hold the call that {} stopped at",
+                    seq_of(group, node.position), ranks_phrase(absent_)));
+  }
+
+  void add_last_call(Rank rank, Diagnosis& diagnosis) const {
+    const RankOps& ops = *job_.view.ops_of(rank);
+    if (ops.ops.empty()) {
+      diagnosis.evidence.push_back(
+          fmt::format("the dump of rank {} has no calls: it owes nothing it has issued", rank));
+      return;
+    }
+    const Call last = name_call(job_, ops, ops.ops.back());
+    diagnosis.evidence.push_back(fmt::format("the last call of rank {} is {}{}; all its calls are finished",
+                                             rank, call_phrase(last), origin_of(last)));
+  }
+
+  void add_unknown(Diagnosis& diagnosis) const {
+    if (!job_.roots.lost.empty()) {
+      RankSet lost;
+      for (const auto& [rank, node] : job_.roots.lost) {
+        lost.insert(rank);
+      }
+      diagnosis.evidence.push_back(fmt::format(
+          "{} waited for too, but left no dump; what they did is unknown", with_verb(lost, "is", "are")));
+    }
+  }
+
+  // Of the calls the culprits owe, the one they would have come to first: its waiters have most of their
+  // step still before them. Among equals the narrower group is used within a step, the wider at its end.
+  const WaitNode& telling_node(const RankSet& culprits) const {
+    const WaitNode* best = &job_.waits.nodes.front();
+    std::size_t most_open = 0;
+    for (const WaitNode& node : job_.waits.nodes) {
+      const bool is_owed =
+          std::any_of(node.blockers.begin(), node.blockers.end(), [&](const Blocker& blocker) {
+            return culprits.contains(blocker.rank) && blocker.why != Blocker::Why::held_up;
+          });
+      if (!is_owed) {
+        continue;
+      }
+      for (const Rank rank : node.ranks) {
+        const std::size_t open = open_calls(*job_.view.ops_of(rank));
+        if (open > most_open || (open == most_open && size_of(node) < size_of(*best))) {
+          most_open = open;
+          best = &node;
+        }
+      }
+    }
+    return *best;
+  }
+
+  std::size_t size_of(const WaitNode& node) const { return job_.view.job.groups[node.group].members.size(); }
+
+  static std::size_t open_calls(const RankOps& ops) {
+    return static_cast<std::size_t>(
+        std::count_if(ops.ops.begin(), ops.ops.end(), [](const DumpOp& op) { return !op.finished; }));
+  }
+
+  const DumpCase& job_;
+  RankSet absent_;
+};
+
+}  // namespace
+
+std::optional<Diagnosis> judge_absence(const DumpCase& job) {
+  if (job.roots.idle.empty()) {
+    return std::nullopt;
+  }
+  return AbsenceJudge(job, job.roots.idle).judge_idle();
+}
+
+std::optional<Diagnosis> judge_lost(const DumpCase& job) {
+  if (job.roots.lost.empty()) {
+    return std::nullopt;
+  }
+  return AbsenceJudge(job, job.roots.lost).judge_lost();
+}
+
+}  // namespace rollcall::check

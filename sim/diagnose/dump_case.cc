@@ -1,0 +1,212 @@
+#include "sim/diagnose/dump_case.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/diagnose/dump_compare.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+// Chains of thousands of nodes are for no reader.
+constexpr std::size_t chain_max = 64;
+
+void set_arguments(const DumpCase& job, const DumpRecord& record, Call& call) {
+  const DumpCall& recorded = job.view.job.calls[record.call];
+  call.numel = recorded_elements(recorded);
+  call.dtype = recorded.input_dtypes.empty() ? "" : recorded.input_dtypes.front();
+  if (recorded.is_message()) {
+    const Rank group_rank = recorded.op == "send" ? recorded.destination : recorded.source;
+    call.peer = job.view.member_of(record.group, group_rank);
+  }
+  if (const DumpFrame* frame = user_frame(job.view.job, record)) {
+    call.label = frame->function;
+    call.site = fmt::format("{}:{}", frame->file, frame->line);
+  }
+  call.group = group_phrase(job.view.job.groups[record.group]);
+}
+
+std::string wait_line(const DumpCase& job, const WaitNode& node) {
+  const RankSet waiting = ranks_of(node);
+  return fmt::format("{} in {} for {}", with_verb(waiting, "waits", "wait"),
+                     call_phrase(name_node(job, node)), ranks_phrase(blockers_of(node)));
+}
+
+// Nodes that lead to the culprits, the nearest first: those that wait for nobody else, then those that
+// wait for them, and so on.
+class Approach {
+ public:
+  Approach(const DumpCase& job, const RankSet& culprits)
+      : job_(job), waiters_(job.waits.nodes.size()), seen_(job.waits.nodes.size(), false) {
+    for (std::size_t i = 0; i < job.waits.nodes.size(); ++i) {
+      for (const Blocker& blocker : job.waits.nodes[i].blockers) {
+        if (const auto place = job.waits.node_of.find(blocker.rank); place != job.waits.node_of.end()) {
+          waiters_[place->second].push_back(i);
+        }
+      }
+    }
+    enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, true);
+    follow();
+    enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, false);  // circles
+    follow();
+  }
+
+  const std::vector<std::size_t>& order() const { return order_; }
+
+ private:
+  template <typename Test>
+  void enter(const Test& leads_there, bool all) {
+    for (std::size_t i = 0; i < job_.waits.nodes.size(); ++i) {
+      const std::vector<Blocker>& blockers = job_.waits.nodes[i].blockers;
+      const bool enters =
+          all ? !blockers.empty() && std::all_of(blockers.begin(), blockers.end(), leads_there)
+              : std::any_of(blockers.begin(), blockers.end(), leads_there);
+      if (enters) {
+        add(i);
+      }
+    }
+  }
+
+  void add(std::size_t node) {
+    if (!seen_[node]) {
+      seen_[node] = true;
+      order_.push_back(node);
+    }
+  }
+
+  void follow() {
+    for (; next_ < order_.size(); ++next_) {
+      for (const std::size_t waiter : waiters_[order_[next_]]) {
+        add(waiter);
+      }
+    }
+  }
+
+  const DumpCase& job_;
+  std::vector<std::vector<std::size_t>> waiters_;  // by node: who waits for its ranks
+  std::vector<bool> seen_;
+  std::vector<std::size_t> order_;
+  std::size_t next_ = 0;
+};
+
+std::string shapes_phrase(const DumpCall& call) {
+  const auto list = [](const std::vector<std::vector<std::int64_t>>& shapes) {
+    std::vector<std::string> texts;
+    for (const std::vector<std::int64_t>& shape : shapes) {
+      texts.push_back(fmt::format("[{}]", fmt::join(shape, ", ")));
+    }
+    return fmt::format("{}", fmt::join(texts, " "));
+  };
+  return call.inputs == call.outputs ? list(call.inputs)
+                                     : fmt::format("{} -> {}", list(call.inputs), list(call.outputs));
+}
+
+}  // namespace
+
+DumpCase::DumpCase(const JobDump& job)
+    : view(job),
+      messages(view),
+      waits(find_waits(view, messages)),
+      roots(find_roots(waits)),
+      progress(progress_of(view, waits, roots)) {}
+
+std::string group_phrase(const DumpGroup& group) {
+  const bool says_nothing = group.description.empty() || group.description == "undefined";
+  return says_nothing ? "group " + group.name : group.description;
+}
+
+Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t index) {
+  const DumpRecord& record = ops.dump->records[index];
+  const DumpCall& recorded = job.view.job.calls[record.call];
+  Call call;
+  call.op = recorded.op;
+  call.seq = record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq;
+  set_arguments(job, record, call);
+  return call;
+}
+
+Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op) {
+  const DumpRecord& record = ops.record_of(op);
+  if (op.kind == DumpOp::Kind::message) {
+    return name_message(job, ops, op.record);
+  }
+  Call call;
+  call.op = job.view.job.calls[record.call].op;
+  call.seq = seq_of(job.view.calls_of(op.group), op.position);
+  set_arguments(job, record, call);
+  if (op.kind == DumpOp::Kind::batch) {
+    call.op = "batch_isend_irecv";
+    call.seq = record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq;
+  }
+  return call;
+}
+
+Call name_node(const DumpCase& job, const WaitNode& node) {
+  return name_call(job, *job.view.ops_of(node.ranks.front()), *node.ops.front());
+}
+
+// A dump may claim anything: no overflow, whatever it says.
+std::int64_t recorded_elements(const DumpCall& call) {
+  std::int64_t total = 0;
+  for (const std::vector<std::int64_t>& shape : call.inputs) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) {
+      if (__builtin_mul_overflow(count, extent, &count)) {
+        return -1;
+      }
+    }
+    if (__builtin_add_overflow(total, count, &total)) {
+      return -1;
+    }
+  }
+  return total;
+}
+
+std::string arguments_phrase(const DumpCall& call) {
+  const std::string dtype = call.input_dtypes.empty() ? "" : call.input_dtypes.front();
+  const bool says_nothing = call.inputs.empty() && call.outputs.empty() && dtype.empty();
+  return says_nothing ? call.op : fmt::format("{} of {} {}", call.op, shapes_phrase(call), dtype);
+}
+
+RankSet ranks_of(const WaitNode& node) { return RankSet::of(node.ranks); }
+
+RankSet blockers_of(const WaitNode& node) {
+  RankSet ranks;
+  for (const Blocker& blocker : node.blockers) {
+    ranks.insert(blocker.rank);
+  }
+  return ranks;
+}
+
+void set_group(const DumpCase& job, std::uint32_t group, Diagnosis& diagnosis) {
+  const DumpGroup& place = job.view.job.groups[group];
+  diagnosis.group_name = place.name;
+  diagnosis.group_description = place.description;
+  diagnosis.group_ranks = RankSet::of(place.members);
+}
+
+void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing, Diagnosis& diagnosis) {
+  diagnosis.finding.at = Place{name_node(job, node), ranks_of(node), missing};
+  diagnosis.is_message = node.kind != DumpOp::Kind::collective;
+  set_group(job, node.group, diagnosis);
+}
+
+void add_victims(const DumpCase& job, Diagnosis& diagnosis) {
+  const RankSet& culprits = diagnosis.finding.culprits;
+  for (const WaitNode& node : job.waits.nodes) {
+    const RankSet victims = difference(ranks_of(node), culprits);
+    if (!victims.empty()) {
+      diagnosis.victims.push_back({victims, name_node(job, node), blockers_of(node)});
+    }
+  }
+  std::vector<std::size_t> order = Approach(job, culprits).order();
+  order.resize(std::min(order.size(), chain_max));
+  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+    diagnosis.finding.chain.push_back(wait_line(job, job.waits.nodes[*node]));
+  }
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,74 @@
+#pragma once
+
+// One job under investigation: its dumps, who waits for whom in them, and the words for it. The files
+// dump_*.cc each look for one kind of fault; dump_judge.cc asks them in turn.
+
+#include <optional>
+#include <string>
+
+#include "sim/diagnose/dump_waits.h"
+#include "sim/report/diagnosis.h"
+
+namespace rollcall::check {
+
+// Whether the dumps show that time passed without progress. They do not say when they were written.
+enum class Progress : std::uint8_t {
+  standstill,  // a call outlived its timeout, or a rank was silent for longer than ever before
+  assumed,     // unfinished calls only: such dumps are written on timeouts; or no states at all
+  unclear,     // nothing speaks for either
+  running,     // peers have seen calls finish that these ranks were still about to notice
+};
+
+struct DumpCase {
+  explicit DumpCase(const JobDump& job);
+
+  DumpView view;
+  Messages messages;
+  Waits waits;
+  Roots roots;
+  Progress progress;
+};
+
+// Each returns a diagnosis without the common parts (victims, chain, counts), or nothing.
+std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met and disagree
+// The same for the two ends of a message, or of one of a batch.
+std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node);
+std::optional<Diagnosis> judge_cycle(const DumpCase& job);    // ranks that wait for each other
+std::optional<Diagnosis> judge_absence(const DumpCase& job);  // ranks that owe a call
+std::optional<Diagnosis> judge_device(const DumpCase& job);   // all came, and one device does not follow
+std::optional<Diagnosis> judge_lost(const DumpCase& job);     // ranks without a dump
+std::optional<Diagnosis> judge_stall(const DumpCase& job);    // all came, nothing moves
+std::optional<Diagnosis> judge_late(const DumpCase& job);     // ranks that the others regularly wait for
+Diagnosis judge_quiet(const DumpCase& job);                   // nobody waits: slow ranks, or no fault
+
+// Whether what is unfinished may be called a hang. Where progress is unclear, only a job of which the larger
+// part waits.
+bool may_hang(const DumpCase& job);
+
+// Progress where somebody waits.
+Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots);
+
+// A rank's operation as a report shows it. Batches and their members are named by their messages.
+Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op);
+// One message of a batch, or a message.
+Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t record);
+// What the ranks of a node are held up by.
+Call name_node(const DumpCase& job, const WaitNode& node);
+// Of all inputs together; -1: more than can be counted.
+std::int64_t recorded_elements(const DumpCall& call);
+// "all_reduce of [4096] Float".
+std::string arguments_phrase(const DumpCall& call);
+// "mesh_tp", "group 7".
+std::string group_phrase(const DumpGroup& group);
+
+RankSet ranks_of(const WaitNode& node);
+RankSet blockers_of(const WaitNode& node);
+
+// Fills `finding.at`, group and kind of call from a node, with `culprits` missing.
+void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing, Diagnosis& diagnosis);
+void set_group(const DumpCase& job, std::uint32_t group, Diagnosis& diagnosis);
+
+// Who suffers, and how each wait leads to the culprits.
+void add_victims(const DumpCase& job, Diagnosis& diagnosis);
+
+}  // namespace rollcall::check

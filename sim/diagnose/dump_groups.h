@@ -1,0 +1,47 @@
+#pragma once
+
+// The calls of one group, member by member, lined up: position k of one member is the call that meets
+// position k of every other. Usually that is collective_seq_id. It is not where batches of messages have
+// advanced the counter on some ranks only (torch before 2.5, pytorch#134833), nor where one counter
+// serves all groups (TorchComms); then calls are counted, and where a ring has lost its beginning, fitted
+// by what they are. record_id counts all groups together and says nothing about another rank.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/diagnose/dump_ops.h"
+
+namespace rollcall::check {
+
+struct GroupMember {
+  Rank rank = 0;
+  const RankOps* ops = nullptr;            // null: left no dump
+  bool has_group = false;                  // the group is in its pg_config, or it has made a call on it
+  std::vector<std::uint32_t> collectives;  // indexes into ops->ops, ascending by position
+  // The last position it has issued and the last that it knows to be finished, 0 for none; -1 where
+  // neither records nor counters say.
+  std::int64_t issued = -1;
+  std::int64_t finished = -1;
+
+  const DumpOp& op(std::size_t index) const { return ops->ops[collectives[index]]; }
+  // Its call at `position`, or null when it has not made it or the ring has lost it.
+  const DumpOp* at(std::int64_t position) const;
+};
+
+struct GroupCalls {
+  std::uint32_t group = 0;
+  std::vector<GroupMember> members;  // by rank inside the group
+  bool counted = false;              // positions are not collective_seq_id
+
+  const GroupMember* member(Rank rank) const;
+};
+
+// All groups of a job, lined up. Sets DumpOp::position in `ranks`, which are in the order of
+// JobDump::ranks and borrowed by the result.
+std::vector<GroupCalls> line_up(const JobDump& job, std::span<RankOps> ranks);
+
+// What the dumps call a position: the collective_seq_id most members have there.
+std::int64_t seq_of(const GroupCalls& group, std::int64_t position);
+
+}  // namespace rollcall::check

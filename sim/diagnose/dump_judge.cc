@@ -1,0 +1,120 @@
+#include "sim/diagnose/dump_judge.h"
+
+#include <algorithm>
+
+#include "sim/base/expects.h"
+#include "sim/diagnose/dump_case.h"
+#include "sim/diagnose/log_judge.h"
+
+namespace rollcall::check {
+
+namespace {
+
+constexpr const char* second_dump =
+    "a second dump some time later: if the same calls are unfinished then, the job hangs";
+
+// What nothing shows to have stood still.
+void doubt(const DumpCase& job, Diagnosis& diagnosis) {
+  const bool has_states = std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
+                                      [](const RankOps& ops) { return ops.dump->has_states; });
+  if (job.progress == Progress::unclear) {
+    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+  }
+  if (job.progress == Progress::unclear || (job.progress == Progress::assumed && has_states)) {
+    diagnosis.would_settle.push_back(second_dump);
+  }
+}
+
+// In order of what they prove. Calls that disagree, and circles, are faults whenever they are seen. That
+// somebody has not come yet is one only when time has passed.
+Diagnosis find_fault(const DumpCase& job) {
+  using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
+  for (const Judge judge : {judge_mismatch, judge_cycle}) {
+    if (std::optional<Diagnosis> diagnosis = judge(job)) {
+      return *diagnosis;
+    }
+  }
+  if (std::optional<Diagnosis> late = job.progress == Progress::unclear ? judge_late(job) : std::nullopt) {
+    return *late;
+  }
+  if (may_hang(job)) {
+    for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_stall}) {
+      if (std::optional<Diagnosis> diagnosis = judge(job)) {
+        doubt(job, *diagnosis);
+        return *diagnosis;
+      }
+    }
+  }
+  return judge_quiet(job);
+}
+
+void add_counts(const JobDump& job, Diagnosis& diagnosis) {
+  Rank last = job.ranks.back().rank;
+  for (const DumpGroup& group : job.groups) {
+    if (!group.members.empty()) {
+      last = std::max(last, group.members.back());
+    }
+  }
+  diagnosis.world_size = last + 1;
+  RankSet present;
+  for (const RankDump& dump : job.ranks) {
+    present.insert(dump.rank);
+    diagnosis.records += static_cast<std::int64_t>(dump.records.size());
+  }
+  RankSet members;
+  for (const DumpGroup& group : job.groups) {
+    members.insert(RankSet::of(group.members));
+  }
+  diagnosis.without_dump = difference(members, present);
+}
+
+// Calls of several groups, lined up as if of one, disagree where nothing is wrong.
+void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
+  const bool are_unknown = std::any_of(job.ranks.begin(), job.ranks.end(),
+                                       [](const RankDump& dump) { return !dump.knows_groups; });
+  if (are_unknown && !diagnosis.finding.culprits.empty()) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.would_settle.push_back(
+        "recordings that say of which group each call is: these do not, and all calls were taken to be of "
+        "one");
+  }
+}
+
+Diagnosis judge_log_alone(const JobDump& job) {
+  Diagnosis diagnosis;
+  if (std::optional<Diagnosis> found = judge_log(job.facts)) {
+    diagnosis = *std::move(found);
+  } else {
+    diagnosis.verdict = diagnosis.finding.kind = "no_fault";
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.finding.headline = "the log blames nobody";
+    diagnosis.would_settle.push_back(
+        "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
+  }
+  for (const LogFact& fact : job.facts) {
+    if (!fact.ranks.empty()) {
+      diagnosis.world_size = std::max(diagnosis.world_size, fact.ranks.ranges().back().last + 1);
+    }
+  }
+  return diagnosis;
+}
+
+}  // namespace
+
+Diagnosis judge_dump(const JobDump& job) {
+  expects(!job.ranks.empty() || !job.facts.empty(), "a job has the dump of at least one rank, or a log");
+  if (job.ranks.empty()) {
+    return judge_log_alone(job);
+  }
+  const DumpCase investigation(job);
+  Diagnosis diagnosis = find_fault(investigation);
+  doubt_groups(job, diagnosis);
+  if (diagnosis.verdict != "no_fault" && diagnosis.verdict != "straggler") {
+    add_victims(investigation, diagnosis);
+  }
+  add_log_evidence(job.facts, diagnosis);
+  add_counts(job, diagnosis);
+  return diagnosis;
+}
+
+}  // namespace rollcall::check

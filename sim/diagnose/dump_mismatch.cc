@@ -1,0 +1,352 @@
+// Calls that met and disagree: in operation, shape or dtype; because a rank left one out, made one of its
+// own, or joined early and shadows them wrongly. Messages whose two ends disagree.
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "sim/diagnose/dump_case.h"
+#include "sim/diagnose/dump_compare.h"
+#include "sim/diagnose/dump_habits.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+// The members that made one and the same call.
+struct Party {
+  std::uint64_t token = 0;
+  std::vector<const GroupMember*> members;
+};
+
+std::vector<Party> parties_of(const GroupCalls& group, std::int64_t position) {
+  std::vector<Party> parties;
+  for (const GroupMember& member : group.members) {
+    const DumpOp* op = member.at(position);
+    if (op == nullptr) {
+      continue;
+    }
+    auto party = std::find_if(parties.begin(), parties.end(),
+                              [op](const Party& known) { return known.token == op->token; });
+    if (party == parties.end()) {
+      party = parties.insert(parties.end(), Party{op->token, {}});
+    }
+    party->members.push_back(&member);
+  }
+  std::stable_sort(parties.begin(), parties.end(),
+                   [](const Party& a, const Party& b) { return a.members.size() > b.members.size(); });
+  return parties;
+}
+
+// Who is to blame, and against whom its call is compared.
+struct Blamed {
+  std::vector<const GroupMember*> odd;
+  const GroupMember* usual = nullptr;
+  bool tie = false;         // nothing decides: all are named
+  bool by_habit = false;    // no majority, but one side broke with its own past
+  bool by_present = false;  // a majority that the ranks without a dump could turn
+  bool joined = false;      // the odd ones shadow calls in Join
+};
+
+std::size_t index_of(const GroupMember& member, std::int64_t position) {
+  return static_cast<std::size_t>(member.at(position) - member.ops->ops.data());
+}
+
+class MismatchJudge {
+ public:
+  MismatchJudge(const DumpCase& job, const WaitNode& node)
+      : job_(job),
+        group_(job.view.calls_of(node.group)),
+        node_(node),
+        parties_(parties_of(group_, node.position)) {}
+
+  bool disagrees() const { return parties_.size() > 1; }
+
+  Diagnosis judge() const {
+    const Blamed blamed = blame();
+    const Shift shift = blamed.tie ? Shift{} : shift_of(blamed);
+    Diagnosis diagnosis;
+    diagnosis.confidence = blamed.tie                             ? Diagnosis::Confidence::low
+                           : blamed.by_habit || blamed.by_present ? Diagnosis::Confidence::medium
+                                                                  : Diagnosis::Confidence::high;
+    diagnosis.finding.tie = blamed.tie;
+    for (const GroupMember* member : blamed.odd) {
+      diagnosis.finding.culprits.insert(member->rank);
+    }
+    set_place(job_, node_, {}, diagnosis);
+    add_variants(diagnosis);
+    name_kind(blamed, shift, diagnosis);
+    move_to_origin(blamed, shift, diagnosis);
+    word(blamed, shift, diagnosis);
+    return diagnosis;
+  }
+
+ private:
+  Blamed blame() const {
+    Blamed blamed;
+    for (const Party& party : parties_) {
+      for (const GroupMember* member : party.members) {
+        const RankOps& ops = *member->ops;
+        if (is_join_shadow(job_.view.job, ops.record_of(*member->at(node_.position)))) {
+          blamed.odd.push_back(member);
+        } else if (blamed.usual == nullptr) {
+          blamed.usual = member;
+        }
+      }
+    }
+    if (!blamed.odd.empty() && blamed.usual != nullptr) {
+      blamed.joined = true;  // the hook exists to repeat what the others do, however few they are
+      return blamed;
+    }
+    const std::size_t most = parties_[0].members.size();
+    const std::size_t next = parties_[1].members.size();
+    if (most > next + without_dump()) {
+      return against_all_but(parties_[0]);
+    }
+    blamed = blame_without_majority();
+    if (blamed.tie && most > next) {
+      blamed = against_all_but(parties_[0]);
+      blamed.by_present = true;
+    }
+    return blamed;
+  }
+
+  std::size_t without_dump() const {
+    return static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
+                                                  [](const GroupMember& m) { return m.ops == nullptr; }));
+  }
+
+  Blamed against_all_but(const Party& right) const {
+    Blamed blamed;
+    blamed.usual = right.members.front();
+    for (const Party& party : parties_) {
+      if (party.token != right.token) {
+        blamed.odd.insert(blamed.odd.end(), party.members.begin(), party.members.end());
+      }
+    }
+    return blamed;
+  }
+
+  // Two ranks, or two halves: the side that did what it never did before. Failing that, all.
+  Blamed blame_without_majority() const {
+    std::vector<const Party*> faithful;
+    for (const Party& party : parties_) {
+      const bool departs = std::any_of(party.members.begin(), party.members.end(),
+                                       [this](const GroupMember* m) { return departs_here(*m); });
+      if (!departs) {
+        faithful.push_back(&party);
+      }
+    }
+    Blamed blamed;
+    if (faithful.size() == 1) {
+      blamed = against_all_but(*faithful.front());
+      blamed.by_habit = true;
+      return blamed;
+    }
+    blamed.usual = parties_.front().members.front();
+    blamed.tie = true;
+    for (const Party& party : parties_) {
+      blamed.odd.insert(blamed.odd.end(), party.members.begin(), party.members.end());
+    }
+    return blamed;
+  }
+
+  bool departs_here(const GroupMember& member) const {
+    const std::size_t index = index_of(member, node_.position);
+    const std::optional<Departure> departure = find_departure(*member.ops, index);
+    return departure && departure->op <= index && departure->context > 1;
+  }
+
+  Shift shift_of(const Blamed& blamed) const {
+    return find_shift(job_.view, *blamed.odd.front(), *blamed.usual, node_.position);
+  }
+
+  const DumpCall& recorded(const GroupMember& member) const {
+    return job_.view.job.calls[member.ops->record_of(*member.at(node_.position)).call];
+  }
+
+  // What two members have in this place; of coalesced calls the first that differ.
+  std::pair<const DumpCall*, const DumpCall*> pair_of(const GroupMember& odd,
+                                                      const GroupMember& usual) const {
+    const auto odd_parts = odd.ops->parts_of(*odd.at(node_.position));
+    const auto usual_parts = usual.ops->parts_of(*usual.at(node_.position));
+    if (odd_parts.size() == usual_parts.size()) {
+      for (std::size_t i = 0; i < odd_parts.size(); ++i) {
+        const DumpCall& a = job_.view.job.calls[odd.ops->dump->records[odd_parts[i]].call];
+        const DumpCall& b = job_.view.job.calls[usual.ops->dump->records[usual_parts[i]].call];
+        if (a != b) {
+          return {&a, &b};
+        }
+      }
+    }
+    return {&recorded(odd), &recorded(usual)};
+  }
+
+  const GroupMember& odd_one(const Blamed& blamed) const {
+    return blamed.tie ? *parties_[1].members.front() : *blamed.odd.front();
+  }
+
+  // What differs in the pair itself.
+  const char* plain_kind(const Blamed& blamed) const {
+    const auto [odd, usual] = pair_of(odd_one(blamed), *blamed.usual);
+    const DumpCall& a = *odd;
+    const DumpCall& b = *usual;
+    if (a.op != b.op) {
+      return "op_type_mismatch";
+    }
+    const bool same_shapes = shapes_may_differ(a.op) || (a.inputs == b.inputs && a.outputs == b.outputs);
+    return same_shapes ? "dtype_mismatch" : "size_mismatch";
+  }
+
+  void name_kind(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
+    const char* plain = plain_kind(blamed);
+    if (blamed.joined) {
+      diagnosis.verdict = "join_shadow_mismatch";
+      return;
+    }
+    diagnosis.verdict = verdict_of(shift.kind, plain);
+    if (shift.kind == Shift::Kind::unclear) {
+      diagnosis.alternatives = {"skipped_collective", "extra_collective", "desync_after_exception"};
+    } else if (shift.rival != Shift::Kind::none) {
+      diagnosis.alternatives = {verdict_of(shift.rival, plain)};
+    }
+    if (!diagnosis.alternatives.empty()) {
+      diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+    }
+  }
+
+  static const char* verdict_of(Shift::Kind kind, const char* plain) {
+    switch (kind) {
+      case Shift::Kind::skipped:
+        return "skipped_collective";
+      case Shift::Kind::extra:
+        return "extra_collective";
+      case Shift::Kind::repeated:
+        return "desync_after_exception";
+      case Shift::Kind::none:
+      case Shift::Kind::unclear:
+        break;
+    }
+    return plain;
+  }
+
+  void add_variants(Diagnosis& diagnosis) const {
+    for (const Party& party : parties_) {
+      Variant variant;
+      for (const GroupMember* member : party.members) {
+        variant.ranks.insert(member->rank);
+      }
+      const GroupMember& first = *party.members.front();
+      variant.call = name_call(job_, *first.ops, *first.at(node_.position));
+      diagnosis.variants.push_back(std::move(variant));
+    }
+  }
+
+  // A shift is reported where it began, by the odd rank's call there.
+  void move_to_origin(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
+    const bool is_shift = shift.kind != Shift::Kind::none && shift.kind != Shift::Kind::unclear;
+    if (blamed.joined || !is_shift || shift.position == node_.position) {
+      return;
+    }
+    const GroupMember& odd = *blamed.odd.front();
+    if (const DumpOp* op = odd.at(shift.position)) {
+      diagnosis.first_symptom_seq = diagnosis.finding.at->call.seq;
+      diagnosis.finding.at->call = name_call(job_, *odd.ops, *op);
+    }
+  }
+
+  void word(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const;
+
+  const DumpCase& job_;
+  const GroupCalls& group_;
+  const WaitNode& node_;
+  std::vector<Party> parties_;
+};
+
+void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
+  Finding& finding = diagnosis.finding;
+  finding.kind = diagnosis.verdict;
+  const std::string who = ranks_phrase(finding.culprits);
+  const GroupMember& odd = odd_one(blamed);
+  const auto pair = pair_of(odd, *blamed.usual);
+  const std::string mine = arguments_phrase(*pair.first);
+  const std::string theirs = arguments_phrase(*pair.second);
+  const Call odd_call = name_call(job_, *odd.ops, *odd.at(node_.position));
+  const Call usual_call = name_call(job_, *blamed.usual->ops, *blamed.usual->at(node_.position));
+  const std::string place = call_phrase(usual_call);
+  diagnosis.evidence.push_back(fmt::format("in {} {} has {}{}, {} has {}{}", place, ranks_phrase({odd.rank}),
+                                           mine, origin_of(odd_call), ranks_phrase({blamed.usual->rank}),
+                                           theirs, origin_of(usual_call)));
+  const std::string there = call_phrase(finding.at->call);
+  switch (shift.kind) {
+    case Shift::Kind::skipped:
+      finding.headline = fmt::format("{} left out {}; its next calls meet the wrong ones", who, there);
+      finding.cause = fmt::format("from {} on, the calls of {} are those the others make {} later", there,
+                                  who, shift.count == 1 ? "one call" : fmt::format("{} calls", shift.count));
+      finding.advice = "look for a branch around that call that depends on the rank or on local data";
+      break;
+    case Shift::Kind::extra:
+      finding.headline =
+          fmt::format("{} alone made {}; everything after it is off by {}", who, there, shift.count);
+      finding.cause = fmt::format("the calls of {} after it are those the others make earlier", who);
+      finding.advice =
+          "make the call on all ranks or on none; an async call that nobody waits for counts too";
+      break;
+    case Shift::Kind::repeated:
+      finding.headline = fmt::format("{} repeated its calls from {} on", who, there);
+      finding.cause = fmt::format(
+          "{} made the same calls twice, as code does that catches an exception and "
+          "starts the step again; the others did not",
+          who);
+      finding.advice = "let all ranks agree to repeat a step (all_reduce a flag), or let the job fail";
+      break;
+    case Shift::Kind::none:
+    case Shift::Kind::unclear:
+      finding.headline = fmt::format("{} and the other ranks disagree in {}", who, place);
+      finding.cause = fmt::format("{} against {}", mine, theirs);
+      finding.advice = "compare what the ranks pass there: local batch sizes, dtypes, branches on the rank";
+      break;
+  }
+  if (blamed.joined) {
+    finding.headline = fmt::format("{} joined early and shadows {} with another call", who, place);
+    finding.cause = fmt::format("Join's hook makes {}, the ranks with inputs make {}", mine, theirs);
+    finding.advice = "make the main_hook of the joinable issue exactly the collectives of one iteration";
+  }
+  if (blamed.tie) {
+    finding.headline = fmt::format("{} disagree in {}, and no majority decides who is right",
+                                   ranks_phrase(finding.culprits), place);
+    diagnosis.would_settle.push_back(
+        "the code of both call sites, or a dump with stacks (TORCH_INCLUDE_STACK_TRACE)");
+  }
+  if (blamed.by_present) {
+    diagnosis.would_settle.push_back("the dumps that are missing: with them, another side could be larger");
+  }
+  if (shift.kind == Shift::Kind::unclear) {
+    diagnosis.would_settle.push_back(
+        "a dump with stacks (pickle, TORCH_INCLUDE_STACK_TRACE=1): they tell calls left out from calls too "
+        "many and from a repeated step");
+  }
+}
+
+}  // namespace
+
+std::optional<Diagnosis> judge_mismatch(const DumpCase& job) {
+  for (const std::size_t index : job.roots.complete) {
+    const WaitNode& node = job.waits.nodes[index];
+    if (node.kind != DumpOp::Kind::collective) {
+      if (std::optional<Diagnosis> diagnosis = judge_message(job, node)) {
+        return diagnosis;
+      }
+      continue;
+    }
+    const MismatchJudge judge(job, node);
+    if (judge.disagrees()) {
+      return judge.judge();
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,56 @@
+#pragma once
+
+// From records to operations: what a rank issued, one after the other, and which of it is finished.
+//
+// A batch of messages is several records and a marker that closes it; only the marker has a state, its
+// members stay "scheduled" for ever. The same goes for coalesced collectives since version 2.7. Records
+// of an aborted communicator say "completed" after the timeout; such calls did not finish in time. A dump
+// of unfinished calls only lacks the markers of finished batches and still has their members.
+
+#include <span>
+#include <vector>
+
+#include "sim/diagnose/dump.h"
+
+namespace rollcall::check {
+
+struct DumpOp {
+  enum class Kind : std::uint8_t { collective, message, batch };
+
+  Kind kind = Kind::collective;
+  bool finished = false;
+  bool started = false;  // seen on the device; only where events are recorded
+  std::uint32_t group = 0;
+  std::uint32_t record = 0;      // the one with the state
+  std::uint32_t first_part = 0;  // index into RankOps::parts
+  std::uint32_t part_count = 0;
+  std::int64_t position = 0;  // collectives: which call of the group this is, the same for all members
+  std::uint64_t token = 0;    // equal for operations that may meet; see DumpView::agreement
+};
+
+struct RankOps {
+  const RankDump* dump = nullptr;
+  std::vector<DumpOp> ops;           // in the order of issue
+  std::vector<std::uint32_t> parts;  // records: of an operation without a marker, itself
+  bool has_start_events = false;     // some call was seen to start: "scheduled" then means not started
+
+  std::span<const std::uint32_t> parts_of(const DumpOp& op) const {
+    return {parts.data() + op.first_part, op.part_count};
+  }
+  const DumpRecord& record_of(const DumpOp& op) const { return dump->records[op.record]; }
+};
+
+// Operations whose root decides what they do. It is not recorded, and the root may finish before all come.
+bool has_root(const std::string& op);
+
+// Operations whose shapes may differ from rank to rank.
+bool shapes_may_differ(const std::string& op);
+
+// By index into JobDump::calls: a number shared by calls that may meet in one collective. Operations
+// whose shapes differ from rank to rank (gather, scatter, all-to-all) are compared without them.
+std::vector<std::uint64_t> agreement_tokens(const JobDump& job);
+
+// `tokens` from agreement_tokens.
+RankOps operations_of(const JobDump& job, const RankDump& dump, const std::vector<std::uint64_t>& tokens);
+
+}  // namespace rollcall::check

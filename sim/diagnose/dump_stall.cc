@@ -1,0 +1,182 @@
+// All members came with the same call, and it does not finish: a device, the network, or something the
+// recorder does not store.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/diagnose/dump_case.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+class StallJudge {
+ public:
+  StallJudge(const DumpCase& job, const WaitNode& node) : job_(job), node_(node) {
+    // One setting for the whole job: what one rank records, all do.
+    const bool knows = std::any_of(job.view.ranks.begin(), job.view.ranks.end(),
+                                   [](const RankOps& ops) { return ops.has_start_events; });
+    for (std::size_t i = 0; i < node.ranks.size(); ++i) {
+      (node.ops[i]->started ? started_ : knows ? waiting_ : unknown_).insert(node.ranks[i]);
+    }
+  }
+
+  Diagnosis judge() const {
+    Diagnosis diagnosis;
+    set_place(job_, node_, {}, diagnosis);
+    const RankSet blind = blind_ranks();
+    if (!blind.empty()) {
+      device_failed(blind, diagnosis);
+    } else if (!started_.empty() && !waiting_.empty()) {
+      kernel_hangs(diagnosis);
+    } else if (unknown_.empty() && !started_.empty()) {
+      nothing_moves(diagnosis);
+    } else {
+      undecided(diagnosis);
+    }
+    diagnosis.finding.kind = diagnosis.verdict;
+    return diagnosis;
+  }
+
+  bool accuses_a_device() const { return !blind_ranks().empty() || (!started_.empty() && !waiting_.empty()); }
+
+ private:
+  // Ranks that do not know of calls their peers have finished. A watchdog that is merely late misses one
+  // or two; a failed device, all since.
+  RankSet blind_ranks() const {
+    std::size_t most = 0;
+    for (const auto& [rank, ops] : job_.waits.unobserved) {
+      most = std::max(most, ops.size());
+    }
+    RankSet blind;
+    for (const auto& [rank, ops] : job_.waits.unobserved) {
+      if (2 * ops.size() > most && !sees_later(rank, *ops.front())) {
+        blind.insert(rank);
+      }
+    }
+    return 2 * blind.size() > node_.ranks.size() ? RankSet() : blind;
+  }
+
+  // It knows that a call behind `op` has finished: its device works.
+  bool sees_later(Rank rank, const DumpOp& op) const {
+    const std::vector<DumpOp>& ops = job_.view.ops_of(rank)->ops;
+    return std::any_of(ops.begin() + (&op - ops.data()), ops.end(),
+                       [](const DumpOp& later) { return later.finished; });
+  }
+
+  void device_failed(const RankSet& blind, Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    const std::vector<const DumpOp*>& ops = job_.waits.unobserved.at(blind.first());
+    diagnosis.verdict = "stuck_device";
+    finding.culprits = blind;
+    diagnosis.first_symptom_seq = finding.at->call.seq;
+    finding.at->call = name_call(job_, *job_.view.ops_of(blind.first()), *ops.front());
+    diagnosis.is_message = ops.front()->kind != DumpOp::Kind::collective;
+    set_group(job_, ops.front()->group, diagnosis);
+    finding.headline = fmt::format("{} no completions since {}, which its peers have finished",
+                                   with_verb(blind, "has seen", "have seen"), call_phrase(finding.at->call));
+    finding.cause = "its device failed, or the thread that watches it; the host goes on issuing calls";
+    finding.advice = fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(blind));
+    diagnosis.evidence.push_back(
+        fmt::format("{} unfinished on rank {} that a peer has finished",
+                    ops.size() == 1 ? "1 call is" : fmt::format("{} calls are", ops.size()), blind.first()));
+  }
+
+  void kernel_hangs(Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "stuck_device";
+    finding.culprits = waiting_;
+    finding.at->waiting = started_;
+    finding.at->missing = waiting_;
+    finding.headline = fmt::format("{} has not started on {}, though issued there",
+                                   call_phrase(finding.at->call), ranks_phrase(waiting_));
+    finding.cause =
+        fmt::format("an earlier kernel never finishes on the device of {}", ranks_phrase(waiting_));
+    finding.advice = fmt::format(
+        "look at the kernels before it on {}: an endless loop, a wait on another stream, "
+        "a device error",
+        ranks_phrase(waiting_));
+    diagnosis.evidence.push_back(
+        fmt::format("started on {}, only scheduled on {}", ranks_phrase(started_), ranks_phrase(waiting_)));
+  }
+
+  void nothing_moves(Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "stall_all_arrived";
+    const bool rooted = has_root(finding.at->call.op);
+    diagnosis.confidence = rooted ? Diagnosis::Confidence::medium : Diagnosis::Confidence::high;
+    finding.headline =
+        fmt::format("all ranks started {} alike, and none finishes it", call_phrase(finding.at->call));
+    finding.cause =
+        "the program is not to blame: the network, a link, a peer's NIC or the communication library";
+    finding.advice = "check links and NICs between these ranks; NCCL_DEBUG=INFO names the transports";
+    diagnosis.evidence.push_back(fmt::format("{} started it with equal arguments", ranks_phrase(started_)));
+    diagnosis.would_settle.push_back("the library's own view of the connections (NCCL RAS, ncclras)");
+    add_root(rooted, diagnosis);
+  }
+
+  void undecided(Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    diagnosis.verdict = "stall_all_arrived";
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.alternatives = {"stuck_device"};
+    finding.headline =
+        fmt::format("all ranks issued {} alike, and none finishes it", call_phrase(finding.at->call));
+    finding.cause = "one device may be stuck before it, or the network; the dumps do not say which";
+    finding.advice =
+        "look at the devices and links of these ranks, and let the next run record when calls start";
+    diagnosis.evidence.push_back(
+        "no rank recorded when calls start, so a call that runs looks like one that waits");
+    diagnosis.would_settle.push_back(
+        "TORCH_NCCL_ENABLE_TIMING=1 in the next run: it shows on which rank the call has not started");
+    diagnosis.would_settle.push_back(
+        fmt::format("the stacks of {} (py-spy dump --native)", ranks_phrase(ranks_of(node_))));
+    add_root(has_root(finding.at->call.op), diagnosis);
+  }
+
+  void add_root(bool rooted, Diagnosis& diagnosis) const {
+    if (!rooted) {
+      return;
+    }
+    diagnosis.alternatives.insert(diagnosis.alternatives.begin(), "root_mismatch");
+    diagnosis.would_settle.insert(diagnosis.would_settle.begin(),
+                                  fmt::format("the root each rank passes to {}: recorders do not store it",
+                                              diagnosis.finding.at->call.op));
+  }
+
+  const DumpCase& job_;
+  const WaitNode& node_;
+  RankSet started_;
+  RankSet waiting_;  // scheduled, where starts are recorded
+  RankSet unknown_;
+};
+
+}  // namespace
+
+std::optional<Diagnosis> judge_device(const DumpCase& job) {
+  for (const std::size_t index : job.roots.complete) {
+    const StallJudge judge(job, job.waits.nodes[index]);
+    if (judge.accuses_a_device()) {
+      return judge.judge();
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnosis> judge_stall(const DumpCase& job) {
+  const WaitNode* widest = nullptr;
+  for (const std::size_t index : job.roots.complete) {
+    const WaitNode& node = job.waits.nodes[index];
+    if (widest == nullptr || node.ranks.size() > widest->ranks.size()) {
+      widest = &node;
+    }
+  }
+  if (widest == nullptr) {
+    return std::nullopt;
+  }
+  return StallJudge(job, *widest).judge();
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,110 @@
+#pragma once
+
+// Who waits for whom in a job that stands still.
+//
+// A rank is held up by the first call, in the order it issued them, that is not finished: later ones
+// queue behind it on the device. That call waits for every member that has not issued it, and for every
+// member that is itself held up by an earlier call. Following this leads from the victims to what has no
+// further excuse: a rank that owes a call and waits for nothing, calls that all have come to and that do
+// not finish, or a circle.
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "sim/diagnose/dump_groups.h"
+
+namespace rollcall::check {
+
+// The whole job, ready to be asked questions.
+struct DumpView {
+  explicit DumpView(const JobDump& dumps);
+  DumpView(const DumpView&) = delete;
+  DumpView& operator=(const DumpView&) = delete;
+
+  const RankOps* ops_of(Rank rank) const;  // null: no dump
+  const GroupCalls& calls_of(std::uint32_t group) const { return groups[group]; }
+  Rank member_of(std::uint32_t group, Rank group_rank) const;  // global; -1: no such member
+
+  const JobDump& job;
+  std::vector<std::uint64_t> tokens;  // by call
+  std::vector<RankOps> ranks;         // as in `job`
+  std::vector<GroupCalls> groups;     // as in `job`
+};
+
+// The other end of a message.
+struct Counterpart {
+  Rank rank = -1;
+  const RankOps* ops = nullptr;  // null: left no dump
+  const DumpOp* op = nullptr;    // null: has not issued it
+  std::uint32_t record = 0;      // of the message itself, inside the batch
+};
+
+// Finds the other end of messages: between two ranks the k-th send meets the k-th receive.
+class Messages {
+ public:
+  explicit Messages(const DumpView& view);
+
+  // `record` is a message of `ops`.
+  Counterpart counterpart(const RankOps& ops, std::uint32_t record) const;
+
+ private:
+  using Lane = std::tuple<std::uint32_t, Rank, Rank>;  // group, source and destination inside it
+  struct Item {
+    std::uint32_t op = 0;
+    std::uint32_t record = 0;
+  };
+  struct Side {
+    std::vector<Item> items;
+    std::size_t finished = 0;  // the first so many; a batch counts as one
+  };
+
+  const Side* side(const RankOps& ops, const Lane& lane, bool sends) const;
+
+  const DumpView& view_;
+  std::map<std::tuple<Rank, bool, Lane>, Side> sides_;  // by rank and whether it sends
+};
+
+struct Blocker {
+  enum class Why : std::uint8_t {
+    no_dump,     // nothing is known of it
+    no_group,    // it has never used the group
+    not_issued,  // it has not made the call
+    held_up,     // it has, and is held up by an earlier one
+  };
+
+  Rank rank = -1;
+  Why why = Why::not_issued;
+};
+
+// A call that ranks are held up by. Messages and batches are one rank's own.
+struct WaitNode {
+  DumpOp::Kind kind = DumpOp::Kind::collective;
+  std::uint32_t group = 0;
+  std::int64_t position = 0;       // collectives
+  std::vector<Rank> ranks;         // held up here, ascending
+  std::vector<const DumpOp*> ops;  // theirs
+  std::vector<Blocker> blockers;   // ascending by rank
+};
+
+struct Waits {
+  std::vector<WaitNode> nodes;
+  std::map<Rank, std::size_t> node_of;  // of the ranks that are held up
+  // Calls that a peer knows to be finished and this rank does not: its device, or its eyes, have failed.
+  std::map<Rank, std::vector<const DumpOp*>> unobserved;
+};
+
+Waits find_waits(const DumpView& view, const Messages& messages);
+
+// Where following blockers ends. Ranks without a dump are passed over: what they did is unknown.
+struct Roots {
+  std::vector<std::size_t> complete;               // nodes that wait for nobody: all have come
+  std::vector<std::vector<std::size_t>> cycles;    // nodes that wait for each other
+  std::vector<std::pair<Rank, std::size_t>> idle;  // owes the call of that node and waits for nothing
+  std::vector<std::pair<Rank, std::size_t>> lost;  // without a dump
+};
+
+Roots find_roots(const Waits& waits);
+
+}  // namespace rollcall::check

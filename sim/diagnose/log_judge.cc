@@ -1,0 +1,334 @@
+#include "sim/diagnose/log_judge.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+using Kind = LogFact::Kind;
+using Confidence = Diagnosis::Confidence;
+
+std::string call_text(const LogFact& fact) {
+  std::string text = fact.op;
+  if (!fact.shape.empty()) {
+    text += fmt::format(" of {} {}", fact.shape, fact.dtype);
+  }
+  return fact.seq >= 0 ? fmt::format("{} #{}", text, fact.seq) : text;
+}
+
+std::string lower(const std::string& op) {
+  std::string text;
+  for (const char c : op) {
+    text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+Diagnosis diagnosis_of(const char* verdict, Confidence confidence, RankSet culprits) {
+  Diagnosis diagnosis;
+  diagnosis.verdict = diagnosis.finding.kind = verdict;
+  diagnosis.confidence = confidence;
+  diagnosis.finding.culprits = std::move(culprits);
+  return diagnosis;
+}
+
+void set_call(const LogFact& fact, const RankSet& missing, Diagnosis& diagnosis) {
+  Place place;
+  place.call.op = lower(fact.op);
+  place.call.group = fact.group;
+  place.call.seq = fact.seq;
+  place.missing = missing;
+  diagnosis.group_name = fact.group;
+  diagnosis.finding.at = std::move(place);
+}
+
+class LogJudge {
+ public:
+  explicit LogJudge(const std::vector<LogFact>& facts) : facts_(facts) {}
+
+  // In order of what they prove.
+  std::optional<Diagnosis> judge() const {
+    using Judge = std::optional<Diagnosis> (LogJudge::*)() const;
+    for (const Judge each : {&LogJudge::fingerprints, &LogJudge::named_as_missing, &LogJudge::unreachable,
+                             &LogJudge::watchdog, &LogJudge::launches}) {
+      if (std::optional<Diagnosis> diagnosis = (this->*each)()) {
+        return diagnosis;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<const LogFact*> of(Kind kind) const {
+    std::vector<const LogFact*> found;
+    for (const LogFact& fact : facts_) {
+      if (fact.kind == kind) {
+        found.push_back(&fact);
+      }
+    }
+    return found;
+  }
+
+  // Every rank compares with itself and names another, so the lines of all ranks are put together and counted.
+  std::optional<Diagnosis> fingerprints() const {
+    std::map<Rank, const LogFact*> last;
+    for (const LogFact* fact : of(Kind::fingerprint)) {
+      const LogFact*& known = last[fact->ranks.first()];
+      known = known == nullptr || fact->seq > known->seq ? fact : known;
+    }
+    using Call = std::tuple<std::string, std::string, std::string>;
+    std::map<Call, RankSet> calls;
+    for (const auto& [rank, fact] : last) {
+      calls[{fact->op, fact->shape, fact->dtype}].insert(rank);
+    }
+    if (calls.size() == 1) {
+      return numbers(last);
+    }
+    if (calls.empty()) {
+      return std::nullopt;
+    }
+    const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+    const auto usual = std::max_element(calls.begin(), calls.end(), fewer);
+    const bool tie = std::count_if(calls.begin(), calls.end(), [&](const auto& call) {
+                       return call.second.size() == usual->second.size();
+                     }) > 1;
+    RankSet odd;
+    for (auto call = calls.begin(); call != calls.end(); ++call) {
+      if (tie || call != usual) {
+        odd.insert(call->second);
+      }
+    }
+    const auto other =
+        std::find_if(calls.begin(), calls.end(), [&](const auto& call) { return &call != &*usual; });
+    return disagreement(odd, tie, *last.at(other->second.first()), *last.at(usual->second.first()));
+  }
+
+  Diagnosis disagreement(const RankSet& odd, bool tie, const LogFact& theirs, const LogFact& usual) const {
+    const char* verdict = theirs.op != usual.op         ? "op_type_mismatch"
+                          : theirs.shape != usual.shape ? "size_mismatch"
+                                                        : "dtype_mismatch";
+    Diagnosis diagnosis = diagnosis_of(verdict, tie ? Confidence::low : Confidence::high, odd);
+    diagnosis.finding.tie = tie;
+    set_call(usual, {}, diagnosis);
+    diagnosis.finding.headline = fmt::format("{} and the other ranks call differently", ranks_phrase(odd));
+    diagnosis.finding.cause = fmt::format("{} has {}, {} has {}", ranks_phrase(theirs.ranks),
+                                          call_text(theirs), ranks_phrase(usual.ranks), call_text(usual));
+    diagnosis.finding.advice =
+        "compare what the ranks do there: branches on the rank, local sizes and dtypes";
+    diagnosis.evidence.push_back(fmt::format("{}: ranks were stopped before calls that differ", usual.place));
+    if (tie) {
+      diagnosis.would_settle.push_back("the lines of all ranks: each compares only itself with one other");
+    }
+    return diagnosis;
+  }
+
+  // Equal calls with different numbers: somebody has made one more, or one less.
+  std::optional<Diagnosis> numbers(const std::map<Rank, const LogFact*>& last) const {
+    std::map<std::int64_t, RankSet> by_seq;
+    for (const auto& [rank, fact] : last) {
+      by_seq[fact->seq].insert(rank);
+    }
+    if (by_seq.size() != 2) {
+      return std::nullopt;
+    }
+    const auto& [low, behind] = *by_seq.begin();
+    const auto& [high, ahead] = *by_seq.rbegin();
+    const bool is_extra = ahead.size() < behind.size();
+    const RankSet& odd = is_extra ? ahead : behind;
+    Diagnosis diagnosis =
+        diagnosis_of(is_extra ? "extra_collective" : "skipped_collective", Confidence::medium, odd);
+    diagnosis.finding.tie = ahead.size() == behind.size();
+    set_call(*last.at(odd.first()), {}, diagnosis);
+    diagnosis.finding.headline = fmt::format("{} made {} calls, the other ranks {}", ranks_phrase(odd),
+                                             is_extra ? high : low, is_extra ? low : high);
+    diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
+    return diagnosis;
+  }
+
+  std::optional<Diagnosis> named_as_missing() const {
+    for (const Kind kind : {Kind::barrier_missing, Kind::not_joined}) {
+      const std::vector<const LogFact*> facts = of(kind);
+      if (facts.empty()) {
+        continue;
+      }
+      RankSet missing;
+      for (const LogFact* fact : facts) {
+        missing.insert(fact->ranks);
+      }
+      Diagnosis diagnosis = diagnosis_of("stuck_host", Confidence::medium, missing);
+      diagnosis.alternatives = {"early_exit", "crashed_rank"};
+      set_call(*facts.front(), missing, diagnosis);
+      diagnosis.finding.headline =
+          fmt::format("{} did not come to {}", ranks_phrase(missing), call_text(*facts.front()));
+      diagnosis.finding.cause = "the others reached it and waited until the timeout";
+      diagnosis.finding.advice = fmt::format(
+          "look at what {} did instead: its log, or its stack (py-spy dump)", ranks_phrase(missing));
+      diagnosis.evidence.push_back(fmt::format("{} names {}", facts.front()->place, ranks_phrase(missing)));
+      diagnosis.would_settle.push_back(fmt::format("the log or the host stack of {}", ranks_phrase(missing)));
+      return diagnosis;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Diagnosis> unreachable() const {
+    RankSet dead;
+    std::string place;
+    for (const LogFact* fact : of(Kind::unreachable)) {
+      dead.insert(fact->ranks);
+      place = place.empty() ? fact->place : place;
+    }
+    if (dead.empty()) {
+      return std::nullopt;
+    }
+    Diagnosis diagnosis = diagnosis_of("crashed_rank", Confidence::medium, dead);
+    diagnosis.finding.headline = fmt::format("{} no longer answers NCCL's health check", ranks_phrase(dead));
+    diagnosis.finding.cause = "the process has ended, or its node cannot be reached";
+    diagnosis.finding.advice =
+        fmt::format("read the log of {} for an exception or a signal", ranks_phrase(dead));
+    diagnosis.evidence.push_back(fmt::format("{} lists {} as missing", place, ranks_phrase(dead)));
+    return diagnosis;
+  }
+
+  // The earliest call that timed out, and who had not even enqueued it.
+  std::optional<Diagnosis> watchdog() const {
+    const LogFact* first = nullptr;
+    RankSet waiting;
+    for (const LogFact* fact : of(Kind::timed_out)) {
+      first = first == nullptr || std::tie(fact->group, fact->seq) < std::tie(first->group, first->seq)
+                  ? fact
+                  : first;
+    }
+    if (first == nullptr) {
+      return std::nullopt;
+    }
+    for (const LogFact* fact : of(Kind::timed_out)) {
+      waiting.insert(fact->ranks);
+    }
+    RankSet behind;
+    for (const LogFact* fact : of(Kind::progress)) {
+      const bool may_be_same = fact->group == first->group || fact->group.empty() || first->group.empty();
+      if (may_be_same && fact->seq >= 0 && fact->seq < first->seq) {
+        behind.insert(fact->ranks);
+      }
+    }
+    const RankSet silent = difference(RankSet::range(0, waiting.ranges().back().last), waiting);
+    const bool is_known = !behind.empty();
+    const RankSet& missing = is_known ? behind : silent;
+    if (missing.empty() || missing.size() >= waiting.size() + behind.size()) {
+      return std::nullopt;
+    }
+    Diagnosis diagnosis =
+        diagnosis_of("stuck_host", is_known ? Confidence::medium : Confidence::low, missing);
+    diagnosis.alternatives = {"early_exit", "crashed_rank"};
+    set_call(*first, missing, diagnosis);
+    diagnosis.finding.at->waiting = waiting;
+    diagnosis.finding.headline = fmt::format("{} never issued {}", ranks_phrase(missing), call_text(*first));
+    diagnosis.finding.cause =
+        is_known ? fmt::format("the watchdog of {} has seen no later call enqueued", ranks_phrase(missing))
+                 : fmt::format("{} did not report a timeout as the others did", ranks_phrase(missing));
+    diagnosis.finding.advice = fmt::format("look at what {} did instead: its log, or its stack (py-spy dump)",
+                                           ranks_phrase(missing));
+    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", first->place, call_text(*first)));
+    diagnosis.would_settle.push_back(
+        "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
+    return diagnosis;
+  }
+
+  // RAS counts launches per communicator, and names a few ranks: sometimes those behind, sometimes those ahead.
+  std::optional<Diagnosis> launches() const {
+    std::map<std::string, std::map<std::int64_t, std::pair<std::int64_t, RankSet>>> communicators;
+    std::map<std::string, std::string> places;
+    for (const LogFact* fact : of(Kind::launched)) {
+      auto& [count, ranks] = communicators[fact->group][fact->seq];
+      count += fact->count;
+      ranks.insert(fact->ranks);
+      places.emplace(fact->group, fact->place);
+    }
+    for (const auto& [name, counts] : communicators) {
+      if (counts.size() < 2) {
+        continue;
+      }
+      const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+        return a.second.first < b.second.first;
+      });
+      RankSet behind;
+      RankSet ahead;
+      for (const auto& [seq, entry] : counts) {
+        (seq < counts.rbegin()->first ? behind : ahead).insert(entry.second);
+      }
+      const bool names_the_late = !behind.empty();
+      const RankSet& odd = names_the_late ? behind : ahead;
+      if (odd.empty()) {
+        continue;
+      }
+      Diagnosis diagnosis = diagnosis_of(names_the_late ? "stuck_host" : "extra_collective",
+                                         names_the_late ? Confidence::medium : Confidence::low, odd);
+      diagnosis.alternatives = {names_the_late ? "straggler" : "stuck_host"};
+      diagnosis.finding.headline =
+          names_the_late
+              ? fmt::format("{} launched fewer collectives than the others", ranks_phrase(odd))
+              : fmt::format("{} launched a collective that the others have not", ranks_phrase(odd));
+      diagnosis.finding.cause =
+          fmt::format("most ranks have launched {} on communicator {}", most->first, name);
+      diagnosis.finding.advice = fmt::format("look at the host stack of {}", ranks_phrase(odd));
+      diagnosis.group_name = name;
+      diagnosis.evidence.push_back(fmt::format("{}: NCCL RAS counts launches per rank", places.at(name)));
+      diagnosis.would_settle.push_back(
+          "the same query some seconds later: ranks that are only slow have moved on");
+      return diagnosis;
+    }
+    return std::nullopt;
+  }
+
+  const std::vector<LogFact>& facts_;
+};
+
+bool is_open(const Diagnosis& diagnosis) {
+  return diagnosis.confidence == Confidence::low || diagnosis.finding.tie ||
+         diagnosis.finding.culprits.empty();
+}
+
+}  // namespace
+
+std::optional<Diagnosis> judge_log(const std::vector<LogFact>& facts) { return LogJudge(facts).judge(); }
+
+bool log_shows_timeout(const std::vector<LogFact>& facts) {
+  return std::any_of(facts.begin(), facts.end(), [](const LogFact& fact) {
+    return fact.kind == Kind::timed_out || fact.kind == Kind::barrier_missing ||
+           fact.kind == Kind::not_joined;
+  });
+}
+
+void add_log_evidence(const std::vector<LogFact>& facts, Diagnosis& diagnosis) {
+  std::optional<Diagnosis> log = judge_log(facts);
+  if (!log) {
+    return;
+  }
+  const std::string source = log->evidence.empty() ? "the log" : log->evidence.front();
+  if (log->finding.culprits == diagnosis.finding.culprits) {
+    diagnosis.evidence.push_back(fmt::format("the log agrees: {}", source));
+    diagnosis.confidence = diagnosis.confidence == Confidence::low ? Confidence::medium : Confidence::high;
+    return;
+  }
+  if (is_open(diagnosis) && !log->finding.tie) {
+    log->evidence.insert(log->evidence.end(), diagnosis.evidence.begin(), diagnosis.evidence.end());
+    log->evidence.push_back(fmt::format("the recordings alone say: {}", diagnosis.finding.headline));
+    if (!log->finding.at) {
+      log->finding.at = diagnosis.finding.at;
+    }
+    diagnosis = *std::move(log);
+    return;
+  }
+  diagnosis.evidence.push_back(
+      fmt::format("the log names {} instead: {}", ranks_phrase(log->finding.culprits), source));
+}
+
+}  // namespace rollcall::check

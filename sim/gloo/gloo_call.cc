@@ -1,0 +1,221 @@
+#include "sim/gloo/gloo_call.h"
+
+#include <algorithm>
+
+#include "sim/base/expects.h"
+#include "sim/c10d/apply.h"
+#include "sim/match/slot_calls.h"
+
+namespace rollcall::sim::gloo {
+namespace {
+
+Parts in_bytes(const std::vector<std::int64_t>& elements, Dtype dtype) {
+  Parts parts;
+  for (const std::int64_t count : elements) {
+    parts.add(static_cast<std::size_t>(count) * size_of(dtype));
+  }
+  return parts;
+}
+
+// gloo/alltoall.cc cuts bytes, wherever an element begins.
+Parts equal_parts(std::size_t bytes, std::size_t ranks) {
+  Parts parts;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    parts.add(bytes / ranks);
+  }
+  return parts;
+}
+
+}  // namespace
+
+Call::Call(const Op& op, std::size_t ranks)
+    : op_(op),
+      seat_{.rank = static_cast<std::size_t>(op.rank), .ranks = ranks},
+      root_(static_cast<std::size_t>(std::max<Rank>(op.root, 0))),
+      bytes_(static_cast<std::size_t>(bytes_of(op))) {
+  lay_out();
+}
+
+void Call::lay_out() {
+  const OpTensors& tensors = op_.tensors;
+  switch (op_.kind) {
+    case OpKind::all_reduce:
+    case OpKind::reduce:
+    case OpKind::broadcast:
+      add(tensors.input, Use::both, 0);
+      return;
+    case OpKind::all_reduce_coalesced:
+      for (const Tensor& tensor : *tensors.inputs) {
+        add(tensor.storage(), Use::both, memory_bytes_);
+      }
+      return;
+    case OpKind::all_gather:
+      memory_bytes_ = bytes_ * seat_.ranks;
+      add(tensors.input, Use::read, seat_.rank * bytes_);
+      if (tensors.outputs != nullptr) {
+        add_blocks(*tensors.outputs, Use::write);
+      } else {
+        add(tensors.output, Use::write, 0);
+      }
+      return;
+    case OpKind::gather:
+      add(tensors.input, Use::read, is_root() ? root_ * bytes_ : 0);
+      if (is_root()) {
+        memory_bytes_ = bytes_ * seat_.ranks;
+        add_blocks(*tensors.outputs, Use::write);
+      }
+      return;
+    case OpKind::scatter:
+      if (is_root()) {
+        memory_bytes_ = bytes_ * seat_.ranks;
+        add_blocks(*tensors.inputs, Use::read);
+        add(tensors.output, Use::write, root_ * bytes_);
+      } else {
+        add(tensors.output, Use::both, 0);
+      }
+      return;
+    case OpKind::all_to_all_single:
+      add_parts();
+      return;
+    case OpKind::barrier:
+    case OpKind::monitored_barrier:
+      return;
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::send:
+    case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      break;
+  }
+  expects(false, "what Gloo does not support never comes to a slot");
+}
+
+void Call::add(Storage* tensor, Use use, std::size_t offset) {
+  const auto length = static_cast<std::size_t>(tensor->bytes());
+  pieces_.push_back({tensor, use, offset, 0, length});
+  memory_bytes_ = std::max(memory_bytes_, offset + length);
+}
+
+void Call::add_blocks(const TensorList& tensors, Use use) {
+  for (std::size_t rank = 0; rank < tensors.size(); ++rank) {
+    add(tensors[rank].storage(), use, rank * bytes_);
+  }
+}
+
+void Call::add_parts() {
+  if (op_.tensors.splits != nullptr) {
+    output_ = in_bytes(expected_parts(op_, op_.tensors, seat_.ranks), op_.dtype);
+    input_ = in_bytes(sent_parts(op_, op_.tensors, seat_.ranks), op_.dtype);
+  } else {
+    output_ = input_ = equal_parts(static_cast<std::size_t>(op_.tensors.input->bytes()), seat_.ranks);
+  }
+  add(op_.tensors.output, Use::both, 0);
+  add(op_.tensors.input, Use::read, output_.total);
+  const std::size_t own = std::min(input_.lengths[seat_.rank], output_.lengths[seat_.rank]);
+  pieces_.push_back(
+      {op_.tensors.input, Use::read, output_.offsets[seat_.rank], input_.offsets[seat_.rank], own});
+}
+
+std::size_t Call::step_count() const {
+  switch (op_.kind) {
+    case OpKind::all_reduce:
+    case OpKind::all_reduce_coalesced:
+    case OpKind::reduce:  // also counts the empty segments, which are looked at
+      return 4 * seat_.ranks + 8 * std::min(2 * seat_.ranks, static_cast<std::size_t>(op_.numel));
+    case OpKind::all_gather:
+    case OpKind::all_to_all_single:
+      return 8 * seat_.ranks;
+    case OpKind::gather:
+    case OpKind::scatter:
+      return is_root() ? 2 * seat_.ranks : 2;
+    case OpKind::monitored_barrier:
+      return 4 * seat_.ranks;
+    case OpKind::broadcast:
+    case OpKind::barrier:
+      return 4 * 64;
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::send:
+    case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      break;
+  }
+  return 0;
+}
+
+Steps Call::steps() const {
+  switch (op_.kind) {
+    case OpKind::all_reduce:
+    case OpKind::all_reduce_coalesced:
+      return all_reduce_steps(seat_, bytes_, size_of(op_.dtype));
+    case OpKind::reduce:
+      return reduce_steps(seat_, root_, bytes_, size_of(op_.dtype));
+    case OpKind::broadcast:
+      return broadcast_steps(seat_, root_, bytes_);
+    case OpKind::all_gather:
+      return all_gather_steps(seat_, bytes_);
+    case OpKind::gather:
+      return gather_steps(seat_, root_, bytes_);
+    case OpKind::scatter:
+      return scatter_steps(seat_, root_, bytes_);
+    case OpKind::all_to_all_single:
+      return all_to_all_steps(seat_, output_, input_);
+    case OpKind::barrier:
+      return barrier_steps(seat_);
+    case OpKind::monitored_barrier:
+      return monitored_barrier_steps(seat_);
+    case OpKind::all_gather_into_tensor:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce_scatter_tensor:
+    case OpKind::all_to_all:
+    case OpKind::send:
+    case OpKind::recv:
+    case OpKind::new_group:
+    case OpKind::split_group:
+    case OpKind::destroy_process_group:
+    case OpKind::batch_isend_irecv:
+    case OpKind::store_get:
+    case OpKind::store_wait:
+      break;
+  }
+  return {};
+}
+
+// A meta tensor's bytes count as zeros.
+Member Call::member() const {
+  // The coalesced form is an all_reduce of the tensors in a row.
+  const OpKind slot = op_.kind == OpKind::all_reduce_coalesced ? OpKind::all_reduce : op_.kind;
+  Member member{.slot = slot, .dtype = op_.dtype, .reduce = op_.reduce, .memory = {}, .steps = steps()};
+  member.memory.resize(memory_bytes_);
+  for (const Piece& piece : pieces_) {
+    if (piece.use != Use::write && piece.tensor->form != Storage::Form::meta) {
+      const std::byte* from = piece.tensor->make_dense() + piece.start;
+      std::copy_n(from, piece.length, member.memory.begin() + static_cast<std::ptrdiff_t>(piece.offset));
+    }
+  }
+  return member;
+}
+
+void Call::keep(const std::vector<std::byte>& memory) const {
+  for (const Piece& piece : pieces_) {
+    if (piece.use != Use::read && piece.tensor->form != Storage::Form::meta) {
+      write_bytes(*piece.tensor, memory.data() + piece.offset, piece.length);
+    }
+  }
+}
+
+}  // namespace rollcall::sim::gloo

@@ -1,0 +1,230 @@
+#include "sim/gloo/gloo_rules.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/c10d/gloo_admission.h"
+#include "sim/gloo/gloo_call.h"
+#include "sim/gloo/gloo_reduction.h"
+#include "sim/match/slot_calls.h"
+
+namespace rollcall::sim {
+namespace {
+
+using check::Fate;
+using check::GroupMatcher;
+using check::Slot;
+
+// Slots larger than this are not exchanged message by message: their members hang without more ado. Bytes
+// count over all members; steps are what the algorithms' lists are built from.
+constexpr std::size_t exchanged_bytes_max = 256 * 1024 * 1024;
+constexpr std::size_t exchanged_steps_max = 8 * 1024 * 1024;
+
+// Nor are the members of larger groups looked at one by one when some never come.
+constexpr Rank most_exchanging = 4096;
+
+// Reductions larger than this, over all members, keep the reference order of additions and touch nothing
+// but their results. A uniform tensor would become a dense one here, on every rank.
+constexpr std::int64_t most_ordered_bytes = 256 * 1024;
+
+class GlooRules final : public BackendRules {
+ public:
+  std::string_view name() const override { return "gloo"; }
+  bool needs_cuda() const override { return false; }
+  bool queues_launches() const override { return false; }
+
+  bool refuses(const Op& op) const override { return gloo_refuses(op) || gloo_raises_late(op); }
+  Error refusal(const Op& op, Rank group_size) const override {
+    return gloo_refuses(op) || gloo_raises_late(op) ? gloo_refusal(op)
+                                                    : RuntimeError(gloo_enforce_text(op, group_size));
+  }
+  bool raises_late(const Op& op, Rank group_size) const override {
+    return gloo_raises_late(op) || !gloo_enforce_text(op, group_size).empty();
+  }
+
+  bool has_own_order() const override { return true; }
+
+  bool complete(const Op& op, Slot& slot) const override {
+    const auto ranks = static_cast<std::int64_t>(slot.tensors.size());
+    const bool mixes = op.kind == OpKind::all_reduce || op.kind == OpKind::reduce;
+    if (!mixes || ranks < 2 || op.numel == 0 || bytes_of(op) > most_ordered_bytes / ranks) {
+      return false;
+    }
+    if (!slot.uniform && std::ranges::any_of(slot.tensors, [](const Storage* tensor) {
+          return tensor->form == Storage::Form::meta;
+        })) {
+      return false;
+    }
+    const bool any_order =
+        slot.uniform ? !gloo::order_matters(op.reduce, op.dtype, slot.values) : !is_floating(op.dtype);
+    if (op.kind == OpKind::all_reduce && any_order) {
+      return false;
+    }
+    gloo::reduce_by_ring(op, slot.uniform ? std::span<const Bits>(slot.values) : std::span<const Bits>(),
+                         slot.tensors);
+    return true;
+  }
+
+  // Everyone runs its own idea of the algorithm against the others'.
+  void settle(const GroupMatcher& matcher, Slot& slot) const override {
+    const std::vector<Op> ops = calls_of(matcher, slot);
+    give_all(slot, ops.size(), Fate::hangs);
+    std::vector<gloo::Call> calls;
+    for (const Op& op : ops) {
+      calls.emplace_back(op, ops.size());
+    }
+    if (is_exchangeable(calls)) {
+      exchange(ops, calls, slot);
+    }
+    for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+      if (const std::string error = error_of(ops[rank], ops.size()); !error.empty()) {
+        slot.fates[rank] = Fate::fails;
+        slot.failures[rank] = error;
+      }
+    }
+  }
+
+  // Broadcast is a tree, and gather, scatter and all_to_all are messages: members get through that have no
+  // message from, or to, those who are not there. The other algorithms are rings, and everybody needs everybody but
+  // in a reduce of a few elements: who has no segment of it has nothing to send to the root.
+  void settle_partly(const GroupMatcher& matcher, Slot& slot) const override {
+    if (matcher.size() > most_exchanging || (!slot.differs && !passes_messages(slot.reference.kind))) {
+      return;
+    }
+    const Present present(matcher, slot);
+    if (!can_run(present)) {
+      return;
+    }
+    std::vector<gloo::Member> members = members_of(present);
+    const std::vector<gloo::Outcome> outcomes = gloo::exchange(members);
+    give_all(slot, members.size(), Fate::hangs);
+    for (const gloo::Call& call : present.calls) {
+      const std::size_t rank = call.rank();
+      slot.fates[rank] = outcomes[rank].fate;
+      slot.failures[rank] = outcomes[rank].failure;
+      if (outcomes[rank].fate == Fate::completes && !members[rank].memory.empty()) {
+        call.keep(members[rank].memory);
+      }
+    }
+  }
+
+  std::vector<check::Stuck> stuck_in(const GroupMatcher& matcher, const Slot& slot) const override {
+    if (matcher.size() > most_exchanging || slot.reference.kind == OpKind::monitored_barrier) {
+      return {};
+    }
+    const Present present(matcher, slot);
+    if (!can_run(present)) {
+      return {};
+    }
+    std::vector<gloo::Member> members = members_of(present);
+    std::vector<check::Stuck> stuck;
+    for (const gloo::Outcome& outcome : gloo::exchange(members)) {
+      stuck.push_back(outcome.stuck);
+    }
+    return stuck;
+  }
+
+  check::MessageMatcher::Discipline discipline() const override {
+    return check::MessageMatcher::Discipline::tagged;
+  }
+
+  std::pair<Fate, Fate> settle(const Op& send, const Op& receive) const override {
+    if (const std::int64_t sent = bytes_of(send); sent > bytes_of(receive)) {
+      const bool leaves = gloo::leaves_unread(static_cast<std::size_t>(sent));
+      return {leaves ? Fate::completes : Fate::hangs, Fate::crashes};
+    }
+    copy_front(send, receive);
+    return {Fate::completes, Fate::completes};
+  }
+
+  std::string timeout_text(Duration timeout, bool in_send) const override {
+    return fmt::format(
+        "[./gloo/transport/tcp/unbound_buffer.cc:{}] Timed out waiting {}ms for {} operation to complete",
+        in_send ? 133 : 81, timeout / millisecond, in_send ? "send" : "recv");
+  }
+  std::string wait_timeout_text(Duration) const override {
+    return "Operation timed out!";  // ProcessGroup.cpp, Work::wait
+  }
+  std::string lost_peer_text() const override {
+    return "[./gloo/transport/tcp/pair.cc:598] Connection closed by peer";
+  }
+
+ private:
+  // The members of a slot that have come, with their calls.
+  struct Present {
+    Present(const GroupMatcher& matcher, const Slot& slot) : ops(static_cast<std::size_t>(matcher.size())) {
+      for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+        if (slot.has(static_cast<Rank>(rank))) {
+          ops[rank] = matcher.op_of(slot, static_cast<Rank>(rank));
+          calls.emplace_back(ops[rank], ops.size());
+        }
+      }
+    }
+    Present(const Present&) = delete;
+    Present& operator=(const Present&) = delete;
+
+    std::vector<Op> ops;  // by group rank; calls borrow them
+    std::vector<gloo::Call> calls;
+  };
+
+  bool can_run(const Present& present) const {
+    return is_exchangeable(present.calls) && std::ranges::all_of(present.calls, [&](const gloo::Call& call) {
+             return error_of(present.ops[call.rank()], present.ops.size()).empty();
+           });
+  }
+
+  // By group rank; who is not there takes no step.
+  static std::vector<gloo::Member> members_of(const Present& present) {
+    std::vector<gloo::Member> members(present.ops.size());
+    for (const gloo::Call& call : present.calls) {
+      members[call.rank()] = call.member();
+    }
+    return members;
+  }
+
+  static bool passes_messages(OpKind kind) {
+    return kind == OpKind::broadcast || kind == OpKind::reduce || kind == OpKind::gather ||
+           kind == OpKind::scatter || kind == OpKind::all_to_all_single;
+  }
+
+  static bool is_exchangeable(const std::vector<gloo::Call>& calls) {
+    std::size_t bytes = 0;
+    std::size_t steps = 0;
+    for (const gloo::Call& call : calls) {
+      bytes += call.memory_bytes();
+      steps += call.step_count();
+    }
+    return bytes <= exchanged_bytes_max && steps <= exchanged_steps_max;
+  }
+
+  // What a rank raises by itself while it runs the call; empty for nothing.
+  std::string error_of(const Op& op, std::size_t ranks) const {
+    const auto size = static_cast<Rank>(ranks);
+    return raises_late(op, size) ? refusal(op, size).what() : "";
+  }
+
+  // A rank that raises sends nothing.
+  void exchange(const std::vector<Op>& ops, const std::vector<gloo::Call>& calls, Slot& slot) const {
+    std::vector<gloo::Member> members;
+    for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+      members.push_back(error_of(ops[rank], ops.size()).empty() ? calls[rank].member() : gloo::Member());
+    }
+    const std::vector<gloo::Outcome> outcomes = gloo::exchange(members);
+    slot.stuck.clear();  // to be known now: later the tensors of those who complete are gone
+    for (std::size_t rank = 0; rank < ops.size(); ++rank) {
+      slot.stuck.push_back(outcomes[rank].stuck);
+      slot.fates[rank] = outcomes[rank].fate;
+      slot.failures[rank] = outcomes[rank].failure;
+      if (outcomes[rank].fate == Fate::completes && !members[rank].memory.empty()) {
+        calls[rank].keep(members[rank].memory);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BackendRules> make_gloo_rules() { return std::make_unique<GlooRules>(); }
+
+}  // namespace rollcall::sim

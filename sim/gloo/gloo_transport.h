@@ -1,0 +1,58 @@
+#pragma once
+
+// Gloo's transport, as far as it decides who completes a collective, who hangs, who dies, and with what
+// bytes. Each member of a slot runs a list of sends, receives and waits (gloo_algorithms.h); between two
+// ranks messages stay in order.
+//
+// The rules (gloo/transport/tcp/pair.cc, unbound_buffer.cc): a send completes when the other side has
+// posted its receive; a message longer than that receive aborts the receiving process; a shorter one is
+// accepted; every kind of collective has a slot prefix of its own (gloo/types.h), so that messages of
+// different kinds never meet.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/match/matcher.h"
+#include "sim/tensor/dtype.h"
+
+namespace rollcall::sim::gloo {
+
+struct Step {
+  enum class Kind : std::uint8_t { receive, send, await_receive, await_send };
+
+  Kind kind = Kind::receive;
+  bool reduces = false;  // receive: reduced into the memory when it is awaited; others overwrite it
+  std::uint32_t peer = 0;
+  std::size_t offset = 0;  // into the member's memory
+  std::size_t length = 0;  // bytes
+};
+using Steps = std::vector<Step>;
+
+// One rank of a group, in one collective.
+struct Member {
+  OpKind slot = OpKind::barrier;  // messages meet only those of the same slot
+  Dtype dtype = Dtype::float32;   // as this rank sees the bytes
+  ReduceOp reduce = ReduceOp::sum;
+  std::vector<std::byte> memory;  // in: what it brings; out: what it is left with
+  Steps steps;
+};
+
+struct Outcome {
+  check::Fate fate = check::Fate::hangs;
+  check::Stuck stuck{};  // hangs
+  std::string failure;   // crashes: the text that the process leaves on stderr
+};
+
+// Lets the members, in group-rank order, run until none can go on. A member without steps completes.
+std::vector<Outcome> exchange(std::vector<Member>& members);
+
+// Whether a message of this size leaves its sender though its receiver dies when it sees how long it is. What the
+// sockets of a connection hold is written by then; the sender of more stays in its send, and is told nothing
+// (PyTorch 1.13 on loopback with Linux's limits for TCP: 3.8 MB always left, 4.1 MB never did).
+bool leaves_unread(std::size_t bytes);
+
+// What a process leaves on stderr when a message of `sent` bytes meets a receive of `room` bytes.
+std::string overflow_text(std::size_t sent, std::size_t room);
+
+}  // namespace rollcall::sim::gloo

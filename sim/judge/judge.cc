@@ -1,0 +1,337 @@
+#include "sim/judge/judge.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/base/expects.h"
+#include "sim/judge/judge_calls.h"
+#include "sim/judge/judge_host.h"
+#include "sim/judge/judge_ranks.h"
+#include "sim/match/naming.h"
+#include "sim/match/wait_graph.h"
+#include "sim/wording/phrasing.h"
+#include "sim/wording/wording.h"
+#include "sim/wording/wording_host.h"
+#include "sim/wording/wording_messages.h"
+
+namespace rollcall::check {
+namespace {
+
+using State = RankStatus::State;
+
+const RankStatus& status_of(const Evidence& evidence, Rank rank) {
+  return evidence.ranks[static_cast<std::size_t>(rank)];
+}
+
+RankSet ranks_in(const Evidence& evidence, State state) {
+  RankSet ranks;
+  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
+    if (evidence.ranks[rank].state == state) {
+      ranks.insert(static_cast<Rank>(rank));
+    }
+  }
+  return ranks;
+}
+
+// A wrong value after calls that did not belong together comes from them.
+std::optional<Verdict> judge_first_mistake(const Evidence& evidence) {
+  Verdict verdict = judge_observation(evidence, *first_mistake(evidence));
+  if (Finding& finding = *finding_of(verdict); finding.kind == "value") {
+    attach_divergence(evidence, world_group, std::numeric_limits<std::int64_t>::max(), finding);
+  }
+  return verdict;
+}
+
+Verdict judge_device(const Evidence& evidence) {
+  const DeviceIncident& incident = *evidence.device;
+  DeviceMismatch mismatch;
+  Finding& finding = mismatch.finding;
+  switch (incident.kind) {
+    case DeviceIncident::Kind::cpu_tensor:
+      finding.kind = "cpu_tensor";
+      break;
+    case DeviceIncident::Kind::duplicate_gpu:
+      finding.kind = "duplicate_gpu";
+      break;
+    case DeviceIncident::Kind::stray_device:
+      finding.kind = "stray_device";
+      break;
+  }
+  finding.culprits = RankSet::of(incident.ranks);
+  finding.at = Place{name_call(evidence, incident.op, incident.seq), {}, {}};
+  finding.at->call.device = to_string(incident.op.device);
+  word_device(evidence, incident, finding);
+  mismatch.variants = {{finding.culprits, finding.at->call}};
+  return mismatch;
+}
+
+Place place_of(const Evidence& evidence, const BlockedSlot& slot) {
+  return {name_waiting_call(evidence, slot.waiting.front()), RankSet::of(slot.waiting),
+          RankSet::of(slot.missing)};
+}
+
+// Of the ranks missing in a slot, those that could still have come are not to blame.
+RankSet gone_from(const Evidence& evidence, const BlockedSlot& slot) {
+  RankSet gone;
+  for (const Rank rank : slot.missing) {
+    if (status_of(evidence, rank).state != State::waiting) {
+      gone.insert(rank);
+    }
+  }
+  return gone;
+}
+
+bool any_failed(const Evidence& evidence, const RankSet& ranks) {
+  return std::ranges::any_of(ranks.to_vector(), [&](Rank rank) {
+    const State state = status_of(evidence, rank).state;
+    return state == State::raised || state == State::crashed;
+  });
+}
+
+RankSet failed_among(const Evidence& evidence, const RankSet& ranks) {
+  RankSet failed;
+  for (const Rank rank : ranks.to_vector()) {
+    const State state = status_of(evidence, rank).state;
+    if (state == State::raised || state == State::crashed) {
+      failed.insert(rank);
+    }
+  }
+  return failed;
+}
+
+void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
+                   Finding& finding) {
+  // A slot whose missing rank crashed explains more than one whose missing rank finished.
+  const auto crashed = std::ranges::find_if(
+      blame.slots, [&](std::size_t i) { return any_failed(evidence, gone_from(evidence, slots[i])); });
+  const BlockedSlot& slot = slots[crashed != blame.slots.end() ? *crashed : blame.slots.front()];
+  const RankSet gone = gone_from(evidence, slot);
+  finding.at = place_of(evidence, slot);
+  finding.culprits = RankSet::of(blame.culprits);
+  if (any_failed(evidence, gone)) {
+    finding.kind = "rank_crashed";
+    finding.culprits = failed_among(evidence, finding.culprits);
+  } else if (is_point_to_point(slot.kind)) {
+    finding.kind = slot.kind == OpKind::send ? "unmatched_send" : "unmatched_recv";
+    word_unmatched(evidence, gone, finding);
+    return;
+  } else if (slot.channel == Channel::store) {
+    blame_for_key(evidence, slot, gone, finding);
+    return;
+  } else {
+    finding.kind = "missing_participant";
+    // Whoever deviates from the majority: usually the missing ones, but a call that a few ranks make
+    // alone is those ranks' doing. Calls about groups are everybody's duty.
+    const bool few_wait = slot.channel == Channel::collectives && slot.waiting.size() < slot.missing.size() &&
+                          gone.size() == slot.missing.size();
+    if (few_wait) {
+      finding.culprits = finding.at->waiting;
+    }
+  }
+  word_missing(evidence, slot, finding);
+}
+
+// What closes a circle: sends that meet sends, receives that meet receives, or calls in crossed order.
+const char* cycle_kind(const std::vector<BlockedSlot>& slots, const Blame& blame) {
+  const auto all_are = [&](auto&& test) {
+    return std::ranges::all_of(blame.slots, [&](std::size_t i) { return test(slots[i].kind); });
+  };
+  if (all_are([](OpKind kind) { return kind == OpKind::send; })) {
+    return "send_send";
+  }
+  if (all_are([](OpKind kind) { return kind == OpKind::recv; })) {
+    return "recv_recv";
+  }
+  return all_are(is_point_to_point) ? "p2p_order" : "order_crossing";
+}
+
+// Who waits for whom, at most a handful of lines.
+void draw_chain(const Evidence& evidence, const std::vector<BlockedSlot>& slots, Finding& finding) {
+  constexpr std::size_t lines_max = 8;
+  if (slots.size() < 2 || !finding.chain.empty()) {
+    return;
+  }
+  for (std::size_t i = 0; i < std::min(slots.size(), lines_max); ++i) {
+    const Place place = place_of(evidence, slots[i]);
+    finding.chain.push_back(fmt::format("{} {} in {} for {}", ranks_phrase(place.waiting),
+                                        place.waiting.size() == 1 ? "waits" : "wait", call_phrase(place.call),
+                                        ranks_phrase(place.missing)));
+  }
+  if (slots.size() > lines_max) {
+    finding.chain.push_back(fmt::format("and {} more calls with waiting ranks", slots.size() - lines_max));
+  }
+}
+
+// Two ranks wait for each other's messages, one in a batch and one not, where these do not meet.
+bool mix_batches(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame) {
+  if (blame.slots.size() != 2) {
+    return false;
+  }
+  const auto message_in = [&](std::size_t i) -> const Message* {
+    const RankStatus& status = status_of(evidence, slots[i].waiting.front());
+    const MessageMatcher* messages = evidence.groups[status.group].messages;
+    return status.in_message() && messages->keeps_batches_apart() ? &messages->at(status.message) : nullptr;
+  };
+  const Message* one = message_in(blame.slots[0]);
+  const Message* other = message_in(blame.slots[1]);
+  return one != nullptr && other != nullptr && one->op.group == other->op.group &&
+         one->op.kind != other->op.kind && one->in_batch != other->in_batch;
+}
+
+void blame_circle(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
+                  Deadlock& deadlock) {
+  Finding& finding = deadlock.finding;
+  finding.kind = cycle_kind(slots, blame);
+  finding.culprits = RankSet::of(blame.culprits);
+  finding.at = place_of(evidence, slots[blame.slots.front()]);
+  for (const std::size_t i : blame.slots) {
+    deadlock.circle.push_back(place_of(evidence, slots[i]));
+  }
+  word_crossing(evidence, slots, blame, finding);
+  if (blame.shortest.size() < blame.culprits.size()) {
+    const RankSet shortest = RankSet::of(blame.shortest);
+    finding.suspects = blame.shortest;
+    const std::vector<Rank> others = difference(finding.culprits, shortest).to_vector();
+    finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
+    finding.suspicion = fmt::format("{} in the shortest circle", with_verb(shortest, "is", "are"));
+  }
+  const auto any_is = [&](auto&& test) {
+    return std::ranges::any_of(blame.slots, [&](std::size_t i) { return test(slots[i]); });
+  };
+  if (any_is([](const BlockedSlot& slot) { return is_point_to_point(slot.kind); })) {
+    word_message_cycle(mix_batches(evidence, slots, blame), finding);
+  }
+  const auto about_groups =
+      std::ranges::find_if(blame.slots, [&](std::size_t i) { return is_about_groups(slots[i].kind); });
+  if (about_groups != blame.slots.end()) {
+    word_group_circle(evidence.backend, place_of(evidence, slots[*about_groups]), finding);
+  }
+  if (any_is([](const BlockedSlot& slot) { return slot.channel == Channel::store; })) {
+    word_store_circle(finding.culprits, finding);
+    finding.at = place_of(evidence, slots[blame_in_circle(slots, blame, finding)]);
+  }
+}
+
+Verdict judge_deadlock(const Evidence& evidence) {
+  const std::vector<BlockedSlot> slots = blocked_slots(evidence);
+  const Blame blame = find_blame(evidence, slots);
+  Deadlock deadlock;
+  Finding& finding = deadlock.finding;
+  if (blame.slots.empty()) {
+    expects(slots.size() == 1,
+            "blocked ranks wait for somebody who is gone, in a circle, or all for one key");
+    blame_for_key(evidence, slots.front(), {}, finding);
+    return deadlock;
+  }
+  if (blame.cycle) {
+    blame_circle(evidence, slots, blame, deadlock);
+  } else {
+    blame_missing(evidence, slots, blame, finding);
+  }
+  draw_chain(evidence, slots, finding);
+  const BlockedSlot& shown = slots[blame.slots.front()];
+  // Messages and calls about groups count apart: a collective's mispairing is always earlier than they.
+  const bool counts_alike = !is_point_to_point(shown.kind) && shown.channel == Channel::collectives;
+  attach_divergence(evidence, shown.group,
+                    counts_alike ? shown.seq : std::numeric_limits<std::int64_t>::max(), finding);
+  return deadlock;
+}
+
+bool says_exhausted(const Exception& exception) {
+  return exception.message.ends_with("exhausted all inputs.");
+}
+
+Verdict judge_failure(const Evidence& evidence) {
+  RankFailed failed;
+  Finding& finding = failed.finding;
+  finding.kind = "raised";
+  finding.culprits = failed_among(evidence, ranks_in(evidence, State::raised));
+  finding.culprits.insert(ranks_in(evidence, State::crashed));
+  RankSet exhausted;
+  for (const Rank rank : finding.culprits.to_vector()) {
+    if (says_exhausted(evidence.exceptions[static_cast<std::size_t>(status_of(evidence, rank).exception)])) {
+      exhausted.insert(rank);
+    }
+  }
+  if (!exhausted.empty()) {
+    finding.kind = "early_termination";
+    finding.culprits = exhausted;
+  }
+  word_failure(evidence, finding);
+  const Exception& first =
+      evidence.exceptions[static_cast<std::size_t>(status_of(evidence, finding.culprits.first()).exception)];
+  failed.exception = first.type + ": " + first.message;
+  return failed;
+}
+
+Verdict judge_max(const Evidence& evidence) {
+  LimitReached reached;
+  reached.finding.kind = evidence.limit->limit;
+  reached.limit = evidence.limit->limit;
+  reached.value = evidence.limit->value;
+  word_length_max(*evidence.limit, reached.finding);
+  return reached;
+}
+
+template <typename Incident>
+Time time_of(const std::optional<Incident>& incident) {
+  return incident ? incident->at : never;
+}
+
+// What went wrong at a known time, the earliest first; of one time, what explains the others.
+std::optional<Verdict> judge_first_event(const Evidence& evidence) {
+  const RankObservation* mistake = first_mistake(evidence);
+  using Judge = std::optional<Verdict> (*)(const Evidence&);
+  std::pair<Time, Judge> events[] = {
+      {time_of(evidence.store), [](const Evidence& all) { return std::optional(judge_stale_key(all)); }},
+      {time_of(evidence.device), [](const Evidence& all) { return std::optional(judge_device(all)); }},
+      {time_of(evidence.mismatch), [](const Evidence& all) { return std::optional(judge_mismatch(all)); }},
+      {mistake != nullptr ? mistake->at : never, judge_first_mistake},
+      {time_of(evidence.timeout), judge_timeout}};
+  std::ranges::stable_sort(events, {}, &std::pair<Time, Judge>::first);
+  for (const auto& [at, judge_it] : events) {
+    if (std::optional<Verdict> verdict = at == never ? std::nullopt : judge_it(evidence)) {
+      return verdict;
+    }
+  }
+  return std::nullopt;
+}
+
+bool any_in(const Evidence& evidence, State state) {
+  return std::ranges::any_of(evidence.ranks,
+                             [state](const RankStatus& status) { return status.state == state; });
+}
+
+}  // namespace
+
+Verdict judge(const Evidence& evidence) {
+  if (std::optional<Verdict> verdict = judge_first_event(evidence)) {
+    return *std::move(verdict);
+  }
+  if (evidence.limit) {
+    return judge_max(evidence);
+  }
+  if (any_in(evidence, State::waiting)) {
+    return judge_deadlock(evidence);
+  }
+  if (any_in(evidence, State::raised) || any_in(evidence, State::crashed)) {
+    return judge_failure(evidence);
+  }
+  if (evidence.mispairing) {
+    return judge_mispairing(evidence);
+  }
+  if (const RankObservation* update = first_stale_update(evidence)) {
+    return judge_observation(evidence, *update);
+  }
+  if (Verdict verdict = judge_open_calls(evidence);
+      finding_of(verdict) != nullptr || evidence.leaks.empty()) {
+    return verdict;
+  }
+  return judge_leaks(evidence);
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,23 @@
+#pragma once
+
+// The judge: evidence in, verdict out. Pure. It names the cause, not the symptom: which ranks deviate,
+// in which call of which group, and what to do about it. The same judge serves simulated, real and
+// recorded runs.
+//
+// When several things went wrong the first event counts: a wrong device or a mismatch before the hang
+// it leads to. A deadlock is a proof, not a timeout: nothing can move any more.
+
+#include <vector>
+
+#include "sim/match/evidence.h"
+#include "sim/report/report.h"
+
+namespace rollcall::check {
+
+Verdict judge(const Evidence& evidence);
+
+RankClass::State state_of(const RankStatus& status);
+// The final state of every rank, ranks in equal states together, ordered by first rank.
+std::vector<RankClass> classify(const Evidence& evidence);
+
+}  // namespace rollcall::check

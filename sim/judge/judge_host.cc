@@ -1,0 +1,117 @@
+#include "sim/judge/judge_host.h"
+
+#include <algorithm>
+
+#include "sim/match/naming.h"
+#include "sim/wording/wording.h"
+#include "sim/wording/wording_host.h"
+
+namespace rollcall::check {
+namespace {
+
+using State = RankStatus::State;
+
+State state_of(const Evidence& evidence, Rank rank) {
+  return evidence.ranks[static_cast<std::size_t>(rank)].state;
+}
+
+bool any_of(const Evidence& evidence, const RankSet& ranks, std::initializer_list<State> states) {
+  return std::ranges::any_of(ranks.to_vector(), [&](Rank rank) {
+    return std::ranges::find(states, state_of(evidence, rank)) != states.end();
+  });
+}
+
+RankSet everybody(const Evidence& evidence) {
+  return RankSet::range(0, static_cast<Rank>(evidence.ranks.size()) - 1);
+}
+
+}  // namespace
+
+Verdict judge_stale_key(const Evidence& evidence) {
+  const StoreIncident& incident = *evidence.store;
+  WrongResult wrong;
+  wrong.finding.kind = "stale_key";
+  wrong.finding.culprits = RankSet{incident.rank};
+  Call call;
+  call.op = to_string(incident.op.kind);
+  call.key = incident.key;
+  call.label = evidence.scopes->path(incident.op.scope);
+  call.site = to_string(incident.op.site);
+  wrong.finding.at = Place{call, {}, {}};
+  word_stale_key(evidence, incident, wrong.finding);
+  return wrong;
+}
+
+std::optional<Verdict> judge_timeout(const Evidence& evidence) {
+  const TimeoutIncident& incident = *evidence.timeout;
+  RankSet never;
+  for (std::size_t i = 0; i < incident.late.size(); ++i) {
+    if (incident.came[i] < 0) {
+      never.insert(incident.late[i]);
+    }
+  }
+  const bool survived =
+      !any_of(evidence, everybody(evidence), {State::raised, State::crashed, State::waiting});
+  if (survived || any_of(evidence, never, {State::waiting})) {
+    return std::nullopt;
+  }
+  Finding finding;
+  finding.at = Place{name_call(evidence, incident.op, incident.seq), RankSet::of(incident.waiting),
+                     RankSet::of(incident.late)};
+  if (never.empty()) {
+    finding.kind = "watchdog_timeout";
+    finding.culprits = finding.at->missing;
+    word_late(evidence, incident, finding);
+    return Race{finding};
+  }
+  const bool failed = any_of(evidence, never, {State::raised, State::crashed});
+  finding.kind = failed ? "rank_crashed" : "missing_participant";
+  for (const Rank rank : never.to_vector()) {
+    if (!failed || state_of(evidence, rank) != State::finished) {
+      finding.culprits.insert(rank);
+    }
+  }
+  word_missing(evidence, {}, finding);
+  return Deadlock{finding};
+}
+
+Verdict judge_leaks(const Evidence& evidence) {
+  ResourceLeak leak;
+  leak.finding.kind = "group_not_destroyed";
+  for (const Leak& group : evidence.leaks) {
+    leak.finding.culprits.insert(RankSet::of(group.ranks));
+  }
+  Call call;
+  call.op = to_string(OpKind::destroy_process_group);
+  call.group = group_name(evidence, evidence.leaks.front().group);
+  leak.finding.at = Place{call, {}, RankSet::of(evidence.leaks.front().ranks)};
+  word_leaks(evidence, leak.finding);
+  return leak;
+}
+
+void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding) {
+  finding.kind = "store_never_served";
+  finding.culprits = gone.empty() ? RankSet::of(slot.waiting) : gone;
+  if (gone.empty()) {
+    finding.suspects = slot.waiting;  // any of them could have set it
+  }
+  finding.at = Place{name_waiting_call(evidence, slot.waiting.front()), RankSet::of(slot.waiting), gone};
+  word_never_served(finding);
+}
+
+std::size_t blame_in_circle(const std::vector<BlockedSlot>& slots, const Blame& blame, Finding& finding) {
+  RankSet in_store;
+  RankSet elsewhere;
+  for (const std::size_t i : blame.slots) {
+    (slots[i].channel == Channel::store ? in_store : elsewhere).insert(RankSet::of(slots[i].waiting));
+  }
+  finding.kind = "store_circle";
+  finding.tie = in_store.size() == elsewhere.size() || elsewhere.empty();
+  if (!finding.tie) {
+    finding.culprits = in_store.size() < elsewhere.size() ? in_store : elsewhere;
+  }
+  return *std::ranges::find_if(
+      blame.slots, [&](std::size_t i) { return finding.culprits.contains(slots[i].waiting.front()); });
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,294 @@
+#include "sim/judge/judge_ranks.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/match/naming.h"
+#include "sim/wording/wording_ranks.h"
+
+namespace rollcall::check {
+namespace {
+
+using Kind = Observation::Kind;
+
+bool is_same_mistake(const RankObservation& a, const RankObservation& b) {
+  if (a.what.kind != b.what.kind) {
+    return false;
+  }
+  switch (a.what.kind) {
+    case Kind::check_failed:
+      return a.what.tensor == b.what.tensor;
+    case Kind::touched_early:
+      return a.what.tensor == b.what.tensor && a.what.access == b.what.access;
+    case Kind::foreign_root:
+      return a.what.op.group == b.what.op.group && a.what.op.kind == b.what.op.kind;
+    case Kind::stood_outside:
+    case Kind::stale_gradient:
+    case Kind::hook_notifies:
+      return true;
+  }
+  return false;
+}
+
+// The mistake of `first` on all ranks that made it.
+std::vector<const RankObservation*> likes_of(const Evidence& evidence, const RankObservation& first) {
+  std::vector<const RankObservation*> alike;
+  for (const RankObservation& other : evidence.observations) {
+    if (is_same_mistake(first, other)) {
+      alike.push_back(&other);
+    }
+  }
+  std::ranges::sort(alike, {}, &RankObservation::rank);
+  return alike;
+}
+
+// One entry per text that differs, ranks of equal ones together.
+std::vector<TensorPlace> places_of(const std::vector<const RankObservation*>& alike) {
+  std::vector<TensorPlace> places;
+  for (const RankObservation* observation : alike) {
+    const Observation& what = observation->what;
+    const auto known = std::ranges::find_if(places, [&](const TensorPlace& place) {
+      return place.tensor == what.tensor && place.got == what.got && place.want == what.want &&
+             place.handle == what.handle;
+    });
+    if (known != places.end()) {
+      known->ranks.insert(observation->rank);
+    } else {
+      places.push_back(
+          {{observation->rank}, what.tensor, what.got, what.want, what.handle, to_string(what.site)});
+    }
+  }
+  return places;
+}
+
+RankSet ranks_of(const std::vector<const RankObservation*>& alike) {
+  RankSet ranks;
+  for (const RankObservation* observation : alike) {
+    ranks.insert(observation->rank);
+  }
+  return ranks;
+}
+
+// Ranks whose call on a group that they do not belong to did nothing: what is missing in a value then.
+RankSet outsiders(const Evidence& evidence) {
+  RankSet ranks;
+  for (const RankObservation& observation : evidence.observations) {
+    if (observation.what.kind == Kind::stood_outside) {
+      ranks.insert(observation.rank);
+    }
+  }
+  return ranks;
+}
+
+std::vector<Rank> ranks_given(const std::vector<std::pair<Rank, double>>& given) {
+  std::vector<Rank> ranks;
+  for (const auto& [rank, value] : given) {
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// Of a sum that is too large, whoever gave most is the likelier culprit; of one that is too small, whoever gave
+// least.
+void suspect_contributors(const Observation& what, Finding& finding) {
+  std::vector<std::pair<Rank, double>> given = what.contributions;
+  const bool all_known = RankSet::of(ranks_given(given)) == finding.culprits;
+  if (given.size() < 2 || what.surplus == 0 || !all_known) {
+    return;
+  }
+  std::ranges::stable_sort(given, [&](const auto& a, const auto& b) {
+    return what.surplus > 0 ? a.second > b.second : a.second < b.second;
+  });
+  if (given[0].second == given[1].second) {
+    return;
+  }
+  finding.suspects = ranks_given(given);
+  finding.suspicion =
+      fmt::format("rank {} put {} in, the {} of all, and the result is too {}", given[0].first,
+                  given[0].second, what.surplus > 0 ? "most" : "least", what.surplus > 0 ? "large" : "small");
+}
+
+Verdict judge_checks(const Evidence& evidence, const RankObservation& first) {
+  const std::vector<const RankObservation*> alike = likes_of(evidence, first);
+  WrongResult wrong;
+  wrong.values = places_of(alike);
+  Finding& finding = wrong.finding;
+  finding.kind = "value";
+  finding.culprits = ranks_of(alike);
+  const auto told = std::ranges::find_if(
+      alike, [](const RankObservation* other) { return !other->what.contributions.empty(); });
+  if (told != alike.end()) {
+    suspect_contributors((*told)->what, finding);
+  }
+  const RankSet outside = outsiders(evidence);
+  if (!outside.empty()) {
+    finding.culprits.insert(outside);
+  }
+  word_checks(wrong.values, outside, finding);
+  return wrong;
+}
+
+Verdict judge_touches(const Evidence& evidence, const RankObservation& first) {
+  const std::vector<const RankObservation*> alike = likes_of(evidence, first);
+  Race race;
+  race.touched = places_of(alike);
+  Finding& finding = race.finding;
+  switch (first.what.access) {
+    case Observation::Access::read:
+      finding.kind = "read_before_wait";
+      break;
+    case Observation::Access::write:
+      finding.kind = "write_before_wait";
+      break;
+    case Observation::Access::free:
+      finding.kind = "free_before_wait";
+      break;
+  }
+  finding.culprits = ranks_of(alike);
+  finding.at = Place{name_call(evidence, first.what.op, first.what.seq), {}, {}};
+  word_touches(race.touched, finding);
+  return race;
+}
+
+Verdict judge_stale_updates(const Evidence& evidence, const RankObservation& first) {
+  const std::vector<const RankObservation*> alike = likes_of(evidence, first);
+  WrongResult wrong;
+  wrong.values = places_of(alike);
+  Finding& finding = wrong.finding;
+  finding.kind = "stale_shard";
+  finding.culprits = ranks_of(alike);
+  word_stale_shards(wrong.values, finding);
+  return wrong;
+}
+
+Verdict judge_roots(const Evidence& evidence, const RankObservation& first) {
+  Mismatch mismatch;
+  Finding& finding = mismatch.finding;
+  finding.kind = "root_not_in_group";
+  finding.culprits = ranks_of(likes_of(evidence, first));
+  finding.at = Place{name_call(evidence, first.what.op, std::max<std::int64_t>(first.what.seq, 0)), {}, {}};
+  word_roots(evidence, first.what, finding);
+  return mismatch;
+}
+
+}  // namespace
+
+namespace {
+
+template <typename Test>
+const RankObservation* first_of(const Evidence& evidence, Test&& test) {
+  const auto found = std::ranges::find_if(
+      evidence.observations, [&](const RankObservation& observation) { return test(observation.what.kind); });
+  return found == evidence.observations.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const RankObservation* first_mistake(const Evidence& evidence) {
+  return first_of(evidence, [](Kind kind) {
+    return kind == Kind::check_failed || kind == Kind::touched_early || kind == Kind::foreign_root;
+  });
+}
+
+const RankObservation* first_stale_update(const Evidence& evidence) {
+  return first_of(evidence, [](Kind kind) { return kind == Kind::stale_gradient; });
+}
+
+Verdict judge_observation(const Evidence& evidence, const RankObservation& first) {
+  switch (first.what.kind) {
+    case Kind::check_failed:
+      return judge_checks(evidence, first);
+    case Kind::touched_early:
+      return judge_touches(evidence, first);
+    case Kind::stale_gradient:
+      return judge_stale_updates(evidence, first);
+    case Kind::foreign_root:
+    case Kind::stood_outside:
+    case Kind::hook_notifies:
+      break;
+  }
+  return judge_roots(evidence, first);
+}
+
+// ---- Calls that never complete ----
+
+namespace {
+
+// Slots some members have come to, and that the run left behind. Not those in which ranks gave up: they waited.
+void find_open_slots(const Evidence& evidence, std::vector<Place>& open) {
+  for (const GroupEvidence& group : evidence.groups) {
+    const GroupMatcher& matcher = *group.matcher;
+    for (std::int64_t seq = matcher.first_live(); seq < matcher.end(); ++seq) {
+      const Slot& slot = *matcher.find(seq);
+      if (slot.phase != Slot::Phase::collecting || slot.given_up) {
+        continue;
+      }
+      Place place;
+      for (Rank member = 0; member < matcher.size(); ++member) {
+        const Rank global = group.members->ranks[static_cast<std::size_t>(member)];
+        (slot.has(member) ? place.waiting : place.missing).insert(global);
+      }
+      place.call = name_call(evidence, slot.reference, seq);
+      open.push_back(std::move(place));
+    }
+  }
+}
+
+void find_open_messages(const Evidence& evidence, std::vector<Place>& open) {
+  for (const GroupEvidence& group : evidence.groups) {
+    if (group.messages == nullptr) {
+      continue;
+    }
+    for (const MessageId id : group.messages->pending()) {
+      const Message& message = group.messages->at(id);
+      Place place;
+      place.call = name_call(evidence, message.op, message.seq);
+      place.waiting = {group.members->ranks[static_cast<std::size_t>(message.op.rank)]};
+      if (place.call.peer >= 0) {
+        place.missing = {place.call.peer};
+      }
+      open.push_back(std::move(place));
+    }
+  }
+}
+
+// Who deviates: the few that made a call which most did not, or the few that did not make it. Between two equal
+// sides those that made it come first: they hold the handle that they never wait for.
+void blame_leak(const Place& place, Finding& finding) {
+  if (place.waiting.size() > place.missing.size()) {
+    finding.culprits = place.missing;
+    return;
+  }
+  finding.culprits = place.waiting;
+  if (place.waiting.size() == place.missing.size()) {
+    finding.tie = true;
+    finding.culprits.insert(place.missing);
+    finding.suspects = place.waiting.to_vector();
+    const std::vector<Rank> others = place.missing.to_vector();
+    finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
+  }
+}
+
+}  // namespace
+
+Verdict judge_open_calls(const Evidence& evidence) {
+  std::vector<Place> open;
+  find_open_slots(evidence, open);
+  find_open_messages(evidence, open);
+  if (open.empty()) {
+    return Completed{};
+  }
+  ResourceLeak leak;
+  Finding& finding = leak.finding;
+  finding.kind = "work_never_completed";
+  finding.at = open.front();
+  blame_leak(open.front(), finding);
+  for (const Place& place : open) {
+    leak.calls.push_back({place.waiting, place.call});
+  }
+  word_open_calls(open.size(), finding);
+  return leak;
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,53 @@
+#include "sim/judge/judge_samples.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+namespace {
+
+// The ranks with other seeds than most; all, and a tie, where no seed has more ranks than every other.
+void blame_seeds(const std::vector<std::int64_t>& seeds, Finding& finding) {
+  std::map<std::int64_t, RankSet> ranks;
+  for (std::size_t rank = 0; rank < seeds.size(); ++rank) {
+    ranks[seeds[rank]].insert(RankSet{static_cast<Rank>(rank)});
+  }
+  const auto size_of = [](const auto& entry) { return entry.second.size(); };
+  const auto most = std::ranges::max_element(ranks, {}, size_of);
+  finding.tie = std::ranges::count(ranks, most->second.size(), size_of) > 1;
+  for (const auto& [seed, own] : ranks) {
+    if (finding.tie || seed != most->first) {
+      finding.culprits.insert(own);
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<Verdict> judge_samples(const SampleUse& use, const std::vector<std::int64_t>& seeds) {
+  if (seeds.empty()) {
+    return std::nullopt;
+  }
+  WrongResult wrong;
+  Finding& finding = wrong.finding;
+  finding.kind = "samples_repeated";
+  blame_seeds(seeds, finding);
+  finding.headline = fmt::format("{} with {}: of {} samples {} are seen by several ranks and {} by none",
+                                 with_verb(finding.culprits, "shuffles", "shuffle"),
+                                 finding.tie ? "seeds of their own" : "another seed than the others",
+                                 use.dataset, use.repeated, use.dropped());
+  finding.cause =
+      "a sampler gives each rank its part of one shuffled order, and these ranks cut different orders";
+  finding.advice =
+      "give every rank's sampler the same seed, and every epoch the same number (set_epoch); do not shuffle "
+      "the list "
+      "before the sampler with a random state of the rank's own";
+  finding.on_backend = "trains on, on less data than there is, without an error";
+  return wrong;
+}
+
+}  // namespace rollcall::check

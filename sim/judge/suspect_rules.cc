@@ -1,0 +1,267 @@
+#include "sim/judge/suspect_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+namespace {
+
+// Elements that a flag, a count or a name takes, and that no gradient or activation does.
+constexpr std::int64_t most_of_a_vote = 4;
+constexpr std::int64_t most_of_a_message = 64;
+
+bool are_alike(const ProgramCall& a, const ProgramCall& b) {
+  if (a.group != b.group || a.kind != b.kind) {
+    return false;
+  }
+  return a.label.empty() && b.label.empty() ? a.numel == b.numel && a.dtype == b.dtype : a.label == b.label;
+}
+
+bool contains(Calls calls, const ProgramCall& call) {
+  return std::ranges::any_of(calls, [&](const ProgramCall& other) { return are_alike(call, other); });
+}
+
+bool has_kind(Calls calls, OpKind kind) {
+  return std::ranges::any_of(calls, [kind](const ProgramCall& call) { return call.kind == kind; });
+}
+
+// ---- Habits ----
+
+// Where the number begins that a label ends in: "grads_s2" is of step 2.
+std::size_t end_of_name(std::string_view label) {
+  std::size_t end = label.size();
+  while (end > 0 && std::isdigit(static_cast<unsigned char>(label[end - 1])) != 0) {
+    --end;
+  }
+  return end;
+}
+
+// The same call, perhaps of another step.
+bool is_repetition(const ProgramCall& a, const ProgramCall& b) {
+  return a.group == b.group && a.kind == b.kind && a.numel == b.numel && a.dtype == b.dtype &&
+         std::string_view(a.label).substr(0, end_of_name(a.label)) ==
+             std::string_view(b.label).substr(0, end_of_name(b.label));
+}
+
+// How well a side's call fits what it did before: how many of the calls just before it came before such a call
+// earlier, too. A call that never was has less than one that was made after other calls.
+constexpr std::size_t never_made = 0;
+constexpr std::size_t made_elsewhere = 1;
+
+std::size_t habit(const Side& side) {
+  constexpr std::size_t compared_max = 256;  // calls
+  std::size_t best = never_made;
+  const Calls before = side.before.last(std::min(side.before.size(), compared_max));
+  for (std::size_t earlier = 0; earlier < before.size(); ++earlier) {
+    if (!is_repetition(before[earlier], *side.call)) {
+      continue;
+    }
+    std::size_t alike = 0;
+    while (alike < earlier && is_repetition(before[earlier - 1 - alike], before[before.size() - 1 - alike])) {
+      ++alike;
+    }
+    best = std::max(best, made_elsewhere + alike);
+  }
+  return best;
+}
+
+using Rule = Opinion (*)(const Side& a, const Side& b);
+
+// b goes on as it always did after the calls before, and a does not.
+Opinion breaks_habit(const Side& a, const Side& b) {
+  if (habit(b) > std::max(habit(a), made_elsewhere)) {
+    return {&a, fmt::format("{} the pattern: up to here, {} came next", with_verb(a.ranks, "breaks", "break"),
+                            name_of(*b.call))};
+  }
+  return {};
+}
+
+// ---- Rules about two sides that met with different calls. Each asks about `a`; both orders are tried. ----
+
+// A vote that every step begins with, where the other is still in the step: a has skipped something.
+Opinion votes_early(const Side& a, const Side& b) {
+  const bool votes = a.call->numel <= most_of_a_vote && a.call->kind != OpKind::barrier;
+  if (votes && contains(a.before, *a.call) && !contains(b.before, *b.call)) {
+    return {&a, fmt::format("{} again at {}, which begins every step, and left out {}",
+                            with_verb(a.ranks, "is", "are"), name_of(*a.call), name_of(*b.call))};
+  }
+  return {};
+}
+
+// A kind of call that was not made before, that carries hardly anything, and that the other never makes: a is on a path
+// of its own.
+Opinion takes_own_path(const Side& a, const Side& b) {
+  if (a.call->kind != b.call->kind && is_on_own_path(a) && has_kind(b.before, b.call->kind) &&
+      !contains(b.after, *a.call)) {
+    return {&a,
+            fmt::format("{} on a path of {} own: nobody made a {} before", with_verb(a.ranks, "is", "are"),
+                        is_plural(a.ranks) ? "their" : "its", to_string(a.call->kind))};
+  }
+  return {};
+}
+
+// a hands out something small of its own, or collects it, and the others never come to that: what rank 0 does alone.
+Opinion is_root_alone(const Side& a, const Side& b) {
+  const bool is_small = a.call->numel <= most_of_a_message;
+  if (a.call->is_root && is_small && a.call->kind != b.call->kind && !contains(b.after, *a.call)) {
+    return {&a, fmt::format("{} the root of {}, and nobody else comes to it", with_verb(a.ranks, "is", "are"),
+                            name_of(*a.call))};
+  }
+  return {};
+}
+
+// b waits in a barrier for a to get there, and a does something else first.
+Opinion keeps_barrier_waiting(const Side& a, const Side& b) {
+  if (b.call->kind == OpKind::barrier && contains(a.after, *b.call) && !contains(b.after, *a.call)) {
+    return {&a, fmt::format("{} {} before the barrier that the others are in",
+                            with_verb(a.ranks, "makes", "make"), name_of(*a.call))};
+  }
+  return {};
+}
+
+// b still comes to a's call, and a never to b's: a has left something out.
+Opinion is_ahead(const Side& a, const Side& b) {
+  if (contains(b.after, *a.call) && !contains(a.after, *b.call)) {
+    return {&a, fmt::format("{} ahead: {} {} without {}", with_verb(a.ranks, "is", "are"),
+                            is_plural(a.ranks) ? "they came to" : "it came to", name_of(*a.call),
+                            name_of(*b.call))};
+  }
+  return {};
+}
+
+// a repeats what it did before, b is at something new: a went round its loop without it.
+Opinion went_round(const Side& a, const Side& b) {
+  if (contains(a.before, *a.call) && !contains(b.before, *b.call)) {
+    return {&a, fmt::format("{} {} without {}", with_verb(a.ranks, "repeats", "repeat"), name_of(*a.call),
+                            name_of(*b.call))};
+  }
+  return {};
+}
+
+// Values are promoted to wider types by accident, hardly ever to narrower ones.
+Opinion is_wider(const Side& a, const Side& b) {
+  const auto width = [](const ProgramCall& call) {
+    const auto dtype = parse_dtype(call.dtype);
+    return dtype ? size_of(*dtype) : 0;
+  };
+  if (a.call->kind == b.call->kind && a.call->numel == b.call->numel && width(*a.call) > width(*b.call)) {
+    return {&a, fmt::format("{} the wider type, as promotion does", with_verb(a.ranks, "has", "have"))};
+  }
+  return {};
+}
+
+// Neither comes to the other's call, and a's is so small that it is no part of a step: a flag, or a name, on a path of
+// its own.
+Opinion stays_away(const Side& a, const Side& b) {
+  const bool apart = !contains(a.after, *b.call) && !contains(b.after, *a.call);
+  if (apart && !a.before.empty() && a.call->numel <= most_of_a_vote && b.call->numel > most_of_a_message &&
+      a.call->kind != OpKind::barrier) {
+    return {&a, fmt::format("{} at a call of {}, the other in the middle of a step",
+                            with_verb(a.ranks, "is", "are"), elements(a.call->numel))};
+  }
+  return {};
+}
+
+// ---- Rules about two sides that wait for each other ----
+
+// Only one waits in a message: the other is in a call that everyone makes. What nobody sends, its receiver should not
+// wait for; what is sent has to be received.
+Opinion has_no_other_end(const Side& a, const Side& b) {
+  if (is_point_to_point(a.call->kind) == is_point_to_point(b.call->kind)) {
+    return {};
+  }
+  if (a.call->kind == OpKind::recv) {
+    return {&a, fmt::format("{} what nobody sends", with_verb(a.ranks, "waits for", "wait for"))};
+  }
+  if (b.call->kind == OpKind::send) {
+    return {&a, fmt::format("{} receive what {}", with_verb(a.ranks, "does not", "do not"),
+                            with_verb(b.ranks, "sends", "send"))};
+  }
+  return {};
+}
+
+// b never comes to a's call, while a would come to b's: a makes a call too many.
+Opinion makes_extra_call(const Side& a, const Side& b) {
+  if (!contains(b.after, *a.call) && contains(a.after, *b.call)) {
+    return {&a, fmt::format("{} alone in {}: it is in no other rank's program here",
+                            with_verb(a.ranks, "is", "are"), name_of(*a.call))};
+  }
+  return {};
+}
+
+// The number that a label ends in.
+std::optional<std::int64_t> step_of(std::string_view label) {
+  const std::size_t begin = end_of_name(label);
+  constexpr std::size_t digits_max = 9;
+  if (begin == label.size() || label.size() - begin > digits_max) {
+    return std::nullopt;
+  }
+  return std::stoll(std::string(label.substr(begin)));
+}
+
+// By the numbers in their labels, a is in a later step than b.
+Opinion is_in_later_step(const Side& a, const Side& b) {
+  const auto mine = step_of(a.call->label);
+  const auto other = step_of(b.call->label);
+  if (mine && other && *mine > *other) {
+    return {&a, fmt::format("{} already in {}, the others are still in {}", with_verb(a.ranks, "is", "are"),
+                            a.call->label, b.call->label)};
+  }
+  return {};
+}
+
+// b makes or ends a group, which is every member's duty, and a does something else.
+Opinion shirks_group_call(const Side& a, const Side& b) {
+  if (is_about_groups(b.call->kind) && !is_about_groups(a.call->kind)) {
+    return {&a, fmt::format("{} come to {}, which every member has to call",
+                            with_verb(a.ranks, "does not", "do not"), name_of(*b.call))};
+  }
+  return {};
+}
+
+constexpr std::array<Rule, 9> mismatch_rules{
+    breaks_habit, votes_early, takes_own_path, is_root_alone, keeps_barrier_waiting,
+    is_ahead,     went_round,  is_wider,       stays_away};
+constexpr std::array<Rule, 5> circle_rules{breaks_habit, has_no_other_end, shirks_group_call,
+                                           makes_extra_call, is_in_later_step};
+
+// The first rule that finds fault with one side and not with the other.
+Opinion ask(std::span<const Rule> rules, const Side& a, const Side& b) {
+  for (const Rule rule : rules) {
+    const Opinion about_a = rule(a, b);
+    const Opinion about_b = rule(b, a);
+    if ((about_a.side != nullptr) != (about_b.side != nullptr)) {
+      return about_a.side != nullptr ? about_a : about_b;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Opinion opinion_on_mismatch(const Side& a, const Side& b) { return ask(mismatch_rules, a, b); }
+Opinion opinion_on_circle(const Side& a, const Side& b) { return ask(circle_rules, a, b); }
+
+bool is_on_own_path(const Side& side) {
+  return !side.before.empty() && !has_kind(side.before, side.call->kind) &&
+         side.call->numel <= most_of_a_message;
+}
+
+bool came_by(const Side& side, const ProgramCall& call) {
+  return std::ranges::any_of(side.before, [&](const ProgramCall& earlier) {
+    return earlier.kind == call.kind && earlier.numel == call.numel && earlier.label == call.label;
+  });
+}
+
+std::string name_of(const ProgramCall& call) {
+  return std::string(to_string(call.kind)) + (call.label.empty() ? "" : " in " + call.label);
+}
+
+}  // namespace rollcall::check

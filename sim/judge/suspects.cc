@@ -1,0 +1,293 @@
+#include "sim/judge/suspects.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "sim/judge/suspect_rules.h"
+#include "sim/wording/phrasing.h"
+#include "sim/wording/wording_host.h"
+
+namespace rollcall::check {
+namespace {
+
+const RankProgram* program_of(const std::vector<RankProgram>& programs, Rank rank) {
+  const auto found = std::ranges::find(programs, rank, &RankProgram::rank);
+  return found == programs.end() ? nullptr : &*found;
+}
+
+// Calls of different channels of a group are counted apart: collectives, messages, and each kind of call that
+// makes or ends groups.
+int channel_of(OpKind kind) {
+  if (is_about_groups(kind)) {
+    return 2 + static_cast<int>(kind);
+  }
+  return is_point_to_point(kind) ? 1 : 0;
+}
+
+// The ranks of a circle that wait in its first call, and that the second one waits for.
+RankSet closing(const Place& waits, const Place& awaits) {
+  return difference(waits.waiting, difference(waits.waiting, awaits.missing));
+}
+
+std::optional<Side> side_of(const std::vector<RankProgram>& programs, const RankSet& ranks,
+                            const Call& place) {
+  const RankProgram* program = program_of(programs, ranks.first());
+  if (program == nullptr) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < program->calls.size(); ++i) {
+    const ProgramCall& call = program->calls[i];
+    const auto kind = parse_op_kind(place.op);
+    if (kind && call.group == place.group && call.seq == place.seq &&
+        channel_of(call.kind) == channel_of(*kind)) {
+      const Calls all(program->calls);
+      return Side{ranks, &call, all.subspan(0, i), all.subspan(i + 1)};
+    }
+  }
+  return std::nullopt;
+}
+
+// The others keep the order that they have.
+void suspect(const RankSet& first, const std::string& reason, Finding& finding) {
+  std::vector<Rank> others = finding.suspects.empty() ? finding.culprits.to_vector() : finding.suspects;
+  std::erase_if(others, [&](Rank rank) { return first.contains(rank); });
+  finding.suspects = first.to_vector();
+  finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
+  finding.suspicion = reason;
+}
+
+bool is_message_op(const std::string& op) { return op == "send" || op == "recv"; }
+
+// ---- The verdicts ----
+
+// What the root sends is what there is: whoever expects something else is wrong. So is a receiver.
+bool suspect_receivers(Mismatch& mismatch) {
+  Finding& finding = mismatch.finding;
+  const Call& first = mismatch.variants.front().call;
+  RankSet receivers;
+  if (is_message_op(first.op)) {
+    for (const Variant& variant : mismatch.variants) {
+      if (variant.call.op == "recv") {
+        receivers.insert(variant.ranks);
+      }
+    }
+  } else {
+    const bool agree = std::ranges::all_of(mismatch.variants, [&](const Variant& variant) {
+      return variant.call.op == first.op && variant.call.root == first.root;
+    });
+    if (agree && (first.op == "broadcast" || first.op == "scatter") &&
+        finding.culprits.contains(first.root)) {
+      receivers = difference(finding.culprits, RankSet{first.root});
+    }
+  }
+  if (receivers.empty()) {
+    return false;
+  }
+  suspect(receivers, fmt::format("{} what is not sent", with_verb(receivers, "expects", "expect")), finding);
+  return true;
+}
+
+// Groups are made in ascending order nearly everywhere: whoever names the later one has left out the first.
+bool suspect_later_groups(Mismatch& mismatch) {
+  if (mismatch.variants.size() != 2 || mismatch.variants.front().call.ranks.empty()) {
+    return false;
+  }
+  const auto first_of = [](const Variant& variant) { return std::atol(variant.call.ranks.c_str()); };
+  const Variant& a = mismatch.variants[0];
+  const Variant& b = mismatch.variants[1];
+  if (first_of(a) == first_of(b)) {
+    return false;
+  }
+  const Variant& later = first_of(a) > first_of(b) ? a : b;
+  const Variant& sooner = first_of(a) > first_of(b) ? b : a;
+  suspect(later.ranks,
+          fmt::format("{} the group of {} without the one of {}, which comes before it",
+                      with_verb(later.ranks, "makes", "make"), later.call.ranks, sooner.call.ranks),
+          mismatch.finding);
+  return true;
+}
+
+void order_mismatch(Mismatch& mismatch, const std::vector<RankProgram>& programs) {
+  Finding& finding = mismatch.finding;
+  if (suspect_receivers(mismatch) || suspect_later_groups(mismatch) || mismatch.variants.size() != 2 ||
+      !finding.at) {
+    return;
+  }
+  const Call& call = finding.at->call;
+  const auto a = side_of(programs, mismatch.variants[0].ranks, call);
+  const auto b = side_of(programs, mismatch.variants[1].ranks, call);
+  if (!a || !b) {
+    return;
+  }
+  if (const Opinion opinion = opinion_on_mismatch(*a, *b); opinion.side != nullptr) {
+    suspect(opinion.side->ranks, opinion.reason, finding);
+  }
+}
+
+// Who waits in the larger slot of the circle, and is no part of it.
+RankSet bystanders(const Place& a, const Place& b) {
+  const Place& large = a.waiting.size() > b.waiting.size() ? a : b;
+  const Place& small = &large == &a ? b : a;
+  return difference(large.waiting, closing(large, small));
+}
+
+// What the bystanders of a circle did before: they show which of its two calls comes first.
+bool suspect_by_example(const std::vector<RankProgram>& programs, const Place& large, const Side& in_large,
+                        const Side& in_small, const RankSet& others, Finding& finding) {
+  const auto example = others.empty() ? std::nullopt : side_of(programs, others, large.call);
+  if (!example || !came_by(*example, *in_small.call) || came_by(in_large, *in_small.call)) {
+    return false;
+  }
+  suspect(in_large.ranks,
+          fmt::format("{} to {} without {}, which {} made first", with_verb(in_large.ranks, "came", "came"),
+                      name_of(*in_large.call), name_of(*in_small.call), ranks_phrase(others)),
+          finding);
+  return true;
+}
+
+// A circle of two calls. More of them have no two sides.
+void order_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
+  Finding& finding = deadlock.finding;
+  if (deadlock.circle.size() != 2) {
+    return;
+  }
+  const Place& first = deadlock.circle[0];
+  const Place& second = deadlock.circle[1];
+  const auto a = side_of(programs, closing(first, second), first.call);
+  const auto b = side_of(programs, closing(second, first), second.call);
+  if (!a || !b) {
+    return;
+  }
+  const auto suspect_few = [&](std::size_t of_a, std::size_t of_b) {
+    const Side& few = of_a < of_b ? *a : *b;
+    suspect(few.ranks,
+            fmt::format("{} in {}, more ranks wait in the other call", with_verb(few.ranks, "is", "are"),
+                        name_of(*few.call)),
+            finding);
+  };
+  const bool first_is_large = first.waiting.size() > second.waiting.size();
+  const auto suspect_as_others_show = [&] {
+    return first.waiting.size() != second.waiting.size() &&
+           suspect_by_example(programs, first_is_large ? first : second, first_is_large ? *a : *b,
+                              first_is_large ? *b : *a, bystanders(first, second), finding);
+  };
+  if (a->ranks.size() != b->ranks.size()) {
+    suspect_few(a->ranks.size(), b->ranks.size());
+  } else if (suspect_as_others_show()) {
+    // by what they did before
+  } else if (const Opinion opinion = opinion_on_circle(*a, *b); opinion.side != nullptr) {
+    suspect(opinion.side->ranks, opinion.reason, finding);
+  } else if (first.waiting.size() != second.waiting.size()) {
+    suspect_few(first.waiting.size(), second.waiting.size());
+  }
+}
+
+// Some ranks wait for a key, the others for those. If nobody's program sets the key, then that is the mistake.
+void order_store_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
+  Finding& finding = deadlock.finding;
+  const auto in_store =
+      std::ranges::find_if(deadlock.circle, [](const Place& place) { return !place.call.key.empty(); });
+  const auto sets = [&](const RankProgram& program) {
+    return std::ranges::find(program.sets, in_store->call.key) != program.sets.end();
+  };
+  if (programs.empty() || in_store == deadlock.circle.end() || std::ranges::any_of(programs, sets)) {
+    return;
+  }
+  finding.kind = "store_never_served";
+  finding.culprits = in_store->waiting;
+  finding.tie = false;
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  finding.at = *in_store;
+  finding.on_backend = host_hang_on_backend("", in_store->call.op);
+  finding.headline = fmt::format("nobody sets key {}, which {} for", in_store->call.key,
+                                 with_verb(in_store->waiting, "waits", "wait"));
+  finding.cause = "the program of no other rank sets it, now or later";
+  finding.advice = "let one rank set the key before anybody waits for it; check its spelling and its prefix";
+}
+
+// As many ranks wait in a call as ended without it. If the call is of a kind that nobody made before and carries
+// hardly anything, those that make it have left the common path; otherwise the others left too early.
+void order_missing(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
+  Finding& finding = deadlock.finding;
+  const Place& place = *finding.at;
+  const auto a = side_of(programs, place.waiting, place.call);
+  if (!a || !is_on_own_path(*a)) {
+    return;
+  }
+  finding.culprits.insert(place.waiting);
+  finding.tie = true;
+  suspect(place.waiting,
+          fmt::format("nobody made a {} before {}", to_string(a->call->kind), name_of(*a->call)), finding);
+}
+
+// A collective, that is: calls about groups are every member's duty.
+bool is_even_miss(const Finding& finding) {
+  const auto kind = finding.at ? parse_op_kind(finding.at->call.op) : std::nullopt;
+  return finding.kind == "missing_participant" && kind && channel_of(*kind) == 0 &&
+         finding.at->waiting.size() == finding.at->missing.size() && finding.culprits == finding.at->missing;
+}
+
+// None of them when there are too many to ask, or when a key is one of several.
+std::vector<Rank> ranks_outside_the_store(const std::vector<Place>& circle) {
+  constexpr std::size_t most_asked = 64;
+  RankSet ranks;
+  for (const Place& place : circle) {
+    if (place.call.key.empty()) {
+      ranks.insert(place.waiting);
+    }
+  }
+  const bool asks_each = std::ranges::none_of(
+      circle, [](const Place& place) { return place.call.key.find(", ") != std::string::npos; });
+  return asks_each && ranks.size() <= most_asked ? ranks.to_vector() : std::vector<Rank>();
+}
+
+}  // namespace
+
+std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
+  if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
+    RankSet ranks;
+    for (const Variant& variant : mismatch->variants) {
+      ranks.insert(RankSet{variant.ranks.first()});
+    }
+    return mismatch->finding.tie && mismatch->variants.size() == 2 ? ranks.to_vector() : std::vector<Rank>();
+  }
+  const auto* deadlock = std::get_if<Deadlock>(&verdict);
+  if (deadlock == nullptr) {
+    return {};
+  }
+  RankSet ranks;
+  const std::vector<Place>& circle = deadlock->circle;
+  if (deadlock->finding.kind == "store_circle") {
+    return ranks_outside_the_store(circle);
+  }
+  if (circle.size() == 2) {
+    ranks = {closing(circle[0], circle[1]).first(), closing(circle[1], circle[0]).first()};
+    if (const RankSet others = bystanders(circle[0], circle[1]); !others.empty()) {
+      ranks.insert(RankSet{others.first()});
+    }
+  }
+  if (is_even_miss(deadlock->finding)) {
+    ranks.insert(RankSet{deadlock->finding.at->waiting.first()});
+  }
+  return ranks.to_vector();
+}
+
+void order_suspects(Verdict& verdict, const std::vector<RankProgram>& programs) {
+  if (auto* mismatch = std::get_if<Mismatch>(&verdict); mismatch != nullptr && mismatch->finding.tie) {
+    order_mismatch(*mismatch, programs);
+  } else if (auto* deadlock = std::get_if<Deadlock>(&verdict)) {
+    if (deadlock->finding.kind == "store_circle") {
+      order_store_circle(*deadlock, programs);
+    } else if (!deadlock->circle.empty()) {
+      order_circle(*deadlock, programs);
+    } else if (is_even_miss(deadlock->finding)) {
+      order_missing(*deadlock, programs);
+    }
+  }
+}
+
+}  // namespace rollcall::check

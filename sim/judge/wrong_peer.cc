@@ -1,0 +1,180 @@
+#include "sim/judge/wrong_peer.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+namespace {
+
+// What has to agree for a send and a recv to meet.
+struct Address {
+  Rank from = 0;
+  Rank to = 0;
+  std::string group;
+  std::int32_t tag = 0;
+  friend auto operator<=>(const Address&, const Address&) = default;
+};
+
+// A send without a recv, and a recv without a send, that one other argument would bring together.
+struct Misfit {
+  Address send;
+  Address recv;
+
+  bool same_ends() const { return send.from == recv.from && send.to == recv.to; }
+  bool same_sender() const { return send.from == recv.from && send.to != recv.to; }
+  bool same_receiver() const { return send.to == recv.to && send.from != recv.from; }
+};
+
+// By address: so many more sends than recvs. None where a rank receives from anyone.
+std::optional<std::map<Address, std::int64_t>> balance_of(const std::vector<RankProgram>& programs) {
+  std::map<Address, std::int64_t> balance;
+  for (const RankProgram& program : programs) {
+    for (const ProgramCall& call : program.calls) {
+      if (!is_point_to_point(call.kind)) {
+        continue;
+      }
+      if (call.peer < 0) {
+        return std::nullopt;
+      }
+      const bool sends = call.kind == OpKind::send;
+      balance[{sends ? program.rank : call.peer, sends ? call.peer : program.rank, call.group, call.tag}] +=
+          sends ? 1 : -1;
+    }
+  }
+  return balance;
+}
+
+std::vector<Misfit> misfits_of(const std::map<Address, std::int64_t>& balance) {
+  std::vector<Misfit> misfits;
+  for (const auto& [send, sends] : balance) {
+    for (const auto& [recv, recvs] : balance) {
+      const Misfit misfit{send, recv};
+      if (sends > 0 && recvs < 0 && (misfit.same_ends() || misfit.same_sender() || misfit.same_receiver())) {
+        misfits.push_back(misfit);
+      }
+    }
+  }
+  return misfits;
+}
+
+// The stuck messages of a verdict, each with the rank that made it.
+std::vector<std::pair<Rank, Call>> stuck_messages(const Verdict& verdict) {
+  std::vector<std::pair<Rank, Call>> messages;
+  const auto add = [&](const RankSet& ranks, const Call& call) {
+    const auto kind = parse_op_kind(call.op);
+    if (kind && is_point_to_point(*kind) && call.peer >= 0 && !ranks.empty()) {
+      messages.emplace_back(ranks.first(), call);
+    }
+  };
+  if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
+    if (deadlock->finding.at && deadlock->finding.kind != "rank_crashed") {
+      add(deadlock->finding.at->waiting, deadlock->finding.at->call);
+    }
+    for (const Place& place : deadlock->circle) {
+      add(place.waiting, place.call);
+    }
+  } else if (const auto* leak = std::get_if<ResourceLeak>(&verdict)) {
+    for (const Variant& variant : leak->calls) {
+      add(variant.ranks, variant.call);
+    }
+  }
+  return messages;
+}
+
+bool is_end(const Address& address, Rank rank, const Call& call) {
+  const bool sends = call.op == "send";
+  return address.from == (sends ? rank : call.peer) && address.to == (sends ? call.peer : rank);
+}
+
+RankSet culprits_of(const std::vector<Misfit>& misfits) {
+  RankSet culprits;
+  for (const Misfit& misfit : misfits) {
+    if (!misfit.same_receiver()) {
+      culprits.insert(RankSet{misfit.send.from});
+    }
+    if (!misfit.same_sender()) {
+      culprits.insert(RankSet{misfit.recv.to});
+    }
+  }
+  return culprits;
+}
+
+void word_ends(const Misfit& misfit, Finding& finding) {
+  const auto& [send, recv] = misfit;
+  const bool tags = send.group == recv.group;
+  finding.headline = tags ? fmt::format("rank {} sends to rank {} with tag {}, and that receives with tag {}",
+                                        send.from, send.to, send.tag, recv.tag)
+                          : fmt::format("rank {} sends to rank {} on {}, and that receives on {}", send.from,
+                                        send.to, send.group, recv.group);
+  finding.cause = fmt::format("messages meet only with the same group and tag, and these differ in the {}",
+                              tags ? "tag" : "group");
+  finding.advice = fmt::format("give both ends the same {}", tags ? "tag" : "group");
+}
+
+void word_sender(const Misfit& misfit, Finding& finding) {
+  const auto& [send, recv] = misfit;
+  finding.headline = fmt::format("rank {} sends to rank {} what rank {} receives from it ({})", send.from,
+                                 send.to, recv.to, call_phrase(finding.at->call));
+  finding.cause = fmt::format(
+      "rank {} has no recv for this, and the recv of rank {} has no send: with another dst both are well",
+      send.to, recv.to);
+  finding.advice =
+      fmt::format("let rank {} send to rank {}, or add a recv on rank {} and drop that of rank {}", send.from,
+                  recv.to, send.to, recv.to);
+}
+
+void word_receiver(const Misfit& misfit, Finding& finding) {
+  const auto& [send, recv] = misfit;
+  finding.headline = fmt::format("rank {} receives from rank {}, but it is rank {} that sends to it ({})",
+                                 recv.to, recv.from, send.from, call_phrase(finding.at->call));
+  finding.cause = fmt::format(
+      "rank {} has no send for this, and the send of rank {} has no recv: with another src both are well",
+      recv.from, send.from);
+  finding.advice =
+      fmt::format("let rank {} receive from rank {}, or add a send on rank {} and drop that of rank {}",
+                  recv.to, send.from, recv.from, send.from);
+}
+
+}  // namespace
+
+bool has_stuck_messages(const Verdict& verdict) { return !stuck_messages(verdict).empty(); }
+
+void find_wrong_peer(Verdict& verdict, const std::vector<RankProgram>& programs) {
+  const std::vector<std::pair<Rank, Call>> stuck = stuck_messages(verdict);
+  const auto balance = balance_of(programs);
+  const std::vector<Misfit> misfits = balance ? misfits_of(*balance) : std::vector<Misfit>();
+  const auto explains = [](const Misfit& misfit, const std::pair<Rank, Call>& message) {
+    return is_end(message.second.op == "send" ? misfit.send : misfit.recv, message.first, message.second);
+  };
+  const auto shown = std::ranges::find_if(misfits, [&](const Misfit& misfit) {
+    return std::ranges::any_of(stuck, [&](const auto& message) { return explains(misfit, message); });
+  });
+  if (shown == misfits.end()) {
+    return;
+  }
+  Finding& finding = *finding_of(verdict);
+  finding.culprits = culprits_of(misfits);
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  const auto own = std::ranges::find_if(stuck, [&](const auto& message) {
+    return explains(*shown, message) && finding.culprits.contains(message.first);
+  });
+  if (own != stuck.end()) {
+    finding.at = Place{own->second, {own->first}, {own->second.peer}};
+  }
+  finding.tie = std::ranges::any_of(misfits, &Misfit::same_ends) ||
+                (std::ranges::any_of(misfits, &Misfit::same_sender) &&
+                 std::ranges::any_of(misfits, &Misfit::same_receiver));
+  finding.kind = std::holds_alternative<Deadlock>(verdict) ? "wrong_peer" : finding.kind;
+  shown->same_ends() ? word_ends(*shown, finding)
+                     : (shown->same_sender() ? word_sender : word_receiver)(*shown, finding);
+}
+
+}  // namespace rollcall::check

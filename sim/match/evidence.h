@@ -1,0 +1,146 @@
+#pragma once
+
+// Evidence: what the judge is told about a run that has come to its end. Made by the simulator from
+// its state, by a real run from its op logs, by an importer from a trace. Borrowed, read-only.
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/base/scope_table.h"
+#include "sim/c10d/apply.h"
+#include "sim/c10d/observation.h"
+#include "sim/c10d/process_group.h"
+#include "sim/match/matcher.h"
+#include "sim/match/message_matcher.h"
+
+namespace rollcall::check {
+
+// The calls of a group that are counted together. Those that make, split and end groups, and those that make its
+// communicator, have a count each, apart from the collectives.
+enum class Channel : std::uint8_t { collectives, new_group, split_group, destroy, first_use, store };
+inline constexpr std::size_t group_channel_count = 5;  // the store belongs to no group
+
+Channel channel_of(OpKind kind);
+
+struct RankStatus {
+  enum class State : std::uint8_t { running, waiting, finished, raised, crashed };
+
+  State state = State::running;
+  GroupId group = 0;  // waiting: in which slot
+  Channel channel = Channel::collectives;
+  Rank group_rank = -1;
+  std::int64_t seq = -1;           // in the store: index into Evidence::store_waits
+  std::int64_t inputs = -1;        // inputs taken; -1: not counted
+  MessageId message = no_message;  // waiting: in this send or receive, and not in a slot
+  std::int32_t exception = -1;     // raised, crashed: index into Evidence::exceptions
+
+  bool in_message() const { return message != no_message; }
+};
+
+struct Exception {
+  std::string type;  // Python's name: "ValueError"
+  std::string message;
+};
+
+struct GroupEvidence {
+  const GroupMembers* members = nullptr;
+  const GroupMatcher* matcher = nullptr;
+  const MessageMatcher* messages = nullptr;  // null while nobody has sent anything
+  // new_group, split_group, destroy, first_use: null while nobody has called it.
+  std::array<const GroupMatcher*, group_channel_count> others{};
+
+  const GroupMatcher* calls(Channel channel) const {
+    return channel == Channel::collectives ? matcher : others[static_cast<std::size_t>(channel)];
+  }
+};
+
+// A slot whose calls disagree, or came from different places. Ranks are global here.
+struct Incident {
+  Time at = 0;
+  GroupId group = 0;
+  std::int64_t seq = 0;
+  std::vector<OpVariant> variants;  // majority first
+  Channel channel = Channel::collectives;
+  std::vector<PartMisfit> misfits{};  // where the calls agree and only the sizes of their parts do not
+};
+
+// A rank that brought a tensor the group cannot take.
+struct DeviceIncident {
+  enum class Kind : std::uint8_t { cpu_tensor, duplicate_gpu, stray_device };
+
+  Time at = 0;
+  Kind kind = Kind::cpu_tensor;
+  std::int64_t seq = 0;
+  std::vector<Rank> ranks;  // global, ascending: who deviates
+  Op op;                    // the first culprit's call
+  Device expected;          // stray_device: the device used before
+  Rank other = -1;          // duplicate_gpu: who has the device already
+};
+
+// Something a rank found out about its own calls and data.
+struct RankObservation {
+  Time at = 0;
+  Rank rank = 0;  // global
+  Observation what;
+};
+
+// A rank read another value than it relies on.
+struct StoreIncident {
+  Time at = 0;
+  Rank rank = 0;  // global
+  Op op;
+  std::string key;
+  std::string got;
+  std::string want;
+};
+
+// Ranks gave up in a call before anything was proven: others had not come in time.
+struct TimeoutIncident {
+  Time at = 0;
+  Op op;  // of the lowest rank that waited
+  std::int64_t seq = 0;
+  Duration limit = 0;
+  std::vector<Rank> waiting;  // global, ascending
+  std::vector<Rank> late;     // global, ascending: had not come
+  std::vector<Time> came;     // by `late`: when it came after all; -1: never
+};
+
+// A group that members have not destroyed. Ranks are global.
+struct Leak {
+  GroupId group = 0;
+  std::vector<Rank> ranks;
+};
+
+// What a rank waits for in the store.
+struct StoreWait {
+  Op op;
+  std::vector<std::string> keys;  // those that do not exist
+};
+
+struct LimitIncident {
+  std::string limit;  // "ops", "simulated_time", "output_lines", "pending_calls", "deadline"
+  std::int64_t value = 0;
+};
+
+struct Evidence {
+  std::string_view backend;               // "nccl" or "gloo"
+  std::span<const GroupEvidence> groups;  // by GroupId
+  std::span<const RankStatus> ranks;      // by global rank
+  std::span<const Exception> exceptions;
+  const ScopeTable* scopes = nullptr;
+  std::optional<Incident> mismatch;                 // the earliest
+  std::optional<Incident> mispairing;               // the earliest
+  std::optional<DeviceIncident> device;             // the earliest
+  std::optional<StoreIncident> store;               // the earliest
+  std::optional<TimeoutIncident> timeout;           // the earliest
+  std::span<const RankObservation> observations{};  // by time, then rank; of each kind one per rank
+  std::optional<LimitIncident> limit;
+  std::span<const StoreWait> store_waits;
+  std::span<const std::vector<std::vector<Rank>>> rank_lists;  // by the number that calls about groups carry
+  std::span<const Leak> leaks;                                 // by GroupId; empty unless asked for
+};
+
+}  // namespace rollcall::check

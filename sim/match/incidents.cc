@@ -1,0 +1,153 @@
+#include "sim/match/incidents.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace rollcall::check {
+
+void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, Channel channel) {
+  const Key key{at, group, channel, false, seq};
+  if (!mismatch_key_ || key < *mismatch_key_) {
+    mismatch_key_ = key;
+    mismatch_.reset();
+    withdrawn_.clear();
+  }
+}
+
+void IncidentLog::inspect_full(Time at, GroupId group, const Slot& slot) {
+  const Channel channel = channel_of(slot.reference.kind);
+  const GroupMatcher& matcher = *groups_[group].calls(channel);
+  if (slot.differs && is_suspect(group, channel, slot.seq)) {
+    mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
+    if (slot.uneven) {
+      mismatch_->misfits = misfits_of(group, slot);
+    }
+  }
+  const Key key{at, group, channel, false, slot.seq};
+  if (!slot.differs && (!mispairing_key_ || key < *mispairing_key_) && is_mispaired(slot, scopes_)) {
+    mispairing_key_ = key;
+    mispairing_ = incident_of(key, variants_by_pairing(matcher, slot, scopes_));
+  }
+}
+
+void IncidentLog::inspect_withdrawn(GroupId group, const Slot& slot, Rank member) {
+  const Channel channel = channel_of(slot.reference.kind);
+  if (is_suspect(group, channel, slot.seq)) {
+    withdrawn_.push_back({groups_[group].calls(channel)->op_of(slot, member), {member}});
+    withdrawn_.back().op.tensors = {};  // they go with their rank
+  }
+}
+
+// Is it the slot of the earliest mismatch?
+bool IncidentLog::is_suspect(GroupId group, Channel channel, std::int64_t seq) const {
+  return mismatch_key_ && !mismatch_key_->is_message && mismatch_key_->group == group &&
+         mismatch_key_->channel == channel && mismatch_key_->seq == seq;
+}
+
+// Of a slot that never filled up: the calls that are there, and those that were.
+std::vector<OpVariant> IncidentLog::variants_of_suspect() const {
+  const GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
+  const Slot& slot = *matcher.find(mismatch_key_->seq);
+  std::vector<OpVariant> variants;
+  if (slot.arrived > 0) {
+    variants = variants_by_call(matcher, slot);
+  }
+  for (const OpVariant& gone : withdrawn_) {
+    const auto like = std::ranges::find_if(
+        variants, [&](const OpVariant& variant) { return same_call(variant.op, gone.op); });
+    if (like == variants.end()) {
+      variants.push_back(gone);
+    } else {
+      like->ranks.insert(std::ranges::upper_bound(like->ranks, gone.ranks.front()), gone.ranks.front());
+    }
+  }
+  sort_variants(variants);
+  return variants;
+}
+
+void IncidentLog::device(const DeviceIncident& incident) {
+  const auto key = [](const DeviceIncident& i) { return std::tuple(i.at, i.op.group, i.seq, i.kind); };
+  if (!device_ || key(incident) < key(*device_)) {
+    device_ = incident;
+    return;
+  }
+  if (key(incident) == key(*device_)) {  // the same mistake on another rank
+    const bool first = incident.ranks.front() < device_->ranks.front();
+    std::vector<Rank> ranks = device_->ranks;
+    ranks.insert(ranks.end(), incident.ranks.begin(), incident.ranks.end());
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    if (first) {
+      device_ = incident;
+    }
+    device_->ranks = std::move(ranks);
+  }
+}
+
+void IncidentLog::observe(Time at, Rank rank, const Observation& observation) {
+  if (observed_.emplace(rank, observation.kind).second) {
+    observations_.push_back({at, rank, observation});
+  }
+}
+
+void IncidentLog::message(Time at, const Message& send, const Message& receive) {
+  const Key key{at, send.op.group, Channel::collectives, true, send.seq};
+  if (!mismatch_key_ || key < *mismatch_key_) {
+    mismatch_key_ = key;
+    mismatch_ = incident_of(key, {{send.op, {send.op.rank}}, {receive.op, {receive.op.rank}}});
+  }
+}
+
+void IncidentLog::store(const StoreIncident& incident) {
+  if (!store_ || std::tie(incident.at, incident.rank) < std::tie(store_->at, store_->rank)) {
+    store_ = incident;
+  }
+}
+
+void IncidentLog::add_to(Evidence& evidence) {
+  evidence.mismatch = mismatch_;
+  if (mismatch_key_ && !mismatch_) {
+    evidence.mismatch = incident_of(*mismatch_key_, variants_of_suspect());
+  }
+  evidence.mispairing = mispairing_;
+  evidence.device = device_;
+  evidence.store = store_;
+  // Not the order in which ranks of one instant ran.
+  std::ranges::stable_sort(observations_, {}, [](const RankObservation& incident) {
+    return std::pair(incident.at, incident.rank);
+  });
+  evidence.observations = observations_;
+}
+
+// Empty when the calls do not even agree in what they are.
+std::vector<PartMisfit> IncidentLog::misfits_of(GroupId group, const Slot& slot) const {
+  const std::vector<Rank>& members = groups_[group].members->ranks;
+  const bool agree =
+      std::ranges::all_of(slot.ops, [&](const Op& op) { return same_call(op, slot.ops.front()); });
+  if (!agree || slot.ops.size() != members.size()) {
+    return {};
+  }
+  std::vector<OpTensors> tensors;
+  for (const Op& op : slot.ops) {
+    tensors.push_back(op.tensors);
+  }
+  std::vector<PartMisfit> misfits = part_misfits(slot.reference, tensors);
+  for (PartMisfit& misfit : misfits) {
+    misfit.sender = members[static_cast<std::size_t>(misfit.sender)];
+    misfit.receiver = members[static_cast<std::size_t>(misfit.receiver)];
+  }
+  return misfits;
+}
+
+Incident IncidentLog::incident_of(const Key& key, std::vector<OpVariant> variants) const {
+  const std::vector<Rank>& members = groups_[key.group].members->ranks;
+  for (OpVariant& variant : variants) {
+    for (Rank& rank : variant.ranks) {
+      rank = members[static_cast<std::size_t>(rank)];
+    }
+  }
+  return {key.at, key.group, key.seq, std::move(variants), key.channel};
+}
+
+}  // namespace rollcall::check

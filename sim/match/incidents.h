@@ -1,0 +1,66 @@
+#pragma once
+
+// The earliest thing of each kind that went wrong in a run, independent of the order in which ranks of
+// one instant happened to run: earlier in time first, then the lower group, then the lower slot.
+
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "sim/base/scope_table.h"
+#include "sim/match/evidence.h"
+
+namespace rollcall::check {
+
+class IncidentLog {
+ public:
+  // Both are borrowed. Groups may be added.
+  IncidentLog(const std::vector<GroupEvidence>& groups, const ScopeTable& scopes)
+      : groups_(groups), scopes_(scopes) {}
+
+  // Some calls in the slot disagree. Cheap; called when the first difference arrives.
+  void suspect(Time at, GroupId group, std::int64_t seq, Channel channel = Channel::collectives);
+  // The slot is full and about to be settled: last chance to look at it.
+  void inspect_full(Time at, GroupId group, const Slot& slot);
+  // A member's call is about to be taken back from the slot: who disagreed there is remembered.
+  void inspect_withdrawn(GroupId group, const Slot& slot, Rank member);
+  void device(const DeviceIncident& incident);
+  // What a rank found out about its data: the first of each kind.
+  void observe(Time at, Rank rank, const Observation& observation);
+  // A send met a receive of another size or dtype.
+  void message(Time at, const Message& send, const Message& receive);
+
+  void store(const StoreIncident& incident);
+
+  // Fills the incidents of `evidence`, which borrows them. Slots that never filled up are inspected now.
+  void add_to(Evidence& evidence);
+
+ private:
+  struct Key {
+    Time at = 0;
+    GroupId group = 0;
+    Channel channel = Channel::collectives;
+    bool is_message = false;  // messages are counted apart from the collectives
+    std::int64_t seq = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  bool is_suspect(GroupId group, Channel channel, std::int64_t seq) const;
+  std::vector<OpVariant> variants_of_suspect() const;
+  std::vector<PartMisfit> misfits_of(GroupId group, const Slot& slot) const;
+  Incident incident_of(const Key& key, std::vector<OpVariant> variants) const;
+
+  const std::vector<GroupEvidence>& groups_;
+  const ScopeTable& scopes_;
+  std::optional<Key> mismatch_key_;
+  std::vector<OpVariant> withdrawn_;  // calls that were taken back from the slot of mismatch_key_
+  std::optional<Incident> mismatch_;  // filled once that slot is full
+  std::optional<Key> mispairing_key_;
+  std::optional<Incident> mispairing_;
+  std::optional<DeviceIncident> device_;
+  std::optional<StoreIncident> store_;
+  std::vector<RankObservation> observations_;
+  std::set<std::pair<Rank, Observation::Kind>> observed_;
+};
+
+}  // namespace rollcall::check

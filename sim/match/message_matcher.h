@@ -1,0 +1,165 @@
+#pragma once
+
+// The message matcher: which send meets which receive, inside one group. Pure, like the matcher of
+// collectives.
+//
+// Three disciplines, as the libraries have them:
+//   tagged   Gloo: first in, first out per (source, destination, tag); a receive may name no source.
+//   ordered  NCCL: everything between two ranks is one queue per side, and only its head is active.
+//            The members of a batch are active together.
+//   apart    The same where NCCL makes communicators at their first use: messages of batches travel on the group's,
+//            all others on one of the two ranks' own (ProcessGroupNCCL.cpp, pointToPoint).
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/c10d/op.h"
+
+namespace rollcall::check {
+
+using MessageId = std::uint32_t;
+inline constexpr MessageId no_message = 0xffffffff;
+
+// One posted send or receive, until it is done.
+struct Message {
+  enum class Phase : std::uint8_t {
+    planned,  // its rank has called, but its GPU has not come to it
+    pending,  // its partner has not come
+    matched,  // it has; not completed yet
+    stuck,    // it has, but the two do not fit, and nothing will ever move
+    done,     // completed; remembered only while somebody may still ask who sent
+    failed,   // the rank's process dies of it
+  };
+
+  Op op;        // op.rank and op.root are inside the group; root -1: from anyone
+  Tensor kept;  // the caller may drop its tensor: it does not wait, or only its stream does
+  Time posted = 0;
+  std::int64_t seq = 0;  // of this rank on this group, from 0, sends and receives together
+  Phase phase = Phase::pending;
+  bool waiting = false;  // its rank is blocked in it
+  bool in_batch = false;
+  std::uint32_t batch = 0;
+  MessageId partner = no_message;
+  Rank source = -1;             // done, a receive: who sent, inside the group
+  std::int64_t sent_bytes = 0;  // failed: what was too much for this receive
+};
+
+// A queue whose memory is reused. The default std::deque takes half a kilobyte before its first element,
+// and there is one queue per pair of ranks.
+class MessageQueue {
+ public:
+  bool empty() const { return head_ == ids_.size(); }
+  MessageId front() const { return ids_[head_]; }
+  std::span<const MessageId> all() const { return std::span(ids_).subspan(head_); }
+  void push(MessageId id) { ids_.push_back(id); }
+  void remove(MessageId id);  // usually the front
+
+ private:
+  std::vector<MessageId> ids_;
+  std::size_t head_ = 0;
+};
+
+class MessageMatcher {
+ public:
+  enum class Discipline : std::uint8_t { tagged, ordered, apart };
+
+  MessageMatcher(Discipline discipline, Rank group_size)
+      : discipline_(discipline),
+        group_size_(group_size),
+        next_(static_cast<std::size_t>(group_size), 0),
+        recent_(2 * static_cast<std::size_t>(group_size), 0) {}
+
+  // A new message of op.rank, matched at once if its partner is there. Ids are reused once forgotten.
+  MessageId post(const Op& op, Time now = 0);
+  // The same in two steps, for calls that are queued first: the number is taken now, the place in the queues
+  // when it is posted.
+  MessageId plan(const Op& op);
+  void post(MessageId id, Time now);
+  bool keeps_batches_apart() const { return discipline_ == Discipline::apart; }
+  bool is_ordered() const { return discipline_ != Discipline::tagged; }
+
+  // What is posted between the two progresses together (ordered discipline).
+  void begin_batch();
+  void end_batch() { in_batch_ = false; }
+
+  // Who of the two ranks of a message has used their queue before this rank: nobody else, the other one but not this
+  // one, or both. Not for the tagged discipline.
+  enum class Meeting : std::uint8_t { alone, now, before };
+  Meeting meet(MessageId id);
+
+  // Receives from anyone take the pending send of the lowest rank. Call it when every rank has come to
+  // rest: before that, who came first would decide.
+  void match_any_source();
+
+  // Instead of that, one by one: the (send, receive) pairs that could be matched now, of receives alike the first.
+  // Where somebody receives from anyone but is not waiting for this one, no_message for the receive.
+  std::vector<std::pair<MessageId, MessageId>> offers_to_anyone() const;
+  void accept(MessageId send, MessageId receive);
+  bool anyone_receives() const { return !receives_from_anyone_.empty(); }
+
+  // The (send, receive) pairs matched since the caller last cleared them; sorted by the sends' (rank, seq)
+  // after sort_matched.
+  std::vector<std::pair<MessageId, MessageId>>& matched() { return matched_; }
+  void sort_matched();
+
+  Message& at(MessageId id) { return messages_[id]; }
+  const Message& at(MessageId id) const { return messages_[id]; }
+  // True while `id` is the message that was posted as number `seq` of `rank`.
+  bool is_current(MessageId id, Rank rank, std::int64_t seq) const;
+  // Its memory serves later messages.
+  void forget(MessageId id);
+  // Takes a pending message back, as a rank does whose wait for it failed.
+  void withdraw(MessageId id);
+
+  // Every message that has not completed and will not by itself, by (rank, seq).
+  std::vector<MessageId> pending() const;
+
+ private:
+  // Source, destination and tag; or the lower rank, the higher one, and 1 for what travels in batches apart.
+  struct Key {
+    Rank first;
+    Rank second;
+    std::int32_t tag;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+  struct Channel {
+    Key key;
+    MessageQueue first;       // tagged: pending sends. ordered: the lower rank's messages
+    MessageQueue second;      // tagged: pending receives. ordered: the higher rank's
+    bool first_came = false;  // see meet()
+    bool second_came = false;
+  };
+
+  void post_tagged(MessageId id);
+  void post_ordered(MessageId id);
+  void post_any_source(MessageId id);
+  bool match_heads(Channel& channel);
+  MessageId active(const MessageQueue& queue, OpKind kind) const;
+  void pair_up(MessageId send, MessageId receive);
+
+  Key key_of(const Message& message) const;
+  MessageQueue& queue_of(const Message& message);
+  Channel& channel_of(const Message& message);
+
+  Discipline discipline_;
+  Rank group_size_;
+  std::vector<std::int64_t> next_;  // by rank: the number of its next message
+  std::vector<Message> messages_;
+  std::vector<MessageId> free_;
+  std::vector<Channel> channels_;                                // never shrinks: indexes are kept
+  std::unordered_map<Key, std::uint32_t, KeyHash> channel_ids_;  // looked up, never iterated
+  std::vector<std::uint32_t> recent_;       // by rank and kind: its last channel, which it usually uses again
+  std::vector<MessageId> any_source_;       // pending receives that name no source
+  std::vector<bool> receives_from_anyone_;  // by rank: it has; empty while nobody has
+  std::vector<std::pair<MessageId, MessageId>> matched_;
+  std::uint32_t batch_ = 0;
+  bool in_batch_ = false;
+};
+
+}  // namespace rollcall::check

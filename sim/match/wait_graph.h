@@ -1,0 +1,45 @@
+#pragma once
+
+// Who waits for whom, and who is to blame: the sinks of the wait-for graph, or its cycle.
+//
+// Nodes are slots somebody waits in, not ranks: 100,000 ranks in one slot are one node. A rank in a send or receive
+// is a node of its own, and those that receive from anyone are one. A node waits for another when a rank it misses
+// is blocked there.
+//
+// Ranks that wait in a slot of a circle, and that nobody in the circle waits for, are victims: the circle would
+// be closed without them.
+
+#include <vector>
+
+#include "sim/match/evidence.h"
+
+namespace rollcall::check {
+
+// A slot in which ranks are blocked, or one rank's message. Ranks are global and ascending.
+struct BlockedSlot {
+  GroupId group = 0;
+  Channel channel = Channel::collectives;
+  std::int64_t seq = 0;
+  OpKind kind = OpKind::barrier;  // of the first rank's call
+  std::vector<Rank> waiting;
+  std::vector<Rank> missing;      // members that have not come
+  std::vector<std::size_t> next;  // indexes of the slots where missing members are blocked
+};
+
+struct Blame {
+  std::vector<Rank> culprits;      // global, ascending
+  bool cycle = false;              // nobody left: ranks wait for each other in a circle
+  std::vector<std::size_t> slots;  // indexes of the blocked slots to show, the one to blame first
+  std::vector<Rank> shortest{};    // of a circle: the culprits in `slots`, ascending
+  std::size_t circles = 0;         // that have no rank in common
+};
+
+// All blocked slots, by (group, seq).
+std::vector<BlockedSlot> blocked_slots(const Evidence& evidence);
+
+// Culprits are the missing ranks that are not blocked themselves; shown first is a slot that misses nobody else.
+// When every missing rank is blocked too, they are the ranks of all circles, and `slots` is the shortest, in the
+// order in which they wait for each other.
+Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots);
+
+}  // namespace rollcall::check

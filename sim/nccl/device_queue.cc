@@ -1,0 +1,327 @@
+#include "sim/nccl/device_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/expects.h"
+
+namespace rollcall::sim {
+DeviceQueue::StreamQueue& DeviceQueue::stream_of(Stream stream) {
+  if (stream.id >= streams_.size()) {
+    streams_.resize(stream.id + std::size_t{1});
+  }
+  return streams_[stream.id];
+}
+
+const DeviceQueue::LaneRef* DeviceQueue::find_lane(GroupId group) const {
+  const auto found =
+      std::ranges::find(lanes_, group, [](const LaneRef& lane) { return lane.table->group(); });
+  return found == lanes_.end() ? nullptr : &*found;
+}
+
+// The first call of a lane, or one that its stream has not come to.
+[[gnu::noinline]] void DeviceQueue::enqueue(LaunchTable& table, const Op& op, std::int64_t seq,
+                                            bool is_here) {
+  if (seq == 0) {
+    lanes_.push_back({&table, op.rank});
+  }
+  if (!is_here) {
+    Step step;
+    step.kind = Step::Kind::release;
+    step.group = op.group;
+    step.number = seq;
+    push(op.stream, step);
+  }
+}
+
+// The stream has come to the collective.
+void DeviceQueue::make_ready(const LaneRef& lane, std::int64_t seq) {
+  lane.table->place(lane.member, seq).ready = true;
+  may_start_ = may_start_ || !lane.lane().running;
+}
+
+void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageId message) {
+  open_messages_.push_back({op.group, seq, op.rank, message, InUse(op.tensors.input)});
+  Step step;
+  step.kind = Step::Kind::post;
+  step.group = op.group;
+  step.message = message;
+  push(op.stream, step);
+}
+
+void DeviceQueue::launch_kernel(Stream stream, Duration duration) {
+  Step step;
+  step.kind = Step::Kind::kernel;
+  step.number = duration;
+  push(stream, step);
+}
+
+void DeviceQueue::await_collective(Stream stream, GroupId group, std::int64_t seq) {
+  Step step;
+  step.kind = Step::Kind::await_collective;
+  step.group = group;
+  step.number = seq;
+  push(stream, step);
+}
+
+void DeviceQueue::await_message(Stream stream, GroupId group, Rank group_rank, std::int64_t seq,
+                                check::MessageId message) {
+  Step step;
+  step.kind = Step::Kind::await_message;
+  step.group = group;
+  step.group_rank = group_rank;
+  step.number = seq;
+  step.message = message;
+  push(stream, step);
+}
+
+void DeviceQueue::await_event(Stream stream, const Event& event) {
+  Step step;
+  step.kind = Step::Kind::await_event;
+  step.awaited = event.stream;
+  step.number = event.position;
+  push(stream, step);
+}
+
+void DeviceQueue::push(Stream stream, const Step& step) {
+  stream_of(stream).steps.push(step);
+  ++steps_;
+  ++backlog_;
+}
+
+Event DeviceQueue::record(Stream stream) const {
+  if (stream.id >= streams_.size()) {
+    return {stream, 0};
+  }
+  const StreamQueue& queue = streams_[stream.id];
+  return {stream, queue.passed + static_cast<std::int64_t>(queue.steps.size())};
+}
+
+// ---- What the GPU does ----
+
+DeviceQueue::Action DeviceQueue::next() {
+  if (steps_ > 0) {
+    if (std::optional<Action> action = step_streams()) {
+      return *action;
+    }
+  }
+  if (may_start_) {
+    if (std::optional<Action> action = start_a_collective()) {
+      return *action;
+    }
+    may_start_ = false;
+  }
+  return {};
+}
+
+bool DeviceQueue::is_over(const Step& step) const {
+  switch (step.kind) {
+    case Step::Kind::await_collective:
+      return has_finished(step.group, step.number);
+    case Step::Kind::await_message:
+      return has_finished_message(step.group, step.number);
+    case Step::Kind::await_event:
+      return has_passed({step.awaited, step.number});
+    case Step::Kind::kernel:
+      return false;  // finish_kernel takes it away
+    case Step::Kind::release:
+    case Step::Kind::post:
+      return true;
+  }
+  return true;
+}
+
+// Moves every stream on as far as it goes, or to the next thing that the engine has to do.
+std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
+  bool moved = true;
+  while (moved) {  // a stream may wait for an event of a later one
+    moved = false;
+    for (std::size_t id = 0; id < streams_.size(); ++id) {
+      StreamQueue& queue = streams_[id];
+      while (!queue.steps.empty() && is_over(queue.steps.front())) {
+        const Step step = queue.steps.front();
+        queue.steps.pop();
+        ++queue.passed;
+        --steps_;
+        --backlog_;
+        moved = true;
+        if (step.kind == Step::Kind::release) {
+          make_ready(*find_lane(step.group), step.number);
+        } else if (step.kind == Step::Kind::post) {
+          Action action;
+          action.kind = Action::Kind::post;
+          action.group = step.group;
+          action.message = step.message;
+          return action;
+        }
+      }
+      if (!queue.steps.empty() && queue.steps.front().kind == Step::Kind::kernel &&
+          !queue.steps.front().running) {
+        queue.steps.front().running = true;
+        Action action;
+        action.kind = Action::Kind::run_kernel;
+        action.stream = {static_cast<std::uint8_t>(id)};
+        action.duration = queue.steps.front().number;
+        return action;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Of the collectives that could start, the one that was launched first.
+std::optional<DeviceQueue::Action> DeviceQueue::start_a_collective() {
+  if (slots_ > 0 && running_ >= slots_) {
+    return std::nullopt;
+  }
+  const LaneRef* first = nullptr;
+  for (const LaneRef& lane : lanes_) {
+    if (lane.table->is_startable(lane.member) &&
+        (first == nullptr || lane.front().launched < first->front().launched)) {
+      first = &lane;
+    }
+  }
+  if (first == nullptr) {
+    return std::nullopt;
+  }
+  first->table->lane(first->member).running = true;
+  ++running_;
+  Action action;
+  action.kind = Action::Kind::start;
+  action.table = first->table;
+  action.group_rank = first->member;
+  return action;
+}
+
+void DeviceQueue::finish_collective(LaunchTable& table, Rank group_rank) {
+  table.finish(group_rank);
+  may_start_ = true;
+  --running_;
+  --backlog_;
+}
+
+void DeviceQueue::finish_message(GroupId group, std::int64_t seq) {
+  std::erase_if(open_messages_,
+                [&](const OpenMessage& open) { return open.group == group && open.seq == seq; });
+}
+
+void DeviceQueue::finish_kernel(Stream stream) {
+  StreamQueue& queue = stream_of(stream);
+  queue.steps.pop();
+  ++queue.passed;
+  --steps_;
+  --backlog_;
+}
+
+void DeviceQueue::drop_unstarted() {
+  for (StreamQueue& queue : streams_) {
+    queue.steps.clear();
+  }
+  steps_ = 0;
+  for (const auto& [table, member] : lanes_) {
+    const LaunchTable::Lane& lane = table->lane(member);
+    for (std::int64_t seq = lane.finished + (lane.running ? 1 : 0); seq < lane.launched; ++seq) {
+      table->place(member, seq).ready = false;
+    }
+  }
+}
+
+// ---- What the host asks ----
+
+bool DeviceQueue::has_finished(GroupId group, std::int64_t seq) const {
+  const LaneRef* lane = find_lane(group);
+  return lane != nullptr && lane->table->has_finished(lane->member, seq);
+}
+
+bool DeviceQueue::has_finished_message(GroupId group, std::int64_t seq) const {
+  return std::ranges::none_of(
+      open_messages_, [&](const OpenMessage& open) { return open.group == group && open.seq == seq; });
+}
+
+bool DeviceQueue::has_passed(const Event& event) const {
+  return event.stream.id >= streams_.size() || streams_[event.stream.id].passed >= event.position;
+}
+
+bool DeviceQueue::streams_are_idle() const {
+  return std::ranges::all_of(streams_, [](const StreamQueue& queue) { return queue.steps.empty(); });
+}
+
+bool DeviceQueue::is_idle() const {
+  return streams_are_idle() && open_messages_.empty() &&
+         std::ranges::all_of(lanes_, [](const LaneRef& lane) { return lane.lane().is_empty(); });
+}
+
+// ---- What a wait comes down to ----
+
+// The collective that holds the GPU: of those that run, the first that was launched.
+std::optional<DeviceQueue::Block> DeviceQueue::running_block() const {
+  const LaneRef* first = nullptr;
+  for (const LaneRef& lane : lanes_) {
+    if (lane.lane().running && (first == nullptr || lane.front().launched < first->front().launched)) {
+      first = &lane;
+    }
+  }
+  if (first == nullptr) {
+    return std::nullopt;
+  }
+  return Block{first->table->group(), first->member, first->lane().finished, check::no_message};
+}
+
+std::optional<DeviceQueue::Block> DeviceQueue::blocking(GroupId group, std::int64_t seq) const {
+  const LaneRef* lane = find_lane(group);
+  if (lane == nullptr || lane->lane().finished > seq || lane->lane().is_empty()) {
+    return std::nullopt;
+  }
+  if (lane->lane().running) {
+    return Block{group, lane->member, lane->lane().finished, check::no_message};
+  }
+  if (!lane->front().ready) {  // its own stream has not come to it
+    const std::size_t id = lane->front().stream.id;
+    if (id < streams_.size() && !streams_[id].steps.empty() &&
+        streams_[id].steps.front().kind != Step::Kind::release) {
+      return blocking(streams_[id], 0);
+    }
+  }
+  return running_block();  // no room on the GPU
+}
+
+std::optional<DeviceQueue::Block> DeviceQueue::blocking(const StreamQueue& queue, int depth) const {
+  if (queue.steps.empty() || depth > streams_per_rank) {
+    return std::nullopt;
+  }
+  const Step& step = queue.steps.front();
+  switch (step.kind) {
+    case Step::Kind::await_collective:
+      return blocking(step.group, step.number);
+    case Step::Kind::await_message:
+      return Block{step.group, step.group_rank, step.number, step.message};
+    case Step::Kind::await_event:
+      return step.awaited.id < streams_.size() ? blocking(streams_[step.awaited.id], depth + 1)
+                                               : std::nullopt;
+    case Step::Kind::kernel:
+    case Step::Kind::release:
+    case Step::Kind::post:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<DeviceQueue::Block> DeviceQueue::blocking(const Event& event) const {
+  return event.stream.id < streams_.size() ? blocking(streams_[event.stream.id], 0) : std::nullopt;
+}
+
+std::optional<DeviceQueue::Block> DeviceQueue::blocking() const {
+  for (const StreamQueue& queue : streams_) {
+    if (std::optional<Block> block = blocking(queue, 0)) {
+      return block;
+    }
+  }
+  std::optional<Block> running = running_block();
+  if (!running && !open_messages_.empty()) {  // one that no stream waits for
+    const OpenMessage& open = open_messages_.front();
+    running = Block{open.group, open.group_rank, open.seq, open.message};
+  }
+  return running;
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,14 @@
+#pragma once
+
+// NCCL's rules (backend_rules.h): they follow from its kernels, which exchange data by step number and
+// compare nothing.
+
+#include <memory>
+
+#include "sim/match/backend_rules.h"
+
+namespace rollcall::sim {
+
+std::unique_ptr<BackendRules> make_nccl_rules();
+
+}  // namespace rollcall::sim

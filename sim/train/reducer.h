@@ -1,0 +1,144 @@
+#pragma once
+
+// Reducer: the part of DistributedDataParallel that averages gradients during the backward pass. Gradients
+// are gathered in buckets; a bucket is all-reduced as soon as it and all buckets before it are full
+// (torch/csrc/distributed/c10d/reducer.cpp, same names).
+//
+//   forward    prepare_for_forward, rebuild_buckets (once), ..., prepare_for_backward
+//   backward   gradient_ready for each parameter, in autograd's order; then finish_backward
+//
+// Buckets are first laid out in the order of the parameters, and once more in the order in which the first
+// backward produced gradients; rank 0's order counts. With find_unused_parameters they stay as they are.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/train/buckets.h"
+#include "sim/train/comm_hooks.h"
+#include "sim/train/module.h"
+
+namespace rollcall {
+
+struct ReducerOptions {
+  ProcessGroup group{};
+  std::int64_t first_bucket_bytes = 1024 * 1024;
+  std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
+  bool find_unused_parameters = false;
+  bool static_graph = false;
+  bool gradient_as_bucket_view = false;  // gradients are divided where they are, as soon as they are ready
+  bool name_parameters = false;          // in errors, as with TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL
+  std::string pairing{};  // " of NAME": sets this model's calls apart from those of other models
+};
+
+class Reducer {
+ public:
+  // parameters: those that require gradients, borrowed.
+  Reducer(std::vector<Parameter*> parameters, ReducerOptions options);
+
+  // RuntimeError for a second one.
+  void register_comm_hook(CommHook hook);
+
+  // Counts a forward pass whose backward will reduce.
+  void prepare_for_forward() { ++iteration_; }
+  // The all_reduce that counts the ranks with inputs; its result is the divisor of this pass unless
+  // `use_initial_world_size`. An empty tensor: none was issued.
+  void set_forward_pass_work(const Work& work, const Tensor& active_ranks, bool use_initial_world_size);
+  // Lays the buckets out anew if a backward has been recorded and it was not yet done. Blocks. RuntimeError
+  // when the prior backward left buckets unfinished: some parameter got no gradient.
+  bool rebuild_buckets(Site site);
+  // unused: parameters that the outputs of this pass do not depend on. Only looked at with
+  // find_unused_parameters.
+  void prepare_for_backward(std::vector<std::uint32_t> unused);
+
+  // Autograd's hook: parameter `index` has its gradient of this pass, already accumulated. May issue buckets.
+  void gradient_ready(std::uint32_t index, Site site);
+  // Autograd's final callback: waits for the buckets and gives the averages to the parameters. Nothing to do
+  // when some bucket was never issued; then the next rebuild_buckets says so.
+  void finish_backward(Site site);
+
+  // What a joined rank does in the place of a backward: zeros for every bucket. Its own gradients stay as they
+  // are, and are out of date from now on.
+  void shadow_buckets();
+  // ... and for the map of used parameters: what the last reduction left in it, as torch does. On a rank that
+  // never had a backward torch sends uninitialised memory; here, zeros.
+  void shadow_unused_map();
+  // ... so that the buckets are rebuilt in the same iteration as everywhere else.
+  void push_all_rebuilt_parameters();
+
+  // For reports: the current layout, in order of reduction.
+  std::vector<std::int64_t> bucket_bytes() const;
+
+ private:
+  struct Bucket {
+    std::vector<std::uint32_t> variables;
+    Tensor contents{};  // the gradients, divided and end to end; kept from pass to pass
+    std::size_t pending = 0;
+    BucketFuture future{};
+  };
+  struct Place {
+    std::uint32_t bucket = 0;
+    std::uint32_t position = 0;
+  };
+
+  void initialize_buckets(BucketIndices indices);
+  BucketIndices agree_on_buckets(const BucketIndices& mine, Site site) const;
+  bool should_rebuild_buckets() const;
+  bool detects_unused_parameters() const { return options_.find_unused_parameters && !options_.static_graph; }
+  bool is_first_static_iteration() const { return options_.static_graph && iteration_ == 1; }
+  void ensure_prior_reduction_finished() const;
+  std::string unready_parameters() const;
+  void refuse_marking_twice(std::uint32_t index) const;
+
+  void push_rebuilt_parameter(std::uint32_t index);
+  void count_static_hook(std::uint32_t index, Site site);
+  void mark_variable_ready(std::uint32_t index, Site site);
+  void mark_variable_ready_dense(std::uint32_t index);
+  bool divides_in_place() const { return options_.gradient_as_bucket_view && !hook_; }
+  void issue_full_buckets(Site site);
+  BucketFuture reduce(std::size_t index, const Tensor& contents, Site site) const;
+  void fill(Bucket& bucket) const;
+  bool fill_with_one_value(Bucket& bucket) const;
+  Tensor zeros_like(const Bucket& bucket) const;
+  void set_divide_factor();
+  void reduce_unused_map(Site site);
+  void reduce_delayed(Site site);
+  void finalize_backward();
+  void finalize_bucket(Bucket& bucket);
+  bool is_globally_unused(std::uint32_t index);
+
+  std::vector<Parameter*> parameters_;
+  ReducerOptions options_;
+  CommHook hook_;
+  std::string bucket_pairing_;
+  std::string unused_pairing_;
+  std::string rebuild_pairing_;
+
+  std::vector<Bucket> buckets_;
+  std::vector<Place> places_;  // of each parameter
+  std::size_t next_bucket_ = 0;
+  std::vector<std::uint32_t> rebuilt_parameters_;
+  bool has_rebuilt_ = false;
+
+  std::int64_t iteration_ = 0;
+  bool expects_gradients_ = false;   // torch's expect_autograd_hooks_
+  bool requires_finalize_ = false;   // some gradient came, the reduction is not finished
+  bool finalize_is_queued_ = false;  // all buckets were issued
+  bool has_marked_unused_ = false;
+  std::vector<std::uint32_t> unused_;
+  std::vector<bool> ready_;
+  std::vector<std::int32_t> static_hooks_;       // gradients per parameter in a static graph's first pass
+  std::vector<std::int32_t> static_hooks_left_;  // of this pass
+
+  double divisor_ = 0;  // 0: not known yet in this pass
+  Work forward_work_;
+  Tensor active_ranks_;
+  bool use_initial_world_size_ = true;
+
+  std::vector<std::int32_t> used_;  // by this rank in this pass; after a reduction, by how many ranks
+  bool used_is_reduced_ = false;
+  Tensor used_everywhere_;  // torch's local_used_map_dev_
+  Work used_work_;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,265 @@
+// Ranks that wait, raised, or were stopped. wording_calls.cc has the findings that compare calls,
+// wording_devices.cc those about devices.
+
+#include "sim/wording/wording.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/match/naming.h"
+#include "sim/wording/on_backend.h"
+#include "sim/wording/phrasing.h"
+#include "sim/wording/wording_host.h"
+
+namespace rollcall::check {
+namespace {
+
+constexpr const char* even_inputs_advice =
+    "wrap the loop in Join (torch.distributed.algorithms.join, with enable=True), or give every rank the "
+    "same number of inputs (drop_last=True, DistributedSampler)";
+
+const RankStatus& status_of(const Evidence& evidence, Rank rank) {
+  return evidence.ranks[static_cast<std::size_t>(rank)];
+}
+
+// How many inputs these ranks took: the fewest and the most of them. -1 where nobody counts.
+struct InputRange {
+  std::int64_t fewest = -1;
+  std::int64_t most = -1;
+};
+
+InputRange inputs_of(const Evidence& evidence, const RankSet& ranks) {
+  InputRange inputs{status_of(evidence, ranks.first()).inputs, -1};
+  for (const Rank rank : ranks.to_vector()) {
+    inputs.fewest = std::min(inputs.fewest, status_of(evidence, rank).inputs);
+    inputs.most = std::max(inputs.most, status_of(evidence, rank).inputs);
+  }
+  return inputs;
+}
+
+// Everyone in `fewer` took the same number of inputs, and everyone in `more` took more.
+bool ran_out_before(const InputRange& fewer, const InputRange& more) {
+  return fewer.fewest >= 0 && fewer.fewest == fewer.most && more.fewest > fewer.most;
+}
+
+std::string exception_of(const Evidence& evidence, Rank rank) {
+  const std::int32_t index = status_of(evidence, rank).exception;
+  if (index < 0) {
+    return "an exception";
+  }
+  const Exception& exception = evidence.exceptions[static_cast<std::size_t>(index)];
+  return exception.message.empty() ? exception.type : exception.type + ": " + exception.message;
+}
+
+// A rank whose process died raised nothing.
+bool have_died(const Evidence& evidence, const RankSet& ranks) {
+  const auto died = [&](Rank rank) { return status_of(evidence, rank).state == RankStatus::State::crashed; };
+  return std::ranges::all_of(ranks.to_vector(), died);
+}
+
+const char* how_it_ended(const Evidence& evidence, const RankSet& ranks) {
+  return have_died(evidence, ranks) ? "died" : "raised";
+}
+
+constexpr const char* find_the_killer =
+    "find out what ended the process: out of memory (dmesg), a fault in native code (a core dump), the "
+    "scheduler";
+
+// "ranks 0,2 raised ValueError: bad sample; ranks 1,3 raised other exceptions".
+std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
+  const std::string first = exception_of(evidence, ranks.first());
+  RankSet alike;
+  for (const Rank rank : ranks.to_vector()) {
+    if (exception_of(evidence, rank) == first) {
+      alike.insert(rank);
+    }
+  }
+  const RankSet others = difference(ranks, alike);
+  const bool died = have_died(evidence, alike);
+  std::string text = fmt::format("{} {} {}", ranks_phrase(alike), died ? "died of" : "raised", first);
+  return others.empty() ? text
+                        : text + fmt::format("; {}", with_verb(others, "raised another exception",
+                                                               "raised other exceptions"));
+}
+
+// The culprits that this call waits for. There may be others, missing in other calls.
+RankSet blamed_at(const Place& place, const Finding& finding) {
+  return difference(place.missing, difference(place.missing, finding.culprits));
+}
+
+void word_crash(const Evidence& evidence, const Place& place, Finding& finding) {
+  const RankSet gone = blamed_at(place, finding);
+  finding.headline = fmt::format("{} {} before {}; {} for {}", ranks_phrase(gone),
+                                 how_it_ended(evidence, gone), call_phrase(place.call),
+                                 with_verb(place.waiting, "waits", "wait"), is_plural(gone) ? "them" : "it");
+  finding.cause = fmt::format("{}; the others cannot know, and wait in their next collective",
+                              who_raised(evidence, gone));
+  finding.advice =
+      have_died(evidence, gone)
+          ? fmt::format("{}; let the launcher end the job, so that nobody waits for it", find_the_killer)
+          : "fix the exception; let a rank that catches one tell the others (a flag in an all_reduce) or "
+            "abort "
+            "the job, so that nobody waits for it";
+  finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
+}
+
+// A few ranks wait in a call that most of the group ended without.
+void word_extra_call(const Evidence& evidence, const Place& place, Finding& finding) {
+  finding.headline = fmt::format("only {} {} {}; {} finished without it", ranks_phrase(place.waiting),
+                                 is_plural(place.waiting) ? "call" : "calls", call_phrase(place.call),
+                                 with_verb(place.missing, "has", "have"));
+  const InputRange more = inputs_of(evidence, place.waiting);
+  const InputRange fewer = inputs_of(evidence, place.missing);
+  if (ran_out_before(fewer, more)) {
+    finding.cause = fmt::format("{} input {} when {} had run out after {}",
+                                with_verb(place.waiting, "processes", "process"), more.fewest,
+                                ranks_phrase(place.missing), fewer.most);
+    finding.advice = even_inputs_advice;
+    return;
+  }
+  finding.cause = fmt::format("the {}{} is reached by {} alone", place.call.op, origin_of(place.call),
+                              ranks_phrase(place.waiting));
+  finding.advice =
+      "move the collective out of the branch that only some ranks take, or let every rank of the group "
+      "take it";
+}
+
+void word_left_early(const Evidence& evidence, const Place& place, Finding& finding) {
+  const RankSet missing = blamed_at(place, finding);
+  finding.headline =
+      fmt::format("{} never called {} ({} of {} ranks wait)", ranks_phrase(missing), call_phrase(place.call),
+                  place.waiting.size(), place.waiting.size() + place.missing.size());
+  if (place.call.op == to_string(OpKind::batch_isend_irecv)) {
+    word_no_communicator(place, missing, finding);
+    return;
+  }
+  const InputRange inputs = inputs_of(evidence, missing);
+  if (ran_out_before(inputs, inputs_of(evidence, place.waiting))) {
+    finding.cause = fmt::format("{} ran out of inputs after {}; {} for {} part of input {}",
+                                ranks_phrase(missing), inputs.most, with_verb(place.waiting, "waits", "wait"),
+                                is_plural(missing) ? "their" : "its", inputs.most + 1);
+    finding.advice = even_inputs_advice;
+    return;
+  }
+  finding.cause = fmt::format("{} finished {} program without the {}{}", ranks_phrase(missing),
+                              is_plural(missing) ? "their" : "its", place.call.op, origin_of(place.call));
+  if (is_host_call(place.call.op)) {
+    finding.advice = group_call_advice(place.call.op);
+    return;
+  }
+  finding.advice =
+      "let every rank of the group reach this call: look for a branch, an early return or a loop bound that "
+      "depends on the rank";
+}
+
+// "rank 0 waits in barrier #2 on tp for rank 1, and rank 1 in all_reduce #5 on dp for rank 0".
+std::string two_waits(const Evidence& evidence, const BlockedSlot& first, const BlockedSlot& second) {
+  const RankSet one = RankSet::of(first.waiting);
+  const RankSet other = RankSet::of(second.waiting);
+  return fmt::format("{} in {} for {}, and {} in {} for {}", with_verb(one, "waits", "wait"),
+                     call_phrase(name_waiting_call(evidence, first.waiting.front())),
+                     ranks_phrase(RankSet::of(first.missing)), ranks_phrase(other),
+                     call_phrase(name_waiting_call(evidence, second.waiting.front())),
+                     ranks_phrase(RankSet::of(second.missing)));
+}
+
+}  // namespace
+
+void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding) {
+  const Place& place = *finding.at;
+  finding.on_backend = hang_on_backend(evidence.backend, place.call.op);
+  if (finding.kind == "rank_crashed") {
+    word_crash(evidence, place, finding);
+  } else if (finding.culprits == place.waiting) {
+    word_extra_call(evidence, place, finding);
+  } else {
+    word_left_early(evidence, place, finding);
+  }
+}
+
+void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
+                   Finding& finding) {
+  finding.headline = fmt::format("{} wait for each other in {}", ranks_phrase(finding.culprits),
+                                 blame.circles > 1 ? fmt::format("{} circles", blame.circles) : "a circle");
+  if (blame.circles == 1 && blame.slots.size() == 2) {
+    finding.headline = two_waits(evidence, slots[blame.slots[0]], slots[blame.slots[1]]);
+  }
+  finding.cause =
+      "the ranks issue the collectives of several groups in different orders, so each waits in a call that "
+      "the next one has not reached";
+  finding.advice = "issue the collectives of overlapping groups in one order on every rank";
+  finding.on_backend = hang_on_backend(evidence.backend, finding.at->call.op);
+  for (const std::size_t i : blame.slots) {
+    const BlockedSlot& slot = slots[i];
+    const Call call = name_waiting_call(evidence, slot.waiting.front());
+    finding.chain.push_back(fmt::format("{} in {} for {}",
+                                        with_verb(RankSet::of(slot.waiting), "waits", "wait"),
+                                        call_phrase(call), ranks_phrase(RankSet::of(slot.missing))));
+  }
+}
+
+void word_failure(const Evidence& evidence, Finding& finding) {
+  finding.headline = who_raised(evidence, finding.culprits);
+  if (finding.kind == "early_termination") {
+    finding.cause = fmt::format(
+        "throw_on_early_termination is set and {} ran out of inputs first, so Join stopped "
+        "every rank",
+        ranks_phrase(finding.culprits));
+    finding.advice =
+        "catch the RuntimeError around the Join context if an early end is wanted; otherwise drop "
+        "throw_on_early_termination";
+    return;
+  }
+  const bool died = have_died(evidence, finding.culprits);
+  finding.cause = fmt::format("{}, and nobody was left waiting for it",
+                              died ? "the process died" : "the rank program raised");
+  finding.advice =
+      fmt::format("{}; the other ranks are not involved", died ? find_the_killer : "fix the exception");
+}
+
+void word_length_max(const LimitIncident& incident, Finding& finding) {
+  if (incident.limit == "ops") {
+    finding.headline = fmt::format("stopped after {} operations and loop iterations", incident.value);
+    finding.cause = "the program does not end, or needs more steps than limits.ops allows";
+    finding.advice =
+        "look for a loop without an end; raise limits.ops if the program is meant to be this long";
+    return;
+  }
+  if (incident.limit == "output_lines") {
+    finding.headline = fmt::format("stopped after {} printed lines", incident.value);
+    finding.cause = "the program prints in a loop that does not end, or more than a report can hold";
+    finding.advice = "look for a loop without an end; print less often";
+    return;
+  }
+  if (incident.limit == "pending_calls") {
+    finding.headline = fmt::format("stopped with {} collectives of one group under way", incident.value);
+    finding.cause = "a rank issues asynchronous calls in a loop and never waits for them";
+    finding.advice = "wait for the calls, or look for a loop without an end";
+    return;
+  }
+  if (incident.limit == "memory") {
+    finding.headline = incident.value == 0
+                           ? "stopped because there was no memory left"
+                           : fmt::format("stopped at {} MiB of memory", incident.value / (1024 * 1024));
+    finding.cause = "tensors, calls under way or the timeline need more memory than the simulation may take";
+    finding.advice =
+        "simulate fewer ranks or smaller tensors, leave out --timeline, --trace and pages; raise "
+        "limits.memory if "
+        "there is more";
+    return;
+  }
+  if (incident.limit == "deadline") {
+    finding.headline = fmt::format("stopped by the deadline after {} ms", incident.value);
+    finding.cause = "some rank was still at work, so what the others wait for could still have come";
+    finding.advice =
+        "look at where the ranks are; give the run a longer --deadline if they only need more time";
+    return;
+  }
+  finding.headline = fmt::format("stopped at {} ns of simulated time", incident.value);
+  finding.cause = "the program needs more simulated time than limits.simulated_time allows";
+  finding.advice =
+      "look for a loop without an end; raise limits.simulated_time if the program is meant to be this long";
+}
+
+}  // namespace rollcall::check

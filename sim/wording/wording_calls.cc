@@ -1,0 +1,396 @@
+// Calls that met and do not fit: the findings of wording.h that compare calls.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/match/naming.h"
+#include "sim/wording/on_backend.h"
+#include "sim/wording/phrasing.h"
+#include "sim/wording/wording.h"
+
+namespace rollcall::check {
+namespace {
+
+constexpr std::size_t sides_max = 3;  // more are counted
+
+constexpr const char* one_order_advice =
+    "let every rank issue the same collectives in the same order; look for one that only some ranks reach, "
+    "just before this one";
+
+std::string slot_phrase(const Evidence& evidence, const Incident& incident) {
+  return fmt::format("collective #{} on {}", incident.seq, group_name(evidence, incident.group));
+}
+
+// ---- What calls have that others have not ----
+
+// The kind of mismatch that two calls make; empty when they fit.
+std::string difference_of(const Call& a, const Call& b) {
+  if (a.op != b.op) {
+    return "op_mismatch";
+  }
+  if (a.ranks != b.ranks) {
+    return "group_args_mismatch";
+  }
+  if (a.numel != b.numel) {
+    return "numel_mismatch";
+  }
+  if (a.dtype != b.dtype) {
+    return "dtype_mismatch";
+  }
+  if (a.reduce_op != b.reduce_op) {
+    return "reduce_op_mismatch";
+  }
+  return a.root != b.root ? "root_mismatch" : "";
+}
+
+// What a mismatch of this kind is about, as one call has it.
+std::string property_of(const std::string& kind, const Call& call) {
+  if (kind == "op_mismatch") {
+    return call.op;
+  }
+  if (kind == "group_args_mismatch") {
+    return "ranks " + call.ranks;
+  }
+  if (kind == "numel_mismatch") {
+    return elements(call.numel);
+  }
+  if (kind == "dtype_mismatch") {
+    return call.dtype;
+  }
+  if (kind == "reduce_op_mismatch") {
+    return call.reduce_op;
+  }
+  return fmt::format("root {}", call.root);
+}
+
+struct Side {
+  std::string property;
+  RankSet ranks;
+};
+
+// The sides of a mismatch, the smallest first: that is the odd one.
+std::vector<Side> sides_by_property(const std::string& kind, const std::vector<Variant>& variants) {
+  std::vector<Side> sides;
+  for (const Variant& variant : variants) {
+    const std::string property = property_of(kind, variant.call);
+    const auto known = std::ranges::find(sides, property, &Side::property);
+    Side& side = known == sides.end() ? sides.emplace_back(Side{property, {}}) : *known;
+    side.ranks.insert(variant.ranks);
+  }
+  std::ranges::stable_sort(sides, [](const Side& a, const Side& b) {
+    return a.ranks.size() != b.ranks.size() ? a.ranks.size() < b.ranks.size()
+                                            : a.ranks.first() < b.ranks.first();
+  });
+  return sides;
+}
+
+// "rank 3 calls all_reduce #0 on world with 17 elements; ranks 0-2 with 32 elements".
+std::string who_calls_what(const Evidence& evidence, const Incident& incident, const std::string& kind) {
+  const std::vector<Variant> variants = name_variants(evidence, incident);
+  const std::vector<Side> sides = sides_by_property(kind, variants);
+  const bool other_ops = kind == "op_mismatch";
+  const char* joint = kind == "group_args_mismatch" ? "for" : "with";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sides.size(), sides_max); ++i) {
+    const Side& side = sides[i];
+    if (other_ops) {
+      text += fmt::format("{}{} {}{}", i == 0 ? "" : "; ", with_verb(side.ranks, "calls", "call"),
+                          side.property, i == 0 ? " as " + slot_phrase(evidence, incident) : "");
+    } else if (i == 0) {
+      text += fmt::format("{} {} {} {}", with_verb(side.ranks, "calls", "call"),
+                          call_phrase(variants.front().call), joint, side.property);
+    } else {
+      text += fmt::format("; {} {} {}", ranks_phrase(side.ranks), joint, side.property);
+    }
+  }
+  return sides.size() > sides_max ? text + fmt::format("; and {} more variants", sides.size() - sides_max)
+                                   : text;
+}
+
+// ---- Where calls come from ----
+
+// Everyone's call comes from one place of the program, and it is known.
+bool same_site(const std::vector<Variant>& variants) {
+  return !variants.front().call.site.empty() && std::ranges::all_of(variants, [&](const Variant& variant) {
+    return variant.call.site == variants.front().call.site;
+  });
+}
+
+bool same_label(const std::vector<Variant>& variants) {
+  return std::ranges::all_of(
+      variants, [&](const Variant& variant) { return variant.call.label == variants.front().call.label; });
+}
+
+// "rank 0 is in save_checkpoint at a.json:11:5, ranks 1-3 are in gradients at a.json:12:5".
+std::string who_is_where(const Variant& variant) {
+  const std::string origin = origin_of(variant.call);
+  return with_verb(variant.ranks, "is", "are") + (origin.empty() ? " in unlabelled code" : origin);
+}
+
+// "rank 0 at a.json:11:5".
+std::string who_is_at(const Variant& variant) {
+  return fmt::format("{} at {}", ranks_phrase(variant.ranks),
+                     variant.call.site.empty() ? "an unknown place" : variant.call.site);
+}
+
+// What `tell` says of each variant, the odd one first.
+template <typename Tell>
+std::string list_of(std::vector<Variant> variants, Tell&& tell) {
+  std::reverse(variants.begin(), variants.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(variants.size(), sides_max); ++i) {
+    text += (i == 0 ? "" : ", ") + tell(variants[i]);
+  }
+  return variants.size() > sides_max ? text + fmt::format(", and so on, {} places in all", variants.size())
+                                      : text;
+}
+
+const char* what_depends(const std::string& kind) {
+  if (kind == "op_mismatch") {
+    return "an operation";
+  }
+  if (kind == "group_args_mismatch") {
+    return "a list of ranks that";
+  }
+  if (kind == "numel_mismatch") {
+    return "a tensor whose size";
+  }
+  if (kind == "dtype_mismatch") {
+    return "a tensor whose dtype";
+  }
+  if (kind == "split_mismatch") {
+    return "parts whose sizes";
+  }
+  return kind == "reduce_op_mismatch" ? "a reduce op that" : "a root that";
+}
+
+std::string mismatch_cause(const std::vector<Variant>& variants, const std::string& kind) {
+  const Call& call = variants.front().call;
+  if (same_site(variants)) {
+    return fmt::format("the {}{} gets {} depends on the rank or on its data", call.op, origin_of(call),
+                       what_depends(kind));
+  }
+  if (same_label(variants)) {
+    return fmt::format("the ranks reach {} on different branches: {}",
+                       call.label.empty() ? "this call" : call.label, list_of(variants, who_is_at));
+  }
+  return fmt::format("the ranks are in different places: {}", list_of(variants, who_is_where));
+}
+
+bool comes_from_post_hook(const Evidence& evidence, const Incident& incident) {
+  return std::ranges::any_of(incident.variants, [&](const OpVariant& variant) {
+    return evidence.scopes->pairing_name(evidence.scopes->pairing(variant.op.scope)).ends_with(".post_hook");
+  });
+}
+
+const char* mismatch_advice(const std::string& kind) {
+  if (kind == "op_mismatch") {
+    return one_order_advice;
+  }
+  if (kind == "group_args_mismatch") {
+    return "make every group on all ranks, also where they are no members: loop over all the lists of ranks, "
+           "in "
+           "one order";
+  }
+  if (kind == "numel_mismatch") {
+    return "make the tensors equally large on every rank: pad them, or exchange the sizes first";
+  }
+  if (kind == "dtype_mismatch") {
+    return "convert to one dtype before the call; look for values whose type depends on the data or the "
+           "device";
+  }
+  if (kind == "reduce_op_mismatch") {
+    return "pass the same ReduceOp on every rank";
+  }
+  return "pass the same root on every rank: it is a global rank, not a local one";
+}
+
+// "ranks 0-1,3 are in loss": the same with names only, for a headline.
+std::string who_is_in(const Evidence& evidence, const Incident& incident) {
+  std::vector<Variant> variants = name_variants(evidence, incident);
+  std::reverse(variants.begin(), variants.end());
+  std::string text;
+  const std::size_t shown = std::min(variants.size(), sides_max);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool last = i + 1 == variants.size();
+    text += fmt::format("{}{} in {}",
+                        i == 0 ? ""
+                        : last ? " and "
+                               : ", ",
+                        with_verb(variants[i].ranks, "is", "are"), place_name(variants[i].call));
+  }
+  return variants.size() > shown
+             ? text + fmt::format(" and others in {} more places", variants.size() - shown)
+             : text;
+}
+
+}  // namespace
+
+void word_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding) {
+  const std::vector<Variant> variants = name_variants(evidence, incident);
+  const bool strayed = !same_label(variants);  // no call is wrong by itself: the ranks are out of step
+  finding.headline = who_calls_what(evidence, incident, finding.kind);
+  finding.cause = mismatch_cause(variants, finding.kind);
+  finding.advice = strayed ? one_order_advice : mismatch_advice(finding.kind);
+  if (comes_from_post_hook(evidence, incident)) {
+    finding.advice =
+        "post_hook runs on every rank: issue its collectives on all of them, and use is_last_joiner only to "
+        "decide what they carry";
+  }
+  finding.on_backend = mismatch_on_backend(evidence.backend, finding.kind);
+}
+
+void word_parts(const Evidence& evidence, const Incident& incident, Finding& finding) {
+  const auto about = std::ranges::find_if(incident.misfits, [&](const PartMisfit& misfit) {
+    return finding.culprits.contains(misfit.receiver) || finding.culprits.contains(misfit.sender);
+  });
+  const PartMisfit& misfit = about == incident.misfits.end() ? incident.misfits.front() : *about;
+  finding.headline =
+      fmt::format("rank {} expects {} from rank {} in {}, which sends {}", misfit.receiver,
+                  elements(misfit.expected), misfit.sender,
+                  call_phrase(name_call(evidence, incident.variants.front().op, incident.seq)), misfit.sent);
+  finding.cause =
+      fmt::format("the split sizes disagree between {} of ranks; each rank has computed its own by itself",
+                  incident.misfits.size() == 1 ? std::string("1 pair")
+                                               : fmt::format("{} pairs", incident.misfits.size()));
+  finding.advice = "exchange the sizes first, with an all_to_all_single of the counts";
+}
+
+void word_mispairing(const Evidence& evidence, const Incident& incident, Finding& finding) {
+  finding.headline = fmt::format("{}, but their calls pair as {}", who_is_in(evidence, incident),
+                                 slot_phrase(evidence, incident));
+  finding.cause =
+      "operation, size and dtype agree, so no backend notices that these ranks are out of step: their "
+      "collectives are swapped, or one is missing or too many";
+  finding.advice = one_order_advice;
+  finding.on_backend = "completes without an error; the values mix unrelated tensors";
+}
+
+// ---- Join: a hook against an iteration ----
+
+namespace {
+
+struct HookMeeting {
+  RankSet joined;
+  RankSet active;
+  Call shadow_call;  // of the first variant of each side
+  Call active_call;
+  std::string shadow_pairing;
+  std::string active_pairing;
+  bool in_joinable = false;  // the active call belongs to a joinable
+};
+
+HookMeeting meeting_of(const Evidence& evidence, const Incident& incident) {
+  HookMeeting meeting;
+  for (const OpVariant& variant : incident.variants) {
+    RankSet& side = variant.op.shadow ? meeting.joined : meeting.active;
+    if (side.empty()) {
+      const Pairing pairing = evidence.scopes->pairing(variant.op.scope);
+      (variant.op.shadow ? meeting.shadow_call : meeting.active_call) =
+          name_call(evidence, variant.op, incident.seq);
+      (variant.op.shadow ? meeting.shadow_pairing : meeting.active_pairing) =
+          evidence.scopes->pairing_name(pairing);
+      meeting.in_joinable = variant.op.shadow ? meeting.in_joinable : pairing.strict;
+    }
+    side.insert(RankSet::of(variant.ranks));
+  }
+  return meeting;
+}
+
+// Join's own count came too early: the joined rank is short of calls.
+void word_short_hook(const Evidence& evidence, const HookMeeting& meeting, Finding& finding) {
+  const std::string met =
+      fmt::format("Join's own count met {}{}", meeting.active_call.op, origin_of(meeting.active_call));
+  if (!evidence.scopes->has_entered("join.notify")) {
+    finding.cause = fmt::format("no rank ever called Join.notify_join_context: {}", met);
+    finding.advice =
+        "call Join.notify_join_context first in every iteration, before the joinable's collectives";
+    return;
+  }
+  finding.cause = fmt::format(
+      "main_hook issues fewer collectives than one iteration of {} (or an iteration skipped "
+      "notify_join_context): {}",
+      ranks_phrase(meeting.active), met);
+  finding.advice =
+      "let main_hook repeat each of the joinable's collectives, in order; call notify_join_context once per "
+      "iteration, before them";
+}
+
+void word_long_hook(const HookMeeting& meeting, Finding& finding) {
+  finding.cause = fmt::format(
+      "main_hook issues more collectives than one iteration of {}: the surplus {}{} met the next iteration's "
+      "notify_join_context",
+      ranks_phrase(meeting.active), meeting.shadow_call.op, origin_of(meeting.shadow_call));
+  finding.advice =
+      "remove the surplus collective from main_hook; it must repeat the iteration's calls one for one";
+}
+
+// Names the rule where one is known to be broken: only active ranks notify.
+void word_notifying_hook(const Evidence& evidence, const HookMeeting& meeting, Finding& finding) {
+  for (const RankObservation& observation : evidence.observations) {
+    if (observation.what.kind == Observation::Kind::hook_notifies) {
+      const std::string& name = observation.what.handle;
+      finding.cause = fmt::format(
+          "Join's list begins with {}, and the first joinable notifies for all; but the main_hook of {} "
+          "notifies "
+          "too (ZeRO's is step()), as if joined {} {} active",
+          name, name, ranks_phrase(meeting.joined), is_plural(meeting.joined) ? "were still" : "were");
+      finding.advice = fmt::format(
+          "list first what notifies before its collectives and shadows without notifying: the "
+          "DistributedDataParallel model, then {}",
+          name);
+      return;
+    }
+  }
+}
+
+void word_other_hook(const HookMeeting& meeting, Finding& finding) {
+  const std::string kind = difference_of(meeting.shadow_call, meeting.active_call);
+  if (kind == "op_mismatch") {
+    finding.cause = fmt::format("main_hook calls {} where the iteration calls {}", meeting.shadow_call.op,
+                                meeting.active_call.op);
+  } else if (!kind.empty()) {
+    finding.cause =
+        fmt::format("main_hook calls {} with {}, the iteration with {}", meeting.shadow_call.op,
+                    property_of(kind, meeting.shadow_call), property_of(kind, meeting.active_call));
+  } else {
+    finding.cause = fmt::format(
+        "the hook's call in {} met the iteration's in {}: the joinables take turns in "
+        "another order than in Join's list",
+        place_name(meeting.shadow_call), place_name(meeting.active_call));
+  }
+  finding.advice =
+      kind.empty() ? "call the joinables in every iteration in the order in which Join lists them"
+                   : "let main_hook issue the same operation, size, dtype and root as forward does, in the "
+                     "same order";
+}
+
+}  // namespace
+
+void word_hook_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding) {
+  const HookMeeting meeting = meeting_of(evidence, incident);
+  constexpr const char* presence = "join.presence";
+  finding.headline =
+      fmt::format("joined {} and active {} get out of step in {}", ranks_phrase(meeting.joined),
+                  ranks_phrase(meeting.active), slot_phrase(evidence, incident));
+  finding.on_backend = hook_mismatch_on_backend();
+  if (!meeting.in_joinable) {
+    finding.cause = fmt::format(
+        "{} {}{} inside the Join loop but outside every joinable, so no main_hook shadows it",
+        with_verb(meeting.active, "calls", "call"), meeting.active_call.op, origin_of(meeting.active_call));
+    finding.advice =
+        "issue the collective from a Joinable whose main_hook repeats it, or move it out of the loop";
+  } else if (meeting.shadow_pairing == presence && meeting.active_pairing != presence) {
+    word_short_hook(evidence, meeting, finding);
+  } else if (meeting.active_pairing == presence) {
+    word_long_hook(meeting, finding);
+  } else {
+    word_other_hook(meeting, finding);
+  }
+  if (meeting.in_joinable) {
+    word_notifying_hook(evidence, meeting, finding);
+  }
+}
+
+}  // namespace rollcall::check

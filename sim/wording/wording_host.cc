@@ -1,0 +1,182 @@
+#include "sim/wording/wording_host.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/match/naming.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+namespace {
+
+// "45 min", "1.5 s": as people give limits.
+std::string time_phrase(Duration duration) {
+  struct Unit {
+    Duration size;
+    const char* name;
+  };
+  for (const Unit& unit : {Unit{60 * second, "min"}, Unit{second, "s"}, Unit{millisecond, "ms"}}) {
+    if (duration >= unit.size) {
+      const Duration tenths = duration % unit.size * 10 / unit.size;
+      const std::string decimals = tenths == 0 ? std::string() : fmt::format(".{}", tenths);
+      return fmt::format("{}{} {}", duration / unit.size, decimals, unit.name);
+    }
+  }
+  return fmt::format("{} us", duration / microsecond);
+}
+
+std::string keys_phrase(const std::string& keys) {
+  return keys.find(", ") == std::string::npos ? "key " + keys : "keys " + keys;
+}
+
+std::string quoted(const std::string& text) { return fmt::format("\"{}\"", text); }
+
+}  // namespace
+
+void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Finding& finding) {
+  Call call;
+  call.label = evidence.scopes->path(incident.op.scope);
+  call.site = to_string(incident.op.site);
+  finding.headline = fmt::format("rank {} reads {} from key {}, where it relies on {}", incident.rank,
+                                 quoted(incident.got), incident.key, quoted(incident.want));
+  finding.cause =
+      fmt::format("the key still had the value of an earlier use when the store_get{} came", origin_of(call));
+  finding.advice =
+      "use a key of its own for every attempt or round (a PrefixStore with a counter that all ranks share), "
+      "or "
+      "delete the key when it has been read";
+  finding.on_backend =
+      "the store returns what is there; a stale address or id shows later, as a rendezvous that hangs";
+}
+
+void word_late(const Evidence& evidence, const TimeoutIncident& incident, Finding& finding) {
+  const Call& call = finding.at->call;
+  const auto last = std::max_element(incident.came.begin(), incident.came.end());
+  finding.headline = fmt::format("{} to {} when {} given up", with_verb(finding.culprits, "comes", "come"),
+                                 call_phrase(call), with_verb(finding.at->waiting, "has", "have"));
+  finding.cause = fmt::format("nobody is missing: {} {} after {}, and the limit of the {}{} is {}",
+                              ranks_phrase(finding.culprits), is_plural(finding.culprits) ? "come" : "comes",
+                              time_phrase(*last), call.op, origin_of(call), time_phrase(incident.limit));
+  finding.advice =
+      "give the group a longer timeout (init_process_group, new_group), or move the long work out of the "
+      "time "
+      "in which the others wait";
+  finding.on_backend = evidence.backend == "gloo"
+                           ? "the waiting ranks raise \"Timed out waiting ...\"; the late one then finds its "
+                             "connections closed"
+                           : "the watchdog ends the waiting ranks: \"Watchdog caught collective operation "
+                             "timeout\"; that somebody was on the way is not mentioned";
+}
+
+void word_leaks(const Evidence& evidence, Finding& finding) {
+  std::string names;
+  for (const Leak& leak : evidence.leaks) {
+    names += (names.empty() ? "" : ", ") + group_name(evidence, leak.group);
+  }
+  const bool several = evidence.leaks.size() > 1;
+  finding.headline = fmt::format("{} without destroying {} {}", with_verb(finding.culprits, "ends", "end"),
+                                 several ? "groups" : "group", names);
+  finding.cause = fmt::format("destroy_process_group was not called for {}", several ? "them" : "it");
+  finding.advice =
+      "call destroy_process_group() on every rank before it ends; without a group it ends all of them";
+  finding.on_backend = evidence.backend == "gloo"
+                           ? "usually nothing; the connections close with the process"
+                           : "destructors abort the communicators in an order that nobody chose, which can "
+                             "hang or crash at exit; "
+                             "newer versions warn that destroy_process_group() was not called";
+}
+
+void word_never_served(Finding& finding) {
+  const Place& place = *finding.at;
+  finding.headline = fmt::format("nobody sets {}, which {} for", keys_phrase(place.call.key),
+                                 with_verb(place.waiting, "waits", "wait"));
+  finding.cause = place.missing.empty()
+                      ? fmt::format("every rank waits in {}, and none is left to set it", place.call.op)
+                      : fmt::format("{} ended without setting it", ranks_phrase(place.missing));
+  finding.advice =
+      "let one rank set the key before anybody waits for it; check its spelling, its prefix, and which rank "
+      "is "
+      "meant to be the one";
+  finding.on_backend = host_hang_on_backend("", place.call.op);
+}
+
+void word_group_circle(std::string_view backend, const Place& place, Finding& finding) {
+  const bool makes_communicator = place.call.op == to_string(OpKind::batch_isend_irecv);
+  finding.cause =
+      fmt::format("{} is a call of every {}, and {} without it",
+                  makes_communicator ? fmt::format("the first call on {}", place.call.group) : place.call.op,
+                  place.call.op == "new_group" ? "rank of the job, in the new group or not" : "member",
+                  with_verb(place.missing, makes_communicator ? "waits elsewhere" : "goes on",
+                            makes_communicator ? "wait elsewhere" : "go on"));
+  finding.advice = group_call_advice(place.call.op);
+  finding.on_backend = host_hang_on_backend(backend, place.call.op);
+}
+
+void word_store_circle(const RankSet& everyone, Finding& finding) {
+  finding.headline =
+      fmt::format("{} wait for each other in a circle, through the store", ranks_phrase(everyone));
+  finding.cause =
+      "some ranks wait for a key of the store, while every rank that could set it waits for them in another "
+      "call";
+  finding.advice = "set the key before the call that needs the others, or wait for it after that call";
+}
+
+void word_no_communicator(const Place& place, const RankSet& missing, Finding& finding) {
+  finding.headline =
+      fmt::format("{} never made {} first call on {} ({} of {} ranks wait)", ranks_phrase(missing),
+                  is_plural(missing) ? "their" : "its", place.call.group, place.waiting.size(),
+                  place.waiting.size() + place.missing.size());
+  finding.cause = fmt::format(
+      "the batch_isend_irecv{} is the first call on {}, whose communicator is created by all members, also "
+      "by those "
+      "that it has no message for",
+      origin_of(place.call), place.call.group);
+  finding.advice = group_call_advice(place.call.op);
+}
+
+const char* group_call_advice(const std::string& op) {
+  if (op == to_string(OpKind::new_group)) {
+    return "call new_group on every rank of the world, members or not, with the same ranks and in the same "
+           "order";
+  }
+  if (op == to_string(OpKind::split_group)) {
+    return "call split_group on every member of the parent, also on those that are in none of the new groups";
+  }
+  if (op == to_string(OpKind::batch_isend_irecv)) {
+    return "let every member make its first call on the group together: a barrier or an all_reduce when the "
+           "group is "
+           "made; or give init_process_group a device_id, which makes communicators at once";
+  }
+  return "call destroy_process_group on every member of the group, before any of them ends";
+}
+
+bool is_host_call(const std::string& op) {
+  const std::optional<OpKind> kind = parse_op_kind(op);
+  return kind && (is_about_groups(*kind) || is_about_store(*kind));
+}
+
+std::string host_hang_on_backend(std::string_view backend, const std::string& op) {
+  if (op == to_string(OpKind::new_group)) {
+    return fmt::format(
+        "the waiting ranks poll the store until the timeout (30 min by default) and raise \"Timed out "
+        "initializing process group in store based barrier\"{}; nothing says who is missing",
+        backend == "gloo" ? ", or \"Wait timeout\" where an address never comes" : "");
+  }
+  if (op == to_string(OpKind::batch_isend_irecv)) {
+    return "the waiting ranks block inside ncclCommInitRank, where no watchdog looks after them; where rank "
+           "0 of the "
+           "group is missing, they wait for its ncclUniqueId until the store's timeout and raise "
+           "\"store->get('0') got "
+           "error\"";
+  }
+  const std::optional<OpKind> kind = parse_op_kind(op);
+  if (kind && is_about_store(*kind)) {
+    return "waits until the store's timeout (30 min by default) and raises \"Socket Timeout\"; nothing says "
+           "who "
+           "should have set the key";
+  }
+  return fmt::format("{} waits inside NCCL for all members; no watchdog looks after it", op);
+}
+
+}  // namespace rollcall::check

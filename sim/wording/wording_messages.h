@@ -1,0 +1,18 @@
+#pragma once
+
+// The sentences of findings about sends and receives; see wording.h.
+
+#include "sim/match/evidence.h"
+#include "sim/report/verdict.h"
+
+namespace rollcall::check {
+
+// A send or receive whose other end, or every possible one, has left: `gone`.
+void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& finding);
+// Sends (or receives) that wait for each other; headline and chain are set already.
+// `mixes_batches`: the two never meet, because one is in a batch and the other is not.
+void word_message_cycle(bool mixes_batches, Finding& finding);
+// A send and its receive that disagree in size or dtype.
+void word_message_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding);
+
+}  // namespace rollcall::check

@@ -1,0 +1,104 @@
+#include "sim/wording/wording_ranks.h"
+
+#include <fmt/format.h>
+
+#include "sim/match/naming.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+namespace {
+
+const char* verb_of(const std::string& kind) {
+  if (kind == "free_before_wait") {
+    return "freed";
+  }
+  return kind == "write_before_wait" ? "written" : "read";
+}
+
+}  // namespace
+
+void word_checks(const std::vector<TensorPlace>& values, const RankSet& outside, Finding& finding) {
+  const TensorPlace& first = values.front();
+  finding.headline =
+      fmt::format("{} on {} is {}, not {}", first.tensor, ranks_phrase(first.ranks), first.got, first.want);
+  if (values.size() > 1) {
+    const TensorPlace& second = values[1];
+    finding.headline += fmt::format("; on {} it is {}{}", ranks_phrase(second.ranks), second.got,
+                                    values.size() > 2 ? ", and so on" : "");
+  }
+  if (!outside.empty()) {
+    finding.cause =
+        fmt::format("{} a collective of a group that {} not belong to: it returned and did nothing",
+                    with_verb(outside, "called", "called"), is_plural(outside) ? "they do" : "it does");
+    finding.advice = "pass the group that the calling ranks are members of";
+  } else {
+    finding.cause =
+        "no collective that ran gives this value: one is missing on these ranks, reduces over another group, "
+        "or combined tensors that do not belong together";
+    finding.advice = "follow the tensor back through the calls that wrote it; --trace shows them";
+  }
+  finding.on_backend = "completes without an error, with this value";
+}
+
+void word_touches(const std::vector<TensorPlace>& touched, Finding& finding) {
+  const TensorPlace& first = touched.front();
+  const Call& call = finding.at->call;
+  finding.headline = fmt::format("{} on {} is {} before {} is waited for", first.tensor,
+                                 ranks_phrase(finding.culprits), verb_of(finding.kind), call_phrase(call));
+  finding.cause = fmt::format("{}{} was issued with async_op and may still be {} the tensor", call.op,
+                              origin_of(call), finding.kind == "read_before_wait" ? "writing" : "working on");
+  finding.advice = first.handle.empty()
+                       ? "keep what the call returns, and wait for it before the tensor is used"
+                       : fmt::format("wait for {} before the tensor is used", first.handle);
+  finding.on_backend = "nothing notices: the values depend on which of the two comes first";
+}
+
+void word_stale_shards(const std::vector<TensorPlace>& values, Finding& finding) {
+  const TensorPlace& first = values.front();
+  const RankSet& joined = finding.culprits;
+  finding.headline =
+      fmt::format("joined {} {} of {} with old gradients: {} is {}", ranks_phrase(joined),
+                  is_plural(joined) ? "go on updating their shards" : "goes on updating its shard",
+                  first.handle, first.tensor, first.got);
+  finding.cause = fmt::format(
+      "main_hook of {} is step(): {} once per iteration of the others, but DDP's shadowing only sends zeros "
+      "and writes no gradients there; everyone then takes these parameters from {}",
+      first.handle,
+      is_plural(joined) ? "joined ranks update their shards" : "a joined rank updates its shard",
+      is_plural(joined) ? "them" : "it");
+  finding.advice =
+      "give every rank the same number of inputs (DistributedSampler), stop all ranks at once "
+      "(throw_on_early_termination=True), or let every rank update all parameters with an optimizer of its "
+      "own";
+  finding.on_backend = "nothing notices: training goes on with these parameters on every rank";
+}
+
+void word_roots(const Evidence& evidence, const Observation& what, Finding& finding) {
+  const Call& call = finding.at->call;
+  const GroupMembers& members = *evidence.groups[what.op.group].members;
+  finding.headline =
+      fmt::format("{} {} on {} with root {}, which is no member",
+                  with_verb(finding.culprits, "calls", "call"), call.op, call.group, what.root);
+  finding.cause = fmt::format("{} consists of {}; src and dst are global ranks, and {} is none of them",
+                              call.group, ranks_phrase(RankSet::of(members.ranks)), what.root);
+  finding.advice =
+      fmt::format("name a global rank of the group: get_global_rank(group, 0) is its first, here rank {}",
+                  members.ranks.front());
+  finding.on_backend = "raises on every rank of the group";
+}
+
+void word_open_calls(std::size_t calls, Finding& finding) {
+  const Place& place = *finding.at;
+  finding.headline = fmt::format("{} of {} never completes, and nobody waits for it", call_phrase(place.call),
+                                 ranks_phrase(place.waiting));
+  finding.cause = fmt::format("{} not make this call, and what it returned to {} was dropped{}",
+                              with_verb(place.missing, "does", "do"), ranks_phrase(place.waiting),
+                              calls > 1 ? fmt::format("; {} more calls are left like it", calls - 1) : "");
+  finding.advice =
+      "wait for every asynchronous call, so that a missing partner is noticed where it is missing";
+  finding.on_backend =
+      "the call's buffers and its place in the communicator stay taken: the next calls hang behind it, or "
+      "destroy_process_group does";
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,180 @@
+// `rollcall real`, `compare` and `doctor` as users meet them.
+
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "real/nccl/gpu_probe.h"
+#include "tests/conformance/real_runs.h"
+#include "tests/shell.h"
+#include "tests/shipped_scenarios.h"
+
+namespace rollcall::test {
+namespace {
+
+using Catch::Contains;
+
+// A file of this checkout's scenarios.
+std::string shipped(const std::string& name) {
+  return "'" ROLLCALL_SOURCE_DIR "/" + test::example_file(name) + "'";
+}
+
+}  // namespace
+
+TEST_CASE("a real run names the missing rank as the simulation does", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("real " + shipped("uneven_inputs") + " --backend gloo --time-scale 0");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out,
+             Contains("error[deadlock]: rank 0 never called all_reduce #5 on world (3 of 4 ranks"));
+  CHECK_THAT(outcome.out, Contains("uneven_inputs.json --backend gloo --ranks 4"));
+  CHECK_THAT(outcome.out, Contains("result: as expected"));
+}
+
+TEST_CASE("a real run takes another number of ranks than the file says", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("real " + shipped("size_mismatch") + " --backend gloo --ranks 5 --format json");
+  const auto report = nlohmann::json::parse(outcome.out);
+  CHECK(report.at("world_size") == 5);
+  CHECK(report.at("verdict") == "mismatch");
+  CHECK(report.contains("measured_time_ns"));
+}
+
+TEST_CASE("without a driver the NCCL backend says so, with the code for skipped", "[real]") {
+  if (real::probe_gpus().problem.empty()) {
+    return;  // there are GPUs
+  }
+  const Shell shell;
+  for (const std::string command : {"real ", "compare "}) {
+    const Outcome outcome = shell.rollcall(command + shipped("counter") + " --backend nccl");
+    CHECK(outcome.code == 77);
+    CHECK_THAT(outcome.err, Catch::StartsWith("rollcall: not possible here: nccl: "));
+  }
+  CHECK_THAT(shell.rollcall("doctor").out, Contains("--backend nccl  not possible"));
+  CHECK(shell.rollcall("doctor").code == 0);
+}
+
+TEST_CASE("what compare recorded can be compared without real ranks", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const Shell shell;
+  const std::string file = "counter.result.json";
+  const Outcome now = shell.rollcall("compare " + shipped("counter") + " --backend gloo --record " + file);
+  CHECK(now.code == 0);
+  CHECK_THAT(now.out, Contains("results   agrees"));
+  CHECK_THAT(now.out, Contains("time      cannot be judged, because Gloo's times"));
+  const Outcome later = shell.rollcall("compare " + shipped("counter") + " --recorded " + file);
+  CHECK(later.code == 0);
+  CHECK(later.out == now.out);
+
+  auto document = nlohmann::json::parse(contents(shell.path(file)));
+  CHECK(document.at("time_valid") == false);
+  for (auto& call : document["ranks"][1]["calls"]) {
+    if (call.at("digest") != "0000000000000000") {
+      call["digest"] = "00000000deadbeef";
+    }
+  }
+  shell.write(file, document.dump());
+  const Outcome forged = shell.rollcall("compare " + shipped("counter") + " --recorded " + file);
+  CHECK(forged.code == 1);
+  CHECK_THAT(forged.out, Contains("results   differs"));
+  CHECK_THAT(forged.out, Contains("rank 1, call "));
+}
+
+TEST_CASE("ranks that faults kill die at the same call on real ranks, however fast those are", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  struct Row {
+    const char* name;
+    const char* ranks;  // that die
+    const char* at;
+    const char* program;
+    const char* verdict;
+    const char* place;
+  };
+  static constexpr Row rows[] = {
+      {"while it computes", "2", "25ms", R"({"repeat": 6, "do": [{"compute": "10ms"}, {"all_reduce": {}}]})",
+       "deadlock (rank_crashed)", "all_reduce #2 on world, ranks 0-1,3 there, rank 2 missing"},
+      {"while it waits", "1", "15ms",
+       R"({"if": "rank == 0", "do": [{"compute": "30ms"}]}, {"all_reduce": {}}, {"barrier": {}})",
+       "deadlock (rank_crashed)", "all_reduce #0 on world, ranks 0,2-3 there, rank 1 missing"},
+      {"in a call that everybody has entered", "1", "10.01ms",
+       R"({"compute": "10ms"}, {"all_reduce": {}}, {"barrier": {}})", "rank_failed (raised)", "none"},
+      {"before its first call", "3", "0ms", R"({"all_reduce": {}})", "deadlock (rank_crashed)",
+       "all_reduce #0 on world, ranks 0-2 there, rank 3 missing"},
+      {"too late", "3", "1h", R"({"all_reduce": {}})", "ok", "none"},
+  };
+  const Shell shell;
+  for (const Row& row : rows) {
+    INFO(row.name);
+    shell.write(
+        "crash.json",
+        fmt::format(R"({{"version": 1, "name": "{}", "world_size": 4, "backend": "gloo", "program": [{}],)"
+                    R"( "faults": [{{"kind": "crash", "ranks": "{}", "at": "{}"}}]}})",
+                    row.name, row.program, row.ranks, row.at));
+    const Outcome outcome = shell.rollcall("compare crash.json --backend gloo --time-scale 0 --format json");
+    CHECK(outcome.code == 0);
+    for (const auto& claim : nlohmann::json::parse(outcome.out).at("claims")) {
+      const std::string about = claim.at("about");
+      if (about == "verdict" || about == "place") {
+        CHECK(claim.at("judgement") == "agrees");
+        CHECK(claim.at("real") == (about == "verdict" ? row.verdict : row.place));
+      }
+    }
+  }
+}
+
+TEST_CASE("a page of recorded ranks says why it has no timeline of them", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const Shell shell;
+  const std::string compare = "compare " + shipped("counter");
+  CHECK(shell.rollcall(compare + " --backend gloo --record c.result.json").code == 0);
+  CHECK(shell.rollcall(compare + " --recorded c.result.json --report html=c.html").code == 0);
+  const std::string page = contents(shell.path("c.html"));
+  CHECK_THAT(page, Contains("Timeline, simulated"));
+  CHECK_THAT(page, !Contains("Timeline, real"));
+  CHECK_THAT(page, Contains("What --record kept has facts and digests"));
+}
+
+TEST_CASE("compare refuses what is no result file", "[real]") {
+  const Shell shell;
+  const Outcome missing = shell.rollcall("compare " + shipped("counter") + " --recorded nowhere.json");
+  CHECK(missing.code == 4);
+  CHECK_THAT(missing.err, Contains("nowhere.json: cannot be read"));
+  const Outcome other =
+      shell.rollcall("compare " + shipped("counter") + " --recorded " + shipped("scenario-v1.schema"));
+  CHECK(other.code == 4);
+  CHECK_THAT(other.err, Contains("no result file"));
+}
+
+TEST_CASE("impossible wishes for a real run are refused", "[real]") {
+  const Shell shell;
+  CHECK(shell.rollcall("real " + shipped("counter") + " --deadline 0s").code == (has_gloo() ? 4 : 77));
+  CHECK(shell.rollcall("real " + shipped("counter") + " --backend mpi").code == 4);
+  CHECK(shell.rollcall("real nowhere.json").code == 4);
+}
+
+TEST_CASE("launched without a launcher is a usage error", "[real]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("real " + shipped("counter") + " --launched",
+                                         "env -u RANK -u WORLD_SIZE -u SLURM_PROCID -u SLURM_NTASKS");
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.err, Contains("no launcher has set RANK and WORLD_SIZE"));
+}
+
+}  // namespace rollcall::test

@@ -1,0 +1,28 @@
+#include "sim/c10d/device_mesh.h"
+
+#include <catch2/catch.hpp>
+
+namespace rollcall {
+
+TEST_CASE("a mesh has a group along every row of every dimension", "[mesh]") {
+  const MeshShape mesh{{2, 2}, {"dp", "tp"}};
+  CHECK(mesh.groups_along(0) == std::vector<RankList>{{0, 2}, {1, 3}});
+  CHECK(mesh.groups_along(1) == std::vector<RankList>{{0, 1}, {2, 3}});
+}
+
+// What torch.arange(12).reshape(2, 3, 2).swapdims(-1, dim).reshape(-1, size) gives.
+TEST_CASE("a mesh orders its groups as DeviceMesh does", "[mesh]") {
+  const MeshShape mesh{{2, 3, 2}, {"pp", "dp", "tp"}};
+  CHECK(mesh.groups_along(0) == std::vector<RankList>{{0, 6}, {2, 8}, {4, 10}, {1, 7}, {3, 9}, {5, 11}});
+  CHECK(mesh.groups_along(1) == std::vector<RankList>{{0, 2, 4}, {1, 3, 5}, {6, 8, 10}, {7, 9, 11}});
+  CHECK(mesh.groups_along(2) == std::vector<RankList>{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}});
+}
+
+TEST_CASE("a rank stands where its number puts it in the mesh", "[mesh]") {
+  const MeshShape mesh{{2, 3}, {"dp", "tp"}};
+  CHECK(mesh.size() == 6);
+  CHECK(mesh.coordinate_of(4) == std::vector<Rank>{1, 1});
+  CHECK(mesh.coordinate_of(6).empty());
+}
+
+}  // namespace rollcall

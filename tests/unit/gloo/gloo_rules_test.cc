@@ -1,0 +1,128 @@
+// What gloo does to whole programs: late errors, its own order of additions, and timeouts of slow peers.
+// Ranks note what they saw; nothing is checked on their stacks.
+
+#include "sim/gloo/gloo_rules.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/dist.h"
+#include "sim/engine/simulate.h"
+
+namespace rollcall::sim {
+namespace {
+
+using State = RankClass::State;
+
+Options gloo(Rank world_size) { return {.world_size = world_size, .backend = "gloo"}; }
+
+// The text of the Error that `body` throws; "" for none.
+template <typename Body>
+std::string error_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a dtype that gloo does not know is an error of waiting, not of the call", "[gloo_rules][fiber]") {
+  std::string at_call = "not called";
+  std::string at_wait;
+  bool completed = false;
+  const Report report = run(gloo(1), [&](Rank) {
+    Work work;
+    at_call = error_of([&] { work = all_reduce(Tensor::ones({1}, Dtype::boolean), {.async_op = true}); });
+    completed = work.is_completed();
+    at_wait = error_of([&] { work.wait(); });
+  });
+  CHECK(at_call.empty());
+  CHECK(completed);
+  CHECK(at_wait == "Invalid scalar type");
+  CHECK(verdict_word(report.verdict) == "ok");
+}
+
+TEST_CASE("a call that fails late has taken its number, so the others are one call apart",
+          "[gloo_rules][fiber]") {
+  std::string first;
+  const Report report = run(gloo(2), [&](Rank rank) {
+    if (rank == 0) {
+      first = error_of([] { all_reduce(Tensor::ones({1}, Dtype::boolean)); });
+    }
+    all_reduce(Tensor::ones({1}));
+  });
+  CHECK(first == "Invalid scalar type");
+  CHECK(report.of(0).state == State::waiting);  // in number 1, which rank 1 never reaches
+  CHECK(report.of(0).call->seq == 1);
+  CHECK(report.of(1).state == State::waiting);
+  CHECK(report.of(1).call->seq == 0);
+}
+
+TEST_CASE("a call that gloo lacks takes no number", "[gloo_rules][fiber]") {
+  std::string first;
+  double sum = 0;
+  const Report report = run(gloo(2), [&](Rank rank) {
+    if (rank == 0) {
+      const TensorList two{Tensor::ones({1}), Tensor::ones({1})};
+      first = error_of([&two] { all_to_all(two, two); });
+    }
+    const Tensor tensor = Tensor::ones({1});
+    all_reduce(tensor);
+    sum = tensor.item();
+  });
+  CHECK(first == "ProcessGroup gloo does not support alltoall");
+  CHECK(sum == 2);
+  CHECK(verdict_word(report.verdict) == "ok");
+}
+
+TEST_CASE("when every rank's call fails late, every rank raises and nobody is to blame for a mismatch",
+          "[gloo_rules][fiber]") {
+  const Report report = run(gloo(3), [](Rank) { all_reduce(Tensor::ones({1}), {.op = ReduceOp::avg}); });
+  CHECK(verdict_word(report.verdict) == "rank_failed");
+  CHECK(report.of(2).exception == "RuntimeError: Cannot use ReduceOp.AVG with Gloo");
+}
+
+TEST_CASE("under DETAIL a late error comes after the comparison", "[gloo_rules][fiber]") {
+  Options options = gloo(2);
+  options.debug = DebugLevel::detail;
+  const Report report = run(
+      options, [](Rank rank) { all_reduce(Tensor::ones({1}, rank == 0 ? Dtype::boolean : Dtype::float32)); });
+  CHECK_THAT(report.of(0).exception, Catch::Matchers::Contains("Detected mismatch between collectives"));
+  CHECK_THAT(report.of(1).exception, Catch::Matchers::Contains("Detected mismatch between collectives"));
+}
+
+TEST_CASE("large reductions keep the reference order and stay uniform", "[gloo_rules][fiber]") {
+  constexpr std::int64_t large = 1'000'000;
+  const double values[] = {1e8, 1, -1e8, 1};
+  std::vector<Storage::Form> forms(4);
+  std::vector<double> small_ends(2);
+  run(gloo(4), [&](Rank rank) {
+    const Tensor tensor = Tensor::full({large}, values[rank]);
+    all_reduce(tensor);
+    forms[static_cast<std::size_t>(rank)] = tensor.storage()->form;
+    const Tensor few = Tensor::full({4}, values[rank]);
+    all_reduce(few);
+    small_ends = {few.at(0), few.at(3)};
+  });
+  CHECK(forms == std::vector<Storage::Form>(4, Storage::Form::uniform));
+  CHECK(small_ends == std::vector<double>{0, 1});
+}
+
+TEST_CASE("a rank whose peers are merely slow gives up at its timeout", "[gloo_rules][fiber]") {
+  Options options = gloo(2);
+  options.timeout = 2 * second;
+  std::vector<std::string> errors(2);
+  const Report report = run(options, [&](Rank rank) {
+    compute(rank * 3 * second);
+    errors[static_cast<std::size_t>(rank)] = error_of([] { all_reduce(Tensor::ones({1})); });
+  });
+  CHECK_THAT(errors[0], Catch::Matchers::Contains("Timed out waiting 2000ms"));
+  CHECK(errors[1] == "Application timeout caused pair closure");
+  CHECK(report.simulated_time == 3 * second);
+}
+
+}  // namespace rollcall::sim

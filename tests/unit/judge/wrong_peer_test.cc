@@ -1,0 +1,75 @@
+#include "sim/judge/wrong_peer.h"
+
+#include <catch2/catch.hpp>
+
+namespace rollcall::check {
+namespace {
+
+struct Message {
+  OpKind kind;
+  Rank peer;
+  std::int32_t tag = 0;
+};
+Message send(Rank to, std::int32_t tag = 0) { return {OpKind::send, to, tag}; }
+Message recv(Rank from, std::int32_t tag = 0) { return {OpKind::recv, from, tag}; }
+
+// What is said of ranks with these programs, of which the first stuck call is known.
+Finding judged(const std::vector<std::vector<Message>>& programs, Rank waiting, const Message& stuck) {
+  std::vector<RankProgram> all;
+  for (const std::vector<Message>& program : programs) {
+    all.push_back({static_cast<Rank>(all.size()), {}});
+    for (const Message& message : program) {
+      ProgramCall call{.kind = message.kind, .group = "world"};
+      call.peer = message.peer;
+      call.tag = message.tag;
+      all.back().calls.push_back(call);
+    }
+  }
+  Deadlock deadlock;
+  Call call;
+  call.op = to_string(stuck.kind);
+  call.group = "world";
+  call.peer = stuck.peer;
+  deadlock.finding.kind = "unmatched_send";
+  deadlock.finding.at = Place{call, {waiting}, {stuck.peer}};
+  Verdict verdict = deadlock;
+  CHECK(has_stuck_messages(verdict));
+  find_wrong_peer(verdict, all);
+  return *finding_of(verdict);
+}
+
+}  // namespace
+
+TEST_CASE("who sends to a rank that does not ask, while another waits, has the wrong peer", "[wrong-peer]") {
+  const Finding finding = judged({{send(1)}, {recv(0), send(3)}, {recv(1), send(3)}, {recv(2)}}, 1, send(3));
+  CHECK(finding.kind == "wrong_peer");
+  CHECK(finding.culprits == RankSet{1});
+  CHECK_FALSE(finding.tie);
+}
+
+TEST_CASE("who waits for a rank that does not send, while another does, has the wrong peer", "[wrong-peer]") {
+  const Finding finding = judged({{send(1)}, {recv(2)}, {}}, 1, recv(2));
+  CHECK(finding.kind == "wrong_peer");
+  CHECK(finding.culprits == RankSet{1});
+}
+
+TEST_CASE("tags that differ are a tie between both ends", "[wrong-peer]") {
+  const Finding finding = judged({{send(1, 7)}, {recv(0, 8)}}, 0, send(1, 7));
+  CHECK(finding.culprits == RankSet{0, 1});
+  CHECK(finding.tie);
+}
+
+TEST_CASE("a message without any counterpart has no wrong peer", "[wrong-peer]") {
+  CHECK(judged({{send(1)}, {}}, 0, send(1)).kind == "unmatched_send");
+  CHECK(judged({{send(1), recv(1)}, {send(0), recv(0)}}, 0, send(1)).kind == "unmatched_send");
+}
+
+TEST_CASE("a wrong peer elsewhere does not explain a message that is stuck for itself", "[wrong-peer]") {
+  CHECK(judged({{send(1)}, {}, {send(4)}, {recv(2)}, {}}, 0, send(1)).kind == "unmatched_send");
+}
+
+TEST_CASE("where a rank receives from anyone, peers cannot be told to be wrong", "[wrong-peer]") {
+  CHECK(judged({{send(1)}, {recv(2), recv(-1)}, {}}, 1, recv(2)).kind == "unmatched_send");
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,95 @@
+#include "scenarios/format/report_reader.h"
+
+#include <catch2/catch.hpp>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/source.h"
+#include "tests/unit/viz/sample_reports.h"
+#include "viz/json/json_report.h"
+#include "viz/text/text_report.h"
+
+namespace rollcall::scenario {
+
+namespace {
+
+std::optional<Report> read(const std::string& text) { return read_report(check_source("report.json", text)); }
+
+std::string error_of(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InvalidScenario& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Two culprits, the second likelier than the first.
+Finding suspicious() {
+  Finding finding;
+  finding.kind = "group_order";
+  finding.culprits = {0, 2};
+  finding.suspects = {2, 0};
+  finding.suspicion = "rank 2 alone called it in this order";
+  return finding;
+}
+
+std::vector<Report> sample_reports() {
+  std::vector<Report> reports = {samples::completed(8), samples::missing_rank(4), samples::size_mismatch()};
+  Report raised =
+      samples::report(RankFailed{{}, "ValueError: bad sample"}, 2,
+                      {samples::raised({0}, "ValueError: bad sample"), samples::finished({1}, 3)});
+  std::get<RankFailed>(raised.verdict).finding.culprits = {0};
+  reports.push_back(raised);
+  reports.push_back(samples::report(LimitReached{{}, "ops", 100}, 1, {samples::finished({0}, -1)}));
+  Report diverged = samples::missing_rank(4);
+  Finding& finding = std::get<Deadlock>(diverged.verdict).finding;
+  finding.tie = true;
+  finding.chain = {"rank 1 waits for rank 0"};
+  finding.first_divergence =
+      Divergence{"world", 2, {{{0}, samples::all_reduce(2)}, {{1, 2, 3}, samples::all_reduce(2)}}};
+  diverged.output = {{0, 5, false, "hello"}, {1, 5, true, "careful"}};
+  diverged.expected = false;
+  diverged.unmet = {"expected ok"};
+  reports.push_back(diverged);
+  reports.push_back(samples::completed(2));
+  reports.back().measured = true;
+  const TensorPlace tensor{{0, 1}, "t", "3", "4", "", "values.json:3:5"};
+  reports.push_back(samples::report(WrongResult{suspicious(), {}, {tensor}}, 4, {}));
+  reports.push_back(
+      samples::report(Race{suspicious(), {}, {{{2}, "t", "", "", "w", ""}}, {{"ok", "", 3}}}, 4, {}));
+  reports.push_back(samples::report(ResourceLeak{suspicious(), {{{1}, samples::all_reduce(2)}}}, 4, {}));
+  reports.push_back(samples::report(Deadlock{suspicious(), {{samples::all_reduce(2), {0}, {1}}}}, 4, {}));
+  return reports;
+}
+
+}  // namespace
+
+TEST_CASE("a JSON report that is read back is the same report") {
+  for (const Report& report : sample_reports()) {
+    const std::string text = viz::json_report(report);
+    const std::optional<Report> again = read(text);
+    REQUIRE(again);
+    CHECK(viz::json_report(*again) == text);
+    CHECK(viz::text_report(*again, {}) == viz::text_report(report, {}));
+  }
+}
+
+TEST_CASE("JSON without a schema version is no report") { CHECK_FALSE(read(R"({ "version": 1 })")); }
+
+TEST_CASE("what is wrong with a report is said with its place") {
+  const std::string start = R"({ "schema_version": 1, "world_size": 4, )";
+  CHECK_THAT(error_of(start + R"("verdict": "deadlok" })"),
+             Catch::Contains("report.json:1:52: error: /verdict: unknown verdict \"deadlok\" (did you mean "
+                             "\"deadlock\"?)"));
+  CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0-9", "state": "finished" } ] })"),
+             Catch::Contains("/ranks/0/ranks"));
+  CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0", "state": "asleep" } ] })"),
+             Catch::Contains("\"asleep\" is no state of a rank"));
+  CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": {} })"),
+             Catch::Contains("/ranks: this is an object"));
+  CHECK_THAT(error_of(R"({ "schema_version": 2 })"), Catch::Contains("reports of version 1"));
+  CHECK_THAT(error_of(R"({ "schema_version": 1, "verdict": "ok" })"), Catch::Contains("world_size"));
+  CHECK_THAT(error_of("{ \"schema_version\": 1, "), Catch::Contains("report.json:1:"));
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,133 @@
+// Models, optimizers and data sets in scenario files: what is read, what is refused, what a run does.
+
+#include <catch2/catch.hpp>
+
+#include "scenarios/run/runner.h"
+#include "sim/report/report.h"
+#include "tests/unit/scenarios/format/scenario_texts.h"
+
+namespace rollcall::scenario {
+
+using test::problem;
+
+namespace {
+
+const std::string objects = R"("objects": {
+  "model": {"kind": "ddp", "parameters": [{"name": "w", "numel": 4}, {"name": "b", "numel": 2}]},
+  "optimizer": {"kind": "zero", "of": "model", "lr": 0.5}},)";
+
+std::string quartet(const std::string& statements, const std::string& more = "") {
+  return test::quartet(statements, more + objects);
+}
+
+Report run_text(const std::string& text) { return run(parse_scenario(text, "test.json")); }
+
+std::string word(const std::string& text) { return std::string(verdict_word(run_text(text).verdict)); }
+
+}  // namespace
+
+TEST_CASE("a model's description is checked where it stands", "[scenarios]") {
+  const auto model = [](const std::string& keys) {
+    return problem(test::quartet("", R"("objects": {"m": {"kind": "ddp")" + keys + "}},"));
+  };
+  CHECK(model("") == "/objects/m: a model needs \"parameters\", such as [1000, \"25MiB\"]");
+  CHECK(model(R"(, "parameters": [{"numel": 1, "bytes": "1MiB"}])") ==
+        "/objects/m/parameters/0: give one of \"numel\", \"shape\" and \"bytes\"");
+  CHECK(model(R"(, "parameters": [1], "of": "x")") ==
+        "/objects/m/of: an object of kind \"ddp\" has no \"of\"; it takes kind, group, parameters, buffers, "
+        "bucket_cap, first_bucket, broadcast_buffers, find_unused_parameters, gradient_as_bucket_view, "
+        "static_graph, comm_hook");
+  CHECK(model(R"(, "parameters": [1], "bucket_cap": "25")").starts_with("/objects/m/bucket_cap: "));
+}
+
+TEST_CASE("an optimizer belongs to a model that stands before it", "[scenarios]") {
+  CHECK(problem(test::quartet("", R"("objects": {"o": {"kind": "zero"}},)")) ==
+        "/objects/o: \"of\" is missing: the model whose parameters are optimized");
+  CHECK(problem(test::quartet("", R"("objects": {"o": {"kind": "zero", "of": "o"}},)")) ==
+        "/objects/o/of: \"o\" is no model that stands before this one");
+}
+
+TEST_CASE("training statements want objects of the right kind and parameters that exist", "[scenarios]") {
+  CHECK(problem(quartet(R"({"backward": "optimizer"})")) ==
+        "/program/0/backward: \"backward\" needs an object of kind \"ddp\" or \"fsdp\"");
+  CHECK(problem(quartet(R"({"step": "model"})")) ==
+        "/program/0/step: \"step\" needs an object of kind \"zero\" or \"optimizer\"");
+  CHECK(problem(quartet(R"({"backward": "model", "unused": ["ww"]})")) ==
+        "/program/0/unused/0: \"model\" has no parameter \"ww\" that requires a gradient -> w");
+}
+
+TEST_CASE("inputs follow from a data set, a batch size and a sampler", "[scenarios]") {
+  const auto inputs = [](const std::string& text) {
+    const Scenario scenario = parse_scenario(test::quartet("", R"("inputs": )" + text + ","), "test.json");
+    std::vector<std::int64_t> list;
+    for (Rank rank = 0; rank < 4; ++rank) {
+      list.push_back(scenario.inputs.of(rank));
+    }
+    return list;
+  };
+  using List = std::vector<std::int64_t>;
+  CHECK(inputs(R"({"dataset": 103, "batch_size": 4})") == List{7, 7, 7, 7});
+  CHECK(inputs(R"({"dataset": 103, "batch_size": 4, "drop_last": true})") == List{6, 6, 6, 6});
+  CHECK(inputs(R"({"dataset": 103, "batch_size": 5, "sampler": {"drop_last": true}})") == List{5, 5, 5, 5});
+  CHECK(inputs(R"({"dataset": 101, "batch_size": 5, "sampler": {"kind": "shard"}})") == List{6, 5, 5, 5});
+  CHECK(problem(test::quartet("", R"("inputs": {"dataset": 1, "base": 2},)")) ==
+        "/inputs/base: give either \"dataset\" or \"base\"");
+  CHECK(problem(test::quartet("", R"("inputs": {"base": 2, "batch_size": 2},)")) ==
+        "/inputs/batch_size: \"batch_size\" goes with \"dataset\"");
+}
+
+TEST_CASE("a sharded optimizer under Join goes on with old gradients where inputs are uneven",
+          "[fiber][scenarios]") {
+  const std::string loop = R"("do": [{"for_each_input": "i", "do": [
+      {"forward": "model"}, {"backward": "model"}, {"step": "optimizer"}]}]})";
+  const std::string inputs = R"("inputs": [1, 3, 2, 2],)";
+  const std::string both = R"({"join": ["model", "optimizer"], )" + loop;
+  CHECK(word(quartet(both, R"("inputs": 2,)")) == "ok");
+  const Report report = run_text(quartet(both, inputs));
+  const auto& wrong = std::get<WrongResult>(report.verdict);
+  CHECK(wrong.finding.kind == "stale_shard");
+  CHECK_FALSE(wrong.finding.culprits.empty());
+  CHECK_FALSE(wrong.finding.culprits.contains(1));  // the last to join
+  CHECK(word(quartet(R"({"join": ["optimizer", "model"], )" + loop, inputs)) != "ok");
+  CHECK(word(quartet(R"({"join": ["model"], )" + loop, inputs)) != "ok");
+}
+
+TEST_CASE("inside no_sync a backward communicates nothing", "[fiber][scenarios]") {
+  const auto ops = [](const std::string& statements) { return run_text(quartet(statements)).ops; };
+  const std::string pass = R"({"forward": "model"}, {"backward": "model"})";
+  const std::int64_t construction = ops("");
+  CHECK(ops(R"({"no_sync": "model", "do": [)" + pass + "]}") == construction);
+  CHECK(ops(pass) == construction + 4);
+}
+
+TEST_CASE("a module's own collectives run inside its forward", "[fiber][scenarios]") {
+  const Report report = run_text(quartet(
+      R"({"forward": "model", "do": [{"all_reduce": "t", "value": 1}]}, {"check": "t", "value": 4})"));
+  CHECK(verdict_word(report.verdict) == "ok");
+}
+
+TEST_CASE("a sharded model gathers and reduces its units, and cannot be joined", "[fiber][scenarios]") {
+  const auto sharded = [](const std::string& statements, const std::string& strategy) {
+    return run_text(test::quartet(statements, R"("objects": {"m": {"kind": "fsdp", "strategy": ")" +
+                                                  strategy +
+                                                  R"(", "units": [[1000], [3, "1MiB"]]},
+      "o": {"kind": "optimizer", "of": "m"}},)"));
+  };
+  const std::string step = R"({"forward": "m"}, {"backward": "m"}, {"step": "o"}, {"zero_grad": "o"})";
+  CHECK(sharded(step, "FULL_SHARD").ops == 4 * (2 + 1 + 2));  // the root is gathered once
+  CHECK(sharded(step, "SHARD_GRAD_OP").ops == 4 * (2 + 2));
+  CHECK(sharded(step, "NO_SHARD").ops == 4 * 2);
+  CHECK(sharded(R"({"no_sync": "m", "do": [)" + step + "]}", "NO_SHARD").ops == 0);
+  const Report joined = sharded(R"({"join": ["m"], "do": [)" + step + "]}", "FULL_SHARD");
+  CHECK(joined.of(0).exception ==
+        "AttributeError: 'FullyShardedDataParallel' object has no attribute 'join_hook'");
+}
+
+TEST_CASE("a rank outside a model's group has no such model", "[fiber][scenarios]") {
+  const Report report = run_text(test::quartet(R"({"forward": "m"})", R"("groups": {"pair": [0, 1]},
+      "objects": {"m": {"kind": "ddp", "group": "pair", "parameters": [1]}},)"));
+  CHECK(report.of(0).state == RankClass::State::finished);
+  CHECK(report.of(2).exception == "NameError: name 'm' is not defined: rank 2 does not belong to its group");
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,179 @@
+#include "traces/formats/job_log.h"
+
+#include <fmt/format.h>
+
+#include "sim/diagnose/log_judge.h"
+#include "tests/unit/traces/folder.h"
+
+namespace rollcall::traces {
+namespace {
+
+using test::diagnosis_of;
+using test::Folder;
+
+std::string wrapper_line(int rank, int other, const std::string& mine, const std::string& theirs) {
+  return fmt::format(
+      "RuntimeError: Detected mismatch between collectives on ranks. Rank {} is running collective: "
+      "CollectiveFingerPrint({}), but Rank {} is running collective: CollectiveFingerPrint({}).Collectives "
+      "differ in "
+      "the following aspects: \t Op type: ALLREDUCEvs BROADCAST\n",
+      rank, mine, other, theirs);
+}
+
+std::string print(const std::string& op, const std::string& shape, int seq) {
+  return fmt::format(
+      "SequenceNumber={}, OpType={}, TensorShape=[{}], TensorDtypes=Float, TensorDeviceTypes="
+      "TensorOptions(dtype=float (default), device=cpu, layout=Strided (default))",
+      seq, op, shape);
+}
+
+std::string watchdog_line(int rank, int seq) {
+  return fmt::format(
+      "[rank{0}]:[E1121 10:00:00 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective "
+      "operation timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, "
+      "Timeout(ms)=600000) ran for 600021 milliseconds before timing out.\n",
+      rank, seq);
+}
+
+std::string enqueued_line(int rank, int seq) {
+  return fmt::format(
+      "[rank{0}]:[E1121 10:00:01 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank {0}] "
+      "Received a dump signal due to a collective timeout from  rank 0 and we will try our best to dump "
+      "the debug info. Last enqueued NCCL work: {1}, last completed NCCL work: {2}.\n",
+      rank, seq, 12);
+}
+
+void copy_dumps(const Folder& folder, const std::string& set) {
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::path(ROLLCALL_SOURCE_DIR) / "tests/data/flight_recorder" / set / "pickle")) {
+    std::filesystem::copy_file(entry.path(), folder.path(entry.path().filename().string()));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ProcessGroupWrapper's lines of all ranks together say who is odd", "[traces]") {
+  const Folder folder;
+  folder.write("rank0.log",
+               "step 3\n" + wrapper_line(0, 2, print("ALLREDUCE", "100", 7), print("BROADCAST", "100", 7)));
+  folder.write("rank1.log", wrapper_line(1, 2, print("ALLREDUCE", "100", 7), print("BROADCAST", "100", 7)));
+  folder.write("rank2.log", wrapper_line(2, 0, print("BROADCAST", "100", 7), print("ALLREDUCE", "100", 7)));
+  const Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.verdict == "op_type_mismatch");
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+  CHECK(diagnosis.finding.at->call.seq == 7);
+}
+
+TEST_CASE("ProcessGroupWrapper finds sizes that differ, and calls without tensors", "[traces]") {
+  const Folder folder;
+  folder.write("job.log",
+               wrapper_line(0, 1, print("ALLREDUCE", "2, 3", 7), print("ALLREDUCE", "2, 4", 7)) +
+                   wrapper_line(2, 1, print("ALLREDUCE", "2, 3", 7), print("ALLREDUCE", "2, 4", 7)));
+  Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.verdict == "size_mismatch");
+  CHECK(diagnosis.finding.culprits == RankSet{1});
+  folder.write("job.log", wrapper_line(0, 1, print("ALLREDUCE", "2", 7), "SequenceNumber=7OpType=BARRIER"));
+  diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.verdict == "op_type_mismatch");
+  CHECK(diagnosis.finding.tie);  // two fingerprints are no majority
+}
+
+TEST_CASE("monitored_barrier names the ranks that did not come", "[traces]") {
+  const Folder folder;
+  folder.write("out.txt",
+               "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 2000 ms\nRank 3 successfully reached "
+               "monitoredBarrier, but received errors while waiting for send/recv from rank 0.\n");
+  const Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.culprits == RankSet{1, 2});
+}
+
+TEST_CASE("the watchdogs say who had not even enqueued what timed out", "[traces]") {
+  const Folder folder;
+  folder.write("job.err",
+               watchdog_line(0, 13) + watchdog_line(1, 13) + watchdog_line(3, 13) + enqueued_line(2, 12));
+  Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+  CHECK(diagnosis.finding.at->waiting == RankSet{0, 1, 3});
+  folder.write("job.err", watchdog_line(0, 13) + watchdog_line(1, 13) + watchdog_line(3, 13));
+  diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+  CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+  folder.write("job.err", watchdog_line(0, 13) + watchdog_line(1, 13));
+  CHECK(diagnosis_of(folder).verdict == "no_fault");  // nobody to be blamed by it
+}
+
+TEST_CASE("the desync report names who did not join", "[traces]") {
+  const Folder folder;
+  folder.write("job.log",
+               "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:\n"
+               "\t   - [0, 2] joined but didn't finish collective #14 (count from 1)\n"
+               "\t     [1] finished collective #13, but didn't join collective #14 (count from 1)\n");
+  const Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.finding.culprits == RankSet{1});
+  CHECK(diagnosis.finding.at->call.seq == 14);
+}
+
+TEST_CASE("NCCL RAS names ranks behind and ranks ahead", "[traces]") {
+  const std::string head =
+      "#0-0 (27a079b828ff1a75) MISMATCH\n  Communicator ranks have different collective "
+      "operation counts\n";
+  const Folder folder;
+  folder.write("ras.txt", head +
+                              "  26 ranks have launched up to operation 6650\n"
+                              "  2 ranks have launched up to operation 6649\n"
+                              "  Rank 4 -- GPU 4 managed by process 483072 on node 172.16.64.210\n"
+                              "  Rank 6 -- GPU 6 managed by process 483074 on node 172.16.64.210\n");
+  Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.culprits == RankSet{4, 6});
+  folder.write("ras.txt",
+               head +
+                   "  7 ranks have launched up to operation 64\n"
+                   "  Rank 7 has launched up to operation 65 -- GPU 3 managed by process 1 on node n1\n");
+  diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.verdict == "extra_collective");
+  CHECK(diagnosis.finding.culprits == RankSet{7});
+}
+
+TEST_CASE("a log settles what dumps leave open, and strengthens what they say", "[traces]") {
+  const Folder open;
+  copy_dumps(open, "wrong_root_broadcast_4");
+  CHECK(diagnosis_of(open).finding.culprits.empty());
+  open.write("job.log", wrapper_line(0, 2, print("BROADCAST", "4", 19), print("REDUCE", "4", 19)) +
+                            wrapper_line(1, 2, print("BROADCAST", "4", 19), print("REDUCE", "4", 19)));
+  const Diagnosis settled = diagnosis_of(open);
+  CHECK(settled.verdict == "op_type_mismatch");
+  CHECK(settled.finding.culprits == RankSet{2});
+  CHECK(settled.records > 0);
+
+  const Folder known;
+  copy_dumps(known, "only_active_host_lock_8");
+  CHECK(diagnosis_of(known).confidence == Diagnosis::Confidence::medium);
+  known.write("ras.log",
+              "  7 ranks have launched up to operation 64\n"
+              "  Rank 5 has launched up to operation 60 -- GPU 3 managed by process 1 on node node1\n");
+  const Diagnosis agreed = diagnosis_of(known);
+  CHECK(agreed.verdict == "stuck_host");
+  CHECK(agreed.confidence == Diagnosis::Confidence::high);
+}
+
+TEST_CASE("a log that disagrees with sure dumps is evidence, no verdict", "[traces]") {
+  const Folder folder;
+  copy_dumps(folder, "size_mismatch_4");
+  folder.write("job.log", "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 2000 ms\n");
+  const Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.verdict == "size_mismatch");
+  CHECK(diagnosis.finding.culprits == RankSet{3});
+  CHECK_THAT(diagnosis.evidence.back(), Catch::Contains("rank 1 instead"));
+}
+
+TEST_CASE("logs that say nothing of a hang are passed over", "[traces]") {
+  const Folder folder;
+  folder.write("train.log", "step 1 loss 2.3\nstep 2 loss 2.2\n");
+  const ReadResult result = read_recordings({folder.path()});
+  CHECK(result.job.facts.empty());
+  CHECK(result.problems.empty());
+}
+
+}  // namespace rollcall::traces

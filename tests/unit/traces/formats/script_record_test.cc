@@ -1,0 +1,59 @@
+#include <catch2/catch.hpp>
+
+#include "traces/formats/script_record.h"
+
+namespace rollcall::traces {
+namespace {
+
+const std::string header = R"({"rollcall_record":1,"rank":1,"world_size":4,"mode":"live"})"
+                           "\n";
+const std::string call =
+    R"({"call":0,"op":"all_reduce","group":0,"numel":[3],"dtype":"float32","reduce":"SUM",)"
+    R"("site":{"file":"train.py","line":7,"function":"main"}})"
+    "\n";
+
+}  // namespace
+
+TEST_CASE("a record that stops in the middle of a line holds what came before", "[traces][record]") {
+  const ScriptRank rank = read_script_rank(header + call + "[\"c\",0]\n[\"c\",0,1]\n[\"w\",");
+  CHECK(rank.rank == 1);
+  REQUIRE(rank.calls.size() == 1);
+  CHECK(rank.calls[0].given == std::vector<std::int64_t>{3});
+  CHECK(rank.calls[0].site.line == 7);
+  REQUIRE(rank.events.size() == 2);
+  CHECK(rank.events[0].handle == -1);
+  CHECK(rank.events[1].handle == 1);
+  CHECK(rank.end.how == ScriptEnd::How::unknown);
+}
+
+TEST_CASE("a call of a record that has raised says so", "[traces][record]") {
+  const ScriptRank rank = read_script_rank(header + call + "[\"c\",0]\n[\"x\"]\n[\"c\",0]\n");
+  REQUIRE(rank.events.size() == 2);
+  CHECK(rank.events[0].has_raised);
+  CHECK_FALSE(rank.events[1].has_raised);
+}
+
+TEST_CASE("what a script says of its end is more than what its process says", "[traces][record]") {
+  const std::string raised = R"({"end":"raised","type":"ValueError","message":"bad"})"
+                             "\n";
+  const std::string process = "{\"process\":{\"exit\":1}}\n";
+  CHECK(read_script_rank(header + raised + process).end.type == "ValueError");
+  const ScriptRank left = read_script_rank(header + "{\"process\":{\"exit\":3}}\n");
+  CHECK(left.end.how == ScriptEnd::How::exited);
+  CHECK(left.end.code == 3);
+  CHECK(read_script_rank(header + "{\"process\":{\"signal\":9}}\n").end.how == ScriptEnd::How::killed);
+}
+
+TEST_CASE("a record that makes no sense is refused with the byte", "[traces][record]") {
+  CHECK_THROWS_AS(read_script_rank(header + "[\"c\",5]\n"), BadFile);
+  CHECK_THROWS_AS(read_script_rank(header + "{\"call\":3,\"op\":\"barrier\"}\n"), BadFile);
+  CHECK_THROWS_AS(read_script_rank("{\"rollcall_record\":2,\"rank\":0,\"world_size\":1}\n"), BadFile);
+  CHECK_THROWS_AS(read_script_rank("{\"rollcall_record\":1,\"rank\":4,\"world_size\":4}\n"), BadFile);
+  CHECK_THROWS_AS(read_script_rank(header + "nonsense\n"), BadFile);
+}
+
+TEST_CASE("lines of other versions are passed over", "[traces][record]") {
+  CHECK(read_script_rank(header + "{\"news\":1}\n[\"z\",1]\n").events.empty());
+}
+
+}  // namespace rollcall::traces

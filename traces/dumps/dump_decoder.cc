@@ -1,0 +1,325 @@
+#include "traces/dumps/dump_decoder.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "traces/dumps/dump_fields.h"
+#include "traces/dumps/profiling_name.h"
+#include "traces/values/key_bytes.h"
+#include "traces/values/value_access.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+using check::DumpCall;
+using check::DumpFrame;
+using check::DumpGroup;
+using check::DumpRecord;
+using check::DumpStack;
+using check::DumpStatus;
+using check::RankDump;
+
+// Outer frames beyond this many belong to launchers and say nothing about the call.
+constexpr std::uint32_t frames_max = 32;
+
+DumpRecord::State state_named(std::string_view name) {
+  return name == "completed" ? DumpRecord::State::completed
+         : name == "started" ? DumpRecord::State::started
+                             : DumpRecord::State::scheduled;
+}
+
+class Decoder {
+ public:
+  Decoder(const Value& file, std::size_t bytes)
+      // A file that says everything once needs less than one step per byte; shared parts may be
+      // visited again, but not without end.
+      : file_(file), steps_left_(16 * bytes + 4096) {}
+
+  RankRecording decode() {
+    result_.dump.version = text_or_empty(find(file_, "version"));
+    read_groups();
+    read_entries();
+    read_status();
+    finish_groups();
+    return std::move(result_);
+  }
+
+ private:
+  void spend(std::size_t steps) {
+    if (steps > steps_left_) {
+      throw BadFile(0, "the file refers to its own parts too often to be a dump");
+    }
+    steps_left_ -= steps;
+  }
+
+  void read_groups() {
+    const Value* config = find(file_, "pg_config");
+    if (config == nullptr || !config->is(Value::Kind::dict)) {
+      return;
+    }
+    spend(config->node->size);
+    for (std::uint32_t i = 0; i + 1 < config->node->size; i += 2) {
+      const Value& group = config->node->items[i + 1];
+      std::string_view name = text_or_empty(find(group, "name"));
+      if (name.empty()) {
+        name = text_or_empty(&config->node->items[i]);
+      }
+      add_group(name, text_or_empty(find(group, "desc")), members_of_group(group));
+    }
+  }
+
+  std::vector<Rank> members_of_group(const Value& group) {
+    const Value* ranks = find(group, "ranks");
+    spend(text_or_empty(ranks).size() + items_of(ranks).second);
+    return members_of(ranks);
+  }
+
+  std::uint32_t add_group(std::string_view name, std::string_view description, std::vector<Rank> members) {
+    const std::uint32_t number =
+        result_.tables.number_of(DumpGroup{std::string(name), std::string(description), std::move(members)});
+    group_of_name_.number_of(name, [&] { return number; });
+    return number;
+  }
+
+  // Groups that entries name and pg_config does not have no known members.
+  std::uint32_t group_named(std::string_view name, std::string_view description) {
+    const std::uint32_t known = group_of_name_.number_of(name, [] { return no_group; });
+    std::uint32_t& number = group_of_name_.things()[known];
+    if (number == no_group) {
+      number = add_group(name, description, {});
+    }
+    return number;
+  }
+
+  void read_entries() {
+    const auto [entries, size] = items_of(find(file_, "entries"));
+    result_.dump.records.reserve(size);
+    result_.dump.from_start = size > 0;  // an empty list may be all that is unfinished
+    result_.dump.without_gaps = true;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      if (entries[i].is(Value::Kind::dict)) {
+        read_entry(fields_of(entries[i]), i);
+      } else {
+        throw BadFile(0, fmt::format("entry {} is no dict", i));
+      }
+    }
+  }
+
+  // Entries of a file have their keys in the same order, and in a pickle they are the same texts.
+  Entry fields_of(const Value& dict) {
+    Entry entry;
+    const Node& node = *dict.node;
+    spend(node.size);
+    for (std::uint32_t i = 0; i + 1 < node.size; i += 2) {
+      const Value& key = node.items[i];
+      if (!key.is(Value::Kind::text)) {
+        continue;
+      }
+      const std::size_t place = i / 2;
+      if (place >= known_keys_.size()) {
+        known_keys_.resize(place + 1);
+      }
+      KnownKey& known = known_keys_[place];
+      if (known.text != key.text || known.size != key.size) {
+        known = {key.text, key.size, field_named(key.as_text())};
+      }
+      entry.fields[static_cast<std::size_t>(known.field)] = &node.items[i + 1];
+    }
+    return entry;
+  }
+
+  void read_entry(const Entry& entry, std::uint32_t index) {
+    DumpRecord record;
+    record.created_ns = count_or(entry[Field::time_created_ns], 0);
+    record.started_ns = count_or(entry[Field::time_discovered_started_ns], 0);
+    record.completed_ns = count_or(entry[Field::time_discovered_completed_ns], 0);
+    record.collective_seq = count_or(entry[Field::collective_seq_id], count_or(entry[Field::seq_id], 0));
+    record.p2p_seq = count_or(entry[Field::p2p_seq_id], 0);
+    record.call = call_of(entry);
+    record.stack = stack_of(entry[Field::frames]);
+    record.group = group_of(entry);
+    record.timeout_ms = static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(count_or(entry[Field::timeout_ms], 0), 0, 0xffffffff));
+    record.duration_ms = duration_or_none(real_or(entry[Field::duration_ms], -1));
+    record.state = state_named(text_or_empty(entry[Field::state]));
+    record.retired = number_or(entry[Field::retired], 0) != 0;
+    const DumpCall& call = result_.tables.calls.things()[record.call];
+    record.is_p2p = entry[Field::is_p2p] != nullptr ? number_or(entry[Field::is_p2p], 0) != 0
+                                                    : call.is_message() || closes_messages(call, record);
+    // Ids count every record: what fell off the ring, or was left out, leaves a gap.
+    const std::int64_t id = count_or(entry[Field::record_id], -1);
+    first_id_ = index == 0 ? id : first_id_;
+    result_.dump.from_start &= id == index;
+    result_.dump.without_gaps &= id >= 0 && id - first_id_ == index;
+    if (index > 0 && id != last_record_id_ + 1) {
+      result_.dump.records.back().gap_after = true;
+    }
+    last_record_id_ = id;
+    result_.dump.records.push_back(record);
+  }
+
+  // Dumps before 2.4 do not say which markers close messages: those that follow one of their group.
+  bool closes_messages(const DumpCall& call, const DumpRecord& marker) const {
+    const std::vector<DumpRecord>& before = result_.dump.records;
+    return call.is_marker() && !before.empty() && before.back().group == marker.group && before.back().is_p2p;
+  }
+
+  void put_shapes(const Value* value) {
+    const auto [list, size] = items_of(value);
+    spend(size);
+    key_.put(static_cast<std::int64_t>(size));
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const auto [dimensions, rank] = items_of(&list[i]);
+      spend(rank);
+      key_.put(static_cast<std::int64_t>(rank));
+      for (std::uint32_t k = 0; k < rank; ++k) {
+        key_.put(number_or(&dimensions[k], 0));
+      }
+    }
+  }
+
+  void put_texts(const Value* value) {
+    const auto [list, size] = items_of(value);
+    spend(size);
+    key_.put(static_cast<std::int64_t>(size));
+    for (std::uint32_t i = 0; i < size; ++i) {
+      spend(text_or_empty(&list[i]).size());
+      key_.put(text_or_empty(&list[i]));
+    }
+  }
+
+  std::uint32_t call_of(const Entry& entry) {
+    const std::string_view name = text_or_empty(entry[Field::profiling_name]);
+    spend(name.size());
+    key_.clear();
+    key_.put(name);
+    put_shapes(entry[Field::input_sizes]);
+    put_shapes(entry[Field::output_sizes]);
+    put_texts(entry[Field::input_dtypes]);
+    put_texts(entry[Field::output_dtypes]);
+    return result_.tables.calls.number_of(key_.bytes(), [&] {
+      DumpCall call = parse_profiling_name(name);
+      call.inputs = shapes_of(entry[Field::input_sizes]);
+      call.outputs = shapes_of(entry[Field::output_sizes]);
+      call.input_dtypes = texts_of(entry[Field::input_dtypes]);
+      call.output_dtypes = texts_of(entry[Field::output_dtypes]);
+      return call;
+    });
+  }
+
+  std::uint32_t stack_of(const Value* value) {
+    auto [list, size] = items_of(value);
+    size = std::min(size, frames_max);
+    if (size == 0) {
+      return 0;
+    }
+    key_.clear();
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const Node* frame = list[i].is(Value::Kind::dict) ? list[i].node : nullptr;
+      spend(frame == nullptr ? 1 : frame->size + 1);
+      const std::string_view function = text_or_empty(find(list[i], "name"));
+      const std::string_view file = text_or_empty(find(list[i], "filename"));
+      spend((function.size() + file.size()) / 8);
+      key_.put(function);
+      key_.put(file);
+      key_.put(number_or(find(list[i], "line"), 0));
+    }
+    return result_.tables.stacks.number_of(key_.bytes(), [&] {
+      DumpStack stack;
+      for (std::uint32_t i = 0; i < size; ++i) {
+        stack.push_back({std::string(text_or_empty(find(list[i], "name"))),
+                         std::string(text_or_empty(find(list[i], "filename"))),
+                         number_or(find(list[i], "line"), 0)});
+      }
+      return stack;
+    });
+  }
+
+  // ("0", "default_pg"); very old dumps have pg_id only.
+  std::uint32_t group_of(const Entry& entry) {
+    const auto [names, size] = items_of(entry[Field::process_group]);
+    const std::int64_t id = number_or(entry[Field::pg_id], 0);
+    std::string_view name = size > 0 ? text_or_empty(&names[0]) : std::string_view();
+    const std::string number = name.empty() ? fmt::format("{}", id) : std::string();
+    name = name.empty() ? number : name;
+    spend(name.size());
+    if (id == last_id_ && name == last_name_) {
+      return last_group_;
+    }
+    last_id_ = id;
+    last_name_ = name;
+    last_group_ = group_named(name, size > 1 ? text_or_empty(&names[1]) : std::string_view());
+    spend(group_of_id_.size());
+    const bool is_new = std::none_of(group_of_id_.begin(), group_of_id_.end(),
+                                     [&](const auto& known) { return known.first == id; });
+    if (is_new) {
+      group_of_id_.emplace_back(id, last_group_);
+    }
+    return last_group_;
+  }
+
+  // Counters are keyed by a number that only this process knows; a record that carries both is the one
+  // link to a group. Counters of other groups cannot be told apart and are left out.
+  void read_status() {
+    const Value* status = find(file_, "pg_status");
+    if (status == nullptr || !status->is(Value::Kind::dict)) {
+      return;
+    }
+    spend(status->node->size);
+    for (std::uint32_t i = 0; i + 1 < status->node->size; i += 2) {
+      const std::int64_t id = number_or(&status->node->items[i], -1);
+      const Value& counters = status->node->items[i + 1];
+      spend(group_of_id_.size());
+      for (const auto& [known, group] : group_of_id_) {
+        if (known == id) {
+          result_.dump.status.push_back(
+              DumpStatus{group, count_or(find(counters, "last_enqueued_collective"), -1),
+                         count_or(find(counters, "last_started_collective"), -1),
+                         count_or(find(counters, "last_completed_collective"), -1)});
+        }
+      }
+    }
+  }
+
+  void finish_groups() {
+    for (std::uint32_t i = 0; i < result_.tables.groups.things().size(); ++i) {
+      result_.dump.groups.push_back(i);
+    }
+  }
+
+  static constexpr std::uint32_t no_group = 0xffffffff;
+
+  struct KnownKey {
+    const char* text = nullptr;
+    std::uint32_t size = 0;
+    Field field = Field::unknown;
+  };
+
+  const Value& file_;
+  std::size_t steps_left_;
+  RankRecording result_;
+  Interner<std::uint32_t> group_of_name_;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> group_of_id_;
+  std::vector<KnownKey> known_keys_;  // by place in an entry
+  Key key_;
+  std::int64_t first_id_ = 0;
+  std::int64_t last_record_id_ = 0;
+  std::int64_t last_id_ = -1;
+  std::string last_name_;
+  std::uint32_t last_group_ = no_group;
+};
+
+}  // namespace
+
+// JSON without unfinished calls has no entries, and one before 2.3 has no groups either.
+bool looks_like_dump(const Value& value) {
+  const auto has = [&value](std::string_view key) { return find(value, key) != nullptr; };
+  return has("entries") || has("pg_config") || has("pg_status") ||
+         (has("version") && (has("nccl_version") || has("comm_lib_version")));
+}
+
+RankRecording decode_dump(const Value& value, std::size_t bytes) { return Decoder(value, bytes).decode(); }
+
+}  // namespace rollcall::traces

@@ -1,0 +1,82 @@
+#pragma once
+
+// A rank's Flight Recorder: a Backend around another that keeps what PyTorch's would of the calls that pass. So
+// a simulated hang leaves the same evidence as a real one.
+//
+// On nccl it keeps collectives and messages, as ProcessGroupNCCL.cpp records them (initWork, collective,
+// pointToPoint, endCoalescing) with its defaults: no timing, so a call is "scheduled" until it has completed. On
+// gloo it keeps collectives only, as ProcessGroupGloo.cpp (enqueue). Calls about groups, the store and
+// monitored_barrier pass unrecorded in both. A tensor is a shape of one dimension here: its elements.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/c10d/forwarding_backend.h"
+#include "sim/diagnose/dump.h"
+#include "traces/dumps/dump_tables.h"
+
+namespace rollcall::traces {
+
+// What the recorders of one job have in common.
+struct JobRecording {
+  Duration timeout = 0;                              // of calls; 0: torch's default for the backend
+  std::map<std::string, Duration> group_timeouts{};  // by name; 0: the job's
+  // All ranks run one program, so that its lines say which calls belong together. Otherwise only labels do.
+  bool one_program = true;
+
+  DumpTables tables{};
+  std::map<std::string, std::uint32_t> lines_of_labels{};  // where a label was met first
+};
+
+class DumpRecorder final : public ForwardingBackend {
+ public:
+  // `inner` and `job` are borrowed.
+  DumpRecorder(Backend& inner, Rank rank, JobRecording& job);
+
+  Work issue(const Op& op) override;
+  std::vector<Work> issue_batch(std::span<const Op> ops) override;
+  ProcessGroup find_group(std::string_view name) override;
+  ProcessGroup manage(GroupCall call) override;
+
+  // What the recorder holds now; calls that come later are not recorded. `standstill`: the watchdog's limit has
+  // passed without progress, and it has given up on what is unfinished.
+  check::RankDump finish(bool standstill);
+
+ private:
+  struct Group {
+    ProcessGroup handle;
+    std::uint32_t number = 0;  // in JobRecording::tables
+    std::int64_t collectives = 0;
+    std::int64_t messages = 0;
+    check::DumpStatus status;
+    std::uint32_t timeout_ms = 0;
+  };
+  // A record that may still complete: with the last of its calls.
+  struct Pending {
+    std::size_t record = 0;
+    std::vector<Work> works;
+  };
+
+  Group& group_of(GroupId id);
+  void remember(const ProcessGroup& handle, Duration timeout);
+  Duration timeout_of(const GroupMembers& members) const;
+  std::size_t record(const Op& op, Group& group, const check::DumpCall& call);
+  std::uint32_t number_of(const check::DumpCall& call);
+  std::uint32_t stack_of(const Op& op);
+  bool is_over(const Pending& pending);
+  void complete(const Pending& pending);
+  void notice();
+
+  JobRecording& job_;
+  bool is_nccl_;
+  bool finished_ = false;
+  std::map<GroupId, ProcessGroup> handles_;
+  std::map<GroupId, Duration> group_timeouts_;  // of groups that were made with one
+  std::map<GroupId, Group> groups_;             // that this rank has used
+  std::vector<Pending> pending_;                // in order of issue
+  std::size_t first_pending_ = 0;
+  check::RankDump dump_;
+};
+
+}  // namespace rollcall::traces

@@ -1,0 +1,159 @@
+#include "traces/dumps/dump_report.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/diagnose/dump_case.h"
+#include "sim/diagnose/dump_compare.h"
+
+namespace rollcall::traces {
+namespace {
+
+using check::DumpCall;
+using check::DumpFrame;
+using check::DumpGroup;
+using check::DumpRecord;
+using check::JobDump;
+using check::RankDump;
+
+// Where every rank was. Of ranks that wait for others the diagnosis knows it; of the rest, the records.
+class States {
+ public:
+  States(const JobDump& job, const Diagnosis& diagnosis, const std::vector<std::string>& names)
+      : job_(job), diagnosis_(diagnosis), names_(names) {
+    for (const RankDump& rank : job.ranks) {
+      if (const DumpRecord* open = first_open(rank)) {
+        came_[{open->group, open->collective_seq}];
+      }
+    }
+    for (const RankDump& rank : job.ranks) {
+      for (const DumpRecord& record : rank.records) {
+        const auto slot = came_.find({record.group, record.collective_seq});
+        if (slot != came_.end() && !record.is_p2p && !job.calls[record.call].is_message()) {
+          slot->second.insert(rank.rank);
+        }
+      }
+    }
+  }
+
+  std::vector<RankClass> all() {
+    for (const Victim& victim : diagnosis_.victims) {
+      add(victim.ranks, RankClass::State::waiting);
+      states_.back().call = victim.call;
+      states_.back().waits_for = victim.waits_for;
+    }
+    if (const RankSet silent = difference(diagnosis_.without_dump, told_); !silent.empty()) {
+      add(silent, RankClass::State::crashed);
+      states_.back().exception = "left no dump";
+    }
+    for (const RankDump& rank : job_.ranks) {
+      if (rank.rank < diagnosis_.world_size && !told_.contains(rank.rank)) {
+        add_from_records(rank);
+      }
+    }
+    std::ranges::stable_sort(states_, {}, [](const RankClass& each) { return each.ranks.first(); });
+    return std::move(states_);
+  }
+
+ private:
+  void add(const RankSet& ranks, RankClass::State state) {
+    told_.insert(ranks);
+    states_.push_back({});
+    states_.back().ranks = ranks;
+    states_.back().state = state;
+  }
+
+  // A rank is in the first call that has not finished, for those that have not come; or in none.
+  void add_from_records(const RankDump& rank) {
+    const DumpRecord* open = first_open(rank);
+    if (open == nullptr) {
+      add(RankSet{rank.rank}, RankClass::State::running);
+      return;
+    }
+    add(RankSet{rank.rank}, RankClass::State::waiting);
+    states_.back().call = call_of(*open);
+    if (!job_.calls[open->call].is_message()) {
+      states_.back().waits_for = difference(RankSet::of(job_.groups[open->group].members),
+                                            came_.at({open->group, open->collective_seq}));
+    }
+  }
+
+  const DumpRecord* first_open(const RankDump& rank) const {
+    const auto open = std::ranges::find_if(rank.records, [this](const DumpRecord& record) {
+      return record.state != DumpRecord::State::completed && !job_.calls[record.call].is_marker();
+    });
+    return open == rank.records.end() ? nullptr : &*open;
+  }
+
+  Call call_of(const DumpRecord& record) const {
+    const DumpCall& recorded = job_.calls[record.call];
+    Call call;
+    call.op = recorded.op;
+    call.group = names_[record.group];
+    call.seq = recorded.is_message() || record.is_p2p ? record.p2p_seq : record.collective_seq;
+    call.numel = recorded_elements(recorded);
+    call.dtype = recorded.input_dtypes.empty() ? "" : recorded.input_dtypes.front();
+    if (const DumpFrame* frame = check::user_frame(job_, record)) {
+      call.label = frame->function;
+      call.site = fmt::format("{}:{}", frame->file, frame->line);
+    }
+    return call;
+  }
+
+  const JobDump& job_;
+  const Diagnosis& diagnosis_;
+  const std::vector<std::string>& names_;                           // of groups
+  std::map<std::pair<std::uint32_t, std::int64_t>, RankSet> came_;  // by group and number, where ranks wait
+  RankSet told_;
+  std::vector<RankClass> states_;
+};
+
+Verdict verdict_of(const Diagnosis& diagnosis, Finding finding) {
+  if (diagnosis.verdict == "no_fault" || diagnosis.verdict == "straggler") {
+    return Completed{};
+  }
+  if (diagnosis.verdict == "crashed_rank") {
+    return RankFailed{std::move(finding), "left no dump"};
+  }
+  if (!diagnosis.variants.empty()) {
+    return Mismatch{std::move(finding), diagnosis.variants};
+  }
+  return Deadlock{std::move(finding)};
+}
+
+}  // namespace
+
+RecordedReport report_of(const JobDump& job, const Diagnosis& diagnosis, const std::string& source) {
+  RecordedReport result;
+  Report& report = result.report;
+  const std::vector<std::string> names = dump_group_names(job);
+  report.scenario = source;
+  report.world_size = diagnosis.world_size;
+  report.backend = job.calls.empty() ? "" : job.calls.front().backend;
+  report.measured = true;
+  report.ranks = States(job, diagnosis, names).all();
+  report.ops = diagnosis.records;
+  if (!job.ranks.empty()) {
+    RecordedTimeline recorded = timeline_of(check::DumpCase(job), report.world_size);
+    report.timeline = std::move(recorded.timeline);
+    report.simulated_time = recorded.end;
+    result.waits = std::move(recorded.waits);
+  }
+  Finding finding = diagnosis.finding;
+  for (std::size_t i = 0; i < job.groups.size(); ++i) {
+    const DumpGroup& group = job.groups[i];
+    report.groups.push_back({names[i], RankSet::of(group.members)});
+    const bool is_place = finding.at && group.name == diagnosis.group_name &&
+                          RankSet::of(group.members) == diagnosis.group_ranks;
+    if (is_place) {
+      finding.at->call.group = names[i];
+    }
+  }
+  report.verdict = verdict_of(diagnosis, std::move(finding));
+  return result;
+}
+
+}  // namespace rollcall::traces

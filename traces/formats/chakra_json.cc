@@ -1,0 +1,75 @@
+#include "traces/formats/chakra_json.h"
+
+#include <algorithm>
+#include <array>
+
+#include "traces/formats/chakra_node.h"
+#include "traces/values/value_access.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+// Protobuf's JSON has enums by name, and numbers of 64 bits as texts.
+std::int64_t type_of(const Value* value) {
+  const std::string_view name = text_or_empty(value);
+  return name == "COMM_SEND_NODE"   ? chakra_type::send
+         : name == "COMM_RECV_NODE" ? chakra_type::recv
+         : name == "COMM_COLL_NODE" ? chakra_type::collective
+                                    : number_or(value, 0);
+}
+
+ChakraAttribute attribute_of(const Value& value) {
+  constexpr std::array<std::string_view, 6> numbers = {"int64Val",  "int32Val",  "uint64Val",
+                                                       "uint32Val", "sint64Val", "sint32Val"};
+  ChakraAttribute attribute{text_or_empty(find(value, "name")), -1, text_or_empty(find(value, "stringVal"))};
+  for (const std::string_view key : numbers) {
+    attribute.number = std::max(attribute.number, number_or(find(value, key), -1));
+  }
+  return attribute;
+}
+
+ChakraNode printed_node(const Value& value) {
+  ChakraNode node;
+  node.type = type_of(find(value, "type"));
+  node.start_us = count_or(find(value, "startTimeMicros"), 0);
+  node.duration_us = count_or(find(value, "durationMicros"), 0);
+  const auto [attributes, size] = items_of(find(value, "attr"));
+  for (std::uint32_t i = 0; i < size; ++i) {
+    node.set(attribute_of(attributes[i]));
+  }
+  return node;
+}
+
+ChakraNode table_node(const Value& value) {
+  ChakraNode node;
+  node.type = type_of(find(value, "NodeType"));
+  node.duration_us = count_or(find(value, "runtime"), 0);
+  for (const std::string_view key : {"comm_type", "comm_size", "comm_src", "comm_dst", "pg_name"}) {
+    const Value* field = find(value, key);
+    node.set({key, number_or(field, -1), text_or_empty(field)});
+  }
+  return node;
+}
+
+}  // namespace
+
+bool looks_like_chakra_json(const Value& value) {
+  const auto [messages, size] = items_of(&value);
+  const bool is_printed = std::any_of(
+      messages, messages + std::min<std::uint32_t>(size, 2),
+      [](const Value& message) { return text_or_empty(find(message, "type")).ends_with("_NODE"); });
+  return is_printed || find(value, "workload_graph") != nullptr;
+}
+
+RankRecording decode_chakra_json(const Value& value, Rank rank) {
+  ChakraCalls calls(rank);
+  const Value* table = find(value, "workload_graph");
+  const auto [nodes, size] = items_of(table == nullptr ? &value : table);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    calls.add(table == nullptr ? printed_node(nodes[i]) : table_node(nodes[i]));
+  }
+  return calls.finish();
+}
+
+}  // namespace rollcall::traces

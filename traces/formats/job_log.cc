@@ -1,0 +1,253 @@
+#include "traces/formats/job_log.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "traces/values/value_access.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+using check::LogFact;
+using Kind = LogFact::Kind;
+
+constexpr std::string_view mismatch = "is running collective: CollectiveFingerPrint(";
+constexpr std::string_view barrier = " failed to pass monitoredBarrier";
+constexpr std::string_view watchdog = "Watchdog caught collective operation timeout: WorkNCCL(";
+constexpr std::string_view enqueued = "ast enqueued NCCL work: ";
+constexpr std::string_view not_joined = ", but didn't join collective #";
+constexpr std::string_view never_joined = "] are the lagging ranks that caused this timeout";
+constexpr std::string_view launched = " launched up to operation ";
+constexpr std::string_view missing_ranks =
+    "he missing rank";  // "The missing rank: 3", "The missing ranks: 3,4"
+constexpr std::array<std::string_view, 8> marks = {mismatch,   barrier,      watchdog, enqueued,
+                                                   not_joined, never_joined, launched, missing_ranks};
+
+std::optional<std::int64_t> number_at(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::int64_t> number_after(std::string_view line, std::string_view word) {
+  const std::size_t place = line.find(word);
+  return place == std::string_view::npos ? std::nullopt : number_at(line.substr(place + word.size()));
+}
+
+bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
+
+// "1, 2, 5" from the beginning of a text, up to what is no list any more.
+RankSet ranks_at(std::string_view text) {
+  std::vector<Rank> ranks;
+  const auto is_part = [](char c) { return (c >= '0' && c <= '9') || c == ' ' || c == ','; };
+  const auto* const end = std::find_if_not(text.begin(), text.end(), is_part);
+  for (const char* at = text.begin(); at < end;) {
+    Rank rank = -1;
+    const auto [next, error] = std::from_chars(at, end, rank);
+    if (error == std::errc() && rank >= 0 && rank < ranks_max) {
+      ranks.push_back(rank);
+      at = next;
+    } else {
+      ++at;
+    }
+  }
+  return RankSet::of(std::move(ranks));
+}
+
+// What stands between `from` and the next of `ends`.
+std::string field(std::string_view text, std::string_view from, std::string_view ends) {
+  const std::size_t place = text.find(from);
+  if (place == std::string_view::npos) {
+    return {};
+  }
+  const std::string_view rest = text.substr(place + from.size());
+  return std::string(rest.substr(0, rest.find_first_of(ends)));
+}
+
+class LineReader {
+ public:
+  LineReader(Rank file_rank, const std::string& file) : file_rank_(file_rank), file_(file) {}
+
+  void read(std::string_view line, std::int64_t number) {
+    line_ = line;
+    number_ = number;
+    read_mismatch();
+    read_barrier();
+    read_watchdog();
+    read_desync();
+    read_ras();
+  }
+
+  std::vector<LogFact> take() { return std::move(facts_); }
+
+ private:
+  LogFact& add(Kind kind, RankSet ranks) {
+    LogFact& fact = facts_.emplace_back();
+    fact.kind = kind;
+    fact.ranks = std::move(ranks);
+    fact.place = fmt::format("{}:{}", file_, number_);
+    return fact;
+  }
+
+  bool has(std::string_view mark) const { return line_.find(mark) != std::string_view::npos; }
+
+  // "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[2],
+  // TensorDtypes=Float, ...), but Rank 1 is running collective: ...". Without tensors a comma is missing.
+  void read_mismatch() {
+    for (std::size_t place = line_.find(mismatch); place != std::string_view::npos;
+         place = line_.find(mismatch, place + 1)) {
+      const std::string_view before = line_.substr(0, place);
+      const std::size_t word = before.rfind("ank ");
+      const std::optional<std::int64_t> rank =
+          word == std::string_view::npos ? std::nullopt : number_at(before.substr(word + 4));
+      if (!is_rank(rank)) {
+        continue;
+      }
+      std::string_view print = line_.substr(place + mismatch.size());
+      print = print.substr(0, print.find(mismatch));
+      LogFact& fact = add(Kind::fingerprint, RankSet{static_cast<Rank>(*rank)});
+      fact.seq = number_after(print, "SequenceNumber=").value_or(-1);
+      fact.op = field(print, "OpType=", ",)");
+      const std::string shape = field(print, "TensorShape=[", "]");
+      fact.shape = print.find("TensorShape=[") == std::string_view::npos ? "" : "[" + shape + "]";
+      fact.dtype = field(print, "TensorDtypes=", ",)");
+    }
+  }
+
+  // "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms", "[Rank 0]: Ranks 1, 2 failed ...".
+  void read_barrier() {
+    const std::size_t place = line_.find(barrier);
+    if (place == std::string_view::npos) {
+      return;
+    }
+    const std::string_view before = line_.substr(0, place);
+    const std::size_t word = before.rfind("Rank");
+    const std::size_t digits = before.find_first_of("0123456789", word == std::string_view::npos ? 0 : word);
+    if (digits == std::string_view::npos) {
+      return;
+    }
+    if (const RankSet ranks = ranks_at(before.substr(digits)); !ranks.empty()) {
+      add(Kind::barrier_missing, ranks).op = "monitored_barrier";
+    }
+  }
+
+  // Who wrote the line: "[rank3]:", "[Rank 3]", "[PG ID 0 PG GUID 0(default_pg) Rank 3]".
+  Rank writer() const {
+    for (const std::string_view word : {"[rank", "Rank "}) {
+      if (const std::optional<std::int64_t> rank = number_after(line_, word); is_rank(rank)) {
+        return static_cast<Rank>(*rank);
+      }
+    }
+    return file_rank_;
+  }
+
+  std::string writers_group() const {
+    std::string name = field(line_, "PG GUID ", "( ]");
+    return name.empty() ? field(line_, "[PG ", " ]") : name;
+  }
+
+  void read_watchdog() {
+    const Rank rank = writer();
+    if (rank < 0) {
+      return;
+    }
+    if (has(watchdog)) {
+      LogFact& fact = add(Kind::timed_out, RankSet{rank});
+      fact.seq = number_after(line_, "SeqNum=").value_or(-1);
+      fact.op = field(line_, "OpType=", ",)");
+      fact.group = writers_group();
+    }
+    if (has(enqueued)) {
+      LogFact& fact = add(Kind::progress, RankSet{rank});
+      fact.seq = number_after(line_, enqueued).value_or(-1);
+      fact.group = writers_group();
+    }
+  }
+
+  // "[0, 3] finished collective #14, but didn't join collective #15 (count from 1)".
+  void read_desync() {
+    const std::size_t joined = line_.find(not_joined);
+    const std::size_t never = line_.find(never_joined);
+    const std::size_t end = std::min(joined, never);
+    const std::size_t open = end == std::string_view::npos ? end : line_.rfind('[', end);
+    if (open == std::string_view::npos) {
+      return;
+    }
+    if (const RankSet ranks = ranks_at(line_.substr(open + 1)); !ranks.empty()) {
+      LogFact& fact = add(Kind::not_joined, ranks);
+      fact.op = "collective";
+      fact.seq = joined == std::string_view::npos
+                     ? 1
+                     : number_at(line_.substr(joined + not_joined.size())).value_or(-1);
+    }
+  }
+
+  // "#0-0 (27a079b828ff1a75) MISMATCH", "  6 ranks have launched up to operation 6649", and a line for each that
+  // is named: "  Rank 0 -- GPU 0 managed by ..." or "  Rank 7 has launched up to operation 60 -- ...".
+  void read_ras() {
+    const std::string_view text = line_.substr(std::min(line_.find_first_not_of(" \t"), line_.size()));
+    if (text.starts_with('#')) {
+      communicator_ = std::string(text.substr(0, text.find(' ')));
+      operation_.reset();
+    }
+    if (has(launched)) {
+      operation_ = number_after(line_, launched);
+      const bool is_one = text.starts_with("Rank ");
+      const std::optional<std::int64_t> number = number_at(is_one ? text.substr(5) : text);
+      if (operation_ && number && *number >= 0) {
+        LogFact& fact =
+            add(Kind::launched, is_one && is_rank(number) ? RankSet{static_cast<Rank>(*number)} : RankSet());
+        fact.count = is_one ? 1 : std::min<std::int64_t>(*number, ranks_max);
+        fact.seq = *operation_;
+        fact.group = communicator_;
+      }
+    } else if (operation_ && text.starts_with("Rank ") && has(" -- GPU ")) {
+      if (const std::optional<std::int64_t> rank = number_at(text.substr(5)); is_rank(rank)) {
+        LogFact& fact = add(Kind::launched, RankSet{static_cast<Rank>(*rank)});
+        fact.seq = *operation_;
+        fact.group = communicator_;
+      }
+    }
+    if (const std::size_t place = text.find(missing_ranks); place != std::string_view::npos) {
+      const std::size_t colon = text.find(':', place);
+      const RankSet ranks = colon == std::string_view::npos ? RankSet() : ranks_at(text.substr(colon + 1));
+      if (!ranks.empty()) {
+        add(Kind::unreachable, ranks).group = communicator_;
+      }
+    }
+  }
+
+  Rank file_rank_;
+  const std::string& file_;
+  std::string_view line_;
+  std::int64_t number_ = 0;
+  std::string communicator_;
+  std::optional<std::int64_t> operation_;  // of the RAS line before
+  std::vector<LogFact> facts_;
+};
+
+}  // namespace
+
+bool looks_like_job_log(std::string_view bytes) {
+  return bytes.find('\0') == std::string_view::npos &&
+         std::any_of(marks.begin(), marks.end(),
+                     [bytes](std::string_view mark) { return bytes.find(mark) != std::string_view::npos; });
+}
+
+std::vector<check::LogFact> read_job_log(std::string_view bytes, Rank rank, const std::string& file) {
+  LineReader reader(rank, file);
+  std::int64_t number = 0;
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    reader.read(bytes.substr(0, end), ++number);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+  }
+  return reader.take();
+}
+
+}  // namespace rollcall::traces

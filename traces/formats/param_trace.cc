@@ -1,0 +1,88 @@
+#include "traces/formats/param_trace.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "traces/formats/call_recorder.h"
+#include "traces/values/value_access.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+class CommsReader {
+ public:
+  explicit CommsReader(Rank rank) : rank_(rank) {}
+
+  void add(const Value& entry) {
+    RecordedCall call;
+    call.name = text_or_empty(find(entry, "comms"));
+    if (call.name.empty()) {
+      return;
+    }
+    const std::vector<Rank> members = ranks_of(entry);
+    const std::int64_t id = number_or(find(entry, "pg_id"), 0);
+    call.group = calls_.group(fmt::format("{}", id), "", members);
+    call.numel_in = count_or(find(entry, "in_msg_size"), -1);
+    call.numel_out = count_or(find(entry, "out_msg_size"), -1);
+    call.dtype = text_or_empty(find(entry, "dtype"));
+    call.created_ns = count_or(find(entry, "startTime_ns"), 0);
+    const bool sends = call.name.find("send") != std::string_view::npos;
+    call.peer = inside(members, number_or(find(entry, sends ? "dst_rank" : "src_rank"), -1));
+    calls_.add(call, rank_);
+  }
+
+  RankRecording finish() { return calls_.finish(false); }
+
+ private:
+  // Named by the call, by an earlier one of its group, or all.
+  std::vector<Rank> ranks_of(const Value& entry) {
+    const std::int64_t id = number_or(find(entry, "pg_id"), 0);
+    std::vector<Rank> members = members_of(find(entry, "global_ranks"));
+    if (!members.empty()) {
+      members_[id] = members;
+    } else if (members_.contains(id)) {
+      members = members_[id];
+    } else if (const std::int64_t size = number_or(find(entry, "world_size"), 0);
+               size > 0 && size < ranks_max) {
+      members.resize(static_cast<std::size_t>(size));
+      std::iota(members.begin(), members.end(), 0);
+    }
+    return members;
+  }
+
+  // A global rank's place in the group.
+  static Rank inside(const std::vector<Rank>& members, std::int64_t rank) {
+    const auto place = std::lower_bound(members.begin(), members.end(), rank);
+    return place != members.end() && *place == rank ? static_cast<Rank>(place - members.begin()) : -1;
+  }
+
+  CallRecorder calls_;
+  Rank rank_;
+  std::map<std::int64_t, std::vector<Rank>> members_;
+};
+
+}  // namespace
+
+bool looks_like_param_trace(const Value& value) {
+  const auto [entries, size] = items_of(&value);
+  return size > 0 && std::any_of(entries, entries + size, [](const Value& entry) {
+           return entry.is(Value::Kind::dict) && find(entry, "comms") != nullptr;
+         });
+}
+
+RankRecording decode_param_trace(const Value& value, Rank rank) {
+  CommsReader reader(rank);
+  const auto [entries, size] = items_of(&value);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (entries[i].is(Value::Kind::dict)) {
+      reader.add(entries[i]);
+    }
+  }
+  return reader.finish();
+}
+
+}  // namespace rollcall::traces

@@ -1,0 +1,67 @@
+#include "traces/formats/rank_in_name.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "traces/values/value_access.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+constexpr std::array<std::string_view, 7> suffixes = {".gz", ".json", ".pickle", ".pkl",
+                                                      ".pt", ".et",   ".trace"};
+
+std::string_view stem_of(std::string_view path) {
+  std::string_view name = path.substr(path.find_last_of('/') + 1);
+  for (bool found = true; found;) {
+    found = false;
+    for (const std::string_view suffix : suffixes) {
+      if (name.ends_with(suffix)) {
+        name.remove_suffix(suffix.size());
+        found = true;
+      }
+    }
+  }
+  return name;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// All numbers, the last one first. Numbers too long for a rank (dates) are left out.
+std::vector<Rank> numbers_in(std::string_view name) {
+  std::vector<Rank> numbers;
+  std::size_t end = name.size();
+  while (end > 0) {
+    std::size_t begin = end;
+    while (begin > 0 && is_digit(name[begin - 1])) {
+      --begin;
+    }
+    Rank number = 0;
+    if (begin < end && std::from_chars(name.data() + begin, name.data() + end, number).ec == std::errc() &&
+        number < ranks_max) {
+      numbers.push_back(number);
+    }
+    end = begin < end ? begin : end - 1;
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::optional<Rank> rank_in_name(std::string_view path, const std::vector<check::DumpGroup>& groups) {
+  const std::vector<Rank> numbers = numbers_in(stem_of(path));
+  const auto is_member = [&groups](Rank rank) {
+    return std::all_of(groups.begin(), groups.end(), [rank](const check::DumpGroup& group) {
+      return group.members.empty() || std::binary_search(group.members.begin(), group.members.end(), rank);
+    });
+  };
+  const auto fitting = std::find_if(numbers.begin(), numbers.end(), is_member);
+  if (fitting != numbers.end()) {
+    return *fitting;
+  }
+  return numbers.empty() ? std::nullopt : std::optional(numbers.front());
+}
+
+}  // namespace rollcall::traces

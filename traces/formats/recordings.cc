@@ -1,0 +1,346 @@
+#include "traces/formats/recordings.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "sim/diagnose/dump_replay.h"
+#include "traces/formats/formats.h"
+#include "traces/formats/job_log.h"
+#include "traces/formats/rank_in_name.h"
+#include "traces/values/file_bytes.h"
+#include "traces/values/json_value.h"
+#include "traces/values/pickle.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+namespace fs = std::filesystem;
+using check::DumpGroup;
+using check::DumpRecord;
+using check::JobDump;
+using check::RankDump;
+
+constexpr std::size_t tree_bytes_max = std::size_t{2} << 30;  // of one file, per thread
+
+struct Candidate {
+  std::string path;
+  bool is_named = false;  // by the user, rather than found in a folder
+};
+
+// What a file says, or why nothing. Neither: it is another kind of file.
+struct Outcome {
+  std::optional<RankRecording> recording;
+  std::string problem;
+  std::vector<check::LogFact> facts = {};
+};
+
+std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
+  std::vector<Candidate> files;
+  for (const std::string& path : paths) {
+    std::error_code unreadable;  // then reading it says so
+    if (!fs::is_directory(path, unreadable)) {
+      files.push_back({path, true});
+      continue;
+    }
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+      if (entry.is_regular_file()) {
+        files.push_back({entry.path().generic_string(), false});
+      }
+    }
+  }
+  const auto by_path = [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.path, b.is_named) < std::tie(b.path, a.is_named);
+  };
+  std::sort(files.begin(), files.end(), by_path);
+  const auto same = [](const Candidate& a, const Candidate& b) { return a.path == b.path; };
+  files.erase(std::unique(files.begin(), files.end(), same), files.end());
+  return files;
+}
+
+bool looks_like_json(std::string_view bytes) {
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
+}
+
+// Not like a log, of which many are empty.
+bool is_named_like_dump(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  return extension.empty() || extension == ".json" || extension == ".et" || extension == ".gz" ||
+         extension == ".zst";
+}
+
+std::string unknown_format(std::string_view bytes) {
+  if (bytes.empty()) {
+    return "empty: whoever wrote it was stopped before";
+  }
+  std::vector<std::string_view> names;
+  for (const Format& format : formats()) {
+    names.push_back(format.name);
+  }
+  names.push_back("log of a job that hung");
+  return fmt::format("of no format that is known here ({})", fmt::join(names, ", "));
+}
+
+// What one thread reads with, file after file.
+class FileReader {
+ public:
+  Outcome read(const Candidate& file) {
+    try {
+      return decode(file);
+    } catch (const BadFile& error) {
+      const std::string place = error.offset == 0 ? "" : fmt::format("byte {}: ", error.offset);
+      return {std::nullopt, place + error.what(), {}};
+    }
+  }
+
+ private:
+  Outcome decode(const Candidate& file) {
+    const std::string_view bytes = bytes_.read(file.path);
+    arena_.reset();
+    const Rank rank = rank_in_name(file.path, {}).value_or(-1);
+    if (!bytes.starts_with('{') && looks_like_job_log(bytes)) {  // its lines may begin with a bracket
+      return {std::nullopt, "", read_job_log(bytes, rank, file.path)};
+    }
+    Value value;
+    if (looks_like_pickle(bytes)) {
+      value = read_pickle(bytes, arena_);
+    } else if (looks_like_json(bytes)) {
+      value = read_json_sequence(bytes, arena_);
+    }
+    SourceFile source{bytes, value, rank};
+    const Format* format = format_of(source);
+    if (format == nullptr) {
+      const bool was_meant = file.is_named || (bytes.empty() && rank >= 0 && is_named_like_dump(file.path));
+      return {std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
+    }
+    Outcome outcome{format->decode(source), "", {}};
+    RankRecording& recording = *outcome.recording;
+    if (recording.names_groups_only) {
+      return outcome;
+    }
+    if (!recording.rank) {
+      recording.rank = rank_in_name(file.path, recording.tables.groups.things());
+    }
+    if (!recording.rank) {
+      return {std::nullopt, "there is no rank in the file's name; rename it to end in the rank's number", {}};
+    }
+    recording.dump.rank = *recording.rank;
+    recording.dump.file = file.path;
+    return outcome;
+  }
+
+  FileBytes bytes_;
+  Arena arena_{tree_bytes_max};
+};
+
+std::vector<Outcome> read_all(const std::vector<Candidate>& files, const ReadProgress& progress) {
+  std::vector<Outcome> outcomes(files.size());
+  std::vector<std::exception_ptr> failures(std::max(1U, std::thread::hardware_concurrency()));
+  std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> done = 0;
+  const auto work = [&](std::exception_ptr& failure) {
+    try {
+      FileReader reader;
+      for (std::size_t i = next++; i < files.size(); i = next++) {
+        outcomes[i] = reader.read(files[i]);
+        const std::size_t through = ++done;
+        if (progress) {
+          progress(through, files.size());
+        }
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < std::min(failures.size(), files.size()); ++i) {
+      threads.emplace_back(work, std::ref(failures[i]));
+    }
+    work(failures.front());
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) {
+      std::rethrow_exception(failure);
+    }
+  }
+  return outcomes;
+}
+
+bool has_stacks(const RankDump& dump) {
+  return std::any_of(dump.records.begin(), dump.records.end(),
+                     [](const DumpRecord& record) { return record.stack != 0; });
+}
+
+std::int64_t last_time(const RankDump& dump) {
+  std::int64_t last = 0;
+  for (const DumpRecord& record : dump.records) {
+    last = std::max({last, record.created_ns, record.started_ns, record.completed_ns});
+  }
+  return last;
+}
+
+// Of two recordings of one rank: the one with states, the later one, or of the same moment the one that says
+// more.
+bool says_more(const RankDump& a, const RankDump& b) {
+  return std::make_tuple(a.has_states, last_time(a), a.records.size(), has_stacks(a)) >
+         std::make_tuple(b.has_states, last_time(b), b.records.size(), has_stacks(b));
+}
+
+// The dump of each rank, ascending. Of several of one rank the best; the first by path among equals.
+std::map<Rank, RankRecording*> one_per_rank(std::vector<Outcome>& outcomes,
+                                            std::vector<FileProblem>& problems) {
+  std::map<Rank, RankRecording*> chosen;
+  for (Outcome& outcome : outcomes) {
+    if (!outcome.recording || outcome.recording->names_groups_only) {
+      continue;
+    }
+    RankDump& dump = outcome.recording->dump;
+    const auto [place, is_first] = chosen.emplace(dump.rank, &*outcome.recording);
+    if (is_first) {
+      continue;
+    }
+    const RankDump* unused = &dump;
+    if (says_more(dump, place->second->dump)) {
+      unused = &place->second->dump;
+      place->second = &*outcome.recording;
+    }
+    problems.push_back({unused->file, fmt::format("not used: {} is also of rank {} and says more",
+                                                  place->second->dump.file, dump.rank)});
+  }
+  return chosen;
+}
+
+// Groups that a rank names without saying who is in them: the group of that name which has the rank as
+// a member, or all ranks that name it. The default group has all ranks, those without a dump too.
+class NamelessGroups {
+ public:
+  explicit NamelessGroups(JobDump& job) : job_(job) {}
+
+  void resolve() {
+    for (RankDump& dump : job_.ranks) {
+      for (const std::uint32_t group : dump.groups) {
+        if (job_.groups[group].members.empty()) {
+          users_[group].push_back(dump.rank);
+        }
+      }
+    }
+    for (RankDump& dump : job_.ranks) {
+      for (std::uint32_t& group : dump.groups) {
+        replace(dump, group);
+      }
+      std::sort(dump.groups.begin(), dump.groups.end());
+      dump.groups.erase(std::unique(dump.groups.begin(), dump.groups.end()), dump.groups.end());
+    }
+    for (const auto& [group, ranks] : users_) {
+      if (job_.groups[group].description == "default_pg" && is_unknown(job_.groups[group].name)) {
+        add_everybody(group);
+      } else {
+        job_.groups[group].members = ranks;
+      }
+    }
+  }
+
+ private:
+  void replace(RankDump& dump, std::uint32_t& group) const {
+    if (!job_.groups[group].members.empty()) {
+      return;
+    }
+    const std::uint32_t nameless = group;
+    const auto known = std::find_if(job_.groups.begin(), job_.groups.end(), [&](const DumpGroup& other) {
+      return other.name == job_.groups[nameless].name &&
+             std::binary_search(other.members.begin(), other.members.end(), dump.rank);
+    });
+    if (known == job_.groups.end()) {
+      return;
+    }
+    group = static_cast<std::uint32_t>(known - job_.groups.begin());
+    for (DumpRecord& record : dump.records) {
+      record.group = record.group == nameless ? group : record.group;
+    }
+    for (check::DumpStatus& status : dump.status) {
+      status.group = status.group == nameless ? group : status.group;
+    }
+  }
+
+  bool is_unknown(const std::string& name) const {
+    return std::none_of(job_.groups.begin(), job_.groups.end(), [&name](const DumpGroup& group) {
+      return group.name == name && !group.members.empty();
+    });
+  }
+
+  void add_everybody(std::uint32_t group) {
+    for (Rank rank = 0; rank <= job_.ranks.back().rank; ++rank) {
+      job_.groups[group].members.push_back(rank);
+    }
+    for (RankDump& dump : job_.ranks) {
+      const auto place = std::lower_bound(dump.groups.begin(), dump.groups.end(), group);
+      if (place == dump.groups.end() || *place != group) {
+        dump.groups.insert(place, group);
+      }
+    }
+  }
+
+  JobDump& job_;
+  std::map<std::uint32_t, std::vector<Rank>> users_;  // of groups without members; ascending
+};
+
+// The judge takes it that who calls on a group belongs to it. A file may say otherwise.
+void drop_foreign_calls(ReadResult& result) {
+  for (RankDump& dump : result.job.ranks) {
+    const auto is_foreign = [&](std::uint32_t group) {
+      const std::vector<Rank>& members = result.job.groups[group].members;
+      return !std::binary_search(members.begin(), members.end(), dump.rank);
+    };
+    std::erase_if(dump.groups, is_foreign);
+    std::erase_if(dump.status, [&](const check::DumpStatus& status) { return is_foreign(status.group); });
+    const std::size_t dropped =
+        std::erase_if(dump.records, [&](const DumpRecord& record) { return is_foreign(record.group); });
+    if (dropped > 0) {
+      result.problems.push_back(
+          {dump.file, fmt::format("{} calls are not used: rank {} is not in the groups that it makes them on",
+                                  dropped, dump.rank)});
+    }
+  }
+}
+
+}  // namespace
+
+ReadResult read_recordings(const std::vector<std::string>& paths, const ReadProgress& progress) {
+  const std::vector<Candidate> files = candidates_of(paths);
+  std::vector<Outcome> outcomes = read_all(files, progress);
+  ReadResult result;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    result.job.facts.insert(result.job.facts.end(), outcomes[i].facts.begin(), outcomes[i].facts.end());
+    if (!outcomes[i].problem.empty()) {
+      result.problems.push_back({files[i].path, outcomes[i].problem});
+    }
+  }
+  DumpTables tables;
+  for (Outcome& outcome : outcomes) {
+    if (outcome.recording && outcome.recording->names_groups_only) {
+      tables.absorb(outcome.recording->tables, outcome.recording->dump);
+    }
+  }
+  for (const auto& [rank, recording] : one_per_rank(outcomes, result.problems)) {
+    tables.absorb(recording->tables, recording->dump);
+    result.job.ranks.push_back(std::move(recording->dump));
+  }
+  result.job.calls = std::move(tables.calls.things());
+  result.job.stacks = std::move(tables.stacks.things());
+  result.job.groups = std::move(tables.groups.things());
+  NamelessGroups(result.job).resolve();
+  drop_foreign_calls(result);
+  check::replay_states(result.job);
+  return result;
+}
+
+}  // namespace rollcall::traces

@@ -1,0 +1,108 @@
+#pragma once
+
+// What ranks of a PyTorch script asked of torch.distributed, as traces/recorder has written it down: a file of JSON
+// lines per rank (record_file.py says what each line means).
+//
+// A rank that was killed leaves a file that ends anywhere: what is there counts. Lines of kinds that this version does
+// not know are passed over.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/c10d/op.h"
+#include "traces/formats/recordings.h"
+#include "traces/values/value.h"
+
+namespace rollcall::traces {
+
+// A line of the user's, and what of torch made the call from there.
+struct ScriptSite {
+  std::string file;
+  std::int64_t line = 0;  // 0: unknown
+  std::string function;
+  std::string module;   // the class of the nn.Module in whose method the line is; may be empty
+  std::string reason;   // "ddp.bucket", "join.count"; empty: the user's line made the call itself
+  bool shadow = false;  // by a rank that has joined, on behalf of the others
+
+  friend bool operator==(const ScriptSite&, const ScriptSite&) = default;
+};
+
+struct ScriptCall {
+  std::string op;                    // torch.distributed's function
+  std::int64_t group = 0;            // which of the rank's groups, in order of creation; 0: the world
+  std::vector<std::int64_t> given;   // elements of each tensor
+  std::vector<std::int64_t> filled;  // likewise, where they are others than those given
+  std::string dtype;
+  std::string reduce_op;
+  std::optional<Rank> root;  // global
+  std::optional<Rank> peer;  // global; none: receives from anybody
+  std::int32_t tag = 0;
+  std::vector<std::int64_t> output_splits;
+  std::vector<std::int64_t> input_splits;
+  std::vector<Rank> ranks;  // of a new_group
+  bool wait_all_ranks = false;
+  double timeout_s = 0;  // 0: the default
+  ScriptSite site;
+};
+
+struct ScriptEvent {
+  enum class Kind : std::uint8_t { call, batch, wait, future, returned };
+
+  Kind kind = Kind::call;
+  std::int64_t handle = -1;          // -1: a call that blocks
+  std::vector<std::uint32_t> calls;  // of ScriptRank::calls; several in a batch
+  bool has_raised = false;           // the call, or the wait for it
+};
+
+struct ScriptFrame {
+  std::string file;
+  std::int64_t line = 0;
+  std::string function;
+};
+
+// How a rank's part came to its end. Stopped: by us, because it neither called anything nor ended. Terminated: by its
+// launcher, because of others.
+struct ScriptEnd {
+  enum class How : std::uint8_t { unknown, finished, raised, exited, killed, stopped, terminated };
+
+  How how = How::unknown;  // the record just stops
+  std::string type;        // raised: Python's
+  std::string message;     // raised
+  std::int64_t code = 0;   // exited: os._exit's. killed: the signal; 0: unknown
+  ScriptSite site;         // raised, stopped
+};
+
+struct ScriptRank {
+  Rank rank = -1;
+  Rank world_size = 0;
+  std::string mode;     // "fake", "simulator", "live"
+  std::string script;   // as it was called
+  std::string folder;   // where it ran
+  std::string backend;  // that the script asked for; empty: it has not initialized anything
+  double timeout_s = 0;
+  ScriptSite init_site;           // where it did, first
+  std::vector<ScriptCall> calls;  // each once
+  std::vector<ScriptEvent> events;
+  std::vector<ScriptSite> data_dependent;  // lines that read what was received
+  std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
+  ScriptSite place;                        // the user's line there
+  ScriptEnd end;
+};
+
+struct ScriptRecord {
+  std::vector<ScriptRank> ranks;  // by rank, those that have left something
+  std::vector<FileProblem> problems;
+};
+
+// A call as the recorder describes it. Throws BadFile.
+ScriptCall script_call(const Value& description);
+
+// One rank's record.
+ScriptRank read_script_rank(const std::string& text);
+
+// Every rank*.jsonl of a folder. Throws std::filesystem errors for folders that cannot be listed.
+ScriptRecord read_script_record(const std::string& folder);
+
+}  // namespace rollcall::traces

@@ -1,0 +1,157 @@
+#include "traces/values/json_value.h"
+
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace rollcall::traces {
+
+namespace {
+
+constexpr std::size_t depth_max = 64;
+
+// Where a value begins that is nested too deep. The parser does not say at which byte it is.
+std::size_t offset_of_depth(std::string_view text, std::size_t depth) {
+  std::size_t open = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_text) {
+      in_text = text[i] != '"';
+      i += text[i] == '\\' ? 1 : 0;  // whatever is escaped ends no text
+    } else if (text[i] == '"') {
+      in_text = true;
+    } else if (text[i] == '[' || text[i] == '{') {
+      if (++open > depth) {
+        return i;
+      }
+    } else if (text[i] == ']' || text[i] == '}') {
+      --open;
+    }
+  }
+  return text.size();
+}
+
+// What nlohmann's parser calls while it reads. Open containers collect their items on one stack and
+// are built when they end.
+class Builder {
+ public:
+  Builder(std::string_view text, Arena& arena) : text_(text), arena_(arena) {}
+
+  bool null() { return push({}); }
+  bool boolean(bool value) { return push(Value::of_boolean(value)); }
+  bool number_integer(std::int64_t value) { return push(Value::of_integer(value)); }
+  bool number_unsigned(std::uint64_t value) {
+    const bool fits = value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return push(fits ? Value::of_integer(static_cast<std::int64_t>(value))
+                     : Value::of_real(static_cast<double>(value)));
+  }
+  bool number_float(double value, const std::string&) { return push(Value::of_real(value)); }
+  bool string(const std::string& text) { return push(copy(text)); }
+  bool key(const std::string& text) { return push(copy(text)); }
+  bool binary(const std::vector<std::uint8_t>&) { return false; }  // does not occur in text
+
+  bool start_object(std::size_t) { return open(); }
+  bool start_array(std::size_t) { return open(); }
+  bool end_object() { return close(Value::Kind::dict); }
+  bool end_array() { return close(Value::Kind::list); }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) {
+    const std::string_view text = error.what();
+    const std::size_t colon = text.find("syntax error");
+    throw BadFile(position, std::string(colon == std::string_view::npos ? text : text.substr(colon)));
+  }
+
+  Value result() const { return stack_.empty() ? Value() : stack_.front(); }
+
+ private:
+  bool push(Value value) {
+    stack_.push_back(value);
+    return true;
+  }
+
+  Value copy(const std::string& text) {
+    auto* place = arena_.allocate_array<char>(text.size());
+    std::memcpy(place, text.data(), text.size());
+    return Value::of_text({place, text.size()});
+  }
+
+  bool open() {
+    if (floors_.size() == depth_max) {
+      throw BadFile(offset_of_depth(text_, depth_max),
+                    fmt::format("values nested more than {} deep", depth_max));
+    }
+    floors_.push_back(stack_.size());
+    return true;
+  }
+
+  bool close(Value::Kind kind) {
+    const std::size_t floor = floors_.back();
+    floors_.pop_back();
+    auto* node = arena_.allocate_array<Node>(1);
+    *node = {};
+    append(arena_, *node, stack_.data() + floor, stack_.size() - floor);
+    stack_.resize(floor);
+    return push(Value::of_node(kind, node));
+  }
+
+  std::string_view text_;
+  Arena& arena_;
+  std::vector<Value> stack_;
+  std::vector<std::size_t> floors_;
+};
+
+// Behind the bracket that closes the first value.
+std::size_t end_of_first(std::string_view text) {
+  std::size_t open = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_text) {
+      in_text = text[i] != '"';
+      i += text[i] == '\\' ? 1 : 0;
+    } else if (text[i] == '"') {
+      in_text = true;
+    } else if (text[i] == '[' || text[i] == '{') {
+      ++open;
+    } else if ((text[i] == ']' || text[i] == '}') && (open == 0 || --open == 0)) {
+      return i + 1;
+    }
+  }
+  return text.size();
+}
+
+}  // namespace
+
+Value read_json(std::string_view text, Arena& arena) {
+  Builder builder(text, arena);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.result();
+}
+
+Value read_json_sequence(std::string_view text, Arena& arena) {
+  const bool may_be_several =
+      text.find("}{") != std::string_view::npos || text.find("}\n{") != std::string_view::npos;
+  if (!may_be_several) {
+    return read_json(text, arena);
+  }
+  std::vector<Value> values;
+  for (std::size_t offset = 0; text.find_first_not_of(" \t\r\n", offset) != std::string_view::npos;) {
+    const std::string_view first = text.substr(offset, end_of_first(text.substr(offset)));
+    try {
+      values.push_back(read_json(first, arena));
+    } catch (const BadFile& error) {
+      throw BadFile(offset + error.offset, error.what());
+    }
+    offset += first.size();
+  }
+  if (values.size() == 1) {
+    return values.front();
+  }
+  auto* node = arena.allocate_array<Node>(1);
+  *node = {};
+  append(arena, *node, values.data(), values.size());
+  return Value::of_node(Value::Kind::list, node);
+}
+
+}  // namespace rollcall::traces

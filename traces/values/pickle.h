@@ -1,0 +1,24 @@
+#pragma once
+
+// Reads the pickles that PyTorch's Flight Recorder writes, and what Python makes of them when it saves
+// them again: protocols 2 to 5, numbers, texts, lists, tuples, dicts and references to them.
+//
+// A pickle is a program for a stack machine that may import and call anything; whoever loads one from a
+// shared disk with Python's loader runs it. This reader knows the opcodes that build plain values and
+// refuses all others, so there is nothing a file could make it do.
+// The opcodes are described in Python's Lib/pickletools.py; which of them a recorder writes, in
+// torch/csrc/jit/serialization/pickler.cpp.
+
+#include <string_view>
+
+#include "traces/values/value.h"
+
+namespace rollcall::traces {
+
+bool looks_like_pickle(std::string_view bytes);
+
+// The value a pickle stands for. It borrows `bytes` and `arena`. Time and memory are linear in the size
+// of the file, whatever it says. Throws BadFile.
+Value read_pickle(std::string_view bytes, Arena& arena);
+
+}  // namespace rollcall::traces

@@ -1,0 +1,83 @@
+#pragma once
+
+// The page a text report is written on: a headline, a frame with aligned rows, notes below it. It
+// knows where things stand on the page, nothing of what they mean. The shape is rustc's, because its
+// readers are used to finding the sentence, the place and the help there.
+//
+//   error[deadlock]: rank 0 never called all_reduce #5 on group world
+//     --> uneven_inputs.json:14:11
+//      |
+//      |  rank 0     finished after 5 inputs
+//      |  ranks 1-3  waiting in all_reduce #5
+//      |
+//      = help: wrap the loop in Join
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viz/base/text_style.h"
+
+namespace rollcall::viz {
+
+// Rows that a list has before -v is needed.
+inline constexpr std::size_t variants_max = 12;
+inline constexpr std::size_t steps_max = 8;
+// Where lists below a row begin.
+inline constexpr std::size_t list_indent = 7;
+
+struct Row {
+  std::string label;  // the first column: "ranks 1-3"
+  std::string text;   // may have several lines
+  Look label_look = Look::plain;
+  Look text_look = Look::plain;
+};
+
+// Rows of cells under a header; every column as wide as its widest cell. Columns whose values differ
+// in a way the reader must see are underlined.
+struct Table {
+  struct Column {
+    std::string title;
+    std::vector<std::string> cells;
+    bool differs = false;
+  };
+  std::vector<Column> columns;
+  std::vector<Look> looks;  // of each row's first cell
+};
+
+class TextPage {
+ public:
+  explicit TextPage(bool color) : color_(color) {}
+
+  // "error[deadlock]: sentence", broken where it is too long; `sentence` keeps it in one line, for scripts.
+  void headline(std::string_view word, Look look, std::string_view sentence);
+  void sentence(std::string_view word, Look look, std::string_view text);
+  // "  --> place"
+  void arrow(std::string_view place);
+
+  // The frame: an empty line of it; rows, broken where they are too long; a table.
+  void frame_line();
+  void frame_rows(const std::vector<Row>& rows);
+  void frame_table(const Table& table);
+
+  // "   = key: text"
+  void note(std::string_view key, std::string_view text);
+  // Rows without a frame: what ranks printed. Their lines stay whole; those of `steps`, our own words, do not.
+  void rows(const std::vector<Row>& rows, std::size_t indent);
+  void steps(const std::vector<Row>& rows, std::size_t indent);
+  // "key: text" at the left edge, never broken: it is there to be copied.
+  void line(std::string_view key, std::string_view text, Look text_look = Look::plain);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void put_rows(const std::vector<Row>& rows, std::string_view frame, std::size_t indent, std::size_t width);
+  void put_padded(std::string_view text, std::size_t width, Look look);
+  void put(std::string_view text, Look look = Look::plain) { text_ += paint(text, look, color_); }
+  void end_line();
+
+  std::string text_;
+  bool color_;
+};
+
+}  // namespace rollcall::viz

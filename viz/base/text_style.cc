@@ -1,0 +1,180 @@
+#include "viz/base/text_style.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/base/expects.h"
+
+namespace rollcall::viz {
+
+bool wants_color(ColorChoice choice, const Terminal& terminal) {
+  if (choice != ColorChoice::automatic) {
+    return choice == ColorChoice::always;
+  }
+  if (!terminal.no_color.empty() || terminal.term == "dumb") {
+    return false;
+  }
+  const bool forced = !terminal.clicolor_force.empty() && terminal.clicolor_force != "0";
+  return terminal.is_terminal || forced;
+}
+
+namespace {
+
+// The parameters of ECMA-48's "select graphic rendition".
+std::string_view rendition(Look look) {
+  switch (look) {
+    case Look::plain:
+      return "";
+    case Look::error:
+      return "1;31";
+    case Look::good:
+      return "1;32";
+    case Look::warning:
+      return "33";
+    case Look::strong:
+      return "1";
+    case Look::frame:
+      return "1;34";
+    case Look::faint:
+      return "2";
+  }
+  expects(false, "a look is one of the enumerators");
+  return {};
+}
+
+}  // namespace
+
+std::string paint(std::string_view text, Look look, bool color) {
+  if (!color || look == Look::plain || text.empty()) {
+    return std::string(text);
+  }
+  return fmt::format("\x1b[{}m{}\x1b[0m", rendition(look), text);
+}
+
+namespace {
+
+bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
+
+// The length of the UTF-8 character that `text` starts with; 0 when it starts with none. The bounds
+// on the second byte are those of the Unicode standard's table 3-7: they exclude overlong forms,
+// surrogates, everything above U+10FFFF and, for terminals' sake, the C1 controls.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0);
+  };
+  const unsigned char lead = byte(0);
+  unsigned char low = 0x80;
+  unsigned char high = 0xbf;
+  std::size_t length = 0;
+  if (lead < 0x80) {
+    return 1;
+  } else if (lead >= 0xc2 && lead <= 0xdf) {
+    length = 2;
+    low = lead == 0xc2 ? 0xa0 : low;
+  } else if (lead >= 0xe0 && lead <= 0xef) {
+    length = 3;
+    low = lead == 0xe0 ? 0xa0 : low;
+    high = lead == 0xed ? 0x9f : high;
+  } else if (lead >= 0xf0 && lead <= 0xf4) {
+    length = 4;
+    low = lead == 0xf0 ? 0x90 : low;
+    high = lead == 0xf4 ? 0x8f : high;
+  } else {
+    return 0;
+  }
+  if (byte(1) < low || byte(1) > high) {
+    return 0;
+  }
+  for (std::size_t i = 2; i < length; ++i) {
+    if (!is_continuation(byte(i))) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+void append_escaped(std::string& out, unsigned char byte) {
+  switch (byte) {
+    case '\n':
+      out += "\\n";
+      break;
+    case '\r':
+      out += "\\r";
+      break;
+    case '\t':
+      out += "\\t";
+      break;
+    default:
+      out += fmt::format("\\x{:02x}", byte);
+  }
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text.front());
+    const std::size_t length = utf8_length(text);
+    const bool is_control = first < 0x20 || first == 0x7f;
+    if (length == 0 || is_control) {
+      append_escaped(out, first);
+      text.remove_prefix(1);
+    } else {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+    }
+  }
+  return out;
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char letter) {
+    return !is_continuation(static_cast<unsigned char>(letter));
+  }));
+}
+
+std::vector<std::string_view> split_lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  if (lines.empty() || !text.empty()) {
+    lines.push_back(text);
+  }
+  return lines;
+}
+
+namespace {
+
+void wrap_line(std::vector<std::string>& lines, std::string_view text, std::size_t width) {
+  lines.emplace_back();
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ', 1);  // a word keeps the space before it
+    std::string_view word = text.substr(0, space);
+    text.remove_prefix(word.size());
+    if (column > 0 && column + display_width(word) > width) {
+      lines.emplace_back();
+      column = 0;
+      word.remove_prefix(1);
+    }
+    lines.back() += word;
+    column += display_width(word);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> wrap(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  for (const std::string_view line : split_lines(text)) {
+    wrap_line(lines, printable(line), width);
+  }
+  return lines;
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,61 @@
+#include "viz/base/xml_text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace rollcall::viz {
+
+namespace {
+
+// U+FFFD for every byte that belongs to no character.
+std::string valid_utf8(std::string_view text) {
+  const std::string quoted =
+      nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json::parse(quoted).get<std::string>();
+}
+
+// U+FFFE and U+FFFF: 0xef 0xbf 0xbe and 0xef 0xbf 0xbf.
+bool is_noncharacter(std::string_view text) {
+  return text.starts_with("\xef\xbf\xbe") || text.starts_with("\xef\xbf\xbf");
+}
+
+// The length of an escape sequence such as "\x1b[1;31m" at the beginning of `text`; else 0.
+std::size_t color_length(std::string_view text) {
+  if (!text.starts_with("\x1b[")) {
+    return 0;
+  }
+  const std::size_t end = text.find_first_not_of("0123456789;", 2);
+  return end == std::string_view::npos ? text.size() : end + 1;
+}
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
+  const std::string valid = valid_utf8(text);
+  std::string out;
+  for (std::size_t i = 0; i < valid.size();) {
+    const std::string_view rest = std::string_view(valid).substr(i);
+    const char c = rest.front();
+    const std::size_t skipped = is_noncharacter(rest) ? 3 : color_length(rest);
+    if (skipped > 0) {
+      i += skipped;
+      continue;
+    }
+    ++i;
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '"') {
+      out += "&quot;";
+    } else if (c == '\n' || static_cast<unsigned char>(c) >= ' ') {
+      out += c;
+    } else if (c == '\t' || c == '\r') {
+      out += c == '\t' ? "&#9;" : "&#13;";
+    }
+  }
+  return out;
+}
+
+}  // namespace rollcall::viz

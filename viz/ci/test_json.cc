@@ -1,0 +1,34 @@
+#include "viz/ci/test_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "viz/json/json_parts.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const TestOutcome& outcome) {
+  Json object = outcome.json.empty() ? Json{{"schema_version", 1}} : Json::parse(outcome.json);
+  object["file"] = outcome.file;
+  set(object, "case", outcome.title);
+  object["status"] = to_string(outcome.status);
+  if (!object.contains("unmet")) {
+    set(object, "problems", outcome.problems);
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string test_json(const TestRun& run) {
+  Json list = Json::array();
+  for (const TestOutcome& outcome : run.outcomes) {
+    list.push_back(json_of(outcome));
+  }
+  return list.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rollcall::viz

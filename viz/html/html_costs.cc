@@ -1,0 +1,91 @@
+#include "viz/html/html_costs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "viz/html/html_parts.h"
+#include "viz/rows/phrases.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+// How many rows each list has; the JSON report has them all.
+constexpr std::size_t contexts_max = 20;
+constexpr std::size_t rows_max = 100;
+
+std::string ranks_of_steps(const ActiveRanks& active) {
+  return active.to == active.from + 1 ? fmt::format("step {}", active.from + 1)
+                                      : fmt::format("steps {} to {}", active.from + 1, active.to);
+}
+
+// Who stopped when, and how many went on at each step.
+void html_join(Markup& out, const JoinCost& cost) {
+  html_paragraph(out, "Join:", join_phrase(cost));
+  HtmlTable ranks;
+  ranks.titles = {"ranks", "steps", "idle", "of the run", "calls shadowed"};
+  for (const JoinedRanks& joined : cost.ranks) {
+    ranks.rows.push_back({ranks_cell(joined.ranks, false),
+                          {.text = fmt::format("{}", joined.steps)},
+                          {.text = duration_phrase(joined.idle)},
+                          {.text = percent_phrase(idle_permille(joined, cost.run))},
+                          {.text = fmt::format("{}", joined.shadow_calls)}});
+  }
+  const std::size_t hidden = ranks.rows.size() - std::min(ranks.rows.size(), rows_max);
+  ranks.rows.resize(ranks.rows.size() - hidden);
+  write_table(out, ranks, "costs");
+  html_counted(out, hidden, "row");
+  HtmlTable active;
+  active.titles = {"steps", "ranks with inputs"};
+  for (std::size_t i = 0; i < std::min(cost.active.size(), rows_max); ++i) {
+    active.rows.push_back({{.text = ranks_of_steps(cost.active[i]), .is_heading = true},
+                           {.text = fmt::format("{} of {}", cost.active[i].ranks, cost.size)}});
+  }
+  write_table(out, active, "costs");
+  html_counted(out, cost.active.size() - active.rows.size(), "row");
+  html_paragraph(out, "Instead:", cost.advice());
+}
+
+void html_memory(Markup& out, const MemoryUse& use) {
+  html_paragraph(out, "Memory:", memory_phrase(use));
+  HtmlTable table;
+  table.titles = {"device", "holds"};
+  for (std::size_t i = 0; i < std::min(use.devices.size(), rows_max); ++i) {
+    table.rows.push_back({{.text = fmt::format("cuda:{}", i), .is_heading = true},
+                          {.text = device_memory_phrase(use.devices[i])}});
+  }
+  write_table(out, table, "costs");
+  html_counted(out, use.devices.size() - table.rows.size(), "row");
+}
+
+}  // namespace
+
+void html_costs(Markup& out, const Report& report) {
+  std::vector<const JoinCost*> uneven;
+  for (const JoinCost& cost : report.joins) {
+    if (cost.is_uneven()) {
+      uneven.push_back(&cost);
+    }
+  }
+  if (!report.samples && report.memory.empty() && uneven.empty()) {
+    return;
+  }
+  html_heading(out, "What it costs");
+  if (report.samples) {
+    html_paragraph(out, "Samples:", samples_phrase(*report.samples));
+    for (const std::string& bias : sample_biases(*report.samples)) {
+      html_paragraph(out, "Bias:", bias);
+    }
+  }
+  for (const MemoryUse& use : report.memory) {
+    html_memory(out, use);
+  }
+  const std::size_t shown = std::min(uneven.size(), contexts_max);
+  for (std::size_t i = 0; i < shown; ++i) {
+    html_join(out, *uneven[i]);
+  }
+  html_counted(out, uneven.size() - shown, "context");
+}
+
+}  // namespace rollcall::viz

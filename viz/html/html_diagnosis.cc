@@ -1,0 +1,104 @@
+#include "viz/html/html_diagnosis.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "viz/html/html_calls.h"
+#include "viz/html/html_page.h"
+#include "viz/html/html_parts.h"
+#include "viz/html/html_sections.h"
+#include "viz/rows/phrases.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+constexpr std::size_t remarks_max = 50;
+
+std::string_view look_of(const Diagnosis& diagnosis) {
+  return diagnosis.verdict == "no_fault"    ? "success"
+         : diagnosis.verdict == "straggler" ? "warning"
+                                            : "failure";
+}
+
+std::string confidence_text(const Diagnosis& diagnosis) {
+  std::string text(to_string(diagnosis.confidence));
+  if (!diagnosis.alternatives.empty()) {
+    text += fmt::format("; the dumps would look the same for {}", fmt::join(diagnosis.alternatives, " and "));
+  }
+  return text;
+}
+
+void sentence(Markup& out, const Diagnosis& diagnosis, const Report& recorded) {
+  const Finding& finding = diagnosis.finding;
+  out.open("header", {{"class", look_of(diagnosis)}});
+  out.open("p", {{"class", "scenario"}}).text(recorded.scenario).close("p").line();
+  out.open("h1").element("span", diagnosis.verdict, {{"class", "word"}}).text(": ");
+  out.text(finding.headline).close("h1").line();
+  html_paragraph(out, "Cause:", finding.cause);
+  html_paragraph(out, "Help:", finding.advice);
+  if (diagnosis.verdict != "no_fault") {
+    html_paragraph(out, "Confidence:", confidence_text(diagnosis));
+  }
+  if (finding.at && !diagnosis.group_ranks.empty()) {
+    html_paragraph(out, "Group:",
+                   fmt::format("{} (name {}), {}",
+                               diagnosis.group_description.empty() ? finding.at->call.group
+                                                                   : diagnosis.group_description,
+                               diagnosis.group_name, ranks_phrase(diagnosis.group_ranks)));
+  }
+  out.close("header").line();
+}
+
+void list(Markup& out, std::string_view title, const std::vector<std::string>& sentences) {
+  if (sentences.empty()) {
+    return;
+  }
+  html_heading(out, title);
+  out.open("ul").line();
+  for (const std::string& each : sentences) {
+    out.element("li", each).line();
+  }
+  out.close("ul").line();
+}
+
+void what_was_read(Markup& out, const Diagnosis& diagnosis, const Remarks& remarks) {
+  html_heading(out, "What was read");
+  const auto readers = diagnosis.world_size - static_cast<std::int64_t>(diagnosis.without_dump.size());
+  std::string text =
+      fmt::format("{} of {}", count_phrase(diagnosis.records, "record"), count_phrase(readers, "rank"));
+  if (!diagnosis.without_dump.empty()) {
+    text += fmt::format("; no dump of {}", ranks_phrase(diagnosis.without_dump));
+  }
+  out.element("p", text + ". Times are each rank's own clock's; a recorder notices starts and ends late.")
+      .line();
+  for (std::size_t i = 0; i < std::min(remarks.size(), remarks_max); ++i) {
+    out.element("p", remarks[i]).line();
+  }
+  html_counted(out, remarks.size() - std::min(remarks.size(), remarks_max), "remark");
+}
+
+}  // namespace
+
+void html_diagnosis(const Diagnosis& diagnosis, const Report& recorded, const Remarks& remarks,
+                    std::ostream& out) {
+  const PageTimeline timeline{&recorded, "The recorded calls"};
+  Markup page;
+  sentence(page, diagnosis, recorded);
+  list(page, "Evidence", diagnosis.evidence);
+  list(page, "What would settle it", diagnosis.would_settle);
+  if (!diagnosis.variants.empty()) {
+    html_heading(page, "Who called what");
+    html_variants_table(page, diagnosis.variants, diagnosis.finding.culprits, false);
+  }
+  html_states(page, recorded);
+  html_wait_graph(page, recorded);
+  timeline_place(page, timeline, 0);
+  html_sequences(page, recorded);
+  html_messages(page, recorded);
+  what_was_read(page, diagnosis, remarks);
+  html_page(out, fmt::format("{}: {}", diagnosis.verdict, recorded.scenario), page, {timeline});
+}
+
+}  // namespace rollcall::viz

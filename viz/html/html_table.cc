@@ -1,0 +1,77 @@
+#include "viz/html/html_table.h"
+
+#include <algorithm>
+
+namespace rollcall::viz {
+
+void HtmlTable::drop_empty_columns() {
+  for (std::size_t column = titles.size(); column-- > 0;) {
+    const auto at = static_cast<std::ptrdiff_t>(column);
+    const bool empty = std::ranges::all_of(
+        rows, [column](const std::vector<Cell>& row) { return row[column].text.empty(); });
+    if (empty) {
+      titles.erase(titles.begin() + at);
+      for (std::vector<Cell>& row : rows) {
+        row.erase(row.begin() + at);
+      }
+    }
+  }
+}
+
+namespace {
+
+// A table of so many rows gets a filter, where scripts run.
+constexpr std::size_t rows_to_filter = 20;
+
+// What is no longer than this, in bytes, stays on one line.
+constexpr std::size_t line_max = 28;
+
+std::string classes_of(const HtmlTable::Cell& cell) {
+  const bool is_long = std::max(cell.text.size(), cell.note.size()) > line_max;
+  return cell.look + (is_long ? cell.look.empty() ? "long" : " long" : "");
+}
+
+void write_cell(Markup& out, const HtmlTable::Cell& cell) {
+  const std::string_view tag = cell.is_heading ? "th" : "td";
+  out.open(tag, {{"class", classes_of(cell)},
+                 {"align", "left"},
+                 {"valign", "top"},
+                 {"scope", cell.is_heading ? "row" : ""}});
+  if (cell.is_code && !cell.text.empty()) {
+    out.element("code", cell.text);
+  } else {
+    out.text(cell.text);
+  }
+  if (!cell.note.empty()) {
+    out.single("br", {}).element("small", cell.note);
+  }
+  out.close(tag);
+}
+
+}  // namespace
+
+// Where there is no room for it, a table scrolls by itself.
+void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
+  std::string looks(look);
+  if (table.rows.size() >= rows_to_filter) {
+    looks += " ";
+    looks += filtered_look;
+  }
+  out.open("div", {{"class", "scroll"}});
+  out.open("table", {{"class", looks}, {"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}}).line();
+  out.open("thead").open("tr");
+  for (const std::string& title : table.titles) {
+    out.element("th", title, {{"align", "left"}, {"scope", "col"}});
+  }
+  out.close("tr").close("thead").line().open("tbody").line();
+  for (const std::vector<HtmlTable::Cell>& row : table.rows) {
+    out.open("tr");
+    for (const HtmlTable::Cell& cell : row) {
+      write_cell(out, cell);
+    }
+    out.close("tr").line();
+  }
+  out.close("tbody").close("table").close("div").line();
+}
+
+}  // namespace rollcall::viz

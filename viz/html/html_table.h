@@ -1,0 +1,34 @@
+#pragma once
+
+// A table of an HTML report: rows of texts, some of them marked. Readable without a style sheet: it has
+// borders, and marks are words or signs in the text.
+
+#include <string>
+#include <vector>
+
+#include "viz/html/markup.h"
+
+namespace rollcall::viz {
+
+struct HtmlTable {
+  struct Cell {
+    std::string text;
+    std::string note{};       // below the text, smaller
+    std::string look{};       // a class of the style sheet: "culprit", "differs", "open"
+    bool is_heading = false;  // of its row
+    bool is_code = false;
+  };
+  std::vector<std::string> titles;
+  std::vector<std::vector<Cell>> rows;
+
+  // Leaves out columns that say nothing in any row.
+  void drop_empty_columns();
+};
+
+// Rows of long tables can be filtered, where scripts run: the class that says so to viz/html/timeline/filter.js. A row
+// may say in `data-state` what it belongs to.
+inline constexpr std::string_view filtered_look = "filtered";
+
+void write_table(Markup& out, const HtmlTable& table, std::string_view look = "");
+
+}  // namespace rollcall::viz

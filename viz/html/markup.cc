@@ -1,0 +1,181 @@
+#include "viz/html/markup.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "viz/base/text_style.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+// A word may be broken after so many characters.
+constexpr std::size_t word_length_max = 40;
+
+bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
+
+// The character at `begin`, of text that is UTF-8.
+std::string_view character_at(std::string_view text, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (end < text.size() && is_continuation(text[end])) {
+    ++end;
+  }
+  return text.substr(begin, end - begin);
+}
+
+// Unicode's controls of direction (UAX #9): they would let a name rearrange the sentence around it. In
+// UTF-8 all are three bytes long.
+std::string_view written_out(std::string_view character) {
+  struct Control {
+    std::string_view bytes;
+    std::string_view text;
+  };
+  static constexpr std::array<Control, 12> controls = {{{"\u200e", "\\u200e"},
+                                                        {"\u200f", "\\u200f"},
+                                                        {"\u061c", "\\u061c"},
+                                                        {"\u202a", "\\u202a"},
+                                                        {"\u202b", "\\u202b"},
+                                                        {"\u202c", "\\u202c"},
+                                                        {"\u202d", "\\u202d"},
+                                                        {"\u202e", "\\u202e"},
+                                                        {"\u2066", "\\u2066"},
+                                                        {"\u2067", "\\u2067"},
+                                                        {"\u2068", "\\u2068"},
+                                                        {"\u2069", "\\u2069"}}};
+  const auto control = std::ranges::find(controls, character, &Control::bytes);
+  return control == controls.end() ? character : control->text;
+}
+
+std::string_view escaped_character(std::string_view character) {
+  switch (character.front()) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    case '\'':
+      return "&#39;";
+    default:
+      return character;
+  }
+}
+
+void append_escaped(std::string& out, std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::string_view character = character_at(text, i);
+    out += escaped_character(character);
+    i += character.size();
+  }
+}
+
+// Escaped, with <bdi> around every run of characters that are not ASCII, and room to break long words.
+void append_running_text(std::string& out, std::string_view text) {
+  std::size_t word = 0;
+  bool isolated = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::string_view character = character_at(text, i);
+    const bool foreign = !is_ascii(character.front());
+    if (foreign != isolated) {
+      out += foreign ? "<bdi>" : "</bdi>";
+      isolated = foreign;
+    }
+    word = character == " " ? 0 : word + 1;
+    if (word > word_length_max) {
+      out += "<wbr>";
+      word = 1;
+    }
+    out += escaped_character(character);
+    i += character.size();
+  }
+  out += isolated ? "</bdi>" : "";
+}
+
+// Where the character number `count` of UTF-8 begins.
+std::size_t offset_of(std::string_view text, std::size_t count) {
+  std::size_t offset = 0;
+  while (count > 0 && offset < text.size()) {
+    offset += character_at(text, offset).size();
+    --count;
+  }
+  return offset;
+}
+
+}  // namespace
+
+std::string harmless(std::string_view text) {
+  const std::string visible = printable(text);
+  std::string result;
+  for (std::size_t i = 0; i < visible.size();) {
+    const std::string_view character = character_at(visible, i);
+    result += written_out(character);
+    i += character.size();
+  }
+  return result;
+}
+
+std::string clipped(std::string_view text, std::size_t limit) {
+  return display_width(text) <= limit ? std::string(text)
+                                      : std::string(text.substr(0, offset_of(text, limit - 1))) + "\u2026";
+}
+
+void Markup::tag_with(std::string_view tag, Attributes attributes, std::string_view end) {
+  out_ += '<';
+  out_ += tag;
+  for (const auto& [name, value] : attributes) {
+    if (!value.empty()) {
+      out_ += ' ';
+      out_ += name;
+      out_ += "=\"";
+      append_escaped(out_, harmless(value));
+      out_ += '"';
+    }
+  }
+  out_ += end;
+}
+
+Markup& Markup::open(std::string_view tag, Attributes attributes) {
+  tag_with(tag, attributes, ">");
+  return *this;
+}
+
+Markup& Markup::close(std::string_view tag) {
+  out_ += fmt::format("</{}>", tag);
+  return *this;
+}
+
+Markup& Markup::single(std::string_view tag, Attributes attributes) {
+  tag_with(tag, attributes, "/>");
+  return *this;
+}
+
+Markup& Markup::text(std::string_view text) {
+  const std::string shown = harmless(text);
+  const std::size_t width = display_width(shown);
+  append_running_text(out_, std::string_view(shown).substr(0, offset_of(shown, text_length_max)));
+  if (width > text_length_max) {
+    out_ += fmt::format("&hellip; ({} more characters)", width - text_length_max);
+  }
+  return *this;
+}
+
+Markup& Markup::short_text(std::string_view text, std::size_t limit) {
+  append_escaped(out_, clipped(harmless(text), limit));
+  return *this;
+}
+
+Markup& Markup::element(std::string_view tag, std::string_view content, Attributes attributes) {
+  return open(tag, attributes).text(content).close(tag);
+}
+
+Markup& Markup::line() {
+  out_ += '\n';
+  return *this;
+}
+
+}  // namespace rollcall::viz

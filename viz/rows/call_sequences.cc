@@ -1,0 +1,316 @@
+#include "viz/rows/call_sequences.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "viz/rows/phrases.h"
+#include "viz/rows/span_text.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+constexpr std::size_t columns_max = 6;
+constexpr std::size_t rows_before = 3;
+constexpr std::size_t rows_after = 10;
+constexpr std::size_t window = 200;  // calls after the common beginning that are compared
+
+// What makes two calls the same. Numbers of calls are left out: one call too few shifts all that follow.
+// Labels count only in the slot that is known to have paired what does not belong together.
+using Key = std::tuple<std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::uint32_t, std::int32_t,
+                       std::uint32_t, std::uint32_t>;
+
+struct Slot {
+  std::string group;
+  std::int64_t seq = 0;
+};
+
+std::optional<Slot> broken_slot(const Report& report) {
+  const Finding* finding = finding_of(report.verdict);
+  if (finding == nullptr) {
+    return std::nullopt;
+  }
+  if (finding->first_divergence) {
+    return Slot{finding->first_divergence->group, finding->first_divergence->seq};
+  }
+  return finding->at ? std::optional(Slot{finding->at->call.group, finding->at->call.seq}) : std::nullopt;
+}
+
+bool is_in(const Span& span, const Timeline& timeline, const std::optional<Slot>& slot) {
+  return slot && span.kind == Span::Kind::collective && span.seq == slot->seq &&
+         timeline.name(span.group) == slot->group;
+}
+
+Key key_of(const Span& span, bool with_origin) {
+  const std::int32_t offset = span.kind == Span::Kind::message && span.peer >= 0 ? span.peer - span.rank : 0;
+  return {span.name,
+          span.group,
+          span.numel,
+          span.dtype,
+          span.arguments,
+          offset,
+          with_origin ? span.label : 0,
+          with_origin ? span.site : 0};
+}
+
+// Which ranks to compare, and on which groups.
+class Choice {
+ public:
+  Choice(const Report& report, const std::optional<Slot>& slot) : timeline_(report.timeline) {
+    const auto group = std::ranges::find(report.groups, slot ? slot->group : "", &ReportGroup::name);
+    ranks_ = group == report.groups.end() ? RankSet::range(0, report.world_size - 1) : group->ranks;
+    if (const Finding* finding = finding_of(report.verdict)) {
+      ranks_.insert(finding->culprits);
+    }
+    for (const ReportGroup& each : report.groups) {
+      if (difference(ranks_, each.ranks).empty()) {
+        common_.push_back(each.name);
+      }
+    }
+  }
+
+  const RankSet& ranks() const { return ranks_; }
+  bool takes(const Span& span) const {
+    const bool is_call = span.kind != Span::Kind::compute && ranks_.contains(span.rank);
+    return is_call && (span.end == Span::open || is_common(timeline_.name(span.group)));
+  }
+
+ private:
+  bool is_common(const std::string& group) const {
+    return common_.empty() || std::ranges::find(common_, group) != common_.end();
+  }
+
+  const Timeline& timeline_;
+  RankSet ranks_;
+  std::vector<std::string> common_;
+};
+
+using Calls = std::vector<const Span*>;
+
+// By rank, in the order in which it made them.
+std::map<Rank, Calls> calls_by_rank(const Timeline& timeline, const Choice& choice) {
+  std::map<Rank, Calls> calls;
+  for (const Rank rank : choice.ranks().to_vector()) {
+    calls[rank];
+  }
+  for (const Span& span : timeline.spans()) {
+    if (choice.takes(span)) {
+      calls[span.rank].push_back(&span);
+    }
+  }
+  for (auto& [rank, own] : calls) {
+    std::ranges::stable_sort(own, {}, [](const Span* span) {
+      return std::tuple(span->start, span->kind, span->group, span->seq);
+    });
+  }
+  return calls;
+}
+
+// Ranks with equal calls. `keys` and `calls` run in parallel; the calls are those of the first rank.
+struct Story {
+  RankSet ranks;
+  bool is_culprit = false;
+  std::vector<std::uint32_t> keys;
+  Calls calls;
+};
+
+std::vector<Story> fold(const Report& report, const std::map<Rank, Calls>& calls,
+                        const std::optional<Slot>& slot) {
+  const Finding* finding = finding_of(report.verdict);
+  std::map<Key, std::uint32_t> ids;
+  std::map<std::pair<bool, std::vector<std::uint32_t>>, std::size_t> indexes;  // into `stories`
+  std::vector<Story> stories;
+  for (const auto& [rank, own] : calls) {
+    std::vector<std::uint32_t> keys;
+    for (const Span* span : own) {
+      const Key key = key_of(*span, is_in(*span, report.timeline, slot));
+      keys.push_back(ids.try_emplace(key, static_cast<std::uint32_t>(ids.size())).first->second);
+    }
+    const bool is_culprit = finding != nullptr && finding->culprits.contains(rank);
+    const auto [entry, is_new] = indexes.try_emplace(std::pair(is_culprit, keys), stories.size());
+    if (is_new) {
+      stories.push_back({{}, is_culprit, std::move(keys), own});
+    }
+    stories[entry->second].ranks.insert(rank);
+  }
+  std::ranges::stable_sort(stories, [](const Story& a, const Story& b) {
+    return std::pair(a.ranks.size(), !a.is_culprit) > std::pair(b.ranks.size(), !b.is_culprit);
+  });
+  return stories;
+}
+
+// The culprits' columns stay when there are too many.
+std::size_t leave_out(std::vector<Story>& stories) {
+  if (stories.size() <= columns_max) {
+    return 0;
+  }
+  const std::size_t count = stories.size() - columns_max;
+  std::stable_partition(stories.begin() + 1, stories.end(),
+                        [](const Story& each) { return each.is_culprit; });
+  stories.resize(columns_max);
+  return count;
+}
+
+std::size_t common_beginning(const std::vector<Story>& stories) {
+  std::size_t length = stories.front().keys.size();
+  for (const Story& story : stories) {
+    const auto [end, other] = std::ranges::mismatch(stories.front().keys, story.keys);
+    length = std::min(length, static_cast<std::size_t>(end - stories.front().keys.begin()));
+  }
+  return length;
+}
+
+// Where the first story makes the call of the slot; its end when it does not.
+std::size_t index_of(const Story& story, const Timeline& timeline, const std::optional<Slot>& slot) {
+  const auto call =
+      std::ranges::find_if(story.calls, [&](const Span* span) { return is_in(*span, timeline, slot); });
+  return static_cast<std::size_t>(call - story.calls.begin());
+}
+
+// For each of `other`, the index in `base` it belongs beside, ascending; or none. A longest common
+// subsequence, from the back, so that equal calls pair as early as they can.
+std::vector<std::optional<std::size_t>> aligned(const std::vector<std::uint32_t>& base,
+                                                const std::vector<std::uint32_t>& other) {
+  std::vector<std::vector<std::uint32_t>> common(base.size() + 1,
+                                                 std::vector<std::uint32_t>(other.size() + 1, 0));
+  for (std::size_t i = base.size(); i-- > 0;) {
+    for (std::size_t j = other.size(); j-- > 0;) {
+      common[i][j] =
+          base[i] == other[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+    }
+  }
+  std::vector<std::optional<std::size_t>> result(other.size());
+  for (std::size_t i = 0, j = 0; i < base.size() && j < other.size();) {
+    if (base[i] == other[j]) {
+      result[j++] = i++;
+    } else {
+      common[i + 1][j] >= common[i][j + 1] ? ++i : ++j;
+    }
+  }
+  return result;
+}
+
+std::vector<std::uint32_t> part_of(const Story& story, std::size_t begin) {
+  const std::size_t from = std::min(begin, story.keys.size());
+  const std::size_t to = std::min(from + window, story.keys.size());
+  return {story.keys.begin() + static_cast<std::ptrdiff_t>(from),
+          story.keys.begin() + static_cast<std::ptrdiff_t>(to)};
+}
+
+// Where one call stands: in the row of the first story's call `base`, or in one of the rows before it that
+// only others need.
+struct Standing {
+  std::size_t base = 0;
+  std::optional<std::size_t> extra;
+};
+
+// Calls that pair stand beside their partner; those between stand beside what the first story did instead,
+// as far as it did something.
+std::vector<Standing> standings(const std::vector<std::optional<std::size_t>>& partners, std::size_t size) {
+  std::vector<Standing> result(partners.size());
+  std::size_t free_from = 0;  // the first base row after the last partner
+  for (std::size_t i = 0; i < partners.size();) {
+    const auto next = std::find_if(partners.begin() + static_cast<std::ptrdiff_t>(i), partners.end(),
+                                   [](const auto& partner) { return partner.has_value(); });
+    const std::size_t end = static_cast<std::size_t>(next - partners.begin());
+    const std::size_t limit = next == partners.end() ? size : **next;
+    for (std::size_t k = 0; i + k < end; ++k) {
+      const bool fits = free_from + k < limit;
+      result[i + k] = fits ? Standing{free_from + k, {}} : Standing{limit, free_from + k - limit};
+    }
+    if (end < partners.size()) {
+      result[end] = {limit, {}};
+    }
+    free_from = limit + 1;
+    i = end + 1;
+  }
+  return result;
+}
+
+// Row r of a column is the index of the call that stands there, or none.
+using Rows = std::vector<std::vector<std::optional<std::size_t>>>;
+
+// All stories from their call `begin` on.
+Rows align(const std::vector<Story>& stories, std::size_t begin) {
+  const std::vector<std::uint32_t> base = part_of(stories.front(), begin);
+  std::vector<std::vector<Standing>> all;
+  std::vector<std::size_t> extras(base.size() + 1,
+                                  0);  // rows needed before each base row, and after the last
+  for (const Story& story : stories) {
+    all.push_back(standings(aligned(base, part_of(story, begin)), base.size()));
+    for (const Standing& each : all.back()) {
+      extras[each.base] = std::max(extras[each.base], each.extra ? *each.extra + 1 : 0);
+    }
+  }
+  std::vector<std::size_t> start(base.size() + 1, 0);  // of each base row's extra rows
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    start[i + 1] = start[i] + extras[i] + 1;
+  }
+  Rows columns(stories.size(), std::vector<std::optional<std::size_t>>(start.back() + extras.back()));
+  for (std::size_t column = 0; column < stories.size(); ++column) {
+    for (std::size_t i = 0; i < all[column].size(); ++i) {
+      const Standing& at = all[column][i];
+      columns[column][start[at.base] + at.extra.value_or(extras[at.base])] = begin + i;
+    }
+  }
+  return columns;
+}
+
+bool row_differs(const std::vector<Story>& stories, const Rows& columns, std::size_t row,
+                 std::size_t column) {
+  const auto& own = columns[column][row];
+  const auto& usual = columns.front()[row];
+  if (!own || !usual) {
+    return own.has_value() != usual.has_value();
+  }
+  return stories[column].keys[*own] != stories.front().keys[*usual];
+}
+
+CallSequences::Cell cell_of(const Span& span, const Timeline& timeline) {
+  return {.call = call_text(span, timeline),
+          .origin = origin_text(span, timeline),
+          .never_returned = span.end == Span::open};
+}
+
+void fill(CallSequences& result, const std::vector<Story>& stories, const Rows& columns,
+          const Timeline& timeline) {
+  for (std::size_t column = 0; column < stories.size(); ++column) {
+    CallSequences::Column shown{stories[column].ranks, stories[column].is_culprit, {}};
+    for (std::size_t row = 0; row < result.rows; ++row) {
+      const auto& index = columns[column][row];
+      shown.cells.push_back(index ? cell_of(*stories[column].calls[*index], timeline)
+                                  : CallSequences::Cell{});
+      shown.cells.back().differs = row_differs(stories, columns, row, column);
+      if (shown.cells.back().differs && row < result.first_difference.value_or(result.rows)) {
+        result.first_difference = row;
+      }
+    }
+    result.columns.push_back(std::move(shown));
+  }
+}
+
+}  // namespace
+
+CallSequences call_sequences(const Report& report) {
+  const std::optional<Slot> slot = broken_slot(report);
+  if (report.timeline.spans().empty()) {
+    return {};
+  }
+  std::vector<Story> stories = fold(report, calls_by_rank(report.timeline, Choice(report, slot)), slot);
+  CallSequences result;
+  result.columns_left_out = leave_out(stories);
+  const std::size_t parting =
+      std::min(common_beginning(stories), index_of(stories.front(), report.timeline, slot));
+  result.earlier = parting - std::min(parting, rows_before);
+  const Rows columns = align(stories, result.earlier);
+  result.rows = std::min(columns.front().size(), rows_before + rows_after);
+  result.later = columns.front().size() - result.rows;
+  fill(result, stories, columns, report.timeline);
+  return result;
+}
+
+}  // namespace rollcall::viz

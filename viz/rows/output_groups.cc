@@ -1,0 +1,55 @@
+#include "viz/rows/output_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace rollcall::viz {
+
+namespace {
+
+// Lines fold when the text is equal, and it is the same repetition of it within their ranks.
+using Text = std::pair<bool, std::string_view>;  // a warning?, the line
+using Key = std::pair<Text, int>;
+
+class Folder {
+ public:
+  void add(const OutputLine& line) {
+    if (line.rank != rank_) {
+      rank_ = line.rank;
+      repetitions_.clear();
+    }
+    const Text text{line.warning, line.text};
+    const auto [entry, is_new] = indexes_.try_emplace(Key{text, repetitions_[text]++}, groups_.size());
+    if (is_new) {
+      groups_.push_back({{}, line.time, line.warning, line.text});
+    }
+    OutputGroup& group = groups_[entry->second];
+    group.ranks.insert(line.rank);
+    group.time = std::min(group.time, line.time);
+  }
+
+  std::vector<OutputGroup> take() {
+    std::ranges::stable_sort(groups_, {}, &OutputGroup::time);
+    return std::move(groups_);
+  }
+
+ private:
+  std::vector<OutputGroup> groups_;     // as the ranks come, and the first of them printed
+  std::map<Key, std::size_t> indexes_;  // into groups_
+  std::map<Text, int> repetitions_;     // of the current rank
+  Rank rank_ = -1;
+};
+
+}  // namespace
+
+std::vector<OutputGroup> group_output(const std::vector<OutputLine>& output) {
+  Folder folder;
+  for (const OutputLine& line : output) {
+    folder.add(line);
+  }
+  return folder.take();
+}
+
+}  // namespace rollcall::viz

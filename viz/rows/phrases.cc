@@ -1,0 +1,187 @@
+#include "viz/rows/phrases.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/base/expects.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+struct Unit {
+  Duration size;
+  std::string_view name;
+};
+
+// The largest unit that `duration` fills at least once; nanoseconds for everything smaller.
+Unit unit_of(Duration duration) {
+  constexpr Unit units[] = {{second, "s"}, {millisecond, "ms"}, {microsecond, "us"}};
+  for (const Unit& unit : units) {
+    if (duration >= unit.size) {
+      return unit;
+    }
+  }
+  return {nanosecond, "ns"};
+}
+
+// "25" for the thousandths 250: what stands behind the point.
+std::string without_trailing_zeros(Duration thousandths) {
+  std::string digits = fmt::format("{:03}", thousandths);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  return digits;
+}
+
+}  // namespace
+
+std::string duration_phrase(Duration duration) {
+  const Unit unit = unit_of(duration);
+  const Duration thousandths = unit.size == nanosecond ? 0 : duration % unit.size / (unit.size / 1000);
+  const std::string decimals = without_trailing_zeros(thousandths);
+  return fmt::format("{}{}{} {}", duration / unit.size, decimals.empty() ? "" : ".", decimals, unit.name);
+}
+
+std::string count_phrase(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+namespace {
+
+std::string arguments(const Call& call) {
+  std::string text;
+  const auto add = [&text](const std::string& argument) { text += (text.empty() ? "" : ", ") + argument; };
+  if (!call.dtype.empty()) {
+    add(fmt::format("{} x {}", call.dtype, call.numel));
+  }
+  if (!call.ranks.empty()) {
+    add("ranks " + call.ranks);
+  }
+  if (!call.reduce_op.empty()) {
+    add(call.reduce_op);
+  }
+  if (call.root >= 0) {
+    add(fmt::format("root {}", call.root));
+  }
+  return text.empty() ? text : " (" + text + ")";
+}
+
+}  // namespace
+
+std::string call_with_arguments(const Call& call) {
+  if (!call.key.empty()) {
+    return call_phrase(call);
+  }
+  const std::string group = call.group == "world" ? "" : " on " + call.group;
+  return fmt::format("{} #{}{}{}", call.op, call.seq, group, arguments(call));
+}
+
+std::string call_origin(const Call& call) {
+  const std::string from = call.label.empty() ? "" : " from " + call.label;
+  const std::string at = call.site.empty() ? "" : " at " + call.site;
+  return from + at;
+}
+
+std::string join_phrase(const JoinCost& cost) {
+  return fmt::format("{} steps on {} with {}.{} of {} ranks on average", cost.steps, cost.group,
+                     cost.mean_active_thousandths() / 1000, cost.mean_active_thousandths() / 100 % 10,
+                     cost.size);
+}
+
+std::int64_t idle_permille(const JoinedRanks& ranks, Duration run) {
+  return run == 0 ? 0 : static_cast<std::int64_t>((static_cast<__int128>(ranks.idle) * 1000 + run / 2) / run);
+}
+
+std::string joined_phrase(const JoinedRanks& ranks, Duration run) {
+  const std::int64_t permille = idle_permille(ranks, run);
+  return fmt::format("joined after {}, idle for {} ({} of the run), shadowed {}",
+                     count_phrase(ranks.steps, "step"), duration_phrase(ranks.idle), percent_phrase(permille),
+                     count_phrase(ranks.shadow_calls, "call"));
+}
+
+std::string bytes_phrase(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  std::int64_t scale = 1;
+  while (unit + 1 < units.size() && bytes / scale >= 1024) {
+    scale *= 1024;
+    ++unit;
+  }
+  const std::int64_t whole = bytes / scale;
+  const std::int64_t hundredths =
+      static_cast<std::int64_t>(static_cast<__int128>(bytes % scale) * 100 / scale);
+  return hundredths == 0 ? fmt::format("{} {}", whole, units[unit])
+                         : fmt::format("{}.{:02} {}", whole, hundredths, units[unit]);
+}
+
+std::string memory_phrase(const MemoryUse& use) {
+  const auto total = [](const DeviceMemory& device) { return device.total(); };
+  const std::int64_t most = total(std::ranges::max(use.devices, {}, total));
+  const std::int64_t least = std::max<std::int64_t>(total(std::ranges::min(use.devices, {}, total)), 1);
+  if (most == least) {
+    return fmt::format("{} in DataParallel takes as much of every GPU", use.object);
+  }
+  return fmt::format(
+      "{} in DataParallel: the output device holds {}.{} times as much as the least loaded GPU, and runs out "
+      "of memory "
+      "first; in DistributedDataParallel all hold the same",
+      use.object, most / least, most * 10 / least % 10);
+}
+
+std::string device_memory_phrase(const DeviceMemory& memory) {
+  std::string parts;
+  const std::pair<const char*, std::int64_t> named[] = {
+      {"parameters", memory.parameters},     {"gradients", memory.gradients},
+      {"optimizer", memory.optimizer_state}, {"inputs", memory.inputs},
+      {"activations", memory.activations},   {"outputs", memory.outputs}};
+  for (const auto& [name, bytes] : named) {
+    if (bytes > 0) {
+      parts += fmt::format("{} {} {}", parts.empty() ? ":" : ",", name, bytes_phrase(bytes));
+    }
+  }
+  return fmt::format("{}{}", bytes_phrase(memory.total()), parts);
+}
+
+std::string inputs_phrase(std::int64_t fewest, std::int64_t most) {
+  if (most < 0) {
+    return {};
+  }
+  return fewest == most ? count_phrase(most, "input") : fmt::format("{} to {} inputs", fewest, most);
+}
+
+namespace {
+
+std::string waiting_phrase(const RankClass& ranks) {
+  std::string text = "waiting";
+  if (ranks.call) {
+    text += " in " + call_with_arguments(*ranks.call) + call_origin(*ranks.call);
+  }
+  if (!ranks.waits_for.empty()) {
+    text += ", for " + ranks_phrase(ranks.waits_for);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string state_phrase(const RankClass& ranks, const std::string& inputs) {
+  const std::string after = inputs.empty() ? "" : " after " + inputs;
+  switch (ranks.state) {
+    case RankClass::State::finished:
+      return "finished" + after;
+    case RankClass::State::waiting:
+      return waiting_phrase(ranks);
+    case RankClass::State::raised:
+      return "raised" + after + (after.empty() ? " " : ": ") + ranks.exception;
+    case RankClass::State::crashed:
+      return "crashed" + after + (ranks.exception.empty() ? "" : ": " + ranks.exception);
+    case RankClass::State::running:
+      return "still running" + after;
+  }
+  expects(false, "a rank's state is one of the enumerators");
+  return {};
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,105 @@
+#include "viz/rows/rank_profile.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "viz/rows/activity.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+RankProfile profile_of_rank(const RankActivity& activity, Duration total) {
+  RankProfile profile;
+  profile.compute = length(activity.compute);
+  profile.hidden = overlap(activity.compute, activity.communication);
+  profile.transfer = length(activity.transfer) - overlap(activity.compute, activity.transfer);
+  profile.waiting = length(activity.communication) - profile.hidden - profile.transfer;
+  profile.rest = total - profile.compute - profile.exposed();
+  return profile;
+}
+
+auto durations(const RankProfile& profile) {
+  return std::tuple(profile.compute, profile.transfer, profile.waiting, profile.hidden, profile.rest);
+}
+
+std::int64_t inputs_max(const Report& report) {
+  std::int64_t most = 0;
+  for (const RankClass& each : report.ranks) {
+    most = std::max(most, each.inputs);
+  }
+  return most;
+}
+
+std::string milliseconds(Duration duration) {
+  return fmt::format("{}.{:03}", duration / millisecond, duration % millisecond / microsecond);
+}
+
+double microseconds(Duration duration) { return static_cast<double>(duration) / 1000; }
+
+}  // namespace
+
+RunProfile profile_of(const Report& report) {
+  RunProfile profile;
+  profile.total = report.simulated_time;
+  profile.steps = inputs_max(report);
+  const std::vector<RankActivity> activities = activities_of(report, report.simulated_time);
+  std::map<decltype(durations(RankProfile{})), std::size_t> known;  // index into profile.ranks
+  for (std::size_t rank = 0; rank < activities.size(); ++rank) {
+    RankProfile own = profile_of_rank(activities[rank], profile.total);
+    const auto [entry, is_new] = known.try_emplace(durations(own), profile.ranks.size());
+    if (is_new) {
+      profile.ranks.push_back(std::move(own));
+    }
+    profile.ranks[entry->second].ranks.insert(static_cast<Rank>(rank));
+  }
+  return profile;
+}
+
+std::string profile_text(const Report& report, const RunProfile& profile) {
+  std::string text = fmt::format("{}: {} ms", report.scenario, milliseconds(profile.total));
+  if (profile.steps > 0) {
+    text += fmt::format(" for {} step{}, {} ms each", profile.steps, profile.steps == 1 ? "" : "s",
+                        milliseconds(profile.total / profile.steps));
+  }
+  text += fmt::format("\n# {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  ranks\n", "compute", "transfer",
+                      "waiting", "exposed", "hidden", "rest");
+  text += fmt::format("# {0:>12} {0:>12} {0:>12} {0:>12} {0:>12} {0:>12}\n", "(ms)");
+  for (const RankProfile& each : profile.ranks) {
+    text += fmt::format("  {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  {}\n", milliseconds(each.compute),
+                        milliseconds(each.transfer), milliseconds(each.waiting), milliseconds(each.exposed()),
+                        milliseconds(each.hidden), milliseconds(each.rest), to_string(each.ranks));
+  }
+  return text;
+}
+
+std::string profile_json(const Report& report, const RunProfile& profile) {
+  Json ranks = Json::array();
+  for (const RankProfile& each : profile.ranks) {
+    ranks.push_back({{"ranks", to_string(each.ranks)},
+                     {"compute_us", microseconds(each.compute)},
+                     {"transfer_us", microseconds(each.transfer)},
+                     {"waiting_us", microseconds(each.waiting)},
+                     {"exposed_us", microseconds(each.exposed())},
+                     {"hidden_us", microseconds(each.hidden)},
+                     {"rest_us", microseconds(each.rest)}});
+  }
+  Json object = {{"schema_version", 1},
+                 {"scenario", report.scenario},
+                 {"verdict", verdict_word(report.verdict)},
+                 {"time_us", microseconds(profile.total)}};
+  if (profile.steps > 0) {
+    object["steps"] = profile.steps;
+    object["step_us"] = microseconds(profile.total / profile.steps);
+  }
+  object["ranks"] = std::move(ranks);
+  return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,50 @@
+#include "viz/rows/span_text.h"
+
+#include <fmt/format.h>
+
+#include "sim/c10d/op.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+std::string peer_text(const Span& span, const Timeline& timeline) {
+  if (span.kind != Span::Kind::message) {
+    return {};
+  }
+  const std::string_view word = timeline.name(span.name) == "recv" ? "from" : "to";
+  return span.peer < 0 ? fmt::format(" {} anyone", word) : fmt::format(" {} rank {}", word, span.peer);
+}
+
+std::string arguments_text(const Span& span, const Timeline& timeline) {
+  const std::string dtype = dtype_text(span, timeline);
+  const std::string data = dtype.empty() ? "" : fmt::format("{} x {}", dtype, span.numel);
+  const std::string& more = timeline.name(span.arguments);
+  const std::string text = data + (data.empty() || more.empty() ? "" : ", ") + more;
+  return text.empty() ? "" : " (" + text + ")";
+}
+
+}  // namespace
+
+std::string dtype_text(const Span& span, const Timeline& timeline) {
+  const auto kind = parse_op_kind(timeline.name(span.name));
+  return kind && has_tensor(*kind) ? std::string(to_string(span.dtype)) : "";
+}
+
+std::string call_text(const Span& span, const Timeline& timeline) {
+  if (span.kind == Span::Kind::compute) {
+    return timeline.name(span.name);
+  }
+  const std::string& group = timeline.name(span.group);
+  const std::string number = span.seq < 0 ? "" : fmt::format(" #{}", span.seq);
+  return fmt::format("{}{}{}{}{}", timeline.name(span.name), number, peer_text(span, timeline),
+                     group == "world" ? "" : " on " + group, arguments_text(span, timeline));
+}
+
+std::string origin_text(const Span& span, const Timeline& timeline) {
+  const std::string& label = timeline.name(span.label);
+  const std::string& site = timeline.name(span.site);
+  return (label.empty() ? "" : " from " + label) + (site.empty() ? "" : " at " + site);
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,33 @@
+#pragma once
+
+// The table "where is every rank": one row per state, not per rank.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/report/report.h"
+#include "viz/base/text_page.h"
+
+namespace rollcall::viz {
+
+// One row: classes that read the same, but for how many inputs their ranks took.
+struct RankState {
+  RankClass ranks;
+  std::int64_t fewest_inputs = -1;
+  std::int64_t inputs_max = -1;
+  bool is_culprit = false;
+};
+
+// Culprits first, the others by rank, without those of `skip`. More than `most` are folded, as far as they
+// read the same; 0: never.
+std::vector<RankState> rank_states(const Report& report, const RankSet& skip, std::size_t most);
+
+// Culprits first and marked, the others by rank. Ranks of `skip` are left out: a table above shows
+// them. `most` rows at most, the last of which then counts those that are missing; 0: no limit.
+std::vector<Row> state_rows(const Report& report, const RankSet& skip, std::size_t most);
+
+// "... and 12 more lines (-v shows all)"
+Row more_row(std::size_t count, std::string_view noun);
+
+}  // namespace rollcall::viz

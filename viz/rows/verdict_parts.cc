@@ -1,0 +1,118 @@
+#include "viz/rows/verdict_parts.h"
+
+#include <fmt/format.h>
+
+namespace rollcall::viz {
+
+const std::vector<Variant>* variants_of(const Verdict& verdict) {
+  if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
+    return &mismatch->variants;
+  }
+  if (const auto* wrong = std::get_if<WrongResult>(&verdict)) {
+    return &wrong->variants;
+  }
+  if (const auto* race = std::get_if<Race>(&verdict)) {
+    return &race->variants;
+  }
+  if (const auto* leak = std::get_if<ResourceLeak>(&verdict)) {
+    return &leak->calls;
+  }
+  if (const auto* mismatch = std::get_if<DeviceMismatch>(&verdict)) {
+    return &mismatch->variants;
+  }
+  return nullptr;
+}
+
+const std::vector<TensorPlace>* tensors_of(const Verdict& verdict) {
+  if (const auto* wrong = std::get_if<WrongResult>(&verdict)) {
+    return &wrong->values;
+  }
+  if (const auto* race = std::get_if<Race>(&verdict)) {
+    return &race->touched;
+  }
+  return nullptr;
+}
+
+const std::vector<Outcome>* outcomes_of(const Verdict& verdict) {
+  const auto* race = std::get_if<Race>(&verdict);
+  return race != nullptr ? &race->outcomes : nullptr;
+}
+
+namespace {
+
+// The first variant with a site that only culprits made; failing that (Join's own calls have none), the first with a
+// site at all.
+const Variant* odd_variant(const std::vector<Variant>& variants, const RankSet& culprits) {
+  const Variant* any = nullptr;
+  for (const Variant& variant : variants) {
+    if (variant.call.site.empty()) {
+      continue;
+    }
+    if (difference(variant.ranks, culprits).empty()) {
+      return &variant;
+    }
+    any = any == nullptr ? &variant : any;
+  }
+  return any;
+}
+
+}  // namespace
+
+std::string place_to_look(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  if (finding == nullptr) {
+    return {};
+  }
+  std::string place = finding->at ? finding->at->call.site : "";
+  const std::vector<TensorPlace>* tensors = tensors_of(verdict);
+  if (tensors != nullptr && !tensors->empty()) {
+    place = tensors->front().site;
+  }
+  const std::vector<Variant>* variants =
+      finding->first_divergence ? &finding->first_divergence->variants : variants_of(verdict);
+  if (variants != nullptr && !finding->tie) {
+    const Variant* odd = odd_variant(*variants, finding->culprits);
+    place = odd != nullptr ? odd->call.site : place;
+  }
+  return place;
+}
+
+std::string tensor_phrase(const TensorPlace& place) {
+  if (!place.want.empty()) {
+    return fmt::format("{} is {}, expected {}", place.tensor, place.got, place.want);
+  }
+  const std::string before =
+      place.handle.empty() ? "" : fmt::format(" before {} is waited for", place.handle);
+  return fmt::format("{} used{}", place.tensor, before);
+}
+
+std::string outcomes_phrase(const Report& report) {
+  const std::vector<Outcome>* all = outcomes_of(report.verdict);
+  std::string text;
+  for (const Outcome& outcome : all != nullptr ? *all : std::vector<Outcome>()) {
+    text += fmt::format("{}{} x {}{}", text.empty() ? "" : ", ", outcome.count, outcome.verdict,
+                        outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
+  }
+  return text.empty() || report.exhaustive ? text : text + ", of more that are possible";
+}
+
+std::string search_phrase(const Report& report, const SearchResult& search) {
+  std::string text;
+  for (const Outcome& outcome : search.outcomes) {
+    text += fmt::format("{}{} x {}{}", text.empty() ? "" : ", ", outcome.count, outcome.verdict,
+                        outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
+  }
+  if (report.exhaustive) {
+    return text + (report.schedules == 1 ? "; timing decides nothing: that is all"
+                                         : "; that is all that can differ");
+  }
+  return fmt::format("{}; {:.3g} seem possible", text, search.space);
+}
+
+std::string tie_phrase(const Finding& finding) {
+  return finding.suspicion.empty()
+             ? "no majority says which side is wrong, so every rank involved is named"
+             : "no majority says which side is wrong; the likelier: " + finding.suspicion;
+}
+
+}  // namespace rollcall::viz

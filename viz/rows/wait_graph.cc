@@ -1,0 +1,160 @@
+#include "viz/rows/wait_graph.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+namespace rollcall::viz {
+
+namespace {
+
+// More states than this are folded where they read the same.
+constexpr std::size_t states_unfolded = 12;
+
+// Who waits for whom between the states, by index.
+using Links = std::vector<std::set<std::size_t>>;
+
+constexpr std::size_t no_state = static_cast<std::size_t>(-1);
+
+std::vector<std::size_t> states_by_rank(const std::vector<RankState>& states, Rank world_size) {
+  std::vector<std::size_t> of_rank(static_cast<std::size_t>(world_size), no_state);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    for (const Rank rank : states[i].ranks.ranks.to_vector()) {
+      of_rank[static_cast<std::size_t>(rank)] = i;
+    }
+  }
+  return of_rank;
+}
+
+Links links_between(const std::vector<RankState>& states, Rank world_size) {
+  const std::vector<std::size_t> of_rank = states_by_rank(states, world_size);
+  Links links(states.size());
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    for (const Rank rank : states[i].ranks.waits_for.to_vector()) {
+      const std::size_t target = of_rank[static_cast<std::size_t>(rank)];
+      if (target != no_state) {
+        links[i].insert(target);
+      }
+    }
+  }
+  return links;
+}
+
+// The states that wait or are waited for, from the culprits outwards.
+std::vector<std::size_t> by_importance(const std::vector<RankState>& states, const Links& links) {
+  Links neighbours = links;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    for (const std::size_t target : links[i]) {
+      neighbours[target].insert(i);
+    }
+  }
+  std::vector<std::size_t> order;
+  std::vector<bool> seen(states.size(), false);
+  for (std::size_t start = 0; start < states.size(); ++start) {  // culprits come first in `states`
+    std::deque<std::size_t> next;
+    const auto meet = [&](std::size_t state) {
+      if (!seen[state] && !neighbours[state].empty()) {
+        seen[state] = true;
+        next.push_back(state);
+      }
+    };
+    for (meet(start); !next.empty(); next.pop_front()) {
+      order.push_back(next.front());
+      for (const std::size_t neighbour : neighbours[next.front()]) {
+        meet(neighbour);
+      }
+    }
+  }
+  return order;
+}
+
+bool is_any(const RankState& state) {
+  return state.ranks.call && state.ranks.call->op == "recv" && state.ranks.call->peer < 0;
+}
+
+WaitGraph graph_of(const std::vector<RankState>& states, const Links& links,
+                   const std::vector<std::size_t>& chosen) {
+  WaitGraph graph;
+  std::map<std::size_t, std::size_t> node_of;
+  for (const std::size_t state : chosen) {
+    node_of[state] = graph.nodes.size();
+    graph.nodes.push_back({.state = states[state]});
+  }
+  for (const std::size_t state : chosen) {
+    for (const std::size_t target : links[state]) {
+      if (node_of.contains(target)) {
+        graph.edges.push_back({.from = node_of[state], .to = node_of[target], .any = is_any(states[state])});
+      }
+    }
+  }
+  return graph;
+}
+
+// reaches[a][b]: some way of one step or more leads from a to b.
+std::vector<std::vector<bool>> closure(const WaitGraph& graph) {
+  const std::size_t count = graph.nodes.size();
+  std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count, false));
+  for (const WaitGraph::Edge& edge : graph.edges) {
+    reaches[edge.from][edge.to] = true;
+  }
+  for (std::size_t via = 0; via < count; ++via) {
+    for (std::size_t a = 0; a < count; ++a) {
+      for (std::size_t b = 0; b < count; ++b) {
+        reaches[a][b] = reaches[a][b] || (reaches[a][via] && reaches[via][b]);
+      }
+    }
+  }
+  return reaches;
+}
+
+void mark_circles(WaitGraph& graph) {
+  const auto reaches = closure(graph);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    graph.nodes[i].in_circle = reaches[i][i];
+  }
+  for (WaitGraph::Edge& edge : graph.edges) {
+    edge.in_circle = reaches[edge.to][edge.from];
+  }
+}
+
+// A node stands left of everything it waits for, except in its own circle. Distances from the right grow
+// until they fit; outside circles no way is longer than the number of nodes, so this ends.
+void place_nodes(WaitGraph& graph) {
+  std::vector<std::size_t> from_right(graph.nodes.size(), 0);
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (const WaitGraph::Edge& edge : graph.edges) {
+      const std::size_t least = from_right[edge.to] + (edge.in_circle ? 0 : 1);
+      if (from_right[edge.from] < least) {
+        from_right[edge.from] = least;
+        grows = true;
+      }
+    }
+  }
+  const std::size_t columns = *std::ranges::max_element(from_right) + 1;
+  std::vector<std::size_t> used(columns, 0);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    graph.nodes[i].column = columns - 1 - from_right[i];
+    graph.nodes[i].row = used[graph.nodes[i].column]++;
+  }
+}
+
+}  // namespace
+
+WaitGraph wait_graph(const Report& report, std::size_t most) {
+  const std::vector<RankState> states = rank_states(report, {}, states_unfolded);
+  const Links links = links_between(states, report.world_size);
+  std::vector<std::size_t> chosen = by_importance(states, links);
+  const std::size_t left_out = chosen.size() - std::min(chosen.size(), most);
+  chosen.resize(chosen.size() - left_out);
+  WaitGraph graph = graph_of(states, links, chosen);
+  graph.left_out = left_out;
+  if (!graph.nodes.empty()) {
+    mark_circles(graph);
+    place_nodes(graph);
+  }
+  return graph;
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,170 @@
+#include "viz/text/text_diagnosis.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "viz/base/text_page.h"
+#include "viz/rows/phrases.h"
+#include "viz/rows/variants_table.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+// How many rows each list has before -v is needed.
+constexpr std::size_t victims_max = 12;
+constexpr std::size_t sentences_max = 6;
+
+class DiagnosisWriter {
+ public:
+  DiagnosisWriter(const Diagnosis& diagnosis, const TextStyle& style)
+      : diagnosis_(diagnosis), verbose_(style.detail == TextStyle::Detail::verbose), page_(style.color) {}
+
+  std::string quiet() {
+    headline(&TextPage::sentence);
+    return page_.text();
+  }
+
+  std::string full() {
+    headline(&TextPage::headline);
+    const Finding& finding = diagnosis_.finding;
+    if (finding.at && !finding.at->call.site.empty()) {
+      page_.arrow(finding.at->call.site);
+    }
+    frame();
+    group();
+    steps();
+    if (!finding.cause.empty()) {
+      page_.note("cause", finding.cause);
+    }
+    if (!finding.advice.empty()) {
+      page_.note("help", finding.advice);
+    }
+    sentences("evidence", diagnosis_.evidence);
+    confidence();
+    sentences("would settle it", diagnosis_.would_settle);
+    counts();
+    return page_.text();
+  }
+
+ private:
+  bool is_fault() const { return diagnosis_.verdict != "no_fault"; }
+
+  void headline(void (TextPage::*put)(std::string_view, Look, std::string_view)) {
+    const bool is_slow = diagnosis_.verdict == "straggler";
+    const std::string word =
+        is_fault() ? fmt::format("{}[{}]", is_slow ? "warning" : "error", diagnosis_.verdict) : "ok";
+    const Look look = is_slow ? Look::warning : is_fault() ? Look::error : Look::good;
+    (page_.*put)(word, look, diagnosis_.finding.headline);
+  }
+
+  void frame() {
+    if (diagnosis_.victims.empty() && diagnosis_.variants.empty()) {
+      return;
+    }
+    page_.frame_line();
+    if (!diagnosis_.variants.empty()) {
+      const std::size_t count = verbose_ ? diagnosis_.variants.size() : variants_max;
+      std::vector<Variant> shown = diagnosis_.variants;
+      shown.resize(std::min(shown.size(), count));
+      page_.frame_table(variants_table(shown, diagnosis_.finding.culprits, false));
+      page_.frame_line();
+    }
+    victims();
+  }
+
+  // Those who meet in the broken call stand in the table already.
+  void victims() {
+    std::vector<Row> rows;
+    for (const Victim& victim : diagnosis_.victims) {
+      if (!victim.waits_for.empty()) {
+        rows.push_back(
+            {ranks_phrase(victim.ranks),
+             fmt::format("waiting in {}, for {}", call_phrase(victim.call), ranks_phrase(victim.waits_for))});
+      }
+    }
+    if (rows.empty()) {
+      return;
+    }
+    cut(rows, victims_max, "wait");
+    page_.frame_rows(rows);
+    page_.frame_line();
+  }
+
+  void cut(std::vector<Row>& rows, std::size_t most, std::string_view noun) const {
+    if (!verbose_ && rows.size() > most) {
+      const auto hidden = static_cast<std::int64_t>(rows.size() - (most - 1));
+      rows.resize(most - 1);
+      rows.push_back({"...", fmt::format("{} more; -v shows all", count_phrase(hidden, noun)), Look::faint,
+                      Look::faint});
+    }
+  }
+
+  void group() {
+    if (diagnosis_.group_ranks.empty() || !diagnosis_.finding.at) {
+      return;
+    }
+    page_.note("group", fmt::format("{} (name {}), {}", diagnosis_.finding.at->call.group,
+                                    diagnosis_.group_name, ranks_phrase(diagnosis_.group_ranks)));
+  }
+
+  void steps() {
+    const std::vector<std::string>& chain = diagnosis_.finding.chain;
+    if (chain.size() < 2) {
+      return;
+    }
+    page_.note("chain", "who waits for whom, down to the cause");
+    std::vector<Row> rows;
+    for (const std::string& step : chain) {
+      rows.push_back({"", step});
+    }
+    if (!verbose_ && rows.size() > steps_max) {
+      rows.erase(rows.begin(), rows.end() - steps_max);
+    }
+    page_.rows(rows, list_indent);
+  }
+
+  void sentences(std::string_view key, const std::vector<std::string>& texts) {
+    const std::size_t count = verbose_ ? texts.size() : std::min(texts.size(), sentences_max);
+    for (std::size_t i = 0; i < count; ++i) {
+      page_.note(key, texts[i]);
+    }
+  }
+
+  void confidence() {
+    if (!is_fault()) {
+      return;
+    }
+    std::string text(to_string(diagnosis_.confidence));
+    if (!diagnosis_.alternatives.empty()) {
+      text +=
+          fmt::format("; the dumps would look the same for {}", fmt::join(diagnosis_.alternatives, " and "));
+    }
+    page_.note("confidence", text);
+  }
+
+  void counts() {
+    std::string text = fmt::format(
+        "{} of {}", count_phrase(diagnosis_.records, "record"),
+        count_phrase(diagnosis_.world_size - static_cast<std::int64_t>(diagnosis_.without_dump.size()),
+                     "rank"));
+    if (!diagnosis_.without_dump.empty()) {
+      text += fmt::format("; no dump of {}", ranks_phrase(diagnosis_.without_dump));
+    }
+    page_.note("read", text);
+  }
+
+  const Diagnosis& diagnosis_;
+  bool verbose_;
+  TextPage page_;
+};
+
+}  // namespace
+
+std::string text_diagnosis(const Diagnosis& diagnosis, const TextStyle& style) {
+  DiagnosisWriter writer(diagnosis, style);
+  return style.detail == TextStyle::Detail::quiet ? writer.quiet() : writer.full();
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,248 @@
+#include "viz/traces/chrome_trace.h"
+
+// The format is Google's "Trace Event Format" document; what readers make of it was seen in
+// Perfetto's importer (src/trace_processor/importers/json) and is the reason for most of the rules:
+//
+//   pid = rank, tid from 1        tid 0 in a process other than 0 is taken for another process
+//   times as integer "us.nnn"     a double loses nanoseconds
+//   slices are X, on lanes        crossing slices of one lane are dropped
+//   open calls are B without E    the reader then knows that they did not end; an X needs an end
+//   flows: s, then f, bp "e"      with one integer id, category and name, else the arrow is lost
+//   events in order of time       an arrow whose end is read first is lost
+//
+// Argument names are those of Kineto's communication slices, so that scripts for real traces work.
+
+#include <algorithm>
+#include <deque>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "viz/traces/trace_groups.h"
+#include "viz/traces/trace_text.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of ASCII letters; verdict words have no others, and locales do not matter.
+char upper_case(char letter) {
+  return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+}
+
+// A name of the timeline, ready to be written.
+struct Name {
+  std::string plain;
+  std::string kineto;
+  bool known = false;
+};
+
+std::string_view category(Span::Kind kind) {
+  switch (kind) {
+    case Span::Kind::collective:
+      return "collective";
+    case Span::Kind::message:
+      return "message";
+    case Span::Kind::compute:
+      return "compute";
+    case Span::Kind::host:
+      return "host";
+  }
+  return {};
+}
+
+class TraceWriter {
+ public:
+  TraceWriter(const Report& report, std::ostream& out, const TraceOptions& options)
+      : report_(report),
+        spans_(report.timeline.spans()),
+        plan_(plan_trace(report, options)),
+        groups_(trace_groups(report)),
+        text_(out, options.whole_microseconds) {}
+
+  void write() {
+    header();
+    metadata();
+    events();
+    verdict_marks();
+    text_.append("\n]}\n");
+  }
+
+ private:
+  // No "rank": tools that read one file per rank would take this one for that rank's.
+  void header() {
+    const Json about = {{"scenario", report_.scenario},
+                        {"seed", std::to_string(report_.seed)},
+                        {"verdict", verdict_word(report_.verdict)},
+                        {"replay", report_.replay}};
+    text_.append("{\"schemaVersion\":1,\"deviceProperties\":[],\n\"distributedInfo\":");
+    text_.append(distributed_info(report_, -1));
+    text_.append(",\n\"metadata\":");
+    text_.append(about.dump(-1, ' ', true, Json::error_handler_t::replace));
+    text_.append(",\n\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":0,\n\"traceEvents\":[");
+  }
+
+  void metadata() {
+    const Finding* finding = finding_of(report_.verdict);
+    for (const Rank rank : plan_.ranks) {
+      const bool is_culprit = finding != nullptr && finding->culprits.contains(rank);
+      text_.begin_event(
+          FMT_COMPILE(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {}{}"}}}})"), rank,
+          rank, is_culprit ? " (culprit)" : "");
+      text_.begin_event(
+          FMT_COMPILE(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})"),
+          rank, rank);
+    }
+    for (const TraceLanes::Lane& lane : plan_.lanes.lanes) {
+      if (!std::binary_search(plan_.ranks.begin(), plan_.ranks.end(), lane.rank)) {
+        continue;
+      }
+      text_.begin_event(
+          FMT_COMPILE(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})"),
+          lane.rank, lane.id, escaped(lane.name));
+      text_.begin_event(
+          FMT_COMPILE(
+              R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})"),
+          lane.rank, lane.id, lane.id);
+    }
+  }
+
+  // Slices and arrows are both sorted by time; this merges them, a slice before an arrow in it.
+  void events() {
+    auto arrow = plan_.arrows.begin();
+    for (const std::uint32_t index : plan_.lanes.order) {
+      for (; arrow != plan_.arrows.end() && arrow->time < spans_[index].start; ++arrow) {
+        flow(*arrow);
+      }
+      slice(index);
+    }
+    for (; arrow != plan_.arrows.end(); ++arrow) {
+      flow(*arrow);
+    }
+  }
+
+  void slice(std::uint32_t index) {
+    const Span& span = spans_[index];
+    const bool is_open = span.end == Span::open;
+    text_.begin_event(FMT_COMPILE(R"({{"ph":"{}","cat":"{}","name":"{}{})"), is_open ? 'B' : 'X',
+                      category(span.kind), is_open ? "wait " : "", name(span.name).plain);
+    if (span.kind == Span::Kind::collective) {
+      text_.add(FMT_COMPILE(" #{}"), span.seq);
+    }
+    text_.add(FMT_COMPILE(R"(","pid":{},"tid":{})"), span.rank, plan_.lanes.lane_of[index]);
+    text_.add_start(span.start);
+    if (!is_open) {
+      text_.add_duration(span.start, span.end);
+    }
+    arguments(span);
+    text_.append("}");
+  }
+
+  void arguments(const Span& span) {
+    if (!span.moves_data()) {
+      local_arguments(span);
+      return;
+    }
+    const std::int64_t group_size = groups_[span.group].size;
+    text_.add(FMT_COMPILE(R"(,"args":{{"Collective name":"{}","In msg nelems":{},"Out msg nelems":{})"),
+              name(span.name).kineto, span.numel,
+              numel_out(report_.timeline.name(span.name), span.numel, group_size));
+    text_.add(FMT_COMPILE(R"(,"Group size":{},"dtype":"{}","Process Group Name":"{}","Seq":{})"), group_size,
+              scalar_type_name(span.dtype), name(span.group).plain, span.seq);
+    if (span.peer >= 0) {
+      const bool sends = name(span.name).plain == "send";
+      text_.add(FMT_COMPILE(R"(,"Src Rank":{},"Dst Rank":{})"), sends ? span.rank : span.peer,
+                sends ? span.peer : span.rank);
+    }
+    origin(",", "label", span.label);
+    origin(",", "site", span.site);
+    text_.append("}");
+  }
+
+  // Of what moves no data.
+  void local_arguments(const Span& span) {
+    const std::pair<std::string_view, std::uint32_t> known[] = {
+        {"Process Group Name", span.kind == Span::Kind::host ? span.group : 0},
+        {"arguments", span.arguments},
+        {"label", span.label},
+        {"site", span.site}};
+    std::string_view before = R"(,"args":{)";
+    for (const auto& [key, index] : known) {
+      if (index != 0) {
+        origin(std::exchange(before, ","), key, index);
+      }
+    }
+    text_.append(before == "," ? "}" : "");
+  }
+
+  void origin(std::string_view comma, std::string_view key, std::uint32_t index) {
+    if (index != 0) {
+      text_.add(FMT_COMPILE(R"({}"{}":"{}")"), comma, key, name(index).plain);
+    }
+  }
+
+  void flow(const TraceArrow& arrow) {
+    ++flow_id_;
+    flow_end('s', "", arrow.from, arrow.time);
+    for (const std::uint32_t index : arrow.to) {
+      flow_end('f', R"("bp":"e",)", index, arrow.time);
+    }
+  }
+
+  void flow_end(char phase, std::string_view binding, std::uint32_t index, Time time) {
+    text_.begin_event(
+        FMT_COMPILE(R"({{"ph":"{}",{}"cat":"waits","name":"came last","id":{},"pid":{},"tid":{})"), phase,
+        binding, flow_id_, spans_[index].rank, plan_.lanes.lane_of[index]);
+    text_.add_start(time);
+    text_.append("}");
+  }
+
+  // "DEADLOCK" at the end of every call that did not return.
+  void verdict_marks() {
+    std::string word(verdict_word(report_.verdict));
+    std::transform(word.begin(), word.end(), word.begin(), upper_case);
+    for (const std::uint32_t index : plan_.lanes.order) {
+      const Span& span = spans_[index];
+      if (span.end == Span::open) {
+        text_.begin_event(FMT_COMPILE(R"({{"ph":"i","s":"t","cat":"verdict","name":"{}","pid":{},"tid":{})"),
+                          word, span.rank, plan_.lanes.lane_of[index]);
+        text_.add_start(plan_.end);
+        text_.append("}");
+      }
+    }
+  }
+
+  const Name& name(std::uint32_t index) {
+    if (index >= names_.size()) {
+      names_.resize(index + 1);
+    }
+    Name& entry = names_[index];
+    if (!entry.known) {
+      const std::string& text = report_.timeline.name(index);
+      entry = {escaped(text), escaped(kineto_name(text)), true};
+    }
+    return entry;
+  }
+
+  const Report& report_;
+  const std::vector<Span>& spans_;
+  TracePlan plan_;
+  std::vector<TraceGroup> groups_;  // by index of the group's name
+  TraceText text_;
+  std::deque<Name> names_;  // by index in the timeline, filled when first needed; entries never move
+  std::int64_t flow_id_ = 0;
+};
+
+}  // namespace
+
+void chrome_trace(const Report& report, std::ostream& out, const TraceOptions& options) {
+  TraceWriter(report, out, options).write();
+}
+
+}  // namespace rollcall::viz

@@ -1,0 +1,289 @@
+#include "viz/traces/kineto_trace.h"
+
+// What Holistic Trace Analysis needs (hta/common/trace_parser.py and the breakdown analyses), as seen by
+// running it:
+//
+//   "rank": 3 with a space         or every file is taken for rank 0's
+//   kernels: cat "kernel"          with args.stream above 0
+//   communication: ^nccl...        computing is every other kernel
+//   neither correlation nor        half of the two makes it fail
+//     launch events
+//   ProfilerStep#n                 on the host's row: iterations, which its comparison of two traces needs
+//   an open B is ignored           as it is by torch's own tools: Kineto never writes one
+
+#include <algorithm>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "viz/rows/span_text.h"
+#include "viz/traces/trace_groups.h"
+#include "viz/traces/trace_text.h"
+
+namespace rollcall::viz {
+
+namespace {
+
+constexpr int device_process = 0;       // Kineto: the device's index
+constexpr int compute_stream = 7;       // PyTorch's default stream, as CUPTI numbers it
+constexpr int first_comms_stream = 20;  // about where c10d's streams come
+constexpr int host_process = 1;         // any but the device's
+constexpr int host_thread = 1001;
+
+// NCCL's kernels by torch's call. What NCCL makes of sends and receives runs in one kernel.
+std::string_view kernel_name(std::string_view op) {
+  if (op == "all_reduce" || op == "all_reduce_coalesced" || op == "barrier") {
+    return "ncclDevKernel_AllReduce";
+  }
+  if (op == "broadcast") {
+    return "ncclDevKernel_Broadcast";
+  }
+  if (op == "reduce") {
+    return "ncclDevKernel_Reduce";
+  }
+  if (op == "all_gather" || op == "all_gather_into_tensor") {
+    return "ncclDevKernel_AllGather";
+  }
+  if (op == "reduce_scatter" || op == "reduce_scatter_tensor") {
+    return "ncclDevKernel_ReduceScatter";
+  }
+  return "ncclDevKernel_SendRecv";
+}
+
+}  // namespace
+
+struct KinetoTraces::Shared {
+  Shared(const Report& the_report, const TraceOptions& the_options)
+      : report(the_report),
+        options(the_options),
+        plan(plan_trace(the_report, the_options)),
+        groups(trace_groups(the_report)) {
+    for (const std::uint32_t index : plan.lanes.order) {
+      const auto rank = static_cast<std::size_t>(report.timeline.spans()[index].rank);
+      spans_of_rank.resize(std::max(spans_of_rank.size(), rank + 1));
+      spans_of_rank[rank].push_back(index);
+    }
+    for (const StepMark& step : report.timeline.steps()) {
+      const auto rank = static_cast<std::size_t>(step.rank);
+      steps_of_rank.resize(std::max(steps_of_rank.size(), rank + 1));
+      steps_of_rank[rank].push_back(step);
+    }
+  }
+
+  const Report& report;
+  TraceOptions options;
+  TracePlan plan;
+  std::vector<TraceGroup> groups;
+  std::vector<std::vector<std::uint32_t>> spans_of_rank;  // by start
+  std::vector<std::vector<StepMark>> steps_of_rank;       // by start
+};
+
+namespace {
+
+class RankFile {
+ public:
+  RankFile(const Report& report, const TracePlan& plan, const std::vector<TraceGroup>& groups, Rank rank,
+           const TraceOptions& options, std::ostream& out)
+      : report_(report),
+        plan_(plan),
+        groups_(groups),
+        rank_(rank),
+        options_(options),
+        text_(out, options.whole_microseconds) {}
+
+  void write(const std::vector<std::uint32_t>& spans, const std::vector<StepMark>& steps) {
+    text_.append("{\"schemaVersion\": 1, \"deviceProperties\": [],\n\"distributedInfo\": ");
+    text_.append(distributed_info(report_, rank_));
+    text_.append(",\n\"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": 0,\n\"traceEvents\": [");
+    metadata(spans, !steps.empty() || std::ranges::any_of(spans, [this](std::uint32_t index) {
+               return span_at(index).kind == Span::Kind::host;
+             }));
+    const Time end = end_of(spans);
+    std::size_t next = 0;
+    for (const std::uint32_t index : spans) {
+      const Span& span = span_at(index);
+      next = host_steps(steps, next, span.start, end);
+      if (span.kind == Span::Kind::host) {
+        host_call(span);
+      } else if (span.kind == Span::Kind::compute) {
+        compute(span, index);
+      } else {
+        communication(span, index);
+      }
+    }
+    host_steps(steps, next, end, end);
+    marks(spans);
+    text_.add(FMT_COMPILE("\n],\n\"traceName\": \"{}\"}}\n"), KinetoTraces::file_name(rank_));
+  }
+
+ private:
+  const Span& span_at(std::uint32_t index) const { return report_.timeline.spans()[index]; }
+
+  // The rows of the program are the default stream, every other row a stream of c10d's.
+  int stream_of(std::uint32_t index, bool is_communication) const {
+    if (!is_communication) {
+      return compute_stream;
+    }
+    const LaneId lane = plan_.lanes.lane_of[index];
+    return first_comms_stream + static_cast<int>(lane - program_lane);
+  }
+
+  void metadata(const std::vector<std::uint32_t>& spans, bool has_host) {
+    process(device_process, fmt::format("rank {}", rank_), rank_);
+    if (has_host) {
+      process(host_process, fmt::format("rank {} host", rank_), rank_);
+      thread(host_process, host_thread, "program");
+    }
+    std::vector<int> streams;
+    for (const std::uint32_t index : spans) {
+      const Span& span = span_at(index);
+      if (span.kind != Span::Kind::host) {
+        streams.push_back(stream_of(index, span.moves_data()));
+      }
+    }
+    std::sort(streams.begin(), streams.end());
+    streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
+    for (const int stream : streams) {
+      thread(device_process, stream, fmt::format("stream {}", stream));
+    }
+  }
+
+  // When the rank's last span is over; one that never returned lasts as long as the trace.
+  Time end_of(const std::vector<std::uint32_t>& spans) const {
+    Time end = 0;
+    for (const std::uint32_t index : spans) {
+      const Span& span = span_at(index);
+      end = std::max(end, span.end == Span::open ? plan_.end : span.end);
+    }
+    return end;
+  }
+
+  // The steps from number `next` on that begin until `time`; returns the number of the next one. A step lasts
+  // until another begins, as torch.profiler's do, the last until `end`.
+  std::size_t host_steps(const std::vector<StepMark>& steps, std::size_t next, Time time, Time end) {
+    for (; next < steps.size() && steps[next].time <= time; ++next) {
+      const StepMark& step = steps[next];
+      const Time until = next + 1 < steps.size() ? steps[next + 1].time : std::max(end, step.time);
+      if (step.time > options_.until || until < options_.from) {
+        continue;
+      }
+      text_.begin_event(
+          FMT_COMPILE(
+              R"({{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{}", "pid": {}, "tid": {})"),
+          step.number, host_process, host_thread);
+      text_.add_start(step.time);
+      text_.add_duration(step.time, until);
+      text_.append("}");
+    }
+    return next;
+  }
+
+  void process(int pid, const std::string& name, int place) {
+    text_.begin_event(FMT_COMPILE(R"({{"ph": "M", "name": "process_name", "pid": {}, "tid": 1, "ts": 0, )"
+                                  R"("args": {{"name": "{}"}}}})"),
+                      pid, name);
+    text_.begin_event(
+        FMT_COMPILE(R"({{"ph": "M", "name": "process_sort_index", "pid": {}, "tid": 1, "ts": 0, )"
+                    R"("args": {{"sort_index": {}}}}})"),
+        pid, place);
+  }
+
+  void thread(int pid, int tid, const std::string& name) {
+    text_.begin_event(FMT_COMPILE(R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "ts": 0, )"
+                                  R"("args": {{"name": "{}"}}}})"),
+                      pid, tid, name);
+    text_.begin_event(
+        FMT_COMPILE(R"({{"ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "ts": 0, )"
+                    R"("args": {{"sort_index": {}}}}})"),
+        pid, tid, tid);
+  }
+
+  void host_call(const Span& span) {
+    begin_slice("user_annotation", escaped(call_text(span, report_.timeline)), host_process, host_thread,
+                span);
+    text_.append("}");
+  }
+
+  void compute(const Span& span, std::uint32_t index) {
+    const int stream = stream_of(index, false);
+    begin_slice("kernel", escaped(report_.timeline.name(span.name)), device_process, stream, span);
+    text_.add(FMT_COMPILE(R"(, "args": {{"stream": {}, "device": 0}}}})"), stream);
+  }
+
+  void communication(const Span& span, std::uint32_t index) {
+    const std::string& op = report_.timeline.name(span.name);
+    const int stream = stream_of(index, true);
+    begin_slice("kernel", fmt::format("{}_{}", kernel_name(op), to_string(span.dtype)), device_process,
+                stream, span);
+    const TraceGroup& group = groups_[span.group];
+    const std::string group_name = escaped(report_.timeline.name(span.group));
+    text_.add(FMT_COMPILE(R"(, "args": {{"stream": {}, "device": 0, "Collective name": "{}", )"
+                          R"("In msg nelems": {}, "Out msg nelems": {}, "Group size": {}, "dtype": "{}")"),
+              stream, escaped(kineto_name(op)), span.numel, numel_out(op, span.numel, group.size), group.size,
+              scalar_type_name(span.dtype));
+    text_.add(FMT_COMPILE(R"(, "Process Group Name": "{}", "Process Group Description": "{}")"), group_name,
+              group_name == "world" ? "default_pg" : group_name);
+    if (!group.ranks.empty()) {
+      text_.add(FMT_COMPILE(R"(, "Process Group Ranks": "{}")"), group.ranks);
+    }
+    if (span.peer >= 0) {
+      const bool sends = op == "send";
+      text_.add(FMT_COMPILE(R"(, "Src Rank": {}, "Dst Rank": {})"), sends ? span.rank : span.peer,
+                sends ? span.peer : span.rank);
+    }
+    text_.add(FMT_COMPILE(R"(, "Seq": {}}}}})"), span.seq);
+  }
+
+  void begin_slice(std::string_view cat, const std::string& name, int pid, int tid, const Span& span) {
+    const bool is_open = span.end == Span::open;
+    text_.begin_event(FMT_COMPILE(R"({{"ph": "{}", "cat": "{}", "name": "{}", "pid": {}, "tid": {})"),
+                      is_open ? 'B' : 'X', cat, name, pid, tid);
+    text_.add_start(span.start);
+    if (!is_open) {
+      text_.add_duration(span.start, span.end);
+    }
+  }
+
+  void marks(const std::vector<std::uint32_t>& spans) {
+    for (const std::uint32_t index : spans) {
+      const Span& span = span_at(index);
+      if (span.end == Span::open) {
+        const bool is_host = span.kind == Span::Kind::host;
+        text_.begin_event(FMT_COMPILE(R"({{"ph": "i", "s": "t", "name": "{}", "pid": {}, "tid": {})"),
+                          verdict_word(report_.verdict), is_host ? host_process : device_process,
+                          is_host ? host_thread : stream_of(index, true));
+        text_.add_start(plan_.end);
+        text_.append("}");
+      }
+    }
+  }
+
+  const Report& report_;
+  const TracePlan& plan_;
+  const std::vector<TraceGroup>& groups_;
+  Rank rank_;
+  const TraceOptions& options_;
+  TraceText text_;
+};
+
+}  // namespace
+
+KinetoTraces::KinetoTraces(const Report& report, const TraceOptions& options)
+    : shared_(std::make_unique<const Shared>(report, options)) {}
+
+KinetoTraces::~KinetoTraces() = default;
+
+const std::vector<Rank>& KinetoTraces::ranks() const { return shared_->plan.ranks; }
+
+std::string KinetoTraces::file_name(Rank rank) { return fmt::format("rank{}.json", rank); }
+
+void KinetoTraces::write(Rank rank, std::ostream& out) const {
+  const auto of_rank = [rank](const auto& lists) {
+    const auto index = static_cast<std::size_t>(rank);
+    return index < lists.size() ? lists[index] : typename std::decay_t<decltype(lists)>::value_type();
+  };
+  RankFile(shared_->report, shared_->plan, shared_->groups, rank, shared_->options, out)
+      .write(of_rank(shared_->spans_of_rank), of_rank(shared_->steps_of_rank));
+}
+
+}  // namespace rollcall::viz
