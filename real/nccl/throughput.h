@@ -21,8 +21,8 @@ struct ThroughputOptions {
 // Whether measure_throughput knows how to call it.
 bool is_measured(OpKind op);
 
-// Microseconds per call, by size, of the slowest GPU. Throws Unavailable (real/rank/backend_entry.h) without a driver, where
-// there are fewer GPUs, and when NCCL fails; std::invalid_argument for operations that are not measured.
+// Microseconds per call, by size, of the slowest GPU. Throws Unavailable (real/rank/backend_entry.h) without a
+// driver, where there are fewer GPUs, and when NCCL fails; std::invalid_argument for operations that are not measured.
 std::vector<double> measure_throughput(const ThroughputOptions& options);
 
 }  // namespace rollcall::real

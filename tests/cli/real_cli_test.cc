@@ -156,8 +156,8 @@ TEST_CASE("compare refuses what is no result file", "[real]") {
   const Outcome missing = shell.rollcall("compare " + shipped("counter") + " --recorded nowhere.json");
   CHECK(missing.code == 4);
   CHECK_THAT(missing.err, Contains("nowhere.json: cannot be read"));
-  const Outcome other =
-      shell.rollcall("compare " + shipped("counter") + " --recorded " + shipped("scenario-v1.schema"));
+  const Outcome other = shell.rollcall("compare " + shipped("counter") + " --recorded " +
+                                       "'" ROLLCALL_SOURCE_DIR "/scenarios/scenario-v1.schema.json'");
   CHECK(other.code == 4);
   CHECK_THAT(other.err, Contains("no result file"));
 }

@@ -1,6 +1,8 @@
 // `rollcall record` as users meet it: plain PyTorch scripts, real Python, ranks that are not there.
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,9 @@ std::string place_in(const std::string& text) {
 // Is there a process with this word among its arguments?
 bool is_running(const std::string& word) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string arguments = contents(entry.path() / "cmdline");
+    std::ifstream in(entry.path() / "cmdline",
+                     std::ios::binary);  // most entries are no processes, or gone by now
+    const std::string arguments{std::istreambuf_iterator<char>(in), {}};
     if (arguments.find('\0' + word + '\0') != std::string::npos) {
       return true;
     }

@@ -1,4 +1,4 @@
-#include "scenarios/cli/what_if_table.h"
+#include "scenarios/variants/what_if_table.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,11 +8,10 @@
 
 #include "sim/report/verdict.h"
 
-namespace rollcall::cli {
+namespace rollcall::scenario {
 namespace {
 
-using scenario::Survival;
-using Json = nlohmann::ordered_json;
+using OutJson = nlohmann::ordered_json;
 
 // Disturbances of one kind that come to the same.
 struct Row {
@@ -46,13 +45,13 @@ std::string where_phrase(const std::vector<std::string>& where) {
                      where.size() > most ? fmt::format(" and {} more", where.size() - most) : "");
 }
 
-std::size_t survived(const scenario::WhatIf& found) {
+std::size_t survived(const WhatIf& found) {
   return static_cast<std::size_t>(std::ranges::count(found.survivals, "ok", &Survival::verdict));
 }
 
 }  // namespace
 
-std::string what_if_text(const scenario::WhatIf& found) {
+std::string what_if_text(const WhatIf& found) {
   std::string text =
       fmt::format("{}: undisturbed it comes to {}; it survives {} of {} disturbances{}\n",
                   found.undisturbed.scenario, verdict_word(found.undisturbed.verdict), survived(found),
@@ -64,14 +63,14 @@ std::string what_if_text(const scenario::WhatIf& found) {
   return text;
 }
 
-std::string what_if_json(const scenario::WhatIf& found) {
-  Json object = {{"schema_version", 1},
+std::string what_if_json(const WhatIf& found) {
+  OutJson object = {{"schema_version", 1},
                  {"scenario", found.undisturbed.scenario},
                  {"undisturbed", verdict_word(found.undisturbed.verdict)},
                  {"survived", survived(found)},
-                 {"disturbances", Json::array()}};
+                 {"disturbances", OutJson::array()}};
   for (const Survival& each : found.survivals) {
-    Json row = {{"what", each.what},
+    OutJson row = {{"what", each.what},
                 {"where", each.where},
                 {"verdict", each.verdict},
                 {"kind", each.kind.empty() ? "ok" : each.kind}};
@@ -83,7 +82,7 @@ std::string what_if_json(const scenario::WhatIf& found) {
   if (found.interrupted) {
     object["interrupted"] = true;
   }
-  return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return object.dump(2, ' ', true, OutJson::error_handler_t::replace) + "\n";
 }
 
-}  // namespace rollcall::cli
+}  // namespace rollcall::scenario
