@@ -1,5 +1,5 @@
 # Installs the headers of the C++ library below INCLUDE_DIR/rollcall, with the paths they have here: those that
-# are meant to be included, and what they include. "sim/c10d/op.h" becomes "rollcall/sim/dist/op.h" inside them,
+# are meant to be included, and what they include. "sim/c10d/op.h" becomes "rollcall/sim/c10d/op.h" inside them,
 # so that only INCLUDE_DIR itself has to be searched and nobody else's sim/ is in the way.
 
 cmake_policy(VERSION 3.25)

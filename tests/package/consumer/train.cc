@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include <rollcall/sim/engine/simulate.h>
-#include <rollcall/viz/text_report.h>
+#include <rollcall/viz/text/text_report.h>
 
 #include "program.h"
 

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include <rollcall/real/launch/launch.h>
-#include <rollcall/viz/text_report.h>
+#include <rollcall/viz/text/text_report.h>
 
 #include "program.h"
 
