@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/c10d/backend_traits.h"
+
 namespace rollcall::real {
 namespace {
 
@@ -353,8 +355,7 @@ check::GroupMatcher& EvidenceBuilder::matcher_of(GroupId group, Channel channel)
 MessageMatcher& EvidenceBuilder::messages_of(GroupId group) {
   std::unique_ptr<MessageMatcher>& messages = messengers_[group];
   if (messages == nullptr) {
-    const auto discipline =
-        options_.backend == "nccl" ? MessageMatcher::Discipline::ordered : MessageMatcher::Discipline::tagged;
+    const auto discipline = MessageMatcher::usual_on(traits_of(options_.backend));
     messages = std::make_unique<MessageMatcher>(discipline, groups_[group].size());
     evidence_[group].messages = messages.get();
   }

@@ -5,6 +5,7 @@
 
 #include "real/evidence/evidence_builder.h"
 #include "sim/base/expects.h"
+#include "sim/c10d/backend_traits.h"
 
 namespace rollcall::real {
 
@@ -13,12 +14,12 @@ using check::Message;
 using check::RankStatus;
 using check::Slot;
 
-// Gloo's calls end with an error after their group's timeout. NCCL's have none.
 bool EvidenceBuilder::gives_up_in_time(const Call& call) const {
   if (call.limit) {
     return *call.limit <= options_.deadline;
   }
-  const bool is_timed = options_.backend == "gloo" && check::channel_of(call.op.kind) == Channel::collectives;
+  const bool is_timed =
+      traits_of(options_.backend).raises_timeouts && check::channel_of(call.op.kind) == Channel::collectives;
   const Duration timeout = is_timed ? timeouts_[call.op.group] : 0;
   return timeout > 0 && timeout <= options_.deadline;
 }

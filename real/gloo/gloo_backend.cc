@@ -74,13 +74,13 @@ class GlooBackend final : public Backend {
     made_.wait_for_all("connected", std::nullopt);
   }
 
-  std::string_view name() const override { return "gloo"; }
+  const BackendTraits& traits() const override { return traits_of("gloo"); }
 
   Work issue(const Op& op) override {
     deliver_completed();
     GlooGroup& group = *groups_[op.group];
     if (op.malformed || gloo_refuses(op)) {
-      if (const std::optional<Error> error = argument_error("gloo", op, group.size())) {
+      if (const std::optional<Error> error = gloo_argument_error(op, group.size())) {
         raise(*error);
       }
     }

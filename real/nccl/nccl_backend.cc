@@ -62,7 +62,7 @@ class NcclBackend final : public Backend {
     }
   }
 
-  std::string_view name() const override { return "nccl"; }
+  const BackendTraits& traits() const override { return traits_of("nccl"); }
 
   Work issue(const Op& op) override {
     NcclGroup& group = *groups_[op.group];
@@ -135,7 +135,7 @@ class NcclBackend final : public Backend {
 
   static void check(const Op& op, Rank group_size) {
     if (op.malformed) {
-      if (const std::optional<Error> error = argument_error("nccl", op, group_size)) {
+      if (const std::optional<Error> error = nccl_argument_error(op, group_size)) {
         raise(*error);
       }
     }

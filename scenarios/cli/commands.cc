@@ -1,11 +1,14 @@
 #include "scenarios/cli/commands.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <CLI/App.hpp>
+
+#include "sim/c10d/backend_traits.h"
 
 namespace rollcall::cli {
 
@@ -19,6 +22,17 @@ std::uint64_t seed_of(const std::string& text) {
     throw CLI::ConversionError(fmt::format("--seed: '{}' is no whole number from 0 to 2^64-1", text));
   }
   return seed;
+}
+
+// Those of --backend.
+std::vector<std::string> names_of_backends() {
+  std::vector<std::string> names;
+  for (const BackendTraits& backend : known_backends()) {
+    names.emplace_back(backend.name);
+  }
+  std::ranges::sort(names);
+  names.emplace_back("auto");
+  return names;
 }
 
 // A check of a whole number whose message is one for people: CLI11's own prints both ends of every range.
@@ -191,7 +205,7 @@ void declare_diagnose(CLI::App& app, CommandLine& line) {
 void declare_real_ranks(CLI::App& app, CommandLine& line) {
   RealArguments& real = line.real;
   app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first that this machine can run")
-      ->check(CLI::IsMember({"gloo", "nccl", "auto"}));
+      ->check(CLI::IsMember(names_of_backends()));
   app.add_option("--ranks", real.ranks, "How many processes, instead of the scenario's world_size")
       ->check(whole_number(1, 1024))
       ->type_name("N");
@@ -228,7 +242,7 @@ void declare_doctor(CLI::App& app, CommandLine& line) {
   CLI::Option* prove = app.add_flag("--prove", real.prove,
                                     "Hold what the simulator says against a real backend, case by case");
   app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first that this machine can run")
-      ->check(CLI::IsMember({"gloo", "nccl", "auto"}))
+      ->check(CLI::IsMember(names_of_backends()))
       ->needs(prove);
   app.add_option("--record", real.record, "Keep the outcomes, with versions")
       ->type_name("FILE")

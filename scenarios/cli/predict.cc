@@ -15,6 +15,7 @@
 #include "scenarios/json/suggest.h"
 #include "scenarios/predict/size_table.h"
 #include "scenarios/run/runner.h"
+#include "sim/c10d/backend_traits.h"
 #include "viz/base/write_file.h"
 #include "viz/rows/rank_profile.h"
 
@@ -177,8 +178,8 @@ ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   Progress progress(line.progress_wish(), "starting");
   Scenario loaded = load_watched(arguments.subject, progress);
-  if (loaded.options.backend != "nccl") {
-    throw UsageError("the model is NCCL's; this scenario runs on gloo");
+  if (!traits_of(loaded.options.backend).has_cost_model) {
+    throw UsageError(fmt::format("the model is NCCL's; this scenario runs on {}", loaded.options.backend));
   }
   if (!arguments.cluster.empty()) {
     put_on_cluster(loaded, arguments.cluster);

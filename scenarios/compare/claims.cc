@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/compare/excuses.h"
+#include "sim/c10d/backend_traits.h"
 
 namespace rollcall::compare {
 namespace {
@@ -136,8 +137,8 @@ Claim compare_results(const Facts& simulated, const Facts& real) {
 }
 
 std::string why_no_time(const Facts& real) {
-  if (real.backend == "gloo") {
-    return "Gloo's times over loopback are no reference for any cluster";
+  if (const BackendTraits& backend = traits_of(real.backend); backend.device == DeviceType::cpu) {
+    return fmt::format("{}'s times over loopback are no reference for any cluster", backend.title);
   }
   return "several ranks shared a GPU, or their number is unknown";
 }

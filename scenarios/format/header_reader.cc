@@ -10,6 +10,7 @@
 #include "scenarios/program/devices.h"
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/units.h"
+#include "sim/c10d/backend_traits.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -94,9 +95,10 @@ std::optional<DeviceTemplate> HeaderReader::device(const Json& value) {
 // Leaves the list of devices empty where the engine's own rule gives the same.
 void HeaderReader::read_devices() {
   const Rank world_size = scenario_.options.world_size;
-  const bool is_gloo = scenario_.options.backend == "gloo";
-  const DeviceTemplate usual =
-      is_gloo ? DeviceTemplate{} : DeviceTemplate{{DeviceType::cuda, 0}, DeviceTemplate::Index::local_rank};
+  const DeviceType type = traits_of(scenario_.options.backend).device;
+  const DeviceTemplate usual = type == DeviceType::cpu
+                                   ? DeviceTemplate{}
+                                   : DeviceTemplate{{type, 0}, DeviceTemplate::Index::local_rank};
   const auto given = root_.find("device");
   const DeviceTemplate base = given ? device(*given).value_or(usual) : usual;
   const auto exceptions = root_.find("devices");

@@ -15,6 +15,7 @@
 #include "scenarios/json/json_reader.h"
 #include "scenarios/json/source.h"
 #include "scenarios/json/suggest.h"
+#include "sim/c10d/backend_traits.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -72,8 +73,11 @@ class HangReader {
     } else {
       error(root_, "\"world_size\" is missing");
     }
-    scenario["backend"] = text_of(root_, "backend") == "nccl" ? "nccl" : "gloo";  // MPI works on CPUs, too
-    if (scenario["backend"] == "nccl") {
+    const BackendTraits* known = find_backend_traits(text_of(root_, "backend"));
+    const BackendTraits& backend =
+        known != nullptr ? *known : default_backend(DeviceType::cpu);  // as MPI does
+    scenario["backend"] = backend.name;
+    if (backend.queues_calls) {
       scenario["blocking_wait"] = true;  // the format's calls block until they are done
     }
     if (const auto leaks = root_.find("check_leaks"); leaks && leaks->is(JsonType::boolean)) {

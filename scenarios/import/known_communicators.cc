@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/c10d/backend_traits.h"
+
 namespace rollcall::scenario {
 namespace {
 
@@ -21,7 +23,8 @@ bool sends_messages(const OrderedJson& value) {
 }  // namespace
 
 void assume_communicators(const OrderedJson& programs, OrderedJson& scenario) {
-  if (scenario.at("backend") == "nccl" && sends_messages(programs)) {
+  if (traits_of(scenario.at("backend").get<std::string>()).connects_at_first_use &&
+      sends_messages(programs)) {
     scenario["communicators"] = "eager";
   }
 }

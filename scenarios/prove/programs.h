@@ -11,8 +11,8 @@ namespace rollcall::prove {
 
 struct Program {
   std::string_view name;
-  // How a rank may fare on NCCL: "completes", "hangs", ... The usual one is what the simulator says.
-  std::string_view on_nccl;  // several with '|'
+  // How a rank may fare on GPUs: "completes", "hangs", ... The usual one is what the simulator says.
+  std::string_view on_gpus;  // several with '|'
   void (*body)(Rank rank);
 };
 

@@ -10,6 +10,7 @@
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/simulated_facts.h"
 #include "scenarios/prove/programs.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::prove {
@@ -21,13 +22,15 @@ constexpr Rank ranks = 2;
 constexpr Duration deadline = 60 * second;  // of one case; the first call of several ranks on one GPU is slow
 constexpr Duration trial_max = 20 * second;
 
+bool runs_on_gpus(const std::string& backend) { return traits_of(backend).device == DeviceType::cuda; }
+
 sim::Options simulated_options(const std::string& backend) {
   return {.world_size = ranks, .backend = backend};
 }
 
 real::Options real_options(const std::string& backend) {
   real::Options options{.world_size = ranks, .backend = backend, .deadline = deadline, .time_scale = 0};
-  for (Rank rank = 0; rank < ranks && backend == "nccl"; ++rank) {
+  for (Rank rank = 0; rank < ranks && runs_on_gpus(backend); ++rank) {
     options.devices.push_back({DeviceType::cuda, static_cast<std::int16_t>(rank)});
   }
   return options;
@@ -76,7 +79,7 @@ Proof try_wrong_program(const std::string& backend, const Program& program) {
   const Sides sides = run_both(backend, program);
   Proof proof{
       std::string(program.name), outcome_of(sides.simulated), outcome_of(sides.real), Judgement::agrees, {}};
-  proof.judgement = judge(proof.predicted, proof.observed, backend == "nccl" ? program.on_nccl : "");
+  proof.judgement = judge(proof.predicted, proof.observed, runs_on_gpus(backend) ? program.on_gpus : "");
   if (proof.judgement == Judgement::differs) {
     excuse(sides, backend, proof);
   }
@@ -135,7 +138,7 @@ bool any_differs(const Proofs& proofs) {
 
 Proofs prove(const std::string& backend) {
   Proofs proofs{std::string(real::find_backend(backend, ranks).name), {}};
-  if (proofs.backend == "nccl") {
+  if (runs_on_gpus(proofs.backend)) {
     add_one_rank(proofs.proofs);
   }
   for (const Program& program : right_programs()) {

@@ -16,6 +16,7 @@
 #include "scenarios/record/script_notes.h"
 #include "scenarios/record/script_statements.h"
 #include "scenarios/run/runner.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/report/blame.h"
 
 namespace rollcall::scenario {
@@ -84,7 +85,8 @@ class ScenarioBuilder {
   ScenarioBuilder(const ScriptRecord& record, std::string file)
       : record_(record), world_size_(record.ranks.front().world_size), file_(std::move(file)) {
     for (const ScriptRank& rank : record.ranks) {
-      has_nccl_ |= rank.backend == "nccl";
+      const BackendTraits* own = find_backend_traits(rank.backend);
+      backend_ = own != nullptr && own->device == DeviceType::cuda ? own->name : backend_;
       recorded_.insert(rank.rank);
     }
   }
@@ -108,7 +110,7 @@ class ScenarioBuilder {
     return {{"version", 1},
             {"name", base_name(first.script)},
             {"world_size", world_size_},
-            {"backend", has_nccl_ ? "nccl" : "gloo"}};
+            {"backend", backend_}};
   }
 
   OrderedJson apart_from(const std::vector<RankProgram>& programs) const {
@@ -148,7 +150,7 @@ class ScenarioBuilder {
   const ScriptRecord& record_;
   Rank world_size_;
   std::string file_;
-  bool has_nccl_ = false;
+  std::string_view backend_ = default_backend(DeviceType::cpu).name;  // the one on GPUs, where ranks differ
   RankSet recorded_;
 };
 

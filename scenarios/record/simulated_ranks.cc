@@ -11,6 +11,7 @@
 #include "scenarios/record/rank_link.h"
 #include "scenarios/record/script_calls.h"
 #include "sim/base/error.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
 #include "traces/values/json_value.h"
@@ -156,17 +157,18 @@ std::string backend_of(RankLink& link) {
   return {};
 }
 
-// nccl, where ranks differ. Ranks that do not come to it become silent.
+// The one on GPUs, where ranks differ. Ranks that do not come to it become silent.
 std::string agree_on_backend(std::vector<RankLink>& links, RankSet& silent) {
-  std::string backend = "gloo";
+  std::string_view backend = default_backend(DeviceType::cpu).name;
   for (std::size_t rank = 0; rank < links.size(); ++rank) {
     try {
-      backend = backend_of(links[rank]) == "nccl" ? "nccl" : backend;
+      const BackendTraits* own = find_backend_traits(backend_of(links[rank]));
+      backend = own != nullptr && own->device == DeviceType::cuda ? own->name : backend;
     } catch (const RankIsSilent&) {
       silent.insert(static_cast<Rank>(rank));
     }
   }
-  return backend;
+  return std::string(backend);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "scenarios/import/roll_up.h"
 #include "scenarios/recordings/recorded_programs.h"
 #include "scenarios/run/runner.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/report/blame.h"
 
 namespace rollcall::scenario {
@@ -53,7 +54,7 @@ OrderedJson scenario_of(const RecordedPrograms& recorded) {
                           {"name", "imported from Flight Recorder dumps"},
                           {"world_size", recorded.world_size},
                           {"backend", recorded.backend}};
-  if (recorded.backend == "nccl") {
+  if (traits_of(recorded.backend).queues_calls) {
     scenario["blocking_wait"] = true;  // what a rank issued first holds up what it issued later
   }
   if (!recorded.groups.empty()) {

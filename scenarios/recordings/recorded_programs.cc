@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/recordings/recorded_statements.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/diagnose/dump_case.h"
 
 namespace rollcall::scenario {
@@ -77,10 +78,10 @@ class Importer {
   RecordedStatements write() const { return {job_, names_, options_}; }
 
   void choose_backend() {
-    result_.backend = "nccl";
+    result_.backend = default_backend(DeviceType::cuda).name;
     for (const DumpCall& call : job_.calls) {
-      if (call.backend == "gloo") {
-        result_.backend = "gloo";
+      if (traits_of(call.backend).device == DeviceType::cpu) {
+        result_.backend = call.backend;
       }
     }
   }

@@ -23,14 +23,14 @@ class NotingBackend final : public Backend {
   NotingBackend(Backend& engine, std::map<Rank, check::RankProgram>& programs)
       : engine_(engine), programs_(programs) {}
 
-  std::string_view name() const override { return engine_.name(); }
+  const BackendTraits& traits() const override { return engine_.traits(); }
 
   Work issue(const Op& op) override {
     check::ProgramCall& call = note(op.kind, op.group, op.scope);
     call.is_root = has_root(op.kind) && op.root == op.rank;
     if (is_point_to_point(op.kind)) {
       call.peer = global_rank(op.group, op.root);
-      call.tag = name() == "gloo" ? op.tag : 0;  // NCCL has none
+      call.tag = traits().has_tags ? op.tag : 0;
     }
     if (has_tensor(op.kind)) {
       call.numel = op.numel;

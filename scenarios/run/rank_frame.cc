@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/expects.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/rank_context.h"
 
@@ -26,7 +27,7 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
       groups_(program_.groups.size()),
       works_(program_.work_names.size()),
       streams_(program_.streams.size()),
-      calls_block_(scenario.blocking_wait || scenario.options.backend != "nccl") {
+      calls_block_(scenario.blocking_wait || !traits_of(scenario.options.backend).queues_calls) {
   set(builtin::rank, rank);
   set(builtin::local_rank, local_rank_);
   set(builtin::world_size, scenario.options.world_size);

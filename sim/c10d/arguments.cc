@@ -251,6 +251,8 @@ std::string or_device(std::string text, const Op& op) {
   return text.empty() && op.device.type == DeviceType::meta ? "unsupported device type meta" : text;
 }
 
+}  // namespace
+
 std::optional<Error> gloo_argument_error(const Op& op, Rank size) {
   const auto root_text = [&]() -> std::string {
     const bool dispatched = op.device.type != DeviceType::meta;
@@ -300,6 +302,8 @@ std::optional<Error> gloo_argument_error(const Op& op, Rank size) {
 }
 
 // ---- NCCL ----
+
+namespace {
 
 // NCCL itself looks at the root of a broadcast or reduce (src/misc/argcheck.cc).
 std::optional<Error> nccl_root_error(const Op& op, Rank size) {
@@ -369,6 +373,8 @@ std::optional<Error> nccl_all_to_all_error(const Op& op, Rank size) {
   return std::nullopt;
 }
 
+}  // namespace
+
 std::optional<Error> nccl_argument_error(const Op& op, Rank size) {
   const auto named = [](const char* method, const std::string& text) {
     return text.empty()
@@ -414,13 +420,11 @@ std::optional<Error> nccl_argument_error(const Op& op, Rank size) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Error> argument_error(std::string_view backend, const Op& op, Rank group_size) {
+std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, Rank group_size) {
   if (op.kind == OpKind::all_gather && op.tensors.outputs == nullptr) {
     return std::nullopt;  // places end to end: all_gather_flat has counted them
   }
-  return backend == "nccl" ? nccl_argument_error(op, group_size) : gloo_argument_error(op, group_size);
+  return backend.argument_error(op, group_size);
 }
 
 }  // namespace rollcall

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "sim/base/error.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/c10d/op.h"
 #include "sim/c10d/process_group.h"
 
@@ -57,8 +58,12 @@ void check_scatter_list(const TensorList& scatter_list, Rank root, Rank self);
 // one tensor without a root are always well formed.
 bool is_well_formed(const Op& op, Rank group_size);
 
-// What the process group of `backend` ("gloo", "nccl") raises for the arguments of `op`; nothing when it
-// takes them. Every backend asks for operations that are marked as malformed.
-std::optional<Error> argument_error(std::string_view backend, const Op& op, Rank group_size);
+// What the process group of `backend` raises for the arguments of `op`; nothing when it takes them. Every backend
+// asks for operations that are marked as malformed.
+std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, Rank group_size);
+
+// The same, for the rows of the table.
+std::optional<Error> gloo_argument_error(const Op& op, Rank size);
+std::optional<Error> nccl_argument_error(const Op& op, Rank size);
 
 }  // namespace rollcall

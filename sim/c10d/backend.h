@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/c10d/backend_traits.h"
 #include "sim/c10d/host_calls.h"
 #include "sim/c10d/observation.h"
 #include "sim/c10d/process_group.h"
@@ -22,8 +23,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // torch's backend name: "nccl" or "gloo".
-  virtual std::string_view name() const = 0;
+  virtual const BackendTraits& traits() const = 0;
+  std::string_view name() const { return traits().name; }
 
   // Starts `op`. The tensors stay the caller's; they must live until the Work has completed unless
   // op.async_op is set, in which case the backend keeps references of its own. Throws Error when the

@@ -161,9 +161,9 @@ void take_root(Op& op, const ProcessGroup& group, Rank global) {
   }
 }
 
-// Only NCCL's barrier works on a GPU, the first that is named.
+// A barrier on GPUs works on the first that is named.
 Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& device_ids) {
-  if (self.backend->name() != "nccl") {
+  if (!self.backend->traits().barrier_takes_device) {
     throw RuntimeError(fmt::format("Function argument device_ids not supported for the selected backend {}",
                                    self.backend->name()));
   }

@@ -11,7 +11,7 @@ class ForwardingBackend : public Backend {
   // `inner` is borrowed and must outlive this.
   explicit ForwardingBackend(Backend& inner) : inner_(inner) {}
 
-  std::string_view name() const override { return inner_.name(); }
+  const BackendTraits& traits() const override { return inner_.traits(); }
   Work issue(const Op& op) override { return inner_.issue(op); }
   void wait(const Work& work) override { inner_.wait(work); }
   void wait_for(const Work& work, Duration timeout) override { inner_.wait_for(work, timeout); }

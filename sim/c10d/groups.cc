@@ -161,7 +161,7 @@ ProcessGroup split_group(const std::vector<RankList>& split_ranks, const SplitOp
     warn_not_in_group("split_group");
     return ProcessGroup::non_member();
   }
-  if (this_rank().backend->name() != "nccl") {
+  if (!this_rank().backend->traits().splits_groups) {
     throw RuntimeError("No backend for the parent process group or its backend does not support splitting");
   }
   GroupCall call;
@@ -244,7 +244,7 @@ void monitored_barrier(const MonitoredBarrierOptions& options, Site site) {
     return;
   }
   const RankContext& self = this_rank();
-  if (self.backend->name() != "gloo") {
+  if (!self.backend->traits().has_monitored_barrier) {
     throw RuntimeError("monitored_barrier is only implemented for GLOO backend.");
   }
   spend_step(self);

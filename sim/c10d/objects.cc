@@ -15,7 +15,7 @@ namespace {
 
 Device device_of_objects() {
   const RankContext& self = this_rank();
-  return self.backend->name() == "nccl" ? self.device : cpu_device;
+  return self.backend->traits().device == DeviceType::cpu ? cpu_device : self.device;
 }
 
 Tensor bytes_tensor(std::int64_t size) { return Tensor::zeros({size}, Dtype::uint8, device_of_objects()); }

@@ -1,26 +1,44 @@
 #include "sim/engine/backends.h"
 
+#include <algorithm>
+#include <array>
+#include <map>
+
 #include "sim/base/expects.h"
 #include "sim/gloo/gloo_rules.h"
 #include "sim/nccl/nccl_rules.h"
 
 namespace rollcall::sim {
 
+namespace {
+
+struct Simulated {
+  std::string_view name;
+  std::unique_ptr<BackendRules> (*make_rules)();
+};
+constexpr std::array<Simulated, 2> simulated{{{"gloo", make_gloo_rules}, {"nccl", make_nccl_rules}}};
+
+}  // namespace
+
 std::unique_ptr<BackendRules> make_backend_rules(std::string_view name) {
-  if (name == "gloo") {
-    return make_gloo_rules();
-  }
-  expects(name == "nccl", "the backend's name has been checked");
-  return make_nccl_rules();
+  const auto entry = std::ranges::find(simulated, name, &Simulated::name);
+  expects(entry != simulated.end(), "the backend's name has been checked");
+  return entry->make_rules();
 }
 
 const Admission& Admission::to(std::string_view backend) {
-  static const Admission gloo(*make_gloo_rules());
-  static const Admission nccl(*make_nccl_rules());
-  return backend == "gloo" ? gloo : nccl;
+  static const std::map<std::string_view, Admission> made = [] {
+    std::map<std::string_view, Admission> all;
+    for (const Simulated& entry : simulated) {
+      all.emplace(entry.name, Admission(*entry.make_rules()));
+    }
+    return all;
+  }();
+  return made.at(backend);
 }
 
-Admission::Admission(const BackendRules& rules) : one_gpu_per_rank_(rules.needs_cuda()) {
+Admission::Admission(const BackendRules& rules)
+    : one_gpu_per_rank_(rules.traits().device == DeviceType::cuda) {
   Op op;
   for (const DeviceType type : {DeviceType::cpu, DeviceType::cuda, DeviceType::meta}) {
     op.device.type = type;

@@ -10,13 +10,13 @@
 
 namespace rollcall::sim {
 
-// "gloo" or "nccl". The name must be one of them.
+// The name must be that of a backend that is known.
 std::unique_ptr<BackendRules> make_backend_rules(std::string_view name);
 
 // BackendRules::refuses as a table, because it is asked for every call.
 class Admission {
  public:
-  // Of the backend of this name, "gloo" or "nccl"; made once, because it takes as long as a small run.
+  // Of the backend of this name; made once, because it takes as long as a small run.
   static const Admission& to(std::string_view backend);
   explicit Admission(const BackendRules& rules);
 

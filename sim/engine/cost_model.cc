@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/expects.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::sim {
@@ -102,7 +103,7 @@ Duration NcclCost::ask(Group& group, const Key& key) {
 }
 
 std::unique_ptr<CostModel> make_cost_model(const Options& options) {
-  if (options.cluster && options.backend == "nccl") {
+  if (options.cluster && traits_of(options.backend).has_cost_model) {
     return std::make_unique<NcclCost>(*options.cluster, options.ranks_per_host, options.residuals,
                                       options.hosts);
   }

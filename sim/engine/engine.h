@@ -46,7 +46,7 @@ class Engine final : public Backend {
   // Once per engine.
   Report run();
 
-  std::string_view name() const override { return rules_->name(); }
+  const BackendTraits& traits() const override { return rules_->traits(); }
   Work issue(const Op& op) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
   void wait(const Work& work) override;

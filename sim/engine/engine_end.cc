@@ -165,7 +165,7 @@ check::Evidence Engine::evidence() {
     status_[rank].inputs = contexts_[rank].inputs_taken;
   }
   check::Evidence evidence;
-  evidence.backend = rules_->name();
+  evidence.backend = rules_->traits().name;
   evidence.groups = groups_;
   evidence.ranks = status_;
   evidence.exceptions = exceptions_;
@@ -210,7 +210,7 @@ Report Engine::report() {
   Report report;
   report.seed = options_.seed;
   report.world_size = options_.world_size;
-  report.backend = rules_->name();
+  report.backend = rules_->traits().name;
   report.verdict = std::move(*verdict_);
   report.ranks = std::move(classes_);
   std::ranges::stable_sort(output_, {}, &OutputLine::rank);

@@ -24,14 +24,14 @@ void Engine::check_device(const Op& op) {
   incident.seq = next_number(op);
   incident.ranks = {rank};
   incident.op = op;
-  if (const std::optional<Error> error = argument_error(rules_->name(), op, matcher.size())) {
+  if (const std::optional<Error> error = argument_error(rules_->traits(), op, matcher.size())) {
     raise(*error);
   }
   if (!admission_.admits(op)) {
     if (rules_->raises_late(op, matcher.size())) {
       return;
     }
-    if (rules_->needs_cuda() && op.device.type != DeviceType::cuda) {
+    if (admission_.one_gpu_per_rank() && op.device.type != DeviceType::cuda) {
       incidents_->device(incident);
     }
     raise(rules_->refusal(op, matcher.size()));

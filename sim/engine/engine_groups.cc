@@ -51,8 +51,8 @@ ProcessGroup Engine::new_group(GroupCall call) {
   Slot& slot = enter_channel(op);
   const std::int64_t seq = slot.seq;
   note_late_call(op, seq);
-  const bool exchanges_addresses = rules_->name() == "gloo";
-  const auto entry = creations_.try_emplace(seq, seq, options_.world_size, exchanges_addresses).first;
+  const auto entry =
+      creations_.try_emplace(seq, seq, options_.world_size, rules_->traits().exchanges_addresses).first;
   entry->second.enter(op.rank, rank_lists_[static_cast<std::size_t>(op.numel)].front());
   creations_moved_ = true;
   wait_in_channel(op, slot, call.timeout);
@@ -68,10 +68,9 @@ ProcessGroup Engine::split_group(GroupCall call) {
   return made_group(op, call, seq);
 }
 
-// With Gloo every rank closes its own side. NCCL's communicators are ended together.
 void Engine::destroy_group(const GroupCall& call) {
   const Op& op = call.op;
-  if (rules_->name() == "nccl") {
+  if (rules_->traits().destroys_together) {
     synchronize_device();  // ncclCommFinalize waits for what was queued
     wait_in_channel(op, enter_channel(op), call.timeout);
     any_broken_ = broken_[op.group] = true;

@@ -43,7 +43,8 @@ struct BatchEnd {
 }  // namespace
 
 MessageMatcher& Engine::open_messages(GroupId group) {
-  const auto discipline = lazy_[group] ? MessageMatcher::Discipline::apart : rules_->discipline();
+  const auto discipline =
+      lazy_[group] ? MessageMatcher::Discipline::apart : MessageMatcher::usual_on(rules_->traits());
   messengers_[group] = std::make_unique<MessageMatcher>(discipline, members_[group].size());
   groups_[group].messages = messengers_[group].get();
   return *messengers_[group];

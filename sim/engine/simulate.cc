@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/c10d/backend_traits.h"
 #include "sim/engine/engine.h"
 
 namespace rollcall::sim {
@@ -16,6 +17,14 @@ void require(bool holds, const std::string& message) {
   if (!holds) {
     throw std::invalid_argument(message);
   }
+}
+
+std::string names_of_backends() {
+  std::string names;
+  for (const BackendTraits& backend : known_backends()) {
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", backend.name);
+  }
+  return names;
 }
 
 void check(const Group& group, Rank world_size) {
@@ -32,8 +41,8 @@ void check(const Group& group, Rank world_size) {
 
 void check(const Options& options) {
   require(options.world_size >= 1, "world_size must be at least 1");
-  require(options.backend == "gloo" || options.backend == "nccl",
-          fmt::format("unknown backend \"{}\": \"nccl\" or \"gloo\"", options.backend));
+  require(find_backend_traits(options.backend) != nullptr,
+          fmt::format("unknown backend \"{}\": {}", options.backend, names_of_backends()));
   require(options.devices.empty() || options.devices.size() == static_cast<std::size_t>(options.world_size),
           "devices must name one device per rank");
   require(options.timeout >= 0, "timeout must not be negative; 0 means none");

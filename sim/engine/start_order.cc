@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/c10d/backend_traits.h"
+
 namespace rollcall::sim {
 namespace {
 
@@ -55,7 +57,7 @@ Device device_of_rank(const Options& options, Rank rank) {
   if (!options.devices.empty()) {
     return options.devices[static_cast<std::size_t>(rank)];
   }
-  if (options.backend == "gloo") {
+  if (traits_of(options.backend).device == DeviceType::cpu) {
     return cpu_device;
   }
   return {DeviceType::cuda, static_cast<std::int16_t>(local_rank_of(options, rank))};

@@ -30,9 +30,7 @@ constexpr std::int64_t most_ordered_bytes = 256 * 1024;
 
 class GlooRules final : public BackendRules {
  public:
-  std::string_view name() const override { return "gloo"; }
-  bool needs_cuda() const override { return false; }
-  bool queues_launches() const override { return false; }
+  const BackendTraits& traits() const override { return traits_of("gloo"); }
 
   bool refuses(const Op& op) const override { return gloo_refuses(op) || gloo_raises_late(op); }
   Error refusal(const Op& op, Rank group_size) const override {
@@ -123,10 +121,6 @@ class GlooRules final : public BackendRules {
       stuck.push_back(outcome.stuck);
     }
     return stuck;
-  }
-
-  check::MessageMatcher::Discipline discipline() const override {
-    return check::MessageMatcher::Discipline::tagged;
   }
 
   std::pair<Fate, Fate> settle(const Op& send, const Op& receive) const override {

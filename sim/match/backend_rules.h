@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/base/error.h"
+#include "sim/c10d/backend_traits.h"
 #include "sim/match/matcher.h"
 #include "sim/match/message_matcher.h"
 
@@ -21,7 +22,7 @@ class BackendRules {
  public:
   virtual ~BackendRules() = default;
 
-  virtual std::string_view name() const = 0;
+  virtual const BackendTraits& traits() const = 0;
 
   // True when torch raises for this call by itself, before anything is exchanged. Asked for every call.
   virtual bool refuses(const Op& op) const = 0;
@@ -30,10 +31,6 @@ class BackendRules {
   // True when a call is accepted first: it takes its number, the others wait for it, and its rank raises when
   // it waits.
   virtual bool raises_late(const Op& op, Rank group_size) const = 0;
-  // True when tensors live on GPUs, so that devices of members are checked.
-  virtual bool needs_cuda() const = 0;
-  // True when a call only queues work on the caller's GPU and returns.
-  virtual bool queues_launches() const = 0;
 
   // True when results may depend on the backend: then complete() is asked first for every reduction whose
   // calls agree.
@@ -50,8 +47,6 @@ class BackendRules {
   // the results of those that complete without the others. Nothing happens where everybody needs everybody.
   virtual void settle_partly(const check::GroupMatcher&, check::Slot&) const {}
 
-  // How sends and receives find each other.
-  virtual check::MessageMatcher::Discipline discipline() const = 0;
   // What becomes of a send and a receive whose sizes differ: the sender's fate, then the receiver's. Also
   // writes what arrives.
   virtual std::pair<check::Fate, check::Fate> settle(const Op& send, const Op& receive) const = 0;

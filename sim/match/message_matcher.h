@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/c10d/backend_traits.h"
 #include "sim/c10d/op.h"
 
 namespace rollcall::check {
@@ -65,6 +66,10 @@ class MessageQueue {
 class MessageMatcher {
  public:
   enum class Discipline : std::uint8_t { tagged, ordered, apart };
+
+  static Discipline usual_on(const BackendTraits& backend) {
+    return backend.has_tags ? Discipline::tagged : Discipline::ordered;
+  }
 
   MessageMatcher(Discipline discipline, Rank group_size)
       : discipline_(discipline),

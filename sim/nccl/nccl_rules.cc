@@ -36,9 +36,7 @@ bool any_meta(const std::vector<Op>& calls) {
 
 class NcclRules final : public BackendRules {
  public:
-  std::string_view name() const override { return "nccl"; }
-  bool needs_cuda() const override { return true; }
-  bool queues_launches() const override { return true; }
+  const BackendTraits& traits() const override { return traits_of("nccl"); }
 
   bool refuses(const Op& op) const override {
     return (op.device.type != DeviceType::cuda && has_tensor(op.kind)) || !has_type(op) || !reduces(op);
@@ -79,10 +77,6 @@ class NcclRules final : public BackendRules {
     if (has_uniform_form(calls.front().kind)) {
       reduce_as_each_sees_it(calls);
     }
-  }
-
-  check::MessageMatcher::Discipline discipline() const override {
-    return check::MessageMatcher::Discipline::ordered;
   }
 
   std::pair<Fate, Fate> settle(const Op& send, const Op& receive) const override {

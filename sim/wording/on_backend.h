@@ -9,7 +9,7 @@
 
 namespace rollcall::check {
 
-// `backend` is "nccl" or "gloo".
+// `backend`: torch's name.
 std::string hang_on_backend(std::string_view backend, const std::string& op);
 // The same where the missing rank's process is gone.
 std::string crash_on_backend(std::string_view backend, const std::string& op);

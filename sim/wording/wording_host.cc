@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/c10d/backend_traits.h"
 #include "sim/match/naming.h"
 #include "sim/wording/phrasing.h"
 
@@ -62,11 +63,7 @@ void word_late(const Evidence& evidence, const TimeoutIncident& incident, Findin
       "give the group a longer timeout (init_process_group, new_group), or move the long work out of the "
       "time "
       "in which the others wait";
-  finding.on_backend = evidence.backend == "gloo"
-                           ? "the waiting ranks raise \"Timed out waiting ...\"; the late one then finds its "
-                             "connections closed"
-                           : "the watchdog ends the waiting ranks: \"Watchdog caught collective operation "
-                             "timeout\"; that somebody was on the way is not mentioned";
+  finding.on_backend = traits_of(evidence.backend).texts.slow_member;
 }
 
 void word_leaks(const Evidence& evidence, Finding& finding) {
@@ -80,11 +77,7 @@ void word_leaks(const Evidence& evidence, Finding& finding) {
   finding.cause = fmt::format("destroy_process_group was not called for {}", several ? "them" : "it");
   finding.advice =
       "call destroy_process_group() on every rank before it ends; without a group it ends all of them";
-  finding.on_backend = evidence.backend == "gloo"
-                           ? "usually nothing; the connections close with the process"
-                           : "destructors abort the communicators in an order that nobody chose, which can "
-                             "hang or crash at exit; "
-                             "newer versions warn that destroy_process_group() was not called";
+  finding.on_backend = traits_of(evidence.backend).texts.leak;
 }
 
 void word_never_served(Finding& finding) {
@@ -161,7 +154,7 @@ std::string host_hang_on_backend(std::string_view backend, const std::string& op
     return fmt::format(
         "the waiting ranks poll the store until the timeout (30 min by default) and raise \"Timed out "
         "initializing process group in store based barrier\"{}; nothing says who is missing",
-        backend == "gloo" ? ", or \"Wait timeout\" where an address never comes" : "");
+        traits_of(backend).texts.new_group_hang);
   }
   if (op == to_string(OpKind::batch_isend_irecv)) {
     return "the waiting ranks block inside ncclCommInitRank, where no watchdog looks after them; where rank "

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/c10d/backend_traits.h"
 #include "sim/match/naming.h"
 
 namespace rollcall::check {
@@ -19,11 +20,7 @@ void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& find
   finding.advice = sends
                        ? "post one recv for every send, with the same group, tag and order; or drop the send"
                        : "post one send for every recv, with the same group, tag and order; or drop the recv";
-  finding.on_backend =
-      evidence.backend == "gloo"
-          ? "blocks until the group's timeout: a send completes only when its receive is there"
-          : "hangs until the watchdog's timeout; small messages may seem to get through, because "
-            "NCCL's connections hold a few of them";
+  finding.on_backend = traits_of(evidence.backend).texts.lost_message;
 }
 
 void word_message_cycle(bool mixes_batches, Finding& finding) {
@@ -60,11 +57,7 @@ void word_message_mismatch(const Evidence& evidence, const Incident& incident, F
                                  send.numel, send.dtype, send.peer, receive.numel, receive.dtype);
   finding.cause = "the two ends of a message were given tensors of different size or dtype";
   finding.advice = "give both ends the same size and dtype, or send the size first";
-  finding.on_backend =
-      evidence.backend == "gloo"
-          ? "dtypes are not looked at; a receiver with too little room aborts (gloo::EnforceNotMet), one "
-            "with too much keeps its tail"
-          : "nothing is compared: the larger side hangs, or the data are cut off";
+  finding.on_backend = traits_of(evidence.backend).texts.message_mismatch;
 }
 
 }  // namespace rollcall::check

@@ -26,7 +26,7 @@ struct RecordedRank {
 // A backend that refuses every call.
 class Refusing final : public Backend {
  public:
-  std::string_view name() const override { return "gloo"; }
+  const BackendTraits& traits() const override { return traits_of("gloo"); }
   Work issue(const Op&) override { throw RuntimeError("refused"); }
   void wait(const Work&) override {}
   bool is_completed(const Work&) override { return true; }
@@ -40,7 +40,7 @@ class Refusing final : public Backend {
 // A backend whose first collective and first message have the number 0, as everywhere, and fail.
 class Failing final : public Backend {
  public:
-  std::string_view name() const override { return "gloo"; }
+  const BackendTraits& traits() const override { return traits_of("gloo"); }
   Work issue(const Op& op) override {
     return is_point_to_point(op.kind) ? Work(op.group, op.rank, 0, 0) : Work(op.group, op.rank, 0);
   }

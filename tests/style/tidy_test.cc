@@ -134,7 +134,7 @@ bool is_below(const std::string& folder, const std::string& top) {
 
 // The part of what programs are written against that a writer may know: values, and nothing that could run a
 // program.
-const std::vector<std::string> value_headers = {"sim/c10d/op.h"};
+const std::vector<std::string> value_headers = {"sim/c10d/op.h", "sim/c10d/backend_traits.h"};
 
 // The seam to Boost.Fiber is narrow so that another kind of stack could replace it, and Boost's headers
 // are slow to compile. Benchmarks of Boost.Fiber itself are no part of the program.

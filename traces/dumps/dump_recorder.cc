@@ -19,10 +19,6 @@ using check::DumpRecord;
 // Simulated time begins at 0, a recorder's clock does not: 0 is how it says "never".
 constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000;  // 2026-01-01
 
-// kProcessGroupNCCLDefaultTimeout (ProcessGroupNCCL.hpp), kProcessGroupDefaultTimeout (Backend.hpp).
-constexpr Duration nccl_timeout = 600 * second;
-constexpr Duration gloo_timeout = 1800 * second;
-
 std::uint32_t milliseconds(Duration duration) {
   constexpr std::int64_t longest = 0xffffffff;
   return static_cast<std::uint32_t>(std::min(duration / millisecond, longest));
@@ -43,7 +39,7 @@ std::string key_of(const DumpCall& call) {
 }  // namespace
 
 DumpRecorder::DumpRecorder(Backend& inner, Rank rank, JobRecording& job)
-    : ForwardingBackend(inner), job_(job), is_nccl_(inner.name() == "nccl") {
+    : ForwardingBackend(inner), job_(job), records_messages_(inner.traits().records_messages) {
   dump_.rank = rank;
   dump_.version = "2.10";
 }
@@ -52,13 +48,13 @@ Work DumpRecorder::issue(const Op& op) {
   notice();
   // A call that its own rank's backend refuses is never recorded.
   const Work work = inner().issue(op);
-  const bool is_recorded = is_nccl_ || !is_point_to_point(op.kind);
+  const bool is_recorded = records_messages_ || !is_point_to_point(op.kind);
   if (finished_ || !is_recorded) {
     return work;
   }
   Group& group = group_of(op.group);
   ++(is_point_to_point(op.kind) ? group.messages : group.collectives);
-  const DumpCall call = recorded_call(op, name(), group.handle.size());
+  const DumpCall call = recorded_call(op, traits(), group.handle.size());
   pending_.push_back({record(op, group, call), {work}});
   return work;
 }
@@ -68,7 +64,7 @@ Work DumpRecorder::issue(const Op& op) {
 std::vector<Work> DumpRecorder::issue_batch(std::span<const Op> ops) {
   notice();
   std::vector<Work> works = inner().issue_batch(ops);
-  if (finished_ || !is_nccl_) {
+  if (finished_ || !records_messages_) {
     return works;
   }
   std::vector<GroupId> groups;
@@ -84,7 +80,7 @@ std::vector<Work> DumpRecorder::issue_batch(std::span<const Op> ops) {
     Op last;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (ops[i].group == id) {
-        record(ops[i], group, recorded_call(ops[i], name(), group.handle.size()));
+        record(ops[i], group, recorded_call(ops[i], traits(), group.handle.size()));
         batch.push_back(works[i]);
         last = ops[i];
       }
@@ -125,8 +121,7 @@ Duration DumpRecorder::timeout_of(const GroupMembers& members) const {
   if (named != job_.group_timeouts.end() && named->second > 0) {
     return named->second;
   }
-  const Duration usual = is_nccl_ ? nccl_timeout : gloo_timeout;
-  return job_.timeout > 0 ? job_.timeout : usual;
+  return job_.timeout > 0 ? job_.timeout : traits().timeout;
 }
 
 // The world is called "0" and default_pg; groups that programs make are numbered, and have no description of

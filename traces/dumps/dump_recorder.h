@@ -69,7 +69,7 @@ class DumpRecorder final : public ForwardingBackend {
   void notice();
 
   JobRecording& job_;
-  bool is_nccl_;
+  bool records_messages_;
   bool finished_ = false;
   std::map<GroupId, ProcessGroup> handles_;
   std::map<GroupId, Duration> group_timeouts_;  // of groups that were made with one

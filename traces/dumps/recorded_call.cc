@@ -39,8 +39,8 @@ constexpr std::array<std::pair<std::string_view, OpKind>, 23> names = {{
     {"all_to_all_single", OpKind::all_to_all_single},
 }};
 
-std::string_view name_of(OpKind kind, bool is_nccl) {
-  if (kind == OpKind::barrier && !is_nccl) {
+std::string_view name_of(OpKind kind, bool reduces_barriers) {
+  if (kind == OpKind::barrier && !reduces_barriers) {
     return "barrier";
   }
   const OpKind written = kind == OpKind::all_to_all ? OpKind::all_to_all_single : kind;
@@ -67,11 +67,11 @@ Shapes in_one_piece(const Shapes& shapes) {
   return {{static_cast<std::int64_t>(shapes.size()), shapes.front().front()}};
 }
 
-void set_shapes(const Op& op, Rank members, bool is_nccl, DumpCall& call) {
+void set_shapes(const Op& op, Rank members, bool reduces_barriers, DumpCall& call) {
   const OpTensors& tensors = op.tensors;
   switch (op.kind) {
     case OpKind::barrier:
-      if (is_nccl) {  // an all_reduce of one element
+      if (reduces_barriers) {  // an all_reduce of one element
         call.inputs = call.outputs = {{1}};
       }
       return;
@@ -124,16 +124,16 @@ void set_shapes(const Op& op, Rank members, bool is_nccl, DumpCall& call) {
 
 }  // namespace
 
-DumpCall recorded_call(const Op& op, std::string_view backend, Rank members) {
-  const bool is_nccl = backend == "nccl";
+DumpCall recorded_call(const Op& op, const BackendTraits& backend, Rank members) {
+  const bool reduces_barriers = backend.records_messages;
   DumpCall call;
-  call.backend = backend;
-  call.op = name_of(op.kind, is_nccl);
+  call.backend = backend.name;
+  call.op = name_of(op.kind, reduces_barriers);
   if (is_point_to_point(op.kind)) {
     call.source = op.kind == OpKind::send ? op.rank : op.root;
     call.destination = op.kind == OpKind::send ? op.root : op.rank;
   }
-  set_shapes(op, members, is_nccl, call);
+  set_shapes(op, members, reduces_barriers, call);
   const std::string dtype(scalar_type_name(op.kind == OpKind::barrier ? Dtype::float32 : op.dtype));
   call.input_dtypes.assign(call.inputs.size(), dtype);
   call.output_dtypes.assign(call.outputs.size(), dtype);

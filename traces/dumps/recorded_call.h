@@ -5,12 +5,13 @@
 #include <optional>
 #include <string_view>
 
+#include "sim/c10d/backend_traits.h"
 #include "sim/diagnose/dump.h"
 
 namespace rollcall::traces {
 
-// `backend` is torch's name of it, `members` the size of the group.
-check::DumpCall recorded_call(const Op& op, std::string_view backend, Rank members);
+// `members`: the size of the group.
+check::DumpCall recorded_call(const Op& op, const BackendTraits& backend, Rank members);
 
 // What closes a batch of messages.
 check::DumpCall batch_marker(std::string_view backend);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/c10d/backend_traits.h"
+
 namespace rollcall::viz {
 
 namespace {
@@ -27,11 +29,13 @@ std::string distributed_info(const Report& report, Rank rank) {
   Json config = Json::array();
   for (const ReportGroup& group : groups) {
     const bool is_world = group.name == "world";
-    config.push_back({{"pg_name", group.name},
-                      {"pg_desc", is_world ? "default_pg" : group.name},
-                      {"backend_config", (report.backend == "gloo" ? "cpu:" : "cuda:") + report.backend},
-                      {"pg_size", group.ranks.size()},
-                      {"ranks", group.ranks.to_vector()}});
+    config.push_back(
+        {{"pg_name", group.name},
+         {"pg_desc", is_world ? "default_pg" : group.name},
+         {"backend_config",
+          (traits_of(report.backend).device == DeviceType::cpu ? "cpu:" : "cuda:") + report.backend},
+         {"pg_size", group.ranks.size()},
+         {"ranks", group.ranks.to_vector()}});
   }
   Json info = {{"backend", report.backend}};
   if (rank >= 0) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/c10d/backend_traits.h"
+
 namespace rollcall::viz {
 
 namespace {
@@ -69,7 +71,7 @@ TracePlan plan_trace(const Report& report, const TraceOptions& options) {
   if (options.whole_microseconds) {
     move_to_microseconds(report.timeline.spans(), plan.arrows);
   }
-  plan.lanes = assign_lanes(report.timeline, report.world_size, report.backend == "gloo",
+  plan.lanes = assign_lanes(report.timeline, report.world_size, !traits_of(report.backend).queues_calls,
                             chosen_spans(report.timeline.spans(), options));
   plan.end = report.simulated_time;
   for (const std::uint32_t index : plan.lanes.order) {

@@ -56,10 +56,10 @@ class FakeRank final : public Backend {
 
   std::string backend_name = "gloo";
 
-  std::string_view name() const override { return backend_name; }
+  const BackendTraits& traits() const override { return traits_of(backend_name); }
   Work issue(const Op& op) override {
     const GroupMembers& members = op.group == world_group ? world_members_ : groups_[op.group - 1];
-    if (const std::optional<Error> error = argument_error(name(), op, members.size())) {
+    if (const std::optional<Error> error = argument_error(traits(), op, members.size())) {
       raise(*error);
     }
     issued.push_back(op);

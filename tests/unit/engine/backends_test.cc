@@ -47,9 +47,9 @@ const std::vector<Fate> all_complete{Fate::completes, Fate::completes};
 TEST_CASE("the table of admissions says what the rules say", "[backend_rules]") {
   for (const char* name : {"gloo", "nccl"}) {
     const auto rules = make_backend_rules(name);
-    CHECK(rules->name() == name);
+    CHECK(rules->traits().name == name);
     const Admission admission(*rules);
-    CHECK(admission.one_gpu_per_rank() == rules->needs_cuda());
+    CHECK(admission.one_gpu_per_rank() == (rules->traits().device == DeviceType::cuda));
     Op op;
     for (const DeviceType type : {DeviceType::cpu, DeviceType::cuda, DeviceType::meta}) {
       for (std::size_t kind = 0; kind < op_kind_count; ++kind) {

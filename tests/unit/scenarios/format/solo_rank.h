@@ -36,7 +36,7 @@ class SoloRank final : public Backend {
   const RankContext& context() const { return context_; }
   const ScopeTable& scopes() const { return scopes_; }
 
-  std::string_view name() const override { return "gloo"; }
+  const BackendTraits& traits() const override { return traits_of("gloo"); }
   Work issue(const Op& op) override {
     issued.push_back(op);
     labels.push_back(scopes_.path(op.scope));

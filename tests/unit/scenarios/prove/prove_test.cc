@@ -59,7 +59,7 @@ TEST_CASE("on nccl the simulator chooses an outcome that every mistake's row all
     const Report report = sim::run({.world_size = 2, .backend = "nccl"}, program.body);
     for (Rank rank = 0; rank < 2; ++rank) {
       INFO(program.name << ": rank " << rank << " " << word_of(report.of(rank).state));
-      CHECK(real::is_predicted(program.on_nccl, word_of(report.of(rank).state)));
+      CHECK(real::is_predicted(program.on_gpus, word_of(report.of(rank).state)));
     }
   }
   for (const Program& program : right_programs()) {
