@@ -100,8 +100,6 @@ void with_type(Dtype dtype, Run&& run) {
   expects(false, "dtypes that torch does not give to Gloo are refused before");
 }
 
-TensorList only(Storage* storage) { return {Tensor::share(*storage)}; }
-
 }  // namespace
 
 void append_bytes(std::vector<std::byte>& bytes, const Storage& storage) {
@@ -119,53 +117,22 @@ void append_bytes(std::vector<std::byte>& bytes, const Storage& storage) {
 GlooCall::GlooCall(const Op& op, Rank group_size) : op_(op), group_size_(group_size) {
   op_.tensors = {};
   if (!gloo_raises_late(op)) {
-    take_tensors(op.tensors);
+    take_tensors(op);
   }
 }
 
-void GlooCall::take_tensors(const OpTensors& tensors) {
-  switch (op_.kind) {
-    case OpKind::all_reduce:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-      return work_on(only(tensors.input));
-    case OpKind::all_reduce_coalesced:
-      return work_on(*tensors.inputs);
-    case OpKind::all_gather:
-      send(only(tensors.input));
-      return receive_apart(tensors.outputs != nullptr ? *tensors.outputs : only(tensors.output));
-    case OpKind::gather:
-      send(only(tensors.input));
-      return receive_apart(is_root() ? *tensors.outputs : TensorList());
-    case OpKind::scatter:
-      send(is_root() ? *tensors.inputs : TensorList());
-      return work_on(only(tensors.output));
-    case OpKind::all_to_all_single:
-      send(only(tensors.input));
-      work_on(only(tensors.output));
-      if (tensors.splits != nullptr) {
-        sent_parts_ = sent_parts(op_, tensors, static_cast<std::size_t>(group_size_));
-        expected_parts_ = expected_parts(op_, tensors, static_cast<std::size_t>(group_size_));
-      }
-      return;
-    case OpKind::barrier:
-      return;
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::monitored_barrier:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-    case OpKind::send:
-    case OpKind::recv:
-      break;
+void GlooCall::take_tensors(const Op& op) {
+  expects(row_of(op_.kind).gloo != GlooFunction::none, "what torch does not give to Gloo is refused before");
+  send(given_tensors(op));
+  work_on(filled_tensors(op));
+  if (fills_list(op_.kind)) {
+    // torch gathers into fresh memory. What nobody sends to counts as zero here.
+    std::ranges::fill(memory_, std::byte{0});
   }
-  expects(false, "what torch does not give to Gloo is refused before");
+  if (op.tensors.splits != nullptr) {
+    sent_parts_ = sent_parts(op, op.tensors, static_cast<std::size_t>(group_size_));
+    expected_parts_ = expected_parts(op, op.tensors, static_cast<std::size_t>(group_size_));
+  }
 }
 
 void GlooCall::work_on(const TensorList& tensors) {
@@ -181,17 +148,9 @@ void GlooCall::send(const TensorList& tensors) {
   }
 }
 
-// torch gathers into fresh memory. What nobody sends to counts as zero here.
-void GlooCall::receive_apart(const TensorList& tensors) {
-  work_on(tensors);
-  std::ranges::fill(memory_, std::byte{0});
-}
-
 bool GlooCall::continues(const GlooCall& before) const {
-  const bool in_place =
-      op_.kind == OpKind::all_reduce || op_.kind == OpKind::broadcast || op_.kind == OpKind::reduce;
-  return in_place && results_.size() == 1 && before.results_.size() == 1 &&
-         results_.front().storage() == before.results_.front().storage();
+  return row_of(op_.kind).given == Tensors::one && works_in_place(op_.kind) && results_.size() == 1 &&
+         before.results_.size() == 1 && results_.front().storage() == before.results_.front().storage();
 }
 
 void GlooCall::run(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {
@@ -213,23 +172,22 @@ void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32
   const std::size_t count = memory_.size() / sizeof(T);
   T* sent = elements_of<T>(sent_);
   const std::size_t sent_count = sent_.size() / sizeof(T);
-  switch (op_.kind) {
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced: {
+  switch (row_of(op_.kind).gloo) {
+    case GlooFunction::all_reduce: {
       gloo::AllreduceOptions options(context);
       options.setOutput(memory, count);
       options.setReduceFunction(function_of<T>(op_.reduce));
       options.setTag(tag);
       return gloo::allreduce(options);
     }
-    case OpKind::broadcast: {
+    case GlooFunction::broadcast: {
       gloo::BroadcastOptions options(context);
       options.setOutput(memory, count);
       options.setRoot(op_.root);
       options.setTag(tag);
       return gloo::broadcast(options);
     }
-    case OpKind::reduce: {
+    case GlooFunction::reduce: {
       gloo::ReduceOptions options(context);
       options.setOutput(memory, count);
       options.setReduceFunction(function_of<T>(op_.reduce));
@@ -237,14 +195,14 @@ void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32
       options.setTag(tag);
       return gloo::reduce(options);
     }
-    case OpKind::all_gather: {
+    case GlooFunction::all_gather: {
       gloo::AllgatherOptions options(context);
       options.setInput(sent, sent_count);
       options.setOutput(memory, count);
       options.setTag(tag);
       return gloo::allgather(options);
     }
-    case OpKind::gather: {
+    case GlooFunction::gather: {
       gloo::GatherOptions options(context);
       if (is_root()) {
         options.setOutput(memory, count);
@@ -254,7 +212,7 @@ void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32
       options.setTag(tag);
       return gloo::gather(options);
     }
-    case OpKind::scatter: {
+    case GlooFunction::scatter: {
       gloo::ScatterOptions options(context);
       if (is_root()) {
         std::vector<T*> parts;
@@ -268,22 +226,11 @@ void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32
       options.setTag(tag);
       return gloo::scatter(options);
     }
-    case OpKind::all_to_all_single:
+    case GlooFunction::all_to_all:
       return run_all_to_all<T>(context, tag);
-    case OpKind::barrier:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::monitored_barrier:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-    case OpKind::send:
-    case OpKind::recv:
+    case GlooFunction::barrier:
+    case GlooFunction::monitored_barrier:
+    case GlooFunction::none:
       break;
   }
 }

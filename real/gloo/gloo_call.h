@@ -40,10 +40,9 @@ class GlooCall {
  private:
   using Bytes = std::vector<std::byte>;
 
-  void take_tensors(const OpTensors& tensors);
+  void take_tensors(const Op& op);
   void work_on(const TensorList& tensors);
   void send(const TensorList& tensors);
-  void receive_apart(const TensorList& tensors);
   bool is_root() const { return op_.rank == op_.root; }
   template <typename T>
   void run_as(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);

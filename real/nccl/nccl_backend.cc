@@ -142,7 +142,7 @@ class NcclBackend final : public Backend {
     if (op.device.type != DeviceType::cuda && has_tensor(op.kind)) {
       throw ValueError("Tensors must be CUDA and dense");
     }
-    const bool takes_equal_parts = op.kind == OpKind::all_gather || op.kind == OpKind::reduce_scatter;
+    const bool takes_equal_parts = row_of(op.kind).sizes != Sizes::exchanged;
     if (op.uneven && takes_equal_parts) {
       throw NotImplementedError(
           fmt::format("{} with tensors of different sizes: not on real NCCL ranks yet", to_string(op.kind)));

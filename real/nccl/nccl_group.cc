@@ -26,8 +26,6 @@ std::size_t bytes_of(const TensorList& tensors) {
   return bytes;
 }
 
-TensorList only(Storage* storage) { return {Tensor::share(*storage)}; }
-
 }  // namespace
 
 void NcclLibraries::check(cudaError_t result) const {
@@ -91,67 +89,20 @@ NcclGroup::Buffer NcclGroup::upload(const TensorList& tensors) {
 }
 
 void NcclGroup::lay_out(const Op& op, Call& call) {
-  const OpTensors& tensors = op.tensors;
-  const bool is_root = op.rank == op.root;
-  switch (op.kind) {
-    case OpKind::all_reduce:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-      call.results = only(tensors.input);
-      call.sent = call.received = upload(call.results);  // in place
-      return;
-    case OpKind::all_reduce_coalesced:
-      call.results = *tensors.inputs;
-      call.sent = call.received = upload(call.results);
-      return;
-    case OpKind::all_gather:
-      call.sent = upload(only(tensors.input));
-      call.results = tensors.outputs != nullptr ? *tensors.outputs : only(tensors.output);
-      break;
-    case OpKind::gather:
-      call.sent = upload(only(tensors.input));
-      call.results = is_root ? *tensors.outputs : TensorList();
-      break;
-    case OpKind::scatter:
-      call.sent = upload(is_root ? *tensors.inputs : TensorList());
-      call.results = only(tensors.output);
-      break;
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all_single:
-      call.sent = upload(only(tensors.input));
-      call.results = only(tensors.output);
-      break;
-    case OpKind::reduce_scatter:
-      call.sent = upload(*tensors.inputs);
-      call.results = only(tensors.output);
-      break;
-    case OpKind::all_to_all:
-      call.sent = upload(*tensors.inputs);
-      call.results = *tensors.outputs;
-      break;
-    case OpKind::barrier:  // torch's is an all_reduce of one float
-      call.sent = call.received = upload({Tensor::zeros({1})});
-      return;
-    case OpKind::send:
-      call.sent = upload(only(tensors.input));
-      return;
-    case OpKind::recv:
-      call.results = only(tensors.input);
-      break;
-    case OpKind::monitored_barrier:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      expects(false, "these are no calls of a communicator");
+  if (!has_tensor(op.kind)) {  // torch's barrier is an all_reduce of one float
+    call.sent = call.received = upload({Tensor::zeros({1})});
+    return;
   }
+  call.results = filled_tensors(op);
+  if (!is_point_to_point(op.kind) && works_in_place(op.kind)) {
+    call.sent = call.received = upload(call.results);
+    return;
+  }
+  call.sent = upload(given_tensors(op));
   call.received = allocate(bytes_of(call.results));
 }
 
-// Gather, scatter and all-to-all are what torch makes of them: sends and receives in one group.
+// What NCCL has no function for: sends and receives in one group.
 void NcclGroup::launch_parts(const Op& op, const Call& call) {
   const NcclApi& nccl = libraries_.nccl;
   const std::size_t element = size_of(op.dtype);
@@ -159,10 +110,11 @@ void NcclGroup::launch_parts(const Op& op, const Call& call) {
   std::vector<std::int64_t> sent(members, 0);
   std::vector<std::int64_t> expected(members, 0);
   const auto root = static_cast<std::size_t>(std::max<Rank>(op.root, 0));
-  if (op.kind == OpKind::gather) {
+  const OpRow& row = row_of(op.kind);
+  if (row.sizes == Sizes::gathered) {
     sent[root] = op.numel;
     expected.assign(members, op.rank == op.root ? op.numel : 0);
-  } else if (op.kind == OpKind::scatter) {
+  } else if (row.sizes == Sizes::divided) {
     expected[root] = op.numel;
     sent.assign(members, op.rank == op.root ? op.numel : 0);
   } else {
@@ -189,50 +141,38 @@ void NcclGroup::launch_parts(const Op& op, const Call& call) {
 
 void NcclGroup::launch(const Op& op, const Call& call) {
   const NcclApi& nccl = libraries_.nccl;
-  const std::size_t element = op.kind == OpKind::barrier ? sizeof(float) : size_of(op.dtype);
+  const std::size_t element = has_tensor(op.kind) ? size_of(op.dtype) : sizeof(float);
   const std::size_t sent = call.sent.bytes / element;
   const std::size_t received = call.received.bytes / element;
-  const auto type = [&] { return nccl_type_of(op.dtype); };
-  switch (op.kind) {
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-      return libraries_.check(nccl.all_reduce(call.sent.memory, call.received.memory, sent, type(),
-                                              nccl_operator_of(op.reduce), communicator_, stream_));
-    case OpKind::barrier:
-      return libraries_.check(nccl.all_reduce(call.sent.memory, call.received.memory, sent, ncclFloat32,
-                                              ncclSum, communicator_, stream_));
-    case OpKind::broadcast:
+  const auto type = [&] { return has_tensor(op.kind) ? nccl_type_of(op.dtype) : ncclFloat32; };
+  const auto reduce = [&] { return has_tensor(op.kind) ? nccl_operator_of(op.reduce) : ncclSum; };
+  switch (row_of(op.kind).nccl) {
+    case NcclFunction::all_reduce:
+      return libraries_.check(nccl.all_reduce(call.sent.memory, call.received.memory, sent, type(), reduce(),
+                                              communicator_, stream_));
+    case NcclFunction::broadcast:
       return libraries_.check(nccl.broadcast(call.sent.memory, call.received.memory, sent, type(), op.root,
                                              communicator_, stream_));
-    case OpKind::reduce:
-      return libraries_.check(nccl.reduce(call.sent.memory, call.received.memory, sent, type(),
-                                          nccl_operator_of(op.reduce), op.root, communicator_, stream_));
-    case OpKind::all_gather:
-    case OpKind::all_gather_into_tensor:
+    case NcclFunction::reduce:
+      return libraries_.check(nccl.reduce(call.sent.memory, call.received.memory, sent, type(), reduce(),
+                                          op.root, communicator_, stream_));
+    case NcclFunction::all_gather:
       return libraries_.check(
           nccl.all_gather(call.sent.memory, call.received.memory, sent, type(), communicator_, stream_));
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
+    case NcclFunction::reduce_scatter:
       return libraries_.check(nccl.reduce_scatter(call.sent.memory, call.received.memory, received, type(),
-                                                  nccl_operator_of(op.reduce), communicator_, stream_));
-    case OpKind::gather:
-    case OpKind::scatter:
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-      return launch_parts(op, call);
-    case OpKind::send:
-      return libraries_.check(nccl.send(call.sent.memory, sent, type(), op.root, communicator_, stream_));
-    case OpKind::recv:
-      return libraries_.check(
-          nccl.recv(call.received.memory, received, type(), op.root, communicator_, stream_));
-    case OpKind::monitored_barrier:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      expects(false, "these are no calls of a communicator");
+                                                  reduce(), communicator_, stream_));
+    case NcclFunction::messages:
+      break;
+    case NcclFunction::none:
+      expects(false, "calls about groups and the store are not a communicator's");
+  }
+  if (!is_point_to_point(op.kind)) {
+    launch_parts(op, call);
+  } else if (op.kind == OpKind::send) {
+    libraries_.check(nccl.send(call.sent.memory, sent, type(), op.root, communicator_, stream_));
+  } else {
+    libraries_.check(nccl.recv(call.received.memory, received, type(), op.root, communicator_, stream_));
   }
 }
 

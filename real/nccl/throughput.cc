@@ -51,21 +51,20 @@ class Gpu {
     const ncclRedOp_t reduce = nccl_operator_of(options_.reduce);
     const std::size_t count = static_cast<std::size_t>(bytes) / size_of(options_.dtype);
     const std::size_t part = count / static_cast<std::size_t>(ranks_);
-    switch (options_.op) {
-      case OpKind::all_reduce:
+    switch (row_of(options_.op).nccl) {
+      case NcclFunction::all_reduce:
         return libraries_.check(nccl.all_reduce(from_, into_, count, type, reduce, communicator_, stream_));
-      case OpKind::broadcast:
+      case NcclFunction::broadcast:
         return libraries_.check(nccl.broadcast(from_, into_, count, type, 0, communicator_, stream_));
-      case OpKind::reduce:
+      case NcclFunction::reduce:
         return libraries_.check(nccl.reduce(from_, into_, count, type, reduce, 0, communicator_, stream_));
-      case OpKind::all_gather:
-      case OpKind::all_gather_into_tensor:
+      case NcclFunction::all_gather:
         return libraries_.check(nccl.all_gather(from_, into_, part, type, communicator_, stream_));
-      case OpKind::reduce_scatter:
-      case OpKind::reduce_scatter_tensor:
+      case NcclFunction::reduce_scatter:
         return libraries_.check(
             nccl.reduce_scatter(from_, into_, part, type, reduce, communicator_, stream_));
-      default:
+      case NcclFunction::messages:
+      case NcclFunction::none:
         expects(false, "only what is_measured is called");
     }
   }
@@ -170,18 +169,9 @@ std::vector<double> measure_throughput(const ThroughputOptions&) {
 namespace rollcall::real {
 
 bool is_measured(OpKind op) {
-  switch (op) {
-    case OpKind::all_reduce:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-    case OpKind::all_gather:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-      return true;
-    default:
-      return false;
-  }
+  const OpRow& row = row_of(op);
+  const bool has_function = row.nccl != NcclFunction::none && row.nccl != NcclFunction::messages;
+  return has_function && has_tensor(op) && row.given != Tensors::several;
 }
 
 }  // namespace rollcall::real

@@ -119,40 +119,8 @@ std::optional<Record> Decoder::next() {
 }
 
 TensorList results_of(const Op& op) {
-  const OpTensors& tensors = op.tensors;
-  switch (op.kind) {
-    case OpKind::all_reduce:
-    case OpKind::broadcast:
-    case OpKind::recv:
-      return {Tensor::share(*tensors.input)};
-    case OpKind::reduce:
-      return op.rank == op.root ? TensorList{Tensor::share(*tensors.input)} : TensorList();
-    case OpKind::all_reduce_coalesced:
-      return *tensors.inputs;
-    case OpKind::all_gather:
-      return tensors.outputs != nullptr ? *tensors.outputs : TensorList{Tensor::share(*tensors.output)};
-    case OpKind::all_to_all:
-      return *tensors.outputs;
-    case OpKind::gather:
-      return tensors.outputs != nullptr ? *tensors.outputs : TensorList();
-    case OpKind::scatter:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all_single:
-      return {Tensor::share(*tensors.output)};
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-    case OpKind::send:
-      break;
-  }
-  return {};
+  const bool is_for_others = row_of(op.kind).root == Root::destination && op.rank != op.root;
+  return is_for_others ? TensorList() : filled_tensors(op);
 }
 
 std::uint64_t digest_of(const TensorList& results) {

@@ -155,7 +155,7 @@ void apply_reduction(const Op& op, std::span<const OpTensors> members) {
   }
   const Tensor result = reduced(op, sources);
   for (std::size_t r = 0; r < members.size(); ++r) {
-    if (op.kind == OpKind::all_reduce || static_cast<Rank>(r) == op.root) {
+    if (!has_root(op.kind) || static_cast<Rank>(r) == op.root) {
       copy(whole(members[r].input), whole(result));
     }
   }
@@ -314,41 +314,25 @@ std::vector<std::int64_t> counts_of(const std::vector<View>& parts) {
 
 void apply_op(const Op& op, std::span<const OpTensors> members) {
   expects(!members.empty(), "a collective has members");
-  switch (op.kind) {
-    case OpKind::all_reduce:
-    case OpKind::reduce:
-      return apply_reduction(op, members);
-    case OpKind::all_reduce_coalesced:
-      return apply_coalesced(op, members);
-    case OpKind::broadcast:
-      return apply_broadcast(op, members);
-    case OpKind::all_gather:
-    case OpKind::all_gather_into_tensor:
-      return apply_all_gather(members);
-    case OpKind::gather:
-      return apply_gather(op, members);
-    case OpKind::scatter:
-      return apply_scatter(op, members);
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-      return apply_reduce_scatter(op, members);
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-      return apply_all_to_all(members);
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
+  const OpRow& row = row_of(op.kind);
+  expects(row.family == Family::collective, "messages are applied one by one");
+  switch (row.sizes) {
+    case Sizes::equal:
+      if (row.given == Tensors::several) {
+        apply_coalesced(op, members);
+      } else if (row.reduces) {
+        apply_reduction(op, members);
+      } else if (row.given == Tensors::one) {
+        apply_broadcast(op, members);
+      }
       return;
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      break;
+    case Sizes::gathered:
+      return row.root == Root::none ? apply_all_gather(members) : apply_gather(op, members);
+    case Sizes::divided:
+      return row.root == Root::none ? apply_reduce_scatter(op, members) : apply_scatter(op, members);
+    case Sizes::exchanged:
+      return apply_all_to_all(members);
   }
-  expects(false, "point to point is applied message by message");
 }
 
 void apply_message(Storage& target, Storage& source) { copy(whole(&target), whole(&source)); }
@@ -373,8 +357,9 @@ void for_each_storage(Storage* one, const TensorList* list, Visit&& visit) {
 
 // Are the inputs of all members free of dense ones, and of one value where results are put together of them?
 bool stays_uniform(const Op& op, std::span<const OpTensors> members) {
+  const OpRow& row = row_of(op.kind);
   const bool puts_together =
-      op.kind == OpKind::all_gather_into_tensor || op.kind == OpKind::all_to_all_single;
+      row.filled == Tensors::one && (row.sizes == Sizes::gathered || row.sizes == Sizes::exchanged);
   std::optional<Bits> value;
   bool is_uniform = true;
   bool is_equal = true;
@@ -409,14 +394,14 @@ std::int64_t dense_bytes(const Op& op, std::span<const OpTensors> members) {
 }
 
 std::vector<std::int64_t> sent_parts(const Op& op, const OpTensors& member, std::size_t members) {
-  if (op.kind == OpKind::all_gather) {
+  if (row_of(op.kind).sizes == Sizes::gathered) {
     return std::vector<std::int64_t>(members, member.input->numel);
   }
   return counts_of(outgoing(member, members));
 }
 
 std::vector<std::int64_t> expected_parts(const Op& op, const OpTensors& member, std::size_t members) {
-  if (op.kind == OpKind::reduce_scatter) {
+  if (row_of(op.kind).sizes == Sizes::divided) {
     return std::vector<std::int64_t>(members, member.output->numel);
   }
   return counts_of(incoming(member, members));
@@ -442,19 +427,20 @@ std::vector<PartMisfit> part_misfits(const Op& op, std::span<const OpTensors> me
 }
 
 bool has_uniform_form(OpKind kind) {
-  return kind == OpKind::all_reduce || kind == OpKind::broadcast || kind == OpKind::reduce;
+  const OpRow& row = row_of(kind);
+  return row.family == Family::collective && row.given == Tensors::one && row.sizes == Sizes::equal;
 }
 
 void apply_uniform(const Op& op, std::span<const Bits> values, std::span<Storage* const> storages) {
   expects(values.size() == storages.size() && !values.empty(), "every member has a value and a storage");
   constexpr std::size_t prefetch_distance = 8;
   Bits result = 0;
-  if (op.kind == OpKind::broadcast) {
+  if (!has_reduce_op(op.kind)) {
     result = values[static_cast<std::size_t>(op.root)];
   } else {
     result = reduce_all(op.reduce, op.dtype, values);
   }
-  if (op.kind == OpKind::reduce) {
+  if (row_of(op.kind).root == Root::destination) {
     storages[static_cast<std::size_t>(op.root)]->set_uniform(result);
     return;
   }

@@ -138,58 +138,56 @@ bool own_part_fits(const Op& op, const TensorList& list) {
 }
 
 bool flat_sizes_fit(const Op& op, Rank size) {
-  const bool gathers = op.kind == OpKind::all_gather_into_tensor;
+  const bool gathers = row_of(op.kind).sizes == Sizes::gathered;
   const std::int64_t part = gathers ? op.tensors.input->numel : op.tensors.output->numel;
   const std::int64_t whole = gathers ? op.tensors.output->numel : op.tensors.input->numel;
   return whole == part * size;
 }
+
+// Is one of the call's arguments a list with a tensor for each member?
+bool takes_list(const OpRow& row) {
+  return row.given >= Tensors::per_member || row.filled >= Tensors::per_member;
+}
+
+// ... which this call does without: off the root, or because the places lie end to end in one tensor, which
+// all_gather_flat has measured.
+bool has_no_list(const Op& op) { return has_root(op.kind) ? op.rank != op.root : list_of(op) == nullptr; }
 
 bool same_dtype(const Op& op) { return op.tensors.input->dtype == op.tensors.output->dtype; }
 
 }  // namespace
 
 bool is_well_formed(const Op& op, Rank size) {
+  const OpRow& row = row_of(op.kind);
+  const OpTensors& tensors = op.tensors;
   const auto is_full = [size](const TensorList* list) {
     return length(list) == static_cast<std::size_t>(size);
   };
-  switch (op.kind) {
-    case OpKind::broadcast:
-    case OpKind::reduce:
-      return root_exists(op, size);
-    case OpKind::gather:
-    case OpKind::scatter:
-      return root_exists(op, size) &&
-             (op.rank != op.root || (is_full(list_of(op)) && !misshapen(*list_of(op), single_of(op).shape)));
-    case OpKind::all_gather:
-      if (op.tensors.outputs == nullptr) {
+  if (row.family != Family::collective) {
+    return true;  // checked elsewhere
+  }
+  if (row.root != Root::none && !root_exists(op, size)) {
+    return false;
+  }
+  switch (row.sizes) {
+    case Sizes::equal:
+      return row.given != Tensors::several || !tensors.inputs->empty();
+    case Sizes::gathered:
+    case Sizes::divided:
+      if (!takes_list(row)) {
+        return same_dtype(op) && flat_sizes_fit(op, size);
+      }
+      if (has_no_list(op)) {
         return true;
       }
-      return is_full(op.tensors.outputs) && !misshapen(*op.tensors.outputs, op.tensors.input->shape);
-    case OpKind::reduce_scatter:
-      return is_full(op.tensors.inputs) && !misshapen(*op.tensors.inputs, op.tensors.output->shape);
-    case OpKind::all_to_all:
-      return is_full(op.tensors.inputs) && is_full(op.tensors.outputs);
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter_tensor:
-      return same_dtype(op) && flat_sizes_fit(op, size);
-    case OpKind::all_to_all_single:
-      return op.tensors.splits != nullptr
+      return is_full(list_of(op)) && !misshapen(*list_of(op), single_of(op).shape);
+    case Sizes::exchanged:
+      if (takes_list(row)) {
+        return is_full(tensors.inputs) && is_full(tensors.outputs);
+      }
+      return tensors.splits != nullptr
                  ? split_error(op, size) == nullptr && gloo_enforce_text(op, size).empty()
-                 : op.tensors.input->numel == op.tensors.output->numel && op.tensors.input->numel % size == 0;
-    case OpKind::all_reduce_coalesced:
-      return !op.tensors.inputs->empty();
-    case OpKind::all_reduce:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return true;
+                 : tensors.input->numel == tensors.output->numel && tensors.input->numel % size == 0;
   }
   return true;
 }
@@ -199,7 +197,7 @@ namespace {
 std::string tuple_text(const Shape& shape) { return fmt::format("({})", fmt::join(shape.sizes(), ", ")); }
 
 std::string list_length_text(const Op& op, Rank size) {
-  const bool scatters = op.kind == OpKind::scatter;
+  const bool scatters = row_of(op.kind).sizes == Sizes::divided;
   return fmt::format(
       "Incorrect {} list size {}. {} list size should be {}, same as size of the process group.",
       scatters ? "input" : "output", length(list_of(op)), scatters ? "Input" : "Output", size);
@@ -210,10 +208,12 @@ std::string misshapen_text(const TensorList& list, std::size_t index, const Shap
                      tuple_text(list[index].shape()));
 }
 
+std::string invalid_root_text(const Op& op) { return fmt::format("invalid root rank: {}", op.root); }
+
 // Gather and scatter are checked alike by both backends. Empty: nothing is wrong.
 std::string rooted_list_text(const Op& op, Rank size) {
   if (!root_exists(op, size)) {
-    return fmt::format("invalid root rank: {}", op.root);
+    return invalid_root_text(op);
   }
   if (op.rank != op.root) {
     return {};
@@ -229,7 +229,7 @@ std::string rooted_list_text(const Op& op, Rank size) {
 // ---- Gloo ----
 
 // Most of Gloo's complaints begin with the method that makes them.
-std::optional<Error> gloo_error(const char* method, const std::string& text) {
+std::optional<Error> gloo_error(std::string_view method, const std::string& text) {
   return text.empty()
              ? std::nullopt
              : std::optional<Error>(RuntimeError(fmt::format("ProcessGroupGloo::{}: {}", method, text)));
@@ -254,51 +254,32 @@ std::string or_device(std::string text, const Op& op) {
 }  // namespace
 
 std::optional<Error> gloo_argument_error(const Op& op, Rank size) {
-  const auto root_text = [&]() -> std::string {
-    const bool dispatched = op.device.type != DeviceType::meta;
-    return dispatched && !root_exists(op, size) ? fmt::format("invalid root rank: {}", op.root) : "";
-  };
-  switch (op.kind) {
-    case OpKind::broadcast:
-      return gloo_error("broadcast", root_text());
-    case OpKind::reduce:
-      return gloo_error("reduce", root_text());
-    case OpKind::gather:
-      return gloo_error("gather", or_device(rooted_list_text(op, size), op));
-    case OpKind::scatter:
-      return gloo_error("scatter", or_device(rooted_list_text(op, size), op));
-    case OpKind::all_gather:
-      return gloo_error("allgather", or_device(all_gather_text(op, size), op));
-    case OpKind::all_reduce_coalesced:
-      return gloo_error("allreduce_coalesced",
-                        or_device(op.tensors.inputs->empty() ? "requires non-empty tensor list" : "", op));
-    case OpKind::all_to_all_single:
-      if (op.device.type == DeviceType::meta) {
-        return gloo_error("alltoall_base", or_device({}, op));
-      }
-      if (op.tensors.splits != nullptr) {
-        const char* error = split_error(op, size);
-        return error != nullptr ? std::optional<Error>(RuntimeError(error)) : std::nullopt;
-      }
-      return std::nullopt;  // what is left, Gloo finds out later: gloo_enforce_text
-    case OpKind::all_reduce:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return std::nullopt;  // not checked, not supported at all, or checked elsewhere
+  const OpRow& row = row_of(op.kind);
+  if (row.gloo_method.empty()) {
+    return std::nullopt;  // not checked, not supported at all, or checked elsewhere
   }
-  return std::nullopt;
+  const auto error = [&](const std::string& text) {
+    return gloo_error(row.gloo_method, or_device(text, op));
+  };
+  switch (row.sizes) {
+    case Sizes::equal:
+      if (row.given == Tensors::several) {
+        return error(op.tensors.inputs->empty() ? "requires non-empty tensor list" : "");
+      }
+      return op.device.type == DeviceType::meta || root_exists(op, size) ? std::nullopt
+                                                                         : error(invalid_root_text(op));
+    case Sizes::gathered:
+    case Sizes::divided:
+      return error(row.root == Root::none ? all_gather_text(op, size) : rooted_list_text(op, size));
+    case Sizes::exchanged:
+      break;
+  }
+  if (op.device.type == DeviceType::meta) {
+    return error({});
+  }
+  const char* text = op.tensors.splits != nullptr ? split_error(op, size) : nullptr;
+  return text != nullptr ? std::optional<Error>(RuntimeError(text))
+                         : std::nullopt;  // what is left, Gloo finds out later: gloo_enforce_text
 }
 
 // ---- NCCL ----
@@ -313,7 +294,7 @@ std::optional<Error> nccl_root_error(const Op& op, Rank size) {
   return Error(
       "torch.distributed.DistBackendError",
       fmt::format("NCCL error: invalid argument. {} : invalid root {} (root should be in the 0..{} range)",
-                  op.kind == OpKind::broadcast ? "Broadcast" : "Reduce", op.root, size));
+                  has_reduce_op(op.kind) ? "Reduce" : "Broadcast", op.root, size));
 }
 
 // Parts of different sizes are taken: torch makes one broadcast or reduce of each, in one NCCL group.
@@ -329,7 +310,7 @@ std::optional<Error> nccl_list_error(const Op& op, Rank size) {
     return std::nullopt;
   }
   const char* grouped =
-      op.kind == OpKind::all_gather
+      row_of(op.kind).sizes == Sizes::gathered
           ? "Tensor input and output of _broadcast_oop must have the same number of elements "
           : "Tensor input and output of _reduce_oop must have the same number of elements ";
   // Equal parts of the wrong size are not noticed by torch 2.x, which then reads or writes beyond an end.
@@ -340,7 +321,7 @@ std::optional<Error> nccl_list_error(const Op& op, Rank size) {
 }
 
 std::optional<Error> nccl_flat_error(const Op& op, Rank size) {
-  const bool gathers = op.kind == OpKind::all_gather_into_tensor;
+  const bool gathers = row_of(op.kind).sizes == Sizes::gathered;
   if (!same_dtype(op)) {
     return TypeError(gathers ? "output tensor must have the same type as input tensor"
                              : "input tensor must be the same type as the output tensor.");
@@ -353,7 +334,7 @@ std::optional<Error> nccl_flat_error(const Op& op, Rank size) {
 }
 
 std::optional<Error> nccl_all_to_all_error(const Op& op, Rank size) {
-  if (op.kind == OpKind::all_to_all) {
+  if (gives_list(op.kind)) {
     const auto members = static_cast<std::size_t>(size);
     if (length(op.tensors.inputs) != members || length(op.tensors.outputs) != members) {
       return ValueError("Tensor list input to scatter/gather must match number of collective participants");
@@ -376,53 +357,34 @@ std::optional<Error> nccl_all_to_all_error(const Op& op, Rank size) {
 }  // namespace
 
 std::optional<Error> nccl_argument_error(const Op& op, Rank size) {
-  const auto named = [](const char* method, const std::string& text) {
-    return text.empty()
-               ? std::nullopt
-               : std::optional<Error>(ValueError(fmt::format("ProcessGroupNCCL::{}: {}", method, text)));
-  };
-  if (op.device.type != DeviceType::cuda) {
-    return std::nullopt;  // refused for that first
+  const OpRow& row = row_of(op.kind);
+  if (op.device.type != DeviceType::cuda || row.family != Family::collective) {
+    return std::nullopt;  // refused for that first; or checked elsewhere
   }
-  switch (op.kind) {
-    case OpKind::broadcast:
-    case OpKind::reduce:
-      return nccl_root_error(op, size);
-    case OpKind::gather:
-      return named("gather", rooted_list_text(op, size));
-    case OpKind::scatter:
-      return named("scatter", rooted_list_text(op, size));
-    case OpKind::all_gather:
-    case OpKind::reduce_scatter:
-      return nccl_list_error(op, size);
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter_tensor:
-      return nccl_flat_error(op, size);
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-      return nccl_all_to_all_error(op, size);
-    case OpKind::all_reduce_coalesced:
-      return op.tensors.inputs->empty() ? std::optional<Error>(ValueError("Tensor list must be nonempty"))
-                                        : std::nullopt;
-    case OpKind::all_reduce:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return std::nullopt;
+  switch (row.sizes) {
+    case Sizes::equal:
+      if (row.given == Tensors::several && op.tensors.inputs->empty()) {
+        return ValueError("Tensor list must be nonempty");
+      }
+      return row.root == Root::none ? std::nullopt : nccl_root_error(op, size);
+    case Sizes::gathered:
+    case Sizes::divided:
+      if (row.root != Root::none) {
+        const std::string text = rooted_list_text(op, size);
+        return text.empty() ? std::nullopt
+                            : std::optional<Error>(
+                                  ValueError(fmt::format("ProcessGroupNCCL::{}: {}", row.name, text)));
+      }
+      return takes_list(row) ? nccl_list_error(op, size) : nccl_flat_error(op, size);
+    case Sizes::exchanged:
+      break;
   }
-  return std::nullopt;
+  return nccl_all_to_all_error(op, size);
 }
 
 std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, Rank group_size) {
-  if (op.kind == OpKind::all_gather && op.tensors.outputs == nullptr) {
-    return std::nullopt;  // places end to end: all_gather_flat has counted them
+  if (takes_list(row_of(op.kind)) && !has_root(op.kind) && has_no_list(op)) {
+    return std::nullopt;
   }
   return backend.argument_error(op, group_size);
 }

@@ -60,14 +60,6 @@ Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool a
   return op;
 }
 
-// Where torch hands the backend torch.view_as_real of a complex tensor (distributed_c10d.py). Elsewhere the
-// backend sees a type that it does not have.
-bool views_as_real(OpKind kind) {
-  return kind == OpKind::all_reduce || kind == OpKind::all_reduce_coalesced || kind == OpKind::all_gather ||
-         kind == OpKind::all_gather_into_tensor || kind == OpKind::scatter || kind == OpKind::all_to_all ||
-         kind == OpKind::all_to_all_single;
-}
-
 // As pairs of real numbers, complex ones can be added and averaged; the rest would be garbage.
 void check_complex_reduction(ReduceOp reduce) {
   if (reduce != ReduceOp::sum && reduce != ReduceOp::avg && reduce != ReduceOp::premul_sum) {
@@ -77,10 +69,10 @@ void check_complex_reduction(ReduceOp reduce) {
 }
 
 [[gnu::noinline]] void take_complex(Op& op, const Tensor& tensor) {
-  if (op.kind == OpKind::all_reduce || op.kind == OpKind::all_reduce_coalesced) {
+  if (row_of(op.kind).as_real && has_reduce_op(op.kind)) {
     check_complex_reduction(op.reduce);
   }
-  const bool as_real = views_as_real(op.kind);
+  const bool as_real = row_of(op.kind).as_real;  // otherwise the backend sees a type that it does not have
   op.dtype = as_real ? tensor.storage()->dtype : tensor.dtype();
   op.numel = as_real ? 2 * tensor.numel() : tensor.numel();
 }
@@ -149,7 +141,7 @@ void take_inputs(Op& op, const TensorList& tensors) {
   op.tensors.inputs = &tensors;
   op.numel = 0;
   for (const Tensor& tensor : tensors) {
-    op.numel += tensor.is_complex() && views_as_real(op.kind) ? 2 * tensor.numel() : tensor.numel();
+    op.numel += tensor.is_complex() && row_of(op.kind).as_real ? 2 * tensor.numel() : tensor.numel();
   }
 }
 
@@ -423,6 +415,69 @@ Work barrier(const BarrierOptions& options, Site site) {
     op.device = barrier_device(self, options.device_ids);
   }
   return issue(self, op);
+}
+
+namespace {
+
+struct CollectiveFunction {
+  OpKind kind;
+  Work (*call)(const CollectiveArguments& a, const CollectiveOptions& options, Site site);
+};
+
+using Arguments = CollectiveArguments;
+using Options = CollectiveOptions;
+
+Work exchange_parts(const Arguments& a, const Options& options, Site site) {
+  AllToAllOptions parts{.group = options.group, .async_op = options.async_op};
+  if (a.splits != nullptr) {
+    parts.output_split_sizes = a.splits->output;
+    parts.input_split_sizes = a.splits->input;
+  }
+  return all_to_all_single(*a.output, *a.input, parts, site);
+}
+
+constexpr CollectiveFunction collective_functions[] = {
+    {OpKind::all_reduce,
+     [](const Arguments& a, const Options&, Site site) { return all_reduce(*a.input, a.options, site); }},
+    {OpKind::all_reduce_coalesced,
+     [](const Arguments& a, const Options&, Site site) {
+       return all_reduce_coalesced(*a.inputs, a.options, site);
+     }},
+    {OpKind::broadcast, [](const Arguments& a, const Options& options,
+                           Site site) { return broadcast(*a.input, a.root, options, site); }},
+    {OpKind::reduce,
+     [](const Arguments& a, const Options&, Site site) { return reduce(*a.input, a.root, a.options, site); }},
+    {OpKind::all_gather, [](const Arguments& a, const Options& options,
+                            Site site) { return all_gather(*a.outputs, *a.input, options, site); }},
+    {OpKind::all_gather_into_tensor,
+     [](const Arguments& a, const Options& options, Site site) {
+       return all_gather_into_tensor(*a.output, *a.input, options, site);
+     }},
+    {OpKind::gather, [](const Arguments& a, const Options& options,
+                        Site site) { return gather(*a.input, *a.outputs, a.root, options, site); }},
+    {OpKind::scatter, [](const Arguments& a, const Options& options,
+                         Site site) { return scatter(*a.output, *a.inputs, a.root, options, site); }},
+    {OpKind::reduce_scatter, [](const Arguments& a, const Options&,
+                                Site site) { return reduce_scatter(*a.output, *a.inputs, a.options, site); }},
+    {OpKind::reduce_scatter_tensor,
+     [](const Arguments& a, const Options&, Site site) {
+       return reduce_scatter_tensor(*a.output, *a.input, a.options, site);
+     }},
+    {OpKind::all_to_all, [](const Arguments& a, const Options& options,
+                            Site site) { return all_to_all(*a.outputs, *a.inputs, options, site); }},
+    {OpKind::all_to_all_single, exchange_parts},
+    {OpKind::barrier,
+     [](const Arguments& a, const Options& options, Site site) {
+       return barrier({options.group, options.async_op, a.device_ids}, site);
+     }},
+};
+
+}  // namespace
+
+Work call_collective(OpKind kind, const CollectiveArguments& arguments, Site site) {
+  const auto found = std::ranges::find(collective_functions, kind, &CollectiveFunction::kind);
+  expects(found != std::end(collective_functions), "only collectives are called by their kind");
+  return found->call(arguments, {arguments.options.group, arguments.options.async_op}, site);
 }
 
 void compute(Duration duration) {

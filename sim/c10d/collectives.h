@@ -90,6 +90,21 @@ Work all_to_all_single(const Tensor& output, const Tensor& input, const AllToAll
                        Site site = Site::here());
 Work barrier(const BarrierOptions& options = {}, Site site = Site::here());
 
+// The arguments of a collective that is known by its kind only, as those have it who read programs from files. The
+// operation takes those that its row names; what it does not take is ignored. All are borrowed for the call.
+struct CollectiveArguments {
+  const Tensor* input = nullptr;
+  const Tensor* output = nullptr;
+  const TensorList* inputs = nullptr;
+  const TensorList* outputs = nullptr;
+  Rank root = 0;  // global
+  ReduceOptions options{};
+  const SplitSizes* splits = nullptr;
+  std::vector<std::int16_t> device_ids{};  // of a barrier
+};
+// Calls the function above that `kind` stands for.
+Work call_collective(OpKind kind, const CollectiveArguments& arguments, Site site = Site::here());
+
 // The rank computes for `duration` nanoseconds of simulated time.
 void compute(Duration duration);
 // A line for the run's output, kept per rank and in order.

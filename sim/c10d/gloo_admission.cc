@@ -23,43 +23,9 @@ bool has_scalar_type(Dtype dtype) {
 
 bool is_meta(const Op& op) { return op.device.type == DeviceType::meta && has_tensor(op.kind); }
 
-// Operations that ProcessGroupGloo does not override: the error of c10d's ProcessGroup. Empty: it does.
-std::string_view unsupported_text(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_gather_into_tensor:
-      return "no support for _allgather_base in Gloo process group";
-    case OpKind::reduce_scatter:
-      return "ProcessGroupGloo does not support reduce_scatter";
-    case OpKind::reduce_scatter_tensor:
-      return "ProcessGroup gloo does not support _reduce_scatter_base";
-    case OpKind::all_to_all:
-      return "ProcessGroup gloo does not support alltoall";
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-    case OpKind::all_gather:
-    case OpKind::gather:
-    case OpKind::scatter:
-    case OpKind::all_to_all_single:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      break;
-  }
-  return {};
-}
-
 }  // namespace
 
-bool gloo_refuses(const Op& op) { return is_meta(op) || !unsupported_text(op.kind).empty(); }
+bool gloo_refuses(const Op& op) { return is_meta(op) || !row_of(op.kind).gloo_refusal.empty(); }
 
 bool gloo_raises_late(const Op& op) {
   if (gloo_refuses(op) || !has_tensor(op.kind) || is_point_to_point(op.kind)) {
@@ -75,7 +41,7 @@ Error gloo_refusal(const Op& op) {
     return NotImplementedError(fmt::format(
         "Could not run 'c10d::{}' with arguments from the 'AutogradMeta' backend.", c10d_name(op.kind)));
   }
-  if (const std::string_view text = unsupported_text(op.kind); !text.empty()) {
+  if (const std::string_view text = row_of(op.kind).gloo_refusal; !text.empty()) {
     return RuntimeError(std::string(text));
   }
   if (!has_scalar_type(op.dtype)) {

@@ -1,68 +1,31 @@
 #include "sim/c10d/op.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 namespace rollcall {
 namespace {
 
-struct OpInfo {
-  std::string_view name;
-  bool reduces;
-  bool rooted;
-  bool carries = true;  // a tensor
-};
-
-constexpr std::array<OpInfo, op_kind_count> infos{{
-    {"all_reduce", true, false},
-    {"all_reduce_coalesced", true, false},
-    {"broadcast", false, true},
-    {"reduce", true, true},
-    {"all_gather", false, false},
-    {"all_gather_into_tensor", false, false},
-    {"gather", false, true},
-    {"scatter", false, true},
-    {"reduce_scatter", true, false},
-    {"reduce_scatter_tensor", true, false},
-    {"all_to_all", false, false},
-    {"all_to_all_single", false, false},
-    {"barrier", false, false, false},
-    {"send", false, true},
-    {"recv", false, true},
-    {"monitored_barrier", false, false, false},
-    {"new_group", false, false, false},
-    {"split_group", false, false, false},
-    {"destroy_process_group", false, false, false},
-    {"batch_isend_irecv", false, false, false},
-    {"store_get", false, false, false},
-    {"store_wait", false, false, false},
-}};
-
-const OpInfo& info(OpKind kind) { return infos[static_cast<std::size_t>(kind)]; }
+TensorList tensors_of(Storage* one, const TensorList* list) {
+  if (list != nullptr) {
+    return *list;
+  }
+  return one != nullptr ? TensorList{Tensor::share(*one)} : TensorList();
+}
 
 }  // namespace
 
-std::string_view to_string(OpKind kind) { return info(kind).name; }
+TensorList given_tensors(const Op& op) {
+  const bool only_writes = works_in_place(op.kind) && op.kind != OpKind::send;
+  return only_writes ? TensorList() : tensors_of(op.tensors.input, op.tensors.inputs);
+}
 
-std::optional<OpKind> parse_op_kind(std::string_view text) {
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (infos[i].name == text) {
-      return static_cast<OpKind>(i);
-    }
+TensorList filled_tensors(const Op& op) {
+  if (op.kind == OpKind::send) {
+    return {};
   }
-  return std::nullopt;
+  return works_in_place(op.kind) ? tensors_of(op.tensors.input, op.tensors.inputs)
+                                 : tensors_of(op.tensors.output, op.tensors.outputs);
 }
-
-bool has_reduce_op(OpKind kind) { return info(kind).reduces; }
-bool has_root(OpKind kind) { return info(kind).rooted; }
-bool has_tensor(OpKind kind) { return info(kind).carries; }
-bool is_point_to_point(OpKind kind) { return kind == OpKind::send || kind == OpKind::recv; }
-bool is_about_groups(OpKind kind) {
-  return kind == OpKind::new_group || kind == OpKind::split_group || kind == OpKind::destroy_process_group ||
-         kind == OpKind::batch_isend_irecv;
-}
-bool is_about_store(OpKind kind) { return kind == OpKind::store_get || kind == OpKind::store_wait; }
 
 std::string describe(const Op& op) {
   std::string text(to_string(op.kind));

@@ -6,14 +6,13 @@
 // It is trivially copyable and small: names and texts are looked up only when a report is written.
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/base/scope_id.h"
 #include "sim/base/site.h"
 #include "sim/base/time.h"
+#include "sim/c10d/op_table.h"
 #include "sim/c10d/stream.h"
 #include "sim/tensor/device.h"
 #include "sim/tensor/dtype.h"
@@ -24,44 +23,6 @@ namespace rollcall {
 using Rank = std::int32_t;
 using GroupId = std::uint32_t;
 inline constexpr GroupId world_group = 0;
-
-enum class OpKind : std::uint8_t {
-  all_reduce,
-  all_reduce_coalesced,
-  broadcast,
-  reduce,
-  all_gather,
-  all_gather_into_tensor,
-  gather,
-  scatter,
-  reduce_scatter,
-  reduce_scatter_tensor,
-  all_to_all,
-  all_to_all_single,
-  barrier,
-  send,  // isend is a send with async_op set
-  recv,
-  monitored_barrier,
-  // About groups. They carry no tensor, and each of the four counts its own calls on a group.
-  new_group,
-  split_group,
-  destroy_process_group,
-  batch_isend_irecv,  // as a group's first call on nccl: it makes the group's communicator
-  // What a rank can be blocked in outside every group.
-  store_get,
-  store_wait,
-};
-inline constexpr std::size_t op_kind_count = 22;
-
-std::string_view to_string(OpKind kind);  // torch.distributed's function name
-std::optional<OpKind> parse_op_kind(std::string_view text);
-
-bool has_reduce_op(OpKind kind);
-bool has_root(OpKind kind);
-bool has_tensor(OpKind kind);  // the collectives but for barriers; messages
-bool is_point_to_point(OpKind kind);
-bool is_about_groups(OpKind kind);
-bool is_about_store(OpKind kind);
 
 // How the tensors of an all_to_all_single are cut along their first dimension: the rows for each member,
 // and from each. Empty means equal parts.
@@ -107,6 +68,11 @@ struct Op {
   Site site;
   OpTensors tensors;  // last: what members say alike fits a cache line without it
 };
+
+// The tensors that this rank hands over, and those that its call writes. A call that works in place reads what it
+// writes, and hands over nothing else.
+TensorList given_tensors(const Op& op);
+TensorList filled_tensors(const Op& op);
 
 // "all_reduce(numel=4, float32, SUM)": what the judge compares between ranks.
 std::string describe(const Op& op);

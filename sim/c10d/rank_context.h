@@ -34,7 +34,7 @@ struct RankContext {
 };
 
 namespace detail {
-extern constinit thread_local RankContext* current_rank;
+inline constinit thread_local RankContext* current_rank = nullptr;
 }
 
 // The running rank. Calling it outside a rank program is our bug or the test's: it aborts.

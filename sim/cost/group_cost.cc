@@ -30,36 +30,14 @@ Prediction ours(const MessageTime& message) {
 }  // namespace
 
 std::int64_t bytes_of_call(OpKind kind, std::int64_t input_bytes, int members) {
-  switch (kind) {
-    case OpKind::all_gather:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::gather: {
-      std::int64_t bytes = 0;
-      return __builtin_mul_overflow(input_bytes, members, &bytes) ? INT64_MAX : bytes;
-    }
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-      return 4;  // torch's barrier is an all_reduce of one float (ProcessGroupNCCL::barrier)
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-    case OpKind::scatter:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return input_bytes;
+  if (!has_tensor(kind) && row_of(kind).family == Family::collective) {
+    return 4;  // torch's barrier is an all_reduce of one float (ProcessGroupNCCL::barrier)
   }
-  return input_bytes;
+  std::int64_t bytes = input_bytes;
+  if (row_of(kind).sizes == Sizes::gathered && __builtin_mul_overflow(input_bytes, members, &bytes)) {
+    return INT64_MAX;
+  }
+  return bytes;
 }
 
 Duration to_duration(double microseconds) {
@@ -68,69 +46,32 @@ Duration to_duration(double microseconds) {
 }
 
 std::optional<Function> nccl_function(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
+  switch (row_of(kind).nccl) {
+    case NcclFunction::all_reduce:
       return Function::all_reduce;
-    case OpKind::broadcast:
-      return Function::broadcast;
-    case OpKind::reduce:
+    case NcclFunction::reduce:
       return Function::reduce;
-    case OpKind::all_gather:
-    case OpKind::all_gather_into_tensor:
+    case NcclFunction::broadcast:
+      return Function::broadcast;
+    case NcclFunction::all_gather:
       return Function::all_gather;
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
+    case NcclFunction::reduce_scatter:
       return Function::reduce_scatter;
-    case OpKind::gather:
-    case OpKind::scatter:
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return std::nullopt;
+    case NcclFunction::none:
+      // A monitored_barrier costs what a barrier does.
+      return row_of(kind).family == Family::collective ? std::optional(Function::all_reduce) : std::nullopt;
+    case NcclFunction::messages:
+      break;
   }
   return std::nullopt;
 }
 
 double busbw_factor(OpKind kind, int members) {
   const double others = static_cast<double>(members - 1) / members;
-  switch (kind) {
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-      return 2 * others;
-    case OpKind::all_gather:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-    case OpKind::gather:
-    case OpKind::scatter:
-      return others;
-    case OpKind::broadcast:
-    case OpKind::reduce:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return 1;
+  if (nccl_function(kind) == Function::all_reduce) {
+    return 2 * others;
   }
-  return 1;
+  return row_of(kind).sizes == Sizes::equal ? 1 : others;
 }
 
 GroupCost::GroupCost(const Communicator& communicator) : communicator_(communicator) {
@@ -143,14 +84,13 @@ std::optional<Prediction> GroupCost::predict(const Call& call) const {
   if (!tuner_) {
     return Prediction{.by_nccl = false, .time = one_rank_time, .fitted = one_rank_time, .algorithm = "None"};
   }
-  if (call.kind == OpKind::send || call.kind == OpKind::recv) {
+  if (is_point_to_point(call.kind)) {
     return ours(message_time(communicator_, call.bytes, call.same_node));
   }
   const auto function = nccl_function(call.kind);
   if (!function) {
-    const bool is_one_sided = call.kind == OpKind::gather || call.kind == OpKind::scatter;
-    return ours(is_one_sided ? one_to_all_time(communicator_, call.bytes)
-                             : all_to_all_time(communicator_, call.bytes));
+    return ours(has_root(call.kind) ? one_to_all_time(communicator_, call.bytes)
+                                    : all_to_all_time(communicator_, call.bytes));
   }
   const auto choice = tuner_->choose({.function = *function,
                                       .bytes = call.bytes,

@@ -38,63 +38,40 @@ Call::Call(const Op& op, std::size_t ranks)
 
 void Call::lay_out() {
   const OpTensors& tensors = op_.tensors;
-  switch (op_.kind) {
-    case OpKind::all_reduce:
-    case OpKind::reduce:
-    case OpKind::broadcast:
-      add(tensors.input, Use::both, 0);
-      return;
-    case OpKind::all_reduce_coalesced:
-      for (const Tensor& tensor : *tensors.inputs) {
+  const OpRow& row = row_of(op_.kind);
+  expects(row.gloo != GlooFunction::none, "what Gloo does not support is refused before");
+  switch (row.sizes) {
+    case Sizes::equal:
+      for (const Tensor& tensor : filled_tensors(op_)) {
         add(tensor.storage(), Use::both, memory_bytes_);
       }
       return;
-    case OpKind::all_gather:
-      memory_bytes_ = bytes_ * seat_.ranks;
+    case Sizes::gathered:
+      if (row.root != Root::none && !is_root()) {
+        add(tensors.input, Use::read, 0);
+        return;
+      }
       add(tensors.input, Use::read, seat_.rank * bytes_);
+      memory_bytes_ = bytes_ * seat_.ranks;
       if (tensors.outputs != nullptr) {
         add_blocks(*tensors.outputs, Use::write);
       } else {
         add(tensors.output, Use::write, 0);
       }
       return;
-    case OpKind::gather:
-      add(tensors.input, Use::read, is_root() ? root_ * bytes_ : 0);
-      if (is_root()) {
-        memory_bytes_ = bytes_ * seat_.ranks;
-        add_blocks(*tensors.outputs, Use::write);
-      }
-      return;
-    case OpKind::scatter:
-      if (is_root()) {
-        memory_bytes_ = bytes_ * seat_.ranks;
-        add_blocks(*tensors.inputs, Use::read);
-        add(tensors.output, Use::write, root_ * bytes_);
-      } else {
+    case Sizes::divided:
+      if (!is_root()) {
         add(tensors.output, Use::both, 0);
+        return;
       }
+      memory_bytes_ = bytes_ * seat_.ranks;
+      add_blocks(*tensors.inputs, Use::read);
+      add(tensors.output, Use::write, root_ * bytes_);
       return;
-    case OpKind::all_to_all_single:
+    case Sizes::exchanged:
       add_parts();
       return;
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-      return;
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      break;
   }
-  expects(false, "what Gloo does not support never comes to a slot");
 }
 
 void Call::add(Storage* tensor, Use use, std::size_t offset) {
@@ -124,72 +101,48 @@ void Call::add_parts() {
 }
 
 std::size_t Call::step_count() const {
-  switch (op_.kind) {
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::reduce:  // also counts the empty segments, which are looked at
+  switch (row_of(op_.kind).gloo) {
+    case GlooFunction::all_reduce:
+    case GlooFunction::reduce:  // also counts the empty segments, which are looked at
       return 4 * seat_.ranks + 8 * std::min(2 * seat_.ranks, static_cast<std::size_t>(op_.numel));
-    case OpKind::all_gather:
-    case OpKind::all_to_all_single:
+    case GlooFunction::all_gather:
+    case GlooFunction::all_to_all:
       return 8 * seat_.ranks;
-    case OpKind::gather:
-    case OpKind::scatter:
+    case GlooFunction::gather:
+    case GlooFunction::scatter:
       return is_root() ? 2 * seat_.ranks : 2;
-    case OpKind::monitored_barrier:
+    case GlooFunction::monitored_barrier:
       return 4 * seat_.ranks;
-    case OpKind::broadcast:
-    case OpKind::barrier:
+    case GlooFunction::broadcast:
+    case GlooFunction::barrier:
       return 4 * 64;
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
+    case GlooFunction::none:
       break;
   }
   return 0;
 }
 
 Steps Call::steps() const {
-  switch (op_.kind) {
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
+  switch (row_of(op_.kind).gloo) {
+    case GlooFunction::all_reduce:
       return all_reduce_steps(seat_, bytes_, size_of(op_.dtype));
-    case OpKind::reduce:
+    case GlooFunction::reduce:
       return reduce_steps(seat_, root_, bytes_, size_of(op_.dtype));
-    case OpKind::broadcast:
+    case GlooFunction::broadcast:
       return broadcast_steps(seat_, root_, bytes_);
-    case OpKind::all_gather:
+    case GlooFunction::all_gather:
       return all_gather_steps(seat_, bytes_);
-    case OpKind::gather:
+    case GlooFunction::gather:
       return gather_steps(seat_, root_, bytes_);
-    case OpKind::scatter:
+    case GlooFunction::scatter:
       return scatter_steps(seat_, root_, bytes_);
-    case OpKind::all_to_all_single:
+    case GlooFunction::all_to_all:
       return all_to_all_steps(seat_, output_, input_);
-    case OpKind::barrier:
+    case GlooFunction::barrier:
       return barrier_steps(seat_);
-    case OpKind::monitored_barrier:
+    case GlooFunction::monitored_barrier:
       return monitored_barrier_steps(seat_);
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
+    case GlooFunction::none:
       break;
   }
   return {};
@@ -197,9 +150,11 @@ Steps Call::steps() const {
 
 // A meta tensor's bytes count as zeros.
 Member Call::member() const {
-  // The coalesced form is an all_reduce of the tensors in a row.
-  const OpKind slot = op_.kind == OpKind::all_reduce_coalesced ? OpKind::all_reduce : op_.kind;
-  Member member{.slot = slot, .dtype = op_.dtype, .reduce = op_.reduce, .memory = {}, .steps = steps()};
+  Member member{.function = row_of(op_.kind).gloo,
+                .dtype = op_.dtype,
+                .reduce = op_.reduce,
+                .memory = {},
+                .steps = steps()};
   member.memory.resize(memory_bytes_);
   for (const Piece& piece : pieces_) {
     if (piece.use != Use::write && piece.tensor->form != Storage::Form::meta) {

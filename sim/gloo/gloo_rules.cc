@@ -178,8 +178,8 @@ class GlooRules final : public BackendRules {
   }
 
   static bool passes_messages(OpKind kind) {
-    return kind == OpKind::broadcast || kind == OpKind::reduce || kind == OpKind::gather ||
-           kind == OpKind::scatter || kind == OpKind::all_to_all_single;
+    const OpRow& row = row_of(kind);
+    return row.root != Root::none || row.gloo == GlooFunction::all_to_all;
   }
 
   static bool is_exchangeable(const std::vector<gloo::Call>& calls) {

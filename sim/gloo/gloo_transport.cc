@@ -124,7 +124,8 @@ class Exchange {
   // dying process has posted races with its death in reality; here its messages still go out, and others'
   // are still taken.
   bool deliver(std::size_t from, std::size_t to, Channel& channel) {
-    if (channel.sends.empty() || channel.receives.empty() || members_[from].slot != members_[to].slot) {
+    if (channel.sends.empty() || channel.receives.empty() ||
+        members_[from].function != members_[to].function) {
       return false;
     }
     const Step send = channel.sends.front();

@@ -31,8 +31,8 @@ using Steps = std::vector<Step>;
 
 // One rank of a group, in one collective.
 struct Member {
-  OpKind slot = OpKind::barrier;  // messages meet only those of the same slot
-  Dtype dtype = Dtype::float32;   // as this rank sees the bytes
+  GlooFunction function = GlooFunction::barrier;  // messages meet only those of the same one
+  Dtype dtype = Dtype::float32;                   // as this rank sees the bytes
   ReduceOp reduce = ReduceOp::sum;
   std::vector<std::byte> memory;  // in: what it brings; out: what it is left with
   Steps steps;

@@ -75,7 +75,7 @@ const char* mismatch_kind(const std::vector<OpVariant>& variants) {
   if (!is_point_to_point(a.kind) && differs([](const Op& op) { return op.kind; })) {
     return "op_mismatch";
   }
-  const bool exchanges_parts = a.kind == OpKind::all_to_all || a.kind == OpKind::all_to_all_single;
+  const bool exchanges_parts = row_of(a.kind).sizes == Sizes::exchanged;
   if (differs([](const Op& op) { return op.numel; }) && !(exchanges_parts && a.uneven)) {
     return "numel_mismatch";
   }

@@ -7,49 +7,9 @@
 namespace rollcall::sim {
 namespace {
 
-// c10d's OpType names.
 std::string_view op_type(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_reduce:
-      return "ALLREDUCE";
-    case OpKind::all_reduce_coalesced:
-      return "ALLREDUCE_COALESCED";
-    case OpKind::broadcast:
-      return "BROADCAST";
-    case OpKind::reduce:
-      return "REDUCE";
-    case OpKind::all_gather:
-      return "ALLGATHER";
-    case OpKind::all_gather_into_tensor:
-      return "_ALLGATHER_BASE";
-    case OpKind::gather:
-      return "GATHER";
-    case OpKind::scatter:
-      return "SCATTER";
-    case OpKind::reduce_scatter:
-      return "REDUCE_SCATTER";
-    case OpKind::reduce_scatter_tensor:
-      return "_REDUCE_SCATTER_BASE";
-    case OpKind::all_to_all:
-      return "ALLTOALL";
-    case OpKind::all_to_all_single:
-      return "ALLTOALL_BASE";
-    case OpKind::barrier:
-      return "BARRIER";
-    case OpKind::send:
-      return "SEND";
-    case OpKind::recv:
-      return "RECV";
-    case OpKind::monitored_barrier:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      break;  // not compared
-  }
-  return "UNKNOWN";
+  const std::string_view known = row_of(kind).op_type;
+  return known.empty() ? "UNKNOWN" : known;
 }
 
 Shape shape_of(const Op& op) {

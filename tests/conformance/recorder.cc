@@ -32,68 +32,15 @@ std::vector<std::int64_t> sizes_of(const std::vector<const Storage*>& tensors) {
   return sizes;
 }
 
-// Does the caller's input mean anything? A receiver's buffer does not.
+// Does the caller's input mean anything? A receiver's buffer does not. The harness kept no values of what torch's
+// Gloo lacks, nor of coalesced calls.
 bool sends(const Op& op) {
-  switch (op.kind) {
-    case OpKind::all_reduce:
-    case OpKind::reduce:
-    case OpKind::all_gather:
-    case OpKind::all_to_all_single:
-    case OpKind::gather:
-    case OpKind::send:
-      return true;
-    case OpKind::broadcast:
-    case OpKind::scatter:
-      return op.rank == op.root;
-    case OpKind::all_reduce_coalesced:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return false;
+  const OpRow& row = row_of(op.kind);
+  if (row.family != Family::collective) {
+    return op.kind == OpKind::send;
   }
-  return false;
-}
-
-// Operations that write other tensors than those they read. On a rank that receives nothing the list is
-// empty.
-bool has_outputs(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_gather:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::gather:
-    case OpKind::scatter:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-      return true;
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return false;
-  }
-  return false;
+  return row.root == Root::source ? op.rank == op.root
+                                  : row.given == Tensors::one && row.gloo != GlooFunction::none;
 }
 
 std::optional<std::vector<Bits>> shown_input(const Op& op, const std::vector<const Storage*>& inputs) {
@@ -140,7 +87,7 @@ OpRecord record_of(const Op& op, const RankContext& self) {
   record.kind = op.kind;
   record.group_id = op.group;
   record.numel = sizes_of(inputs);
-  if (has_outputs(op.kind)) {
+  if (!is_point_to_point(op.kind) && !works_in_place(op.kind)) {
     record.out_numel = sizes_of(outputs);
     if (op.kind == OpKind::all_gather && op.tensors.outputs == nullptr && op.numel > 0) {
       record.out_numel->assign(static_cast<std::size_t>(op.tensors.output->numel / op.numel), op.numel);
@@ -267,34 +214,10 @@ void Recorder::wait(const Work& work) {
 }
 
 std::string_view recorded_name(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_gather_into_tensor:
-      return "all_gather_base";
-    case OpKind::reduce_scatter_tensor:
-      return "reduce_scatter_base";
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-    case OpKind::all_gather:
-    case OpKind::gather:
-    case OpKind::scatter:
-    case OpKind::reduce_scatter:
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return to_string(kind);
+  if (kind == OpKind::all_gather_into_tensor) {
+    return "all_gather_base";
   }
-  return to_string(kind);
+  return kind == OpKind::reduce_scatter_tensor ? "reduce_scatter_base" : to_string(kind);
 }
 
 std::string_view recorded_name(const OpRecord& record) {

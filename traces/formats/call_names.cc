@@ -1,52 +1,30 @@
 #include "traces/formats/call_names.h"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
+#include <optional>
+
+#include "sim/c10d/op_table.h"
 
 namespace rollcall::traces {
 
 namespace {
 
-// torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (RECORD_PARAM_COMMS), PARAM's commsTraceParser.py, Chakra's
-// et_def.proto; without underscores, in small letters.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 38> known_names = {{
-    {"allgather", "all_gather"},
-    {"allgatherbase", "_all_gather_base"},
+// What is recorded beside the table's operations (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp,
+// RECORD_PARAM_COMMS): without underscores, in small letters. Other backends' barrier has a title of its own.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> other_names = {{
     {"allgathercoalesced", "all_gather_coalesced"},
-    {"allgatherintotensor", "_all_gather_base"},
     {"allgatherintotensorcoalesced", "all_gather_into_tensor_coalesced"},
-    {"allgatherobject", "all_gather"},
-    {"allgatherv", "all_gather"},
-    {"allreduce", "all_reduce"},
-    {"allreducebarrier", "all_reduce_barrier"},
-    {"allreducecoalesced", "allreduce_coalesced"},
-    {"alltoall", "all_to_all"},
-    {"alltoallbase", "all_to_all"},
-    {"alltoallsingle", "all_to_all"},
-    {"alltoallv", "all_to_all"},
     {"barrier", "barrier"},
     {"batchisendirecv", ""},
-    {"broadcast", "broadcast"},
     {"broadcastoop", "_broadcast_oop"},
     {"commsinit", ""},
     {"endcoalescing", ""},
-    {"gather", "gather"},
     {"init", ""},
-    {"irecv", "recv"},
-    {"isend", "send"},
-    {"recv", "recv"},
     {"recvanysource", ""},
-    {"reduce", "reduce"},
     {"reduceoop", "_reduce_oop"},
-    {"reducescatter", "reduce_scatter"},
-    {"reducescatterbase", "_reduce_scatter_base"},
-    {"reducescatterblock", "_reduce_scatter_base"},
-    {"reducescattertensor", "_reduce_scatter_base"},
     {"reducescattertensorcoalesced", "reduce_scatter_tensor_coalesced"},
-    {"reducescatterv", "reduce_scatter"},
-    {"scatter", "scatter"},
-    {"send", "send"},
     {"startcoalescing", ""},
     {"wait", ""},
 }};
@@ -64,24 +42,36 @@ std::string plain(std::string_view name) {
   return text;
 }
 
-auto find(std::string_view name) {
-  const std::string key = plain(name);
-  const auto place =
-      std::lower_bound(known_names.begin(), known_names.end(), key,
-                       [](const auto& entry, const std::string& text) { return entry.first < text; });
-  return place != known_names.end() && place->first == key ? place : known_names.end();
+using Names = std::map<std::string, std::string_view>;
+
+// The titles that recordings' names stand for, by plain(name).
+Names known_names() {
+  Names names(other_names.begin(), other_names.end());
+  for (const OpRow& row : op_rows) {
+    if (const std::string_view title = row.titles.front(); !title.empty()) {
+      names.emplace(plain(row.name), title);
+      for (const std::string_view other : row.titles) {
+        names.emplace(plain(other), title);
+      }
+      for (const std::string_view alias : row.aliases) {
+        names.emplace(alias, title);
+      }
+    }
+  }
+  names.erase("");
+  return names;
+}
+
+std::optional<std::string_view> find(std::string_view name) {
+  static const Names names = known_names();
+  const auto found = names.find(plain(name));
+  return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace
 
-std::string recorder_name(std::string_view name) {
-  const auto place = find(name);
-  return std::string(place == known_names.end() ? name : place->second);
-}
+std::string recorder_name(std::string_view name) { return std::string(find(name).value_or(name)); }
 
-std::string_view known_name(std::string_view name) {
-  const auto place = find(name);
-  return place == known_names.end() ? std::string_view() : place->second;
-}
+std::string_view known_name(std::string_view name) { return find(name).value_or(std::string_view()); }
 
 }  // namespace rollcall::traces

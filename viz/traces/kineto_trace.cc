@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/c10d/op.h"
 #include "viz/rows/span_text.h"
 #include "viz/traces/trace_groups.h"
 #include "viz/traces/trace_text.h"
@@ -32,20 +33,21 @@ constexpr int host_thread = 1001;
 
 // NCCL's kernels by torch's call. What NCCL makes of sends and receives runs in one kernel.
 std::string_view kernel_name(std::string_view op) {
-  if (op == "all_reduce" || op == "all_reduce_coalesced" || op == "barrier") {
-    return "ncclDevKernel_AllReduce";
-  }
-  if (op == "broadcast") {
-    return "ncclDevKernel_Broadcast";
-  }
-  if (op == "reduce") {
-    return "ncclDevKernel_Reduce";
-  }
-  if (op == "all_gather" || op == "all_gather_into_tensor") {
-    return "ncclDevKernel_AllGather";
-  }
-  if (op == "reduce_scatter" || op == "reduce_scatter_tensor") {
-    return "ncclDevKernel_ReduceScatter";
+  const std::optional<OpKind> kind = parse_op_kind(op);
+  switch (kind ? row_of(*kind).nccl : NcclFunction::none) {
+    case NcclFunction::all_reduce:
+      return "ncclDevKernel_AllReduce";
+    case NcclFunction::broadcast:
+      return "ncclDevKernel_Broadcast";
+    case NcclFunction::reduce:
+      return "ncclDevKernel_Reduce";
+    case NcclFunction::all_gather:
+      return "ncclDevKernel_AllGather";
+    case NcclFunction::reduce_scatter:
+      return "ncclDevKernel_ReduceScatter";
+    case NcclFunction::messages:
+    case NcclFunction::none:
+      break;
   }
   return "ncclDevKernel_SendRecv";
 }

@@ -72,11 +72,13 @@ std::vector<TraceGroup> trace_groups(const Report& report) {
 }
 
 std::int64_t numel_out(const std::string& op, std::int64_t numel, std::int64_t group_size) {
-  if (op == "all_gather" || op == "all_gather_into_tensor" || op == "gather") {
+  const std::optional<OpKind> kind = parse_op_kind(op);
+  const Sizes sizes = kind ? row_of(*kind).sizes : Sizes::equal;
+  if (sizes == Sizes::gathered) {
     return numel * group_size;
   }
-  if (op == "reduce_scatter" || op == "reduce_scatter_tensor" || op == "scatter") {
-    return group_size > 0 ? numel / group_size : numel;
+  if (sizes == Sizes::divided && group_size > 0) {
+    return numel / group_size;
   }
   return numel;
 }

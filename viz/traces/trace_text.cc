@@ -1,10 +1,10 @@
 #include "viz/traces/trace_text.h"
 
-#include <array>
 #include <ostream>
-#include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "sim/c10d/op.h"
 
 namespace rollcall::viz {
 
@@ -15,21 +15,9 @@ std::string escaped(const std::string& text) {
 }
 
 std::string kineto_name(const std::string& op) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> names{{
-      {"all_reduce", "allreduce"},
-      {"all_reduce_coalesced", "allreduce_coalesced"},
-      {"all_gather", "allgather"},
-      {"all_gather_into_tensor", "_allgather_base"},
-      {"reduce_scatter_tensor", "_reduce_scatter_base"},
-      {"all_to_all", "all_to_all"},
-      {"all_to_all_single", "all_to_allv"},
-  }};
-  for (const auto& [torch, kineto] : names) {
-    if (op == torch) {
-      return std::string(kineto);
-    }
-  }
-  return op;
+  const std::optional<OpKind> kind = parse_op_kind(op);
+  const std::string_view own = kind ? row_of(*kind).kineto : std::string_view();
+  return own.empty() ? op : std::string(own);
 }
 
 void TraceText::flush() {

@@ -28,12 +28,12 @@ std::string text(const gloo::Member& member) {
 }
 
 // One member per memory, each with the steps made for its seat.
-std::vector<gloo::Member> members_of(OpKind kind, const std::vector<std::string>& memories,
+std::vector<gloo::Member> members_of(GlooFunction function, const std::vector<std::string>& memories,
                                      const std::function<gloo::Steps(gloo::Seat)>& steps) {
   std::vector<gloo::Member> members;
   for (std::size_t rank = 0; rank < memories.size(); ++rank) {
     members.push_back(
-        {.slot = kind, .memory = bytes(memories[rank]), .steps = steps({rank, memories.size()})});
+        {.function = function, .memory = bytes(memories[rank]), .steps = steps({rank, memories.size()})});
   }
   return members;
 }
@@ -57,7 +57,7 @@ TEST_CASE("a broadcast reaches everyone from every root", "[gloo_algorithms]") {
     for (std::size_t root = 0; root < ranks; ++root) {
       std::vector<std::string> memories(ranks, "....");
       memories[root] = "root";
-      auto members = members_of(OpKind::broadcast, memories,
+      auto members = members_of(GlooFunction::broadcast, memories,
                                 [root](gloo::Seat seat) { return gloo::broadcast_steps(seat, root, 4); });
       REQUIRE(all_complete(members));
       for (const gloo::Member& member : members) {
@@ -69,9 +69,9 @@ TEST_CASE("a broadcast reaches everyone from every root", "[gloo_algorithms]") {
 
 TEST_CASE("a broadcast is a tree: whoever is served by a rank that is served completes",
           "[gloo_algorithms]") {
-  auto members = members_of(OpKind::broadcast, {"root", "....", "....", "...."},
+  auto members = members_of(GlooFunction::broadcast, {"root", "....", "....", "...."},
                             [](gloo::Seat seat) { return gloo::broadcast_steps(seat, 0, 4); });
-  members[3].slot = OpKind::barrier;  // rank 3 does something else; rank 1 would serve it
+  members[3].function = GlooFunction::barrier;  // rank 3 does something else; rank 1 would serve it
   members[3].steps = gloo::barrier_steps({3, 4});
   CHECK(fates(members) == std::vector<Fate>{Fate::completes, Fate::hangs, Fate::completes, Fate::hangs});
   CHECK(text(members[1]) == "root");
@@ -87,7 +87,7 @@ TEST_CASE("an all_gather brings every block everywhere, odd sizes included", "[g
         expected += own;
         memories[rank].replace(rank * block, block, own);
       }
-      auto members = members_of(OpKind::all_gather, memories,
+      auto members = members_of(GlooFunction::all_gather, memories,
                                 [block](gloo::Seat seat) { return gloo::all_gather_steps(seat, block); });
       REQUIRE(all_complete(members));
       for (const gloo::Member& member : members) {
@@ -98,11 +98,11 @@ TEST_CASE("an all_gather brings every block everywhere, odd sizes included", "[g
 }
 
 TEST_CASE("gather and scatter go straight to and from the root", "[gloo_algorithms]") {
-  auto gathered = members_of(OpKind::gather, {"aa", "..bb..", "cc"},
+  auto gathered = members_of(GlooFunction::gather, {"aa", "..bb..", "cc"},
                              [](gloo::Seat seat) { return gloo::gather_steps(seat, 1, 2); });
   REQUIRE(all_complete(gathered));
   CHECK(text(gathered[1]) == "aabbcc");
-  auto scattered = members_of(OpKind::scatter, {"..", "aabbcc", ".."},
+  auto scattered = members_of(GlooFunction::scatter, {"..", "aabbcc", ".."},
                               [](gloo::Seat seat) { return gloo::scatter_steps(seat, 1, 2); });
   REQUIRE(all_complete(scattered));
   CHECK(text(scattered[0]) == "aa");
@@ -113,10 +113,12 @@ TEST_CASE("a rank that sends the root of a gather too much kills it and notices 
           "[gloo_algorithms]") {
   // desync_size_gather: "8 vs 4".
   std::vector<gloo::Member> members(2);
-  members[0] = {
-      .slot = OpKind::gather, .memory = bytes("aaaa...."), .steps = gloo::gather_steps({0, 2}, 0, 4)};
-  members[1] = {
-      .slot = OpKind::gather, .memory = bytes("bbbbbbbb"), .steps = gloo::gather_steps({1, 2}, 0, 8)};
+  members[0] = {.function = GlooFunction::gather,
+                .memory = bytes("aaaa...."),
+                .steps = gloo::gather_steps({0, 2}, 0, 4)};
+  members[1] = {.function = GlooFunction::gather,
+                .memory = bytes("bbbbbbbb"),
+                .steps = gloo::gather_steps({1, 2}, 0, 8)};
   const auto outcomes = gloo::exchange(members);
   CHECK(outcomes[0].fate == Fate::crashes);
   CHECK_THAT(outcomes[0].failure, Catch::Matchers::EndsWith("8 vs 4"));
@@ -134,7 +136,7 @@ TEST_CASE("an all_to_all exchanges parts of any size", "[gloo_algorithms]") {
   };
   const gloo::Parts output = parts({1, 2, 3});
   auto members = members_of(
-      OpKind::all_to_all_single, {"a.....abc", ".BB...AABBCC", "...333111222333"}, [&](gloo::Seat seat) {
+      GlooFunction::all_to_all, {"a.....abc", ".BB...AABBCC", "...333111222333"}, [&](gloo::Seat seat) {
         return gloo::all_to_all_steps(seat, output, parts(std::vector(3, seat.rank + 1)));
       });
   REQUIRE(all_complete(members));
@@ -145,11 +147,11 @@ TEST_CASE("an all_to_all exchanges parts of any size", "[gloo_algorithms]") {
 
 TEST_CASE("a barrier lets nobody through before everyone has come", "[gloo_algorithms]") {
   for (std::size_t ranks = 1; ranks <= 9; ++ranks) {
-    auto members = members_of(OpKind::barrier, std::vector<std::string>(ranks),
+    auto members = members_of(GlooFunction::barrier, std::vector<std::string>(ranks),
                               [](gloo::Seat seat) { return gloo::barrier_steps(seat); });
     for (std::size_t missing = 0; missing < ranks && ranks > 1; ++missing) {
       auto incomplete = members;
-      incomplete[missing].slot = OpKind::broadcast;
+      incomplete[missing].function = GlooFunction::broadcast;
       const auto result = fates(incomplete);
       REQUIRE(std::ranges::all_of(result, [](Fate fate) { return fate == Fate::hangs; }));
     }
@@ -159,10 +161,12 @@ TEST_CASE("a barrier lets nobody through before everyone has come", "[gloo_algor
 
 TEST_CASE("a message shorter than its place fills the front", "[gloo_algorithms]") {
   std::vector<gloo::Member> members(2);
-  members[0] = {
-      .slot = OpKind::broadcast, .memory = bytes("ab"), .steps = gloo::broadcast_steps({0, 2}, 0, 2)};
-  members[1] = {
-      .slot = OpKind::broadcast, .memory = bytes("...."), .steps = gloo::broadcast_steps({1, 2}, 0, 4)};
+  members[0] = {.function = GlooFunction::broadcast,
+                .memory = bytes("ab"),
+                .steps = gloo::broadcast_steps({0, 2}, 0, 2)};
+  members[1] = {.function = GlooFunction::broadcast,
+                .memory = bytes("...."),
+                .steps = gloo::broadcast_steps({1, 2}, 0, 4)};
   CHECK(all_complete(members));
   CHECK(text(members[1]) == "ab..");
 }

@@ -37,7 +37,7 @@ std::vector<std::vector<std::byte>> by_messages(const Op& op, const TensorList& 
     const gloo::Seat seat{rank, tensors.size()};
     const std::size_t element = size_of(op.dtype);
     members.push_back(
-        {.slot = op.kind,
+        {.function = row_of(op.kind).gloo,
          .dtype = op.dtype,
          .reduce = op.reduce,
          .memory = memory,

@@ -14,7 +14,7 @@ using check::Fate;
 
 template <typename T>
 gloo::Member member(const std::vector<T>& values, Dtype dtype, ReduceOp reduce = ReduceOp::sum) {
-  gloo::Member made{.slot = OpKind::all_reduce,
+  gloo::Member made{.function = GlooFunction::all_reduce,
                     .dtype = dtype,
                     .reduce = reduce,
                     .memory = std::vector<std::byte>(values.size() * sizeof(T)),
