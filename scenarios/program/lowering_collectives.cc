@@ -9,47 +9,16 @@
 namespace rollcall::scenario {
 namespace {
 
-// Does every rank (or the root) hand over one tensor per rank?
-bool takes_list(OpKind kind) {
-  return kind == OpKind::scatter || kind == OpKind::reduce_scatter || kind == OpKind::all_to_all;
-}
-
-// Does the result arrive in another tensor, or list, than the one given?
+// Does the result arrive in another tensor, or list, than the statement's?
 bool has_output(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_gather:
-    case OpKind::all_gather_into_tensor:
-    case OpKind::gather:
-    case OpKind::reduce_scatter:
-    case OpKind::reduce_scatter_tensor:
-    case OpKind::all_to_all:
-    case OpKind::all_to_all_single:
-      return true;
-    case OpKind::all_reduce:
-    case OpKind::all_reduce_coalesced:
-    case OpKind::broadcast:
-    case OpKind::reduce:
-    case OpKind::scatter:
-    case OpKind::barrier:
-    case OpKind::monitored_barrier:
-    case OpKind::send:
-    case OpKind::recv:
-    case OpKind::new_group:
-    case OpKind::split_group:
-    case OpKind::destroy_process_group:
-    case OpKind::batch_isend_irecv:
-    case OpKind::store_get:
-    case OpKind::store_wait:
-      return false;
-  }
-  return false;
+  return !works_in_place(kind) && row_of(kind).given != Tensors::per_member_on_root;
 }
 
 }  // namespace
 
 void Lowering::lower_collective(const Statement& statement) {
-  const auto kind = parse_op_kind(statement.rule().key);
-  expects(kind.has_value(), "every collective of the statement table is an OpKind");
+  const std::optional<OpKind> kind = statement.rule().op;
+  expects(kind.has_value(), "the rule of a collective names its operation");
   const Json& head = statement.head();
   if (has_tensor(*kind) && !head.is(JsonType::string) && !head.is(JsonType::object)) {
     read_.error(head, fmt::format("expected a tensor's name or an object of arguments, found {}",
@@ -60,7 +29,7 @@ void Lowering::lower_collective(const Statement& statement) {
   call.kind = *kind;
   read_call(statement, call);
   if (has_tensor(*kind)) {
-    read_.scope().takes_list = takes_list(*kind);
+    read_.scope().takes_list = gives_list(*kind);
     call.tensor = read_tensor(statement, !call.async_op && !in_thread_);
     read_.scope().takes_list = false;
     read_lists(statement, call);
@@ -90,8 +59,7 @@ void Lowering::read_call(const Statement& statement, Collective& call) {
     }
   }
   if (has_root(call.kind)) {
-    const auto root =
-        statement.find(call.kind == OpKind::broadcast || call.kind == OpKind::scatter ? "src" : "dst");
+    const auto root = statement.find(root_argument(call.kind));
     call.root = root ? read_.rank(*root) : Operand::of(0);
   }
   if (const auto label = statement.find("label")) {
@@ -115,7 +83,7 @@ void Lowering::read_lists(const Statement& statement, Collective& call) {
   if (has_output(call.kind)) {
     call.output = read_output(statement, call.kind);
   }
-  if (!takes_list(call.kind)) {
+  if (!gives_list(call.kind)) {
     return;
   }
   if (scratch_inputs_ == no_slot) {
@@ -123,7 +91,7 @@ void Lowering::read_lists(const Statement& statement, Collective& call) {
   }
   call.input_list = scratch_inputs_;
   call.value_has_peer = read_.mentions_peer(call.tensor.value);
-  if (call.value_has_peer && !call.tensor.scratch && call.kind != OpKind::scatter) {
+  if (call.value_has_peer && !call.tensor.scratch && has_output(call.kind)) {
     read_.error(statement.node(),
                 "with \"peer\" in its value the call makes its own tensors, one per rank: leave out the "
                 "tensor's name");
@@ -146,7 +114,6 @@ void Lowering::read_splits(const Statement& statement, Collective& call) {
 }
 
 SlotIndex Lowering::read_output(const Statement& statement, OpKind kind) {
-  const bool is_list = has_list_output(to_string(kind));
   if (const auto output = statement.find("output")) {
     const std::string_view name = read_.string(*output, "the output's name");
     const auto subject = statement.subject();
@@ -156,9 +123,9 @@ SlotIndex Lowering::read_output(const Statement& statement, OpKind kind) {
     const auto found = names_.find(name);
     return found ? found->slot : 0;
   }
-  SlotIndex& scratch = is_list ? scratch_outputs_ : scratch_output_;
+  SlotIndex& scratch = fills_list(kind) ? scratch_outputs_ : scratch_output_;
   if (scratch == no_slot) {
-    scratch = is_list ? names_.add_list() : names_.add_tensor();
+    scratch = fills_list(kind) ? names_.add_list() : names_.add_tensor();
   }
   return scratch;
 }

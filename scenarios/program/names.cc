@@ -65,10 +65,6 @@ std::string not_a_name(std::string_view text) {
   return fmt::format("\"{}\" is no name: use letters, digits, _ and dots, and no digit first", text);
 }
 
-bool has_list_output(std::string_view operation) {
-  return operation == "all_gather" || operation == "gather" || operation == "all_to_all";
-}
-
 Names::Names() : variables_(builtins.begin(), builtins.end()) {}
 
 std::optional<Name> Names::find(std::string_view name) const {
@@ -194,7 +190,8 @@ void Names::collect_collective(const Statement& statement, Diagnostics& diagnost
   }
   bool makes_tensor = false;
   const bool returns_source = statement.rule().key == "recv";
-  const Name::Kind output = has_list_output(statement.rule().key) ? Name::Kind::list : Name::Kind::tensor;
+  const std::optional<OpKind> op = statement.rule().op;
+  const Name::Kind output = op && fills_list(*op) ? Name::Kind::list : Name::Kind::tensor;
   const auto look_at = [&](const Json& argument) {
     const std::string_view key = argument.key();
     if (key == "output") {

@@ -90,7 +90,4 @@ bool is_reserved_name(std::string_view name);
 bool is_name(std::string_view text);
 std::string not_a_name(std::string_view text);  // the message that it is none
 
-// Does this operation's `output` hold one tensor per rank?
-bool has_list_output(std::string_view operation);
-
 }  // namespace rollcall::scenario

@@ -12,8 +12,10 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "scenarios/json/json_tree.h"
+#include "sim/c10d/op_table.h"
 
 namespace rollcall::scenario {
 
@@ -65,7 +67,8 @@ struct StatementRule {
   StatementKind kind = StatementKind::barrier;
   std::string_view subject;   // what the key's value is called among the arguments; may be empty
   bool takes_object = false;  // may the key's value be an object with all arguments?
-  std::span<const std::string_view> arguments;  // besides the key itself
+  std::vector<std::string_view> arguments{};  // besides the key itself
+  std::optional<OpKind> op{};                 // of a collective
 };
 
 std::span<const StatementRule> statement_rules();

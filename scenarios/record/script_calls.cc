@@ -1,7 +1,6 @@
 #include "scenarios/record/script_calls.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -45,93 +44,57 @@ TensorList tensors_of(const std::vector<std::int64_t>& counts, Dtype dtype, std:
   return tensors;
 }
 
-// The arguments of one call, under the names of sim/dist.
-struct Arguments {
-  const ScriptCall& call;
-  ProcessGroup group;
-  const TensorList& given;
-  const TensorList& filled;
-  bool async_op = true;  // who waits is for the script to say
-
-  const Tensor& input() const { return first(given); }
-  const Tensor& output() const { return first(filled); }
-  Rank root() const { return call.root.value_or(0); }
-  CollectiveOptions options() const { return {group, async_op}; }
-  ReduceOptions reduce() const {
-    return {parse_reduce_op(call.reduce_op).value_or(ReduceOp::sum), group, async_op, 1};
+const Tensor& first_of(const TensorList& list, const ScriptCall& call) {
+  if (list.empty()) {
+    throw ValueError(fmt::format("rollcall: {} without a tensor", call.op));
   }
-
- private:
-  const Tensor& first(const TensorList& list) const {
-    if (list.empty()) {
-      throw ValueError(fmt::format("rollcall: {} without a tensor", call.op));
-    }
-    return list.front();
-  }
-};
-
-using Issue = Work (*)(const Arguments& a);
-
-struct CallRule {
-  std::string_view op;
-  Issue issue;
-};
-
-Work all_reduce_all(const Arguments& a) {
-  return a.given.size() == 1 ? all_reduce(a.input(), a.reduce()) : all_reduce_coalesced(a.given, a.reduce());
+  return list.front();
 }
 
-Work all_to_all_single_of(const Arguments& a) {
-  return all_to_all_single(a.output(), a.input(),
-                           {a.call.output_splits, a.call.input_splits, a.group, a.async_op});
+// Who waits is for the script to say: every call is asynchronous.
+Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& group, const Pending& tensors) {
+  if (works_in_place(kind) && has_reduce_op(kind) && !has_root(kind)) {
+    kind = tensors.given.size() == 1 ? OpKind::all_reduce : OpKind::all_reduce_coalesced;
+  }
+  const OpRow& row = row_of(kind);
+  const SplitSizes splits{call.output_splits, call.input_splits};
+  CollectiveArguments arguments{
+      .inputs = &tensors.given,
+      .outputs = &tensors.filled,
+      .root = call.root.value_or(0),
+      .options = {parse_reduce_op(call.reduce_op).value_or(ReduceOp::sum), group, true, 1},
+      .splits = &splits};
+  if (row.given == Tensors::one) {
+    arguments.input = &first_of(tensors.given, call);
+  }
+  if (row.filled == Tensors::one) {
+    arguments.output = &first_of(tensors.filled, call);
+  }
+  return call_collective(kind, arguments);
 }
 
-Work send_of(const Arguments& a) { return isend(a.input(), a.call.peer.value_or(-1), {a.group, a.call.tag}); }
-
-Work recv_of(const Arguments& a) { return irecv(a.output(), a.call.peer, {a.group, a.call.tag}); }
-
-Work monitored_barrier_of(const Arguments& a) {
-  MonitoredBarrierOptions options{.group = a.group, .timeout = {}, .wait_all_ranks = a.call.wait_all_ranks};
-  if (a.call.timeout_s > 0) {
-    options.timeout = static_cast<Duration>(std::llround(a.call.timeout_s * 1e9));
+Work monitored_barrier_of(const ScriptCall& call, const ProcessGroup& group) {
+  MonitoredBarrierOptions options{.group = group, .timeout = {}, .wait_all_ranks = call.wait_all_ranks};
+  if (call.timeout_s > 0) {
+    options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
   }
   monitored_barrier(options);
   return {};
 }
 
-constexpr std::array<CallRule, 17> rules = {{
-    {"all_reduce", all_reduce_all},
-    {"all_reduce_coalesced", all_reduce_all},
-    {"broadcast", [](const Arguments& a) { return broadcast(a.input(), a.root(), a.options()); }},
-    {"reduce", [](const Arguments& a) { return reduce(a.input(), a.root(), a.reduce()); }},
-    {"all_gather", [](const Arguments& a) { return all_gather(a.filled, a.input(), a.options()); }},
-    {"all_gather_into_tensor",
-     [](const Arguments& a) { return all_gather_into_tensor(a.output(), a.input(), a.options()); }},
-    {"gather", [](const Arguments& a) { return gather(a.input(), a.filled, a.root(), a.options()); }},
-    {"scatter", [](const Arguments& a) { return scatter(a.output(), a.given, a.root(), a.options()); }},
-    {"reduce_scatter", [](const Arguments& a) { return reduce_scatter(a.output(), a.given, a.reduce()); }},
-    {"reduce_scatter_tensor",
-     [](const Arguments& a) { return reduce_scatter_tensor(a.output(), a.input(), a.reduce()); }},
-    {"all_to_all", [](const Arguments& a) { return all_to_all(a.filled, a.given, a.options()); }},
-    {"all_to_all_single", all_to_all_single_of},
-    {"barrier",
-     [](const Arguments& a) {
-       return barrier({a.group, a.async_op, {}});
-     }},
-    {"send", send_of},
-    {"recv", recv_of},
-    {"monitored_barrier", monitored_barrier_of},
-    {"all_gather_coalesced",
-     [](const Arguments& a) -> Work {
-       throw NotImplementedError(fmt::format("rollcall: {} is not simulated", a.call.op));
-     }},
-}};
-
-const CallRule& rule_of(const ScriptCall& call) {
-  for (const CallRule& rule : rules) {
-    if (rule.op == call.op) {
-      return rule;
-    }
+Work work_of(const ScriptCall& call, const ProcessGroup& group, const Pending& tensors) {
+  const std::optional<OpKind> kind = parse_op_kind(call.op);
+  if (kind == OpKind::send) {
+    return isend(first_of(tensors.given, call), call.peer.value_or(-1), {group, call.tag});
+  }
+  if (kind == OpKind::recv) {
+    return irecv(first_of(tensors.filled, call), call.peer, {group, call.tag});
+  }
+  if (kind == OpKind::monitored_barrier) {
+    return monitored_barrier_of(call, group);
+  }
+  if (kind && row_of(*kind).family == Family::collective) {
+    return collective_of(*kind, call, group, tensors);
   }
   throw NotImplementedError(fmt::format("rollcall: {} is not simulated", call.op));
 }
@@ -161,7 +124,7 @@ ProcessGroup ScriptCalls::group(std::int64_t number) const {
 
 Pending ScriptCalls::issue(const ScriptCall& call, std::string_view payload) {
   Pending pending = with_tensors(call, payload);
-  pending.work = rule_of(call).issue({call, group(call.group), pending.given, pending.filled});
+  pending.work = work_of(call, group(call.group), pending);
   return pending;
 }
 

@@ -46,11 +46,10 @@ std::string dtype_of(const DumpCall& call) {
 
 // Elements of what the call's argument `numel` speaks of; 0: the default.
 std::int64_t own_numel(OpKind kind, const DumpCall& call) {
-  if (kind == OpKind::all_to_all || kind == OpKind::all_to_all_single) {
+  if (row_of(kind).sizes == Sizes::exchanged) {
     return 0;  // how they are split is not recorded
   }
-  const bool is_of_output = kind == OpKind::scatter || kind == OpKind::reduce_scatter;
-  return numel_of(is_of_output ? call.outputs : call.inputs);
+  return numel_of(gives_list(kind) ? call.outputs : call.inputs);
 }
 
 void add_tensor(const DumpCall& call, std::int64_t numel, OrderedJson& arguments) {
@@ -75,12 +74,12 @@ OrderedJson RecordedStatements::collective(const RankOps& ops, const DumpOp& op,
   const DumpRecord& record = ops.record_of(op);
   const DumpCall& call = job_.calls[record.call];
   const std::optional<OpKind> kind = traces::recorded_kind(call.op);
-  const bool is_known = kind && !is_point_to_point(*kind) && *kind != OpKind::all_reduce_coalesced;
+  const bool is_known = kind && !is_point_to_point(*kind) && row_of(*kind).given != Tensors::several;
   OrderedJson arguments = OrderedJson::object();
   if (!is_known) {
     const DumpRecord& part = ops.dump->records[ops.parts_of(op).front()];
     add_tensor(job_.calls[part.call], numel_of(job_.calls[part.call].inputs), arguments);
-  } else if (*kind != OpKind::barrier) {
+  } else if (has_tensor(*kind)) {
     add_tensor(call, own_numel(*kind, call), arguments);
   }
   tell_where(record, arguments);
@@ -91,8 +90,7 @@ OrderedJson RecordedStatements::collective(const RankOps& ops, const DumpOp& op,
     arguments["async_op"] = true;
   }
   if (is_known && has_root(*kind) && groups_[op.group] != "world") {
-    const bool sends = *kind == OpKind::broadcast || *kind == OpKind::scatter;
-    arguments[sends ? "src" : "dst"] = job_.groups[op.group].members.front();
+    arguments[std::string(root_argument(*kind))] = job_.groups[op.group].members.front();
   }
   return {{is_known ? to_string(*kind) : "all_reduce", arguments}};
 }

@@ -29,48 +29,36 @@ class CollectiveRun {
   }
 
   Work issue() {
-    const CollectiveOptions plain{.group = group_, .async_op = async_};
-    const ReduceOptions reducing{.op = call_.reduce, .group = group_, .async_op = async_, .factor = factor()};
-    switch (call_.kind) {
-      case OpKind::all_reduce:
-        return all_reduce(tensor(), reducing, site_);
-      case OpKind::all_reduce_coalesced:
-        break;  // no statement makes one
-      case OpKind::broadcast:
-        return broadcast(tensor(), root(), plain, site_);
-      case OpKind::reduce:
-        return reduce(tensor(), root(), reducing, site_);
-      case OpKind::all_gather:
-        return all_gather(output_list(tensor()), tensor(), plain, site_);
-      case OpKind::all_gather_into_tensor:
-        return all_gather_into_tensor(output(tensor().numel() * size()), tensor(), plain, site_);
-      case OpKind::gather:
-        return gather(tensor(), is_root() ? output_list(tensor()) : nothing_, root(), plain, site_);
-      case OpKind::scatter:
-        return scatter(received(), is_root() ? parts(received()) : nothing_, root(), plain, site_);
-      case OpKind::reduce_scatter:
-        return reduce_scatter(output(model().numel()), parts(model()), reducing, site_);
-      case OpKind::reduce_scatter_tensor:
-        return reduce_scatter_tensor(output(tensor().numel() / std::max<std::int64_t>(size(), 1)), tensor(),
-                                     reducing, site_);
-      case OpKind::all_to_all:
-        return all_to_all(output_list(model()), parts(model()), plain, site_);
-      case OpKind::all_to_all_single:
-        return exchange_parts();
-      case OpKind::barrier:
-        return barrier({.group = group_, .async_op = async_, .device_ids = device_ids()}, site_);
-      case OpKind::monitored_barrier:
-      case OpKind::send:
-      case OpKind::recv:
-      case OpKind::new_group:
-      case OpKind::split_group:
-      case OpKind::destroy_process_group:
-      case OpKind::batch_isend_irecv:
-      case OpKind::store_get:
-      case OpKind::store_wait:
-        break;  // statements of their own
+    const OpRow& row = row_of(call_.kind);
+    CollectiveArguments arguments;
+    arguments.options = {.op = call_.reduce, .group = group_, .async_op = async_, .factor = factor()};
+    if (row.given == Tensors::none) {
+      arguments.device_ids = device_ids();
+      return call_collective(call_.kind, arguments, site_);
     }
-    return {};
+    if (row.root != Root::none) {
+      arguments.root = root();
+    }
+    SplitSizes splits;
+    if (call_.splits != none) {
+      splits = split_sizes();
+      arguments.splits = &splits;
+      tensor_ = &frame_.make(call_.tensor, sum(splits.input));
+    }
+    if (row.given == Tensors::one) {
+      arguments.input = &tensor();
+    } else {
+      arguments.inputs =
+          row.root == Root::none || is_root() ? &parts(is_filled() ? received() : model()) : &nothing_;
+    }
+    if (is_filled()) {
+      arguments.output = &received();
+    } else if (row.filled == Tensors::one) {
+      arguments.output = &output(call_.splits == none ? output_numel(row) : sum(splits.output));
+    } else if (fills_list(call_.kind)) {
+      arguments.outputs = row.root == Root::none || is_root() ? &output_list(model()) : &nothing_;
+    }
+    return call_collective(call_.kind, arguments, site_);
   }
 
   void count() {
@@ -98,7 +86,7 @@ class CollectiveRun {
     use.seq = work.seq();
     frame_.use(use);
     if (call_.output != no_slot) {
-      use.tensor = {call_.output, has_list_output(to_string(call_.kind))};
+      use.tensor = {call_.output, fills_list(call_.kind)};
       use.writes = true;
       frame_.use(use);
     }
@@ -123,24 +111,33 @@ class CollectiveRun {
     return {call_.tensor.device->resolve(frame_.rank(), frame_.local_rank()).index};
   }
 
-  // all_to_all_single, in equal parts or cut as told.
-  Work exchange_parts() {
-    AllToAllOptions options{.group = group_, .async_op = async_};
-    if (call_.splits == none) {
-      return all_to_all_single(output(tensor().numel()), tensor(), options, site_);
-    }
+  // Is the statement's tensor what the call fills? Where only the root gives something it is.
+  bool is_filled() const { return row_of(call_.kind).given == Tensors::per_member_on_root; }
+
+  SplitSizes split_sizes() {
+    SplitSizes sizes;
     const Splits& splits = frame_.program().splits[call_.splits];
     for (const Operand& part : splits.output) {
-      options.output_split_sizes.push_back(frame_.evaluate(part));
+      sizes.output.push_back(frame_.evaluate(part));
     }
     for (const Operand& part : splits.input) {
-      options.input_split_sizes.push_back(frame_.evaluate(part));
+      sizes.input.push_back(frame_.evaluate(part));
     }
-    const auto sum = [](const std::vector<std::int64_t>& parts) {
-      return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
-    };
-    tensor_ = &frame_.make(call_.tensor, sum(options.input_split_sizes));
-    return all_to_all_single(output(sum(options.output_split_sizes)), *tensor_, options, site_);
+    return sizes;
+  }
+
+  static std::int64_t sum(const std::vector<std::int64_t>& parts) {
+    return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+  }
+
+  // Of the one tensor that holds the result.
+  std::int64_t output_numel(const OpRow& row) {
+    const std::int64_t numel = model().numel();
+    if (row.sizes == Sizes::gathered) {
+      return numel * size();
+    }
+    const bool is_divided = row.sizes == Sizes::divided && !gives_list(call_.kind);
+    return is_divided ? numel / std::max<std::int64_t>(size(), 1) : numel;
   }
 
   std::int64_t size() const { return group_.is_member() ? group_.size() : 0; }
@@ -148,8 +145,9 @@ class CollectiveRun {
   // The tensor given, made on first use.
   Tensor& tensor() {
     if (tensor_ == nullptr) {
+      const Sizes sizes = row_of(call_.kind).sizes;
       const bool is_divided =
-          call_.kind == OpKind::reduce_scatter_tensor || call_.kind == OpKind::all_to_all_single;
+          !gives_list(call_.kind) && (sizes == Sizes::divided || sizes == Sizes::exchanged);
       tensor_ = &frame_.make(call_.tensor, is_divided ? std::max<std::int64_t>(size(), 1) : 1);
       if (has_reduce_op(call_.kind) && !call_.tensor.scratch && tensor_->numel() > 0 && !tensor_->is_meta()) {
         frame_.contribute(call_.tensor.slot, group_, tensor_->at(0));
@@ -196,7 +194,7 @@ class CollectiveRun {
   // One tensor per rank of the group, with the values asked for.
   const TensorList& parts(const Tensor& like) {
     const auto count = static_cast<std::size_t>(size());
-    if (call_.kind != OpKind::scatter && !call_.value_has_peer) {
+    if (!is_filled() && !call_.value_has_peer) {
       TensorList& list = frame_.lists[call_.input_list];
       list.assign(count, like);
       return list;
