@@ -45,7 +45,7 @@ std::vector<fs::path> documents() {
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
     paths.push_back(entry.path());
   }
-  for (const char* folder : {"docs", "bench"}) {
+  for (const char* folder : {"docs", "bench", "scenarios/examples"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
       paths.push_back(entry.path());
     }
@@ -76,6 +76,25 @@ TEST_CASE("the rank program in the README is the one that is tested") {
   REQUIRE(programs.size() == 1);
   CHECK(programs.front() ==
         between(contents(root / "tests/rank_program_test.cc"), "// README begins\n", "// README ends\n"));
+}
+
+TEST_CASE("the list of examples names every example, and its verdict as its report has it") {
+  const fs::path folder = root / "scenarios/examples";
+  const std::string list = contents(folder / "README.md");
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") {
+      const std::string link = "](" + fs::relative(entry.path(), folder).generic_string() + ") |";
+      const std::size_t begin = list.find(link);
+      INFO(link);
+      REQUIRE(begin != std::string::npos);
+      const std::string row = list.substr(begin, list.find('\n', begin) - begin);
+      const std::string report = contents(fs::path(entry.path()).replace_extension(".expected"));
+      const std::size_t bracket = report.find("error[");
+      const std::string verdict =
+          bracket == 0 ? report.substr(6, report.find(']') - 6) : report.substr(0, report.find(':'));
+      CHECK_THAT(row, Contains("| " + verdict));
+    }
+  }
 }
 
 TEST_CASE("every link to a file of the repository leads somewhere") {

@@ -16,7 +16,7 @@ namespace {
 std::string gloo_obstacle(Rank) { return {}; }
 #else
 std::string gloo_obstacle(Rank) {
-  return "gloo: this rollcall was built without Gloo; install libgloo-dev and build it again";
+  return "gloo: rollcall was built without Gloo; install libgloo-dev and rebuild";
 }
 std::unique_ptr<Backend> connect_gloo(const Seat&) { throw Unavailable(gloo_obstacle(1)); }
 #endif
@@ -43,7 +43,8 @@ const BackendEntry& find_backend(std::string_view name, Rank ranks) {
     obstacles += (obstacles.empty() ? "" : "; ") + obstacle;
   }
   if (obstacles.empty()) {
-    throw std::invalid_argument(fmt::format("unknown backend \"{}\": \"gloo\", \"nccl\" or \"auto\"", name));
+    throw std::invalid_argument(
+        fmt::format("unknown backend \"{}\"; choose \"gloo\", \"nccl\" or \"auto\"", name));
   }
   throw Unavailable(obstacles);
 }

@@ -17,14 +17,14 @@ Diagnosis examine_gloo() {
   return {"gloo", fmt::format("{}.{}.{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH),
           "real processes over loopback: results bit by bit, hangs, errors; no times"};
 #else
-  return {"gloo", "built without: install libgloo-dev and build again",
-          "no real processes on CPUs; the simulator and recorded results remain"};
+  return {"gloo", "not built in; install libgloo-dev and rebuild",
+          "no real processes on CPUs; only the simulator and recorded results"};
 #endif
 }
 
 std::string gpu_meaning(const GpuProbe& probe) {
   if (probe.gpus >= 2) {
-    return "a rank per GPU: results, hangs, errors and times";
+    return "one rank per GPU: results, hangs, errors and times";
   }
   return probe.gpus == 1 ? "one rank, or several that share the GPU: results, hangs and errors; no times"
                          : "nothing about NCCL can be proven here";

@@ -72,8 +72,8 @@ std::string gpus_of(const SharedLibrary& driver) {
   }
   for (int i = 0; i < count; ++i) {
     int device = 0;
-    char name[128] = "a GPU without a name";
-    char place[32] = "an unknown place";
+    char name[128] = "an unnamed GPU";
+    char place[32] = "an unknown bus id";
     if (get(&device, i) == 0 && name_of(name, sizeof name, device) == 0 &&
         place_of(place, sizeof place, device) == 0) {
       names += fmt::format("{}{} at {}", names.empty() ? "" : ", ", name, place);
@@ -121,7 +121,7 @@ GpuProbe probe_here() {
 
 GpuProbe probe_here() {
   GpuProbe probe;
-  probe.problem = "this rollcall was built without NCCL's headers";
+  probe.problem = "rollcall was built without NCCL's headers";
   return probe;
 }
 
@@ -133,7 +133,7 @@ GpuProbe probe_gpus() {
   const std::string text = ask_child([] { return join(probe_here()); }).text;
   if (text.empty()) {
     GpuProbe probe;
-    probe.problem = "CUDA's libraries end every process that asks them for GPUs";
+    probe.problem = "every process that asks CUDA for its GPUs crashes";
     return probe;
   }
   return split(text);

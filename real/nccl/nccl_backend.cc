@@ -144,8 +144,8 @@ class NcclBackend final : public Backend {
     }
     const bool takes_equal_parts = row_of(op.kind).sizes != Sizes::exchanged;
     if (op.uneven && takes_equal_parts) {
-      throw NotImplementedError(
-          fmt::format("{} with tensors of different sizes: not on real NCCL ranks yet", to_string(op.kind)));
+      throw NotImplementedError(fmt::format(
+          "{} with tensors of different sizes is not supported on real NCCL ranks yet", to_string(op.kind)));
     }
     if (is_point_to_point(op.kind)) {
       detail::check_message(op, group_size, true);
@@ -173,9 +173,7 @@ std::unique_ptr<Backend> connect_nccl(const Seat& seat) { return std::make_uniqu
 
 namespace rollcall::real {
 
-std::string nccl_obstacle(Rank) {
-  return "nccl: this rollcall was built without the headers of CUDA and NCCL";
-}
+std::string nccl_obstacle(Rank) { return "nccl: rollcall was built without the headers of CUDA and NCCL"; }
 std::unique_ptr<Backend> connect_nccl(const Seat&) { throw Unavailable(nccl_obstacle(1)); }
 
 }  // namespace rollcall::real

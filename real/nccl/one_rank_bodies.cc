@@ -19,7 +19,7 @@ namespace {
 using ShrinkFunction = ncclResult_t(ncclComm_t, int*, int, ncclComm_t*, ncclConfig_t*, int);
 using RevokeFunction = ncclResult_t(ncclComm_t, int);
 
-constexpr int no_colour = -1;  // NCCL_SPLIT_NOCOLOR
+constexpr int no_color = -1;  // NCCL_SPLIT_NOCOLOR
 
 std::string name_of(ncclResult_t result) {
   switch (result) {
@@ -254,8 +254,8 @@ std::string splits(OneRank& rank) {
 std::string splits_off_nobody(OneRank& rank) {
   const auto split = nccl_function<decltype(ncclCommSplit)>("ncclCommSplit");
   ncclComm_t part = rank.communicator;
-  rank.must(split(rank.communicator, no_colour, 0, &part, nullptr));
-  return part == nullptr ? "ncclSuccess" : "a communicator of nobody";
+  rank.must(split(rank.communicator, no_color, 0, &part, nullptr));
+  return part == nullptr ? "ncclSuccess" : "a communicator without ranks";
 }
 
 std::string shrinks_away(OneRank& rank) {
@@ -301,26 +301,28 @@ constexpr OneRankTrial rows[] = {
     {{"an average", "ncclSuccess", "onerank.cu"}, averages},
     {{"a sum of premultiplied values", "ncclSuccess", "onerank.cu"}, premultiplies},
     {{"a count of 0", "ncclSuccess", "enqueue.cc, collTaskAppend"}, does_nothing},
-    {{"a send to oneself alone", "ncclInvalidUsage", "group.cc"}, sends_alone},
-    {{"a send and receive to oneself in a group", "ncclSuccess", "enqueue.cc, taskAppend"}, sends_to_itself},
-    {{"the end of a group that was not begun", "ncclInvalidUsage", "group.cc, ncclGroupEndInternal"},
+    {{"a send to itself without a receive", "ncclInvalidUsage", "group.cc"}, sends_alone},
+    {{"a send to itself and its receive in a group", "ncclSuccess", "enqueue.cc, taskAppend"},
+     sends_to_itself},
+    {{"the end of a group that was never started", "ncclInvalidUsage", "group.cc, ncclGroupEndInternal"},
      ends_no_group},
-    {{"groups in groups", "ncclSuccess", "group.cc"}, nests_groups},
-    {{"a root that no rank has", "ncclInvalidArgument", "argcheck.cc, ArgsCheck"}, names_no_root},
-    {{"a type that there is not", "ncclInvalidArgument", "argcheck.cc, ArgsCheck"}, names_no_type},
-    {{"an operator that nobody made", "ncclInvalidArgument", "argcheck.cc, ArgsCheck"}, names_no_operator},
-    {{"no communicator", "ncclInvalidArgument", "argcheck.cc, PtrCheck"}, names_no_communicator},
+    {{"nested groups", "ncclSuccess", "group.cc"}, nests_groups},
+    {{"a root outside the communicator", "ncclInvalidArgument", "argcheck.cc, ArgsCheck"}, names_no_root},
+    {{"an unknown data type", "ncclInvalidArgument", "argcheck.cc, ArgsCheck"}, names_no_type},
+    {{"an operator that was never created", "ncclInvalidArgument", "argcheck.cc, ArgsCheck"},
+     names_no_operator},
+    {{"a null communicator", "ncclInvalidArgument", "argcheck.cc, PtrCheck"}, names_no_communicator},
     {{"host memory, with NCCL_CHECK_POINTERS=1", "ncclInvalidArgument", "argcheck.cc, CudaPtrCheck"},
      gives_host_memory},
-    {{"no memory, with NCCL_CHECK_POINTERS=1", "ncclInvalidArgument", "argcheck.cc, CudaPtrCheck"},
+    {{"a null pointer, with NCCL_CHECK_POINTERS=1", "ncclInvalidArgument", "argcheck.cc, CudaPtrCheck"},
      gives_no_memory},
     {{"order on a stream", "ncclSuccess", "docs, usage/streams"}, keeps_order},
-    {{"capture in a graph", "ncclSuccess", "docs, usage/cudagraph"}, is_captured},
-    {{"a start that does not block", "ncclSuccess", "init.cc, ncclCommInitRankConfig"},
+    {{"capture into a graph", "ncclSuccess", "docs, usage/cudagraph"}, is_captured},
+    {{"a non-blocking initialization", "ncclSuccess", "init.cc, ncclCommInitRankConfig"},
      starts_without_blocking},
     {{"a split", "ncclSuccess", "init.cc, ncclCommSplit"}, splits},
-    {{"a split without a colour", "ncclSuccess", "init.cc, ncclCommSplit"}, splits_off_nobody},
-    {{"a shrink by oneself", "ncclInvalidArgument|ncclInvalidUsage", "init.cc, ncclCommShrink"},
+    {{"a split without a color", "ncclSuccess", "init.cc, ncclCommSplit"}, splits_off_nobody},
+    {{"a shrink that excludes every rank", "ncclInvalidArgument|ncclInvalidUsage", "init.cc, ncclCommShrink"},
      shrinks_away},
     {{"a call after revoke", "ncclInvalidUsage", "init.cc, ncclCommRevoke"}, calls_after_revoke},
     {{"finalize after revoke", "ncclInvalidUsage", "nccl.h, ncclCommRevoke"}, finalizes_after_revoke},

@@ -124,15 +124,16 @@ std::vector<double> measure_here(const ThroughputOptions& options, int gpus) {
 // In a process of its own: an error in one thread ends all, and CUDA does not survive the next fork.
 std::vector<double> measure_throughput(const ThroughputOptions& options) {
   if (!is_measured(options.op)) {
-    throw std::invalid_argument(fmt::format("{} is not measured", to_string(options.op)));
+    throw std::invalid_argument(fmt::format("{} cannot be measured", to_string(options.op)));
   }
   const GpuProbe probe = probe_gpus();
   if (!probe.problem.empty()) {
     throw Unavailable(fmt::format("nccl: {}", probe.problem));
   }
   if (probe.gpus < options.gpus || options.gpus < 2) {
-    throw Unavailable(fmt::format("nccl: times need a GPU per rank and two ranks: {} wanted, {} there",
-                                  options.gpus, probe.gpus));
+    throw Unavailable(
+        fmt::format("nccl: measuring times needs two ranks or more and one GPU for each: {} wanted, {} found",
+                    options.gpus, probe.gpus));
   }
   const ChildAnswer answer = ask_child([&] {
     std::string text;
@@ -147,7 +148,7 @@ std::vector<double> measure_throughput(const ThroughputOptions& options) {
     times.push_back(time);
   }
   if (answer.status != 0 || times.size() != options.bytes.size()) {
-    throw Unavailable("nccl: the process that measures did not come to its end; its message stands above");
+    throw Unavailable("nccl: the measuring process failed; its message is above");
   }
   return times;
 }

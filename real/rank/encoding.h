@@ -99,7 +99,7 @@ class Reader {
   }
   const char* take(std::size_t size) {
     if (size > bytes_.size()) {
-      throw std::runtime_error("a message between processes of the run is cut short");
+      throw std::runtime_error("a message between the processes of the run is truncated");
     }
     const char* from = bytes_.data();
     bytes_.remove_prefix(size);

@@ -34,7 +34,7 @@ std::optional<Number> number_of(const Variables& variables, const char* name) {
   Number number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) {
-    throw std::invalid_argument(fmt::format("{}: '{}' is no number it could hold", name, text));
+    throw std::invalid_argument(fmt::format("{}: '{}' is not a valid value", name, text));
   }
   return number;
 }
@@ -49,12 +49,13 @@ std::optional<LaunchedRank> launched_rank(const Variables& variables) {
       continue;
     }
     if (!rank || !world_size) {
-      throw std::invalid_argument(fmt::format("{} is set and {} is not", rank ? names.rank : names.world_size,
+      throw std::invalid_argument(fmt::format("{} is set, but {} is not",
+                                              rank ? names.rank : names.world_size,
                                               rank ? names.world_size : names.rank));
     }
     if (*rank < 0 || *rank >= *world_size) {
       throw std::invalid_argument(
-          fmt::format("{}={} is no rank of {}={}", names.rank, *rank, names.world_size, *world_size));
+          fmt::format("{}={} is not a rank of {}={}", names.rank, *rank, names.world_size, *world_size));
     }
     LaunchedRank launched{.launcher = names.launcher, .rank = *rank, .world_size = *world_size};
     launched.local_rank = number_of<Rank>(variables, names.local_rank).value_or(0);

@@ -68,7 +68,7 @@ Descriptor connect_to(const std::string& address, std::uint16_t port) {
       return connection;
     }
     if (steady_clock::now() > until) {
-      fail(fmt::format("nobody listens on {}:{}", address, port));
+      fail(fmt::format("nothing listens on {}:{}", address, port));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

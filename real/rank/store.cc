@@ -49,7 +49,7 @@ StoreReply Store::ask(std::string_view store, const StoreCall& call, const char*
     case FrameKind::log:
       break;
   }
-  throw std::runtime_error("the hub of the run does not answer a question");
+  throw std::runtime_error("the run's hub does not answer");
 }
 
 }  // namespace rollcall::real

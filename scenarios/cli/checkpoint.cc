@@ -31,17 +31,17 @@ void Checkpoint::read() {
   const bool is_one = kept.is_object() && kept.contains("search") && kept.contains("parts") &&
                       kept["search"].is_string() && kept["parts"].is_object();
   if (!is_one) {
-    throw UsageError(fmt::format("--checkpoint: '{}' is another kind of file", file_));
+    throw UsageError(fmt::format("--checkpoint: '{}' is not a checkpoint", file_));
   }
   if (kept["search"] != search_) {
-    throw UsageError(
-        fmt::format("--checkpoint: '{}' is of another search: {}", file_, kept["search"].get<std::string>()));
+    throw UsageError(fmt::format("--checkpoint: '{}' belongs to another search: {}", file_,
+                                 kept["search"].get<std::string>()));
   }
   for (const auto& [part, result] : kept["parts"].items()) {
     std::uint32_t number = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     if (error != std::errc() || end != part.data() + part.size()) {
-      throw UsageError(fmt::format("--checkpoint: '{}' is damaged: there is no part '{}'", file_, part));
+      throw UsageError(fmt::format("--checkpoint: '{}' is damaged: it has no part '{}'", file_, part));
     }
     results_[number] = result.dump();
   }

@@ -19,7 +19,7 @@ std::uint64_t seed_of(const std::string& text) {
   std::uint64_t seed = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw CLI::ConversionError(fmt::format("--seed: '{}' is no whole number from 0 to 2^64-1", text));
+    throw CLI::ConversionError(fmt::format("--seed: '{}' is not an integer between 0 and 2^64-1", text));
   }
   return seed;
 }
@@ -42,7 +42,7 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool fits =
         error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
-    return fits ? "" : fmt::format("'{}' is no whole number from {} to {}", text, least, most);
+    return fits ? "" : fmt::format("'{}' is not an integer between {} and {}", text, least, most);
   };
   return CLI::Validator(check, "");
 }
@@ -51,23 +51,26 @@ std::string check_not_negative(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool fits = error == std::errc() && end == text.data() + text.size() && value >= 0;
-  return fits ? "" : fmt::format("'{}' is no number from 0 upwards", text);
+  return fits ? "" : fmt::format("'{}' is not a non-negative number", text);
 }
 
 void declare_trace(CLI::App& app, TraceArguments& trace) {
   app.add_option(
          "--trace", trace.files,
-         "Write the timeline for ui.perfetto.dev: a .json Chrome trace, .json.gz, or .pftrace; repeatable")
+         "Write the timeline for ui.perfetto.dev as .json (Chrome trace), .json.gz or .pftrace; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  app.add_option("--trace-dir", trace.directory,
-                 "Write one file per rank there, as torch.profiler does, for Holistic Trace Analysis")
+  app.add_option(
+         "--trace-dir", trace.directory,
+         "Write one trace per rank to this directory, as torch.profiler does, for Holistic Trace Analysis")
       ->type_name("DIR");
-  app.add_option("--trace-ranks", trace.ranks, "Only these ranks in traces and the chart, such as 0-7,37")
+  app.add_option("--trace-ranks", trace.ranks,
+                 "Show only these ranks in traces and the chart, such as 0-7,37")
       ->type_name("RANKS");
-  app.add_option("--trace-window", trace.window, "Only what happens in this time, such as 10ms:20ms")
+  app.add_option("--trace-window", trace.window, "Show only this time window, such as 10ms:20ms")
       ->type_name("A:B");
-  app.add_option("--trace-time", trace.time, "ns, or us: whole microseconds, for readers that round")
+  app.add_option("--trace-time", trace.time,
+                 "Unit of times in traces: ns, or us for viewers that round to microseconds")
       ->check(CLI::IsMember({"ns", "us"}));
   CLI::Option* chart = app.add_flag("--timeline", trace.chart, "Draw the timeline in the terminal");
   app.add_flag("--ascii", trace.ascii, "Draw it in ASCII")->needs(chart);
@@ -76,21 +79,21 @@ void declare_trace(CLI::App& app, TraceArguments& trace) {
 constexpr std::string_view run_reports = "html=FILE, json=FILE, junit=FILE, sarif=FILE, github";
 
 void declare_reports(CLI::App& app, CommandLine& line, std::string_view kinds = "html=FILE, json=FILE") {
-  app.add_option("--report", line.reports, fmt::format("Write a report, too: {}; repeatable", kinds))
+  app.add_option("--report", line.reports, fmt::format("Also write a report: {}; repeatable", kinds))
       ->type_name("KIND=FILE")
       ->allow_extra_args(false);
 }
 
 void declare_seed(CLI::App& app, CommandLine& line) {
   const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
-  app.add_option_function<std::string>("--seed", set_seed, "Seed of all chance, instead of the scenario's")
+  app.add_option_function<std::string>("--seed", set_seed, "Random seed; overrides the scenario's")
       ->type_name("N");
 }
 
 void declare_run(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_seed(app, line);
-  app.add_option("--schedule", line.schedule, "Decide what timing decides as a report's replay line says")
+  app.add_option("--schedule", line.schedule, "Replay this schedule, as printed on a report's replay line")
       ->type_name("TEXT");
   declare_trace(app, line.trace);
   declare_reports(app, line, run_reports);
@@ -98,34 +101,35 @@ void declare_run(CLI::App& app, CommandLine& line) {
 
 void declare_explore(CLI::App& app, CommandLine& line) {
   ExploreArguments& explore = line.explore;
-  app.add_option("FILE", line.paths, "The scenario; with --merge, JSON results of all shards")->required();
-  app.add_option("--schedules", explore.schedules, "How many at most; 10000 by default")
+  app.add_option("FILE", line.paths, "The scenario; with --merge, the JSON results of all shards")
+      ->required();
+  app.add_option("--schedules", explore.schedules, "Maximum number of schedules; 10000 by default")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
       ->type_name("N");
   app.add_option("--scheduler", explore.scheduler,
-                 "dfs: all that differ, one after the other; random; pct: by priorities; auto, the default: "
-                 "dfs, and random ones where those were too many")
+                 "dfs: every schedule that differs, in order; random: random schedules; pct: random "
+                 "priorities; auto (the default): dfs, then random schedules if there are too many")
       ->check(CLI::IsMember({"auto", "dfs", "random", "pct"}));
   app.add_option("--max-preemptions", explore.preemptions_max,
-                 "Only schedules that leave the usual one in at most K places")
+                 "Only schedules with at most K deviations from the default one")
       ->check(CLI::Range(std::size_t{0}, std::size_t{1'000'000}))
       ->type_name("K");
-  app.add_flag("--no-reduction", explore.full, "Count orders that cannot matter as schedules of their own");
-  app.add_option("-j,--jobs", explore.jobs, "How many at a time; 1 by default")
+  app.add_flag("--no-reduction", explore.full, "Turn off partial-order reduction");
+  app.add_option("-j,--jobs", explore.jobs, "Number of parallel jobs; 1 by default")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  app.add_option("--shard", explore.shard, "Only the I-th of N parts, for several machines")
+  app.add_option("--shard", explore.shard, "Search only the I-th of N shards, to use several machines")
       ->type_name("I/N");
   app.add_option(
          "--checkpoint", explore.checkpoint,
-         "Search in parts and keep the result of each there; the same command goes on where it was ended")
+         "Search in parts and save each result to this file; the same command resumes an interrupted search")
       ->type_name("FILE");
-  app.add_flag("--merge", explore.merge, "Join the results of shards, which --format json has printed");
-  CLI::Option* what_if =
-      app.add_flag("--what-if", explore.what_if,
-                   "Disturb the scenario instead: inputs more or less, a step left out, an early "
-                   "exit, a slow rank, each on every rank");
-  app.add_flag("--crash-each", explore.crash_each, "With --what-if: a rank dies, at every call of every rank")
+  app.add_flag("--merge", explore.merge, "Merge the results of shards, as printed by --format json");
+  CLI::Option* what_if = app.add_flag("--what-if", explore.what_if,
+                                      "Disturb the scenario instead of its schedule: an input more or less, "
+                                      "a skipped step, an early exit or a slow rank, on every rank in turn");
+  app.add_flag("--crash-each", explore.crash_each,
+               "With --what-if: also let every rank die at each of its calls")
       ->needs(what_if);
   declare_seed(app, line);
   declare_reports(app, line);
@@ -138,7 +142,7 @@ void declare_minimize(CLI::App& app, CommandLine& line) {
 
 void declare_view(CLI::App& app, CommandLine& line) {
   app.add_option("PATH", line.paths,
-                 "A JSON report; a scenario, which is run; dumps or traces of a job, or their folder. Two "
+                 "A JSON report; a scenario, which is run; dumps or traces of a job, or their directory. Two "
                  "scenarios or reports are compared")
       ->required();
   app.add_flag("--open", line.open, "Open the page in the browser");
@@ -146,72 +150,77 @@ void declare_view(CLI::App& app, CommandLine& line) {
 
 void declare_test(CLI::App& app, CommandLine& line) {
   TestArguments& test = line.test;
-  app.add_option("PATH", line.paths,
-                 "Files, folders, or FILE::case such as 'a.json::[world_size=4]'; ./scenarios by default");
-  app.add_option("-k", test.keywords,
-                 "Only those whose path, name or tags contain this: \"ddp and not slow\"")
+  app.add_option(
+      "PATH", line.paths,
+      "Files, directories, or FILE::case such as 'a.json::[world_size=4]'; ./scenarios by default");
+  app.add_option("-k", test.keywords, "Run scenarios whose path, name or tags match: \"ddp and not slow\"")
       ->type_name("EXPR");
-  app.add_option("-m", test.tags, "Only those with these tags; and, or, not as with -k")->type_name("TAGS");
+  app.add_option("-m", test.tags, "Run scenarios with these tags; and, or, not work as in -k")
+      ->type_name("TAGS");
   CLI::Option* first = app.add_flag("-x,--exitfirst", test.stop_at_first, "Stop at the first failure");
   app.add_option("--maxfail", test.failures_max, "Stop after N failures")->type_name("N")->excludes(first);
-  app.add_flag("--lf,--last-failed", test.last_failed, "Only those that failed last time, if any did");
-  app.add_flag("--list,--collect-only", test.list, "List what would run, and run nothing");
-  app.add_option("-j,--jobs", test.jobs, "How many at a time; as many as there are cores by default")
+  app.add_flag("--lf,--last-failed", test.last_failed,
+               "Run only what failed last time, or everything if nothing did");
+  app.add_flag("--list,--collect-only", test.list, "List what would run, without running it");
+  app.add_option("-j,--jobs", test.jobs, "Number of parallel jobs; one per core by default")
       ->check(whole_number(1, 1024))
       ->type_name("N");
   const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
-  app.add_option_function<std::string>("--seed", set_seed, "Seed of all chance, instead of each scenario's")
+  app.add_option_function<std::string>("--seed", set_seed, "Random seed; overrides each scenario's")
       ->type_name("N");
-  app.add_option("--timeout", test.timeout, "How long one scenario may take; 60s by default")
+  app.add_option("--timeout", test.timeout, "Time limit for each scenario; 60s by default")
       ->type_name("TIME");
-  app.add_option("--memory", test.memory, "How much memory one scenario may take; 8GiB by default")
+  app.add_option("--memory", test.memory, "Memory limit for each scenario; 8GiB by default")
       ->type_name("SIZE");
-  app.add_option("--golden", test.golden, "Compare the calls of every rank with the files in this folder")
+  app.add_option("--golden", test.golden,
+                 "Compare every rank's calls with the golden files in this directory")
       ->type_name("DIR");
-  app.add_flag("--update-golden", test.update_golden, "Write those files, and the ones scenarios name, anew");
+  app.add_flag("--update-golden", test.update_golden, "Rewrite these files, and those that scenarios name");
   declare_reports(app, line, run_reports);
 }
 
 void declare_list(CLI::App& app, CommandLine& line) {
-  app.add_option("PATH", line.paths, "Scenario files, or directories of them; ./scenarios by default");
+  app.add_option("PATH", line.paths, "Scenario files or directories; ./scenarios by default");
 }
 
 void declare_predict(CLI::App& app, CommandLine& line) {
   PredictArguments& predict = line.predict;
   app.add_option("OP", predict.subject, "A collective such as all_reduce, or a scenario file")->required();
   app.add_option("--cluster", predict.cluster,
-                 "A preset such as h100-8, a100-2x8, or a file that describes one")
+                 "A preset such as h100-8 or a100-2x8, or a file that describes a cluster")
       ->type_name("NAME");
-  app.add_option("--bytes", predict.bytes, "Sizes, doubling from A to B; 8B:1GiB by default")
+  app.add_option("--bytes", predict.bytes, "Message sizes, doubling from A to B; 8B:1GiB by default")
       ->type_name("A:B");
-  app.add_option("--dtype", predict.dtype, "The elements' type; float32 by default")->type_name("TYPE");
-  app.add_option("--reduce-op", predict.reduce_op, "How elements are combined; SUM by default")
-      ->type_name("OP");
-  app.add_option("--algorithm", predict.algorithm, "Only this algorithm, as NCCL_ALGO does")
+  app.add_option("--dtype", predict.dtype, "Element type; float32 by default")->type_name("TYPE");
+  app.add_option("--reduce-op", predict.reduce_op, "Reduction operation; SUM by default")->type_name("OP");
+  app.add_option("--algorithm", predict.algorithm, "Use only this algorithm, like NCCL_ALGO")
       ->type_name("NAME");
-  app.add_option("--protocol", predict.protocol, "Only this protocol, as NCCL_PROTO does")->type_name("NAME");
+  app.add_option("--protocol", predict.protocol, "Use only this protocol, like NCCL_PROTO")
+      ->type_name("NAME");
   app.add_option("--svg", predict.svg, "Write a plot of the bus bandwidth")->type_name("FILE");
-  app.add_flag("--explain", predict.explain, "Every algorithm and protocol with its time, or why it is out");
-  app.add_flag("--measure", predict.measure, "Measure beside it, on this machine's GPUs, a thread for each");
-  app.add_flag("--residuals", predict.residuals, "Of a scenario: with what measurements add to NCCL's model");
+  app.add_flag("--explain", predict.explain,
+               "List every algorithm and protocol with its time, or the reason it is excluded");
+  app.add_flag("--measure", predict.measure, "Also measure on this machine's GPUs, with one thread for each");
+  app.add_flag("--residuals", predict.residuals,
+               "For a scenario: add corrections fitted to measurements to NCCL's model");
 }
 
 void declare_diagnose(CLI::App& app, CommandLine& line) {
-  app.add_option("PATH", line.paths, "Dumps, traces and logs of a job, or directories of them")->required();
+  app.add_option("PATH", line.paths, "Dumps, traces and logs of a job, or directories that hold them")
+      ->required();
   declare_trace(app, line.trace);
   declare_reports(app, line);
 }
 
 void declare_real_ranks(CLI::App& app, CommandLine& line) {
   RealArguments& real = line.real;
-  app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first that this machine can run")
+  app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first one that this machine can run")
       ->check(CLI::IsMember(names_of_backends()));
-  app.add_option("--ranks", real.ranks, "How many processes, instead of the scenario's world_size")
+  app.add_option("--ranks", real.ranks, "Number of processes; overrides the scenario's world_size")
       ->check(whole_number(1, 1024))
       ->type_name("N");
-  app.add_option("--deadline", real.deadline, "When the run is ended, at the latest; 10s by default")
-      ->type_name("TIME");
-  app.add_option("--time-scale", real.time_scale, "Seconds slept for a second of `compute`; 1 by default")
+  app.add_option("--deadline", real.deadline, "Time limit of the run; 10s by default")->type_name("TIME");
+  app.add_option("--time-scale", real.time_scale, "Seconds to sleep per second of `compute`; 1 by default")
       ->check(check_not_negative)
       ->type_name("X");
 }
@@ -220,18 +229,22 @@ void declare_real(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_real_ranks(app, line);
   app.add_flag("--launched", line.real.launched,
-               "This process is one rank of a job that torchrun, srun or mpirun started");
+               "Run as one rank of a job that torchrun, srun or mpirun started");
   declare_trace(app, line.trace);
   declare_reports(app, line);
 }
 
 void declare_compare(CLI::App& app, CommandLine& line) {
-  app.add_option("FILE", line.file, "The scenario; of two runs the first, or its JSON report")->required();
-  app.add_option("OTHER", line.other, "Compare two simulated runs instead, before and after a change");
+  app.add_option("FILE", line.file, "The scenario; or the first of two scenarios or JSON reports")
+      ->required();
+  app.add_option("OTHER", line.other,
+                 "A second scenario or JSON report: compare two simulated runs, before and after a change");
   declare_real_ranks(app, line);
   CLI::Option* record =
-      app.add_option("--record", line.real.record, "Keep the real side for later")->type_name("FILE");
-  app.add_option("--recorded", line.real.recorded, "Compare with what --record kept, and run nothing real")
+      app.add_option("--record", line.real.record, "Save the results of the real run to this file")
+          ->type_name("FILE");
+  app.add_option("--recorded", line.real.recorded,
+                 "Compare with results saved by --record, without a real run")
       ->type_name("FILE")
       ->excludes(record);
   declare_reports(app, line);
@@ -240,11 +253,11 @@ void declare_compare(CLI::App& app, CommandLine& line) {
 void declare_doctor(CLI::App& app, CommandLine& line) {
   RealArguments& real = line.real;
   CLI::Option* prove = app.add_flag("--prove", real.prove,
-                                    "Hold what the simulator says against a real backend, case by case");
-  app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first that this machine can run")
+                                    "Check the simulator's predictions against a real backend, case by case");
+  app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first one that this machine can run")
       ->check(CLI::IsMember(names_of_backends()))
       ->needs(prove);
-  app.add_option("--record", real.record, "Keep the outcomes, with versions")
+  app.add_option("--record", real.record, "Save the outcomes, with library versions, to this file")
       ->type_name("FILE")
       ->needs(prove);
 }
@@ -252,58 +265,57 @@ void declare_doctor(CLI::App& app, CommandLine& line) {
 void declare_schema(CLI::App&, CommandLine&) {}
 
 void declare_explain(CLI::App& app, CommandLine& line) {
-  app.add_option("KIND", line.word, "A verdict or a kind, as reports give it; without it, all are listed");
+  app.add_option("KIND", line.word, "A verdict or kind, as printed in reports; lists all of them if omitted");
 }
 
 void declare_import(CLI::App& app, CommandLine& line) {
-  app.add_option(
-         "KIND", line.paths,
-         "hang FILE: a file of the hang library. flight-recorder PATH..., or just PATH...: the dumps of a "
-         "real job, files or directories of them")
+  app.add_option("KIND", line.paths,
+                 "hang FILE: a file of the hang library. flight-recorder PATH..., or just PATH...: Flight "
+                 "Recorder dumps of a real job, as files or directories")
       ->required()
       ->type_name("[KIND] PATH");
-  app.add_flag("--fixed", line.fixed, "hang: import the variant with the fix");
+  app.add_flag("--fixed", line.fixed, "For hang: import the fixed variant");
 }
 
 void declare_export(CLI::App& app, CommandLine& line) {
-  app.add_option(
-         "FILE", line.paths,
-         "The scenario, which is run. `flight-recorder FILE -o DIR` says the same as --flight-recorder")
+  app.add_option("FILE", line.paths,
+                 "The scenario to run. `flight-recorder FILE -o DIR` means the same as --flight-recorder")
       ->required()
       ->type_name("[KIND] FILE");
   app.add_option("--flight-recorder", line.dumps.folder,
-                 "Write what every rank's Flight Recorder would have dumped there, a file per rank")
+                 "Write the dump of every rank's Flight Recorder to this directory, one file per rank")
       ->type_name("DIR");
-  app.add_option("--encoding", line.dumps.encoding, "pickle, as PyTorch's watchdog writes, or json")
+  app.add_option("--encoding", line.dumps.encoding, "pickle (as PyTorch's watchdog writes) or json")
       ->check(CLI::IsMember({"pickle", "json"}));
   declare_seed(app, line);
 }
 
 void declare_record(CLI::App& app, CommandLine& line) {
   RecordArguments& record = line.record;
-  app.add_option("-n,--world-size", record.world_size, "How many ranks")->check(CLI::Range(1, 4096));
+  app.add_option("-n,--world-size", record.world_size, "Number of ranks")->check(CLI::Range(1, 4096));
   CLI::Option* simulate = app.add_flag("--simulate", record.simulate,
-                                       "All ranks at once, with the true results, in the simulator");
-  app.add_flag(
-         "--fake", record.fake,
-         "Each rank alone, even if the script reads what it receives and would run again in the simulator")
+                                       "Run all ranks together and answer their calls from the simulator");
+  app.add_flag("--fake", record.fake,
+               "Run each rank alone, even if the script reads received data (by default such a script runs "
+               "again in the simulator)")
       ->excludes(simulate);
   app.add_flag("--live", record.live,
-               "Real ranks: what follows is a command that starts them, such as torchrun with a script")
+               "Record a real job; what follows is the command that starts it, such as torchrun")
       ->excludes(simulate)
       ->excludes("--fake");
   app.add_option("--records", record.records,
-                 "Keep what each rank has written there; without a script, go on from what is there")
+                 "Keep each rank's record in this directory; without a script, use the records found there")
       ->type_name("DIR");
-  app.add_option("--python", record.python, "The interpreter; by default the first python3 that has torch")
+  app.add_option("--python", record.python,
+                 "The Python interpreter; by default the first python3 that has torch")
       ->type_name("PROGRAM");
   app.add_option("--patience", record.patience,
-                 "When a rank that calls nothing and does not end is stopped; 10min by default")
+                 "Stop a rank that makes no call for this long; 10min by default")
       ->type_name("TIME");
   app.footer(
-      "After the options comes the script, and after it what the script is given:\n"
-      "  rollcall record --world-size 4 -o train.json train.py --epochs 1\n"
-      "  rollcall record --live -o train.json -- torchrun --nproc_per_node 4 train.py");
+      "The script comes after the options, and its own arguments after the script:\n  rollcall record "
+      "--world-size 4 -o train.json train.py --epochs 1\n  rollcall record --live -o train.json -- torchrun "
+      "--nproc_per_node 4 train.py");
   app.prefix_command();  // what follows the script is the script's
   app.parse_complete_callback([&app, &line] {
     std::vector<std::string> words = app.remaining();
@@ -312,47 +324,46 @@ void declare_record(CLI::App& app, CommandLine& line) {
 }
 
 void declare_init(CLI::App& app, CommandLine& line) {
-  app.add_option("DIR", line.file, "The repository; the current folder by default");
-  app.add_option("--ci", line.ci, "Whose CI to write for; both by default")
+  app.add_option("DIR", line.file, "The repository; the current directory by default");
+  app.add_option("--ci", line.ci, "Which CI to write a job for; both by default")
       ->check(CLI::IsMember({"github", "gitlab", "all", "none"}));
 }
 
 void declare_completion(CLI::App& app, CommandLine& line) {
-  app.add_option("SHELL", line.word, "Whose script to print")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  app.add_option("SHELL", line.word, "The shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
 }
 
 void declare_manual(CLI::App&, CommandLine&) {}
 
 constexpr std::array<Command, 19> table = {{
-    {"run", "Run one scenario and report what becomes of it", declare_run, run_scenario},
-    {"test", "Run many scenarios and say which do not come to what they expect", declare_test,
+    {"run", "Run one scenario and report the verdict", declare_run, run_scenario},
+    {"test", "Run scenarios as tests and list those that do not meet their expectations", declare_test,
      test_scenarios},
-    {"explore", "Try many schedules of one scenario: what timing could make of it", declare_explore,
+    {"explore", "Try many schedules of one scenario, to find failures that depend on timing", declare_explore,
      explore_scenario},
-    {"minimize", "Make the smallest scenario that fails in the same way", declare_minimize,
+    {"minimize", "Reduce a scenario to the smallest one that fails in the same way", declare_minimize,
      minimize_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
-    {"real", "Run one scenario on real ranks, a process each", declare_real, run_on_real_ranks},
-    {"compare", "Compare a scenario's simulated and real run, or two runs", declare_compare,
+    {"real", "Run one scenario on real ranks, one process each", declare_real, run_on_real_ranks},
+    {"compare", "Compare a scenario's simulated run with a real one, or two simulated runs", declare_compare,
      compare_with_real_ranks},
-    {"doctor", "Say which real backends this machine can run", declare_doctor, examine_machine},
-    {"view", "Make a page of a run, a job's dumps or a trace, and print where it is", declare_view,
+    {"doctor", "Show which real backends this machine can run", declare_doctor, examine_machine},
+    {"view", "Write a run, a job's dumps or a trace as an HTML page and print its path", declare_view,
      view_report},
-    {"list", "List scenarios with the verdict they expect", declare_list, list_scenarios},
-    {"diagnose", "Say from a real job's dumps which rank is to blame", declare_diagnose, diagnose},
+    {"list", "List scenarios with their expected verdicts", declare_list, list_scenarios},
+    {"diagnose", "Find the culprit of a real job's hang from its dumps, traces and logs", declare_diagnose,
+     diagnose},
     {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},
-    {"explain", "Say what a verdict or a kind means", declare_explain, explain_kind},
-    {"import", "Turn a file of another format into a scenario", declare_import, import_file},
-    {"export", "Write what a simulated job's Flight Recorders would have left behind", declare_export,
+    {"explain", "Explain what a verdict or kind means", declare_explain, explain_kind},
+    {"import", "Convert Flight Recorder dumps (or a hang-library file) to a scenario", declare_import,
+     import_file},
+    {"export", "Write the Flight Recorder dumps that a simulated job would leave behind", declare_export,
      export_dumps},
-    {"record", "Run a PyTorch script on ranks that are not there, and write what it does as a scenario",
-     declare_record, record_script},
-    {"init", "Begin: write a first scenario and CI for it into a repository", declare_init, init_repository},
-    {"completion", "Print a script that completes rollcall's commands in a shell", declare_completion,
-     print_completion},
+    {"record", "Run a PyTorch script on simulated ranks and record it as a scenario", declare_record,
+     record_script},
+    {"init", "Add a first scenario and a CI job to a repository", declare_init, init_repository},
+    {"completion", "Print a shell completion script", declare_completion, print_completion},
     {"manual", "Print the manual page, for man(1)", declare_manual, print_manual},
 }};
 

@@ -65,7 +65,7 @@ ExitCode show(const CommandLine& line, const std::vector<ReportFile>& files, con
   emit(line, line.format == Format::json ? json : compare::text_of(claims, facts, sides));
   const auto page = [&](std::ostream& out) {
     const std::string absence =
-        second != nullptr ? "" : "What --record kept has facts and digests; no calls in time to draw.";
+        second != nullptr ? "" : "Results saved by --record hold facts and digests, but no times to draw.";
     viz::html_comparison({{sides.first, &first}, {sides.second, second, absence}, compared_facts(claims)},
                          out);
   };
@@ -88,7 +88,8 @@ std::pair<compare::SimulatedRun, compare::SimulatedRun> load_both(const CommandL
 
 ExitCode compare_two_runs(const CommandLine& line, const std::vector<ReportFile>& files) {
   if (!line.real.record.empty() || !line.real.recorded.empty() || line.real.ranks) {
-    throw UsageError("two files are compared as they are; --ranks, --record and --recorded are for one");
+    throw UsageError(
+        "--ranks, --record and --recorded need a single scenario; two files are compared as they are");
   }
   const auto [before, after] = load_both(line);
   return show(line, files,

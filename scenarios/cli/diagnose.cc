@@ -56,7 +56,7 @@ ExitCode diagnose(const CommandLine& line) {
   require_files_of_their_own(line, files, line.paths);
   if (line.trace.chart) {
     throw UsageError(
-        "diagnose draws no timeline in the terminal; --trace FILE and --report html=FILE have it");
+        "diagnose cannot draw a timeline in the terminal; use --trace FILE or --report html=FILE");
   }
   const traces::ReadResult input = read_dumps(line, line.paths);
   if (input.job.ranks.empty() && input.job.facts.empty()) {

@@ -64,7 +64,7 @@ const viz::Explanation& find(std::string_view word) {
   }
   const std::string_view nearest = scenario::suggest(word, words);
   throw UsageError(fmt::format(
-      "no verdict or kind is called '{}'{}", word,
+      "unknown verdict or kind '{}'{}", word,
       nearest.empty() ? "; `rollcall explain` lists them" : fmt::format(" (did you mean '{}'?)", nearest)));
 }
 

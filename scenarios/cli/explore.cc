@@ -45,7 +45,7 @@ sim::Slice shard_of(const std::string& text) {
   const bool is_read = std::sscanf(text.c_str(), "%u/%u%n", &index, &count, &end) == 2;
   if (!is_read || static_cast<std::size_t>(end) != text.size() || index < 1 || index > count ||
       count > most) {
-    throw UsageError(fmt::format("--shard: '{}' is none; the second of four is 2/4", text));
+    throw UsageError(fmt::format("--shard: '{}' is not a shard; write I/N, such as 2/4", text));
   }
   return {index - 1, count};
 }
@@ -66,7 +66,7 @@ scenario::ExploreScenarioOptions options_of(const CommandLine& line) {
 
 const std::string& only_file(const CommandLine& line) {
   if (line.paths.size() != 1) {
-    throw UsageError("explore takes one scenario; several files are results for --merge");
+    throw UsageError("explore takes one scenario; several files need --merge");
   }
   return line.paths.front();
 }
@@ -92,7 +92,7 @@ void remember(const scenario::Scenario& scenario, const Report& report) {
                             sim::parse_schedule(std::string_view(report.replay).substr(at + option.size())),
                             finding->headline);
   } catch (const viz::OutputError& error) {
-    remark(fmt::format("rollcall: `rollcall test` will not know of this schedule: {}", error.what()));
+    remark(fmt::format("rollcall: cannot save this schedule for `rollcall test`: {}", error.what()));
   }
 }
 
@@ -138,7 +138,7 @@ ExitCode explore_in_parts(const CommandLine& line) {
   constexpr std::uint32_t parts = 16;
   scenario::ExploreScenarioOptions options = options_of(line);
   if (options.search.shard.count > 1) {
-    throw UsageError("--checkpoint divides a search into parts by itself; leave out --shard");
+    throw UsageError("--checkpoint already divides the search into parts; leave out --shard");
   }
   Progress progress(line.progress_wish(), "exploring");
   const scenario::Scenario loaded = load_explored(line, progress);

@@ -50,7 +50,7 @@ void check_folder(const std::string& folder) {
     const std::string name = it->path().filename().string();
     if (name.starts_with(file_prefix)) {
       throw UsageError(fmt::format(
-          "'{}' holds dumps already ({}); readers would mix the two runs, so empty it first", folder, name));
+          "'{}' already holds dumps ({}); empty it first, or readers will mix the two runs", folder, name));
     }
   }
 }
@@ -59,7 +59,7 @@ void write_dumps(const std::string& folder, const check::JobDump& job, bool as_j
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
-    throw viz::OutputError(fmt::format("cannot make the folder '{}': {}", folder, error.message()));
+    throw viz::OutputError(fmt::format("cannot create the directory '{}': {}", folder, error.message()));
   }
   for (const check::RankDump& dump : job.ranks) {
     const std::string bytes =
@@ -70,9 +70,10 @@ void write_dumps(const std::string& folder, const check::JobDump& job, bool as_j
 }
 
 std::string summary(const scenario::RecordedRun& run, const std::string& folder) {
-  const std::string gone = run.without_dump.empty() ? ""
-                                                    : fmt::format("; {} left none, their process was gone",
-                                                                  ranks_phrase(run.without_dump));
+  const std::string gone =
+      run.without_dump.empty()
+          ? ""
+          : fmt::format("; {} left none, because their process was gone", ranks_phrase(run.without_dump));
   return fmt::format("rollcall: wrote {} Flight Recorder dumps to {}{}", run.job.ranks.size(), folder, gone);
 }
 

@@ -39,7 +39,7 @@ ExitCode fail(ExitCode code, std::string_view what, std::string_view message, st
 
 ExitCode explain_no_memory() noexcept {
   return fail(ExitCode::internal_error, "error",
-              "out of memory; smaller inputs, fewer ranks or fewer jobs at a time (-j) need less");
+              "out of memory; try smaller inputs, fewer ranks or fewer parallel jobs (-j)");
 }
 
 // What the exception says that is being handled, and the code for it.
@@ -53,8 +53,8 @@ ExitCode explain_exception() noexcept {
   } catch (const std::bad_alloc&) {
     return explain_no_memory();
   } catch (const std::system_error& error) {  // no thread, no process, no pipe: not our fault
-    return fail(ExitCode::internal_error, "error: the system refuses", error.what(),
-                "; see `ulimit -a` for its limits");
+    return fail(ExitCode::internal_error, "error: the operating system refused a resource", error.what(),
+                "; `ulimit -a` shows the limits");
   } catch (const std::exception& error) {
     return fail(ExitCode::internal_error, "internal error", error.what());
   } catch (...) {

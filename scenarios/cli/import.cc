@@ -53,13 +53,13 @@ ExitCode import_file(const CommandLine& line) {
   }
   if (first != "hang" && first != "flight-recorder" && !rest.empty() && !std::filesystem::exists(first)) {
     throw UsageError(fmt::format(
-        "nothing imports '{}'; `import hang FILE` reads a file of the hang library, `import DIR` dumps",
+        "cannot import '{}'; `import hang FILE` reads a file of the hang library, `import DIR` reads dumps",
         first));
   }
   const bool names_kind = first == "hang" || first == "flight-recorder";
   if (line.fixed || (names_kind && (first == "hang" || rest.empty()))) {
     throw UsageError(
-        "`import hang FILE` reads one file of the hang library, `import DIR` the dumps of a job");
+        "`import hang FILE` reads one file of the hang library, `import DIR` reads the dumps of a job");
   }
   return import_recordings(line, names_kind ? rest : line.paths);
 }

@@ -30,10 +30,10 @@ struct Starter {
 };
 
 constexpr std::array<Starter, 5> starters = {{
-    {"scenarios/training_loop.rollcall.json", "", starter_scenario, "a first scenario, to run and to break",
+    {"scenarios/training_loop.rollcall.json", "", starter_scenario, "a first scenario to run and to modify",
      ""},
-    {"scenarios/scenario-v1.schema.json", "", scenario::schema_text, "completion and help in editors",
-     "`rollcall schema -o` writes the present one"},
+    {"scenarios/scenario-v1.schema.json", "", scenario::schema_text, "completion and help for editors",
+     "`rollcall schema -o` updates it"},
     {".github/workflows/rollcall.yml", "github", starter_github, "runs the scenarios on GitHub", ""},
     {".gitlab/rollcall.yml", "gitlab", starter_gitlab, "runs the scenarios on GitLab", ""},
     {".gitlab-ci.yml", "gitlab", starter_gitlab_ci, "includes it",
@@ -113,7 +113,7 @@ std::string text_of(const std::vector<Outcome>& outcomes, const std::string& fol
   std::string text;
   for (const auto& [starter, written] : outcomes) {
     const std::string_view advice = starter->if_kept;
-    const std::string why = fmt::format("it was there{}{}", advice.empty() ? "" : "; ", advice);
+    const std::string why = fmt::format("already exists{}{}", advice.empty() ? "" : "; ", advice);
     text += fmt::format("{}  {:<{}}  {}\n", written ? "wrote" : "kept ", starter->path, width,
                         written ? starter->what : why);
   }
@@ -135,7 +135,7 @@ ExitCode init_repository(const CommandLine& line) {
   const std::string folder = line.file.empty() ? "." : line.file;
   std::error_code unreadable;
   if (!fs::is_directory(folder, unreadable)) {
-    throw UsageError(fmt::format("'{}' is no folder; make it first, or name the repository's", folder));
+    throw UsageError(fmt::format("'{}' is not a directory; create it, or pass the repository root", folder));
   }
   const std::vector<Outcome> outcomes = write_starters(folder, line.ci);
   emit(line, line.format == Format::json ? json_of(outcomes) : text_of(outcomes, folder));

@@ -89,8 +89,9 @@ ExitCode list_scenarios(const CommandLine& line) try {
   }
   if (entries.empty() && all_valid) {
     const std::string where =
-        paths.empty() ? fmt::format("there is no folder '{}' here; name a file or a folder", default_folder)
-                      : fmt::format("no scenario files in {}", fmt::join(paths, ", "));
+        paths.empty()
+            ? fmt::format("there is no directory '{}' here; name a file or a directory", default_folder)
+            : fmt::format("no scenario files in {}", fmt::join(paths, ", "));
     remark("rollcall: nothing selected: " + where);
     return ExitCode::nothing_selected;
   }

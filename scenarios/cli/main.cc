@@ -21,7 +21,7 @@ using rollcall::cli::ExitCode;
   ::_exit(static_cast<int>(code));
 }
 
-// Ctrl-C, a cancelled job, a closed terminal: at once, and without half a file.
+// Ctrl-C, a canceled job, a closed terminal: at once, and without half a file.
 void on_interrupt(int) {
   rollcall::viz::remove_unfinished_file();
   rollcall::cli::wipe_progress();

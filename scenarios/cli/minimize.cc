@@ -16,9 +16,9 @@ namespace rollcall::cli {
 ExitCode minimize_scenario(const CommandLine& line) {
   const Interruption interruption;
   scenario::MinimizeOptions options{.seed = line.seed, .progress = {}, .interrupted = &interruption.flag()};
-  Progress progress(line.progress_wish(), fmt::format("minimising {}", line.file));
+  Progress progress(line.progress_wish(), fmt::format("minimizing {}", line.file));
   options.progress = [&](std::int64_t tried, Rank ranks, std::size_t statements) {
-    progress.say(fmt::format("minimising {}: {} ranks and {} statements are left after {} tries", line.file,
+    progress.say(fmt::format("minimizing {}: {} ranks and {} statements left after {} tries", line.file,
                              ranks, statements, tried));
   };
   try {
@@ -26,10 +26,11 @@ ExitCode minimize_scenario(const CommandLine& line) {
     progress.clear();
     emit(line, result.text);
     if (line.detail != viz::TextStyle::Detail::quiet) {
-      remark(fmt::format("rollcall: {} ranks and {} statements of {} and {}, after {} tries; kept: {}{}",
-                         result.after.ranks, result.after.statements, result.before.ranks,
-                         result.before.statements, result.tried, to_string(result.signature),
-                         result.interrupted ? "; interrupted, so more may be left out" : ""));
+      remark(fmt::format(
+          "rollcall: {} ranks and {} statements of {} and {} are left after {} tries; preserved: {}{}",
+          result.after.ranks, result.after.statements, result.before.ranks, result.before.statements,
+          result.tried, to_string(result.signature),
+          result.interrupted ? "; interrupted, so the result may not be minimal" : ""));
     }
     return result.interrupted ? ExitCode::interrupted : ExitCode::as_expected;
   } catch (const scenario::NothingToMinimize& error) {

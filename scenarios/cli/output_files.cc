@@ -42,12 +42,12 @@ void require_files_of_their_own(const CommandLine& line, const std::vector<Repor
   for (const OutputFile& file : output_files(line, reports)) {
     for (const std::string& input : inputs) {
       if (!input.empty() && are_one_file(input, file.path)) {
-        throw UsageError(fmt::format("{} would overwrite '{}', which is read", file.option, file.path));
+        throw UsageError(fmt::format("{} would overwrite '{}', which is an input", file.option, file.path));
       }
     }
     for (const OutputFile& other : seen) {
       if (are_one_file(other.path, file.path)) {
-        throw UsageError(fmt::format("{} and {} both write '{}'; give them two files", other.option,
+        throw UsageError(fmt::format("{} and {} both write '{}'; give them different files", other.option,
                                      file.option, file.path));
       }
     }
@@ -60,7 +60,8 @@ void require_folders(const std::vector<ReportFile>& reports) {
     const fs::path folder = fs::path(each.file).parent_path();
     std::error_code missing;
     if (!folder.empty() && !fs::is_directory(folder, missing)) {
-      throw UsageError(fmt::format("--report: there is no folder '{}' for '{}'", folder.string(), each.file));
+      throw UsageError(
+          fmt::format("--report: there is no directory '{}' for '{}'", folder.string(), each.file));
     }
   }
 }

@@ -21,9 +21,10 @@ namespace rollcall::cli {
 namespace {
 
 constexpr const char* footer =
-    "Exit codes: 0 as expected, 1 another verdict than expected (no `expect`: ok is\n"
-    "expected), 2 interrupted, 3 internal error, 4 usage, invalid scenario or a file that\n"
-    "cannot be written, 5 nothing selected, 77 not possible on this machine.";
+    "Exit codes: 0 as expected, 1 a different verdict than expected (ok is expected where the\n"
+    "scenario has no `expect`), 2 interrupted, 3 internal error, 4 wrong usage, an invalid\n"
+    "scenario or a file that cannot be written, 5 nothing selected, 77 not possible on this\n"
+    "machine.";
 
 // Options as text, until all of them are known to be right.
 struct CommonOptions {
@@ -34,15 +35,15 @@ struct CommonOptions {
 };
 
 void declare_common(CLI::App& app, CommandLine& line, CommonOptions& options) {
-  app.add_option("--format", options.format, "What is printed: text or json")
+  app.add_option("--format", options.format, "Output format: text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_option("-o,--output", line.output, "Write there instead of to standard output")->type_name("FILE");
-  app.add_option("--color", options.color, "auto, always or never")
+  app.add_option("-o,--output", line.output, "Write to this file instead of standard output")
+      ->type_name("FILE");
+  app.add_option("--color", options.color, "When to use color: auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  CLI::Option* quiet = app.add_flag("-q,--quiet", options.quiet, "The verdict's sentence only");
-  app.add_flag("--progress", line.progress,
-               "Say on standard error how far it is, also where that is no terminal");
-  app.add_flag("-v,--verbose", options.verbose, "Everything there is to say")->excludes(quiet);
+  CLI::Option* quiet = app.add_flag("-q,--quiet", options.quiet, "Print only the verdict's sentence");
+  app.add_flag("--progress", line.progress, "Show progress on standard error, even if it is not a terminal");
+  app.add_flag("-v,--verbose", options.verbose, "Print all details")->excludes(quiet);
 }
 
 void apply(const CommonOptions& options, CommandLine& line) {
@@ -120,7 +121,7 @@ void build(CLI::App& app, CommandLine& line, CommonOptions& common) {
 }
 
 constexpr const char* summary =
-    "Runs the ranks of a torch.distributed program and says which one is missing from a hang.";
+    "Simulates the ranks of a torch.distributed program and finds the one that causes a hang.";
 
 // --help and --version arrive here: CLI11 knows their text.
 ExitCode say(const CLI::App& app, const CLI::Success& request) {
@@ -174,7 +175,8 @@ std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv) {
     if (!app.remaining().empty()) {
       unexpected_argument(app);
     }
-    throw UsageError("which command? `rollcall --help` lists them; `rollcall run FILE` runs a scenario");
+    throw UsageError(
+        "no command given; `rollcall --help` lists them, and `rollcall run FILE` runs a scenario");
   }
   apply(common, line);
   for (int i = 0; i < argc; ++i) {

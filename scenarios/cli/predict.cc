@@ -59,7 +59,7 @@ OpKind op_of(const std::string& word) {
       names.emplace_back(to_string(static_cast<OpKind>(kind)));
     }
   }
-  throw UsageError(fmt::format("unknown operation '{}'{}; give one of {}, or a scenario file", word,
+  throw UsageError(fmt::format("unknown operation '{}'{}; use one of {}, or a scenario file", word,
                                hint(scenario::suggest_from(word, names)), fmt::join(names, ", ")));
 }
 
@@ -119,7 +119,7 @@ void measure(predict::SizeTable& table, const cost::Call& call) {
   real::ThroughputOptions options{
       .op = call.kind, .dtype = call.dtype, .reduce = call.reduce, .gpus = table.ranks, .bytes = {}};
   if (!real::is_measured(call.kind)) {
-    throw UsageError(fmt::format("--measure: {} is not measured", to_string(call.kind)));
+    throw UsageError(fmt::format("--measure: {} cannot be measured", to_string(call.kind)));
   }
   for (const predict::SizeRow& row : table.rows) {
     options.bytes.push_back(row.bytes);
@@ -130,7 +130,7 @@ void measure(predict::SizeTable& table, const cost::Call& call) {
 ExitCode predict_op(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   if (arguments.explain && line.format == Format::json) {
-    throw UsageError("--explain is text; leave out --format json");
+    throw UsageError("--explain prints text; leave out --format json");
   }
   if (arguments.cluster.empty()) {
     throw UsageError(fmt::format("predict needs --cluster: a file, or a preset such as {}",
@@ -146,7 +146,7 @@ ExitCode predict_op(const CommandLine& line) {
   auto table = predict::predict_sizes(cluster, call, sizes);
   if (!table) {
     throw UsageError(
-        fmt::format("nothing is left of {} on {} with --algorithm and --protocol; --explain says why",
+        fmt::format("{} on {} has no candidate with this --algorithm and --protocol; --explain says why",
                     to_string(call.kind), cluster.name));
   }
   if (arguments.measure) {
@@ -163,7 +163,7 @@ void put_on_cluster(Scenario& loaded, const std::string& text) {
   const cost::Cluster cluster = cluster_of(text);
   const int nodes_needed = (loaded.options.world_size + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
   if (!loaded.options.devices.empty()) {
-    throw UsageError("--cluster cannot move a scenario that says which devices its ranks use");
+    throw UsageError("--cluster cannot be used with a scenario that assigns devices to its ranks");
   }
   if (cluster.nodes > 1 && cluster.nodes < nodes_needed) {
     throw UsageError(fmt::format("--cluster: {} ranks need {} nodes of {} GPUs", loaded.options.world_size,
@@ -179,13 +179,13 @@ ExitCode predict_scenario(const CommandLine& line) {
   Progress progress(line.progress_wish(), "starting");
   Scenario loaded = load_watched(arguments.subject, progress);
   if (!traits_of(loaded.options.backend).has_cost_model) {
-    throw UsageError(fmt::format("the model is NCCL's; this scenario runs on {}", loaded.options.backend));
+    throw UsageError(fmt::format("times are predicted for nccl only; this scenario runs on {}", loaded.options.backend));
   }
   if (!arguments.cluster.empty()) {
     put_on_cluster(loaded, arguments.cluster);
   }
   if (!loaded.options.cluster) {
-    throw UsageError("the scenario names no cluster; add \"cluster\": \"h100-8\" to it, or give --cluster");
+    throw UsageError("the scenario names no cluster; add \"cluster\": \"h100-8\" to it, or use --cluster");
   }
   loaded.options.residuals = loaded.options.residuals || arguments.residuals;
   const Report report = scenario::run(loaded, {.timeline = true});
@@ -194,7 +194,7 @@ ExitCode predict_scenario(const CommandLine& line) {
   emit(line,
        line.format == Format::json ? viz::profile_json(report, profile) : viz::profile_text(report, profile));
   if (finding_of(report.verdict) != nullptr) {
-    remark(fmt::format("rollcall: the run ends in a {}; the times are those until then",
+    remark(fmt::format("rollcall: the run ends with verdict {}; the times cover the run up to that point",
                        verdict_word(report.verdict)));
   }
   return ExitCode::as_expected;

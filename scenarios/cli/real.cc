@@ -32,11 +32,11 @@ std::optional<real::LaunchedRank> launched_by(const CommandLine& line) {
   std::optional<real::LaunchedRank> launched =
       real::launched_rank([](const char* name) { return std::getenv(name); });
   if (!launched) {
-    throw UsageError("--launched: no launcher has set RANK and WORLD_SIZE, nor its own names for them");
+    throw UsageError("--launched: no launcher has set RANK and WORLD_SIZE, or its own names for them");
   }
   if (line.real.ranks && *line.real.ranks != launched->world_size) {
-    throw UsageError(fmt::format("--ranks {}: {} has started {}", *line.real.ranks, launched->launcher,
-                                 launched->world_size));
+    throw UsageError(
+        fmt::format("--ranks {}: {} started {}", *line.real.ranks, launched->launcher, launched->world_size));
   }
   return launched;
 }
@@ -61,10 +61,12 @@ void remark_on_limits(const CommandLine& line, const RealScenario& loaded) {
   }
   const sim::Options& options = loaded.scenario.options;
   if ((!options.slow.empty() || !options.jitter.empty()) && line.real.time_scale == 0) {
-    remark("rollcall: note: with --time-scale 0 nobody computes, so no rank is slower than another");
+    remark("rollcall: note: with --time-scale 0 `compute` takes no time, so no rank is slower than another");
   }
   if (loaded.scenario.options.debug == sim::DebugLevel::detail) {
-    remark("rollcall: note: real ranks have no TORCH_DISTRIBUTED_DEBUG=DETAIL; calls are not compared first");
+    remark(
+        "rollcall: note: real ranks ignore TORCH_DISTRIBUTED_DEBUG=DETAIL, so calls are not compared before "
+        "they run");
   }
 }
 

@@ -28,7 +28,7 @@ using scenario::ScriptRun;
 scenario::ScriptOptions script_options(const CommandLine& line) {
   scenario::ScriptOptions options;
   if (!line.record.world_size) {
-    throw UsageError("record: how many ranks? --world-size says so");
+    throw UsageError("record needs --world-size, the number of ranks");
   }
   options.world_size = *line.record.world_size;
   options.records = line.record.records;
@@ -38,11 +38,11 @@ scenario::ScriptOptions script_options(const CommandLine& line) {
   const scenario::Quantity patience = scenario::parse_duration(line.record.patience);
   if (!patience.value || *patience.value < millisecond) {
     throw UsageError(fmt::format("--patience {}: {}", line.record.patience,
-                                 patience.value ? "at least 1ms" : patience.problem));
+                                 patience.value ? "must be at least 1ms" : patience.problem));
   }
   options.patience = std::chrono::milliseconds(*patience.value / millisecond);
   if (!std::filesystem::is_regular_file(options.script)) {
-    throw UsageError(fmt::format("'{}' is no file", options.script));
+    throw UsageError(fmt::format("'{}' is not a file", options.script));
   }
   return options;
 }
@@ -53,7 +53,7 @@ ScriptRun run_live(const CommandLine& line) {
   int code = 0;
   run.record = scenario::run_live(line.paths, line.record.records, code);
   if (code != 0) {
-    remark(fmt::format("rollcall: {} ended with code {}", line.paths.front(), code));
+    remark(fmt::format("rollcall: {} exited with code {}", line.paths.front(), code));
   }
   return run;
 }
@@ -64,7 +64,7 @@ ScriptRun run(const CommandLine& line) {
     return {traces::read_script_record(line.record.records), {}};
   }
   if (line.paths.empty()) {
-    throw UsageError("record: which script? rollcall record --world-size 4 train.py");
+    throw UsageError("record needs a script: rollcall record --world-size 4 train.py");
   }
   if (line.record.live) {
     return run_live(line);
@@ -80,10 +80,10 @@ ScriptRun run(const CommandLine& line) {
   }
   const std::string reads = fmt::format("the script reads what it received ({})", fmt::join(places, ", "));
   if (line.record.fake) {
-    remark(fmt::format("rollcall: {}: what follows is recorded as if every rank had sent the same", reads));
+    remark(fmt::format("rollcall: {}: the rest is recorded as if every rank had sent the same data", reads));
     return alone;
   }
-  remark(fmt::format("rollcall: {}: running it again, with all ranks in the simulator", reads));
+  remark(fmt::format("rollcall: {}: running it again with all ranks in the simulator", reads));
   return run_script(options, Answers::simulator);
 }
 
@@ -131,8 +131,7 @@ ExitCode record_script(const CommandLine& line) {
     done = run(line);
   } catch (const scenario::NoTorch& missing) {
     remark(fmt::format(
-        "rollcall: not possible here: no Python with torch.distributed (tried {}); --python says where "
-        "one is",
+        "rollcall: not possible here: no Python with torch.distributed (tried {}); choose one with --python",
         missing.what()));
     return ExitCode::unavailable;
   } catch (const std::filesystem::filesystem_error& problem) {

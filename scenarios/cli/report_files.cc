@@ -25,12 +25,12 @@ ReportFile report_file(const std::string& argument, std::span<const std::string_
   ReportFile report{argument.substr(0, sign), sign == std::string::npos ? "" : argument.substr(sign + 1)};
   if (std::ranges::find(kinds, report.kind) == kinds.end()) {
     const std::string_view nearest = scenario::suggest(report.kind, {kinds.begin(), kinds.end()});
-    throw UsageError(fmt::format("--report: '{}' is no kind of report{}; there are {}", argument,
+    throw UsageError(fmt::format("--report: unknown report kind '{}'{}; choose one of {}", argument,
                                  nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
                                  fmt::join(kinds, ", ")));
   }
   if (report.file.empty() && (sign != std::string::npos || !is_for_log(report.kind))) {
-    throw UsageError(fmt::format("--report: which file? Write {}=FILE", report.kind));
+    throw UsageError(fmt::format("--report: '{0}' needs a file; write {0}=FILE", report.kind));
   }
   return report;
 }

@@ -52,7 +52,7 @@ std::optional<sim::Schedule> schedule_of(const CommandLine& line) {
 
 ExitCode run_scenario(const CommandLine& line) {
   if (line.trace.chart && line.format == Format::json) {
-    throw UsageError("--timeline is text; leave out --format json");
+    throw UsageError("--timeline prints text; leave out --format json");
   }
   const std::vector<ReportFile> reports = report_files(line, run_kinds());
   require_files_of_their_own(line, reports, {line.file});
@@ -64,7 +64,7 @@ ExitCode run_scenario(const CommandLine& line) {
     const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
     const Report report =
         scenario::run(loaded, {.seed = line.seed, .timeline = timeline, .schedule = schedule_of(line)});
-    progress.say("writing what came of it");
+    progress.say("writing the report");
     const std::string text =
         line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced);
     progress.clear();

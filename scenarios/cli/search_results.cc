@@ -84,7 +84,7 @@ bool is_result(const Json& result) {
 Part part_of(const NamedResult& named) {
   Part part{named.name, Json::parse(named.json, nullptr, false), {}, false};
   if (!is_result(part.result)) {
-    throw UsageError(fmt::format("'{}' is no result of `rollcall explore --format json`", named.name));
+    throw UsageError(fmt::format("'{}' is not a result of `rollcall explore --format json`", named.name));
   }
   read_bounds(part);
   return part;
@@ -96,10 +96,10 @@ void require_one_search(const std::vector<Part>& parts) {
     const bool is_alike = parts[i].shard.count == first.shard.count &&
                           parts[i].result.value("scenario", "") == first.result.value("scenario", "");
     if (!is_alike) {
-      throw UsageError(fmt::format("'{}' and '{}' are of different searches", first.file, parts[i].file));
+      throw UsageError(fmt::format("'{}' and '{}' come from different searches", first.file, parts[i].file));
     }
     if (i > 0 && parts[i].shard.index == parts[i - 1].shard.index) {
-      throw UsageError(fmt::format("'{}' and '{}' are the same part", parts[i - 1].file, parts[i].file));
+      throw UsageError(fmt::format("'{}' and '{}' are the same shard", parts[i - 1].file, parts[i].file));
     }
   }
 }
@@ -161,8 +161,7 @@ Json join(const std::vector<Part>& parts) {
       {"distinct_schedules", distinct}, {"cut_short", cut}, {"estimated_schedules", estimated}};
   if (!is_complete) {
     joined["coverage"]["bounds"] = Json::array(
-        {fmt::format("{} of {} parts are here, and {} of them went through all of theirs", parts.size(),
-                     parts.front().shard.count,
+        {fmt::format("{} of {} shards given, {} of them complete", parts.size(), parts.front().shard.count,
                      std::ranges::count_if(parts, [](const Part& part) { return part.is_whole; }))});
   }
   return joined;
@@ -171,7 +170,7 @@ Json join(const std::vector<Part>& parts) {
 std::string summary_of(const Json& joined) {
   std::string text = fmt::format("{}: {} schedules{}\n", joined.value("scenario", ""),
                                  joined.value("schedules", std::int64_t{0}),
-                                 joined.value("exhaustive", false) ? "; that is all that can differ" : "");
+                                 joined.value("exhaustive", false) ? "; the search was exhaustive" : "");
   for (const Json& outcome : joined["outcomes"]) {
     text += fmt::format("  {} x {} ({})\n", outcome.value("count", std::int64_t{0}),
                         outcome.value("verdict", ""), outcome.value("kind", ""));

@@ -41,7 +41,7 @@ void on_interrupt(int signal) {
   std::signal(signal, handler_before);
 }
 
-// Ctrl-C, and what CI sends when a job is cancelled. Waiting system calls are to return.
+// Ctrl-C, and what CI sends when a job is canceled. Waiting system calls are to return.
 void listen_for_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
@@ -55,7 +55,7 @@ template <typename Parse>
 std::int64_t quantity(Parse parse, std::string_view option, const std::string& text) {
   const scenario::Quantity read = parse(text);
   if (!read.value || *read.value <= 0) {
-    throw UsageError(fmt::format("{}: {}", option, read.value ? "must be more than nothing" : read.problem));
+    throw UsageError(fmt::format("{}: {}", option, read.value ? "must be greater than 0" : read.problem));
   }
   return *read.value;
 }
@@ -111,9 +111,10 @@ void put_known_first(const std::vector<scenario::StoredFailure>& known,
 
 ExitCode nothing_selected(const CommandLine& line, std::size_t deselected) {
   const std::string where = line.paths.empty() && !fs::is_directory("scenarios")
-                                ? "there is no folder 'scenarios' here; name a file or a folder"
-                            : deselected > 0 ? fmt::format("none of {} scenarios fits -k and -m", deselected)
-                                             : "there are no scenario files";
+                                ? "there is no directory 'scenarios' here; name a file or a directory"
+                            : deselected > 0
+                                ? fmt::format("none of {} scenarios matches -k and -m", deselected)
+                                : "found no scenario files";
   remark("rollcall: nothing selected: " + where);
   return ExitCode::nothing_selected;
 }
@@ -261,7 +262,7 @@ bool append_step_summary(const viz::TestRun& run) {
   std::ofstream out(file, std::ios::binary | std::ios::app);
   out << viz::markdown_summary(run) << std::flush;
   if (!out) {
-    remark(fmt::format("rollcall: error: cannot write GITHUB_STEP_SUMMARY's file '{}'", file));
+    remark(fmt::format("rollcall: error: cannot write '{}', the file of GITHUB_STEP_SUMMARY", file));
   }
   return static_cast<bool>(out);
 }
@@ -302,7 +303,7 @@ ExitCode run_chosen(const CommandLine& line, Chosen chosen, const std::vector<Re
   try {
     scenario::remember_failures(run);
   } catch (const viz::OutputError& error) {
-    remark(fmt::format("rollcall: --lf will not know what failed: {}", error.what()));
+    remark(fmt::format("rollcall: cannot save the failures for --lf: {}", error.what()));
   }
   printer.summary(run);
   return worse(verdict_of(run), wrote_all);

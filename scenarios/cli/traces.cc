@@ -37,7 +37,7 @@ Time parse_time(std::string_view text) {
 void read_window(const std::string& text, viz::TraceOptions& options) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) {
-    throw UsageError("--trace-window: write two times, such as 10ms:20ms");
+    throw UsageError("--trace-window: expected two times, such as 10ms:20ms");
   }
   options.from = parse_time(std::string_view(text).substr(0, colon));
   options.until = parse_time(std::string_view(text).substr(colon + 1));
@@ -69,7 +69,7 @@ void write_directory(const std::string& directory, const Report& report, const v
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) {
-    throw viz::OutputError(fmt::format("cannot make the folder '{}': {}", directory, error.message()));
+    throw viz::OutputError(fmt::format("cannot create the directory '{}': {}", directory, error.message()));
   }
   const viz::KinetoTraces traces(report, options);
   for (const Rank rank : traces.ranks()) {
@@ -122,7 +122,7 @@ void check_trace_directory(const TraceArguments& arguments, Rank world_size) {
     const bool is_number = !rank.empty() && rank.find_first_not_of("0123456789") == std::string::npos;
     if (is_number && (rank.size() > 7 || std::stoi(rank) >= world_size)) {
       throw UsageError(
-          fmt::format("'{}' holds {} of another run; readers would mix the two, so empty it first",
+          fmt::format("'{}' holds {} of another run; empty it first, or readers will mix the two",
                       arguments.directory, name));
     }
   }
@@ -139,7 +139,7 @@ void write_traces(const CommandLine& line, const Report& report, const viz::Trac
     }
   }
   if (!arguments.files.empty() && spans > many_spans && !options.ranks && arguments.window.empty()) {
-    remark("rollcall: that is much for a browser; --trace-ranks and --trace-window choose a part of it");
+    remark("rollcall: that is a lot for a browser; narrow it down with --trace-ranks or --trace-window");
   }
   if (!arguments.directory.empty()) {
     write_directory(arguments.directory, report, options);

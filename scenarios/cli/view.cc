@@ -81,7 +81,7 @@ Page page_of(const CommandLine& line) {
       break;
   }
   if (paths.size() > 2) {
-    throw UsageError("one run is looked at, or two are compared; these are more");
+    throw UsageError("view takes one run, or two to compare; more were given");
   }
   return paths.size() == 1 ? page_of_run(line, paths[0]) : page_of_two(line, paths[0], paths[1]);
 }
@@ -98,7 +98,7 @@ std::string temporary_page(const std::string& path) {
   std::error_code error;
   std::string folder = (fs::temp_directory_path(error) / "rollcall-XXXXXX").string();
   if (error || ::mkdtemp(folder.data()) == nullptr) {
-    throw viz::OutputError(fmt::format("cannot make a temporary folder: {}",
+    throw viz::OutputError(fmt::format("cannot create a temporary directory: {}",
                                        error ? error.message() : std::generic_category().message(errno)));
   }
   return (fs::path(folder) / (name_of(path) + ".html")).string();
@@ -121,7 +121,7 @@ void open_in_browser(std::string page) {
 ExitCode view_report(const CommandLine& line) {
   for (const std::string& path : line.paths) {
     if (path.ends_with(".html")) {
-      throw UsageError(fmt::format("'{}' is a page already; open it in a browser", path));
+      throw UsageError(fmt::format("'{}' is already a page; open it in a browser", path));
     }
   }
   try {

@@ -21,16 +21,15 @@ void require_room(Rank ranks) {
       ranks * static_cast<std::int64_t>(sim::StackArena::bytes_each(static_cast<std::size_t>(ranks)));
   if (const auto available = available_addresses(); available && addresses > *available) {
     throw UsageError(
-        fmt::format("{} ranks need {} of address space, and {} are left (ulimit -v); simulate fewer ranks, "
-                    "or lift the limit",
+        fmt::format("{} ranks need {} of address space, but only {} are left (ulimit -v); simulate fewer "
+                    "ranks, or raise the limit",
                     ranks, viz::bytes_phrase(addresses), viz::bytes_phrase(*available)));
   }
   const auto available = available_memory();
   if (available && ranks * least_bytes_per_rank > *available) {
     throw UsageError(
-        fmt::format("{} ranks need at least {} of memory, and {} are left on this machine, or in this "
-                    "process's control group; "
-                    "simulate fewer ranks, or run where there is more",
+        fmt::format("{} ranks need at least {} of memory, but only {} are left on this machine or in this "
+                    "process's control group; simulate fewer ranks, or use a machine with more memory",
                     ranks, viz::bytes_phrase(ranks * least_bytes_per_rank), viz::bytes_phrase(*available)));
   }
 }

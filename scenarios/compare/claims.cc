@@ -128,19 +128,19 @@ Claim compare_results(const Facts& simulated, const Facts& real) {
               {}};
   if (results == 0) {
     claim.judgement = Judgement::cannot_be_judged;
-    claim.because = "no call with a result completed on both sides";
+    claim.because = "no call that returns a result completed on both sides";
   } else if (equal < results) {
     claim.judgement = only_order ? Judgement::cannot_be_judged : Judgement::differs;
-    claim.because = only_order ? "it depends on an order that the backend chooses: " + first : first;
+    claim.because = only_order ? "it depends on an order chosen by the backend: " + first : first;
   }
   return claim;
 }
 
 std::string why_no_time(const Facts& real) {
   if (const BackendTraits& backend = traits_of(real.backend); backend.device == DeviceType::cpu) {
-    return fmt::format("{}'s times over loopback are no reference for any cluster", backend.title);
+    return fmt::format("{}'s times over loopback say nothing about a cluster", backend.title);
   }
-  return "several ranks shared a GPU, or their number is unknown";
+  return "several ranks shared a GPU, or the number of GPUs is unknown";
 }
 
 }  // namespace
@@ -173,11 +173,10 @@ std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std:
   };
   excuse_differences(simulated, real, claims);
   if (written_for != real.backend) {
-    claims.push_back(
-        {"on " + written_for, "not asked", "not run", Judgement::cannot_be_judged,
-         fmt::format("the scenario is written for {}; both sides ran it on {}, which matches and "
-                     "fails in other ways",
-                     written_for, real.backend)});
+    claims.push_back({"on " + written_for, "not asked", "not run", Judgement::cannot_be_judged,
+                      fmt::format("the scenario is written for {}; both sides ran it on {}, which pairs "
+                                  "calls and fails differently",
+                                  written_for, real.backend)});
   }
   return claims;
 }

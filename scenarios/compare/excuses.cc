@@ -37,7 +37,7 @@ std::optional<Excuse> lacks_a_call(const Facts&, const Facts& real) {
 }
 
 std::optional<Excuse> was_stopped(const Facts&, const Facts& real) {
-  return real.stopped ? std::optional(Excuse{"the deadline ended the real run; give it a longer one"})
+  return real.stopped ? std::optional(Excuse{"the real run reached its deadline; use a longer one"})
                       : std::nullopt;
 }
 
@@ -46,7 +46,7 @@ std::optional<Excuse> is_a_race(const Facts& simulated, const Facts& real) {
   if (simulated.verdict != "race" || real.verdict == "race") {
     return std::nullopt;
   }
-  return Excuse{"a race shows in some runs only, and in this one other ranks or threads were first"};
+  return Excuse{"a race shows only in some runs, and in this one other ranks or threads came first"};
 }
 
 // Whoever sends first is received first, and all that follows may depend on it.
@@ -59,8 +59,8 @@ std::optional<Excuse> received_from_others(const Facts& simulated, const Facts& 
       if (a[i].outcome != b[i].outcome && a[i].outcome.starts_with(from_anyone) &&
           b[i].outcome.starts_with(from_anyone)) {
         return Excuse{
-            fmt::format("rank {}, call {} took another rank's message: a receive from anyone takes "
-                        "whichever comes first",
+            fmt::format("rank {}, call {} received from another rank: a receive from any source takes the "
+                        "message that arrives first",
                         rank, i)};
       }
     }
@@ -76,9 +76,9 @@ std::optional<Excuse> lost_a_rank(const Facts& simulated, const Facts& real) {
   if (crashed.empty() || !std::ranges::all_of(crashed.to_vector(), is_predicted)) {
     return std::nullopt;
   }
-  return Excuse{fmt::format("how far the others get before they hear of the end of {} is a race",
-                            ranks_phrase(crashed)),
-                "place"};
+  return Excuse{
+      fmt::format("how far the others get before they learn that {} ended is a race", ranks_phrase(crashed)),
+      "place"};
 }
 
 // Errors of Gloo's transport as one (tcp/pair.cc, tcp/unbound_buffer.cc).
@@ -113,7 +113,7 @@ std::optional<Excuse> timed_out(const Facts& simulated, const Facts& real) {
       !std::ranges::equal(simulated.ranks, real.ranks, same_but_for_transport)) {
     return std::nullopt;
   }
-  return Excuse{"which of the transport's errors a rank sees when others time out too is a race", "errors"};
+  return Excuse{"which transport error a rank sees when others also time out is a race", "errors"};
 }
 
 // Ranks that give other lists overwrite each other's addresses in the store (ProcessGroupGloo.cpp connects all
@@ -123,7 +123,8 @@ std::optional<Excuse> made_other_groups(const Facts& simulated, const Facts& rea
   if (simulated.kind != kind || real.kind != kind) {
     return std::nullopt;
   }
-  return Excuse{"whose address another list's rank reads, and so which connection fails, is a race", "ranks"};
+  return Excuse{"which address a rank with another list reads, and so which connection fails, is a race",
+                "ranks"};
 }
 
 // Ranks that loop for ever are stopped somewhere.
@@ -131,7 +132,7 @@ std::optional<Excuse> ran_into_a_limit(const Facts& simulated, const Facts& real
   if (simulated.verdict != "limit_reached" || real.verdict != "limit_reached") {
     return std::nullopt;
   }
-  return Excuse{"real ranks count their steps each for itself, simulated ones together", "ranks"};
+  return Excuse{"each real rank counts its own steps; simulated ranks share one count", "ranks"};
 }
 
 constexpr auto excuses = {lacks_a_call, was_stopped, is_a_race,         received_from_others,

@@ -31,7 +31,7 @@ CallFact call_from_json(const Json& json) {
   const std::string digest = json.at("digest");
   const auto [end, error] = std::from_chars(digest.data(), digest.data() + digest.size(), call.digest, 16);
   if (error != std::errc() || end != digest.data() + digest.size()) {
-    throw std::runtime_error(fmt::format("\"{}\" is no digest", digest));
+    throw std::runtime_error(fmt::format("\"{}\" is not a digest", digest));
   }
   return call;
 }
@@ -46,7 +46,7 @@ Json rank_to_json(const RankFact& rank) {
 
 Facts facts_from_json(const Json& json) {
   if (json.at("schema_version") != format_version) {
-    throw std::runtime_error("it is of another version than this program reads");
+    throw std::runtime_error("its version is not the one this program reads");
   }
   Facts facts{.scenario = json.at("scenario"),
               .backend = json.at("backend"),
@@ -110,7 +110,7 @@ Facts read_result(const std::string& path) {
   try {
     return facts_from_json(Json::parse(file));
   } catch (const std::exception& error) {
-    throw InvalidResult(fmt::format("{}: no result file: {}", path, error.what()));
+    throw InvalidResult(fmt::format("{}: not a result file: {}", path, error.what()));
   }
 }
 

@@ -265,7 +265,7 @@ cost::Cluster load_cluster(const std::string& path) {
   std::optional<ClusterSetting> setting = read_cluster(tree.root(), diagnostics);
   if (setting && !setting->cluster) {
     diagnostics.error(tree.root().offset(), {},
-                      "nothing is said about the machines: give \"preset\", \"links\" or \"graphs\"");
+                      "the machines are not described: give \"preset\", \"links\" or \"graphs\"");
   }
   diagnostics.throw_if_any();
   return std::move(*setting->cluster);

@@ -52,7 +52,7 @@ void compare_culprits(Sentences& unmet, const RankSet& expected, const Verdict& 
 
 void compare_place(Sentences& unmet, const Expectation::At& expected, const Finding* finding) {
   if (finding == nullptr || !finding->at) {
-    unmet.push_back("at: expected a place where the run came apart, got none");
+    unmet.push_back("at: expected a place where the run failed, got none");
     return;
   }
   const Place& place = *finding->at;
@@ -78,7 +78,7 @@ void compare_lines(Sentences& unmet, const std::string& who, const Lines& expect
                               quoted(wanted, expected), quoted(got, actual)));
 }
 
-// Output is sorted by rank: one rank's lines are neighbours.
+// Output is sorted by rank: one rank's lines are neighbors.
 Lines lines_of(const Report& report, Rank rank) {
   auto line = std::lower_bound(report.output.begin(), report.output.end(), rank,
                                [](const OutputLine& a, Rank b) { return a.rank < b; });

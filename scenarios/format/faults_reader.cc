@@ -21,9 +21,9 @@ struct FaultKind {
   std::string_view key;
   std::string_view phrase;
 };
-constexpr std::array<FaultKind, 3> kinds = {{{"slow", "factor", "a slow rank has a \"factor\""},
-                                             {"jitter", "fraction", "jitter has a \"fraction\""},
-                                             {"crash", "at", "a crash has a time, \"at\""}}};
+constexpr std::array<FaultKind, 3> kinds = {{{"slow", "factor", "a slow rank needs a \"factor\""},
+                                             {"jitter", "fraction", "jitter needs a \"fraction\""},
+                                             {"crash", "at", "a crash needs a time, \"at\""}}};
 
 class FaultReader {
  public:

@@ -43,7 +43,7 @@ std::vector<std::string> strings(const Json& list) {
 
 // Does a statement below `node` make a group of this name? Several made at once are numbered.
 bool is_made_in(const Json& node, std::string_view name) {
-  if (const auto statement = Statement::recognise(node)) {
+  if (const auto statement = Statement::recognize(node)) {
     const auto made = statement->find("as");
     const bool fits =
         made && made->is(JsonType::string) && name.starts_with(made->text()) &&
@@ -172,7 +172,7 @@ void HeaderReader::read_count(const Json& entry, const std::optional<RankSet>& r
   const auto kind = parse_op_kind(op);
   if (!kind || is_about_groups(*kind) || is_about_store(*kind)) {
     diagnostics_.error(entry.key_offset(), entry.pointer(),
-                       kind ? fmt::format("calls of {} are not counted: no data moves in them", op)
+                       kind ? fmt::format("calls of {} are not counted, because they move no data", op)
                             : fmt::format("unknown operation \"{}\"", op),
                        kind ? std::string_view() : suggest_from(op, known_operations()));
   } else if (!entry.is(JsonType::integer)) {

@@ -22,7 +22,7 @@ std::vector<std::int64_t> HeaderReader::read_sampler_seeds(const Json& seed) {
     seeds.push_back(own.integer());
   }
   if (static_cast<Rank>(seeds.size()) != scenario_.options.world_size) {
-    error(seed, fmt::format("one seed per rank: {} are needed, here are {}", scenario_.options.world_size,
+    error(seed, fmt::format("expected one seed per rank: {} needed, {} given", scenario_.options.world_size,
                             seeds.size()));
     return {};
   }
@@ -56,7 +56,7 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
     }
     for (const char* key : {"shuffle", "seed", "drop_last"}) {
       if (const auto stray = sampler->find(key); stray && is_sharded) {
-        error(*stray, fmt::format("a shard has no \"{}\"; a DistributedSampler has", key));
+        error(*stray, fmt::format("a shard has no \"{}\"; only a DistributedSampler does", key));
       }
     }
   }

@@ -18,7 +18,7 @@ void HeaderReader::read_mesh() {
   const auto shape = mesh->find("shape");
   const auto names = mesh->find("dim_names");
   if (!shape || !names || shape->size() != names->size()) {
-    error(*mesh, "a mesh needs a \"shape\" and as many \"dim_names\"");
+    error(*mesh, "a mesh needs a \"shape\" and the same number of \"dim_names\"");
     return;
   }
   MeshShape read;
@@ -29,17 +29,18 @@ void HeaderReader::read_mesh() {
     read.sizes.push_back(static_cast<Rank>(std::min<std::int64_t>(size.integer(), mesh_ranks_max)));
   }
   if (ranks != scenario_.options.world_size) {
-    error(*shape, fmt::format("the mesh has {} ranks and the world {}", ranks, scenario_.options.world_size));
+    error(*shape,
+          fmt::format("the mesh has {} ranks, but the world has {}", ranks, scenario_.options.world_size));
     return;
   }
   for (Json name : names->children()) {
     const auto taken = [&](const sim::Group& group) { return group.name == name.text(); };
     if (!is_name(name.text()) || is_reserved_name(name.text())) {
-      error(name, is_name(name.text()) ? fmt::format("\"{}\" has a meaning of its own", name.text())
+      error(name, is_name(name.text()) ? fmt::format("\"{}\" is a reserved name", name.text())
                                        : not_a_name(name.text()));
     } else if (name.text() == "world" || std::ranges::any_of(scenario_.options.groups, taken) ||
                std::ranges::find(read.dim_names, name.text()) != read.dim_names.end()) {
-      error(name, fmt::format("there is a group \"{}\" already; use another name", name.text()));
+      error(name, fmt::format("the group \"{}\" already exists; use another name", name.text()));
     }
     read.dim_names.emplace_back(name.text());
   }

@@ -185,7 +185,7 @@ void HeaderReader::read_inputs() {
   } else {
     for (const char* key : {"batch_size", "drop_last", "sampler"}) {
       if (const auto stray = inputs->find(key)) {
-        error(*stray, fmt::format("\"{}\" goes with \"dataset\"", key));
+        error(*stray, fmt::format("\"{}\" needs \"dataset\"", key));
       }
     }
     const auto base = inputs->find("base");

@@ -110,17 +110,17 @@ bool is_sound(const std::optional<Json>& matrix) {
 void check_variable(const Json& values, Diagnostics& diagnostics) {
   const std::string_view key = values.key();
   if (const std::string_view nearest = suggest_from(key, scenario_fields()); !nearest.empty()) {
-    diagnostics.error(values.key_offset(), values.pointer(),
-                      fmt::format("\"{}\" is no field of a scenario, and too like one for a variable", key),
-                      nearest);
+    diagnostics.error(
+        values.key_offset(), values.pointer(),
+        fmt::format("\"{}\" is not a scenario field, but too similar to one to be a variable", key), nearest);
   } else if (!is_identifier(key) || std::ranges::find(taken_names, key) != taken_names.end()) {
     diagnostics.error(values.key_offset(), values.pointer(),
-                      fmt::format("\"{}\" is neither a field of a scenario nor a name for a variable", key));
+                      fmt::format("\"{}\" is neither a scenario field nor a valid variable name", key));
   }
   for (Json value : values.children()) {
     if (!value.is(JsonType::integer)) {
       diagnostics.error(value.offset(), value.pointer(),
-                        fmt::format("\"{}\" is a variable, and variables are whole numbers", key));
+                        fmt::format("\"{}\" is a variable, and variables are integers", key));
     }
   }
 }

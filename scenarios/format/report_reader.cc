@@ -29,7 +29,7 @@ class ReportReader {
     Report report;
     if (number(root_, "schema_version", 0) != known_version) {
       error(*root_.find("schema_version"),
-            fmt::format("this rollcall reads reports of version {}", known_version));
+            fmt::format("this version of rollcall reads reports of version {}", known_version));
       return report;
     }
     world_size_ = report.world_size = read_world_size();
@@ -68,8 +68,7 @@ class ReportReader {
   std::optional<Json> member(const Json& object, std::string_view key, JsonType type) {
     const std::optional<Json> value = object.find(key);
     if (value && !value->is(type)) {
-      error(*value,
-            fmt::format("this is {}, where a report has {}", to_phrase(value->type()), to_phrase(type)));
+      error(*value, fmt::format("expected {1} here, found {0}", to_phrase(value->type()), to_phrase(type)));
       return std::nullopt;
     }
     return value;
@@ -104,7 +103,7 @@ class ReportReader {
   std::vector<std::string> texts(const Json& object, std::string_view key) {
     return list_of<std::string>(object, key, [this](const Json& each) {
       if (!each.is(JsonType::string)) {
-        error(each, fmt::format("this is {}, where a report has text", to_phrase(each.type())));
+        error(each, fmt::format("expected a string here, found {}", to_phrase(each.type())));
         return std::string();
       }
       return std::string(each.text());
@@ -115,7 +114,7 @@ class ReportReader {
     const std::int64_t size = number(root_, "world_size", 0);
     if (size < 1 || size > ranks_max) {
       error(root_.find("world_size").value_or(root_),
-            fmt::format("a report has a world_size from 1 to {}", ranks_max));
+            fmt::format("world_size must be between 1 and {}", ranks_max));
       return 1;
     }
     return static_cast<Rank>(size);
@@ -133,7 +132,7 @@ class ReportReader {
   RankSet somebody(const Json& object, std::string_view key) {
     RankSet result = ranks(object, key);
     if (result.empty()) {
-      error(object.find(key).value_or(object), fmt::format("a report names ranks here, as \"{}\"", key));
+      error(object.find(key).value_or(object), fmt::format("expected ranks here, such as \"{}\"", key));
     }
     return result;
   }
@@ -181,7 +180,7 @@ class ReportReader {
     const std::string word = text(object, "state");
     const auto state = std::ranges::find(states, word, [](State each) { return to_string(each); });
     if (state == states.end()) {
-      error(object.find("state").value_or(object), fmt::format("\"{}\" is no state of a rank", word));
+      error(object.find("state").value_or(object), fmt::format("\"{}\" is not a rank state", word));
     } else {
       result.state = *state;
     }

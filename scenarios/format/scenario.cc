@@ -94,8 +94,8 @@ class Loader {
         fmt::format("'{}'{}", fmt::join(addresses, "', '"), count > named_max ? ", ..." : "");
     diagnostics_.error(
         at.offset(), at.pointer(),
-        found_none ? fmt::format("there is no case \"{}\" here; there is {}", overrides_.selection, all)
-                   : fmt::format("which of the {} cases? Name one: {}", count, all));
+        found_none ? fmt::format("there is no case \"{}\" here; the cases are {}", overrides_.selection, all)
+                   : fmt::format("this file has {} cases; name one of them: {}", count, all));
     diagnostics_.throw_if_any();
     std::abort();  // not reached: there is an error
   }
@@ -187,7 +187,7 @@ class Loader {
     const auto idle = std::find(block_of_rank.begin(), block_of_rank.end(), nothing);
     if (idle != block_of_rank.end() && diagnostics_.empty()) {
       diagnostics_.error(programs.offset(), programs.pointer(),
-                         fmt::format("rank {} has no program; every rank needs one, an empty one is []",
+                         fmt::format("rank {} has no program; every rank needs one, and [] is an empty one",
                                      idle - block_of_rank.begin()));
     }
   }

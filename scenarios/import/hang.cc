@@ -46,7 +46,7 @@ class HangReader {
 
   void check_keys() {
     if (!root_.is(JsonType::object) || !root_.find("programs")) {
-      error(root_, "this is no file of the hang library: it has no \"programs\"");
+      error(root_, "not a file of the hang library: it has no \"programs\"");
       diagnostics_.throw_if_any();
     }
     const std::vector<std::string_view> known(known_keys.begin(), known_keys.end());
@@ -99,7 +99,7 @@ class HangReader {
     }
     const auto slots = model->find("comm_slots");
     if (!slots || !slots->is(JsonType::integer)) {
-      error(*model, "\"device_model\" needs \"comm_slots\", a whole number");
+      error(*model, "\"device_model\" needs \"comm_slots\", an integer");
       return;
     }
     scenario["device_model"] = {{"comm_slots", slots->integer()}};
@@ -128,7 +128,7 @@ class HangReader {
       programs = fixed ? fixed->find("programs") : std::nullopt;
     }
     if (!programs || !programs->is(JsonType::object)) {
-      error(root_, is_fixed() ? "there is no fixed variant" : "\"programs\" is no object");
+      error(root_, is_fixed() ? "there is no fixed variant" : "\"programs\" is not an object");
       return;
     }
     HangOps ops(diagnostics_, root_.find("device_model").has_value());

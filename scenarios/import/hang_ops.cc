@@ -172,7 +172,7 @@ void HangOps::collective(const Json& op, Name name, OrderedJson& into) {
     given["output"] = result;
   }
   if (name == "all_to_all" && !op.find("in_splits") != !op.find("out_splits")) {
-    read_.error(op, "\"all_to_all\" has both in_splits and out_splits, or neither");
+    read_.error(op, "\"all_to_all\" needs both in_splits and out_splits, or neither");
   }
   into.push_back({{std::string(find_hang_op(name)->statement), given}});
   if (returns_in_place) {

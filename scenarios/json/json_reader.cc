@@ -88,7 +88,7 @@ class JsonTreeBuilder {
     }
     for (const std::uint32_t index : huge_integers_) {
       const Json value(tree_, index);
-      diagnostics_.error(value.offset(), value.pointer(), "this whole number outgrows 64 bits");
+      diagnostics_.error(value.offset(), value.pointer(), "this integer does not fit in 64 bits");
     }
     for (const auto& [again, first] : duplicates_) {
       const Json value(tree_, again);
@@ -145,7 +145,7 @@ class JsonTreeBuilder {
     const auto index = static_cast<std::uint32_t>(tree_.nodes_.size());
     add(type);
     if (open_.size() >= json_depth_max) {
-      diagnostics_.error(at_, "", fmt::format("brackets nest deeper than {} levels", json_depth_max));
+      diagnostics_.error(at_, "", fmt::format("brackets are nested deeper than {} levels", json_depth_max));
       return false;
     }
     open_.push_back(index);
@@ -166,7 +166,7 @@ class JsonTreeBuilder {
     return open_.empty() ? std::nullopt : std::optional<std::size_t>(tree_.nodes_[open_.back()].offset);
   }
 
-  // Sorted by name, then place, equal keys are neighbours; the second and later ones are reported.
+  // Sorted by name, then place, equal keys are neighbors; the second and later ones are reported.
   void report_duplicates(std::uint32_t object) {
     tree_.nodes_[object].end = static_cast<std::uint32_t>(tree_.nodes_.size());
     members_.clear();

@@ -80,7 +80,7 @@ class Explainer {
     switch (context_.state) {
       case SyntaxState::before_root:
         return at == text_.size()
-                   ? SyntaxProblem{at, "the file holds no JSON value, only blanks and comments"}
+                   ? SyntaxProblem{at, "the file has no JSON value, only whitespace and comments"}
                    : bad_value(at);
       case SyntaxState::object_begun:
         return bad_key(at);
@@ -115,7 +115,7 @@ class Explainer {
     if (!context_.open) {
       return {at, "the file ends where a value is expected"};
     }
-    return {at, fmt::format("the file ends inside the {} that begins on line {}: a '{}' is missing",
+    return {at, fmt::format("the file ends inside the {} that starts on line {}: a '{}' is missing",
                             container(), line_of(*context_.open), closing())};
   }
 
@@ -133,7 +133,7 @@ class Explainer {
     if (next == ',') {
       const std::size_t after = skip_blanks(text_, at + 1);
       if (peek(after) == '}' || peek(after) == ']') {
-        return {at, fmt::format("trailing comma: JSON allows none before '{}'", text_[after])};
+        return {at, fmt::format("trailing comma: JSON does not allow one before '{}'", text_[after])};
       }
       return in_object() ? bad_key(after) : bad_value(after);
     }
@@ -141,8 +141,8 @@ class Explainer {
       return wrong_bracket(at);
     }
     if (next == ':') {
-      return {at, in_object() ? "unexpected ':'; a key stands before it in double quotes"
-                              : "unexpected ':'; key and value pairs stand inside { }, not [ ]"};
+      return {at, in_object() ? "unexpected ':'; a key in double quotes must come before it"
+                              : "unexpected ':'; keys and values go inside { }, not [ ]"};
     }
     if (next == '"' || next == '{' || next == '[' || is_digit(next) || is_letter(next) || next == '-') {
       return {context_.from, fmt::format("expected ',' or '{}' after this value", closing())};
@@ -173,7 +173,7 @@ class Explainer {
     if (!context_.open) {
       return {at, fmt::format("'{}' closes nothing", text_[at])};
     }
-    return {at, fmt::format("'{}' cannot close the {} that begins on line {}: expected '{}'", text_[at],
+    return {at, fmt::format("'{}' cannot close the {} that starts on line {}: expected '{}'", text_[at],
                             container(), line_of(*context_.open), closing())};
   }
 
@@ -234,13 +234,13 @@ class Explainer {
 
   SyntaxProblem stray(std::size_t at) const {
     if (text_[at] == '#') {
-      return {at, "comments begin with // or stand between /* and */"};
+      return {at, "comments start with // or are enclosed in /* and */"};
     }
     if (text_.substr(at, 2) == "/*") {
       return {at, "this comment is never closed: */ is missing"};
     }
     if (static_cast<unsigned char>(text_[at]) >= 0x80) {
-      return {at, "unexpected character; JSON's quotes and blanks are the plain ASCII ones"};
+      return {at, "unexpected character; JSON uses plain ASCII quotes and spaces"};
     }
     return {at, fmt::format("unexpected character '{}'", text_[at])};
   }
@@ -265,8 +265,8 @@ class Explainer {
     if (found == "NaN" || found == "Infinity" || found == "nan" || found == "inf") {
       return {at, fmt::format("JSON has no {}", found)};
     }
-    return {at,
-            fmt::format("{} is no JSON value; a string is written in double quotes: \"{}\"", found, found)};
+    return {at, fmt::format("{} is not a JSON value; strings are written in double quotes: \"{}\"", found,
+                            found)};
   }
 
   SyntaxProblem bad_number(std::size_t at) const {
@@ -275,7 +275,7 @@ class Explainer {
       return {at, "JSON numbers have no leading '+'"};
     }
     if (rest.starts_with(".") || rest.starts_with("-.")) {
-      return {at, "JSON numbers begin with a digit: write 0.5, not .5"};
+      return {at, "JSON numbers start with a digit: write 0.5, not .5"};
     }
     if (parser_message_.find("out of range") != std::string_view::npos ||
         parser_message_.find("out_of_range") != std::string_view::npos) {
@@ -296,24 +296,23 @@ class Explainer {
     for (std::size_t i = at + 1; i < text_.size(); ++i) {
       const char c = text_[i];
       if (c == '\n' || c == '\r') {
-        return {at, "this string is not closed on its line; a line break inside a string is written \\n"};
+        return {at, "this string is not closed on its line; write a line break inside a string as \\n"};
       }
       if (static_cast<unsigned char>(c) < ' ') {
-        return {i, "a control character inside a string is written as an escape, a tab as \\t"};
+        return {i, "write a control character inside a string as an escape, such as \\t for a tab"};
       }
       if (c == '\\') {
         if (i + 1 < text_.size() && escapes.find(text_[i + 1]) == std::string_view::npos) {
-          return {i,
-                  fmt::format("\\{} is not a JSON escape; a backslash itself is written \\\\", text_[i + 1])};
+          return {i, fmt::format("\\{} is not a JSON escape; write a backslash as \\\\", text_[i + 1])};
         }
         if (peek(i + 1) == 'u') {
           continue;
         }
         ++i;
       } else if (c == '"') {
-        return {
-            at,
-            "a bad \\u escape in this string: four hexadecimal digits follow \\u, surrogates come in pairs"};
+        return {at,
+                "invalid \\u escape in this string: \\u needs four hexadecimal digits, and surrogates come "
+                "in pairs"};
       }
     }
     return {at, "this string is never closed"};

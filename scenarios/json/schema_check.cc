@@ -156,7 +156,7 @@ std::string types_phrase(const json& types) {
 std::string wrong_type(const Spot& spot) {
   const json& rule = *spot.rule;
   if (rule.value("title", "") == "duration" && spot.value.is_number()) {
-    return "a duration needs a unit: write \"5ms\", for example";
+    return "a duration needs a unit, such as \"5ms\"";
   }
   const bool has_short_one = rule.contains("examples") && rule["examples"][0].is_primitive();
   const std::string example = has_short_one ? fmt::format(" such as {}", rule["examples"][0].dump()) : "";

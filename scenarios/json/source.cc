@@ -43,8 +43,7 @@ Position SourceText::position(std::size_t offset) const {
   const std::size_t line = line_of(offset);
   const std::size_t begin = line_starts_[line];
   const std::string_view before = std::string_view(text_).substr(begin, offset - begin);
-  const std::size_t characters =
-      before.size() <= counted_line_max ? count_characters(before) : before.size();
+  const std::size_t characters = before.size() <= counted_line_max ? count_characters(before) : before.size();
   return {static_cast<std::uint32_t>(line + 1), static_cast<std::uint32_t>(characters + 1)};
 }
 
@@ -113,7 +112,7 @@ bool has_utf16_mark(std::string_view text) {
 void require_text(const SourceText& source) {
   const std::string_view text = source.text();
   if (text.empty()) {
-    refuse(source.name(), "the file is empty; a scenario is a JSON object, see `rollcall schema`");
+    refuse(source.name(), "the file is empty; a scenario is a JSON object (see `rollcall schema`)");
   }
   if (text.size() > SourceText::bytes_max) {
     refuse(source.name(), fmt::format("the text is larger than {} MiB", SourceText::bytes_max >> 20));

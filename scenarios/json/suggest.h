@@ -9,7 +9,7 @@
 
 namespace rollcall::scenario {
 
-// Letters to insert, delete, replace or swap with their neighbour to turn one word into the other.
+// Letters to insert, delete, replace or swap with their neighbor to turn one word into the other.
 // Upper and lower case, and '-' and '_', count as the same letter.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 

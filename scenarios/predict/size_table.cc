@@ -25,7 +25,7 @@ scenario::Quantity parse_size(std::string_view text) {
   const auto bare = bare_number(text);
   scenario::Quantity parsed = bare && *bare >= 0 ? scenario::Quantity{bare, {}} : scenario::parse_bytes(text);
   if (parsed.value && *parsed.value == 0) {
-    return {{}, "a size of 0 bytes takes no time; begin with at least 1B"};
+    return {{}, "a size of 0 bytes takes no time; start with at least 1B"};
   }
   return parsed;
 }
@@ -54,7 +54,8 @@ SizeRow row_of(std::int64_t bytes, const cost::Prediction& prediction, double fa
 }
 
 std::string_view model_name(const SizeTable& table) {
-  return table.by_nccl ? "the tuner of NCCL 2.28.9" : "rollcall's own model: NCCL has none for this call";
+  return table.by_nccl ? "the tuner of NCCL 2.28.9"
+                       : "rollcall's own model, because NCCL has none for this call";
 }
 
 // Two decimals, as nccl-tests prints bandwidths; JSON readers should not see more either.
@@ -151,8 +152,8 @@ std::string text_of(const SizeTable& table) {
       fmt::format("# {} on {}: {}, {} of {}\n", to_string(table.op), cluster.name,
                   counted(table.ranks, "GPU"), counted(cluster.nodes, "node"), cluster.gpus_per_node);
   text +=
-      fmt::format("# time: {}{}; fitted: with what measurements add (docs/latency.md)\n", model_name(table),
-                  table.graphs_are_known || !table.by_nccl ? "" : ", on channels estimated from the links");
+      fmt::format("# time: {}{}; fitted: corrected by measurements (docs/latency.md)\n", model_name(table),
+                  table.graphs_are_known || !table.by_nccl ? "" : ", with channels estimated from the links");
   const bool measured = is_measured(table);
   text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}{}\n", "size", "time", "algbw",
                       "busbw", "algorithm", "proto", "channels", "fitted",
@@ -200,8 +201,8 @@ std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
   const auto function = cost::nccl_function(call.kind);
   if (!function || group.tuner() == nullptr) {
     return fmt::format(
-        "NCCL has no model for {} on {}; the figure is rollcall's own: start, hop, and "
-        "bytes over the narrowest port.\n",
+        "NCCL has no model for {} on {}; rollcall uses its own: start, hop, and bytes over the narrowest "
+        "port.\n",
         to_string(call.kind), counted(group.communicator().ranks, "GPU"));
   }
   const auto candidates = group.tuner()->explain({.function = *function,
@@ -210,8 +211,9 @@ std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
                                                   .reduce = call.reduce,
                                                   .algorithm = call.algorithm,
                                                   .protocol = call.protocol});
-  std::string text = fmt::format("# {} of {} on {}: time = latency + size / bandwidth, and the least wins\n",
-                                 to_string(call.kind), size_text(call.bytes), cluster.name);
+  std::string text =
+      fmt::format("# {} of {} on {}: time = latency + size / bandwidth; the smallest time wins\n",
+                  to_string(call.kind), size_text(call.bytes), cluster.name);
   text += fmt::format("# {:<13} {:<6} {:>10} {:>10} {:>12}\n", "algorithm", "proto", "latency", "bandwidth",
                       "time");
   text += fmt::format("# {:<13} {:<6} {:>10} {:>10} {:>12}\n", "", "", "(us)", "(GB/s)", "(us)");

@@ -22,7 +22,7 @@ ParsedDevice parse_device_template(std::string_view text, Rank world_size, Rank 
     const Rank devices = *index == DeviceTemplate::Index::rank ? world_size : local_ranks;
     if (devices > INT16_MAX) {
       return {{},
-              fmt::format("\"{}\" would number {} devices on one host; say how many a host has with "
+              fmt::format("\"{}\" would need {} devices on one host; set the number per host with "
                           "\"cluster\": {{\"gpus_per_node\": 8}}",
                           text, devices)};
     }
@@ -31,9 +31,9 @@ ParsedDevice parse_device_template(std::string_view text, Rank world_size, Rank 
   if (const auto device = parse_device(text)) {
     return {DeviceTemplate{*device, DeviceTemplate::Index::fixed}, {}};
   }
-  return {
-      {},
-      fmt::format("\"{}\" is no device; devices are \"cpu\", \"cuda:0\" and \"cuda:{{local_rank}}\"", text)};
+  return {{},
+          fmt::format("\"{}\" is not a device; devices are \"cpu\", \"cuda:0\" and \"cuda:{{local_rank}}\"",
+                      text)};
 }
 
 }  // namespace rollcall::scenario

@@ -15,14 +15,14 @@ using Operation = Expression::Operation;
 using Step = Expression::Step;
 
 [[noreturn]] void fail_overflow() {
-  throw Error("OverflowError", "a number in an expression outgrows 64 bits");
+  throw Error("OverflowError", "a number in an expression does not fit in 64 bits");
 }
 
 [[noreturn]] void fail_variable(const Variable& variable, const std::string& name) {
   if (variable.state == Variable::State::unset) {
     throw Error("NameError", fmt::format("name '{}' is not defined", name));
   }
-  throw TypeError(fmt::format("{} is no whole number", name));
+  throw TypeError(fmt::format("{} is not an integer", name));
 }
 
 [[noreturn]] void fail_division() { throw Error("ZeroDivisionError", "integer division or modulo by zero"); }
@@ -206,8 +206,8 @@ std::optional<std::int64_t> Expression::constant() const {
 }
 
 bool Expression::mentions(SlotIndex slot) const {
-  return std::find(steps_.begin(), steps_.end(), Step{Operation::variable, static_cast<std::int64_t>(slot)}) !=
-         steps_.end();
+  return std::find(steps_.begin(), steps_.end(),
+                   Step{Operation::variable, static_cast<std::int64_t>(slot)}) != steps_.end();
 }
 
 }  // namespace rollcall::scenario

@@ -7,7 +7,7 @@
 //
 // Operators, loosest first: ?:  ||  &&  == !=  < <= > >=  + -  * / %  ! - (unary), and parentheses.
 // True is 1, anything but 0 is true. Division rounds down and a remainder has the divisor's sign, as
-// in Python, so that (rank - 1) % world_size is the neighbour on a ring. There are no strings, no
+// in Python, so that (rank - 1) % world_size is the neighbor on a ring. There are no strings, no
 // calls and no assignment: an expression cannot do anything but give a number.
 //
 // A text is compiled once, when the file is read, to a short list of steps on a stack of numbers.

@@ -97,7 +97,7 @@ class Compiler {
   }
   void pushed() {
     if (++depth_ > Expression::depth_max) {
-      fail(at_, "the expression is too deep; compute it in parts");
+      fail(at_, "the expression is nested too deeply; compute it in parts");
     }
   }
   void popped() { --depth_; }
@@ -113,7 +113,7 @@ class Compiler {
     popped();
     nested([this] { choice(); });
     if (!accept(":")) {
-      fail(at_, "expected ':' and the value for when the condition is false");
+      fail(at_, "expected ':' and the value to use if the condition is false");
     }
     const std::size_t skip_second = emit(Operation::jump);
     land(skip_first);
@@ -202,11 +202,11 @@ class Compiler {
     for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
       if (__builtin_mul_overflow(value, 10, &value) ||
           __builtin_add_overflow(value, text_[at_] - '0', &value)) {
-        fail(begin, "this number outgrows 64 bits");
+        fail(begin, "this number does not fit in 64 bits");
       }
     }
     if (at_ < text_.size() && (text_[at_] == '.' || begins_name(text_[at_]))) {
-      fail(begin, "expressions compute with whole numbers only");
+      fail(begin, "expressions only use integers");
     }
     skip_blanks();
     emit(Operation::constant, value);
@@ -239,7 +239,7 @@ class Compiler {
   void nested(Parse parse) {
     constexpr std::size_t deepest = 64;
     if (++nesting_ > deepest) {
-      fail(at_, "the expression nests too deep");
+      fail(at_, "the expression is nested too deeply");
     }
     parse();
     --nesting_;

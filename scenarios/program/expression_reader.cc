@@ -64,7 +64,7 @@ NameLookup ValueReader::look_up(std::string_view name) {
     return unknown_name(name);
   }
   if (found->kind == Name::Kind::objects) {
-    return refuse(fmt::format("\"{}\" is a list of objects, which can only be printed", name));
+    return refuse(fmt::format("\"{}\" is a list of objects; it can only be printed", name));
   }
   if (found->kind != Name::Kind::variable) {
     return refuse(fmt::format("\"{}\" is a tensor; read it with {{\"item\": \"{}\", \"as\": \"…\"}} first",
@@ -85,22 +85,22 @@ NameLookup ValueReader::look_up_builtin(std::string_view name) const {
   }
   if (name == "is_last_joiner") {
     return scope_.in_post_hook ? NameLookup{builtin::is_last_joiner, {}}
-                               : refuse("is_last_joiner is only known in a post_hook");
+                               : refuse("is_last_joiner is only available in a post_hook");
   }
   if (name == "peer") {
     return scope_.takes_list
                ? NameLookup{builtin::peer, {}}
-               : refuse("peer is only known in the value of scatter, reduce_scatter and all_to_all");
+               : refuse("peer is only available in the value of scatter, reduce_scatter and all_to_all");
   }
   if (name == "kwargs") {
-    return refuse("kwargs is no number; one of them is written kwargs.NAME");
+    return refuse("kwargs is not a number; write kwargs.NAME for one of them");
   }
-  return refuse(fmt::format("\"{}\" is text; it can be printed in an \"except\" block", name));
+  return refuse(fmt::format("\"{}\" is text; it can only be printed, in an \"except\" block", name));
 }
 
 NameLookup ValueReader::look_up_kwarg(std::string_view name) {
   if (!scope_.in_hook) {
-    return refuse("keyword arguments are only known in main_hook and post_hook");
+    return refuse("keyword arguments are only available in main_hook and post_hook");
   }
   const std::string_view key = name.substr(name.find('.') + 1);
   for (const auto& [known, slot] : program_.kwargs) {
@@ -145,7 +145,7 @@ TableIndex ValueReader::text(const Json& value) {
     } else {
       const std::size_t close = whole.find('}', at);
       if (c == '}' || close == std::string_view::npos) {
-        error_inside(value, at, fmt::format("a single '{}'; a brace itself is written twice", c));
+        error_inside(value, at, fmt::format("a single '{}'; write a brace twice to print it", c));
         break;
       }
       flush();

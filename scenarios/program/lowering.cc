@@ -126,9 +126,9 @@ bool blocks_whole_rank(StatementKind kind) {
 }  // namespace
 
 void Lowering::lower_statement(const Json& node) {
-  const auto statement = Statement::recognise(node);
+  const auto statement = Statement::recognize(node);
   if (!statement) {
-    report_unrecognised(node);
+    report_unrecognized(node);
     return;
   }
   check_arguments(*statement);
@@ -138,11 +138,11 @@ void Lowering::lower_statement(const Json& node) {
     return;
   }
   given_site_ = read_site(*statement);
-  lower_recognised(*statement);
+  lower_recognized(*statement);
   given_site_ = {};
 }
 
-void Lowering::lower_recognised(const Statement& statement) {
+void Lowering::lower_recognized(const Statement& statement) {
   switch (statement.rule().kind) {
     case StatementKind::collective:
     case StatementKind::barrier:
@@ -241,7 +241,7 @@ bool contains(std::span<const std::string_view> words, std::string_view word) {
 }  // namespace
 
 // No key of the object names a statement. The first one that nearly does is probably meant to.
-void Lowering::report_unrecognised(const Json& node) {
+void Lowering::report_unrecognized(const Json& node) {
   if (!node.is(JsonType::object)) {
     read_.error(node, fmt::format("a statement is an object such as {{\"barrier\": {{}}}}, not {}",
                                   to_phrase(node.type())));
@@ -274,7 +274,7 @@ void Lowering::check_arguments(const Statement& statement) {
     check_argument(statement, member);
     if (const auto beside = statement.node().find(member.key())) {
       diagnostics_.error(beside->key_offset(), beside->pointer(),
-                         fmt::format("\"{}\" is given twice, inside \"{}\" and beside it", member.key(),
+                         fmt::format("\"{}\" is given twice, inside \"{}\" and next to it", member.key(),
                                      statement.rule().key));
     }
   }
@@ -290,7 +290,7 @@ void Lowering::check_argument(const Statement& statement, const Json& member) {
       report(fmt::format("\"{}\" is already given as the value of \"{}\"", member.key(), rule.key));
     }
   } else if (find_statement_rule(member.key()) != nullptr) {
-    report(fmt::format("\"{}\" and \"{}\" are two statements; put them in objects of their own", rule.key,
+    report(fmt::format("\"{}\" and \"{}\" are two statements; put each in its own object", rule.key,
                        member.key()));
   } else if (is_planned_argument(member.key())) {
     report(fmt::format("the argument \"{}\" is not supported by this version", member.key()));

@@ -71,10 +71,10 @@ class Lowering {
   Block lower_list(const Json& list);
   void lower_statements(const Json& list);
   void lower_statement(const Json& node);
-  void lower_recognised(const Statement& statement);
+  void lower_recognized(const Statement& statement);
   void check_arguments(const Statement& statement);
   void check_argument(const Statement& statement, const Json& member);
-  void report_unrecognised(const Json& node);
+  void report_unrecognized(const Json& node);
 
   void lower_for(const Statement& statement);
   void lower_repeat(const Statement& statement);

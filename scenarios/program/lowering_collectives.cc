@@ -93,7 +93,7 @@ void Lowering::read_lists(const Statement& statement, Collective& call) {
   call.value_has_peer = read_.mentions_peer(call.tensor.value);
   if (call.value_has_peer && !call.tensor.scratch && has_output(call.kind)) {
     read_.error(statement.node(),
-                "with \"peer\" in its value the call makes its own tensors, one per rank: leave out the "
+                "with \"peer\" in its value, the call creates its own tensors, one per rank; leave out the "
                 "tensor's name");
   }
 }
@@ -118,7 +118,7 @@ SlotIndex Lowering::read_output(const Statement& statement, OpKind kind) {
     const std::string_view name = read_.string(*output, "the output's name");
     const auto subject = statement.subject();
     if (subject && subject->is(JsonType::string) && subject->text() == name) {
-      read_.error(*output, "the output needs a tensor of its own: give it another name");
+      read_.error(*output, "the output needs its own tensor; give it another name");
     }
     const auto found = names_.find(name);
     return found ? found->slot : 0;

@@ -76,7 +76,7 @@ void Lowering::lower_break(const Statement& statement) {
     read_.error(statement.head(), "write {\"break\": true}");
   }
   if (loops_.empty()) {
-    read_.error(statement.node(), "\"break\" stands outside every loop");
+    read_.error(statement.node(), "\"break\" is outside any loop");
     return;
   }
   loops_.back().breaks.push_back(here());
@@ -135,9 +135,9 @@ void Lowering::lower_branches(const Statement& statement) {
 
 bool Lowering::enter_nesting(const Statement& statement) {
   if (nesting_ >= nesting_max) {
-    read_.error(
-        statement.node(),
-        fmt::format("\"join\", \"try\", \"choice\" and \"parallel\" nest at most {} deep", nesting_max));
+    read_.error(statement.node(),
+                fmt::format("\"join\", \"try\", \"choice\" and \"parallel\" can be nested at most {} deep",
+                            nesting_max));
     return false;
   }
   ++nesting_;

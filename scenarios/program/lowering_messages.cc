@@ -77,7 +77,7 @@ void Lowering::lower_batch(const Statement& statement) {
     return;
   }
   for (Json node : statement.head().children()) {
-    const auto message = Statement::recognise(node);
+    const auto message = Statement::recognize(node);
     const bool fits = message && (message->rule().key == "isend" || message->rule().key == "irecv");
     if (!fits) {
       read_.error(node, "a batch consists of isend and irecv");
@@ -86,14 +86,15 @@ void Lowering::lower_batch(const Statement& statement) {
     check_arguments(*message);
     for (const char* argument : {"as", "label", "stream"}) {
       if (const auto own = message->find(argument)) {
-        read_.error(*own, fmt::format("the batch has one \"{}\" for all its messages: put it beside "
-                                      "\"batch_isend_irecv\"",
-                                      argument));
+        read_.error(
+            *own,
+            fmt::format("a batch has one \"{}\" for all its messages: put it next to \"batch_isend_irecv\"",
+                        argument));
       }
     }
     program_->messages.push_back(read_message(*message));
     if (!program_->messages.back().peer) {
-      read_.error(node, "a message of a batch names its peer");
+      read_.error(node, "a message of a batch must name its peer");
     }
   }
   batch.count = static_cast<std::uint32_t>(program_->messages.size() - batch.first);

@@ -17,22 +17,22 @@ namespace {
 using Key = std::string_view;
 
 constexpr std::array<Key, 7> joinable_keys{"kind",        "forward", "main_hook", "post_hook",
-                                            "join_device", "group",   "notify"};
+                                           "join_device", "group",   "notify"};
 constexpr std::array<Key, 11> model_keys{"kind",
-                                          "group",
-                                          "parameters",
-                                          "buffers",
-                                          "bucket_cap",
-                                          "first_bucket",
-                                          "broadcast_buffers",
-                                          "find_unused_parameters",
-                                          "gradient_as_bucket_view",
-                                          "static_graph",
-                                          "comm_hook"};
+                                         "group",
+                                         "parameters",
+                                         "buffers",
+                                         "bucket_cap",
+                                         "first_bucket",
+                                         "broadcast_buffers",
+                                         "find_unused_parameters",
+                                         "gradient_as_bucket_view",
+                                         "static_graph",
+                                         "comm_hook"};
 constexpr std::array<Key, 4> sharded_keys{"kind", "group", "units", "strategy"};
 constexpr std::array<Key, 9> data_parallel_keys{"kind",          "parameters", "gpus",
-                                                 "output_device", "batch_size", "input",
-                                                 "activations",   "output",     "optimizer"};
+                                                "output_device", "batch_size", "input",
+                                                "activations",   "output",     "optimizer"};
 constexpr std::array<Key, 7> optimizer_keys{
     "kind", "of", "optimizer", "lr", "momentum", "weight_decay", "parameters_as_bucket_view"};
 
@@ -177,7 +177,7 @@ void Lowering::lower_data_parallel(const Json& object) {
   read_size("output", options.output);
   if (options.output_device >= options.gpus) {
     read_.error(*object.find("output_device"),
-                fmt::format("there is no GPU {}; \"gpus\" says {}", options.output_device, options.gpus));
+                fmt::format("there is no GPU {}; \"gpus\" is {}", options.output_device, options.gpus));
   }
   if (const auto parameters = object.find("parameters")) {
     for (const ParameterSpec& spec : read_parameters(*parameters, "parameter")) {
@@ -279,9 +279,9 @@ void Lowering::lower_optimizer(const Json& object) {
   } else {
     optimizer.model = read_.object(*of);
     if (!is_model(optimizer.model) && optimizer.model != none) {
-      read_.error(*of, fmt::format("\"{}\" is no model that stands before this one", of->text()));
+      read_.error(*of, fmt::format("\"{}\" is not a model defined before this object", of->text()));
     } else if (program_->training.data_parallel.contains(optimizer.model)) {
-      read_.error(*of, "the optimizer of a model of kind \"dp\" is its key \"optimizer\"");
+      read_.error(*of, "a model of kind \"dp\" gets its optimizer from its key \"optimizer\"");
     }
   }
   if (const auto name = object.find("optimizer")) {

@@ -62,7 +62,8 @@ bool is_name(std::string_view text) {
 }
 
 std::string not_a_name(std::string_view text) {
-  return fmt::format("\"{}\" is no name: use letters, digits, _ and dots, and no digit first", text);
+  return fmt::format(
+      "\"{}\" is not a valid name: use letters, digits, _ and dots; it must not begin with a digit", text);
 }
 
 Names::Names() : variables_(builtins.begin(), builtins.end()) {}
@@ -100,7 +101,7 @@ void Names::collect(const Json& list, Diagnostics& diagnostics) {
     return;  // lowering says so
   }
   for (Json node : list.children()) {
-    if (const auto statement = Statement::recognise(node)) {
+    if (const auto statement = Statement::recognize(node)) {
       collect_statement(*statement, diagnostics);
     }
   }
@@ -230,7 +231,7 @@ void Names::declare(const std::optional<Json>& name, Name::Kind kind, Diagnostic
   }
   if (is_reserved_name(name->text())) {
     diagnostics.error(name->offset(), name->pointer(),
-                      fmt::format("\"{}\" has a meaning of its own", name->text()));
+                      fmt::format("\"{}\" is a reserved name", name->text()));
     return;
   }
   if (!is_name(name->text())) {
@@ -240,7 +241,7 @@ void Names::declare(const std::optional<Json>& name, Name::Kind kind, Diagnostic
   const auto [entry, is_new] = names_.try_emplace(name->text(), Name{kind, no_slot});
   if (!is_new && entry->second.kind != kind) {
     diagnostics.error(name->offset(), name->pointer(),
-                      fmt::format("\"{}\" is {} here and {} elsewhere; use two names", name->text(),
+                      fmt::format("\"{}\" is {} here, but {} elsewhere; use different names", name->text(),
                                   to_phrase(kind), to_phrase(entry->second.kind)));
   }
   if (is_new) {

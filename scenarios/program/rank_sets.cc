@@ -27,9 +27,8 @@ std::optional<std::int64_t> parse_rank(std::string_view text) {
 }
 
 std::string out_of_range(std::int64_t rank, Rank world_size) {
-  return world_size == 1
-             ? fmt::format("rank {} is out of range: a world of 1 has only rank 0", rank)
-             : fmt::format("rank {} is out of range: the ranks are 0 to {}", rank, world_size - 1);
+  return world_size == 1 ? fmt::format("rank {} is out of range: a world of 1 has only rank 0", rank)
+                         : fmt::format("rank {} is out of range: ranks are 0 to {}", rank, world_size - 1);
 }
 
 bool is_rank(std::int64_t rank, Rank world_size) { return rank >= 0 && rank < world_size; }
@@ -45,7 +44,9 @@ ParsedRange parse_range(std::string_view part, Rank world_size) {
   const auto first = parse_rank(trimmed(part.substr(0, dash)));
   const auto last = dash == std::string_view::npos ? first : parse_rank(trimmed(part.substr(dash + 1)));
   if (!first || !last) {
-    return {{}, fmt::format("\"{}\" is no rank or range of ranks; a rank set is written \"0-3,8\"", part)};
+    return {
+        {},
+        fmt::format("\"{}\" is not a rank or a range of ranks; a rank set is written like \"0-3,8\"", part)};
   }
   for (std::int64_t rank : {*first, *last}) {
     if (!is_rank(rank, world_size)) {

@@ -152,7 +152,7 @@ const StatementRule* find_statement_rule(std::string_view key) {
 
 bool is_planned_argument(std::string_view key) { return contains(planned_arguments, key); }
 
-std::optional<Statement> Statement::recognise(const Json& node) {
+std::optional<Statement> Statement::recognize(const Json& node) {
   if (!node.is(JsonType::object)) {
     return std::nullopt;
   }

@@ -81,7 +81,7 @@ bool is_planned_argument(std::string_view key);
 class Statement {
  public:
   // Nothing when `node` is no object or has no operation key.
-  static std::optional<Statement> recognise(const Json& node);
+  static std::optional<Statement> recognize(const Json& node);
 
   const Json& node() const { return node_; }
   const Json& head() const { return head_; }  // the operation key's value

@@ -113,7 +113,8 @@ std::string unknown_unit(const QuantityKind& kind, std::string_view name) {
     names.push_back(unit.name);
   }
   const std::string_view meant = suggest(name, names);
-  return fmt::format("\"{}\" is no unit of {}; the units are {}{}", name, kind.noun, fmt::join(names, ", "),
+  return fmt::format("\"{}\" is not a unit of {}; the units are {}{}", name, kind.noun,
+                     fmt::join(names, ", "),
                      meant.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", meant));
 }
 
@@ -127,7 +128,7 @@ Quantity convert(const QuantityKind& kind, const Decimal& decimal, const Unit& u
     return {{}, fmt::format("this {} is too large", kind.noun)};
   }
   if (value * divisor != product) {
-    return {{}, fmt::format("this {} is finer than can be told apart", kind.noun)};
+    return {{}, fmt::format("this {} is too small to represent", kind.noun)};
   }
   return {static_cast<std::int64_t>(value), {}};
 }
@@ -141,11 +142,11 @@ Quantity parse(const QuantityKind& kind, std::string_view text) {
   const auto decimal = parse_decimal(text.substr(0, number_end));
   if (!decimal) {
     return {{},
-            fmt::format("\"{}\" is no {}; write a number and a unit, such as \"{}\"", text, kind.noun,
+            fmt::format("\"{}\" is not a {}; write a number and a unit, such as \"{}\"", text, kind.noun,
                         kind.example)};
   }
   if (unit_begin == text.size()) {
-    return {{}, fmt::format("a {} needs a unit: write \"{}\", for example", kind.noun, kind.example)};
+    return {{}, fmt::format("a {} needs a unit, such as \"{}\"", kind.noun, kind.example)};
   }
   const std::string_view name = text.substr(unit_begin);
   const Unit* unit = find_unit(kind, name);

@@ -42,8 +42,7 @@ Operand ValueReader::integer(const Json& value) {
     case JsonType::real:
     case JsonType::array:
     case JsonType::object:
-      error(value,
-            fmt::format("expected a whole number or an expression, found {}", to_phrase(value.type())));
+      error(value, fmt::format("expected an integer or an expression, found {}", to_phrase(value.type())));
   }
   return Operand::of(0);
 }
@@ -68,8 +67,8 @@ Operand ValueReader::rank(const Json& value) {
   const Operand operand = integer(value);
   if (operand.kind == Operand::Kind::integer &&
       (operand.integer < 0 || operand.integer >= facts_.world_size)) {
-    error(value, fmt::format("rank {} is out of range: the ranks are 0 to {}", operand.integer,
-                             facts_.world_size - 1));
+    error(value,
+          fmt::format("rank {} is out of range: ranks are 0 to {}", operand.integer, facts_.world_size - 1));
     return Operand::of(0);
   }
   return operand;
@@ -95,7 +94,7 @@ std::string_view ValueReader::string(const Json& value, std::string_view what) {
 Duration ValueReader::duration(const Json& value) {
   if (!value.is(JsonType::string)) {
     error(value, value.is_number()
-                     ? "a duration needs a unit: write \"5ms\", for example"
+                     ? "a duration needs a unit, such as \"5ms\""
                      : fmt::format("expected a duration such as \"5ms\", found {}", to_phrase(value.type())));
     return 0;
   }
@@ -108,7 +107,7 @@ Duration ValueReader::duration(const Json& value) {
 
 std::int64_t ValueReader::fraction(const Json& value) {
   if (!value.is(JsonType::string)) {
-    error(value, fmt::format("expected a part such as \"10%\", found {}", to_phrase(value.type())));
+    error(value, fmt::format("expected a fraction such as \"10%\", found {}", to_phrase(value.type())));
     return 0;
   }
   const Quantity parsed = parse_fraction(value.text());
@@ -162,7 +161,7 @@ TableIndex ValueReader::shape(const Json& value) {
   std::int64_t numel = 1;
   for (Json size : value.children()) {
     if (!size.is(JsonType::integer) || size.integer() < 0) {
-      error(size, "a size is a whole number, at least 0");
+      error(size, "a size is a non-negative integer");
       return none;
     }
     sizes.push_back(size.integer());
@@ -265,7 +264,7 @@ SlotIndex ValueReader::made_group(const Json& value) {
   if (name.empty() || exists) {
     error(value, name.empty()
                      ? std::string("a group needs a name")
-                     : fmt::format("there is a group \"{}\" from the start; use another name", name));
+                     : fmt::format("the group \"{}\" exists from the start; use another name", name));
     return no_slot;
   }
   return group_slot(name, true);
@@ -298,7 +297,7 @@ SlotIndex ValueReader::work(const Json& value) {
   const std::string_view name = string(value, "the name of an asynchronous call");
   const auto slot = names_.find_work(name);
   if (!slot && !name.empty()) {
-    error(value, fmt::format("nothing is called \"{}\"; an asynchronous call gets a name with \"as\"", name),
+    error(value, fmt::format("unknown name \"{}\"; an asynchronous call gets its name from \"as\"", name),
           names_.suggest_work(name));
   }
   return slot.value_or(no_slot);
@@ -330,12 +329,11 @@ SlotIndex ValueReader::tensor(const Json& value) {
   if (!is_name(name)) {
     error(value, not_a_name(name));
   } else if (!found && !is_reserved_name(name)) {
-    error(
-        value,
-        fmt::format("unknown tensor \"{}\"; make it with {{\"fill\": \"{}\", \"value\": 0}} or give the call "
-                    "a value or numel",
-                    name, name),
-        names_.suggest_like(name, Name::Kind::tensor));
+    error(value,
+          fmt::format("unknown tensor \"{}\"; create it with {{\"fill\": \"{}\", \"value\": 0}} or give the "
+                      "call a value or numel",
+                      name, name),
+          names_.suggest_like(name, Name::Kind::tensor));
   } else if (found) {
     error(value, fmt::format("\"{}\" is {}, not a tensor", name, to_phrase(found->kind)));
   }

@@ -88,8 +88,11 @@ Proof try_wrong_program(const std::string& backend, const Program& program) {
 
 Proof try_right_program(const std::string& backend, const Program& program) {
   const Sides sides = run_both(backend, program);
-  Proof proof{
-      std::string(program.name), "every result bitwise", "every result bitwise", Judgement::agrees, {}};
+  Proof proof{std::string(program.name),
+              "all results bitwise equal",
+              "all results bitwise equal",
+              Judgement::agrees,
+              {}};
   for (const compare::Claim& claim : compare::compare(sides.simulated, sides.real, backend)) {
     if (claim.judgement == compare::Claim::Judgement::differs) {
       proof.judgement = Judgement::differs;

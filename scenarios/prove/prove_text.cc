@@ -69,7 +69,7 @@ std::string json_of(const Proofs& proofs) {
             {"backend", proofs.backend},
             {"nccl_settings", nccl_settings()},
             {"time_valid", false},
-            {"time_reason", "ranks share one machine, and perhaps one GPU: these are outcomes only"},
+            {"time_reason", "ranks share one machine and perhaps one GPU, so only outcomes are compared"},
             {"proofs", Json::array()}};
   for (const Proof& proof : proofs.proofs) {
     json["proofs"].push_back({{"subject", proof.subject},

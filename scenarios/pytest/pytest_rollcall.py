@@ -1,13 +1,13 @@
-"""Scenarios of rollcall as tests of pytest.
+"""Runs scenarios of rollcall as pytest tests.
 
     pip install .            (in this folder), or
     pytest -p pytest_rollcall            with this file on the path
 
 Every file whose name ends with .rollcall.json, or matches a pattern of the ini option `rollcall_files`, is
-collected like a test module, and each scenario in it is a test. It passes when the scenario comes out as its
-"expect" says. When it does not, the failure is rollcall's report: who is missing, where, why.
+collected like a test module, and each scenario in it is a test. It passes when the scenario meets its
+"expect". Otherwise the failure is rollcall's report: which rank is missing, where and why.
 
-A PyTorch training script, or a function, is tested on ranks that are not there:
+A PyTorch training script, or a function, is tested on simulated ranks:
 
     def test_training(rollcall_world):
         assert rollcall_world(4).run("train.py", "--epochs", "1").ok
@@ -15,9 +15,9 @@ A PyTorch training script, or a function, is tested on ranks that are not there:
 
 Options (command line, or ini file):
 
-    --rollcall PROGRAM   rollcall_program    the program; otherwise $ROLLCALL, otherwise `rollcall` on the path
-                         rollcall_files      patterns of file names or paths, one a line
-                         rollcall_args       more arguments for every run, such as --seed 7
+    --rollcall PROGRAM   rollcall_program    the program; by default $ROLLCALL, or `rollcall` on the path
+                         rollcall_files      patterns of file names or paths, one per line
+                         rollcall_args       extra arguments for every run, such as --seed 7
                          rollcall_timeout    seconds of wall-clock time for one scenario; 60
 """
 
@@ -38,7 +38,7 @@ def pytest_addoption(parser):
     group.addoption("--rollcall", metavar="PROGRAM", help="the rollcall program")
     parser.addini("rollcall_program", "the rollcall program", default="")
     parser.addini("rollcall_files", "patterns of scenario files", type="linelist", default=["*.rollcall.json"])
-    parser.addini("rollcall_args", "more arguments for every run", type="args", default=[])
+    parser.addini("rollcall_args", "extra arguments for every run", type="args", default=[])
     parser.addini("rollcall_timeout", "seconds for one scenario", default="60")
 
 
@@ -54,7 +54,7 @@ def pytest_collect_file(file_path, parent):
 
 
 def program(config):
-    """The path of rollcall. Raises CollectError when there is none."""
+    """The path of rollcall. Raises CollectError if it is not found."""
     wanted = (
         config.getoption("rollcall")
         or config.getini("rollcall_program")
@@ -64,7 +64,7 @@ def program(config):
     found = shutil.which(wanted)
     if found is None:
         raise pytest.Collector.CollectError(
-            f"there is no program '{wanted}': install rollcall, or say where it is with --rollcall PROGRAM"
+            f"cannot find the program '{wanted}'; install rollcall, or pass its path as --rollcall PROGRAM"
         )
     return found
 
@@ -110,7 +110,7 @@ class Scenario(pytest.Item):
 
 
 class ScenarioFailed(Exception):
-    """The scenario came out otherwise. The text is the report."""
+    """The scenario did not meet its expectations. The text is the report."""
 
 
 def relative(node):
@@ -133,7 +133,7 @@ def run(config, arguments, timeout):
 
 @pytest.fixture
 def rollcall_world(request, tmp_path):
-    """A job of so many ranks, in the simulator: rollcall_world(4).run(script or function, arguments...)."""
+    """A job of this many ranks in the simulator: rollcall_world(4).run(script or function, arguments...)."""
     return lambda world_size: World(request.config, tmp_path, world_size)
 
 
@@ -142,9 +142,9 @@ class World:
         self._config, self._folder, self._world_size = config, folder, world_size
 
     def run(self, script, *arguments, answers="simulate"):
-        """Runs a script with arguments, or a function of a module, on every rank, and says what became of it.
+        """Runs a script with arguments, or a function of a module, on every rank, and returns the result.
 
-        `answers`: "simulate", or "fake": each rank alone. Skips the test where there is no Python with torch.
+        `answers`: "simulate", or "fake": each rank alone. Skips the test if there is no Python with torch.
         """
         if callable(script):
             arguments = [json.dumps(list(arguments))]
@@ -175,7 +175,7 @@ class World:
 
 
 class Recorded:
-    """What became of a script. `report`: rollcall's, as JSON; `scenario`: a file that `rollcall run` takes; `output`:
+    """The result of a script. `report`: rollcall's JSON report; `scenario`: a file for `rollcall run`; `output`:
     what the ranks printed, and rollcall's remarks."""
 
     def __init__(self, report, scenario, output):

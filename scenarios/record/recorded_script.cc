@@ -75,7 +75,7 @@ std::string_view how_recorded(std::string_view mode) {
   if (mode == "fake") {
     return "each rank ran alone";
   }
-  return mode == "live" ? "as it ran" : "answered by the simulator";
+  return mode == "live" ? "as it ran" : "all ranks, in the simulator";
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -163,7 +163,7 @@ std::string last_place(const ScriptRank& rank) {
       return fmt::format("; last call: {} at {}", call.op, place_text(rank, call.site));
     }
   }
-  return "; no call before";
+  return "; it made no call before";
 }
 
 std::string end_phrase(const ScriptRank& rank) {
@@ -176,17 +176,17 @@ std::string end_phrase(const ScriptRank& rank) {
       return fmt::format("raised {}: {}{}{}", end.type, end.message.substr(0, end.message.find('\n')),
                          place.empty() ? "" : " at ", place);
     case ScriptEnd::How::exited:
-      return fmt::format("left with code {} in the middle of the script{}", end.code, last_place(rank));
+      return fmt::format("exited with code {} in the middle of the script{}", end.code, last_place(rank));
     case ScriptEnd::How::killed:
-      return fmt::format("{}{}", end.code > 0 ? fmt::format("died of signal {}", end.code) : "was killed",
+      return fmt::format("{}{}",
+                         end.code > 0 ? fmt::format("was killed by signal {}", end.code) : "was killed",
                          last_place(rank));
     case ScriptEnd::How::stopped:
-      return fmt::format("made no call and did not end; it was stopped at {}", place);
+      return fmt::format("made no call for too long; it was stopped at {}", place);
     case ScriptEnd::How::terminated:
-      return fmt::format("was ended by the launcher{}", last_place(rank));
+      return fmt::format("was terminated by the launcher{}", last_place(rank));
     case ScriptEnd::How::unknown:
-      return rank.stack.empty() ? fmt::format("did not come to an end{}", last_place(rank))
-                                : "";  // else: its stack
+      return rank.stack.empty() ? fmt::format("did not finish{}", last_place(rank)) : "";  // else: its stack
   }
   return {};
 }

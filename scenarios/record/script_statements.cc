@@ -284,11 +284,11 @@ class StatementWriter {
         break;
       case ScriptEnd::How::stopped:
         type = "Stopped";
-        message = "made no call and did not end";
+        message = "made no call for too long";
         break;
       case ScriptEnd::How::exited:
         type = "SystemExit";
-        message = fmt::format("the process left with code {} in the middle of the script", end.code);
+        message = fmt::format("the process exited with code {} in the middle of the script", end.code);
         break;
       case ScriptEnd::How::killed:
         type = "ProcessKilled";

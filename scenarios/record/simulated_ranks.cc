@@ -107,7 +107,7 @@ class RankServer {
   void finish(Ticket ticket) {
     const auto found = issued_.find(ticket);
     if (found == issued_.end()) {
-      link_.say(answer_of({"RuntimeError", "rollcall: waits for a call that was not made"}));
+      link_.say(answer_of({"RuntimeError", "rollcall: waits for a call that was never made"}));
       return;
     }
     Issued issued = std::move(found->second);
@@ -133,7 +133,7 @@ class RankServer {
   const ScriptCall& call(const Value* number) const {
     const std::int64_t index = traces::number_or(number, -1);
     if (index < 0 || index >= static_cast<std::int64_t>(calls_.size())) {
-      throw traces::BadFile(0, fmt::format("call {} has not been described", index));
+      throw traces::BadFile(0, fmt::format("call {} was not described", index));
     }
     return calls_[static_cast<std::size_t>(index)];
   }

@@ -73,9 +73,10 @@ std::string comment_of(const Diagnosis& diagnosis) {
     text += plain_text(diagnosis.finding.headline) + ".\n";
   }
   if (diagnosis.verdict == "stuck_device") {
-    text += "A device that does not follow is a rank here that ends before the call.\n";
+    text += "A device that is stuck is modeled here as a rank that ends before the call.\n";
   }
-  return text + "A recording does not say: roots, reduce ops, tags, splits, values. They are the defaults.\n";
+  return text +
+         "The recording lacks roots, reduce ops, tags, splits and values; they have their defaults here.\n";
 }
 
 // How far a run bears the diagnosis out.
@@ -110,7 +111,7 @@ OrderedJson expectation_of(const Report& report, const Diagnosis& diagnosis) {
 std::string disagreement(const Report& report, const Diagnosis& diagnosis) {
   const Finding* finding = finding_of(report.verdict);
   return fmt::format(
-      "the simulation comes to {} ({}), the dumps to {} ({})", verdict_word(report.verdict),
+      "the simulation gives {} ({}), but the dumps give {} ({})", verdict_word(report.verdict),
       finding == nullptr ? "nobody" : ranks_phrase(finding->culprits), diagnosis.verdict,
       diagnosis.finding.culprits.empty() ? "nobody" : ranks_phrase(diagnosis.finding.culprits));
 }
@@ -131,8 +132,8 @@ Attempt attempt(const check::JobDump& job, const Diagnosis& diagnosis, const Rec
 
 ImportedJob import_dumps(const check::JobDump& job, const Diagnosis& diagnosis) {
   if (diagnosis.world_size > ranks_max) {
-    return {"", fmt::format("the dumps speak of {} ranks, and a scenario has at most {}",
-                            diagnosis.world_size, ranks_max)};
+    return {"", fmt::format("the dumps are of {} ranks, but a scenario has at most {}", diagnosis.world_size,
+                            ranks_max)};
   }
   Attempt best = attempt(job, diagnosis, ways.front());
   for (std::size_t i = 1; i < ways.size() && agreement_of(best.report, diagnosis) != Agreement::full; ++i) {

@@ -236,7 +236,7 @@ std::vector<RankCalls> parse_golden(const std::string& text) {
     } else if (line.starts_with("  ") && !all.empty()) {
       all.back().calls.emplace_back(line.substr(2));
     } else {
-      throw std::runtime_error(fmt::format("line {}: expected \"ranks ...\", or a call below it", number));
+      throw std::runtime_error(fmt::format("line {}: expected \"ranks ...\" or an indented call", number));
     }
   }
   return all;
@@ -247,7 +247,7 @@ std::vector<std::string> differences(const std::vector<RankCalls>& golden,
   const auto before = by_rank(golden);
   const auto after = by_rank(now);
   if (before.size() != after.size()) {
-    return {fmt::format("the golden file has {} ranks, and the run {}", before.size(), after.size())};
+    return {fmt::format("the golden file has {} ranks, but the run has {}", before.size(), after.size())};
   }
   // Ranks whose list was the same, and is: they changed alike.
   std::map<std::pair<const Calls*, const Calls*>, RankSet> alike;
@@ -255,7 +255,7 @@ std::vector<std::string> differences(const std::vector<RankCalls>& golden,
   for (const auto& [rank, calls] : after) {
     const auto old = before.find(rank);
     if (old == before.end()) {
-      return {fmt::format("the golden file says nothing about rank {}", rank)};
+      return {fmt::format("rank {} is not in the golden file", rank)};
     }
     if (*old->second != *calls) {
       RankSet& ranks = alike[{old->second, calls}];
@@ -289,7 +289,7 @@ std::string golden_file(const Scenario& scenario) {
 std::vector<std::string> compare_golden(const std::string& file, const Report& report) {
   std::ifstream in(file, std::ios::binary);
   if (!in) {
-    return {fmt::format("golden: there is no file '{}'; `rollcall test --update-golden` writes it", file)};
+    return {fmt::format("golden: '{}' does not exist; `rollcall test --update-golden` writes it", file)};
   }
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   std::vector<std::string> sentences;

@@ -71,26 +71,24 @@ struct Rule {
   std::string_view advice;
 };
 constexpr Rule rules[] = {
-    {"zero.shard",
-     "ZeroRedundancyOptimizer broadcasts its shards in step(), and the hook that would shadow this is not "
-     "there",
+    {"zero.shard", "ZeroRedundancyOptimizer broadcasts its shards in step(), but no hook shadows this",
      "join the optimizer as well, after the model: Join([model, optimizer])"},
     {"SyncBatchNorm",
-     "SyncBatchNorm exchanges statistics inside forward, which DistributedDataParallel's hook does not "
-     "shadow",
+     "SyncBatchNorm exchanges statistics inside forward, and DistributedDataParallel's hook does not shadow "
+     "this",
      "use Join(..., throw_on_early_termination=True), so that all ranks stop together"},
-    {"ddp.unused",
-     "find_unused_parameters exchanges a map of the parameters that were used, and the hook does not",
-     "shadow the exchange of the map after the gradients, as DistributedDataParallel's own hook does"},
-    {"ddp.buffers", "the buffers are broadcast before every forward, and the hook does not take part",
+    {"ddp.unused", "find_unused_parameters exchanges a map of used parameters, but the hook does not",
+     "shadow this exchange after the gradients, as DistributedDataParallel's own hook does"},
+    {"ddp.buffers", "the buffers are broadcast before every forward, but the hook does not take part",
      "shadow the broadcast of the buffers, or turn it off with broadcast_buffers=False"},
     {"ddp.backward_sync_flag",
-     "the ranks tell each other in every forward whether they will synchronise (no_sync), and the hook does "
+     "the ranks tell each other in every forward whether they will synchronize (no_sync), but the hook does "
      "not",
      "shadow the exchange of this flag before the gradients"},
     {"ddp.bucket",
-     "the gradients are reduced in other calls than the hook's, as a comm_hook or other buckets do",
-     "let the hook run the same communication hook on the same buckets"},
+     "the gradients are not reduced by the calls that the hook makes; a comm_hook or other buckets can cause "
+     "this",
+     "make the hook run the same communication hook on the same buckets"},
 };
 
 bool are_rotated(const Iteration& a, const Iteration& b) {
@@ -140,9 +138,9 @@ std::optional<Meeting> meeting_of(const Verdict& verdict) {
 void explain(const Iteration& active, const Iteration& shadow, const Step& met, const Step& met_shadow,
              Finding& finding) {
   if (are_rotated(active, shadow)) {
-    finding.cause = "the joinables take turns in the iteration in another order than in Join's list";
+    finding.cause = "the iteration calls the joinables in a different order than Join's list";
     finding.advice =
-        "list the joinables in the order in which an iteration calls them: the model before the optimizer";
+        "list the joinables in the order in which the iteration calls them: the model before the optimizer";
   } else if (const Rule* rule = std::ranges::find_if(
                  rules,
                  [&](const Rule& each) {

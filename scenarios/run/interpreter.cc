@@ -25,7 +25,7 @@ std::int64_t whole_number(const Tensor& tensor) {
   constexpr double limit = 9007199254740992.0;  // 2^53: above it not every whole number is a double
   const double value = tensor.item();
   if (std::trunc(value) != value || std::fabs(value) > limit) {
-    throw ValueError(fmt::format("item: {} is no whole number, and variables hold nothing else", value));
+    throw ValueError(fmt::format("item: {} is not an integer, and variables only hold integers", value));
   }
   return static_cast<std::int64_t>(value);
 }

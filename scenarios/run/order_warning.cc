@@ -82,9 +82,8 @@ void warn_about_order(const Scenario& scenario, Report& report) {
   line.rank = crossing->second;
   line.warning = true;
   line.text = fmt::format(
-      "warning: this rank uses groups {} and {} in another order than rank {}; nothing blocks here, but "
-      "where a GPU has "
-      "no room for both calls, or a host waits between them, this is a deadlock (rollcall explain "
+      "warning: this rank uses groups {} and {} in a different order than rank {}; nothing blocks here, but "
+      "it is a deadlock if a GPU has no room for both calls or a host waits between them (rollcall explain "
       "order_crossing)",
       log.group_name(crossing->a), log.group_name(crossing->b), crossing->first);
   report.output.push_back(std::move(line));

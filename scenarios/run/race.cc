@@ -32,10 +32,11 @@ Race race_of(const Verdict& wrong, const RankSet& deciders, std::vector<Outcome>
   Finding& finding = race.finding;
   finding.headline = fmt::format("timing decides: {} of {} schedules go wrong; in one, {}", schedules - good,
                                  schedules, finding.headline);
-  finding.cause = fmt::format("what {} {}, and in which order, is left to timing; then {}",
+  finding.cause = fmt::format("timing decides what {} {}, and in which order; in one order, {}",
                               ranks_phrase(deciders), deciders.size() == 1 ? "does" : "do", finding.cause);
   finding.advice =
-      "let the program order the two, or decide on one rank and tell the others before anybody acts on it";
+      "make the program enforce the order, or decide on one rank and tell the others before any of them acts "
+      "on it";
   finding.culprits = deciders;
   finding.tie = false;
   finding.suspects.clear();

@@ -53,7 +53,7 @@ std::int64_t RankFrame::evaluate(const Operand& operand) const {
     case Operand::Kind::absent:
       break;
   }
-  expects(false, "only whole numbers and expressions are evaluated");
+  expects(false, "only integers and expressions are evaluated");
   return 0;
 }
 

@@ -52,7 +52,7 @@ TriedSchedules replay(const sim::Schedule& schedule, const RunOnce& once) {
   TriedSchedules tried{once(decisions), schedule};
   if (const std::optional<std::string> divergence = decisions.divergence()) {
     throw ScheduleDoesNotFit(
-        fmt::format("the schedule no longer fits: {}. Explore the scenario again as it is now", *divergence));
+        fmt::format("the schedule no longer fits: {}. Explore the scenario again", *divergence));
   }
   tried.report.exhaustive = decisions.schedule().decisions == 0;
   return tried;

@@ -47,7 +47,7 @@ std::vector<Collected> collect_file(const std::string& path) {
   const CaseAddress address = parse_address(path);
   std::error_code ignored;  // what cannot be looked at is not there
   if (!fs::exists(address.file, ignored)) {
-    throw NotFound(fmt::format("'{}': there is no such file or folder", address.file));
+    throw NotFound(fmt::format("'{}': no such file or directory", address.file));
   }
   std::vector<Collected> found = cases_in(address.file);
   if (!found.front().unreadable.empty()) {
@@ -55,7 +55,7 @@ std::vector<Collected> collect_file(const std::string& path) {
   }
   std::erase_if(found, [&](const Collected& each) { return !each.one.matches(address.selection); });
   if (found.empty()) {
-    throw NotFound(fmt::format("'{}' has no case '{}'; `rollcall test --list {}` lists what it has",
+    throw NotFound(fmt::format("'{}' has no case '{}'; `rollcall test --list {}` lists its cases",
                                address.file, address.selection, address.file));
   }
   return found;

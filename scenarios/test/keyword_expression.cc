@@ -19,7 +19,7 @@ class KeywordParser {
   void parse_all() {
     parse_or();
     if (!token_.empty()) {
-      fail("expected 'and', 'or' or the end");
+      fail("expected 'and', 'or' or the end of the expression");
     }
   }
 

@@ -79,7 +79,7 @@ class Judge {
   std::string file_;
   const MinimizeOptions& options_;
   bool searches_ = false;
-  std::int64_t ops_max_ = 0;   // of a candidate: one that runs away is none
+  std::int64_t ops_max_ = 0;    // of a candidate: one that runs away is none
   std::int64_t own_limit_ = 0;  // of the file
 };
 
@@ -94,8 +94,8 @@ class Minimizer {
         best_(tree_of(address, scenario_)),
         accepts_([this](const OrderedJson& tree) { return accepts(tree); }) {
     if (signature_.verdict == "ok") {
-      throw NothingToMinimize(fmt::format("{} comes to ok{}: there is no failure to keep", address,
-                                          report_.exhaustive ? "" : " in all schedules that were tried"));
+      throw NothingToMinimize(fmt::format("{} ends with verdict ok{}: nothing to minimize", address,
+                                          report_.exhaustive ? "" : " in every schedule that was tried"));
     }
   }
 
@@ -206,14 +206,12 @@ class Minimizer {
     const Report report = judge_.report_of(small);
     const Finding& finding = *finding_of(report.verdict);
     const std::string comment = fmt::format(
-        "Minimised from {}: {} of {} ranks and {} of {} statements are left.\nWhat is kept: {}.\nIn one "
-        "sentence: "
-        "{}.{}",
+        "Minimized from {}: {} of {} ranks and {} of {} statements are left.\nPreserved: {}.\nIn one "
+        "sentence: {}.{}",
         scenario_.address(), result.after.ranks, result.before.ranks, result.after.statements,
         result.before.statements, to_string(signature_), finding.headline,
-        judge_.searches() ? "\nThe usual run is fine; `rollcall explore` finds the schedule that is not."
-                          : "");
-    OrderedJson tree = {{"version", 1}, {"name", scenario_.name + ", minimised"}};
+        judge_.searches() ? "\nThe default schedule is fine; `rollcall explore` finds one that fails." : "");
+    OrderedJson tree = {{"version", 1}, {"name", scenario_.name + ", minimized"}};
     tree["origin"] = fmt::format("rollcall minimize {}", scenario_.address());
     for (const auto& [key, value] : best_.items()) {
       if (!tree.contains(key)) {

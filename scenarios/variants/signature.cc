@@ -38,7 +38,7 @@ Signature signature_of(const Report& report) {
 std::string to_string(const Signature& signature) {
   return fmt::format("{}{}{}{}", signature.verdict, signature.kind.empty() ? "" : " (" + signature.kind + ")",
                      signature.op.empty() ? "" : " in " + signature.op,
-                     signature.role.empty() ? "" : "; to blame: " + signature.role);
+                     signature.role.empty() ? "" : "; culprit: " + signature.role);
 }
 
 }  // namespace rollcall::scenario

@@ -53,9 +53,9 @@ std::size_t survived(const WhatIf& found) {
 
 std::string what_if_text(const WhatIf& found) {
   std::string text =
-      fmt::format("{}: undisturbed it comes to {}; it survives {} of {} disturbances{}\n",
+      fmt::format("{}: verdict {} if undisturbed; it survives {} of {} disturbances{}\n",
                   found.undisturbed.scenario, verdict_word(found.undisturbed.verdict), survived(found),
-                  found.survivals.size(), found.interrupted ? ", and there are more" : "");
+                  found.survivals.size(), found.interrupted ? "; interrupted, there are more" : "");
   for (const Row& row : rows_of(found.survivals)) {
     text += fmt::format("  {:<16} {:<38} {}\n", row.what, row.came_to, where_phrase(row.where));
     text += row.headline.empty() ? "" : fmt::format("  {:<16}   {}\n", "", row.headline);

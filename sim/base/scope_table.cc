@@ -6,7 +6,7 @@ namespace rollcall {
 
 ScopeTable::ScopeTable() {
   nodes_.emplace_back();     // scope 0: outside every scope
-  pairings_.emplace_back();  // pairing 0: unlabelled
+  pairings_.emplace_back();  // pairing 0: unlabeled
 }
 
 ScopeId ScopeTable::enter(ScopeId parent, std::string_view name) {

@@ -16,10 +16,10 @@
 
 namespace rollcall {
 
-// What a call belongs together with. Weak pairings (a user's labels) are compared among labelled
+// What a call belongs together with. Weak pairings (a user's labels) are compared among labeled
 // calls only; strict ones (the Join protocol) also against calls without any label.
 struct Pairing {
-  std::uint32_t id = 0;  // 0: unlabelled
+  std::uint32_t id = 0;  // 0: unlabeled
   bool strict = false;
 
   friend bool operator==(const Pairing&, const Pairing&) = default;

@@ -29,7 +29,7 @@ struct Subgroups {
   std::vector<ProcessGroup> all;
 };
 
-// Runs of `group_size` neighbours, by default the GPUs of a host. ValueError without GPUs, or when the size does
+// Runs of `group_size` neighbors, by default the GPUs of a host. ValueError without GPUs, or when the size does
 // not divide the world.
 Subgroups new_subgroups(std::optional<Rank> group_size = {}, const GroupOptions& options = {},
                         Site site = Site::here());

@@ -53,10 +53,10 @@ enum Opcode : char {
 };
 
 constexpr char protocol = 4;
-constexpr std::size_t smallest_frame = 4;         // a shorter one is written bare
+constexpr std::size_t smallest_frame = 4;     // a shorter one is written bare
 constexpr std::size_t frame_max = 64 * 1024;  // a frame ends at the first value beyond; so long a string
-                                                  // stands outside of frames
-constexpr std::size_t batch = 1000;               // elements of a list or dict between two marks
+                                              // stands outside of frames
+constexpr std::size_t batch = 1000;           // elements of a list or dict between two marks
 
 void put_little_endian(std::string& bytes, std::uint64_t value, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) {
@@ -315,7 +315,7 @@ class Unpickler {
     ObjectList elements = pop_many(count);
     auto* list = std::get_if<ObjectList>(&top().value());
     if (list == nullptr) {
-      refuse("elements are appended to what is no list");
+      refuse("elements are appended to a value that is not a list");
     }
     std::ranges::move(elements, std::back_inserter(*list));
   }
@@ -324,7 +324,7 @@ class Unpickler {
     ObjectList pairs = pop_many(count);
     auto* dict = std::get_if<Object::Dict>(&top().value());
     if (dict == nullptr || count % 2 != 0) {
-      refuse("items are set in what is no dict");
+      refuse("items are set in a value that is not a dict");
     }
     for (std::size_t i = 0; i < count; i += 2) {
       const auto* key = std::get_if<std::string>(&pairs[i].value());

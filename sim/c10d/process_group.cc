@@ -5,7 +5,7 @@
 namespace rollcall {
 
 Rank GroupMembers::rank_of(Rank global) const {
-  // Most groups are the world or a run of neighbours: the guess is right without a search.
+  // Most groups are the world or a run of neighbors: the guess is right without a search.
   if (global >= 0 && global < size() && ranks[static_cast<std::size_t>(global)] == global) {
     return global;
   }

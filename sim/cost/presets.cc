@@ -203,8 +203,8 @@ NamedCluster unknown(std::string_view name) {
     known += (known.empty() ? "" : ", ") + preset;
   }
   return problem(
-      fmt::format("unknown cluster \"{}\"; the presets are {}, also with other numbers of GPUs "
-                  "(\"h100-4\") or of nodes (\"h100-2x8\")",
+      fmt::format("unknown cluster \"{}\"; the presets are {}, also with fewer GPUs (\"h100-4\") or with "
+                  "several nodes (\"h100-2x8\")",
                   name, known));
 }
 
@@ -235,7 +235,8 @@ NamedCluster find_cluster(std::string_view name) {
   const Machine* found = machine_of(name);
   if (found == nullptr) {
     const Cluster* bare = find_machine(name);
-    return bare == nullptr ? unknown(name) : problem(fmt::format("how many GPUs of {}?", name), bare->name);
+    return bare == nullptr ? unknown(name)
+                           : problem(fmt::format("the number of GPUs of {} is missing", name), bare->name);
   }
   Cluster cluster = found->cluster;
   std::string_view rest = name.substr(cluster.machine.size() + 1);
@@ -266,13 +267,11 @@ NamedCluster find_cluster(std::string_view name) {
                    fmt::format("{}-{}x{}", cluster.machine, *first / built_in + 1, built_in));
   }
   if (!read_nic_speed(rest, cluster)) {
-    return problem(
-        fmt::format("\"{}\" at the end of a cluster's name means nothing; a NIC's speed is "
-                    "written \"@200G\"",
-                    rest));
+    return problem(fmt::format(
+        "\"{}\" at the end of a cluster's name is unknown; write a NIC's speed as \"@200G\"", rest));
   }
   if (cluster.nodes > nodes_max) {
-    return problem(fmt::format("{} nodes are more than the {} there can be", cluster.nodes, nodes_max));
+    return problem(fmt::format("{} nodes are too many; at most {} are supported", cluster.nodes, nodes_max));
   }
   cluster.name = name;
   return {std::move(cluster), {}, {}};

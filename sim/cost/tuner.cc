@@ -97,7 +97,7 @@ Tuner::Tuner(const Communicator& communicator) : communicator_(communicator) {
     const auto function = static_cast<Function>(f);
     for_each_pair([&](Algorithm algorithm, Protocol protocol) {
       const std::size_t at = entry_index(function, algorithm, protocol);
-      const ModelledPair pair = model_pair(communicator_, function, algorithm, protocol);
+      const ModeledPair pair = model_pair(communicator_, function, algorithm, protocol);
       entries_[at] = {pair.latency, pair.bandwidth};
       reasons_[at] = pair.missing;
     });
@@ -143,7 +143,7 @@ std::string_view Tuner::exclusion(const Request& request, Algorithm algorithm, P
   }
   if ((request.algorithm && *request.algorithm != algorithm) ||
       (request.protocol && *request.protocol != protocol)) {
-    return "not among the ones asked for";
+    return "not among the requested ones";
   }
   const int local = communicator_.ranks_per_node();
   if (is_nvls(algorithm) && request.function != Function::all_gather &&

@@ -142,7 +142,7 @@ class Model {
       return is_alone ? "needs several nodes" : "the network cannot reduce (no SHARP)";
     }
     if (algorithm_ == Algorithm::collnet_direct && gathers_or_scatters(function_)) {
-      return "no network plugin gathers or scatters by itself";
+      return "no network plugin offers this operation";
     }
     if (algorithm_ == Algorithm::nvls && !is_alone && (!comm_.collnet || gathers_or_scatters(function_))) {
       return "between nodes NVLS needs a network that reduces (SHARP)";
@@ -287,10 +287,10 @@ class Model {
 
 }  // namespace
 
-ModelledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
-                        Protocol protocol) {
+ModeledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
+                       Protocol protocol) {
   const Model model(communicator, function, algorithm, protocol);
-  ModelledPair pair;
+  ModeledPair pair;
   pair.missing = model.missing();
   if (!pair.missing.empty()) {
     return pair;

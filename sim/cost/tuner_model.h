@@ -9,14 +9,14 @@
 
 namespace rollcall::cost {
 
-struct ModelledPair {
+struct ModeledPair {
   double latency = 0;        // microseconds
   double bandwidth = 0;      // algorithm bandwidth, GB/s; 0: not available
   std::string_view missing;  // why not; empty: it is
 };
 
-ModelledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
-                        Protocol protocol);
+ModeledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
+                       Protocol protocol);
 
 // The place of an enumerator in the tables.
 template <typename Enum>

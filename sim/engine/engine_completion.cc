@@ -20,8 +20,8 @@ using check::Slot;
 std::string too_dense(const Op& op, std::int64_t bytes, std::int64_t limit) {
   constexpr std::int64_t mebi = 1024 * 1024;
   return fmt::format(
-      "{}: the results differ from element to element and need {} MiB together, more than the {} MiB that "
-      "one simulated call may take; use smaller tensors or equal values",
+      "{}: the results differ from element to element and need {} MiB in total, more than the {} MiB allowed "
+      "for one simulated call; use smaller tensors or equal values",
       to_string(op.kind), bytes / mebi, limit / mebi);
 }
 

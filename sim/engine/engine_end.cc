@@ -156,7 +156,7 @@ void Engine::abort_waiting() {
       end(event.rank);
     }
   }
-  expects(anybody, "a rank that has not ended is parked somewhere");
+  expects(anybody, "a rank that has not ended is parked");
 }
 
 check::Evidence Engine::evidence() {

@@ -29,7 +29,7 @@ std::string names_of_backends() {
 
 void check(const Group& group, Rank world_size) {
   require(!group.name.empty() && group.name != "world",
-          "a group needs a name of its own; \"world\" exists already");
+          "a group needs its own name; \"world\" exists already");
   require(!group.ranks.empty(), fmt::format("group {} has no ranks", group.name));
   std::vector<Rank> ranks = group.ranks;
   std::sort(ranks.begin(), ranks.end());
@@ -42,7 +42,7 @@ void check(const Group& group, Rank world_size) {
 void check(const Options& options) {
   require(options.world_size >= 1, "world_size must be at least 1");
   require(find_backend_traits(options.backend) != nullptr,
-          fmt::format("unknown backend \"{}\": {}", options.backend, names_of_backends()));
+          fmt::format("unknown backend \"{}\"; choose {}", options.backend, names_of_backends()));
   require(options.devices.empty() || options.devices.size() == static_cast<std::size_t>(options.world_size),
           "devices must name one device per rank");
   require(options.timeout >= 0, "timeout must not be negative; 0 means none");

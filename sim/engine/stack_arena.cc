@@ -9,7 +9,7 @@
 namespace rollcall::sim {
 namespace {
 
-constexpr std::size_t colours = 16;
+constexpr std::size_t colors = 16;
 constexpr std::size_t cache_line = 64;
 constexpr std::uint64_t canary = 0x726f6c6c63616c6cULL;
 
@@ -30,7 +30,7 @@ StackArena::StackArena(std::size_t stacks) : stack_bytes_(bytes_each(stacks)), b
 StackArena::~StackArena() { munmap(base_, bytes_); }
 
 StackArena::Stack StackArena::stack(std::size_t i) const {
-  const std::size_t usable = stack_bytes_ - (i % colours) * cache_line;
+  const std::size_t usable = stack_bytes_ - (i % colors) * cache_line;
   return {base_ + i * stack_bytes_ + usable, usable};
 }
 

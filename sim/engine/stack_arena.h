@@ -26,7 +26,7 @@ class StackArena {
     std::size_t bytes;
   };
 
-  // The i-th stack. Tops are shifted by up to 15 cache lines ("colours"): equal alignment would put the
+  // The i-th stack. Tops are shifted by up to 15 cache lines ("colors"): equal alignment would put the
   // hot lines of all ranks into the same few cache sets.
   Stack stack(std::size_t i) const;
 

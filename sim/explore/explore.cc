@@ -76,9 +76,8 @@ class Search {
 
   Part walk_tree(std::int64_t most, const Slice& slice) {
     Part part;
-    SearchTree tree(
-        true, draws_delays_,
-        {.reduces = options_.reduces, .deviations_max = options_.deviations_max, .slice = slice});
+    SearchTree tree(true, draws_delays_,
+                    {.reduces = options_.reduces, .deviations_max = options_.deviations_max, .slice = slice});
     while (part.tally.schedules() < most && !is_interrupted()) {
       tree.begin();
       Report report = run_(tree);
@@ -147,15 +146,15 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
     bounds.push_back(fmt::format("{} schedules were tried, and there are more", part.tally.schedules()));
   }
   if (part.is_bounded) {
-    bounds.push_back(fmt::format("only schedules with at most {} {} from the usual way were tried",
+    bounds.push_back(fmt::format("only schedules with at most {} {} from the default one were tried",
                                  *options.deviations_max, *options.deviations_max == 1 ? "step" : "steps"));
   }
   if (draws_delays) {
-    bounds.push_back("jitter was tried as the seed has it, at its least and at its most");
+    bounds.push_back("jitter was tried at the seed's value, its minimum and its maximum");
   }
   if (part.was_ordered_by_clock) {
     bounds.push_back(
-        "simulated times have decided which thread's call ends first, or that a limit came before a call");
+        "simulated times decided which thread's call ends first, or whether a timeout comes before a call");
   }
   if (options.shard.count > 1) {
     bounds.push_back(to_bound(options.shard));

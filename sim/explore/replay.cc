@@ -8,7 +8,7 @@ namespace {
 // "a choice of rank 2 among 3"
 std::string phrase(Decision::Kind kind, Rank rank, std::size_t ways) {
   if (kind == Decision::Kind::order) {
-    return fmt::format("an order of {} calls, with rank {} first", ways, rank);
+    return fmt::format("an order of {} calls, rank {} first", ways, rank);
   }
   return fmt::format("a {} of rank {} among {}", to_string(kind), rank, ways);
 }

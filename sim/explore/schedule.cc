@@ -53,7 +53,7 @@ Bytes from_letters(std::string_view text) {
   for (const char letter : text) {
     const std::size_t value = alphabet.find(letter);
     if (value == std::string_view::npos) {
-      throw BadSchedule(fmt::format("a schedule is written in a-z and 2-7, without '{}'", letter));
+      throw BadSchedule(fmt::format("not a schedule: it uses only a-z and 2-7, and this has a '{}'", letter));
     }
     pending = (pending << bits_per_letter) | static_cast<std::uint32_t>(value);
     bits += bits_per_letter;
@@ -66,7 +66,7 @@ Bytes from_letters(std::string_view text) {
 }
 
 [[noreturn]] void refuse_damaged() {
-  throw BadSchedule("the schedule is damaged: copy all of its letters, as the report's replay line has them");
+  throw BadSchedule("the schedule is damaged: copy all of it from the report's replay line");
 }
 
 class Numbers {
@@ -123,8 +123,8 @@ Schedule parse_schedule(std::string_view text) {
     refuse_damaged();
   }
   if (bytes.front() != version) {
-    throw BadSchedule(
-        fmt::format("the schedule is of version {}; this program reads version {}", bytes.front(), version));
+    throw BadSchedule(fmt::format("not a schedule that this program reads: version {} instead of {}",
+                                  bytes.front(), version));
   }
   const bool is_whole = in_letters(bytes) == text;
   const std::uint8_t sum = bytes.back();

@@ -72,11 +72,12 @@ std::string JoinCost::advice() const {
     return "";
   }
   if (fewest_steps == 0) {
-    return "some ranks have no input at all: give them some, because stopping with them would train nothing";
+    return "some ranks have no input at all: give them some, because stopping when they stop would train "
+           "nothing";
   }
   return fmt::format(
-      "the same number of inputs on every rank (drop_last) would lose {} of the inputs and save {} of the "
-      "time",
+      "giving every rank the same number of inputs (drop_last) would lose {} of the inputs and save {} of "
+      "the time",
       percent_phrase(inputs_lost_permille()), percent_phrase(time_saved_permille()));
 }
 

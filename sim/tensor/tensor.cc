@@ -182,7 +182,7 @@ namespace {
 
 const Storage& only_element(const Storage& storage) {
   if (storage.complex) {
-    throw RuntimeError("item: a complex number is no single number here; copy it into a real tensor");
+    throw RuntimeError("item: complex numbers are not supported; copy the tensor into a real one");
   }
   if (storage.form == Storage::Form::meta) {
     throw RuntimeError("Tensor.item() cannot be called on meta tensors");
@@ -205,8 +205,8 @@ void combine(Storage& target, const Storage& source, const char* what, F&& f) {
   require_values(target, what);
   require_values(source, what);
   if (source.numel != target.numel && source.numel != 1) {
-    throw RuntimeError(fmt::format("{}: a tensor of {} elements and one of {} do not go together", what,
-                                   target.numel, source.numel));
+    throw RuntimeError(fmt::format("{}: tensors of {} and {} elements cannot be combined", what, target.numel,
+                                   source.numel));
   }
   if (source.dtype != target.dtype || source.complex != target.complex) {
     throw RuntimeError(

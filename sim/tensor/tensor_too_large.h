@@ -8,7 +8,7 @@
 namespace rollcall {
 
 struct TensorTooLarge : std::bad_alloc {
-  const char* what() const noexcept override { return "there is no memory for the elements of a tensor"; }
+  const char* what() const noexcept override { return "not enough memory for the elements of a tensor"; }
 };
 
 }  // namespace rollcall

@@ -30,7 +30,7 @@ struct BucketFuture {
 
 using CommHook = std::function<BucketFuture(const GradBucket&, const ProcessGroup&)>;
 
-// Divides by the group's size, then all-reduces: DDP's own behaviour, as a hook.
+// Divides by the group's size, then all-reduces: DDP's own behavior, as a hook.
 BucketFuture allreduce_hook(const GradBucket& bucket, const ProcessGroup& group);
 // The same in half precision: half the bytes, and half the digits.
 BucketFuture fp16_compress_hook(const GradBucket& bucket, const ProcessGroup& group);

@@ -61,7 +61,7 @@ class Reducer {
   // are, and are out of date from now on.
   void shadow_buckets();
   // ... and for the map of used parameters: what the last reduction left in it, as torch does. On a rank that
-  // never had a backward torch sends uninitialised memory; here, zeros.
+  // never had a backward torch sends uninitialized memory; here, zeros.
   void shadow_unused_map();
   // ... so that the buckets are rebuilt in the same iteration as everywhere else.
   void push_all_rebuilt_parameters();

@@ -103,7 +103,7 @@ test("with scripts off the sentence, the table, the graph and the sequences are 
   const page = await browser.open(report("uneven_inputs"), { scripts: false });
   const { root } = await page.send("DOM.getDocument", { depth: -1 });
   const html = (await page.send("DOM.getOuterHTML", { nodeId: root.nodeId })).outerHTML;
-  for (const words of ["rank 0 never called all_reduce #5", "Where every rank is", "<svg", "Calls side by side",
+  for (const words of ["rank 0 never called all_reduce #5", "State of every rank", "<svg", "Calls side by side",
                        "does not run here"]) {
     assert.ok(html.includes(words), words);
   }

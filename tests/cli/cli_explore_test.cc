@@ -52,7 +52,7 @@ TEST_CASE("a scenario without decisions is proven by one schedule", "[cli][explo
               R"({ "version": 1, "world_size": 4, "program": [ { "all_reduce": { "numel": 8 } } ] })");
   const Outcome outcome = shell.rollcall("explore plain.json");
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, Contains("1 x ok; timing decides nothing: that is all"));
+  CHECK_THAT(outcome.out, Contains("1 x ok; nothing depends on timing"));
 }
 
 TEST_CASE("a schedule that no longer fits, or is damaged, is refused before anything is reported",
@@ -69,7 +69,7 @@ TEST_CASE("a schedule that no longer fits, or is damaged, is refused before anyt
              Contains("the schedule no longer fits: it was made of 2 decisions, and this run makes 0"));
   const Outcome damaged = shell.rollcall("run gc.json --schedule " + schedule.substr(1));
   CHECK(damaged.code == 4);
-  CHECK_THAT(damaged.err, Contains("--schedule: the schedule is"));
+  CHECK_THAT(damaged.err, Contains("damaged") || Contains("not a schedule"));
 }
 
 TEST_CASE("explore refuses a shard that is none", "[cli][explore]") {
@@ -122,7 +122,7 @@ TEST_CASE("explore can disturb a scenario instead, and says what it survives", "
     { "for_each_input": "x", "do": [ { "all_reduce": { "numel": 9 } } ] } ] })");
   const Outcome text = shell.rollcall("explore --what-if even.json");
   CHECK(text.code == 0);
-  CHECK_THAT(text.out, Contains("even: undisturbed it comes to ok; it survives 2 of 10 disturbances"));
+  CHECK_THAT(text.out, Contains("even: verdict ok if undisturbed; it survives 2 of 10 disturbances"));
   const Json found = Json::parse(shell.rollcall("explore --what-if even.json --format json").out);
   CHECK(found["survived"] == 2);
   CHECK(found["disturbances"].size() == 10);

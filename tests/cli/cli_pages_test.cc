@@ -86,7 +86,7 @@ TEST_CASE("a page of real ranks beside simulated ones", "[cli][real]") {
   }
   CHECK(outcome.code == 0);
   const std::string page = contents(shell.path("c.html"));
-  CHECK_THAT(page, Contains("simulated and real agree in everything that can be judged"));
+  CHECK_THAT(page, Contains("simulated and real agree in everything that can be compared"));
   CHECK_THAT(page, Contains("id=\"timeline-data-2\""));
   CHECK(shell.rollcall("real " + shipped("counter") + " --backend gloo -q --report html=r.html").code == 0);
   CHECK_THAT(contents(shell.path("r.html")), Contains("on real ranks"));

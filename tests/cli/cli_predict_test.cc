@@ -111,7 +111,7 @@ TEST_CASE("predict reads a cluster from a file, and says where that is wrong", "
   CHECK_THAT(wrong.err, Contains("wrong.json:3:3: error:") && Contains("nodes"));
   shell.write("empty.json", R"({ "gpus_per_node": 8 })");
   CHECK_THAT(shell.rollcall("predict all_gather --cluster empty.json").err,
-             Contains("nothing is said about the machines"));
+             Contains("the machines are not described"));
 }
 
 TEST_CASE("predict draws a plot", "[cli][predict]") {

@@ -38,7 +38,7 @@ TEST_CASE("a kind of report that does not exist is refused before anything runs"
   shell.write("uneven.json", uneven);
   const Outcome outcome = shell.rollcall("run uneven.json --report htm=r.html");
   CHECK(outcome.code == 4);
-  CHECK_THAT(outcome.err, Contains("'htm=r.html' is no kind of report (did you mean 'html'?)"));
+  CHECK_THAT(outcome.err, Contains("unknown report kind 'htm=r.html' (did you mean 'html'?)"));
   CHECK(outcome.out.empty());
   CHECK_THAT(shell.rollcall("run uneven.json --report html").err, Contains("which file?"));
   CHECK_THAT(shell.rollcall("run uneven.json --report html=").err, Contains("which file?"));
@@ -48,7 +48,7 @@ TEST_CASE("a report is neither written over the scenario nor over another output
   const Shell shell;
   shell.write("uneven.json", uneven);
   CHECK_THAT(shell.rollcall("run uneven.json --report json=./uneven.json").err,
-             Contains("--report would overwrite './uneven.json', which is read"));
+             Contains("--report would overwrite './uneven.json', which is an input"));
   const Outcome twice = shell.rollcall("run uneven.json --report html=r --report json=./r");
   CHECK(twice.code == 4);
   CHECK_THAT(twice.err, Contains("--report and --report both write './r'"));

@@ -133,7 +133,7 @@ TEST_CASE("with -q it prints one line, with -o it puts it into a file", "[cli][f
   CHECK(std::count(report.begin(), report.end(), '\n') == 1);
 }
 
-TEST_CASE("colour follows --color and the environment", "[cli][fiber]") {
+TEST_CASE("color follows --color and the environment", "[cli][fiber]") {
   const Shell shell;
   shell.write("hello.json", hello);
   const auto is_colored = [&shell](const std::string& options, const std::string& environment = "") {
@@ -180,9 +180,9 @@ TEST_CASE("every misuse of the command line exits with 4 and a line on standard 
       {"run hello.json -q -v", "excludes"},
       {"run hello.json --seed", "--seed needs a value"},
       {"run hello.json --format json --format text", "--format is given more than once"},
-      {"test --jobs 0", "'0' is no whole number from 1 to 1024"},
-      {"real hello.json --ranks -3", "'-3' is no whole number"},
-      {"real hello.json --time-scale -1", "'-1' is no number from 0 upwards"},
+      {"test --jobs 0", "'0' is not an integer between 1 and 1024"},
+      {"real hello.json --ranks -3", "'-3' is not an integer"},
+      {"real hello.json --time-scale -1", "'-1' is not a non-negative number"},
       {"explain dedlock", "(did you mean 'deadlock'?)"},
       {"explain xyzzy", "xyzzy"},
       {"run hello.json -o hello.json", "would overwrite"},

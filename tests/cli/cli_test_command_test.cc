@@ -135,7 +135,8 @@ TEST_CASE("a run of a file with a matrix wants one of its cases", "[cli][fiber]"
   fill(shell);
   const Outcome which = shell.rollcall("run scenarios/m.json");
   CHECK(which.code == 4);
-  CHECK_THAT(which.err, Contains("which of the 2 cases? Name one: 'scenarios/m.json::sizes[backend=nccl]'"));
+  CHECK_THAT(which.err,
+             Contains("this file has 2 cases; name one of them: 'scenarios/m.json::sizes[backend=nccl]'"));
   const Outcome one = shell.rollcall("run 'scenarios/m.json::[backend=gloo]' --format json");
   CHECK(one.code == 0);
   const nlohmann::json report = nlohmann::json::parse(one.out);

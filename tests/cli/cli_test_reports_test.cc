@@ -227,7 +227,7 @@ TEST_CASE("a report for a folder that does not exist is refused before anything 
   const Outcome outcome = shell.rollcall("test --report junit=nowhere/j.xml");
   CHECK(outcome.code == 4);
   CHECK(outcome.out.empty());
-  CHECK_THAT(outcome.err, Contains("there is no folder 'nowhere' for 'nowhere/j.xml'"));
+  CHECK_THAT(outcome.err, Contains("there is no directory 'nowhere' for 'nowhere/j.xml'"));
 }
 
 TEST_CASE("golden files show what a change does to the calls", "[cli][fiber]") {
@@ -236,7 +236,7 @@ TEST_CASE("golden files show what a change does to the calls", "[cli][fiber]") {
   const Outcome absent = shell.rollcall("test --golden golden");
   CHECK(absent.code == 1);
   CHECK_THAT(absent.out,
-             Contains("there is no file 'golden/scenarios/a.golden'; `rollcall test --update-golden`"));
+             Contains("'golden/scenarios/a.golden' does not exist; `rollcall test --update-golden`"));
   CHECK(shell.rollcall("test --golden golden --update-golden").code == 0);
   CHECK_THAT(contents(shell.path("golden/scenarios/a.golden")),
              Contains("\nranks 0-3\n  all_reduce on world (float32 x 1000, SUM) from gradients\n"));

@@ -22,7 +22,7 @@ const char* const quick = R"({"version": 1, "name": "quick", "world_size": 2, "b
     {"repeat": 400, "do": [{"all_reduce": {"numel": 1}}]}]})";
 
 // Starts the program, sends `signal` when `condition` holds, and ends with the program's code.
-std::string signalled(const std::string& arguments, const std::string& signal, const std::string& condition) {
+std::string signaled(const std::string& arguments, const std::string& signal, const std::string& condition) {
   return "'" ROLLCALL_CLI "' " + arguments + " & pid=$!; until " + condition +
          " || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done; kill -" + signal +
          " $pid 2>/dev/null; wait $pid";
@@ -38,7 +38,7 @@ TEST_CASE("with --progress a long run says how far it is, and a signal ends it a
     // A shell's background jobs ignore SIGINT until they say otherwise, which the program does.
     const std::string log = "said." + signal;
     const Outcome outcome = shell.run(
-        signalled("run endless.json --progress 2>" + log, signal, "grep -q running " + log + " 2>/dev/null"));
+        signaled("run endless.json --progress 2>" + log, signal, "grep -q running " + log + " 2>/dev/null"));
     CHECK(outcome.code == 2);
     const std::string said = contents(shell.path(log));
     CHECK_THAT(said,
@@ -59,7 +59,7 @@ TEST_CASE("a signal while a file is written leaves no half of it", "[faults][fib
   longer.replace(longer.find("400"), 3, "100000");
   shell.write("long.json", longer);
   const Outcome outcome =
-      shell.run(signalled("run long.json -q --trace trace.json", "TERM", "[ -e trace.json.partial ]"));
+      shell.run(signaled("run long.json -q --trace trace.json", "TERM", "[ -e trace.json.partial ]"));
   CHECK((outcome.code == 2 || outcome.code == 0));  // it may have been quicker
   CHECK_FALSE(std::filesystem::exists(shell.path("trace.json.partial")));
   CHECK(std::filesystem::exists(shell.path("trace.json")) == (outcome.code == 0));

@@ -148,7 +148,7 @@ TEST_CASE("a page of recorded ranks says why it has no timeline of them", "[real
   const std::string page = contents(shell.path("c.html"));
   CHECK_THAT(page, Contains("Timeline, simulated"));
   CHECK_THAT(page, !Contains("Timeline, real"));
-  CHECK_THAT(page, Contains("What --record kept has facts and digests"));
+  CHECK_THAT(page, Contains("Results saved by --record hold facts and digests"));
 }
 
 TEST_CASE("compare refuses what is no result file", "[real]") {

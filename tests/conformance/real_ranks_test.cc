@@ -222,7 +222,7 @@ TEST_CASE("real ranks of which one exits early end as predicted", "[fiber][real]
       true);
 }
 
-TEST_CASE("real ranks with another operation end as predicted", "[fiber][real]") {
+TEST_CASE("real ranks with a different operation end as predicted", "[fiber][real]") {
   check_mistake("mismatch", [](Rank rank) {
     if (rank == 1) {
       barrier();
@@ -250,7 +250,7 @@ TEST_CASE("real ranks with another reduction end as predicted", "[fiber][real]")
   });
 }
 
-TEST_CASE("real ranks with another dtype of the same size end as predicted", "[fiber][real]") {
+TEST_CASE("real ranks with a different dtype of the same size end as predicted", "[fiber][real]") {
   check_mistake("mismatch", [](Rank rank) {
     const Tensor tensor = Tensor::full({8}, rank + 1, rank == 1 ? Dtype::int32 : Dtype::float32);
     all_reduce(tensor);
@@ -258,7 +258,7 @@ TEST_CASE("real ranks with another dtype of the same size end as predicted", "[f
   });
 }
 
-TEST_CASE("real ranks with another root end as predicted", "[fiber][real]") {
+TEST_CASE("real ranks with a different root end as predicted", "[fiber][real]") {
   check_mistake("mismatch", [](Rank rank) {
     const Tensor tensor = Tensor::full({8}, rank);
     broadcast(tensor, rank == 1 ? 1 : 0);

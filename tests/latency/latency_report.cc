@@ -94,7 +94,7 @@ What NCCL has no model for, `send`, `recv`, `all_to_all`, `gather` and `scatter`
 start, a hop, and the bytes over the narrowest port they pass ([sim/cost/message_model.h](../sim/cost/message_model.h)).
 Tables and JSON say so.
 
-What is not modelled: the host's launches beyond the residuals, congestion, traffic that shares a link, SHM without
+What is not modeled: the host's launches beyond the residuals, congestion, traffic that shares a link, SHM without
 peer access, first use and warm-up.
 
 This page is written from `tests/data/nccl_tables`, published results of nccl-tests, by

@@ -49,7 +49,7 @@ class Decoder {
  private:
   void spend(std::size_t steps) {
     if (steps > steps_left_) {
-      throw BadFile(0, "the file refers to its own parts too often to be a dump");
+      throw BadFile(0, "the file refers to its own parts too often for a dump");
     }
     steps_left_ -= steps;
   }
@@ -102,7 +102,7 @@ class Decoder {
       if (entries[i].is(Value::Kind::dict)) {
         read_entry(fields_of(entries[i]), i);
       } else {
-        throw BadFile(0, fmt::format("entry {} is no dict", i));
+        throw BadFile(0, fmt::format("entry {} is not a dict", i));
       }
     }
   }

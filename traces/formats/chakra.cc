@@ -139,9 +139,9 @@ RankRecording decode_chakra(std::string_view bytes, Rank rank) {
       calls.add(read_node(messages.next()));
     }
   } catch (const protozero::end_of_buffer_exception&) {
-    throw BadFile(offset, "the file ends inside a node: it was cut off");
+    throw BadFile(offset, "the file ends inside a node: it is truncated");
   } catch (const protozero::exception& error) {
-    throw BadFile(offset, std::string("no Chakra node: ") + error.what());
+    throw BadFile(offset, std::string("not a Chakra node: ") + error.what());
   }
   return calls.finish();
 }

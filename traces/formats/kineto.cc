@@ -76,7 +76,7 @@ class Reader {
 
   void read_event(const Value& event, std::size_t place) {
     if (number_or(find(event, "pid"), 0) >= merged_pid_min) {
-      throw BadFile(0, "a trace that several ranks were merged into; give the files of the ranks instead");
+      throw BadFile(0, "a merged trace of several ranks; pass the files of the ranks instead");
     }
     const Value* arguments = find(event, "args");
     const bool is_host_side = text_or_empty(find(event, "name")) == "record_param_comms";

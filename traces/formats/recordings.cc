@@ -79,14 +79,14 @@ bool is_named_like_dump(const std::string& path) {
 
 std::string unknown_format(std::string_view bytes) {
   if (bytes.empty()) {
-    return "empty: whoever wrote it was stopped before";
+    return "empty: its writer was stopped before it wrote anything";
   }
   std::vector<std::string_view> names;
   for (const Format& format : formats()) {
     names.push_back(format.name);
   }
   names.push_back("log of a job that hung");
-  return fmt::format("of no format that is known here ({})", fmt::join(names, ", "));
+  return fmt::format("unknown format (known are: {})", fmt::join(names, ", "));
 }
 
 // What one thread reads with, file after file.
@@ -130,7 +130,7 @@ class FileReader {
       recording.rank = rank_in_name(file.path, recording.tables.groups.things());
     }
     if (!recording.rank) {
-      return {std::nullopt, "there is no rank in the file's name; rename it to end in the rank's number", {}};
+      return {std::nullopt, "the file's name has no rank; rename it to end with the rank's number", {}};
     }
     recording.dump.rank = *recording.rank;
     recording.dump.file = file.path;
@@ -213,7 +213,7 @@ std::map<Rank, RankRecording*> one_per_rank(std::vector<Outcome>& outcomes,
       unused = &place->second->dump;
       place->second = &*outcome.recording;
     }
-    problems.push_back({unused->file, fmt::format("not used: {} is also of rank {} and says more",
+    problems.push_back({unused->file, fmt::format("not used: {} is also from rank {} and says more",
                                                   place->second->dump.file, dump.rank)});
   }
   return chosen;
@@ -306,8 +306,8 @@ void drop_foreign_calls(ReadResult& result) {
         std::erase_if(dump.records, [&](const DumpRecord& record) { return is_foreign(record.group); });
     if (dropped > 0) {
       result.problems.push_back(
-          {dump.file, fmt::format("{} calls are not used: rank {} is not in the groups that it makes them on",
-                                  dropped, dump.rank)});
+          {dump.file, fmt::format("{} calls are not used: rank {} is not a member of their groups", dropped,
+                                  dump.rank)});
     }
   }
 }

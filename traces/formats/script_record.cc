@@ -111,13 +111,13 @@ class RankReader {
 
   void read_header(const Value& value) {
     if (count_or(find(value, "rollcall_record"), 0) != 1) {
-      throw BadFile(0, "the record is of another version");
+      throw BadFile(0, "the record has a different version");
     }
     rank_.rank = static_cast<Rank>(count_or(find(value, "rank"), -1));
     rank_.world_size = static_cast<Rank>(count_or(find(value, "world_size"), 0));
     const bool exists = rank_.rank >= 0 && rank_.rank < rank_.world_size && rank_.world_size <= ranks_max;
     if (!exists) {
-      throw BadFile(0, "the header names no rank of a job");
+      throw BadFile(0, "the header does not name a rank of the job");
     }
     rank_.mode = text_of(value, "mode");
     rank_.script = text_of(value, "script");
@@ -195,7 +195,7 @@ class RankReader {
   std::uint32_t known_call(const Value* number) const {
     const std::int64_t call = number_or(number, -1);
     if (call < 0 || call >= static_cast<std::int64_t>(rank_.calls.size())) {
-      throw BadFile(0, fmt::format("call {} has not been described", call));
+      throw BadFile(0, fmt::format("call {} was not described", call));
     }
     return static_cast<std::uint32_t>(call);
   }
@@ -227,7 +227,7 @@ ScriptCall script_call(const Value& description) {
   call.timeout_s = real_or(find(description, "timeout"), 0);
   call.site = site_of(find(description, "site"));
   if (call.op.empty()) {
-    throw BadFile(0, "a call without its kind");
+    throw BadFile(0, "a call without a kind");
   }
   return call;
 }

@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t sniffed_bytes = std::size_t{1} << 18;
 constexpr std::size_t bytes_max = std::size_t{300}
-                                   << 20;  // unpacked, of one file: its tree takes ten times that
+                                  << 20;  // unpacked, of one file: its tree takes ten times that
 constexpr std::size_t spans_max = 2'000'000;
 constexpr Rank trace_ranks_max = 1'000'000;
 
@@ -128,10 +128,9 @@ class TraceReader {
     try {
       const std::string_view text = bytes_.read(path);
       if (text.size() > bytes_max) {
-        fail(
-            fmt::format("{} MB, and a page has room for {}; choose ranks or a window (--trace-ranks, "
-                        "--trace-window)",
-                        text.size() >> 20, bytes_max >> 20));
+        fail(fmt::format(
+            "{} MB, but a page holds at most {}; narrow it down with --trace-ranks or --trace-window",
+            text.size() >> 20, bytes_max >> 20));
       }
       return Json::parse(text);
     } catch (const BadFile& error) {
@@ -153,7 +152,8 @@ class TraceReader {
       }
       report_.backend = text_of(*info, "backend");
       const std::int64_t size = number_of(*info, "world_size", 0);
-      report_.world_size = static_cast<Rank>(std::clamp<std::int64_t>(size, report_.world_size, trace_ranks_max));
+      report_.world_size =
+          static_cast<Rank>(std::clamp<std::int64_t>(size, report_.world_size, trace_ranks_max));
     }
     const auto metadata = root.find("metadata");
     if (metadata != root.end() && metadata->is_object()) {
@@ -197,7 +197,8 @@ class TraceReader {
     }
     slice.span.site = report_.timeline.intern(text_of(arguments, "site"));
     if (slices_.size() == spans_max) {
-      fail(fmt::format("more than {} slices; choose ranks or a window", spans_max));
+      fail(
+          fmt::format("more than {} slices; narrow it down with --trace-ranks or --trace-window", spans_max));
     }
     slices_.push_back(slice);
   }
@@ -205,7 +206,7 @@ class TraceReader {
   Rank rank_from(const Json& event) const {
     const std::int64_t pid = number_of(event, "pid", -1);
     if (pid < 0 || pid >= trace_ranks_max) {
-      fail("a process that is no rank; give one file per rank, as torch.profiler writes them");
+      fail("a process that is not a rank; pass one file per rank, as torch.profiler writes them");
     }
     return static_cast<Rank>(pid);
   }

@@ -93,7 +93,7 @@ class Reader {
   // pushes at most one value, which bounds both loop and stack.
   Value read() {
     if (take_byte() != PROTO) {
-      fail(0, "this is no pickle of protocol 2 or later");
+      fail(0, "not a pickle of protocol 2 or later");
     }
     check_protocol();
     while (true) {
@@ -114,7 +114,7 @@ class Reader {
   void check_protocol() {
     const unsigned char protocol = take_byte();
     if (protocol < protocol_min || protocol > protocol_max) {
-      fail(at_ - 1, fmt::format("pickle protocol {} is not known (2 to 5 are)", protocol));
+      fail(at_ - 1, fmt::format("pickle protocol {} is not supported (2 to 5 are)", protocol));
     }
   }
 
@@ -195,7 +195,7 @@ class Reader {
   [[noreturn]] void refuse(unsigned char opcode) const {
     const std::string_view name = dangerous(opcode);
     if (!name.empty()) {
-      fail(opcode_at_, fmt::format("opcode {} would run code; nothing of the file is used", name));
+      fail(opcode_at_, fmt::format("opcode {} would run code; the file is rejected", name));
     }
     fail(opcode_at_, fmt::format("opcode 0x{:02x} does not occur in Flight Recorder dumps", opcode));
   }
@@ -210,7 +210,7 @@ class Reader {
 
   void need(std::uint64_t count) const {
     if (count > bytes_.size() - at_) {
-      fail(at_, "the file ends here, in the middle of a value: it was cut off");
+      fail(at_, "the file ends here, in the middle of a value: it is truncated");
     }
   }
 
@@ -240,7 +240,7 @@ class Reader {
   void push_long() {
     const std::uint64_t count = take_unsigned(1);
     if (count > 8) {
-      fail(opcode_at_, fmt::format("an integer of {} bytes; 8 are enough for any field", count));
+      fail(opcode_at_, fmt::format("an integer of {} bytes; no field needs more than 8", count));
     }
     const std::uint64_t value = take_unsigned(count);
     const unsigned unused = static_cast<unsigned>(64 - 8 * count);
@@ -260,7 +260,7 @@ class Reader {
   void push_text(std::uint64_t count) {
     need(count);
     if (count > UINT32_MAX) {
-      fail(opcode_at_, "a text of more than 4 GiB");
+      fail(opcode_at_, "a string of more than 4 GiB");
     }
     push(Value::of_text(bytes_.substr(at_, count)));
     at_ += count;
@@ -276,14 +276,14 @@ class Reader {
   std::size_t floor_of_last(std::size_t count) const {
     const std::size_t floor = marks_.empty() ? 0 : marks_.back();
     if (stack_.size() - floor < count) {
-      fail(opcode_at_, "the pickle takes more values than it has made");
+      fail(opcode_at_, "the pickle takes more values than it has created");
     }
     return stack_.size() - count;
   }
 
   std::size_t take_mark() {
     if (marks_.empty()) {
-      fail(opcode_at_, "the pickle ends a list that it has not begun");
+      fail(opcode_at_, "the pickle ends a list that it has not started");
     }
     const std::size_t floor = marks_.back();
     marks_.pop_back();
@@ -314,7 +314,7 @@ class Reader {
 
   void memo_put(std::uint64_t index) {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) {
-      fail(opcode_at_, "the pickle remembers a value that it has not made");
+      fail(opcode_at_, "the pickle stores a value that it has not created");
     }
     if (index > memo_stored_ + memo_gap_max) {
       fail(opcode_at_, fmt::format("memo index {} after {} stored values", index, memo_stored_));

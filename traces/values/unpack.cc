@@ -62,7 +62,7 @@ class Gzip {
   Gzip() {
     constexpr int gzip_window = 15 + 16;  // the largest
     if (::inflateInit2(&stream_, gzip_window) != Z_OK) {
-      throw BadFile(0, "zlib cannot be set up");
+      throw BadFile(0, "cannot initialize zlib");
     }
   }
   Gzip(const Gzip&) = delete;
@@ -102,7 +102,7 @@ class Zstd {
 
   Zstd() : stream_(::ZSTD_createDStream(), &::ZSTD_freeDStream) {
     if (stream_ == nullptr) {
-      throw BadFile(0, "zstd cannot be set up");
+      throw BadFile(0, "cannot initialize zstd");
     }
   }
 
@@ -113,7 +113,7 @@ class Zstd {
     const std::size_t left = ::ZSTD_decompressStream(stream_.get(), &to, &from);
     if (::ZSTD_isError(left) != 0) {
       throw BadFile(offset + from.pos,
-                    fmt::format("the zstd data does not unpack: {}", ::ZSTD_getErrorName(left)));
+                    fmt::format("the zstd data is damaged: {}", ::ZSTD_getErrorName(left)));
     }
     return {from.pos, to.pos, left == 0};
   }
@@ -140,7 +140,7 @@ bool decode(std::string_view packed, Output& output, std::size_t& offset) {
       return true;
     }
     if (step.consumed == 0 && step.produced == 0 && !step.ends) {
-      throw BadFile(offset, fmt::format("the {} data ends here: it was cut off", Decoder::name));
+      throw BadFile(offset, fmt::format("the {} data ends here: it is truncated", Decoder::name));
     }
   }
 }
@@ -152,7 +152,9 @@ bool decode_any(std::string_view packed, Output& output, std::size_t& offset) {
 #ifdef ROLLCALL_HAS_ZSTD
   return decode<Zstd>(packed, output, offset);
 #else
-  throw BadFile(0, "packed with zstd, which this rollcall was built without; unpack it first (zstd -d)");
+  throw BadFile(
+      0,
+      "compressed with zstd, which this build of rollcall does not support; decompress it first (zstd -d)");
 #endif
 }
 
@@ -172,7 +174,7 @@ std::string_view unpack(std::string_view packed, std::string& into, std::size_t 
   Output output(into, bytes_max);
   std::size_t offset = 0;
   if (!decode_any(packed, output, offset)) {
-    throw BadFile(offset, fmt::format("unpacks to more than {} MiB", bytes_max >> 20));
+    throw BadFile(offset, fmt::format("decompresses to more than {} MiB", bytes_max >> 20));
   }
   return output.bytes();
 }

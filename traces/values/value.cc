@@ -23,7 +23,7 @@ void* Arena::allocate(std::size_t bytes) {
   if (chunk_ == chunks_.size()) {
     const std::size_t size = std::max(bytes, chunk_bytes);
     if (size > bytes_max_ - total_) {
-      throw BadFile(0, "what the file holds needs too much memory");
+      throw BadFile(0, "the file's contents need too much memory");
     }
     chunks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
     total_ += size;

@@ -22,7 +22,7 @@ struct TextStyle {
 
 enum class ColorChoice { automatic, always, never };  // --color
 
-// What the environment says about colour. Unset variables are empty.
+// What the environment says about color. Unset variables are empty.
 struct Terminal {
   bool is_terminal = false;         // where the text goes
   std::string_view no_color;        // NO_COLOR
@@ -37,7 +37,7 @@ bool wants_color(ColorChoice choice, const Terminal& terminal);
 // The few looks text has. They name a role, so that one place decides what red means.
 enum class Look { plain, error, good, warning, strong, frame, faint };
 
-// `text` in that look; unchanged where there is no colour.
+// `text` in that look; unchanged where there is no color.
 std::string paint(std::string_view text, Look look, bool color);
 
 // `text` with everything a terminal could obey or choke on written out: "\n" and "\x1b" for control

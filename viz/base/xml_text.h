@@ -7,7 +7,7 @@
 
 namespace rollcall::viz {
 
-// Fit for element content and attribute values. Characters that XML forbids are left out, colours for terminals with
+// Fit for element content and attribute values. Characters that XML forbids are left out, colors for terminals with
 // them; bytes that are not UTF-8 become U+FFFD.
 std::string xml_text(std::string_view text);
 

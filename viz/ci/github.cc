@@ -99,7 +99,7 @@ std::string github_annotations(const TestRun& run) {
 
 std::string markdown_summary(const TestRun& run) {
   constexpr std::size_t limit = 1000 * 1000;  // GitHub takes 1 MiB of each step
-  constexpr std::string_view rest = "\nThe rest is left out: it is more than a summary holds.\n";
+  constexpr std::string_view rest = "\nThe rest is left out, because it does not fit in a summary.\n";
   std::string text =
       fmt::format("## rollcall: {}{}\n\n", counts_phrase(run), run.interrupted ? " (interrupted)" : "");
   const auto add = [&](const std::string& part) {
@@ -112,7 +112,7 @@ std::string markdown_summary(const TestRun& run) {
   if (is_good) {
     return text;
   }
-  add("| scenario | came to | why |\n|---|---|---|\n");
+  add("| scenario | verdict | reason |\n|---|---|---|\n");
   for (const TestOutcome& outcome : run.outcomes) {
     const std::string verdict =
         outcome.verdict.empty() ? std::string(to_string(outcome.status)) : outcome.verdict;

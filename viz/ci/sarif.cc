@@ -33,8 +33,8 @@ std::string meaning_of(const std::string& rule) {
   static const std::map<std::string, std::string> meanings{
       {"invalid_scenario", "The file cannot be read as a scenario."},
       {"internal_error", "rollcall itself failed on the scenario."},
-      {"too_slow", "The simulation did not come to an end within its time limit."},
-      {"not_as_expected", "The run completed, and the scenario expects something else of it."}};
+      {"too_slow", "The simulation did not finish within its time limit."},
+      {"not_as_expected", "The run completed, but the scenario expects something else."}};
   const auto found = meanings.find(rule);
   return found == meanings.end() ? rule : found->second;
 }

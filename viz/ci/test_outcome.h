@@ -46,12 +46,12 @@ struct TestOutcome {
   std::string kind;                   // "missing_participant"
   std::string headline;               // the finding in one sentence; may be empty
   std::vector<std::string> problems;  // what is not as it should be, one sentence each
-  std::string text;    // the report for a person, or what else there is to read; without colour
-  std::string shown;   // the same in colour; empty where there is none
-  std::string json;    // the report's JSON object, or one with "errors"
-  std::string page;    // the report as HTML; empty unless asked for
-  std::string link;    // where that page lies, from the overview; may be empty
-  std::string replay;  // the command that shows it again
+  std::string text;                   // the report for a person, or what else there is to read; without color
+  std::string shown;                  // the same in color; empty where there is none
+  std::string json;                   // the report's JSON object, or one with "errors"
+  std::string page;                   // the report as HTML; empty unless asked for
+  std::string link;                   // where that page lies, from the overview; may be empty
+  std::string replay;                 // the command that shows it again
   std::uint64_t seed = 0;
   std::vector<Calls> calls;  // of a failure
   Duration elapsed = 0;      // by the clock on the wall

@@ -50,10 +50,9 @@ void html_shadows(Markup& out, const Report& report) {
     return;
   }
   html_heading(out, "Forward and its shadow");
-  out.element("p",
-              fmt::format("Rank {} has run out of inputs, and its join hooks call for it what rank {} calls "
-                          "in its iterations. On {}, calls of one number meet.",
-                          pairs->joined, pairs->active, pairs->group))
+  out.element("p", fmt::format("Rank {} has run out of inputs, and its join hooks make the calls that rank "
+                               "{} makes in its iterations. On {}, calls with the same number meet.",
+                               pairs->joined, pairs->active, pairs->group))
       .line();
   HtmlTable table{.titles = {"", fmt::format("forward, rank {}", pairs->active),
                              fmt::format("shadow, rank {}", pairs->joined)},

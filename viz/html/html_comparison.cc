@@ -54,7 +54,7 @@ std::string summary_of(const Comparison& comparison) {
     }
   }
   const std::string pair = fmt::format("{} and {}", comparison.first.name, comparison.second.name);
-  return differ.empty() ? fmt::format("{} agree in everything that can be judged", pair)
+  return differ.empty() ? fmt::format("{} agree in everything that can be compared", pair)
                         : fmt::format("{} differ in {}", pair, fmt::join(differ, ", "));
 }
 
@@ -114,7 +114,7 @@ void facts(Markup& out, const Comparison& comparison) {
          {.text = fact.first == fact.second ? "" : fact.second, .look = look},
          {.text = fact.because}});
   }
-  html_heading(out, "What is the same, and what is not");
+  html_heading(out, "Comparison");
   write_table(out, table, "facts");
 }
 
@@ -149,7 +149,7 @@ void states(Markup& out, const ComparedRun& run) {
   if (run.report == nullptr) {
     return;
   }
-  html_heading(out, fmt::format("Where every rank is, {}", run.name));
+  html_heading(out, fmt::format("State of every rank, {}", run.name));
   html_states_table(out, *run.report);
 }
 

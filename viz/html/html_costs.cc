@@ -71,7 +71,7 @@ void html_costs(Markup& out, const Report& report) {
   if (!report.samples && report.memory.empty() && uneven.empty()) {
     return;
   }
-  html_heading(out, "What it costs");
+  html_heading(out, "Cost");
   if (report.samples) {
     html_paragraph(out, "Samples:", samples_phrase(*report.samples));
     for (const std::string& bias : sample_biases(*report.samples)) {

@@ -25,7 +25,8 @@ std::string_view look_of(const Diagnosis& diagnosis) {
 std::string confidence_text(const Diagnosis& diagnosis) {
   std::string text(to_string(diagnosis.confidence));
   if (!diagnosis.alternatives.empty()) {
-    text += fmt::format("; the dumps would look the same for {}", fmt::join(diagnosis.alternatives, " and "));
+    text +=
+        fmt::format("; these dumps would look the same for {}", fmt::join(diagnosis.alternatives, " and "));
   }
   return text;
 }
@@ -69,9 +70,11 @@ void what_was_read(Markup& out, const Diagnosis& diagnosis, const Remarks& remar
   std::string text =
       fmt::format("{} of {}", count_phrase(diagnosis.records, "record"), count_phrase(readers, "rank"));
   if (!diagnosis.without_dump.empty()) {
-    text += fmt::format("; no dump of {}", ranks_phrase(diagnosis.without_dump));
+    text += fmt::format("; no dump from {}", ranks_phrase(diagnosis.without_dump));
   }
-  out.element("p", text + ". Times are each rank's own clock's; a recorder notices starts and ends late.")
+  out.element(
+         "p",
+         text + ". Times come from each rank's own clock; the recorder polls, so starts and ends are late.")
       .line();
   for (std::size_t i = 0; i < std::min(remarks.size(), remarks_max); ++i) {
     out.element("p", remarks[i]).line();
@@ -87,7 +90,7 @@ void html_diagnosis(const Diagnosis& diagnosis, const Report& recorded, const Re
   Markup page;
   sentence(page, diagnosis, recorded);
   list(page, "Evidence", diagnosis.evidence);
-  list(page, "What would settle it", diagnosis.would_settle);
+  list(page, "How to tell them apart", diagnosis.would_settle);
   if (!diagnosis.variants.empty()) {
     html_heading(page, "Who called what");
     html_variants_table(page, diagnosis.variants, diagnosis.finding.culprits, false);

@@ -65,7 +65,7 @@ void html_overview(const TestRun& run, std::ostream& out) {
   page.element("span", counts_phrase(run), {{"class", "word"}}).close("h1");
   page.element("p", run.command, {{"class", "scenario"}});
   if (run.interrupted) {
-    page.element("p", "The run was interrupted: what is missing was not run.");
+    page.element("p", "The run was interrupted; scenarios that are missing did not run.");
   }
   page.close("header").line();
   page.open("table", {{"class", fmt::format("outcomes {}", filtered_look)},

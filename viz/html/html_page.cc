@@ -46,8 +46,8 @@ void timeline_place(Markup& out, const PageTimeline& timeline, std::size_t numbe
   out.open("section",
            {{"id", id_of("timeline", number)}, {"class", "timeline"}, {"aria-labelledby", title_id}});
   out.element("p", has_spans(timeline)
-                       ? "The timeline is drawn by a script, which does not run here. The same as text: "
-                         "rollcall run --timeline."
+                       ? "The timeline needs JavaScript, which does not run here. `rollcall run --timeline` "
+                         "draws it as text."
                        : "This report has no timeline; `rollcall run --report html=FILE` records one.");
   out.close("section").line();
 }

@@ -139,7 +139,7 @@ std::vector<Cell> state_cells(const RankState& state) {
 }  // namespace
 
 void html_states(Markup& out, const Report& report) {
-  html_heading(out, "Where every rank is");
+  html_heading(out, "State of every rank");
   html_states_table(out, report);
 }
 
@@ -159,12 +159,12 @@ void html_states_table(Markup& out, const Report& report) {
 namespace {
 
 void legend(Markup& out, const WaitGraph& graph) {
-  std::string text = "An arrow leads from ranks that wait to those they wait for.";
+  std::string text = "Arrows lead from waiting ranks to the ranks they wait for.";
   if (std::ranges::any_of(graph.edges, &WaitGraph::Edge::in_circle)) {
-    text += " Thick: a circle, which nobody outside can open.";
+    text += " Thick arrows: a cycle; no rank outside it can resolve it.";
   }
   if (std::ranges::any_of(graph.edges, &WaitGraph::Edge::any)) {
-    text += " Dashed: any one of them would do.";
+    text += " Dashed arrows: any one of these ranks would be enough.";
   }
   out.element("p", text, {{"class", "note"}}).line();
 }
@@ -250,7 +250,7 @@ void html_run(Markup& out, const Report& report) {
                        report.seed, count_phrase(report.ops, "call"), duration_phrase(report.simulated_time),
                        report.measured ? "measured" : "simulated"));
   out.element("p", report.exhaustive ? "Nothing depends on timing: every schedule gives this verdict."
-                                     : fmt::format("Seen in {} of more that are possible.",
+                                     : fmt::format("Seen in {}; the search was not exhaustive.",
                                                    count_phrase(report.schedules, "schedule")))
       .line();
 }

@@ -22,7 +22,7 @@ void html_trace(const Report& recorded, const std::string& source, std::ostream&
                                    count_phrase(recorded.ops, "call"),
                                    duration_phrase(recorded.simulated_time)));
   page.text(open > 0 ? fmt::format("; {} never returned", open) : "").close("h1").line();
-  page.element("p", fmt::format("A recorded timeline, from {}. A trace has no verdict.", source)).line();
+  page.element("p", fmt::format("A recorded timeline from {}. A trace has no verdict.", source)).line();
   html_paragraph(page, "Replay:", recorded.replay);
   page.close("header").line();
   timeline_place(page, timeline, 0);

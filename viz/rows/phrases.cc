@@ -121,12 +121,11 @@ std::string memory_phrase(const MemoryUse& use) {
   const std::int64_t most = total(std::ranges::max(use.devices, {}, total));
   const std::int64_t least = std::max<std::int64_t>(total(std::ranges::min(use.devices, {}, total)), 1);
   if (most == least) {
-    return fmt::format("{} in DataParallel takes as much of every GPU", use.object);
+    return fmt::format("{} in DataParallel uses the same amount of memory on every GPU", use.object);
   }
   return fmt::format(
-      "{} in DataParallel: the output device holds {}.{} times as much as the least loaded GPU, and runs out "
-      "of memory "
-      "first; in DistributedDataParallel all hold the same",
+      "{} in DataParallel: the output device holds {}.{} times as much as the least loaded GPU and runs out "
+      "of memory first; in DistributedDataParallel all GPUs hold the same",
       use.object, most / least, most * 10 / least % 10);
 }
 

@@ -93,7 +93,7 @@ std::string outcomes_phrase(const Report& report) {
     text += fmt::format("{}{} x {}{}", text.empty() ? "" : ", ", outcome.count, outcome.verdict,
                         outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
   }
-  return text.empty() || report.exhaustive ? text : text + ", of more that are possible";
+  return text.empty() || report.exhaustive ? text : text + "; the search was not exhaustive";
 }
 
 std::string search_phrase(const Report& report, const SearchResult& search) {
@@ -103,16 +103,14 @@ std::string search_phrase(const Report& report, const SearchResult& search) {
                         outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
   }
   if (report.exhaustive) {
-    return text + (report.schedules == 1 ? "; timing decides nothing: that is all"
-                                         : "; that is all that can differ");
+    return text + (report.schedules == 1 ? "; nothing depends on timing" : "; the search was exhaustive");
   }
-  return fmt::format("{}; {:.3g} seem possible", text, search.space);
+  return fmt::format("{}; about {:.3g} schedules are possible", text, search.space);
 }
 
 std::string tie_phrase(const Finding& finding) {
-  return finding.suspicion.empty()
-             ? "no majority says which side is wrong, so every rank involved is named"
-             : "no majority says which side is wrong; the likelier: " + finding.suspicion;
+  return finding.suspicion.empty() ? "no side has a majority, so every rank involved is named"
+                                   : "no side has a majority; most likely: " + finding.suspicion;
 }
 
 }  // namespace rollcall::viz

@@ -43,10 +43,10 @@ Links links_between(const std::vector<RankState>& states, Rank world_size) {
 
 // The states that wait or are waited for, from the culprits outwards.
 std::vector<std::size_t> by_importance(const std::vector<RankState>& states, const Links& links) {
-  Links neighbours = links;
+  Links neighbors = links;
   for (std::size_t i = 0; i < links.size(); ++i) {
     for (const std::size_t target : links[i]) {
-      neighbours[target].insert(i);
+      neighbors[target].insert(i);
     }
   }
   std::vector<std::size_t> order;
@@ -54,15 +54,15 @@ std::vector<std::size_t> by_importance(const std::vector<RankState>& states, con
   for (std::size_t start = 0; start < states.size(); ++start) {  // culprits come first in `states`
     std::deque<std::size_t> next;
     const auto meet = [&](std::size_t state) {
-      if (!seen[state] && !neighbours[state].empty()) {
+      if (!seen[state] && !neighbors[state].empty()) {
         seen[state] = true;
         next.push_back(state);
       }
     };
     for (meet(start); !next.empty(); next.pop_front()) {
       order.push_back(next.front());
-      for (const std::size_t neighbour : neighbours[next.front()]) {
-        meet(neighbour);
+      for (const std::size_t neighbor : neighbors[next.front()]) {
+        meet(neighbor);
       }
     }
   }

@@ -43,7 +43,7 @@ class DiagnosisWriter {
     }
     sentences("evidence", diagnosis_.evidence);
     confidence();
-    sentences("would settle it", diagnosis_.would_settle);
+    sentences("to tell them apart", diagnosis_.would_settle);
     counts();
     return page_.text();
   }
@@ -114,7 +114,7 @@ class DiagnosisWriter {
     if (chain.size() < 2) {
       return;
     }
-    page_.note("chain", "who waits for whom, down to the cause");
+    page_.note("chain", "who waits for whom, back to the cause");
     std::vector<Row> rows;
     for (const std::string& step : chain) {
       rows.push_back({"", step});
@@ -138,8 +138,8 @@ class DiagnosisWriter {
     }
     std::string text(to_string(diagnosis_.confidence));
     if (!diagnosis_.alternatives.empty()) {
-      text +=
-          fmt::format("; the dumps would look the same for {}", fmt::join(diagnosis_.alternatives, " and "));
+      text += fmt::format("; these dumps would look the same for {}",
+                          fmt::join(diagnosis_.alternatives, " and "));
     }
     page_.note("confidence", text);
   }
@@ -150,7 +150,7 @@ class DiagnosisWriter {
         count_phrase(diagnosis_.world_size - static_cast<std::int64_t>(diagnosis_.without_dump.size()),
                      "rank"));
     if (!diagnosis_.without_dump.empty()) {
-      text += fmt::format("; no dump of {}", ranks_phrase(diagnosis_.without_dump));
+      text += fmt::format("; no dump from {}", ranks_phrase(diagnosis_.without_dump));
     }
     page_.note("read", text);
   }

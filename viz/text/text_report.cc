@@ -320,10 +320,11 @@ class ReportWriter {
   }
 
   void schedules() {
-    page_.note("schedules", report_.exhaustive
-                                ? "nothing depends on timing: every schedule gives this verdict"
-                                : fmt::format("{} of more that are possible; `rollcall explore` tries others",
-                                              count_phrase(report_.schedules, "schedule")));
+    page_.note("schedules",
+               report_.exhaustive
+                   ? "nothing depends on timing: every schedule gives this verdict"
+                   : fmt::format("{}; the search was not exhaustive, and `rollcall explore` tries others",
+                                 count_phrase(report_.schedules, "schedule")));
   }
 
   void replay() {

@@ -131,7 +131,7 @@ class Chart {
       text += line(rows_[index]);
     }
     if (rows_.size() > style_.rows_max) {
-      text += fmt::format("{:>{}}  and {} more rows; --trace-ranks chooses\n", "", label_width_,
+      text += fmt::format("{:>{}}  and {} more rows; choose with --trace-ranks\n", "", label_width_,
                           rows_.size() - style_.rows_max);
     }
     return text + legend();
@@ -169,7 +169,7 @@ class Chart {
 
   std::string scale() const {
     const std::string left = milliseconds(axis_.from);
-    const std::string right = milliseconds(until_) + (has_more_ ? ", then for ever" : "");
+    const std::string right = milliseconds(until_) + (has_more_ ? ", then forever" : "");
     const std::size_t used = left.size() + right.size();
     const std::size_t gap = style_.columns > used ? style_.columns - used : 1;
     return fmt::format("{:>{}}  {}{:>{}}{}\n", "", label_width_, left, "", gap, right);

@@ -92,19 +92,19 @@ std::string common_options(const CommandTree& tree) {
 constexpr const char* environment = R"(.SH ENVIRONMENT
 .TP
 \fBNO_COLOR\fR, \fBCLICOLOR_FORCE\fR, \fBTERM\fR
-Decide about colour, where \fB\-\-color\fR does not.
+Decide whether to use color where \fB\-\-color\fR is not given.
 .SH EXAMPLES
 .TP
-A scenario, and who is missing from it:
+Find the rank that is missing in a scenario:
 rollcall run scenario.json
 .TP
-The same for a script:
+Print the same report as JSON:
 rollcall run scenario.json \-\-format json
 .TP
-A job that hangs, from the dumps it left:
+Diagnose a job that hangs, from the dumps it left:
 rollcall diagnose /tmp/comm_lib_trace_rank_*
 .TP
-Into a repository of one's own:
+Add a first scenario and a CI job to a repository:
 rollcall init
 )";
 

@@ -35,7 +35,7 @@ TEST_CASE("scope names and numbers cannot run together") {
   CHECK(table.enter(no_scope, "a/b") != table.enter(table.enter(no_scope, "a"), "b"));
 }
 
-TEST_CASE("calls without labels may pair with labelled ones, two labels only when equal") {
+TEST_CASE("calls without labels may pair with labeled ones, two labels only when equal") {
   ScopeTable table;
   Pairing none = table.pairing(no_scope);
   Pairing forward = table.pairing(table.enter(no_scope, "forward"));

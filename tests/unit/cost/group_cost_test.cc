@@ -52,7 +52,7 @@ TEST_CASE("large messages go at the rate of the ports they pass", "[cost]") {
   CHECK(time_of(group("h100-10x1"), OpKind::all_to_all_single, bytes) == Approx(345'521).epsilon(0.15));
 }
 
-TEST_CASE("a message to another node is slower than one to a neighbour", "[cost]") {
+TEST_CASE("a message to another node is slower than one to a neighbor", "[cost]") {
   const GroupCost two_nodes = group("h100-2x8");
   for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{1} << 20, std::int64_t{1} << 30}) {
     const auto near = two_nodes.predict({.kind = OpKind::send, .bytes = bytes, .same_node = true});

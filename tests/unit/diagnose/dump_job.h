@@ -20,7 +20,7 @@ struct PlannedCall {
   friend bool operator==(const PlannedCall&, const PlannedCall&) = default;
 };
 
-// Tensor groups of `tensor` neighbours (1: none), data groups across them, and the world.
+// Tensor groups of `tensor` neighbors (1: none), data groups across them, and the world.
 class DumpJob {
  public:
   DumpJob(Rank world, Rank tensor, int steps) : dumps_(world), programs_(static_cast<std::size_t>(world)) {

@@ -153,7 +153,7 @@ TEST_CASE("what a rank prints after it hung is not part of the run", "[engine][f
 
 namespace {
 
-// What a careful program might do: synchronise when leaving a scope.
+// What a careful program might do: synchronize when leaving a scope.
 struct BarrierOnExit {
   ~BarrierOnExit() {
     barrier();
@@ -178,12 +178,12 @@ TEST_CASE("a destructor that communicates while its rank is ended does nothing",
 }
 
 TEST_CASE("a rank that hangs in a destructor ends, if the destructor may throw", "[engine][fiber]") {
-  struct Synchronises {
-    ~Synchronises() noexcept(false) { barrier(); }
+  struct Synchronizes {
+    ~Synchronizes() noexcept(false) { barrier(); }
   };
   const Report report = run(gloo(2), [](Rank rank) {
     if (rank == 1) {
-      const Synchronises on_exit;
+      const Synchronizes on_exit;
     }
   });
   CHECK(word(report) == "deadlock");

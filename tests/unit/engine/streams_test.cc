@@ -114,7 +114,7 @@ TEST_CASE("two groups in opposite orders get through when nothing orders their c
   }
 }
 
-TEST_CASE("a synchronisation between two groups' calls orders them", "[streams][fiber]") {
+TEST_CASE("a synchronization between two groups' calls orders them", "[streams][fiber]") {
   sim::Options options;
   options.groups = {{"a", {0, 1}}, {"b", {0, 1}}};
   const Report report = run(

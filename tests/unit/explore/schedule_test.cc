@@ -94,7 +94,7 @@ TEST_CASE("a schedule of another program says where the two part", "[explore][fi
   run_with(on_other);
   CHECK_THAT(
       on_other.divergence().value_or(""),
-      Catch::Contains("its decision 1 was an order of 3 calls, with rank 1 first; here it is an order of 2"));
+      Catch::Contains("its decision 1 was an order of 3 calls, rank 1 first; here it is an order of 2"));
 }
 
 }  // namespace rollcall::sim

@@ -297,11 +297,10 @@ TEST_CASE("with at most so many steps from the usual way, a search says that it 
           "[explore][fiber]") {
   const std::vector<Step> writes(3, {Step::Kind::set, "x", 0});
   const RandomProgram program = {writes, writes};
-  const Exploration bounded =
-      explore(runner_of(program), {.scheduler = Scheduler::dfs, .deviations_max = 1});
+  const Exploration bounded = explore(runner_of(program), {.scheduler = Scheduler::dfs, .deviations_max = 1});
   CHECK_FALSE(bounded.exhaustive);
   CHECK(bounded.bounds ==
-        std::vector<std::string>{"only schedules with at most 1 step from the usual way were tried"});
+        std::vector<std::string>{"only schedules with at most 1 step from the default one were tried"});
   const Exploration whole = explore(runner_of(program), {.scheduler = Scheduler::dfs});
   CHECK(whole.exhaustive);
   CHECK(whole.tally.schedules() == 20);  // 6 over 3

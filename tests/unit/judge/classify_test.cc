@@ -49,7 +49,7 @@ TEST_CASE("what a reader could tell apart is told apart", "[classify]") {
   EvidenceBuilder run(9);
   run.waits({0, 4}, at_line(10, all_reduce(4)));
   run.waits({1}, at_line(11, all_reduce(4)));
-  run.waits({2}, run.labelled("loss", at_line(10, all_reduce(4))));
+  run.waits({2}, run.labeled("loss", at_line(10, all_reduce(4))));
   run.waits({3}, at_line(10, barrier()));
   run.raises({5, 6}, "ValueError", "bad sample");
   run.raises({7}, "ValueError", "other");

@@ -130,8 +130,8 @@ TEST_CASE("roots of a mismatch are told as global ranks", "[judge]") {
 
 TEST_CASE("calls from different places that agree in everything are a wrong result", "[judge]") {
   EvidenceBuilder run(3);
-  run.waits({0, 2}, run.labelled("loss", all_reduce(1)));
-  run.waits({1}, run.labelled("norm", all_reduce(1)));
+  run.waits({0, 2}, run.labeled("loss", all_reduce(1)));
+  run.waits({1}, run.labeled("norm", all_reduce(1)));
   run.finishes({0, 1, 2});
   const Verdict verdict = run.judge();
   as<WrongResult>(verdict);
@@ -142,9 +142,9 @@ TEST_CASE("calls from different places that agree in everything are a wrong resu
 
 TEST_CASE("an earlier mispairing explains a later deadlock", "[judge]") {
   EvidenceBuilder run(3);
-  run.waits({0, 2}, run.labelled("loss", all_reduce(1)));
-  run.waits({1}, run.labelled("norm", all_reduce(1)));
-  run.waits({0, 2}, run.labelled("norm", all_reduce(1)));
+  run.waits({0, 2}, run.labeled("loss", all_reduce(1)));
+  run.waits({1}, run.labeled("norm", all_reduce(1)));
+  run.waits({0, 2}, run.labeled("norm", all_reduce(1)));
   run.finishes({1});
   const Verdict verdict = run.judge();
   as<Deadlock>(verdict);
@@ -158,9 +158,9 @@ TEST_CASE("an earlier mispairing explains a later deadlock", "[judge]") {
 
 TEST_CASE("the divergence's majority overrules who happens to wait in the end", "[judge]") {
   EvidenceBuilder run(3);
-  run.waits({0, 2}, run.labelled("loss", all_reduce(1)));
-  run.waits({1}, run.labelled("extra", all_reduce(1)));  // rank 1 alone makes one call too many,
-  run.waits({1}, run.labelled("loss", all_reduce(1)));   // and waits for the others in the end
+  run.waits({0, 2}, run.labeled("loss", all_reduce(1)));
+  run.waits({1}, run.labeled("extra", all_reduce(1)));  // rank 1 alone makes one call too many,
+  run.waits({1}, run.labeled("loss", all_reduce(1)));   // and waits for the others in the end
   run.finishes({0, 2});
   CHECK(culprits(run.judge()) == "1");
   CHECK(finding(run.judge()).first_divergence.has_value());
@@ -169,8 +169,8 @@ TEST_CASE("the divergence's majority overrules who happens to wait in the end", 
 TEST_CASE("a divergence in one group explains a mismatch in another", "[judge]") {
   EvidenceBuilder run(3);
   const GroupId pair = run.group("pair", {0, 1});
-  run.waits({0}, on(pair, run.labelled("loss", all_reduce(1))));
-  run.waits({1}, on(pair, run.labelled("norm", all_reduce(1))));
+  run.waits({0}, on(pair, run.labeled("loss", all_reduce(1))));
+  run.waits({1}, on(pair, run.labeled("norm", all_reduce(1))));
   run.waits({0, 2}, all_reduce(4));
   run.waits({1}, barrier());
   const Verdict verdict = run.judge();
@@ -256,7 +256,7 @@ TEST_CASE("a hook of another size is the hook's fault, not a tie", "[judge]") {
 TEST_CASE("a collective outside every joinable is the active rank's fault", "[judge]") {
   EvidenceBuilder run(2);
   const Op count = run.hook("join.presence", all_reduce(1));
-  const Verdict verdict = shadowed({count}, {run.labelled("log", all_reduce(1))}, run);
+  const Verdict verdict = shadowed({count}, {run.labeled("log", all_reduce(1))}, run);
   CHECK(kind(verdict) == "join_hook_mismatch");
   CHECK(culprits(verdict) == "1");
   CHECK_THAT(finding(verdict).cause, Contains("outside every joinable"));

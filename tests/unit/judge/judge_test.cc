@@ -50,7 +50,7 @@ TEST_CASE("a rank that ran out of inputs is missed by the others", "[judge]") {
 
 TEST_CASE("a call that a minority makes alone is the minority's doing", "[judge]") {
   EvidenceBuilder run(4);
-  run.waits({2}, run.labelled("checkpoint", barrier()));
+  run.waits({2}, run.labeled("checkpoint", barrier()));
   run.finishes({0, 1, 3});
   const Verdict verdict = run.judge();
   CHECK(kind(verdict) == "missing_participant");
@@ -242,8 +242,8 @@ TEST_CASE("throwing Join blames the ranks that ran out of inputs first", "[judge
 
 TEST_CASE("an earlier mispairing does not hide that a rank raised", "[judge]") {
   EvidenceBuilder run(2);
-  run.waits({0}, run.labelled("a", all_reduce(1)));
-  run.waits({1}, run.labelled("b", all_reduce(1)));
+  run.waits({0}, run.labeled("a", all_reduce(1)));
+  run.waits({1}, run.labeled("b", all_reduce(1)));
   run.raises({0}, "ValueError", "loss is nan");
   run.finishes({1});
   as<RankFailed>(run.judge());
@@ -350,9 +350,9 @@ TEST_CASE("a crossing reads the same in whatever order the ranks blocked", "[jud
 
 TEST_CASE("a divergence reads the same in whatever order the calls came", "[judge]") {
   same_in_every_order(4, [](EvidenceBuilder& run, Rank rank) {
-    run.issues({rank}, run.labelled(rank == 2 ? "norm" : "loss", all_reduce(1)));
+    run.issues({rank}, run.labeled(rank == 2 ? "norm" : "loss", all_reduce(1)));
     if (rank != 2) {
-      run.waits({rank}, run.labelled("norm", all_reduce(1)));
+      run.waits({rank}, run.labeled("norm", all_reduce(1)));
     } else {
       run.finishes({rank});
     }

@@ -59,7 +59,7 @@ class EvidenceBuilder {
   }
 
   // `op`, issued inside the scope `name`: a label of the user's, or with the Join protocol's strictness.
-  Op labelled(std::string_view name, Op op) {
+  Op labeled(std::string_view name, Op op) {
     op.scope = scopes_.enter(op.scope, name);
     return op;
   }

@@ -356,7 +356,7 @@ bool mispaired_in_any_order(std::vector<Op> ops, const ScopeTable& scopes) {
 
 }  // namespace
 
-TEST_CASE("labels pair with their own kind and with unlabelled calls", "[matcher]") {
+TEST_CASE("labels pair with their own kind and with unlabeled calls", "[matcher]") {
   ScopeTable scopes;
   Op plain = all_reduce(1);
   Op loss = plain;
@@ -389,7 +389,7 @@ TEST_CASE("the Join protocol's calls pair with nothing else", "[matcher]") {
   CHECK(mispaired_in_any_order({notify, loss}, scopes));
 }
 
-TEST_CASE("a label that is called like a joinable does not hide an unlabelled call", "[matcher]") {
+TEST_CASE("a label that is called like a joinable does not hide an unlabeled call", "[matcher]") {
   ScopeTable scopes;
   Op plain = all_reduce(1);
   Op label = plain;

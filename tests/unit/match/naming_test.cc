@@ -15,7 +15,7 @@ using test::on;
 
 TEST_CASE("a call is named with everything a report shows", "[naming]") {
   EvidenceBuilder run(2);
-  Op op = test::at_line(12, run.labelled("loss", run.labelled("epoch", all_reduce(4, Dtype::bfloat16))));
+  Op op = test::at_line(12, run.labeled("loss", run.labeled("epoch", all_reduce(4, Dtype::bfloat16))));
   op.device = {DeviceType::cuda, 3};
   const Call call = name_call(run.evidence(), op, 5);
   CHECK(call.op == "all_reduce");

@@ -61,7 +61,7 @@ TEST_CASE("a launcher's variables that do not fit are refused by name", "[real]"
   CHECK_THROWS_WITH(launched_rank(variables({{"RANK", "one"}, {"WORLD_SIZE", "2"}})),
                     Contains("RANK: 'one'"));
   CHECK_THROWS_WITH(launched_rank(variables({{"RANK", "2"}, {"WORLD_SIZE", "2"}})),
-                    Contains("RANK=2 is no rank of WORLD_SIZE=2"));
+                    Contains("RANK=2 is not a rank of WORLD_SIZE=2"));
   CHECK_THROWS_AS(launched_rank(variables({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "99999"}})),
                   std::invalid_argument);
 }

@@ -16,10 +16,9 @@ TEST_CASE("a context with uneven inputs costs the time from the first joining to
   CHECK(cost.mean_active_thousandths() == 2667);  // 16 of 6 steps
   CHECK(cost.inputs_lost_permille() == 63);       // 1 of 16
   CHECK(cost.time_saved_permille() == 250);
-  CHECK(
-      cost.advice() ==
-      "the same number of inputs on every rank (drop_last) would lose 6.3 % of the inputs and save 25.0 % of "
-      "the time");
+  CHECK(cost.advice() ==
+        "giving every rank the same number of inputs (drop_last) would lose 6.3 % of the inputs and save "
+        "25.0 % of the time");
 }
 
 TEST_CASE("even inputs cost nothing, and a rank without inputs cannot be dropped to", "[report]") {

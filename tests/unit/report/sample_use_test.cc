@@ -11,8 +11,8 @@ TEST_CASE("a padding sampler repeats samples, and the phrase says how many", "[r
         "dropped");
   const std::vector<std::string> biases = sample_biases(use);
   REQUIRE(biases.size() == 2);
-  CHECK(biases[0].find("3 of 1001 samples once too often") != std::string::npos);
-  CHECK(biases[0].ends_with("others in every epoch, if set_epoch is called"));
+  CHECK(biases[0].find("3 of 1001 samples more than once") != std::string::npos);
+  CHECK(biases[0].ends_with("different ones in every epoch, if set_epoch is called"));
   CHECK(biases[1].find("the last batch holds 1: ") != std::string::npos);
   CHECK(biases[1].find("10.0 times") != std::string::npos);
   use.shuffle = false;
@@ -34,8 +34,8 @@ TEST_CASE("what sampler and loaders leave out is added up", "[report]") {
   CHECK(samples_phrase(use).ends_with("none is seen twice, 7 dropped (6.8 %)"));
   const std::vector<std::string> biases = sample_biases(use);
   REQUIRE(biases.size() == 2);
-  CHECK(biases[0] == "the sampler leaves out 3 (2.9 %); always numbers 100 to 102");
-  CHECK(biases[1] == "the loaders leave out short batches with 4 samples (3.9 %)");
+  CHECK(biases[0] == "the sampler drops 3 (2.9 %); always numbers 100 to 102");
+  CHECK(biases[1] == "the loaders drop short batches with 4 samples (3.9 %)");
 }
 
 TEST_CASE("every sample once, in full batches: no bias", "[report]") {

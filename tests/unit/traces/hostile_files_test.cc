@@ -118,7 +118,7 @@ TEST_CASE("hostile JSON is an error with its file and its byte", "[hostile]") {
       {"a cut", R"({"version": "2.10", "entries": [{"record_id": 1, "pg)", "byte "},
       {"a wrong escape", R"({"version": "\x"})", "byte "},
       {"a wrong byte", "{\"version\": \"\xff\xfe\"}", "byte "},
-      {"an entry that is no dict", R"({"entries": [1]})", "entry 0 is no dict"},
+      {"an entry that is not a dict", R"({"entries": [1]})", "entry 0 is not a dict"},
   };
   for (const Hostile& hostile : files) {
     const test::Folder folder;
@@ -139,7 +139,7 @@ TEST_CASE("calls on a group that their rank does not belong to are not used", "[
                    "profiling_name": "nccl:all_reduce", "state": "scheduled"}]})");
   const ReadResult result = read_recordings({folder.path()});
   REQUIRE(result.problems.size() == 1);
-  CHECK_THAT(result.problems.front().message, Contains("1 calls are not used: rank 7 is not in the groups"));
+  CHECK_THAT(result.problems.front().message, Contains("1 calls are not used: rank 7 is not a member of their groups"));
   REQUIRE(result.job.ranks.size() == 1);
   CHECK(result.job.ranks.front().records.empty());
 }

@@ -65,7 +65,7 @@ inline Report report(Verdict verdict, Rank world_size, std::vector<RankClass> ra
   return result;
 }
 
-// Every rank finished; rank r printed "total 1<r>" but for those that agree with their neighbour.
+// Every rank finished; rank r printed "total 1<r>" but for those that agree with their neighbor.
 inline Report completed(Rank world_size) {
   return report(Completed{}, world_size, {finished(RankSet::range(0, world_size - 1), 6)});
 }

@@ -1,4 +1,4 @@
-"""Runs a script as every rank of a job and records what it asks for. Started by `rollcall record`.
+"""Runs a script as every rank of a job and records its calls. Started by `rollcall record`.
 
     python3 rollcall_recorder --mode fake|simulator --world-size N --records FOLDER [--hub SOCKET] SCRIPT ARGS...
 

@@ -1,4 +1,4 @@
-"""Where a call was made: the user's line, and what of torch it went through."""
+"""Where a call was made: the user's line, and the parts of torch it went through."""
 
 import os
 import sys

@@ -52,7 +52,7 @@ def _set_environment(arguments, rank):
 
 
 def _answer_to(control, record):
-    """A thread of its own says where the script is, whatever that waits for."""
+    """A separate thread reports where the script is, even while the script is blocked."""
     script = threading.get_ident()
 
     def serve():

@@ -1,7 +1,7 @@
-"""Does the script decide by what it has received? Then the answers of a rank that is alone are not good enough.
+"""Finds out whether the script depends on received data. If so, the answers that a rank gets alone are not good enough.
 
-Tensors that a call has filled carry a mark, tensors computed from them do too, and who reads a marked one (item(),
-bool(), tolist(), ...) is noted once with the line. Gradients and parameters carry none: training depends on them, and
+Tensors that a call has filled carry a mark, and so do tensors computed from them. A line that reads a marked tensor
+(item(), bool(), tolist(), ...) is noted once. Gradients and parameters carry none: training depends on them, and
 still every rank makes the same calls.
 """
 

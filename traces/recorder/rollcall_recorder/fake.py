@@ -1,4 +1,4 @@
-"""Answers for a rank that is alone: what it would get if every other rank had done exactly the same."""
+"""Results for a rank that runs alone: what it would get if every other rank had done exactly the same."""
 
 import torch
 
@@ -6,7 +6,7 @@ from . import data_dependence
 
 
 def _times(tensor, count):
-    """Adds or multiplies `count` equal tensors, as whole numbers wrap around."""
+    """Adds or multiplies `count` equal tensors; integers wrap around."""
     if tensor.dtype == torch.bool:
         return
     tensor.mul_(count)

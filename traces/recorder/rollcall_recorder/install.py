@@ -14,11 +14,11 @@ BACKEND = "rollcall"
 
 
 class ScriptError(Exception):
-    """The script asks for something that cannot be recorded. The text says what to do instead."""
+    """The script does something that cannot be recorded. The text says what to do instead."""
 
 
 def replace(name, function):
-    """In distributed_c10d and whatever module of torch has imported it from there."""
+    """In distributed_c10d and in all torch modules that imported it from there."""
     original = getattr(c10d, name)
     functools.update_wrapper(function, original)
     for module in list(sys.modules.values()):
@@ -29,7 +29,7 @@ def replace(name, function):
 
 
 def install(rank):
-    """For a rank whose calls nobody but `rank.answers` answers."""
+    """For a rank whose calls are answered only by `rank.answers`."""
     dist.Backend.register_backend(BACKEND, lambda *_: None)
     if hasattr(c10d, "_store_based_barrier"):
         c10d._store_based_barrier = lambda *_, **__: None
@@ -76,7 +76,7 @@ def _plugin(create):
 
 
 def _single_backend(requested):
-    """"cpu:gloo,cuda:nccl" and None mean what there are devices for."""
+    """"cpu:gloo,cuda:nccl" and None mean the backends of the available devices."""
     text = str(requested or "").lower()
     if text in ("", "undefined", "none") or ":" in text:
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
@@ -121,7 +121,7 @@ def _seconds(timeout):
 def _check_place(rank, own, world_size):
     if world_size not in (-1, None, rank.world_size):
         raise ScriptError(
-            f"the script makes a job of {world_size} ranks, and it is recorded with {rank.world_size}: "
+            f"the script creates a job of {world_size} ranks, and it is recorded with {rank.world_size}: "
             f"say --world-size {world_size}")
     if own not in (-1, None, rank.rank):
         raise ScriptError(

@@ -1,7 +1,7 @@
-"""Records a job that really runs: around the process groups that the script asks for, whatever starts its ranks.
+"""Records a real job: wraps the process groups that the script creates, no matter what starts its ranks.
 
 `rollcall record --live` puts the folder `hook` on PYTHONPATH and the folder for records into ROLLCALL_RECORDS. Every
-process that makes a group writes down what its rank does, line by line, so that a rank that is killed leaves it.
+process that creates a group writes down what its rank does, line by line, so that a killed rank leaves its record.
 With torch 1.x the calls of DDP's reducer are seen as well; torch 2 makes them inside C++.
 """
 
@@ -127,7 +127,7 @@ def _outside(frame):
 
 
 class _Process:
-    """What this process records, from the moment in which it knows its rank."""
+    """What this process records, from the moment it knows its rank."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -257,7 +257,7 @@ def _note_the_end(record):
 
 
 def _note_termination(record):
-    """A launcher ends the other ranks when one has failed. Python's own handlers do not run while the main thread waits
+    """A launcher terminates the other ranks when one has failed. Python's own handlers do not run while the main thread waits
     in C++; the descriptor gets the signal's number all the same."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         return

@@ -1,4 +1,4 @@
-"""A process group that writes every call down and has somebody else answer it.
+"""A process group that writes every call down and lets another component answer it.
 
 It is a Python subclass of c10d's ProcessGroup: calls of torch.distributed arrive as Python calls, those of the C++
 gradient reducer through virtual methods, which pybind11 sends here as well.
@@ -78,8 +78,8 @@ class Call:
 
 
 class RecordedWork(Work):
-    """What an asynchronous call returns. Who asks for the second time whether it is complete waits for it: the simulator
-    moves when nobody else can."""
+    """What an asynchronous call returns. Asking a second time whether it is complete waits for it, because the simulator
+    only advances when no other rank can."""
 
     def __init__(self, rank, call, result):
         super().__init__()

@@ -1,14 +1,14 @@
-"""The record of one rank: a file of JSON, one value a line, written at once so that a killed process leaves it.
+"""The record of one rank: a file of JSON values, one per line, written at once so that a killed process leaves its record.
 
-An object is said once: the header, a call (kind, group, sizes, line) under a number, a group, how the rank ended. What
-happened is an array of few characters:
+An object is described once: the header, a call (kind, group, sizes, line) under a number, a group, how the rank ended. What
+happened is a short array:
 
     ["c", call]              a blocking call; it is over when another line follows
     ["c", call, handle]      a call that returned at once
     ["w", handle]            the rank waits for it
     ["f", handle]            the gradient reducer will wait for it before backward() is over
     ["b", [call, ...], handle]   calls of one batch_isend_irecv
-    ["x"]                    what was just said, a blocking call or a wait, has raised
+    ["x"]                    the blocking call or wait just recorded has raised
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
 
 A call whose tensors are small has their values as its last element in live runs.

@@ -1,8 +1,8 @@
 """Answers from rollcall's simulator, over a socket: the true results of the collectives of all ranks.
 
-A message is a line of JSON, followed by as many bytes as it says: the elements of the tensors given, or those of the
-tensors filled. What a call is, is said once, as in the record. One question at a time: a rank that waits is answered
-when the simulator has come to it, and never when nothing can move any more; then rollcall ends the process.
+A message is a line of JSON, followed by the number of bytes that it gives: the elements of the tensors given, or those of the
+tensors filled. A call is described once, as in the record. There is one question at a time: a waiting rank is answered
+when the simulator gets to it, and never if nothing can move any more; then rollcall ends the process.
 """
 
 import builtins

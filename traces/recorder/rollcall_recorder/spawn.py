@@ -1,7 +1,7 @@
 """Scripts that start their ranks themselves: torch.multiprocessing.spawn, or a Process per rank.
 
 Every rank of a recording is a process already, in which the whole script runs. So of the processes that the script
-starts for its ranks, each of ours runs its own, in place, and lets the others be.
+starts for its ranks, each of ours runs its own in place and ignores the others.
 """
 
 import multiprocessing.process

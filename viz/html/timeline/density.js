@@ -63,7 +63,7 @@ class Raster {
     this.isEmpty = true;
   }
 
-  // A rectangle of one colour, [red, green, blue] and how dense from 0 to 1.
+  // A rectangle of one color, [red, green, blue] and how dense from 0 to 1.
   fill(x, y, width, height, red, green, blue, density) {
     const color = (Math.round(density * 255) << 24 | blue << 16 | green << 8 | red) >>> 0;
     const left = Math.max(Math.round(x), 0), right = Math.min(Math.round(x + width), this.canvas.width);

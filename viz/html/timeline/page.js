@@ -7,7 +7,7 @@ function element(tag, attributes = {}, ...children) {
   return result;
 }
 
-const HELP = "Wheel: zoom; with Shift: pan. Drag: pan. Keys: arrows pan, + − zoom, 0 all, F fold, D first " +
+const HELP = "Wheel: zoom. Shift and wheel, or drag: pan. Keys: arrows pan, + − zoom, 0 shows all, F fold, D first " +
              "divergence, / search, N next match, . and , next and previous slice. Click a label to unfold it.";
 
 const LEGEND = [["compute", "computing"], ["busy", "collective"], ["message", "message"],

@@ -25,7 +25,7 @@ function themeOf(element) {
                              "waiting", "stuck", "message", "mark"].map(name => [name, color(name)]));
 }
 
-// For calls that never returned: readable without colour.
+// For calls that never returned: readable without color.
 function hatching(context, color) {
   const tile = new OffscreenCanvas(8, 8);
   const pen = tile.getContext("2d");
@@ -144,7 +144,7 @@ class Picture {
     this.fitCanvas();
     pen.fillStyle = theme.page;
     pen.fillRect(0, 0, this.width, this.height);
-    this.labelled = -LABEL_GAP;  // where the last label is
+    this.labeled = -LABEL_GAP;  // where the last label is
     this.arrivals = [];  // of visible slices that waited: { group, seq, time, rank, line }
     const first = Math.floor(this.view.top / this.lineHeight);
     const last = Math.min(first + Math.ceil((this.height - AXIS) / this.lineHeight), this.rows.lines.length);
@@ -206,8 +206,8 @@ class Picture {
     const { theme, rows, lineHeight } = this;
     const { row, lane, index: number } = rows.lines[index];
     const isLow = lineHeight < 10;
-    if (isLow && (number > 0 || y < this.labelled + (row.isCulprit ? 10 : LABEL_GAP))) return;
-    this.labelled = y;
+    if (isLow && (number > 0 || y < this.labeled + (row.isCulprit ? 10 : LABEL_GAP))) return;
+    this.labeled = y;
     const mark = row.isCulprit ? "✗ " : rows.isFolded && row.ranks.length > 1 ? "▸ " : "";
     const label = number === 0 ? mark + row.text : `   ${lane.name}`;
     const color = row.isCulprit ? theme.culprit : number === 0 ? theme.text : theme.muted;

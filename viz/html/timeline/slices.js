@@ -58,7 +58,7 @@ class SliceArtist {
     return left;
   }
 
-  // The columns from `column` on that lie inside one part of slice i, all of one colour; their width.
+  // The columns from `column` on that lie inside one part of slice i, all of one color; their width.
   drawRun(i, column, y, height, isCulprit) {
     const { picture, density } = this;
     if (picture.search.isActive) return 0;

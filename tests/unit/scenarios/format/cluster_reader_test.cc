@@ -89,7 +89,8 @@ TEST_CASE("channels that NCCL's log shows may be given, and count", "[scenarios]
 
 TEST_CASE("what is wrong with a cluster is said where it is wrong", "[scenarios]") {
   CHECK_THAT(problem(R"("h100-x8")"), Catch::Contains("/cluster: unknown cluster"));
-  CHECK(problem(R"({"preset": "h100"})") == "/cluster/preset: how many GPUs of h100? -> h100-8");
+  CHECK(problem(R"({"preset": "h100"})") ==
+        "/cluster/preset: the number of GPUs of h100 is missing -> h100-8");
   CHECK(problem(R"({"preset": "h100-8", "gpus_per_node": 9})") ==
         "/cluster/gpus_per_node: a h100 machine has 8 GPUs");
   CHECK(problem(R"({"links": {"nics": 8}})") == "/cluster: \"gpus_per_node\" is missing");

@@ -73,7 +73,7 @@ TEST_CASE("a completed run has no culprits and no place", "[scenarios]") {
   expected.at = Expectation::At{};
   CHECK(unmet(expected, Report{}) == Sentences{"kind: expected missing_participant, got none",
                                                "culprits: expected 0, got none",
-                                               "at: expected a place where the run came apart, got none"});
+                                               "at: expected a place where the run failed, got none"});
 }
 
 TEST_CASE("values of tensors are compared rank by rank, and say what they are instead", "[scenarios]") {

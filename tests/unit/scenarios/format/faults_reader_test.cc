@@ -46,7 +46,7 @@ TEST_CASE("a crash names ranks and the time at which they die", "[scenarios][fau
   CHECK_THAT(problem(R"([{"kind": "crash", "at": 10}])"), Catch::Contains("/faults/0/at"));
   CHECK_THAT(problem(R"([{"kind": "crash", "at": "soon"}])"), Catch::Contains("/faults/0/at"));
   CHECK(problem(R"([{"kind": "slow", "factor": 2, "at": "1s"}])") ==
-        "/faults/0/at: a slow rank has a \"factor\"");
+        "/faults/0/at: a slow rank needs a \"factor\"");
 }
 
 TEST_CASE("a compute's jitter comes from the seed, and from nothing else", "[scenarios][faults][fiber]") {
@@ -66,7 +66,7 @@ TEST_CASE("a compute's jitter comes from the seed, and from nothing else", "[sce
 TEST_CASE("faults that cannot be are refused where they stand", "[scenarios][faults]") {
   CHECK(problem(R"([{"kind": "slow", "ranks": 1}])") == "/faults/0: \"factor\" is missing");
   CHECK(problem(R"([{"kind": "jitter", "fraction": 1, "factor": 2}])") ==
-        "/faults/0/factor: jitter has a \"fraction\"");
+        "/faults/0/factor: jitter needs a \"fraction\"");
   CHECK_THAT(problem(R"([{"kind": "slow", "ranks": 4, "factor": 2}])"), Catch::Contains("out of range"));
   CHECK_THAT(problem(R"([{"kind": "slow", "factor": 0}])"),
              Catch::Contains("/faults/0/factor: must be at least"));

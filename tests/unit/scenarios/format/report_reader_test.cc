@@ -84,7 +84,7 @@ TEST_CASE("what is wrong with a report is said with its place") {
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0-9", "state": "finished" } ] })"),
              Catch::Contains("/ranks/0/ranks"));
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0", "state": "asleep" } ] })"),
-             Catch::Contains("\"asleep\" is no state of a rank"));
+             Catch::Contains("\"asleep\" is not a rank state"));
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": {} })"),
              Catch::Contains("/ranks: this is an object"));
   CHECK_THAT(error_of(R"({ "schema_version": 2 })"), Catch::Contains("reports of version 1"));

@@ -91,11 +91,11 @@ TEST_CASE("devices are a template with exceptions", "[scenarios]") {
   CHECK(devices(R"("devices": {"0": "cpu"}, "cluster": {"gpus_per_node": 2})") ==
         std::vector<Device>{cpu_device, cuda1, cuda0, cuda1});
   CHECK(problem(world_of_four(R"("device": "gpu")")) ==
-        "/device: \"gpu\" is no device; devices are \"cpu\", \"cuda:0\" and \"cuda:{local_rank}\"");
+        "/device: \"gpu\" is not a device; devices are \"cpu\", \"cuda:0\" and \"cuda:{local_rank}\"");
   CHECK(problem(world_of_four(R"("devices": {"0-1": "cpu", "1": "cpu"})")) ==
         "/devices/1: some of these ranks already have a device");
   CHECK(problem(world_of_four(R"("devices": {"4": "cpu"})")) ==
-        "/devices/4: rank 4 is out of range: the ranks are 0 to 3");
+        "/devices/4: rank 4 is out of range: ranks are 0 to 3");
   CHECK(problem(R"({"world_size": 40000, "program": [], "device": "cuda:{rank}"})").find("40000 devices") !=
         std::string::npos);
 }
@@ -159,13 +159,13 @@ TEST_CASE("worlds of impossible size are refused", "[scenarios]") {
   CHECK(size("\"4\"") == "/world_size: expected an integer such as 4, found a string");
   CHECK(size("4.5") == "/world_size: expected an integer such as 4, found a floating-point number");
   CHECK(size("1e9") == "/world_size: expected an integer such as 4, found a floating-point number");
-  CHECK(size("99999999999999999999") == "/world_size: this whole number outgrows 64 bits");
+  CHECK(size("99999999999999999999") == "/world_size: this integer does not fit in 64 bits");
   CHECK(problem(R"({"program": []})") == "\"world_size\" is missing");
 }
 
 TEST_CASE("groups have known ranks and names of their own", "[scenarios]") {
   CHECK(problem(world_of_four(R"("groups": {"a": [0, 4]})")) ==
-        "/groups/a/1: rank 4 is out of range: the ranks are 0 to 3");
+        "/groups/a/1: rank 4 is out of range: ranks are 0 to 3");
   CHECK(problem(world_of_four(R"("groups": {"a": []})")) == "/groups/a: a group needs at least one rank");
   CHECK(problem(world_of_four(R"("groups": {"a": [0, 0]})")) == "/groups/a: rank 0 is named twice");
   CHECK(problem(world_of_four(R"("groups": {"world": [0]})")) ==
@@ -180,9 +180,9 @@ TEST_CASE("programs per rank set cover every rank once", "[scenarios]") {
   CHECK(scenario.block_of(3).end - scenario.block_of(3).begin == 1);
   const auto wrong = [](const std::string& text) { return problem(R"({"world_size": 4, )" + text + "}"); };
   CHECK(wrong(R"("programs": {"0-2": []})") ==
-        "/programs: rank 3 has no program; every rank needs one, an empty one is []");
+        "/programs: rank 3 has no program; every rank needs one, and [] is an empty one");
   CHECK(wrong(R"("programs": {"0-2": [], "2,3": []})") == "/programs/2,3: rank 2 already has a program");
-  CHECK(wrong(R"("programs": {"0-4": []})") == "/programs/0-4: rank 4 is out of range: the ranks are 0 to 3");
+  CHECK(wrong(R"("programs": {"0-4": []})") == "/programs/0-4: rank 4 is out of range: ranks are 0 to 3");
   CHECK(wrong(R"("programs": {"0-3": []}, "program": [])") ==
         "/programs: give either \"program\" or \"programs\"");
   CHECK(wrong(R"("seed": 1)") == "\"program\" is missing");
@@ -203,12 +203,10 @@ TEST_CASE("unknown keys are errors with the nearest known one", "[scenarios]") {
 }
 
 TEST_CASE("bare numbers where a unit is due are refused", "[scenarios]") {
-  CHECK(problem(world_of_four(R"("timeout": 5)")) ==
-        "/timeout: a duration needs a unit: write \"5ms\", for example");
-  CHECK(problem(world_of_four(R"("timeout": "5")")) ==
-        "/timeout: a duration needs a unit: write \"5ms\", for example");
+  CHECK(problem(world_of_four(R"("timeout": 5)")) == "/timeout: a duration needs a unit, such as \"5ms\"");
+  CHECK(problem(world_of_four(R"("timeout": "5")")) == "/timeout: a duration needs a unit, such as \"5ms\"");
   CHECK(problem(world_of_four(R"("limits": {"simulated_time": 1.5})")) ==
-        "/limits/simulated_time: a duration needs a unit: write \"5ms\", for example");
+        "/limits/simulated_time: a duration needs a unit, such as \"5ms\"");
 }
 
 TEST_CASE("limits and timeouts of no length are refused", "[scenarios]") {
@@ -241,9 +239,9 @@ TEST_CASE("what a scenario expects of tensors, calls and costs is checked when i
         "/expect/counts/al_reduce: unknown operation \"al_reduce\" -> all_reduce");
   CHECK(expecting(R"("counts": {"0-9": {"barrier": 1}})").starts_with("/expect/counts/0-9: "));
   CHECK(expecting(R"("counts": {"store_get": 1})") ==
-        "/expect/counts/store_get: calls of store_get are not counted: no data moves in them");
+        "/expect/counts/store_get: calls of store_get are not counted, because they move no data");
   CHECK(expecting(R"("at_most": {"simulated_time": 5})") ==
-        "/expect/at_most/simulated_time: a duration needs a unit: write \"5ms\", for example");
+        "/expect/at_most/simulated_time: a duration needs a unit, such as \"5ms\"");
   CHECK(expecting(R"("at_most": {"shadows": 5})").starts_with("/expect/at_most/shadows: unknown key"));
 }
 
@@ -256,11 +254,11 @@ TEST_CASE("a matrix varies fields and sets variables", "[scenarios]") {
   CHECK(problem_of(R"("n": [1, 2, 1])") == "/matrix/n/2: \"n\" has this value already");
   CHECK(problem_of(R"("name": ["a"])") == "/matrix/name: a matrix cannot vary \"name\"");
   CHECK(problem_of(R"("wrld_size": [2])") ==
-        "/matrix/wrld_size: \"wrld_size\" is no field of a scenario, and too like one for a variable -> "
-        "world_size");
-  CHECK(problem_of(R"("n": ["a"])") == "/matrix/n/0: \"n\" is a variable, and variables are whole numbers");
+        "/matrix/wrld_size: \"wrld_size\" is not a scenario field, but too similar to one to be a variable "
+        "-> world_size");
+  CHECK(problem_of(R"("n": ["a"])") == "/matrix/n/0: \"n\" is a variable, and variables are integers");
   CHECK(problem_of(R"("rank": [1])") ==
-        "/matrix/rank: \"rank\" is neither a field of a scenario nor a name for a variable");
+        "/matrix/rank: \"rank\" is neither a scenario field nor a valid variable name");
   const std::string text = R"({"matrix": {"world_size": [2, 4], "n": [1, 3]},
       "program": [{"all_reduce": {"numel": "n"}}], "expect": {"verdict": "ok"}})";
   Overrides overrides;
@@ -288,7 +286,7 @@ TEST_CASE("several errors are told at once", "[scenarios]") {
                      "/groups/a: expected an integer, an array, a string or an object, "
                      "found a boolean",
                      "/expect/kind: expected a string such as \"missing_participant\", found an integer",
-                     "/timeout: a duration needs a unit: write \"5ms\", for example"});
+                     "/timeout: a duration needs a unit, such as \"5ms\""});
   CHECK(problems("[1]") == std::vector<std::string>{"expected an object, found an array"});
 }
 

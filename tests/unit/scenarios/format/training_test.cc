@@ -44,7 +44,7 @@ TEST_CASE("an optimizer belongs to a model that stands before it", "[scenarios]"
   CHECK(problem(test::quartet("", R"("objects": {"o": {"kind": "zero"}},)")) ==
         "/objects/o: \"of\" is missing: the model whose parameters are optimized");
   CHECK(problem(test::quartet("", R"("objects": {"o": {"kind": "zero", "of": "o"}},)")) ==
-        "/objects/o/of: \"o\" is no model that stands before this one");
+        "/objects/o/of: \"o\" is not a model defined before this object");
 }
 
 TEST_CASE("training statements want objects of the right kind and parameters that exist", "[scenarios]") {
@@ -73,7 +73,7 @@ TEST_CASE("inputs follow from a data set, a batch size and a sampler", "[scenari
   CHECK(problem(test::quartet("", R"("inputs": {"dataset": 1, "base": 2},)")) ==
         "/inputs/base: give either \"dataset\" or \"base\"");
   CHECK(problem(test::quartet("", R"("inputs": {"base": 2, "batch_size": 2},)")) ==
-        "/inputs/batch_size: \"batch_size\" goes with \"dataset\"");
+        "/inputs/batch_size: \"batch_size\" needs \"dataset\"");
 }
 
 TEST_CASE("a sharded optimizer under Join goes on with old gradients where inputs are uneven",

@@ -69,11 +69,11 @@ TEST_CASE("values keep their types", "[scenarios]") {
 
 TEST_CASE("a whole number beyond 64 bits is an error, not another number", "[scenarios]") {
   CHECK(syntax_error("[9223372036854775807, -9223372036854775808]") == "none");
-  CHECK(syntax_error("[9223372036854775808]") == "1:2: this whole number outgrows 64 bits");
-  CHECK(syntax_error("[-9223372036854775809]") == "1:2: this whole number outgrows 64 bits");
-  CHECK(syntax_error("[1, 18446744073709551616]") == "1:5: this whole number outgrows 64 bits");
+  CHECK(syntax_error("[9223372036854775808]") == "1:2: this integer does not fit in 64 bits");
+  CHECK(syntax_error("[-9223372036854775809]") == "1:2: this integer does not fit in 64 bits");
+  CHECK(syntax_error("[1, 18446744073709551616]") == "1:5: this integer does not fit in 64 bits");
   CHECK(syntax_error(R"({"a": {"b": [1e99, 99999999999999999999, )") ==
-        "1:20: this whole number outgrows 64 bits");  // and the file breaks off
+        "1:20: this integer does not fit in 64 bits");  // and the file breaks off
 }
 
 TEST_CASE("a byte order mark is no part of the text", "[scenarios]") {
@@ -98,18 +98,18 @@ TEST_CASE("a duplicate key is an error at its second place", "[scenarios]") {
 }
 
 TEST_CASE("ten megabytes of brackets are an error, not a crash", "[scenarios]") {
-  CHECK(syntax_error(std::string(10'000'000, '[')) == "1:201: brackets nest deeper than 200 levels");
+  CHECK(syntax_error(std::string(10'000'000, '[')) == "1:201: brackets are nested deeper than 200 levels");
   std::string objects;
   for (int i = 0; i < 100'000; ++i) {
     objects += "{\"a\":";
   }
-  CHECK(syntax_error(objects) == "1:1001: brackets nest deeper than 200 levels");
+  CHECK(syntax_error(objects) == "1:1001: brackets are nested deeper than 200 levels");
   CHECK(syntax_error(std::string(200, '[') + std::string(200, ']')) == "none");
 }
 
 TEST_CASE("common mistakes are called by their name", "[scenarios]") {
-  CHECK(syntax_error("{\"a\": [1, 2,\n]}") == "1:12: trailing comma: JSON allows none before ']'");
-  CHECK(syntax_error("{\"a\": 1,}") == "1:8: trailing comma: JSON allows none before '}'");
+  CHECK(syntax_error("{\"a\": [1, 2,\n]}") == "1:12: trailing comma: JSON does not allow one before ']'");
+  CHECK(syntax_error("{\"a\": 1,}") == "1:8: trailing comma: JSON does not allow one before '}'");
   CHECK(syntax_error("{\"a\": 1 \"b\": 2}") == "1:8: expected ',' or '}' after this value");
   CHECK(syntax_error("[1 2]") == "1:3: expected ',' or ']' after this value");
   CHECK(syntax_error("{'a': 1}") == "1:2: keys are written in double quotes");
@@ -119,40 +119,40 @@ TEST_CASE("common mistakes are called by their name", "[scenarios]") {
   CHECK(syntax_error("{\"a\": None}") == "1:7: None is written null in JSON");
   CHECK(syntax_error("{\"a\": NaN}") == "1:7: JSON has no NaN");
   CHECK(syntax_error("{\"a\": nccl}") ==
-        "1:7: nccl is no JSON value; a string is written in double quotes: \"nccl\"");
+        "1:7: nccl is not a JSON value; strings are written in double quotes: \"nccl\"");
   CHECK(syntax_error("{\"a\" 1}") == "1:6: expected ':' between a key and its value");
   CHECK(syntax_error("{\"a\": }") == "1:7: a value is missing before '}'");
   CHECK(syntax_error("[1,,2]") == "1:4: a value is missing before ','");
-  CHECK(syntax_error("{\"a\": [1}") == "1:9: '}' cannot close the array that begins on line 1: expected ']'");
+  CHECK(syntax_error("{\"a\": [1}") == "1:9: '}' cannot close the array that starts on line 1: expected ']'");
   CHECK(syntax_error("{} {}") == "1:4: text after the end of the scenario; a file holds one JSON object");
-  CHECK(syntax_error("{ # no\n}") == "1:3: comments begin with // or stand between /* and */");
-  CHECK(syntax_error("[1: 2]") == "1:3: unexpected ':'; key and value pairs stand inside { }, not [ ]");
+  CHECK(syntax_error("{ # no\n}") == "1:3: comments start with // or are enclosed in /* and */");
+  CHECK(syntax_error("[1: 2]") == "1:3: unexpected ':'; keys and values go inside { }, not [ ]");
 }
 
 TEST_CASE("bad numbers and strings are called by their name", "[scenarios]") {
   CHECK(syntax_error("[04]") == "1:2: JSON numbers have no leading zeros");
   CHECK(syntax_error("[0x10]") == "1:2: JSON has no hexadecimal numbers");
   CHECK(syntax_error("[+1]") == "1:2: JSON numbers have no leading '+'");
-  CHECK(syntax_error("[.5]") == "1:2: JSON numbers begin with a digit: write 0.5, not .5");
+  CHECK(syntax_error("[.5]") == "1:2: JSON numbers start with a digit: write 0.5, not .5");
   CHECK(syntax_error("[1e999]") == "1:2: the number is too large");
   CHECK(syntax_error("[1.]") == "1:2: 1. is not a JSON number");
   CHECK(syntax_error("[\"a\nb\"]") ==
-        "1:2: this string is not closed on its line; a line break inside a string is written \\n");
+        "1:2: this string is not closed on its line; write a line break inside a string as \\n");
   CHECK(syntax_error("[\"a\tb\"]") ==
-        "1:4: a control character inside a string is written as an escape, a tab as \\t");
-  CHECK(syntax_error("[\"C:\\data\"]") ==
-        "1:5: \\d is not a JSON escape; a backslash itself is written \\\\");
+        "1:4: write a control character inside a string as an escape, such as \\t for a tab");
+  CHECK(syntax_error("[\"C:\\data\"]") == "1:5: \\d is not a JSON escape; write a backslash as \\\\");
   CHECK(syntax_error("[\"\\ud800\"]") ==
-        "1:2: a bad \\u escape in this string: four hexadecimal digits follow \\u, surrogates come in pairs");
+        "1:2: invalid \\u escape in this string: \\u needs four hexadecimal digits, and surrogates come in "
+        "pairs");
   CHECK(syntax_error("[\"abc") == "1:2: this string is never closed");
 }
 
 TEST_CASE("a file that stops early says what is open", "[scenarios]") {
   CHECK(syntax_error("{\n\"a\": [1,\n2") ==
-        "3:2: the file ends inside the array that begins on line 2: a ']' is missing");
+        "3:2: the file ends inside the array that starts on line 2: a ']' is missing");
   CHECK(syntax_error("{\"a\":") ==
-        "1:6: the file ends inside the object that begins on line 1: a '}' is missing");
-  CHECK(syntax_error("// only this\n") == "2:1: the file holds no JSON value, only blanks and comments");
+        "1:6: the file ends inside the object that starts on line 1: a '}' is missing");
+  CHECK(syntax_error("// only this\n") == "2:1: the file has no JSON value, only whitespace and comments");
   CHECK(syntax_error("{ /* open") == "1:3: this comment is never closed: */ is missing");
 }
 

@@ -40,15 +40,15 @@ TEST_CASE("arguments of later versions are refused by name", "[scenarios]") {
   CHECK(wrong(R"({"compute": "5ms", "timeout": "1ms"})") ==
         "/program/0/timeout: the argument \"timeout\" is not supported by this version");
   CHECK(wrong(R"({"compute": "5ms", "jitter": "1ms"})") ==
-        "/program/0/jitter: \"ms\" is no unit of part; the units are %");
+        "/program/0/jitter: \"ms\" is not a unit of part; the units are %");
   CHECK(wrong(R"({"compute": "5ms", "jitter": "10"})") ==
-        "/program/0/jitter: a part needs a unit: write \"10%\", for example");
+        "/program/0/jitter: a part needs a unit, such as \"10%\"");
 }
 
 TEST_CASE("an object holds one statement", "[scenarios]") {
-  CHECK(wrong(R"({"barrier": {}, "all_reduce": {}})") ==
-        "/program/0/all_reduce: \"barrier\" and \"all_reduce\" are two statements; put them in objects of "
-        "their own");
+  CHECK(
+      wrong(R"({"barrier": {}, "all_reduce": {}})") ==
+      "/program/0/all_reduce: \"barrier\" and \"all_reduce\" are two statements; put each in its own object");
 }
 
 TEST_CASE("a site is a file and a line", "[scenarios]") {
@@ -68,7 +68,7 @@ TEST_CASE("unknown and doubled arguments are errors", "[scenarios]") {
   CHECK(wrong(R"({"barrier": {}, "src": 0})")
             .starts_with("/program/0/src: \"barrier\" has no argument \"src\""));
   CHECK(wrong(R"({"all_reduce": {"numel": 1}, "numel": 2})") ==
-        "/program/0/numel: \"numel\" is given twice, inside \"all_reduce\" and beside it");
+        "/program/0/numel: \"numel\" is given twice, inside \"all_reduce\" and next to it");
   CHECK(wrong(R"({"all_reduce": "t", "tensor": "t", "value": 1})") ==
         "/program/0/tensor: \"tensor\" is already given as the value of \"all_reduce\"");
   CHECK(wrong(R"({"all_reduce": {"shape": [2], "numel": 2}})") ==
@@ -91,14 +91,12 @@ TEST_CASE("arguments of the wrong kind are errors", "[scenarios]") {
         "/program/0/all_reduce: expected a tensor's name or an object of arguments, found an integer");
   CHECK(wrong(R"({"barrier": "world"})").starts_with("/program/0/barrier: a barrier has no tensor"));
   CHECK(wrong(R"({"all_reduce": {"numel": [4]}})") ==
-        "/program/0/all_reduce/numel: expected a whole number or an expression, found an array");
-  CHECK(
-      wrong(R"({"all_reduce": {"numel": 0.5}})") ==
-      "/program/0/all_reduce/numel: expected a whole number or an expression, found a floating-point number");
+        "/program/0/all_reduce/numel: expected an integer or an expression, found an array");
+  CHECK(wrong(R"({"all_reduce": {"numel": 0.5}})") ==
+        "/program/0/all_reduce/numel: expected an integer or an expression, found a floating-point number");
   CHECK(wrong(R"({"all_reduce": {"async_op": 1}})") ==
         "/program/0/all_reduce/async_op: expected true or false, found an integer");
-  CHECK(wrong(R"({"compute": 5})") ==
-        "/program/0/compute: a duration needs a unit: write \"5ms\", for example");
+  CHECK(wrong(R"({"compute": 5})") == "/program/0/compute: a duration needs a unit, such as \"5ms\"");
   CHECK(wrong(R"({"compute": []})") ==
         "/program/0/compute: expected a duration such as \"5ms\", found an array");
   CHECK(wrong(R"({"exit": false})") == "/program/0/exit: write {\"exit\": true}");
@@ -120,13 +118,13 @@ TEST_CASE("numbers out of range are errors", "[scenarios]") {
   CHECK(wrong(R"({"all_reduce": {"numel": 9000000000000}})") ==
         "/program/0/all_reduce/numel: numel must lie between 0 and 100000000000");
   CHECK(wrong(R"({"all_reduce": {"shape": [2, -1]}})") ==
-        "/program/0/all_reduce/shape/1: a size is a whole number, at least 0");
+        "/program/0/all_reduce/shape/1: a size is a non-negative integer");
   CHECK(wrong(R"({"all_reduce": {"shape": [9999999999, 9999999999]}})") ==
         "/program/0/all_reduce/shape: a tensor holds at most 100000000000 elements");
   CHECK(wrong(R"({"broadcast": {"src": 4}})") ==
-        "/program/0/broadcast/src: rank 4 is out of range: the ranks are 0 to 3");
+        "/program/0/broadcast/src: rank 4 is out of range: ranks are 0 to 3");
   CHECK(wrong(R"({"reduce": {"dst": -1}})") ==
-        "/program/0/reduce/dst: rank -1 is out of range: the ranks are 0 to 3");
+        "/program/0/reduce/dst: rank -1 is out of range: ranks are 0 to 3");
   CHECK(wrong(R"({"repeat": -1, "do": []})") ==
         "/program/0/repeat: a number of repetitions cannot be negative");
 }
@@ -146,13 +144,12 @@ TEST_CASE("unknown words are errors with a suggestion", "[scenarios]") {
 
 TEST_CASE("tensors and works must be made somewhere", "[scenarios]") {
   CHECK(wrong(R"({"fill": "grads", "value": 1}, {"all_reduce": "grad"})") ==
-        "/program/1/all_reduce: unknown tensor \"grad\"; make it with {\"fill\": \"grad\", \"value\": 0} or "
-        "give the "
-        "call a value or numel -> grads");
+        "/program/1/all_reduce: unknown tensor \"grad\"; create it with {\"fill\": \"grad\", \"value\": 0} "
+        "or give the call a value or numel -> grads");
   CHECK(wrong(R"({"fill": "grads", "value": 1}, {"check": "grds", "value": 1})") ==
         "/program/1/check: unknown tensor \"grds\" -> grads");
   CHECK(wrong(R"({"all_reduce": {"async_op": true, "as": "work"}}, {"wait": "wrok"})") ==
-        "/program/1/wait: nothing is called \"wrok\"; an asynchronous call gets a name with \"as\" -> work");
+        "/program/1/wait: unknown name \"wrok\"; an asynchronous call gets its name from \"as\" -> work");
   CHECK(wrong(R"({"all_reduce": {"as": "work"}})") ==
         "/program/0/all_reduce/as: \"as\" names what an asynchronous call returns: add \"async_op\": true");
   CHECK(problems(quartet(R"({"all_reduce": "t"}, {"fill": "t", "value": 0})"))
@@ -161,24 +158,26 @@ TEST_CASE("tensors and works must be made somewhere", "[scenarios]") {
 
 TEST_CASE("a name means one thing", "[scenarios]") {
   CHECK(wrong(R"({"fill": "t", "value": 1}, {"item": "t", "as": "t"})") ==
-        "/program/1/as: \"t\" is a variable here and a tensor elsewhere; use two names");
+        "/program/1/as: \"t\" is a variable here, but a tensor elsewhere; use different names");
   CHECK(wrong(R"({"fill": "x", "value": 1}, {"for": "x", "in": [0, 1], "do": []})") ==
         "/program/1/for: \"x\" already means something else; use another name");
   CHECK(wrong(R"({"for": "rank", "in": [0, 1], "do": []})") ==
         "/program/0/for: \"rank\" already means something else; use another name");
   CHECK(wrong(R"({"for": "my var", "in": [0, 1], "do": []})") ==
-        "/program/0/for: \"my var\" is no name: use letters, digits, _ and dots, and no digit first");
+        "/program/0/for: \"my var\" is not a valid name: use letters, digits, _ and dots; it must not begin "
+        "with a digit");
   CHECK(wrong(R"({"fill": "1+1", "value": 1})") ==
-        "/program/0/fill: \"1+1\" is no name: use letters, digits, _ and dots, and no digit first");
+        "/program/0/fill: \"1+1\" is not a valid name: use letters, digits, _ and dots; it must not begin "
+        "with a digit");
   CHECK_FALSE(problems(quartet(R"({"fill": "x[0]", "value": 1})")).empty());
   CHECK_FALSE(problems(quartet(R"({"all_reduce": "x y"})")).empty());
   CHECK_FALSE(problems(quartet(R"({"for": "kwargs.x", "in": [0, 1], "do": []})")).empty());
   CHECK(
       problems(quartet(R"({"fill": "layer.0.weight", "value": 1}, {"print": "{layer.0.weight}"})")).empty());
-  CHECK(wrong(R"({"all_gather": {"tensor": "t", "value": 1, "output": "t"}})").find("use two names") !=
+  CHECK(wrong(R"({"all_gather": {"tensor": "t", "value": 1, "output": "t"}})").find("use different names") !=
         std::string::npos);
   CHECK(wrong(R"({"all_to_all_single": {"tensor": "t", "value": 1, "output": "t"}})") ==
-        "/program/0/all_to_all_single/output: the output needs a tensor of its own: give it another name");
+        "/program/0/all_to_all_single/output: the output needs its own tensor; give it another name");
 }
 
 TEST_CASE("expressions know the names of their place", "[scenarios]") {
@@ -188,19 +187,19 @@ TEST_CASE("expressions know the names of their place", "[scenarios]") {
   CHECK(wrong(R"({"for": "i", "in": [0, 2], "do": []}, {"print": "{i}"})") ==
         "/program/1/print: unknown name \"i\"");
   CHECK(wrong(R"({"if": "is_last_joiner", "do": []})") ==
-        "/program/0/if: is_last_joiner is only known in a post_hook");
+        "/program/0/if: is_last_joiner is only available in a post_hook");
   CHECK(wrong(R"({"if": "kwargs.sync", "do": []})") ==
-        "/program/0/if: keyword arguments are only known in main_hook and post_hook");
+        "/program/0/if: keyword arguments are only available in main_hook and post_hook");
   CHECK(wrong(R"({"all_reduce": {"value": "peer"}})") ==
-        "/program/0/all_reduce/value: peer is only known in the value of scatter, reduce_scatter and "
+        "/program/0/all_reduce/value: peer is only available in the value of scatter, reduce_scatter and "
         "all_to_all");
   CHECK(wrong(R"({"print": "{error}"})") ==
-        "/program/0/print: \"error\" is text; it can be printed in an \"except\" block");
+        "/program/0/print: \"error\" is text; it can only be printed, in an \"except\" block");
   CHECK(problems(with_counter(R"("post_hook": [{"if": "is_last_joiner && kwargs.sync", "do": []}])",
                               forward_counter))
             .empty());
   CHECK(problem(with_counter(R"("main_hook": [{"if": "is_last_joiner", "do": []}])", forward_counter)) ==
-        "/objects/counter/main_hook/0/if: is_last_joiner is only known in a post_hook");
+        "/objects/counter/main_hook/0/if: is_last_joiner is only available in a post_hook");
 }
 
 TEST_CASE("errors inside a text point at the place", "[scenarios]") {
@@ -214,13 +213,13 @@ TEST_CASE("errors inside a text point at the place", "[scenarios]") {
     CHECK(invalid.diagnostics()[0].suggestion == "count");
   }
   CHECK(wrong(R"({"print": "a {rank"})") ==
-        "/program/0/print: a single '{'; a brace itself is written twice");
-  CHECK(wrong(R"({"print": "a } b"})") == "/program/0/print: a single '}'; a brace itself is written twice");
+        "/program/0/print: a single '{'; write a brace twice to print it");
+  CHECK(wrong(R"({"print": "a } b"})") == "/program/0/print: a single '}'; write a brace twice to print it");
   CHECK(wrong(R"({"print": "{}"})") == "/program/0/print: the expression is empty");
 }
 
 TEST_CASE("blocks stand where they can", "[scenarios]") {
-  CHECK(wrong(R"({"break": true})") == "/program/0: \"break\" stands outside every loop");
+  CHECK(wrong(R"({"break": true})") == "/program/0: \"break\" is outside any loop");
   CHECK(wrong(R"({"for_each_input": "x", "do": []})") ==
         "/program/0: \"for_each_input\" needs \"inputs\" at the top of the scenario");
   CHECK(problem(with_counter(R"("forward": [{"forward": "counter"}])", forward_counter)) ==
@@ -231,7 +230,7 @@ TEST_CASE("blocks stand where they can", "[scenarios]") {
   for (int i = 0; i < 9; ++i) {
     deep = R"({"try": {"except": [], "do": [)" + deep + "]}}";
   }
-  CHECK(wrong(deep).ends_with("\"join\", \"try\", \"choice\" and \"parallel\" nest at most 8 deep"));
+  CHECK(wrong(deep).ends_with("\"join\", \"try\", \"choice\" and \"parallel\" can be nested at most 8 deep"));
 }
 
 TEST_CASE("a list of bad statements reports each, up to twenty", "[scenarios]") {

@@ -42,9 +42,9 @@ TEST_CASE("a large range costs nothing", "[scenarios]") {
 }
 
 TEST_CASE("ranks outside the world are errors", "[scenarios]") {
-  CHECK(read("10") == ": rank 10 is out of range: the ranks are 0 to 9");
-  CHECK(read("[0, -1]") == "/1: rank -1 is out of range: the ranks are 0 to 9");
-  CHECK(read("\"0-10\"") == ": rank 10 is out of range: the ranks are 0 to 9");
+  CHECK(read("10") == ": rank 10 is out of range: ranks are 0 to 9");
+  CHECK(read("[0, -1]") == "/1: rank -1 is out of range: ranks are 0 to 9");
+  CHECK(read("\"0-10\"") == ": rank 10 is out of range: ranks are 0 to 9");
   CHECK(parse_ranks("1", 1).problem == "rank 1 is out of range: a world of 1 has only rank 0");
   CHECK(parse_ranks("99999999999999999999", 10).problem.find("is out of range") != std::string::npos);
 }
@@ -53,9 +53,9 @@ TEST_CASE("bad rank sets say what is wrong", "[scenarios]") {
   CHECK(read("[0, 1, 0]") == ": rank 0 is named twice");
   CHECK(read("\"0-3,2\"") == ": rank 2 is named twice");
   CHECK(read("\"3-1\"") == ": the range 3-1 is backwards");
-  CHECK(read("\"a\"") == ": \"a\" is no rank or range of ranks; a rank set is written \"0-3,8\"");
-  CHECK(read("\"1,,2\"") == ": \"\" is no rank or range of ranks; a rank set is written \"0-3,8\"");
-  CHECK(read("\"\"") == ": \"\" is no rank or range of ranks; a rank set is written \"0-3,8\"");
+  CHECK(read("\"a\"") == ": \"a\" is not a rank or a range of ranks; a rank set is written like \"0-3,8\"");
+  CHECK(read("\"1,,2\"") == ": \"\" is not a rank or a range of ranks; a rank set is written like \"0-3,8\"");
+  CHECK(read("\"\"") == ": \"\" is not a rank or a range of ranks; a rank set is written like \"0-3,8\"");
   CHECK(read("[1, \"2\"]") == "/1: expected a rank, found a string");
   CHECK(read("1.5") == ": expected a rank, found a floating-point number");
 }

@@ -35,27 +35,28 @@ TEST_CASE("parts of a whole are in millionths", "[scenarios]") {
 }
 
 TEST_CASE("a number without a unit is refused with a hint", "[scenarios]") {
-  CHECK(parse_duration("5").problem == "a duration needs a unit: write \"5ms\", for example");
-  CHECK(parse_bytes("64").problem == "a size needs a unit: write \"64MiB\", for example");
-  CHECK(parse_bandwidth("400").problem == "a bandwidth needs a unit: write \"400Gbps\", for example");
+  CHECK(parse_duration("5").problem == "a duration needs a unit, such as \"5ms\"");
+  CHECK(parse_bytes("64").problem == "a size needs a unit, such as \"64MiB\"");
+  CHECK(parse_bandwidth("400").problem == "a bandwidth needs a unit, such as \"400Gbps\"");
 }
 
 TEST_CASE("bad quantities say what is wrong", "[scenarios]") {
   CHECK(parse_duration("").problem == "\"\" is no duration; write a number and a unit, such as \"5ms\"");
-  CHECK(parse_duration("ms").problem == "\"ms\" is no duration; write a number and a unit, such as \"5ms\"");
+  CHECK(parse_duration("ms").problem ==
+        "\"ms\" is not a duration; write a number and a unit, such as \"5ms\"");
   CHECK(parse_duration("1.2.3ms").problem ==
-        "\"1.2.3ms\" is no duration; write a number and a unit, such as \"5ms\"");
+        "\"1.2.3ms\" is not a duration; write a number and a unit, such as \"5ms\"");
   CHECK(parse_duration("-5ms").problem == "a duration cannot be negative");
-  CHECK(parse_duration("0.5ns").problem == "this duration is finer than can be told apart");
+  CHECK(parse_duration("0.5ns").problem == "this duration is too small to represent");
   CHECK(parse_duration("9999999999h").problem == "this duration is too large");
   CHECK(parse_duration("4611686018427387903ns").value == INT64_MAX / 2);  // two of them can be added
   CHECK(parse_duration("4611686018427387904ns").problem == "this duration is too large");
   CHECK(parse_duration("99999999999999999999ms").problem.ends_with("such as \"5ms\""));
   CHECK(parse_duration("5sec").problem ==
-        "\"sec\" is no unit of duration; the units are ns, us, µs, ms, s, m, min, h");
+        "\"sec\" is not a unit of duration; the units are ns, us, µs, ms, s, m, min, h");
   CHECK(parse_bytes("5MIB").problem ==
-        "\"MIB\" is no unit of size; the units are B, kB, KB, MB, GB, TB, KiB, MiB, GiB, TiB (did you mean "
-        "\"MiB\"?)");
+        "\"MIB\" is not a unit of size; the units are B, kB, KB, MB, GB, TB, KiB, MiB, GiB, TiB (did you "
+        "mean \"MiB\"?)");
 }
 
 }  // namespace rollcall::scenario

@@ -32,7 +32,7 @@ TEST_CASE("a golden file that is none is refused with its line", "[scenarios]") 
   CHECK_THAT(refusal("{}\n"), Catch::StartsWith("line 1: expected \"# rollcall golden 1"));
   CHECK(refusal(head + "ranks 0-\n") == "line 2: expected ranks such as 0-3,8");
   CHECK(refusal(head + "ranks x\n") == "line 2: expected ranks such as 0-3,8");
-  CHECK(refusal(head + "  barrier\n") == "line 2: expected \"ranks ...\", or a call below it");
+  CHECK(refusal(head + "  barrier\n") == "line 2: expected \"ranks ...\" or an indented call");
 }
 
 TEST_CASE("a change to calls is told of the ranks that changed alike", "[scenarios]") {
@@ -53,7 +53,7 @@ TEST_CASE("a change to calls is told of the ranks that changed alike", "[scenari
 
 TEST_CASE("a world of another size is one difference", "[scenarios]") {
   CHECK(differences(before, {{RankSet{0, 1}, {"barrier"}}}) ==
-        Sentences{"the golden file has 4 ranks, and the run 2"});
+        Sentences{"the golden file has 4 ranks, but the run has 2"});
 }
 
 }  // namespace rollcall::scenario

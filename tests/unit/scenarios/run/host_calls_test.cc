@@ -124,7 +124,7 @@ TEST_CASE("what is wrong with a statement about groups is said with its place", 
   CHECK(problem(quartet(R"({"new_group": [0, 9]})")).find("/program/0/new_group") == 0);
   CHECK(problem(quartet(R"({"new_group": []})")) == "/program/0/new_group: a group needs at least one rank");
   CHECK(problem(quartet(R"({"new_group": {}, "as": "world"})")) ==
-        "/program/0/as: there is a group \"world\" from the start; use another name");
+        "/program/0/as: the group \"world\" exists from the start; use another name");
   CHECK(problem(quartet(R"({"new_group": {}, "as": "pair"}, {"barrier": {"group": "pairs"}})")) ==
         "/program/1/barrier/group: unknown group \"pairs\"; the groups are pair, world -> pair");
   CHECK(problem(quartet(R"({"new_group": {}, "timeout": "0s"})")) ==
@@ -135,13 +135,13 @@ TEST_CASE("what is wrong with a statement about groups is said with its place", 
 TEST_CASE("what is wrong with a mesh is said with its place", "[scenarios][groups]") {
   const auto mesh = [](const std::string& text) { return problem(quartet("", "\"mesh\": " + text + ",")); };
   CHECK(mesh(R"({"shape": [2, 3], "dim_names": ["dp", "tp"]})") ==
-        "/mesh/shape: the mesh has 6 ranks and the world 4");
+        "/mesh/shape: the mesh has 6 ranks, but the world has 4");
   CHECK(mesh(R"({"shape": [2, 2], "dim_names": ["dp"]})") ==
-        "/mesh: a mesh needs a \"shape\" and as many \"dim_names\"");
+        "/mesh: a mesh needs a \"shape\" and the same number of \"dim_names\"");
   CHECK(mesh(R"({"shape": [2, 2], "dim_names": ["dp", "dp"]})") ==
-        "/mesh/dim_names/1: there is a group \"dp\" already; use another name");
+        "/mesh/dim_names/1: the group \"dp\" already exists; use another name");
   CHECK(mesh(R"({"shape": [2, 2], "dim_names": ["dp", "rank"]})") ==
-        "/mesh/dim_names/1: \"rank\" has a meaning of its own");
+        "/mesh/dim_names/1: \"rank\" is a reserved name");
 }
 
 TEST_CASE("an expectation may name a group that a statement makes", "[scenarios][groups]") {

@@ -91,7 +91,7 @@ TEST_CASE("what a tensor cannot do raises in the rank", "[scenarios]") {
   CHECK(raised(R"({"fill": "t", "value": 1.5}, {"check": "t", "value": 2})") ==
         "CheckFailed: t is 1.5, expected 2");
   CHECK(raised(R"({"fill": "t", "value": 1.5}, {"item": "t", "as": "v"})") ==
-        "ValueError: item: 1.5 is no whole number, and variables hold nothing else");
+        "ValueError: item: 1.5 is not an integer, and variables only hold integers");
   CHECK(
       raised(R"({"fill": "t", "value": 1, "numel": 2}, {"item": "t", "as": "v"})").starts_with("ValueError"));
   CHECK(raised(R"({"fill": "t", "value": 1, "numel": "rank - 1"})") ==
@@ -323,12 +323,12 @@ TEST_CASE("an empty join raises torch's error", "[scenarios]") {
         "ValueError: The join context manager requires at least one joinable");
 }
 
-TEST_CASE("a keyword argument that is no whole number cannot be computed with", "[scenarios]") {
+TEST_CASE("a keyword argument that is not an integer cannot be computed with", "[scenarios]") {
   SoloRank rank;
   const Scenario scenario = parse_scenario(
       solo(R"({"join": ["counter"], "kwargs": {"sync": "yes"}, "do": []})", counter), "solo.json");
   RunState state;
-  CHECK_THROWS_WITH(run_rank(scenario, 0, state), "kwargs.sync is no whole number");
+  CHECK_THROWS_WITH(run_rank(scenario, 0, state), "kwargs.sync is not an integer");
 }
 
 }  // namespace rollcall::scenario

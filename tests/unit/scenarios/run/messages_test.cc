@@ -101,11 +101,11 @@ TEST_CASE("split sizes say how much goes to whom", "[scenarios][fiber]") {
 TEST_CASE("messages that cannot be meant are refused with a hint", "[scenarios]") {
   CHECK(test::problem(test::quartet(R"({"send": "t", "numel": 1})")) == "/program/0: \"send\" needs \"dst\"");
   CHECK(test::problem(test::quartet(R"({"recv": {"src": 4}})")) ==
-        "/program/0/recv/src: rank 4 is out of range: the ranks are 0 to 3");
+        "/program/0/recv/src: rank 4 is out of range: ranks are 0 to 3");
   CHECK(test::problem(test::quartet(R"({"batch_isend_irecv": [{"send": {"dst": 1}}]})")) ==
         "/program/0/batch_isend_irecv/0: a batch consists of isend and irecv");
   CHECK(test::problem(test::quartet(R"({"batch_isend_irecv": [{"isend": {"dst": 1, "as": "w"}}]})"))
-            .find("the batch has one \"as\" for all its messages") != std::string::npos);
+            .find("a batch has one \"as\" for all its messages") != std::string::npos);
   CHECK(test::problem(test::quartet(R"({"all_gather_object": "x"})")) ==
         "/program/0/all_gather_object: expected an object of arguments, found a string");
   CHECK(test::problem(test::quartet(R"({"all_to_all_single": {"input_split_sizes": [1, 1, 1, 1]}})"))

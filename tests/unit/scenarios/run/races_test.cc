@@ -152,7 +152,7 @@ TEST_CASE("branches and threads are lists of lists", "[scenarios]") {
   CHECK(test::problem(test::quartet(R"({"parallel": [[], [{"parallel": [[], []]}]]})")) ==
         "/program/0/parallel/1/0: \"parallel\" inside \"parallel\" is not supported by this version");
   CHECK(test::problem(test::quartet(R"({"repeat": 2, "do": [{"choice": [[{"break": true}], []]}]})")) ==
-        "/program/0/do/0/choice/0/0: \"break\" stands outside every loop");
+        "/program/0/do/0/choice/0/0: \"break\" is outside any loop");
 }
 
 TEST_CASE("a tensor that a send nobody receives still reads holds up who writes to it",

@@ -47,7 +47,7 @@ TEST_CASE("words may be anything that is no parenthesis, and in quotes even that
 TEST_CASE("what is no expression is refused with its place", "[scenarios]") {
   CHECK(refusal("ddp and") == "'ddp and', at character 8: expected a word");
   CHECK(refusal("(ddp") == "'(ddp', at character 5: expected ')'");
-  CHECK(refusal("a b") == "'a b', at character 3: expected 'and', 'or' or the end");
+  CHECK(refusal("a b") == "'a b', at character 3: expected 'and', 'or' or the end of the expression");
   CHECK(refusal("a \"b") == "'a \"b', at character 3: a quote is not closed");
   CHECK(refusal("or a") == "'or a', at character 1: expected a word");
   CHECK(refusal("()") == "'()', at character 2: expected a word");

@@ -85,8 +85,8 @@ TEST_CASE("a large job that fails shrinks to three ranks and a few statements", 
   CHECK(minimize(file, {}).text == result.text);
 }
 
-TEST_CASE("hangs of real jobs keep what they are when they are minimised", "[minimize][fiber]") {
-  int minimised = 0;
+TEST_CASE("hangs of real jobs keep what they are when they are minimized", "[minimize][fiber]") {
+  int minimized = 0;
   for (const std::string& file : real_hangs()) {
     INFO(file);
     const Report report = run(load_scenario(file));
@@ -99,12 +99,12 @@ TEST_CASE("hangs of real jobs keep what they are when they are minimised", "[min
     CHECK(signature_of_text(result.text) == result.signature);
     CHECK(result.after.ranks <= result.before.ranks);
     CHECK(result.after.statements <= result.before.statements);
-    ++minimised;
+    ++minimized;
   }
-  CHECK(minimised >= 80);
+  CHECK(minimized >= 80);
 }
 
-TEST_CASE("what only some schedules come to is minimised as well", "[minimize][fiber]") {
+TEST_CASE("what only some schedules come to is minimized as well", "[minimize][fiber]") {
   const Minimized result = minimize(ROLLCALL_SOURCE_DIR "/tests/data/explore/key_comes_late.json", {});
   CHECK(result.signature.verdict == "race");
   CHECK(result.signature.kind == "stale_key");
@@ -112,7 +112,7 @@ TEST_CASE("what only some schedules come to is minimised as well", "[minimize][f
   CHECK_THAT(result.text, Catch::Contains("rollcall explore"));
 }
 
-TEST_CASE("minimising ends with the best so far when somebody asks for it", "[minimize][fiber]") {
+TEST_CASE("minimizing ends with the best so far when somebody asks for it", "[minimize][fiber]") {
   const test::Folder folder;
   const std::string file = written(folder, "large.json", large_job());
   volatile std::sig_atomic_t asked = 0;
@@ -124,9 +124,9 @@ TEST_CASE("minimising ends with the best so far when somebody asks for it", "[mi
   CHECK(signature_of_text(result.text) == result.signature);
 }
 
-TEST_CASE("what is fine cannot be minimised", "[minimize][fiber]") {
+TEST_CASE("what is fine cannot be minimized", "[minimize][fiber]") {
   CHECK_THROWS_WITH(minimize(ROLLCALL_SOURCE_DIR "/scenarios/counter.json", {}),
-                    Catch::Contains("comes to ok: there is no failure to keep"));
+                    Catch::Contains("ends with verdict ok: nothing to minimize"));
 }
 
 TEST_CASE("ranks that stay are numbered anew wherever a scenario names them", "[minimize]") {

@@ -11,7 +11,7 @@ TEST_CASE("the option --color wins over the environment") {
                           {.is_terminal = true, .no_color = "", .term = "", .clicolor_force = "1"}));
 }
 
-TEST_CASE("without --color a terminal has colour unless NO_COLOR or TERM=dumb say no") {
+TEST_CASE("without --color a terminal has color unless NO_COLOR or TERM=dumb say no") {
   Terminal terminal{.is_terminal = true, .no_color = "", .term = "xterm", .clicolor_force = ""};
   CHECK(wants_color(ColorChoice::automatic, terminal));
   terminal.no_color = "0";  // any text means no
@@ -21,7 +21,7 @@ TEST_CASE("without --color a terminal has colour unless NO_COLOR or TERM=dumb sa
   CHECK_FALSE(wants_color(ColorChoice::automatic, terminal));
 }
 
-TEST_CASE("a pipe has no colour unless CLICOLOR_FORCE says so") {
+TEST_CASE("a pipe has no color unless CLICOLOR_FORCE says so") {
   Terminal pipe;
   CHECK_FALSE(wants_color(ColorChoice::automatic, pipe));
   pipe.clicolor_force = "0";
@@ -32,7 +32,7 @@ TEST_CASE("a pipe has no colour unless CLICOLOR_FORCE says so") {
   CHECK_FALSE(wants_color(ColorChoice::automatic, pipe));
 }
 
-TEST_CASE("painting changes nothing where there is no colour") {
+TEST_CASE("painting changes nothing where there is no color") {
   CHECK(paint("deadlock", Look::error, false) == "deadlock");
   CHECK(paint("deadlock", Look::error, true) == "\x1b[1;31mdeadlock\x1b[0m");
   CHECK(paint("deadlock", Look::plain, true) == "deadlock");

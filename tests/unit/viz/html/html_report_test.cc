@@ -105,7 +105,7 @@ TEST_CASE("a report without a timeline is a page without scripts") {
 
 TEST_CASE("a page says what uneven inputs cost under Join") {
   Report report = samples::completed(3);
-  CHECK_THAT(static_text(report), !Contains("What it costs"));
+  CHECK_THAT(static_text(report), !Contains("Cost"));
   report.joins.push_back(join_cost("world",
                                    {{.rank = 0, .steps = 2, .shadow_calls = 4, .joined = 20, .left = 40},
                                     {.rank = 1, .steps = 4, .joined = 40, .left = 40},

@@ -112,7 +112,7 @@ TEST_CASE("labels tell calls apart only where the wrong ones are known to have m
   CHECK(sequences.first_difference == 1);
 }
 
-TEST_CASE("neighbours that pass messages on make the same calls") {
+TEST_CASE("neighbors that pass messages on make the same calls") {
   Report report = blameless(4);
   for (Rank rank = 0; rank < 3; ++rank) {
     samples::record_message(report, rank, rank + 1, "send", 0);

@@ -63,7 +63,7 @@ TEST_CASE("a call that never returned goes on behind the end, and the culprit is
   const std::string chart = timeline_chart(three_ranks(true), {}, {.ascii = true, .columns = 27});
   CHECK_THAT(chart, Catch::Contains("rank 0  ############======.........  < culprit\n"));
   CHECK_THAT(chart, Catch::Contains("rank 2  ######------======xxxxxxxxx\n"));
-  CHECK_THAT(chart, Catch::Contains("8.000 ms, then for ever"));
+  CHECK_THAT(chart, Catch::Contains("8.000 ms, then forever"));
   CHECK_THAT(chart, Catch::Contains("x never returned"));
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("an empty run has an empty chart", "[chart]") {
              Catch::Contains("ranks 0-1  .....\n"));
 }
 
-TEST_CASE("Unicode and colour are choices of the style", "[chart]") {
+TEST_CASE("Unicode and color are choices of the style", "[chart]") {
   const Report report = three_ranks(true);
   CHECK_THAT(timeline_chart(report, {}, {}), Catch::Contains("█") && Catch::Contains("◀ culprit"));
   CHECK_THAT(timeline_chart(report, {}, {.color = true}), Catch::Contains("\x1b["));

@@ -106,7 +106,7 @@ std::int64_t nanoseconds(const Json& number) { return std::llround(number.get<do
 
 }  // namespace
 
-TEST_CASE("the trace is an object that a reader recognises by its first bytes") {
+TEST_CASE("the trace is an object that a reader recognizes by its first bytes") {
   const Recording run = eventful();
   CHECK_THAT(run.text(), Catch::StartsWith("{\""));
   const Json json = run.json();
