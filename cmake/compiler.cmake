@@ -48,7 +48,7 @@ add_library(rollcall_warnings INTERFACE)
 target_compile_options(rollcall_warnings INTERFACE
   -Wall
   -Wextra
-  -Wshadow
+  $<$<NOT:$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wshadow>  # of names in a file, not in its neighbours
   -Wnon-virtual-dtor
   -Woverloaded-virtual
   -Wimplicit-fallthrough

@@ -2,13 +2,16 @@
 #
 # A library links the libraries below it and no others, so the linker enforces what tests/style/tidy_test.cc says
 # about #includes. Folders are small and a new file should need no edit here, hence the glob; CONFIGURE_DEPENDS
-# makes the build look again. Outside this build `rollcall_c10d` is called rollcall::c10d: see cmake/install.cmake.
+# makes the build look again. Unity builds compile a folder as one file, so the unnamed namespaces of a folder use a
+# name once. Outside this build `rollcall_c10d` is called rollcall::c10d: see cmake/install.cmake.
 
 function(rollcall_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "FOLDERS;LINKS")
   set(sources "")
   foreach(folder IN LISTS layer_FOLDERS)
     file(GLOB files CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc")
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    set_property(SOURCE ${files} PROPERTY UNITY_GROUP ${group})
     list(APPEND sources ${files})
   endforeach()
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
@@ -18,6 +21,6 @@ function(rollcall_layer name)
   target_compile_features(${name} INTERFACE cxx_std_20)  # for users; here the whole build says so
   target_link_libraries(${name} PUBLIC ${layer_LINKS} PRIVATE $<BUILD_INTERFACE:rollcall_warnings>)
   string(REPLACE "rollcall_" "" short_name ${name})
-  set_target_properties(${name} PROPERTIES EXPORT_NAME ${short_name})
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${short_name} UNITY_BUILD_MODE GROUP)
   add_library(rollcall::${short_name} ALIAS ${name})
 endfunction()

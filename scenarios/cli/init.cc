@@ -41,7 +41,7 @@ constexpr std::array<Starter, 5> starters = {{
 }};
 
 // What became of one of them.
-struct Outcome {
+struct StarterFile {
   const Starter* starter = nullptr;
   bool written = false;
 };
@@ -83,8 +83,8 @@ void make_folders(const fs::path& folder) try {
 }
 
 // All of them or, when one cannot be written, none.
-std::vector<Outcome> write_starters(const fs::path& root, const std::string& ci) {
-  std::vector<Outcome> outcomes;
+std::vector<StarterFile> write_starters(const fs::path& root, const std::string& ci) {
+  std::vector<StarterFile> outcomes;
   try {
     for (const Starter& starter : starters) {
       const std::string_view wanted = starter.ci;
@@ -95,7 +95,7 @@ std::vector<Outcome> write_starters(const fs::path& root, const std::string& ci)
       }
     }
   } catch (const viz::OutputError&) {
-    for (const Outcome& each : outcomes) {
+    for (const StarterFile& each : outcomes) {
       if (each.written) {
         ::unlink((root / each.starter->path).c_str());
       }
@@ -105,9 +105,9 @@ std::vector<Outcome> write_starters(const fs::path& root, const std::string& ci)
   return outcomes;
 }
 
-std::string text_of(const std::vector<Outcome>& outcomes, const std::string& folder) {
+std::string text_of(const std::vector<StarterFile>& outcomes, const std::string& folder) {
   std::size_t width = 0;
-  for (const Outcome& each : outcomes) {
+  for (const StarterFile& each : outcomes) {
     width = std::max(width, std::string_view(each.starter->path).size());
   }
   std::string text;
@@ -121,9 +121,9 @@ std::string text_of(const std::vector<Outcome>& outcomes, const std::string& fol
   return text + fmt::format("next   {}rollcall test scenarios\n", place);
 }
 
-std::string json_of(const std::vector<Outcome>& outcomes) {
+std::string json_of(const std::vector<StarterFile>& outcomes) {
   Json object = {{"wrote", Json::array()}, {"kept", Json::array()}};
-  for (const Outcome& each : outcomes) {
+  for (const StarterFile& each : outcomes) {
     object[each.written ? "wrote" : "kept"].push_back(each.starter->path);
   }
   return object.dump(2) + "\n";
@@ -137,7 +137,7 @@ ExitCode init_repository(const CommandLine& line) {
   if (!fs::is_directory(folder, unreadable)) {
     throw UsageError(fmt::format("'{}' is not a directory; create it, or pass the repository root", folder));
   }
-  const std::vector<Outcome> outcomes = write_starters(folder, line.ci);
+  const std::vector<StarterFile> outcomes = write_starters(folder, line.ci);
   emit(line, line.format == Format::json ? json_of(outcomes) : text_of(outcomes, folder));
   return ExitCode::as_expected;
 }

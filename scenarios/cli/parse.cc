@@ -120,7 +120,7 @@ void build(CLI::App& app, CommandLine& line, CommonOptions& common) {
   }
 }
 
-constexpr const char* summary =
+constexpr const char* program_summary =
     "Simulates the ranks of a torch.distributed program and finds the one that causes a hang.";
 
 // --help and --version arrive here: CLI11 knows their text.
@@ -136,7 +136,7 @@ ExitCode say(const CLI::App& app, const CLI::Success& request) {
 CommandTree command_tree() {
   CommandLine line;
   CommonOptions common;
-  CLI::App app(summary, "rollcall");
+  CLI::App app(program_summary, "rollcall");
   build(app, line, common);
   return describe(app);
 }
@@ -156,7 +156,7 @@ int own_arguments(int argc, const char* const* argv) {
 std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv) {
   CommandLine line;
   CommonOptions common;
-  CLI::App app(summary, "rollcall");
+  CLI::App app(program_summary, "rollcall");
   build(app, line, common);
   const int own = own_arguments(argc, argv);
   line.paths.assign(argv + std::min(argc, own + 1), argv + argc);

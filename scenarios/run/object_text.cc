@@ -10,7 +10,7 @@
 namespace rollcall::scenario {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char quote = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
   std::string result(1, quote);
@@ -39,7 +39,7 @@ std::string list_text(const ObjectList& list) {
 std::string dict_text(const Object::Dict& dict) {
   std::string text = "{";
   for (const auto& [name, entry] : dict) {
-    text += (text.size() > 1 ? ", " : "") + quoted(name) + ": " + object_text(entry);
+    text += (text.size() > 1 ? ", " : "") + in_quotes(name) + ": " + object_text(entry);
   }
   return text + "}";
 }
@@ -59,7 +59,7 @@ std::string object_text(const Object& object) {
         } else if constexpr (std::is_same_v<Held, double>) {
           return number_text(held);
         } else if constexpr (std::is_same_v<Held, std::string>) {
-          return quoted(held);
+          return in_quotes(held);
         } else if constexpr (std::is_same_v<Held, ObjectList>) {
           return list_text(held);
         } else {

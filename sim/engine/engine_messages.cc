@@ -23,11 +23,11 @@ bool agree(const Op& send, const Op& receive) {
   return send.numel == receive.numel && send.dtype == receive.dtype;
 }
 
-std::int64_t bytes_of(const Op& op) { return op.numel * static_cast<std::int64_t>(size_of(op.dtype)); }
+std::int64_t message_bytes(const Op& op) { return op.numel * static_cast<std::int64_t>(size_of(op.dtype)); }
 
 std::string overflow_of(const Message& message) {
   return gloo::overflow_text(static_cast<std::size_t>(message.sent_bytes),
-                             static_cast<std::size_t>(bytes_of(message.op)));
+                             static_cast<std::size_t>(message_bytes(message.op)));
 }
 
 // Ends the batches, also when one of their operations is refused.
@@ -168,7 +168,7 @@ void Engine::deliver(GroupId group, MessageId send_id, MessageId receive_id) {
     known.op.root = send.op.rank;  // a receive from anyone has its sender now
     incidents_->message(now_, send, known);
     fates = rules_->settle(send.op, receive.op);
-    receive.sent_bytes = bytes_of(send.op);
+    receive.sent_bytes = message_bytes(send.op);
   }
   finish_message(messages, group, send_id, fates.first);
   finish_message(messages, group, receive_id, fates.second);

@@ -31,9 +31,9 @@ std::pair<const Value*, std::uint32_t> events_of(const Value& file) {
   return file.is(Value::Kind::list) ? items_of(&file) : items_of(find(file, "traceEvents"));
 }
 
-class Reader {
+class KinetoReader {
  public:
-  explicit Reader(const Value& file) : file_(file) {}
+  explicit KinetoReader(const Value& file) : file_(file) {}
 
   RankRecording read() {
     const Value* info = find(file_, "distributedInfo");
@@ -187,6 +187,6 @@ bool looks_like_kineto(const Value& value) {
          (size > 0 && find(events[0], "ph") != nullptr && find(events[0], "ts") != nullptr);
 }
 
-RankRecording decode_kineto(const Value& value) { return Reader(value).read(); }
+RankRecording decode_kineto(const Value& value) { return KinetoReader(value).read(); }
 
 }  // namespace rollcall::traces

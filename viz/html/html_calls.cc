@@ -19,7 +19,7 @@ namespace {
 
 using Cell = HtmlTable::Cell;
 
-constexpr std::size_t states_max = 100;
+constexpr std::size_t ending_states_max = 100;
 
 // Marks are signs, too: a difference has one, a call that never returned says so. `ending`: what became of
 // ranks that make no more calls.
@@ -70,7 +70,7 @@ namespace {
 // What became of the ranks, where the same became of all. Of waiting ranks their call tells it.
 std::string ending_of(const Report& report, const RankSet& ranks) {
   std::string ending;
-  for (const RankState& state : rank_states(report, {}, states_max)) {
+  for (const RankState& state : rank_states(report, {}, ending_states_max)) {
     if (difference(ranks, state.ranks.ranks).empty() && state.ranks.state != RankClass::State::waiting) {
       ending = state_phrase(state.ranks, inputs_phrase(state.fewest_inputs, state.inputs_max));
     }

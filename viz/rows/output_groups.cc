@@ -11,7 +11,7 @@ namespace {
 
 // Lines fold when the text is equal, and it is the same repetition of it within their ranks.
 using Text = std::pair<bool, std::string_view>;  // a warning?, the line
-using Key = std::pair<Text, int>;
+using LineOfRank = std::pair<Text, int>;
 
 class Folder {
  public:
@@ -21,7 +21,7 @@ class Folder {
       repetitions_.clear();
     }
     const Text text{line.warning, line.text};
-    const auto [entry, is_new] = indexes_.try_emplace(Key{text, repetitions_[text]++}, groups_.size());
+    const auto [entry, is_new] = indexes_.try_emplace(LineOfRank{text, repetitions_[text]++}, groups_.size());
     if (is_new) {
       groups_.push_back({{}, line.time, line.warning, line.text});
     }
@@ -36,9 +36,9 @@ class Folder {
   }
 
  private:
-  std::vector<OutputGroup> groups_;     // as the ranks come, and the first of them printed
-  std::map<Key, std::size_t> indexes_;  // into groups_
-  std::map<Text, int> repetitions_;     // of the current rank
+  std::vector<OutputGroup> groups_;            // as the ranks come, and the first of them printed
+  std::map<LineOfRank, std::size_t> indexes_;  // into groups_
+  std::map<Text, int> repetitions_;            // of the current rank
   Rank rank_ = -1;
 };
 

@@ -10,11 +10,11 @@ namespace rollcall::viz {
 
 namespace {
 
-constexpr std::int64_t rows_before = 6;
-constexpr std::int64_t rows_after = 5;
+constexpr std::int64_t pairs_before = 6;
+constexpr std::int64_t pairs_after = 5;
 
 // One rank's collectives on one group, by number.
-using Calls = std::map<std::int64_t, const Span*>;
+using CallsBySeq = std::map<std::int64_t, const Span*>;
 
 class Pairs {
  public:
@@ -75,8 +75,8 @@ class Pairs {
   }
 
   ShadowPairs compare(std::uint32_t group, Rank active, Rank joined, std::int64_t first) const {
-    const Calls& forward = calls_.at({group, active});
-    const Calls& shadow = calls_.at({group, joined});
+    const CallsBySeq& forward = calls_.at({group, active});
+    const CallsBySeq& shadow = calls_.at({group, joined});
     ShadowPairs pairs{report_.timeline.name(group), active, joined, {}, {}};
     const std::int64_t last = std::max(forward.rbegin()->first, shadow.rbegin()->first);
     for (std::int64_t seq = first; seq <= last; ++seq) {
@@ -94,8 +94,8 @@ class Pairs {
     const auto first = std::ranges::find_if(pairs.rows, [](const auto& row) { return row.shadow.differs; });
     const bool has_any = first != pairs.rows.end();
     const auto center = has_any ? first - pairs.rows.begin() : std::ssize(pairs.rows) - 1;
-    const auto begin = std::max<std::ptrdiff_t>(center - rows_before, 0);
-    const auto end = std::min<std::ptrdiff_t>(center + rows_after + 1, std::ssize(pairs.rows));
+    const auto begin = std::max<std::ptrdiff_t>(center - pairs_before, 0);
+    const auto end = std::min<std::ptrdiff_t>(center + pairs_after + 1, std::ssize(pairs.rows));
     pairs.rows = {pairs.rows.begin() + begin, pairs.rows.begin() + end};
     if (has_any) {
       pairs.first_difference = static_cast<std::size_t>(center - begin);
@@ -111,7 +111,7 @@ class Pairs {
     return !alike || (is_origin_wrong_ && broken_.group == group && broken_.seq == seq);
   }
 
-  static const Span* find(const Calls& calls, std::int64_t seq) {
+  static const Span* find(const CallsBySeq& calls, std::int64_t seq) {
     const auto found = calls.find(seq);
     return found == calls.end() ? nullptr : found->second;
   }
@@ -131,8 +131,8 @@ class Pairs {
   };
 
   const Report& report_;
-  std::map<std::pair<std::uint32_t, Rank>, Calls> calls_;  // by group and rank
-  std::vector<Rank> joined_;                               // ascending
+  std::map<std::pair<std::uint32_t, Rank>, CallsBySeq> calls_;  // by group and rank
+  std::vector<Rank> joined_;                                    // ascending
   Slot broken_;
   bool is_origin_wrong_ = false;  // the broken slot's calls look alike, and come from different places
 };
