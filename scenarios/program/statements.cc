@@ -9,9 +9,9 @@ namespace rollcall::scenario {
 namespace {
 
 using Kind = StatementKind;
-using Name = std::string_view;
+using ArgumentName = std::string_view;
 
-using Words = std::vector<Name>;
+using Words = std::vector<ArgumentName>;
 
 const Words tensor_arguments{"tensor", "numel", "shape", "dtype", "value", "device"};
 const Words place_arguments{"group", "label", "site"};
@@ -127,7 +127,7 @@ std::vector<StatementRule> make_rules() {
 }
 
 // Arguments of the format that no part of this version can run yet.
-constexpr std::array<Name, 2> planned_arguments{"timeout", "split_sizes"};
+constexpr std::array<ArgumentName, 2> planned_arguments{"timeout", "split_sizes"};
 
 template <typename Words>
 bool contains(const Words& words, std::string_view word) {
