@@ -17,6 +17,7 @@
 #include "sim/base/expects.h"
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/gloo_admission.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/p2p.h"
 
 namespace rollcall::real {
@@ -63,7 +64,7 @@ gloo::transport::tcp::attr attributes_of(const Seat& seat) {
   return attributes;
 }
 
-class GlooBackend final : public Backend {
+class GlooBackend final : public Backend, private Observer {
  public:
   explicit GlooBackend(const Seat& seat)
       : seat_(seat), device_(gloo::transport::tcp::CreateDevice(attributes_of(seat_))), made_(seat_) {
@@ -105,6 +106,9 @@ class GlooBackend final : public Backend {
     deliver_completed();
   }
 
+  // Gloo's operations know their group's timeout only.
+  void wait_for(const Work& work, Duration) override { wait(work); }
+
   // Gloo has no way to ask whether a message has come, so those are waited for in their order.
   void wait_any(std::span<const Work> works) override {
     const auto is_message = [](const Work& work) { return work.is_point_to_point(); };
@@ -143,7 +147,7 @@ class GlooBackend final : public Backend {
     if (call.op.kind == OpKind::destroy_process_group) {
       return ProcessGroup::non_member();  // its connections stay as long as there are handles, as in Python
     }
-    return Backend::manage(std::move(call));
+    refuse_call(call.op.kind);
   }
 
   void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override {
@@ -157,11 +161,14 @@ class GlooBackend final : public Backend {
     return seat_.store->call(call);
   }
 
-  // Whoever watches the run has seen them before they come here.
-  void print(std::string_view) override { deliver_completed(); }
-  void warn(std::string_view) override {}
+  Time now() const override { return 0; }
+  Streams* streams() override { return nullptr; }
+  Observer& observer() override { return *this; }
 
  private:
+  // Whoever watches the run has seen the line before it comes here.
+  void print(std::string_view) override { deliver_completed(); }
+
   // As torch's ProcessGroupGloo connects: everybody with everybody, under the group's own prefix. Where the rank
   // is no member, the group's place stays empty.
   void connect(const GroupMembers& members, Duration timeout) {

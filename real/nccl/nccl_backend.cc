@@ -14,6 +14,7 @@
 #include "real/nccl/nccl_group.h"
 #include "real/rank/made_groups.h"
 #include "sim/c10d/arguments.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/p2p.h"
 
 namespace rollcall::real {
@@ -89,6 +90,9 @@ class NcclBackend final : public Backend {
   }
 
   void wait(const Work& work) override { groups_[work.group()]->wait(work.seq(), work.is_point_to_point()); }
+  // The host goes on, and what its streams wait for is the watchdog's affair.
+  void wait_for(const Work& work, Duration) override { wait(work); }
+  void wait_any(std::span<const Work> works) override { wait(works.front()); }
   bool is_completed(const Work& work) override {
     return groups_[work.group()]->is_completed(work.seq(), work.is_point_to_point());
   }
@@ -108,7 +112,7 @@ class NcclBackend final : public Backend {
       return made_.make(call, [this](const GroupMembers& members, Duration) { connect(members); });
     }
     if (call.op.kind != OpKind::destroy_process_group) {
-      return Backend::manage(std::move(call));
+      refuse_call(call.op.kind);
     }
     for (std::size_t id = 0; id < groups_.size(); ++id) {  // the world's end is everybody's
       if (call.op.group == world_group || call.op.group == id) {
@@ -118,10 +122,12 @@ class NcclBackend final : public Backend {
     return ProcessGroup::non_member();
   }
 
+  void monitored_barrier(const Op& op, const MonitoredBarrierLimits&) override { refuse_call(op.kind); }
   StoreReply store(const StoreCall& call) override { return seat_.store->call(call); }
 
-  void print(std::string_view) override {}
-  void warn(std::string_view) override {}
+  Time now() const override { return 0; }
+  Streams* streams() override { return nullptr; }
+  Observer& observer() override { return nobody_; }
 
  private:
   // Where the rank is no member, the group's place stays empty.
@@ -153,6 +159,7 @@ class NcclBackend final : public Backend {
   }
 
   Seat seat_;
+  Observer nobody_;
   NcclLibraries libraries_;
   MadeGroups made_;
   std::vector<std::unique_ptr<NcclGroup>> groups_;  // by GroupId; null where the rank is no member

@@ -51,4 +51,8 @@ void MadeGroups::wait_for_all(std::string_view step, std::optional<Duration> tim
   }
 }
 
+void refuse_call(OpKind kind) {
+  throw NotImplementedError(fmt::format("this backend does not support {}", to_string(kind)));
+}
+
 }  // namespace rollcall::real

@@ -37,4 +37,7 @@ class MadeGroups {
   std::deque<GroupMembers> groups_;  // by GroupId; addresses are stable
 };
 
+// NotImplementedError for a call that a backend has no way to make.
+[[noreturn]] void refuse_call(OpKind kind);
+
 }  // namespace rollcall::real

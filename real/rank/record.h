@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/c10d/host_calls.h"
-#include "sim/c10d/observation.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/op.h"
 
 namespace rollcall::real {

@@ -208,12 +208,12 @@ Rank Recorder::source_of(const Work& work) {
 
 void Recorder::print(std::string_view text) {
   note(Record::Kind::print, {}, std::string(text));
-  inner().print(text);
+  ForwardingObserver::print(text);
 }
 
 void Recorder::warn(std::string_view text) {
   note(Record::Kind::warn, {}, std::string(text));
-  inner().warn(text);
+  ForwardingObserver::warn(text);
 }
 
 void Recorder::observe(const Observation& observation) {
@@ -222,7 +222,7 @@ void Recorder::observe(const Observation& observation) {
   record.observation = observation;
   record.text = observation.site.file != nullptr ? observation.site.file : "";
   sink_.write(record);
-  inner().observe(observation);
+  ForwardingObserver::observe(observation);
 }
 
 }  // namespace rollcall::real

@@ -36,11 +36,11 @@ class RunClock {
   Source::time_point start_;
 };
 
-class Recorder final : public ForwardingBackend {
+class Recorder final : public ForwardingBackend, private ForwardingObserver {
  public:
   // Borrowed, all of them. To be used by one rank, on its own thread.
   Recorder(Backend& inner, RecordSink& sink, const RunClock& clock)
-      : ForwardingBackend(inner), sink_(sink), clock_(clock) {}
+      : ForwardingBackend(inner), ForwardingObserver(inner.observer()), sink_(sink), clock_(clock) {}
 
   Work issue(const Op& op) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
@@ -50,15 +50,17 @@ class Recorder final : public ForwardingBackend {
   ProcessGroup manage(GroupCall call) override;
   void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
   StoreReply store(const StoreCall& call) override;
-  void print(std::string_view text) override;
-  void warn(std::string_view text) override;
-  void observe(const Observation& observation) override;
+  Observer& observer() override { return *this; }
 
   // A record without a call: how the program began and ended.
   void note(Record::Kind kind, const std::string& type = {}, const std::string& text = {},
             std::int64_t value = 0);
 
  private:
+  void print(std::string_view text) override;
+  void warn(std::string_view text) override;
+  void observe(const Observation& observation) override;
+
   // A call that has not been seen to complete. Tensors are kept: the caller may drop those of async calls.
   struct Call {
     std::int64_t number = 0;

@@ -20,7 +20,7 @@
 #include "scenarios/program/operand.h"
 #include "scenarios/program/training.h"
 #include "sim/c10d/object.h"
-#include "sim/c10d/observation.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/op.h"
 #include "sim/train/join.h"
 
@@ -55,9 +55,9 @@ struct DeviceTemplate {
 
 // A tensor that a statement works on, and how to make it.
 struct TensorSpec {
-  SlotIndex slot = no_slot;   // of the frame's tensors
-  bool scratch = false;  // has no name: may be reused by the next statement
-  bool creates = false;  // makes the tensor when the rank has none of this name
+  SlotIndex slot = no_slot;  // of the frame's tensors
+  bool scratch = false;      // has no name: may be reused by the next statement
+  bool creates = false;      // makes the tensor when the rank has none of this name
   std::optional<Dtype> dtype;
   std::optional<DeviceTemplate> device;
   Operand numel;
@@ -77,17 +77,17 @@ struct Collective {
   OpKind kind = OpKind::barrier;
   ReduceOp reduce = ReduceOp::sum;
   bool async_op = false;
-  bool value_has_peer = false;  // the parts of a list differ
-  SlotIndex group = no_slot;         // of the frame's groups; no_slot: world
-  SlotIndex work = no_slot;          // of the frame's works: `as`
-  SlotIndex output = no_slot;        // of the frame's tensors, or lists, whatever the kind has
-  SlotIndex input_list = no_slot;    // of the frame's lists, where the kind takes one
-  TableIndex label = none;      // of Program::strings
-  TableIndex splits = none;     // of Program::splits; all_to_all_single
-  SlotIndex stream = no_slot;        // of the frame's streams; no_slot: the default stream
-  Operand root;                 // global rank
-  Operand factor;               // with premul_sum; absent: 1
-  TensorSpec tensor;            // of a barrier only the device counts
+  bool value_has_peer = false;     // the parts of a list differ
+  SlotIndex group = no_slot;       // of the frame's groups; no_slot: world
+  SlotIndex work = no_slot;        // of the frame's works: `as`
+  SlotIndex output = no_slot;      // of the frame's tensors, or lists, whatever the kind has
+  SlotIndex input_list = no_slot;  // of the frame's lists, where the kind takes one
+  TableIndex label = none;         // of Program::strings
+  TableIndex splits = none;        // of Program::splits; all_to_all_single
+  SlotIndex stream = no_slot;      // of the frame's streams; no_slot: the default stream
+  Operand root;                    // global rank
+  Operand factor;                  // with premul_sum; absent: 1
+  TensorSpec tensor;               // of a barrier only the device counts
 };
 
 // How an all_to_all_single cuts its tensors: one number per member, or none for equal parts.
@@ -99,13 +99,13 @@ struct Splits {
 // A send or a receive: a statement of its own, or one of a batch.
 struct MessageCall {
   OpKind kind = OpKind::send;
-  bool blocks = true;       // send and recv; isend and irecv return at once
-  SlotIndex group = no_slot;     // of the frame's groups; no_slot: world
-  SlotIndex work = no_slot;      // of the frame's works; isend, irecv: `as`
-  SlotIndex source = no_slot;    // of the frame's variables; recv: `as`, who sent
-  SlotIndex stream = no_slot;    // of the frame's streams
-  TableIndex label = none;  // of Program::strings
-  Operand peer;             // global rank; absent: from anyone
+  bool blocks = true;          // send and recv; isend and irecv return at once
+  SlotIndex group = no_slot;   // of the frame's groups; no_slot: world
+  SlotIndex work = no_slot;    // of the frame's works; isend, irecv: `as`
+  SlotIndex source = no_slot;  // of the frame's variables; recv: `as`, who sent
+  SlotIndex stream = no_slot;  // of the frame's streams
+  TableIndex label = none;     // of Program::strings
+  Operand peer;                // global rank; absent: from anyone
   Operand tag;
   TensorSpec tensor;
 };
@@ -140,10 +140,10 @@ struct ObjectCall {
   enum class Kind : std::uint8_t { all_gather, broadcast, gather, scatter };
 
   Kind kind = Kind::all_gather;
-  SlotIndex group = no_slot;     // of the frame's groups; no_slot: world
-  SlotIndex output = no_slot;    // of the frame's object lists; no_slot: nobody reads it
-  TableIndex label = none;  // of Program::strings
-  Operand root;             // global rank
+  SlotIndex group = no_slot;   // of the frame's groups; no_slot: world
+  SlotIndex output = no_slot;  // of the frame's object lists; no_slot: nobody reads it
+  TableIndex label = none;     // of Program::strings
+  Operand root;                // global rank
   std::vector<ObjectTemplate> objects;
 };
 
@@ -187,7 +187,7 @@ struct Block {
 struct JoinableObject {
   std::string name;
   bool notify = true;                         // forward begins with Join.notify_join_context
-  SlotIndex group = no_slot;                       // of the frame's groups; no_slot: world
+  SlotIndex group = no_slot;                  // of the frame's groups; no_slot: world
   std::optional<DeviceTemplate> join_device;  // none: the rank's device
   Block forward;
   Block main_hook;
@@ -289,10 +289,10 @@ struct JumpUnless {
   Operand condition;
   Address target = 0;
 };
-struct LoopBegin {         // counter = first; to `end` when that is not below `last`
+struct LoopBegin {              // counter = first; to `end` when that is not below `last`
   SlotIndex counter = no_slot;  // of the frame's variables
   SlotIndex bound = no_slot;    // of the frame's variables: `last`, computed once
-  TableIndex loop = none;  // of Program::loops
+  TableIndex loop = none;       // of Program::loops
   Address end = 0;
 };
 struct LoopNext {  // ++counter; to `body` while it is below the bound
@@ -399,10 +399,10 @@ struct Program {
   std::vector<StoreStatement> store_statements;
   std::vector<SlotIndex> mesh_variables;                      // by dimension: the rank's coordinate
   std::vector<std::pair<SlotIndex, std::int64_t>> constants;  // the same value on every rank
-  std::vector<std::string> object_lists;                 // names by slot
-  std::vector<std::pair<std::string, SlotIndex>> kwargs;      // the names expressions use, and their variables
-  std::vector<std::string> work_names;                   // asynchronous calls, by slot
-  std::vector<std::string> streams;                      // names by slot
+  std::vector<std::string> object_lists;                      // names by slot
+  std::vector<std::pair<std::string, SlotIndex>> kwargs;  // the names expressions use, and their variables
+  std::vector<std::string> work_names;                    // asynchronous calls, by slot
+  std::vector<std::string> streams;                       // names by slot
   std::vector<WatchedTensor> watched;
   std::size_t tries = 0;      // slots for caught errors
   bool synchronizes = false;  // some statement waits for everything issued

@@ -5,7 +5,7 @@
 #include "scenarios/program/program.h"
 #include "scenarios/run/rank_frame.h"
 #include "sim/base/error.h"
-#include "sim/c10d/observation.h"
+#include "sim/c10d/observer.h"
 
 namespace rollcall::scenario {
 

@@ -10,6 +10,7 @@
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/run_state.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 
 namespace rollcall::scenario {
@@ -39,6 +40,8 @@ class NotingBackend final : public Backend {
     return Work(op.group, op.rank, call.seq);
   }
   void wait(const Work&) override {}
+  void wait_for(const Work&, Duration) override {}
+  void wait_any(std::span<const Work>) override {}
   bool is_completed(const Work&) override { return true; }
   Rank source_of(const Work&) override { return 0; }
   void compute(Duration) override {}
@@ -66,9 +69,9 @@ class NotingBackend final : public Backend {
     }
     return {call.want.value_or("0"), 0};
   }
-  Rank device_count() const override { return engine_.device_count(); }
-  void print(std::string_view) override {}
-  void warn(std::string_view) override {}
+  Time now() const override { return 0; }
+  Streams* streams() override { return nullptr; }
+  Observer& observer() override { return nobody_; }
 
   ProcessGroup find_group(std::string_view name) override {
     const ProcessGroup group = engine_.find_group(name);
@@ -105,6 +108,7 @@ class NotingBackend final : public Backend {
   }
 
   Backend& engine_;
+  Observer nobody_;  // what is noted happens in the run itself
   std::map<Rank, check::RankProgram>& programs_;
   std::map<std::pair<GroupId, int>, std::int64_t> next_;
   std::deque<GroupMembers> made_;  // never moves: handles point into it

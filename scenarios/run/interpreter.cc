@@ -11,6 +11,7 @@
 #include "scenarios/run/rank_frame.h"
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/c10d/stream.h"
 
@@ -349,7 +350,7 @@ class Interpreter {
 
   static void take_input(bool takes_inputs) {
     if (takes_inputs) {
-      this_rank().backend->begin_step(this_rank().inputs_taken++);
+      this_rank().backend->observer().begin_step(this_rank().inputs_taken++);
     }
   }
 
@@ -410,7 +411,7 @@ void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
   } catch (const ProgramExit&) {
     // The rank is done, and its process leaves as any other that comes to its end.
   } catch (const CheckFailure& failure) {
-    this_rank().backend->observe(failure.observation());  // no `try` of the program wanted it
+    this_rank().backend->observer().observe(failure.observation());  // no `try` of the program wanted it
     throw;
   } catch (const Error&) {
     if (frame.raised_at) {

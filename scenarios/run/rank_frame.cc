@@ -9,6 +9,7 @@
 #include "sim/base/expects.h"
 #include "sim/c10d/backend_traits.h"
 #include "sim/c10d/collectives.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 
 namespace rollcall::scenario {
@@ -239,7 +240,7 @@ void RankFrame::touch(TensorKey tensor, Observation::Access access, Site site) {
       observation.op = known.op;
       observation.seq = known.seq;
       observation.site = site;
-      this_rank().backend->observe(observation);
+      this_rank().backend->observer().observe(observation);
       return;
     }
   }

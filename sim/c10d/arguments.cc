@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/c10d/gloo_admission.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 
 namespace rollcall {
@@ -48,7 +49,7 @@ Rank root_in(const ProcessGroup& group, Rank global, OpKind kind) {
     observation.op.group = group.id();
     observation.op.rank = group.rank();
     observation.op.scope = this_rank().scope;
-    this_rank().backend->observe(observation);
+    this_rank().backend->observer().observe(observation);
     throw RuntimeError(fmt::format("Global rank {} is not part of group {}", global, group.name()));
   }
   return root;

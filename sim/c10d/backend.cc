@@ -1,13 +1,14 @@
 #include "sim/c10d/backend.h"
 
-#include <fmt/format.h>
-
-#include "sim/base/error.h"
-
 namespace rollcall {
 
-void Backend::refuse_host_call(std::string_view what) {
-  throw NotImplementedError(fmt::format("this backend does not support {}", what));
+std::vector<Work> Backend::issue_batch(std::span<const Op> ops) {
+  std::vector<Work> works;
+  works.reserve(ops.size());
+  for (const Op& op : ops) {
+    works.push_back(issue(op));
+  }
+  return works;
 }
 
 }  // namespace rollcall

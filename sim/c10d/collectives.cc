@@ -8,6 +8,7 @@
 #include "sim/base/error.h"
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/groups.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 
 namespace rollcall {
@@ -27,7 +28,7 @@ const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group)
   Observation observation{.kind = Observation::Kind::stood_outside};
   observation.op.kind = kind;
   observation.op.group = group.id();
-  this_rank().backend->observe(observation);
+  this_rank().backend->observer().observe(observation);
 }
 
 // torch warns and returns without communicating when the caller is not in the group
@@ -486,6 +487,6 @@ void compute(Duration duration) {
   self.backend->compute(duration);
 }
 
-void print(std::string_view text) { this_rank().backend->print(text); }
+void print(std::string_view text) { this_rank().backend->observer().print(text); }
 
 }  // namespace rollcall

@@ -106,7 +106,7 @@ ProcessGroup new_group(const std::optional<RankList>& ranks, const GroupOptions&
 Subgroups new_subgroups(std::optional<Rank> group_size, const GroupOptions& options, Site site) {
   check_cuda();
   const Rank world_size = detail::default_group().size();
-  const Rank size = group_size.value_or(this_rank().backend->device_count());
+  const Rank size = group_size.value_or(this_rank().gpus);
   if (world_size < size) {
     throw ValueError("The arg 'group_size' must not exceed the world size");
   }

@@ -11,6 +11,7 @@
 #include "sim/base/scope_table.h"
 #include "sim/c10d/backend.h"
 #include "sim/c10d/step_budget.h"
+#include "sim/c10d/stream.h"
 #include "sim/c10d/warnings.h"
 
 namespace rollcall {
@@ -20,6 +21,7 @@ struct RankContext {
   ScopeTable* scopes = nullptr;  // shared by the ranks of one process
   ProcessGroup world;
   Device device;  // where tensors live when the program names no device
+  Rank gpus = 0;  // of its host: torch.cuda.device_count()
   ScopeId scope = no_scope;
   Rank rank = 0;             // global
   bool shadowing = false;    // has joined: what it issues comes from its hooks

@@ -22,25 +22,52 @@ Stream new_stream() {
 StreamScope::StreamScope(Stream stream) : before_(std::exchange(this_rank().stream, stream)) {}
 StreamScope::~StreamScope() { this_rank().stream = before_; }
 
-void Event::record() { *this = this_rank().backend->record_event(current_stream()); }
-void Event::wait() const { this_rank().backend->stream_wait(current_stream(), *this); }
-void Event::synchronize() const { this_rank().backend->synchronize(*this); }
+// Where there are no streams, what is asked for is complete already.
 
-void synchronize() { this_rank().backend->synchronize_device(); }
-
-void synchronize(Stream stream) {
-  Backend& backend = *this_rank().backend;
-  backend.synchronize(backend.record_event(stream));
+void Event::record() {
+  Streams* streams = this_rank().backend->streams();
+  *this = streams != nullptr ? streams->record_event(current_stream()) : Event();
 }
 
-void launch_kernel(Duration duration) { this_rank().backend->launch_kernel(current_stream(), duration); }
+void Event::wait() const {
+  if (Streams* streams = this_rank().backend->streams()) {
+    streams->stream_wait(current_stream(), *this);
+  }
+}
+
+void Event::synchronize() const {
+  if (Streams* streams = this_rank().backend->streams()) {
+    streams->synchronize(*this);
+  }
+}
+
+void synchronize() {
+  if (Streams* streams = this_rank().backend->streams()) {
+    streams->synchronize_device();
+  }
+}
+
+void synchronize(Stream stream) {
+  if (Streams* streams = this_rank().backend->streams()) {
+    streams->synchronize(streams->record_event(stream));
+  }
+}
+
+void launch_kernel(Duration duration) {
+  Backend& backend = *this_rank().backend;
+  if (Streams* streams = backend.streams()) {
+    streams->launch_kernel(current_stream(), duration);
+  } else {
+    backend.compute(duration);  // the host does it
+  }
+}
 
 namespace detail {
 
 // The host reads or writes a tensor that queued calls still use.
 void settle(Storage& storage) {
-  if (current_rank != nullptr) {
-    current_rank->backend->settle(storage);
+  if (Streams* streams = current_rank != nullptr ? current_rank->backend->streams() : nullptr) {
+    streams->settle(storage);
   }
 }
 

@@ -13,6 +13,8 @@
 
 namespace rollcall {
 
+struct Storage;
+
 // A stream of the running rank. 0 is the default stream.
 struct Stream {
   std::uint8_t id = 0;
@@ -55,5 +57,24 @@ void synchronize(Stream stream);
 
 // The current stream is busy for `duration`, with a kernel that needs nobody else. The host goes on.
 void launch_kernel(Duration duration);
+
+// What the functions above ask of a backend that queues its calls: the GPU of the calling rank. Any of these may
+// throw Error when the GPU has failed in something that it waits for.
+class Streams {
+ public:
+  virtual ~Streams() = default;
+
+  virtual Event record_event(Stream stream) = 0;
+  // What is queued on `stream` from now on runs after the event. The host goes on.
+  virtual void stream_wait(Stream stream, const Event& event) = 0;
+  // The stream is busy for `duration`. The host goes on.
+  virtual void launch_kernel(Stream stream, Duration duration) = 0;
+
+  // These block the host: until the event, until everything that is queued has run, and until no call uses the
+  // tensor any more (Storage::pending is not 0), which the host is about to read or write.
+  virtual void synchronize(const Event& event) = 0;
+  virtual void synchronize_device() = 0;
+  virtual void settle(Storage& storage) = 0;
+};
 
 }  // namespace rollcall

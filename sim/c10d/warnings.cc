@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 
 namespace rollcall {
@@ -31,7 +32,7 @@ WarningFilter& warning_filter() {
 
 void warn(std::string_view text) {
   if (warning_filter().admits(text)) {
-    this_rank().backend->warn(text);
+    this_rank().backend->observer().warn(text);
   }
 }
 

@@ -97,6 +97,7 @@ void Engine::make_ranks() {
     context.rank = static_cast<Rank>(rank);
     context.world = ProcessGroup(members_.front(), context.rank);
     context.device = device_of_rank(options_, context.rank);
+    context.gpus = options_.ranks_per_host;
     context.steps = &steps_;
   }
 }

@@ -21,7 +21,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/c10d/observer.h"
 #include "sim/c10d/store_state.h"
+#include "sim/c10d/stream.h"
 #include "sim/engine/backends.h"
 #include "sim/engine/cost_model.h"
 #include "sim/engine/event_queue.h"
@@ -37,7 +39,7 @@
 
 namespace rollcall::sim {
 
-class Engine final : public Backend {
+class Engine final : public Backend, private Streams, private Observer {
  public:
   // `options` have been checked. Both are borrowed for the engine's lifetime.
   Engine(const Options& options, const Program& program);
@@ -61,21 +63,24 @@ class Engine final : public Backend {
   ProcessGroup manage(GroupCall call) override;
   void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
   StoreReply store(const StoreCall& call) override;
-  Rank device_count() const override { return options_.ranks_per_host; }
-  void print(std::string_view text) override;
-  void warn(std::string_view text) override;
+  Streams* streams() override { return queues_launches_ ? this : nullptr; }
+  Observer& observer() override { return *this; }
+
+ private:
   rollcall::Event record_event(Stream stream) override;
   void stream_wait(Stream stream, const rollcall::Event& event) override;
   void synchronize(const rollcall::Event& event) override;
   void synchronize_device() override;
   void launch_kernel(Stream stream, Duration duration) override;
   void settle(Storage& storage) override;
+
+  void print(std::string_view text) override;
+  void warn(std::string_view text) override;
   void begin_step(std::int64_t number) override;
   void observe(const Observation& observation) override;
   void joined() override;
   void everyone_joined(const ProcessGroup& group, std::int64_t steps, std::int64_t shadow_calls) override;
 
- private:
   struct Event {
     enum class Kind : std::uint8_t { complete, deliver, wake, kernel };
     Kind kind;

@@ -167,12 +167,10 @@ void Engine::resolve_host_wait(Rank rank) {
   status.message = block ? block->message : check::no_message;
 }
 
-rollcall::Event Engine::record_event(Stream stream) {
-  return queues_launches_ ? running_device().record(stream) : rollcall::Event();
-}
+rollcall::Event Engine::record_event(Stream stream) { return running_device().record(stream); }
 
 void Engine::stream_wait(Stream stream, const rollcall::Event& event) {
-  if (queues_launches_ && !running_device().has_passed(event)) {
+  if (!running_device().has_passed(event)) {
     running_device().await_event(stream, event);
   }
 }
@@ -181,31 +179,23 @@ void Engine::synchronize(const rollcall::Event& event) {
   if (aborting_) {
     return end_call();
   }
-  if (queues_launches_) {
-    wait_on_host({.kind = HostWait::Kind::event, .event = event});
-  }
+  wait_on_host({.kind = HostWait::Kind::event, .event = event});
 }
 
 void Engine::synchronize_device() {
   if (aborting_) {
     return end_call();
   }
-  if (queues_launches_) {
-    wait_on_host({.kind = HostWait::Kind::device});
-  }
+  wait_on_host({.kind = HostWait::Kind::device});
 }
 
 void Engine::settle(Storage& storage) {
-  if (!aborting_ && queues_launches_) {
+  if (!aborting_) {
     wait_on_host({.kind = HostWait::Kind::tensor, .tensor = &storage});
   }
 }
 
 void Engine::launch_kernel(Stream stream, Duration duration) {
-  if (!queues_launches_) {
-    compute(duration);
-    return;
-  }
   if (aborting_) {
     return end_call();
   }

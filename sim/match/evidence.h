@@ -11,7 +11,7 @@
 
 #include "sim/base/scope_table.h"
 #include "sim/c10d/apply.h"
-#include "sim/c10d/observation.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/process_group.h"
 #include "sim/match/matcher.h"
 #include "sim/match/message_matcher.h"

@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 
 #include "sim/base/expects.h"
-#include "sim/c10d/observation.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/c10d/scope.h"
 
 namespace rollcall {
 namespace {
@@ -23,7 +24,7 @@ Tensor presence(double value, Device device) { return Tensor::full({1}, value, D
 void observe_notifying_hook(const Joinable& joinable) {
   Observation observation{.kind = Observation::Kind::hook_notifies};
   observation.handle = joinable.name();
-  this_rank().backend->observe(observation);
+  this_rank().backend->observer().observe(observation);
 }
 
 // Marks what the rank issues as its hooks' doing, for as long as the object lives. Nested contexts
@@ -125,12 +126,12 @@ std::int64_t Join::shadow_until_everyone_joined() {
   RankContext& self = this_rank();
   const std::int64_t steps = joinables_.front().get().notifications;
   self.shadow_calls = 0;
-  self.backend->joined();
+  self.backend->observer().joined();
   std::int64_t iterations = 0;
   while (shadow_once(iterations)) {
     ++iterations;
   }
-  self.backend->everyone_joined(group_, steps, self.shadow_calls);
+  self.backend->observer().everyone_joined(group_, steps, self.shadow_calls);
   return iterations;
 }
 

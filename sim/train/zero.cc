@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/c10d/objects.h"
-#include "sim/c10d/observation.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/c10d/scope.h"
 #include "sim/train/flat.h"
@@ -169,7 +169,7 @@ void ZeroRedundancyOptimizer::observe_stale_gradients() const {
       observation.got = gradient_phrase(parameter);
       observation.want = "the average of this iteration";
       observation.handle = name();
-      this_rank().backend->observe(observation);
+      this_rank().backend->observer().observe(observation);
       return;  // one of the shard will do
     }
   }

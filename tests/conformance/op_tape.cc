@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/c10d/stream.h"
 
 namespace rollcall::conformance {
 namespace {
@@ -14,9 +15,13 @@ namespace {
 using Kind = TapeEvent::Kind;
 using End = TapeEvent::End;
 
-class TapeWriter final : public ForwardingBackend {
+class TapeWriter final : public ForwardingBackend, private Streams, private ForwardingObserver {
  public:
-  TapeWriter(Backend& inner, OpTape& tape) : ForwardingBackend(inner), tape_(tape) {}
+  TapeWriter(Backend& inner, OpTape& tape)
+      : ForwardingBackend(inner), ForwardingObserver(inner.observer()), tape_(tape) {}
+
+  Streams* streams() override { return inner().streams() != nullptr ? this : nullptr; }
+  Observer& observer() override { return *this; }
 
   Work issue(const Op& op) override {
     TapeEvent& event = note_issue(op, -1);
@@ -71,33 +76,6 @@ class TapeWriter final : public ForwardingBackend {
     inside(event, [&] { inner().monitored_barrier(op, limits); });
   }
 
-  Event record_event(Stream stream) override {
-    const Event point = inner().record_event(stream);
-    TapeEvent& event = note(Kind::record);
-    event.end = End::returned;
-    event.point = point;
-    return point;
-  }
-  void stream_wait(Stream stream, const Event& point) override {
-    TapeEvent& event = note(Kind::stream_wait);
-    event.stream = stream;
-    event.point = point;
-    inside(event, [&] { inner().stream_wait(stream, point); });
-  }
-  void synchronize(const Event& point) override {
-    TapeEvent& event = note(Kind::wait_event);
-    event.point = point;
-    inside(event, [&] { inner().synchronize(point); });
-  }
-  void synchronize_device() override {
-    inside(note(Kind::wait_device), [&] { inner().synchronize_device(); });
-  }
-  void settle(Storage& storage) override {
-    TapeEvent& event = note(Kind::wait_tensor);
-    event.calls = users_[&storage];
-    inside(event, [&] { inner().settle(storage); });
-  }
-
   ProcessGroup manage(GroupCall call) override {
     TapeEvent& event = note(Kind::group_call);
     event.op = call.op;
@@ -129,14 +107,44 @@ class TapeWriter final : public ForwardingBackend {
   void compute(Duration duration) override {
     inside(note(Kind::compute), [&] { inner().compute(duration); });
   }
+
+ private:
+  Event record_event(Stream stream) override {
+    const Event point = inner().streams()->record_event(stream);
+    TapeEvent& event = note(Kind::record);
+    event.end = End::returned;
+    event.point = point;
+    return point;
+  }
+  void stream_wait(Stream stream, const Event& point) override {
+    TapeEvent& event = note(Kind::stream_wait);
+    event.stream = stream;
+    event.point = point;
+    inside(event, [&] { inner().streams()->stream_wait(stream, point); });
+  }
+  void synchronize(const Event& point) override {
+    TapeEvent& event = note(Kind::wait_event);
+    event.point = point;
+    inside(event, [&] { inner().streams()->synchronize(point); });
+  }
+  void synchronize_device() override {
+    inside(note(Kind::wait_device), [&] { inner().streams()->synchronize_device(); });
+  }
+  void settle(Storage& storage) override {
+    TapeEvent& event = note(Kind::wait_tensor);
+    event.calls = users_[&storage];
+    inside(event, [&] { inner().streams()->settle(storage); });
+  }
+  void launch_kernel(Stream stream, Duration duration) override {
+    inner().streams()->launch_kernel(stream, duration);
+  }
   void observe(const Observation& observation) override {
     TapeEvent& event = note(Kind::observe);
     event.end = End::returned;
     event.observation = observation;
-    inner().observe(observation);
+    ForwardingObserver::observe(observation);
   }
 
- private:
   using Key = std::tuple<GroupId, std::int64_t, bool>;
   static Key key_of(const Work& work) { return {work.group(), work.seq(), work.is_point_to_point()}; }
 

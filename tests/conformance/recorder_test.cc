@@ -5,6 +5,7 @@
 #include "sim/dist.h"
 #include "tests/conformance/recorder.h"
 #include "tests/unit/c10d/fake_rank.h"
+#include "tests/unit/c10d/lone_backend.h"
 
 namespace rollcall::golden {
 
@@ -24,33 +25,19 @@ struct RecordedRank {
 };
 
 // A backend that refuses every call.
-class Refusing final : public Backend {
+class Refusing final : public test::LoneBackend {
  public:
-  const BackendTraits& traits() const override { return traits_of("gloo"); }
   Work issue(const Op&) override { throw RuntimeError("refused"); }
-  void wait(const Work&) override {}
-  bool is_completed(const Work&) override { return true; }
-  Rank source_of(const Work&) override { return -1; }
-  void compute(Duration) override {}
-  ProcessGroup find_group(std::string_view) override { return {}; }
-  void print(std::string_view) override {}
-  void warn(std::string_view) override {}
 };
 
 // A backend whose first collective and first message have the number 0, as everywhere, and fail.
-class Failing final : public Backend {
+class Failing final : public test::LoneBackend {
  public:
-  const BackendTraits& traits() const override { return traits_of("gloo"); }
   Work issue(const Op& op) override {
     return is_point_to_point(op.kind) ? Work(op.group, op.rank, 0, 0) : Work(op.group, op.rank, 0);
   }
   void wait(const Work&) override { throw RuntimeError("failed"); }
   bool is_completed(const Work&) override { return false; }
-  Rank source_of(const Work&) override { return -1; }
-  void compute(Duration) override {}
-  ProcessGroup find_group(std::string_view) override { return {}; }
-  void print(std::string_view) override {}
-  void warn(std::string_view) override {}
 };
 
 }  // namespace

@@ -10,10 +10,11 @@
 
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/rank_context.h"
+#include "tests/unit/c10d/lone_backend.h"
 
 namespace rollcall::test {
 
-class FakeRank final : public Backend {
+class FakeRank final : public LoneBackend {
  public:
   explicit FakeRank(Rank rank = 0, Rank world_size = 2) {
     for (Rank r = 0; r < world_size; ++r) {
@@ -73,13 +74,11 @@ class FakeRank final : public Backend {
     return Work(op.group, op.rank, static_cast<std::int64_t>(issued.size()) - 1);
   }
   void wait(const Work& work) override { waited.push_back(work.seq()); }
-  bool is_completed(const Work&) override { return true; }
   std::vector<Work> issue_batch(std::span<const Op> ops) override {
     batches.push_back(ops.size());
     return Backend::issue_batch(ops);
   }
   Rank source_of(const Work&) override { return source; }
-  void compute(Duration) override {}
   ProcessGroup find_group(std::string_view group) override {
     for (const GroupMembers& members : groups_) {
       if (members.name == group) {

@@ -35,7 +35,7 @@ TEST_CASE("a rank that dies while it computes never makes its next call", "[faul
         compute(5 * millisecond);
         all_reduce(one());
       }
-      this_rank().backend->synchronize_device();
+      synchronize();
     });
     const Finding& finding = finding_of_deadlock(report);
     CHECK(finding.kind == "rank_crashed");
@@ -55,7 +55,7 @@ TEST_CASE("a rank that dies while it waits takes its call with it", "[faults][fi
         compute(20 * millisecond);
       }
       all_reduce(one());
-      this_rank().backend->synchronize_device();
+      synchronize();
     });
     const Finding& finding = finding_of_deadlock(report);
     CHECK(finding.kind == "rank_crashed");
@@ -76,7 +76,7 @@ TEST_CASE("a receive that a dead rank had posted meets nobody", "[faults][fiber]
       } else if (rank == 1) {
         recv(t, 0);
       }
-      this_rank().backend->synchronize_device();
+      synchronize();
     });
     const Finding& finding = finding_of_deadlock(report);
     CHECK(finding.culprits == RankSet{1});

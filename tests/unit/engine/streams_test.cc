@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
@@ -32,7 +33,7 @@ std::vector<std::string> lines_of(const Report& report, Rank rank) {
   return lines;
 }
 
-void say(const std::string& text) { this_rank().backend->print(text); }
+void say(const std::string& text) { this_rank().backend->observer().print(text); }
 
 }  // namespace
 

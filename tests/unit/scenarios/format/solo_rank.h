@@ -9,10 +9,11 @@
 
 #include "sim/c10d/apply.h"
 #include "sim/c10d/rank_context.h"
+#include "tests/unit/c10d/lone_backend.h"
 
 namespace rollcall::test {
 
-class SoloRank final : public Backend {
+class SoloRank final : public LoneBackend {
  public:
   SoloRank() {
     context_.backend = this;
@@ -36,7 +37,6 @@ class SoloRank final : public Backend {
   const RankContext& context() const { return context_; }
   const ScopeTable& scopes() const { return scopes_; }
 
-  const BackendTraits& traits() const override { return traits_of("gloo"); }
   Work issue(const Op& op) override {
     issued.push_back(op);
     labels.push_back(scopes_.path(op.scope));
@@ -48,8 +48,6 @@ class SoloRank final : public Backend {
       waited.push_back(work.seq());
     }
   }
-  bool is_completed(const Work&) override { return true; }
-  Rank source_of(const Work&) override { return -1; }
   void compute(Duration duration) override { computed += duration; }
   ProcessGroup find_group(std::string_view name) override {
     return name == alone_.name ? ProcessGroup(alone_, 0) : ProcessGroup();

@@ -9,6 +9,7 @@
 
 #include <zlib.h>
 
+#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
@@ -186,7 +187,7 @@ TEST_CASE("a rank's file has torch's own argument names", "[fiber][trace]") {
 TEST_CASE("a rank's file has its training steps, one after the other", "[fiber][trace]") {
   const Report report = sim::run({.world_size = 2, .timeline = true}, [](Rank rank) {
     for (int step = 0; step < 3 - rank; ++step) {
-      this_rank().backend->begin_step(step);
+      this_rank().backend->observer().begin_step(step);
       compute(millisecond);
       all_reduce(Tensor::ones({8}, Dtype::float32, this_rank().device));
     }

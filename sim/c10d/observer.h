@@ -1,13 +1,16 @@
 #pragma once
 
-// Observation: what a rank finds out about its own calls and data while it runs. Whether something is raised
-// for it as well is the program's and torch's affair; the judge hears of it.
+// Observer: who hears what a rank notes for reports: what it prints, how it gets along, and what it finds out about
+// its own calls and data. Whether something is raised for that as well is the program's and torch's affair.
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sim/c10d/op.h"
+#include "sim/c10d/process_group.h"
 
 namespace rollcall {
 
@@ -38,6 +41,28 @@ struct Observation {
   std::int64_t seq = -1;  // its number, where it has one
   Rank root = -1;         // foreign_root: as it was named, a global rank
   Site site{};            // of the statement
+};
+
+// Nothing that a program does depends on it, so it may ignore any note; one that overrides nothing hears nothing.
+// Called by the rank, like its backend.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  // A line the rank program printed, or a warning it caused ("UserWarning: ...").
+  virtual void print(std::string_view /*text*/) {}
+  virtual void warn(std::string_view /*text*/) {}
+
+  // What the rank found out about its own data.
+  virtual void observe(const Observation&) {}
+
+  // The rank takes its input `number`, counted from 0.
+  virtual void begin_step(std::int64_t /*number*/) {}
+
+  // For reports about Join: the rank has run out of inputs; and, later, everybody in the group has. `steps`:
+  // its own iterations; `shadow_calls`: what it issued in between.
+  virtual void joined() {}
+  virtual void everyone_joined(const ProcessGroup&, std::int64_t /*steps*/, std::int64_t /*shadow_calls*/) {}
 };
 
 }  // namespace rollcall
