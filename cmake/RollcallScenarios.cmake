@@ -59,7 +59,7 @@ include(\"${file}_\${CTEST_CONFIGURATION_TYPE}.cmake\")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${file}.cmake")
 endfunction()
 
-# Refuses what is no argument or lacks its value, and gives the timeout its default.
+# Refuses what is not an argument or lacks its value, and gives the timeout its default.
 function(_rollcall_check_arguments function unknown incomplete timeout)
   if(unknown)
     message(FATAL_ERROR "${function}: unknown arguments: ${unknown}")

@@ -170,7 +170,7 @@ class GlooBackend final : public Backend, private Observer {
   void print(std::string_view) override { deliver_completed(); }
 
   // As torch's ProcessGroupGloo connects: everybody with everybody, under the group's own prefix. Where the rank
-  // is no member, the group's place stays empty.
+  // is not a member, the group's place stays empty.
   void connect(const GroupMembers& members, Duration timeout) {
     groups_.emplace_back();
     const Rank rank = members.rank_of(seat_.rank);
@@ -201,7 +201,7 @@ class GlooBackend final : public Backend, private Observer {
   Seat seat_;
   std::shared_ptr<gloo::transport::Device> device_;
   MadeGroups made_;
-  std::vector<std::unique_ptr<GlooGroup>> groups_;  // by GroupId; null where the rank is no member
+  std::vector<std::unique_ptr<GlooGroup>> groups_;  // by GroupId; null where the rank is not a member
 };
 
 }  // namespace

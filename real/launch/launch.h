@@ -7,7 +7,7 @@
 //   });
 //
 // The same programs and the same judge as sim::run, on processes instead of fibers. A wrong program can kill
-// its process or hang for ever, so each rank is a process of its own under a supervisor with a deadline. The
+// its process or hang forever, so each rank is a process of its own under a supervisor with a deadline. The
 // supervisor reads what every rank logs, and at the end gives sim/check the same evidence that the simulator
 // would.
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // Supervisor: starts one process per rank, reads their logs while they run, and ends them: when all are
-// through, when what is left can be proven to wait for ever, or when the deadline has passed.
+// through, when what is left can be proven to wait forever, or when the deadline has passed.
 
 #include <optional>
 #include <vector>

@@ -31,7 +31,7 @@ class PipeSink final : public RecordSink {
     write_all(bytes);
   }
 
-  // From std::terminate's handler: another thread may hold the lock for ever.
+  // From std::terminate's handler: another thread may hold the lock forever.
   void write_last(const Record& record) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock()) {
@@ -115,7 +115,7 @@ void linger(int hold) {
       ::kill(::getpid(), signal);
     }
   }
-  std::abort();  // a name that is no signal's, or a signal that ends nobody
+  std::abort();  // a name that is not a signal's, or a signal that ends nobody
 }
 
 // As Python ends: the process group's destructor lets calls that are under way come to their end, so that others

@@ -130,7 +130,7 @@ class NcclBackend final : public Backend {
   Observer& observer() override { return nobody_; }
 
  private:
-  // Where the rank is no member, the group's place stays empty.
+  // Where the rank is not a member, the group's place stays empty.
   void connect(const GroupMembers& members) {
     groups_.emplace_back();
     if (const Rank rank = members.rank_of(seat_.rank); rank >= 0) {
@@ -162,7 +162,7 @@ class NcclBackend final : public Backend {
   Observer nobody_;
   NcclLibraries libraries_;
   MadeGroups made_;
-  std::vector<std::unique_ptr<NcclGroup>> groups_;  // by GroupId; null where the rank is no member
+  std::vector<std::unique_ptr<NcclGroup>> groups_;  // by GroupId; null where the rank is not a member
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Trial {
 // In the order in which they are tried. Empty in a rollcall that was built without NCCL's headers.
 std::span<const Trial> one_rank_trials();
 
-// What became of each: NCCL's name of the result; "wrong data"; "hang", after `limit`; the signal or exit status that
+// The outcome of each: NCCL's name of the result; "wrong data"; "hang", after `limit`; the signal or exit status that
 // ended the process; or "unavailable: ..." where this NCCL lacks the function. Each runs in a process of its own.
 std::vector<std::string> try_one_rank(Duration limit);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Record: one line of a rank's log. A rank of a real run writes what it asks for and what became of it, as it
+// Record: one line of a rank's log. A rank of a real run writes what it asks for and the result, as it
 // happens, through a pipe; whoever reads the log afterwards, or after the rank's death, can tell the story
 // with sim/check's matchers. Nothing here refers to the memory of the process that wrote it.
 

@@ -40,7 +40,7 @@ constexpr std::array<Starter, 5> starters = {{
      "add to it: include: [{ local: .gitlab/rollcall.yml }]"},
 }};
 
-// What became of one of them.
+// The outcome for one of them.
 struct StarterFile {
   const Starter* starter = nullptr;
   bool written = false;

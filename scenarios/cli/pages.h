@@ -14,7 +14,7 @@ namespace rollcall::cli {
 
 class Progress;
 
-// What can be looked at.
+// What can be viewed.
 enum class Subject { run, dumps, trace };
 
 // By its first bytes. A folder holds dumps, or one trace per rank. Throws UsageError for what cannot be read.

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reports in files, beside what a command prints: --report KIND=FILE, as often as one likes. How each kind is
+// Reports in files, in addition to what a command prints: --report KIND=FILE, as often as one likes. How each kind is
 // written is the business of report_writers.h and of the command.
 
 #include <functional>

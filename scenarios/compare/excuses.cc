@@ -127,7 +127,7 @@ std::optional<Excuse> made_other_groups(const Facts& simulated, const Facts& rea
                 "ranks"};
 }
 
-// Ranks that loop for ever are stopped somewhere.
+// Ranks that loop forever are stopped somewhere.
 std::optional<Excuse> ran_into_a_limit(const Facts& simulated, const Facts& real) {
   if (simulated.verdict != "limit_reached" || real.verdict != "limit_reached") {
     return std::nullopt;

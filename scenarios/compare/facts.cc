@@ -139,7 +139,7 @@ Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>
   if (const Finding* finding = finding_of(report.verdict)) {
     facts.kind = finding->kind;
     facts.culprits = to_string(finding->culprits);
-    // The statement that raised is no call, and only the simulator's interpreter knows it.
+    // The statement that raised is not a call, and only the simulator's interpreter knows it.
     const bool is_call = finding->at && !finding->at->call.group.empty();
     facts.place = is_call ? place_of(*finding->at) : "";
     facts.stopped = finding->kind == "deadline";

@@ -13,7 +13,7 @@
 
 namespace rollcall::compare {
 
-// A file that is no result. The text names the file and what is wrong.
+// A file that is not a result file. The text names the file and what is wrong.
 struct InvalidResult : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -32,7 +32,7 @@ struct Case {
   std::string name;        // "uneven inputs"
   std::string parameters;  // "world_size=4,backend=gloo"; empty: the file has no matrix
   std::vector<std::string> tags;
-  Position expect{};  // where the file says what its run comes to; its beginning where it does not
+  Position expect{};  // where the file says the expected outcome of its run; its beginning where it does not
 
   std::string title() const;    // "uneven inputs[world_size=4]"
   std::string address() const;  // "FILE::uneven inputs[world_size=4]"

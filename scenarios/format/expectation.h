@@ -1,6 +1,6 @@
 #pragma once
 
-// Expectation: what a scenario says its run comes to, and whether a report agrees.
+// Expectation: the outcome that a scenario expects of its run, and whether a report agrees.
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// HeaderReader, the part about "expect": what the run comes to.
+// HeaderReader, the part about "expect": the expected outcome.
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// HeaderReader: inputs that follow from a data set, a batch size and a sampler.
+// HeaderReader: inputs that follow from a dataset, a batch size and a sampler.
 
 #include "scenarios/format/header_reader.h"
 

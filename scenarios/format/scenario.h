@@ -27,7 +27,7 @@ struct Inputs {
   std::int64_t base = 0;
   std::int64_t per_rank = 0;
 
-  std::optional<SampleUse> samples{};         // where they come from a data set
+  std::optional<SampleUse> samples{};         // where they come from a dataset
   std::vector<std::int64_t> sampler_seeds{};  // by rank, where they differ; else empty
 
   std::int64_t of(Rank rank) const;

@@ -62,7 +62,7 @@ class Json {
   class Children;
   Children children() const;
   std::size_t size() const;  // O(children)
-  // The member called `key`; nothing when there is none or this is no object.
+  // The member called `key`; nothing when there is none or this is not an object.
   std::optional<Json> find(std::string_view key) const;
 
   std::uint32_t index() const { return index_; }

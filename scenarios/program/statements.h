@@ -4,7 +4,7 @@
 // published schema says the same in its own language; a test compares the two.
 //
 // A statement is an object with one operation key. Its value is what the operation is about (a tensor's
-// name, for a collective) or an object with all arguments; arguments may also stand beside the key:
+// name, for a collective) or an object with all arguments; arguments may also stand next to the key:
 //
 //   {"all_reduce": "t", "reduce_op": "MAX"}        {"all_reduce": {"tensor": "t", "reduce_op": "MAX"}}
 
@@ -80,7 +80,7 @@ bool is_planned_argument(std::string_view key);
 // A statement whose operation key is known.
 class Statement {
  public:
-  // Nothing when `node` is no object or has no operation key.
+  // Nothing when `node` is not an object or has no operation key.
   static std::optional<Statement> recognize(const Json& node);
 
   const Json& node() const { return node_; }
@@ -88,7 +88,7 @@ class Statement {
   const StatementRule& rule() const { return *rule_; }
   bool has_object() const { return rule_->takes_object && head_.is(JsonType::object); }
 
-  // An argument, beside the key or in its object.
+  // An argument, next to the key or in its object.
   std::optional<Json> find(std::string_view argument) const;
   // What the statement is about: the key's value, or the argument of that name in its object.
   std::optional<Json> subject() const;

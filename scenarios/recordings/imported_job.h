@@ -10,7 +10,7 @@
 namespace rollcall::scenario {
 
 struct ImportedJob {
-  std::string text;    // the scenario; `expect` says what its run comes to. Empty: there is none
+  std::string text;    // the scenario; `expect` has the outcome of its run. Empty: there is none
   std::string remark;  // where that is not what the dumps' diagnosis says, or why there is none; may be empty
 };
 

@@ -62,7 +62,7 @@ class Importer {
   }
 
  private:
-  // What becomes of the calls at one position of a group.
+  // The fate of the calls at one position of a group.
   struct Position {
     bool kept = true;
     bool over = false;

@@ -18,7 +18,7 @@ struct RecordedRun {
 };
 
 // Runs `scenario`; the dumps are of the moment in which a watchdog would have noticed that nothing moves any
-// more, or of the end. Where schedules come to different things, of the first one that goes wrong.
+// more, or of the end. Where schedules have different outcomes, of the first one that fails.
 RecordedRun record_run(const Scenario& scenario, std::optional<std::uint64_t> seed = {});
 
 }  // namespace rollcall::scenario

@@ -14,7 +14,7 @@ struct ExploreScenarioOptions {
 };
 
 // The report of the first schedule that fails, or of the usual one if none does, with a `search`. Where schedules
-// come to different verdicts and the usual one is ok, or a rank's own decision makes the difference, the verdict is a
+// have different verdicts and the default one is ok, or a rank's own decision makes the difference, the verdict is a
 // race with that schedule's evidence.
 Report explore(const Scenario& scenario, const ExploreScenarioOptions& options);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Golden files: the calls that every rank makes, in order, kept beside a scenario. A change that adds, drops or moves a
+// Golden files: the calls of every rank, in order, kept next to a scenario. A change that adds, drops or moves a
 // call then shows as such, even where everybody still agrees and the verdict stays `ok`.
 //
 // The text is made to be read and reviewed: ranks that make the same calls are written once, and numbers of

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a main_hook calls, beside what the iteration calls that it should shadow. The judge knows the one pair of calls
+// What a main_hook calls, next to what the iteration calls that it should shadow. The judge knows the one pair of calls
 // that met; which calls they stood among, only the programs know.
 
 #include "sim/report/verdict.h"

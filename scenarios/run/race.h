@@ -1,6 +1,6 @@
 #pragma once
 
-// The verdict on schedules that do not come to the same.
+// The verdict on schedules that have different outcomes.
 
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace rollcall::scenario {
 Race race_of(const Verdict& wrong, const RankSet& deciders, std::vector<Outcome> outcomes,
              std::int64_t schedules);
 
-// Do all come to the same verdict, whatever its kind?
+// Do all have the same verdict, of any kind?
 bool agree(const std::vector<Outcome>& outcomes);
 
 }  // namespace rollcall::scenario

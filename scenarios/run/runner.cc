@@ -26,7 +26,7 @@ namespace {
 
 constexpr Rank foreseen_max = 256;  // ranks whose programs are compared with all others'
 
-// The line of the statement that raised first, for whoever has to mend it.
+// The line of the statement that raised first, for whoever has to fix it.
 void say_where_raised(const RunState& state, Verdict& verdict) {
   Finding* finding = finding_of(verdict);
   const bool is_failure = std::holds_alternative<RankFailed>(verdict);

@@ -17,7 +17,7 @@ inline constexpr std::int64_t schedules_max = 256;
 using RunOnce = std::function<Report(sim::Decisions& decisions)>;
 
 struct TriedSchedules {
-  // Of the schedule in which every decision takes the first way, if all that were tried come to the same verdict;
+  // Of the schedule in which every decision takes the first way, if all tried schedules have the same verdict;
   // otherwise a race, with the evidence of the first schedule that goes wrong.
   Report report;
   std::optional<sim::Schedule> schedule;  // a race: the one that goes wrong

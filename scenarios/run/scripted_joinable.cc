@@ -12,7 +12,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// A keyword argument as expressions see it: true is 1; text and fractions are no whole numbers.
+// A keyword argument as expressions see it: true is 1; text and fractions are not integers.
 Variable to_variable(const KwargValue& value) {
   return std::visit(
       [](const auto& held) -> Variable {

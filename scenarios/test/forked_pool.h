@@ -1,6 +1,6 @@
 #pragma once
 
-// ForkedPool: pieces of work, each in a process of its own, a few at a time. Whatever becomes of one (a crash,
+// ForkedPool: pieces of work, each in a process of its own, a few at a time. Whatever happens to one (a crash,
 // an endless loop, all memory taken) is one Ending, and nothing to the others. A fork of a small process takes
 // well under a millisecond, so nothing is reused and no piece sees what an earlier one left behind.
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs one case and says what came of it: the work of one process of the pool.
+// Runs one case and returns its outcome: the work of one process of the pool.
 
 #include <cstdint>
 #include <optional>

@@ -14,7 +14,7 @@ namespace {
 
 using viz::TestOutcome;
 
-// For a process that came to no result.
+// For a process without a result.
 TestOutcome outcome_of_ending(const Case& one, const Ending& ending, const ForkLimits& limits) {
   const bool is_slow = ending.kind == Ending::Kind::too_slow;
   TestOutcome outcome;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs cases side by side and hands out what came of them, in order.
+// Runs cases side by side and hands out their outcomes, in order.
 
 #include <csignal>
 #include <functional>

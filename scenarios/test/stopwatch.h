@@ -1,6 +1,6 @@
 #pragma once
 
-// The one place that reads clocks. What scenarios come to never depends on it: it says how long a test took, when a
+// The one place that reads clocks. The outcome of scenarios never depends on it: it says how long a test took, when a
 // run began, and when somebody has waited long enough.
 
 #include <string>

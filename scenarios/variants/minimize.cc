@@ -22,7 +22,7 @@ namespace {
 // Of a search for every candidate; what needs more is not made smaller.
 constexpr std::int64_t schedules_per_candidate = 400;
 
-// What a scenario comes to, with or without other schedules.
+// The outcome of a scenario, with or without other schedules.
 class Judge {
  public:
   Judge(std::string file, const MinimizeOptions& options) : file_(std::move(file)), options_(options) {}

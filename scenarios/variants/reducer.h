@@ -2,7 +2,7 @@
 
 // Delta debugging on a JSON tree (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002;
 // Misherghi and Su, "HDD: hierarchical delta debugging", 2006). It knows nothing of scenarios but what their blocks
-// look like: what is no scenario any more is refused by whoever is asked.
+// look like: what is not a scenario any more is refused by whoever is asked.
 
 #include <cstddef>
 #include <functional>

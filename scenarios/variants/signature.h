@@ -13,7 +13,7 @@ struct Signature {
   std::string verdict;  // "ok", "deadlock", ...
   std::string kind;     // empty for ok
   std::string op;       // where it came apart; may be empty
-  std::string role;     // what has become of those to blame: "finished", "waiting in all_reduce, raised"
+  std::string role;     // the final state of the culprits: "finished", "waiting in all_reduce, raised"
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };

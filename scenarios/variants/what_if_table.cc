@@ -13,7 +13,7 @@ namespace {
 
 using OutJson = nlohmann::ordered_json;
 
-// Disturbances of one kind that come to the same.
+// Disturbances of one kind with the same outcome.
 struct Row {
   std::string what;
   std::string came_to;
@@ -65,15 +65,15 @@ std::string what_if_text(const WhatIf& found) {
 
 std::string what_if_json(const WhatIf& found) {
   OutJson object = {{"schema_version", 1},
-                 {"scenario", found.undisturbed.scenario},
-                 {"undisturbed", verdict_word(found.undisturbed.verdict)},
-                 {"survived", survived(found)},
-                 {"disturbances", OutJson::array()}};
+                    {"scenario", found.undisturbed.scenario},
+                    {"undisturbed", verdict_word(found.undisturbed.verdict)},
+                    {"survived", survived(found)},
+                    {"disturbances", OutJson::array()}};
   for (const Survival& each : found.survivals) {
     OutJson row = {{"what", each.what},
-                {"where", each.where},
-                {"verdict", each.verdict},
-                {"kind", each.kind.empty() ? "ok" : each.kind}};
+                   {"where", each.where},
+                   {"verdict", each.verdict},
+                   {"kind", each.kind.empty() ? "ok" : each.kind}};
     if (!each.headline.empty()) {
       row["headline"] = each.headline;
     }

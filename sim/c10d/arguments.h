@@ -41,7 +41,7 @@ Rank root_in(const ProcessGroup& group, Rank global, OpKind kind);
 
 // The warning about a call on a group that the caller does not belong to.
 [[gnu::cold, gnu::noinline]] void warn_not_in_group(std::string_view function);
-// Whether the caller is no member of a group that there is; warns of it then.
+// Whether the caller is not a member of a group that there is; warns of it then.
 inline bool stands_outside(const ProcessGroup& group, const char* function) {
   if (!group || group.is_member()) [[likely]] {
     return false;

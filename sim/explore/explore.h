@@ -1,6 +1,6 @@
 #pragma once
 
-// sim::explore: run a program under many schedules, all of them if that is possible, and say what they come to.
+// sim::explore: run a program under many schedules, all of them if that is possible, and report their outcomes.
 //
 //   const Exploration found = sim::explore(
 //       [&](Decisions& decisions) { return sim::run({.world_size = 4, .decisions = &decisions}, train); }, {});

@@ -36,7 +36,7 @@ struct Schedule {
 
 std::string to_text(const Schedule& schedule);
 
-// Text that is no schedule, or one of a later version; what() says so.
+// Text that is not a schedule, or one of a later version; what() says so.
 struct BadSchedule : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

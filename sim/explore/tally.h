@@ -1,6 +1,6 @@
 #pragma once
 
-// Tally: what the schedules of a search came to, each kind of end once, with the first schedule that ends so.
+// Tally: the outcomes of a search's schedules, each kind of end once, with the first schedule that ends so.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace rollcall::sim {
 
-// Runs that came to the same: verdict, kind and place agree.
+// Runs with the same outcome: verdict, kind and place agree.
 struct Ending {
   std::string verdict;
   std::string kind;   // empty for ok

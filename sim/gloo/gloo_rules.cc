@@ -21,7 +21,7 @@ using check::Slot;
 constexpr std::size_t exchanged_bytes_max = 256 * 1024 * 1024;
 constexpr std::size_t exchanged_steps_max = 8 * 1024 * 1024;
 
-// Nor are the members of larger groups looked at one by one when some never come.
+// Larger groups are not simulated member by member when some members never arrive.
 constexpr Rank most_exchanging = 4096;
 
 // Reductions larger than this, over all members, keep the reference order of additions and touch nothing

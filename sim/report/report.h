@@ -78,7 +78,7 @@ struct Report {
   std::optional<bool> expected;        // did it come out as the scenario expects?
   std::vector<std::string> unmet;      // expectations that did not hold, one sentence each
   std::vector<JoinCost> joins;         // contexts that every rank has left, in order
-  std::optional<SampleUse> samples;    // of one epoch, where inputs come from a data set
+  std::optional<SampleUse> samples;    // of one epoch, where inputs come from a dataset
   std::vector<MemoryUse> memory;
   Timeline timeline;                // empty unless asked for
   std::vector<ReportGroup> groups;  // in order of creation; with a timeline only

@@ -1,6 +1,6 @@
 #pragma once
 
-// SampleUse: what becomes of a data set's samples in one epoch: which a sampler repeats or leaves out so that
+// SampleUse: how a dataset's samples are used in one epoch: which a sampler repeats or leaves out so that
 // ranks come out even, and how that biases the epoch.
 
 #include <cstdint>

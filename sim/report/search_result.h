@@ -1,6 +1,6 @@
 #pragma once
 
-// What a search through the schedules of a program has come to, beside the report of the first that fails.
+// What a search through the schedules of a program has found, in addition to the report of the first that fails.
 
 #include <cstdint>
 #include <string>

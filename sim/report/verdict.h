@@ -1,6 +1,6 @@
 #pragma once
 
-// Verdict: what a run came to, with the evidence. A variant, so that nobody can forget a case and no
+// Verdict: the outcome of a run, with the evidence. A variant, so that nobody can forget a case and no
 // case carries another's fields.
 
 #include <optional>
@@ -85,7 +85,7 @@ struct Finding {
   std::vector<std::string> chain;              // who waits for whom, one step a line
 };
 
-// How many of the schedules that were tried came to this.
+// How many of the tried schedules had this outcome.
 struct Outcome {
   std::string verdict;  // "ok", "deadlock", ...
   std::string kind;     // empty for ok
@@ -112,7 +112,7 @@ struct WrongResult {
   std::vector<Variant> variants;      // the calls that met without belonging together, majority first
   std::vector<TensorPlace> values{};  // the checks that failed
 };
-// Timing decides what the run comes to.
+// Timing decides the outcome of the run.
 struct Race {
   Finding finding;
   std::vector<Variant> variants{};     // of the schedule that goes wrong; may be empty

@@ -8,7 +8,7 @@
 //   dense    one value per element.
 //   meta     a shape and no values (device "meta", or made by Tensor::meta).
 //
-// The form is an optimisation the arithmetic keeps up by itself; only meta is visible.
+// The form is an optimization the arithmetic keeps up by itself; only meta is visible.
 
 #include <array>
 #include <atomic>

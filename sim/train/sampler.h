@@ -1,6 +1,6 @@
 #pragma once
 
-// Samplers: which samples of a data set each rank sees. Bit-exact with PyTorch, so that a scenario can say
+// Samplers: which samples of a dataset each rank sees. Bit-exact with PyTorch, so that a scenario can say
 // how many batches a real job has on each rank, and which samples it sees twice or never.
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct SamplerOptions {
 
 class DistributedSampler {
  public:
-  // ValueError for a rank outside the replicas or a negative data set.
+  // ValueError for a rank outside the replicas or a negative dataset.
   DistributedSampler(const SamplerOptions& options, Rank rank);
 
   void set_epoch(std::int64_t epoch) { epoch_ = epoch; }
@@ -37,7 +37,7 @@ class DistributedSampler {
   std::int64_t size() const;
   // list(sampler): this rank's samples of the epoch, in order.
   std::vector<std::int64_t> indices() const;
-  // The same out of `order`, a permutation of the data set that several ranks share.
+  // The same out of `order`, a permutation of the dataset that several ranks share.
   std::vector<std::int64_t> indices(const std::vector<std::uint32_t>& order) const;
 
  private:
@@ -56,7 +56,7 @@ EpochSamples samples_per_epoch(const SamplerOptions& options);
 // The same where each rank shuffles with a seed of its own: `repeated` are those that several ranks see.
 EpochSamples samples_per_epoch(const SamplerOptions& options, const std::vector<std::int64_t>& seeds);
 
-// An iterable data set, cut into shards by the program: rank r takes samples r, r + replicas, ... Nothing
+// An iterable dataset, cut into shards by the program: rank r takes samples r, r + replicas, ... Nothing
 // evens the shards out.
 std::int64_t shard_size(std::int64_t dataset, Rank num_replicas, Rank rank);
 

@@ -31,7 +31,7 @@ struct TapeEvent {
     observe,  // `observation`
   };
   enum class End : std::uint8_t {
-    none,  // the rank is in it for ever, or died in it
+    none,  // the rank is in it forever, or died in it
     returned,
     raised,
   };

@@ -26,7 +26,7 @@ struct NamedRun {
 // The same of many, several at a time: ranks that hang take time, but no processor.
 std::string differences(const std::vector<NamedRun>& runs);
 
-// Whether a simulated rank waits for ever, or until it is timed out.
+// Whether a simulated rank waits forever, or until it is timed out.
 bool hangs(sim::Options options, const sim::Program& program);
 
 }  // namespace rollcall::test

@@ -41,7 +41,7 @@ std::optional<std::int64_t> number_after(std::string_view line, std::string_view
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
-// "1, 2, 5" from the beginning of a text, up to what is no list any more.
+// "1, 2, 5" from the beginning of a text, up to what is no longer a list.
 RankSet ranks_at(std::string_view text) {
   std::vector<Rank> ranks;
   const auto is_part = [](char c) { return (c >= '0' && c <= '9') || c == ' ' || c == ','; };

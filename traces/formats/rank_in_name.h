@@ -9,7 +9,7 @@
 
 namespace rollcall::traces {
 
-// The last number in the file's name, unless that is no member of the groups the dump belongs to and
+// The last number in the file's name, unless that is not a member of the groups the dump belongs to and
 // another number of the name is: `groups` are those in its pg_config. Nothing when there is no number.
 std::optional<Rank> rank_in_name(std::string_view path, const std::vector<check::DumpGroup>& groups);
 

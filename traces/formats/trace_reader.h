@@ -21,7 +21,7 @@ struct InvalidTrace : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The first bytes of a file, unpacked; empty when it cannot be read, or is no regular file.
+// The first bytes of a file, unpacked; empty when it cannot be read, or is not a regular file.
 std::string beginning_of(const std::string& path);
 // By its first bytes.
 bool looks_like_trace(const std::string& path);

@@ -21,7 +21,7 @@ std::int64_t number_or(const Value* value, std::int64_t otherwise);
 std::int64_t count_or(const Value* value, std::int64_t otherwise);
 // A number that may have a fraction.
 double real_or(const Value* value, double otherwise);
-// Milliseconds as a record keeps them: -1 for what is no duration, or too long to be added to a time.
+// Milliseconds as a record keeps them: -1 for what is not a duration, or too long to be added to a time.
 float duration_or_none(double milliseconds);
 std::string_view text_or_empty(const Value* value);
 // Items of a list; of anything else, none.

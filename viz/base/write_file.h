@@ -15,7 +15,7 @@ struct OutputError : std::runtime_error {
 };
 
 // Calls `write` with a stream, and puts what it wrote at `path`: under another name first, renamed
-// when complete, so that `path` holds either what it held or all of the new text. What is no regular
+// when complete, so that `path` holds either what it held or all of the new text. What is not a regular
 // file (a pipe, /dev/stdout) is written directly. Throws OutputError.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 

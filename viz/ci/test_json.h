@@ -1,6 +1,6 @@
 #pragma once
 
-// A test run for a program: a list of reports, as json_report writes them, each with the test beside it:
+// A test run for a program: a list of reports, as json_report writes them, each with its test next to it:
 //
 //   [ { "schema_version": 1, "scenario": "...", ..., "file": "...", "case": "...", "status": "failed" }, ... ]
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What came of a test run: a scenario, or what kept it from running, is one TestOutcome. All writers of test reports
+// The outcomes of a test run: a scenario, or what kept it from running, is one TestOutcome. All writers of test reports
 // (terminal, JUnit, SARIF, GitHub, Markdown, JSON, HTML) see only these.
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct SourcePlace {
 struct TestOutcome {
   enum class Status {
     passed,
-    failed,   // ran, and came to something else than expected; or did not come to an end in time
-    invalid,  // the file is no scenario
+    failed,   // ran, and did not meet its expectations; or did not finish in time
+    invalid,  // the file is not a scenario
     crashed,  // rollcall's own fault
   };
   // The last calls of ranks that made the same ones.
@@ -42,7 +42,7 @@ struct TestOutcome {
   std::string title;  // "uneven inputs[world_size=4]"; of a file that cannot be read: empty
   std::vector<std::string> tags;
   SourcePlace place;                  // where it went wrong, or where the expectation stands
-  std::string verdict;                // "deadlock"; empty: it did not come to one
+  std::string verdict;                // "deadlock"; empty: it has none
   std::string kind;                   // "missing_participant"
   std::string headline;               // the finding in one sentence; may be empty
   std::vector<std::string> problems;  // what is not as it should be, one sentence each

@@ -21,7 +21,7 @@ using Cell = HtmlTable::Cell;
 
 constexpr std::size_t ending_states_max = 100;
 
-// Marks are signs, too: a difference has one, a call that never returned says so. `ending`: what became of
+// Marks are signs, too: a difference has one, a call that never returned says so. `ending`: the final state of
 // ranks that make no more calls.
 Cell call_cell(const CallSequences::Cell& cell, const std::string& ending) {
   const bool differs = cell.differs;
@@ -67,7 +67,7 @@ void html_shadows(Markup& out, const Report& report) {
 
 namespace {
 
-// What became of the ranks, where the same became of all. Of waiting ranks their call tells it.
+// The final state of the ranks, if it is the same for all. For waiting ranks, their call shows it.
 std::string ending_of(const Report& report, const RankSet& ranks) {
   std::string ending;
   for (const RankState& state : rank_states(report, {}, ending_states_max)) {

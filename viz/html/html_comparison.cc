@@ -64,7 +64,7 @@ std::string sentence_of(const Report& report) {
                             : fmt::format("{} finished", count_phrase(report.world_size, "rank"));
 }
 
-// Both verdicts, one beside the other.
+// Both verdicts, side by side.
 void verdicts(Markup& out, const Comparison& comparison) {
   out.open("table", {{"class", "pair"}, {"border", "1"}, {"cellpadding", "8"}, {"cellspacing", "0"}});
   out.open("tbody").open("tr").line();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Join's shadow: what the hooks of a rank that has run out of inputs call, beside what an active rank calls. A
+// Join's shadow: what the hooks of a rank that has run out of inputs call, next to what an active rank calls. A
 // hook is right when the two agree number by number; where it is one call short, everything after it is shifted.
 
 #include <cstdint>

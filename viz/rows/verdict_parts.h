@@ -1,6 +1,6 @@
 #pragma once
 
-// What a verdict has beside its finding, for writers that lay every verdict out alike.
+// What a verdict has in addition to its finding, for writers that lay every verdict out alike.
 
 #include <string>
 #include <vector>

@@ -28,7 +28,7 @@ constexpr std::string_view wiped = "\r\x1b[K";
 std::atomic<bool> is_drawn = false;  // on the terminal
 static_assert(std::atomic<bool>::is_always_lock_free, "a handler of signals reads it");
 
-// A terminal that is gone is nobody's loss.
+// Ignores write errors: the terminal may be gone.
 void write_to_terminal(std::string_view text) noexcept {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }

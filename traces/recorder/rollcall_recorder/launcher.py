@@ -130,7 +130,7 @@ class Launcher:
             record.write(json.dumps({"process": how}) + "\n")
 
     def _drain(self, process):
-        """What it has printed. A process of its own that has left the group may hold the pipe for ever."""
+        """What it has printed. A process of its own that has left the group may hold the pipe forever."""
         until = time.monotonic() + _STACKS_S
         while process.output is not None and time.monotonic() < until:
             if select.select([process.output], [], [], 0.1)[0]:

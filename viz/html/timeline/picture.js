@@ -42,7 +42,7 @@ class Picture {
     Object.assign(this, { canvas, data, rows, search, describer });
     this.context = canvas.getContext("2d");
     const end = data.end || 10;
-    this.all = { from: -end * 0.02, to: end * (data.isStuck ? 1.15 : 1.02) };  // a hang goes on for ever
+    this.all = { from: -end * 0.02, to: end * (data.isStuck ? 1.15 : 1.02) };  // a hang goes on forever
     this.view = { ...this.all, top: 0 };
     this.selected = null;  // { line, slice }
     this.artist = new SliceArtist(this);

@@ -1,4 +1,4 @@
-// Models, optimizers and data sets in scenario files: what is read, what is refused, what a run does.
+// Models, optimizers and datasets in scenario files: what is read, what is refused, what a run does.
 
 #include <catch2/catch.hpp>
 
