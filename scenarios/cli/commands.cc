@@ -104,7 +104,7 @@ void declare_explore(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.paths, "The scenario; with --merge, the JSON results of all shards")
       ->required();
   app.add_option("--schedules", explore.schedules, "Maximum number of schedules; 10000 by default")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->check(whole_number(1, 1'000'000'000))
       ->type_name("N");
   app.add_option("--scheduler", explore.scheduler,
                  "dfs: every schedule that differs, in order; random: random schedules; pct: random "
@@ -112,11 +112,11 @@ void declare_explore(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"auto", "dfs", "random", "pct"}));
   app.add_option("--max-preemptions", explore.preemptions_max,
                  "Only schedules with at most K deviations from the default one")
-      ->check(CLI::Range(std::size_t{0}, std::size_t{1'000'000}))
+      ->check(whole_number(0, 1'000'000))
       ->type_name("K");
   app.add_flag("--no-reduction", explore.full, "Turn off partial-order reduction");
   app.add_option("-j,--jobs", explore.jobs, "Number of parallel jobs; 1 by default")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->type_name("N");
   app.add_option("--shard", explore.shard, "Search only the I-th of N shards, to use several machines")
       ->type_name("I/N");
@@ -292,7 +292,9 @@ void declare_export(CLI::App& app, CommandLine& line) {
 
 void declare_record(CLI::App& app, CommandLine& line) {
   RecordArguments& record = line.record;
-  app.add_option("-n,--world-size", record.world_size, "Number of ranks")->check(CLI::Range(1, 4096));
+  app.add_option("-n,--world-size", record.world_size, "Number of ranks")
+      ->check(whole_number(1, 4096))
+      ->type_name("N");
   CLI::Option* simulate = app.add_flag("--simulate", record.simulate,
                                        "Run all ranks together and answer their calls from the simulator");
   app.add_flag("--fake", record.fake,

@@ -39,7 +39,7 @@ void write_recorded_traces(const CommandLine& line, const traces::RecordedReport
 JudgedDumps judge_dumps(const CommandLine& line, const std::vector<std::string>& paths) {
   const traces::ReadResult input = read_dumps(line, paths);
   if (input.job.ranks.empty()) {
-    throw UsageError(fmt::format("no Flight Recorder dumps in {}", fmt::join(paths, ", ")));
+    throw UsageError(fmt::format("no dumps, traces or logs of a job in {}", fmt::join(paths, ", ")));
   }
   Diagnosis diagnosis = check::judge_dump(input.job);
   Report report = recorded(paths, input.job, diagnosis).report;

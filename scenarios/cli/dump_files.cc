@@ -48,7 +48,7 @@ traces::ReadResult read_dumps(const CommandLine& line, const std::vector<std::st
 
 ExitCode no_dumps(const traces::ReadResult& input, const std::vector<std::string>& paths) {
   const bool had_problems = !input.problems.empty();
-  remark(fmt::format("rollcall: {}: no Flight Recorder dumps in {}",
+  remark(fmt::format("rollcall: {}: no dumps, traces or logs of a job in {}",
                      had_problems ? "error" : "nothing selected", fmt::join(paths, ", ")));
   return had_problems ? ExitCode::invalid : ExitCode::nothing_selected;
 }

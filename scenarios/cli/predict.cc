@@ -179,7 +179,8 @@ ExitCode predict_scenario(const CommandLine& line) {
   Progress progress(line.progress_wish(), "starting");
   Scenario loaded = load_watched(arguments.subject, progress);
   if (!traits_of(loaded.options.backend).has_cost_model) {
-    throw UsageError(fmt::format("times are predicted for nccl only; this scenario runs on {}", loaded.options.backend));
+    throw UsageError(
+        fmt::format("times are predicted for nccl only; this scenario runs on {}", loaded.options.backend));
   }
   if (!arguments.cluster.empty()) {
     put_on_cluster(loaded, arguments.cluster);

@@ -140,13 +140,19 @@ SourceText check_source(std::string name, std::string text) {
 }
 
 SourceText read_source(const std::string& path) {
+  if (path.ends_with(".py")) {
+    refuse(path,
+           fmt::format("a Python script is not a scenario; `rollcall record -n 4 {}` records it", path));
+  }
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (!file) {
     refuse(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
   }
   struct stat status {};
   if (fstat(fileno(file.get()), &status) == 0 && S_ISDIR(status.st_mode)) {
-    refuse(path, "this is a directory, not a scenario file");
+    refuse(path,
+           fmt::format("this is a directory, not a scenario file; `rollcall diagnose {}` reads a job's dumps",
+                       path));
   }
   return check_source(path, read_all(file.get(), path));
 }

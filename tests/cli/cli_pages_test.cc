@@ -98,7 +98,7 @@ TEST_CASE("paths that cannot be looked at together are refused", "[cli][fiber]")
   CHECK_THAT(shell.rollcall("view " + dumps + " " + run).err, Contains("are of different kinds"));
   CHECK_THAT(shell.rollcall("view " + run + " " + run + " " + run).err, Contains("these are more"));
   shell.write("empty/readme.txt", "nothing");
-  CHECK_THAT(shell.rollcall("view empty").err, Contains("no Flight Recorder dumps in empty"));
+  CHECK_THAT(shell.rollcall("view empty").err, Contains("no dumps, traces or logs of a job in empty"));
   CHECK(shell.rollcall("view nowhere.json").code == 4);
   CHECK_THAT(shell.rollcall("compare " + run + " " + run + " --ranks 2").err, Contains("are for one"));
 }

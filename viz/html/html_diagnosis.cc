@@ -25,8 +25,7 @@ std::string_view look_of(const Diagnosis& diagnosis) {
 std::string confidence_text(const Diagnosis& diagnosis) {
   std::string text(to_string(diagnosis.confidence));
   if (!diagnosis.alternatives.empty()) {
-    text +=
-        fmt::format("; these dumps would look the same for {}", fmt::join(diagnosis.alternatives, " and "));
+    text += fmt::format("; these dumps would also fit {}", fmt::join(diagnosis.alternatives, " and "));
   }
   return text;
 }

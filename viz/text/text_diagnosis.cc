@@ -138,8 +138,7 @@ class DiagnosisWriter {
     }
     std::string text(to_string(diagnosis_.confidence));
     if (!diagnosis_.alternatives.empty()) {
-      text += fmt::format("; these dumps would look the same for {}",
-                          fmt::join(diagnosis_.alternatives, " and "));
+      text += fmt::format("; these dumps would also fit {}", fmt::join(diagnosis_.alternatives, " and "));
     }
     page_.note("confidence", text);
   }

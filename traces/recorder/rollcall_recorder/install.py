@@ -121,8 +121,8 @@ def _seconds(timeout):
 def _check_place(rank, own, world_size):
     if world_size not in (-1, None, rank.world_size):
         raise ScriptError(
-            f"the script creates a job of {world_size} ranks, and it is recorded with {rank.world_size}: "
-            f"say --world-size {world_size}")
+            f"the script creates a job of {world_size} ranks, but it is recorded with {rank.world_size}: "
+            f"use --world-size {world_size}")
     if own not in (-1, None, rank.rank):
         raise ScriptError(
             f"the process of rank {rank.rank} calls init_process_group(rank={own}): ranks have to come from RANK, as "

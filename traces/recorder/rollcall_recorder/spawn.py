@@ -22,8 +22,8 @@ def _replace_spawn(rank):
     def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
         if nprocs != rank.world_size:
             raise ScriptError(
-                f"the script spawns {nprocs} ranks, and it is recorded with {rank.world_size}: "
-                f"say --world-size {nprocs}")
+                f"the script spawns {nprocs} ranks, but it is recorded with {rank.world_size}: "
+                f"use --world-size {nprocs}")
         fn(rank.rank, *args)
         return None if join else _Joined()
 

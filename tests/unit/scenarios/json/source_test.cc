@@ -74,7 +74,11 @@ TEST_CASE("files that cannot be read are refused with a reason", "[scenarios]") 
   const std::string folder = std::filesystem::temp_directory_path().string();
   CHECK(refusal_of_file("no/such/file.json") ==
         "no/such/file.json: error: cannot open the file: No such file or directory");
-  CHECK(refusal_of_file(folder) == folder + ": error: this is a directory, not a scenario file");
+  CHECK(refusal_of_file("train.py") ==
+        "train.py: error: a Python script is not a scenario; `rollcall record -n 4 train.py` records it");
+  CHECK(refusal_of_file(folder) ==
+        folder + ": error: this is a directory, not a scenario file; `rollcall diagnose " + folder +
+            "` reads a job's dumps");
 }
 
 TEST_CASE("a file is read as it stands", "[scenarios]") {
