@@ -7,10 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include <boost/graph/adjacency_list.hpp>
-#include <boost/graph/strong_components.hpp>
-
 #include "sim/match/naming.h"
+#include "sim/match/strong_components.h"
 
 namespace rollcall::check {
 namespace {
@@ -55,29 +53,19 @@ void link(const Evidence& evidence, const NodeIndex& index, BlockedSlot& slot) {
   make_set(slot.next);
 }
 
-using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 using Slots = std::vector<std::size_t>;  // indexes
 
 // The sets of slots that all wait for each other, those with the lowest slot first. A slot is in one when its
 // strong component has more than one slot, or it waits for itself.
 std::vector<Slots> circles(const std::vector<BlockedSlot>& slots) {
-  Graph graph(slots.size());
-  for (std::size_t from = 0; from < slots.size(); ++from) {
-    for (const std::size_t to : slots[from].next) {
-      boost::add_edge(from, to, graph);
-    }
+  std::vector<Slots> next;
+  for (const BlockedSlot& slot : slots) {
+    next.push_back(slot.next);
   }
-  std::vector<std::size_t> component(slots.size());
-  const auto components = boost::strong_components(
-      graph, boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, graph)));
-  std::vector<Slots> members(static_cast<std::size_t>(components));
-  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-    members[component[slot]].push_back(slot);
-  }
+  std::vector<Slots> members = strong_components(next);
   std::erase_if(members, [&](const Slots& circle) {
-    return circle.size() == 1 && std::ranges::count(slots[circle[0]].next, circle[0]) == 0;
+    return circle.size() == 1 && std::ranges::count(next[circle[0]], circle[0]) == 0;
   });
-  std::ranges::sort(members, {}, [](const Slots& circle) { return circle.front(); });
   return members;
 }
 
