@@ -11,8 +11,8 @@
 
 #include <poll.h>
 
+#include "real/process/process.h"
 #include "real/rank/frames.h"
-#include "real/rank/process.h"
 #include "real/rank/recorder.h"
 #include "sim/c10d/store_state.h"
 

@@ -8,9 +8,9 @@
 
 #include "real/launch/hub.h"
 #include "real/launch/launch.h"
+#include "real/process/process.h"
 #include "real/rank/backend_entry.h"
 #include "real/rank/environment.h"
-#include "real/rank/process.h"
 #include "real/rank/recorder.h"
 
 namespace rollcall::real {

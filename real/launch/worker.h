@@ -3,8 +3,8 @@
 // What the process of one rank does: connect, run the program, log how it went, wait to be let go.
 
 #include "real/launch/launch.h"
+#include "real/process/process.h"
 #include "real/rank/backend_entry.h"
-#include "real/rank/process.h"
 #include "real/rank/recorder.h"
 
 namespace rollcall::real {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "real/nccl/shared_library.h"
-#include "real/rank/child_answer.h"
+#include "real/process/forked_work.h"
 
 #ifdef ROLLCALL_HAS_NCCL
 #include "real/nccl/nccl_api.h"
@@ -130,7 +130,7 @@ GpuProbe probe_here() {
 }  // namespace
 
 GpuProbe probe_gpus() {
-  const std::string text = ask_child([] { return join(probe_here()); }).text;
+  const std::string text = run_forked([] { return join(probe_here()); }).result;
   if (text.empty()) {
     GpuProbe probe;
     probe.problem = "every process that asks CUDA for its GPUs crashes";

@@ -3,22 +3,27 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include "real/nccl/one_rank_bodies.h"
-#include "real/rank/child_answer.h"
+#include "real/process/forked_work.h"
 
 namespace rollcall::real {
 namespace {
 
-std::string end_of(int status) {
-  const char* signal = WIFSIGNALED(status) ? ::sigabbrev_np(WTERMSIG(status)) : nullptr;
-  return signal != nullptr ? fmt::format("SIG{}", signal) : fmt::format("exit {}", WEXITSTATUS(status));
-}
-
 std::string try_one(const OneRankTrial& trial, Duration limit) {
-  const ChildAnswer answer = ask_child([&] { return outcome_of(trial); }, limit);
-  return answer.is_late ? "hang" : answer.text.empty() ? end_of(answer.status) : answer.text;
+  const Ending ending = run_forked([&] { return outcome_of(trial); }, limit);
+  switch (ending.kind) {
+    case Ending::Kind::returned:
+      return ending.result;
+    case Ending::Kind::killed:
+      return fmt::format("SIG{}", ::sigabbrev_np(ending.number));
+    case Ending::Kind::exited:
+      return fmt::format("exit {}", ending.number);
+    case Ending::Kind::too_slow:
+    case Ending::Kind::too_large:
+      break;
+  }
+  return "hang";
 }
 
 }  // namespace

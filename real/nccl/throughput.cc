@@ -19,7 +19,7 @@
 #include "real/nccl/nccl_api.h"
 #include "real/nccl/nccl_group.h"
 #include "real/nccl/nccl_types.h"
-#include "real/rank/child_answer.h"
+#include "real/process/forked_work.h"
 #include "sim/base/expects.h"
 
 namespace rollcall::real {
@@ -135,19 +135,19 @@ std::vector<double> measure_throughput(const ThroughputOptions& options) {
         fmt::format("nccl: measuring times needs two ranks or more and one GPU for each: {} wanted, {} found",
                     options.gpus, probe.gpus));
   }
-  const ChildAnswer answer = ask_child([&] {
+  const Ending ending = run_forked([&] {
     std::string text;
     for (const double time : measure_here(options, options.gpus)) {
       text += fmt::format("{}\n", time);
     }
     return text;
   });
-  std::istringstream lines(answer.text);
+  std::istringstream lines(ending.result);
   std::vector<double> times;
   for (double time = 0; lines >> time;) {
     times.push_back(time);
   }
-  if (answer.status != 0 || times.size() != options.bytes.size()) {
+  if (times.size() != options.bytes.size()) {
     throw Unavailable("nccl: the measuring process failed; its message is above");
   }
   return times;

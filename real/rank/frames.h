@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "real/rank/process.h"
+#include "real/process/process.h"
 
 namespace rollcall::real {
 

@@ -4,11 +4,11 @@
 // It knows nothing of what is inside, so a simulated rank can keep the same log as a real one, and the two
 // can be laid side by side.
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <tuple>
 
+#include "real/process/run_clock.h"
 #include "real/rank/record.h"
 #include "sim/base/error.h"
 #include "sim/c10d/forwarding_backend.h"
@@ -19,21 +19,6 @@ namespace rollcall::real {
 // rank that gets it is not to blame.
 struct LostPeerError : RuntimeError {
   using RuntimeError::RuntimeError;
-};
-
-// The clock of a log.
-class RunClock {
- public:
-  using Source = std::chrono::steady_clock;  // one for all processes of a machine
-
-  // `now`: what another clock of the run shows at this moment.
-  explicit RunClock(Time now = 0) : start_(Source::now() - std::chrono::nanoseconds(now)) {}
-  Time now() const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(Source::now() - start_).count();
-  }
-
- private:
-  Source::time_point start_;
 };
 
 class Recorder final : public ForwardingBackend, private ForwardingObserver {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "real/rank/process.h"
+#include "real/process/process.h"
 
 namespace rollcall::real {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "real/rank/process.h"
+#include "real/process/process.h"
 #include "sim/c10d/host_calls.h"
 
 namespace rollcall::real {

@@ -15,7 +15,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/test/judge_case.h"
-#include "scenarios/test/stopwatch.h"
+#include "scenarios/test/timestamp.h"
 #include "viz/json/json_report.h"
 
 namespace rollcall::cli {

@@ -10,10 +10,10 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "real/process/process.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/cli/judged_dumps.h"
 #include "scenarios/cli/pages.h"
@@ -104,14 +104,11 @@ std::string temporary_page(const std::string& path) {
   return (fs::path(folder) / (name_of(path) + ".html")).string();
 }
 
-void open_in_browser(std::string page) {
-  std::string program = "xdg-open";
-  char* arguments[] = {program.data(), page.data(), nullptr};
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments, environ);
-  int status = 0;
-  if (error != 0 || ::waitpid(child, &status, 0) < 0 || status != 0) {
-    const std::string why = error != 0 ? ": " + std::generic_category().message(error) : "";
+void open_in_browser(const std::string& page) {
+  const int status = real::ChildProcess([&] { real::execute({"xdg-open", page}); }).wait();
+  if (status != 0) {
+    const bool is_missing = WIFEXITED(status) && WEXITSTATUS(status) == real::no_such_program;
+    const std::string why = is_missing ? ": " + std::generic_category().message(ENOENT) : "";
     throw UsageError(fmt::format("xdg-open cannot open the page{}; it is at {}", why, page));
   }
 }

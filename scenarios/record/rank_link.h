@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "real/rank/process.h"
+#include "real/process/process.h"
 
 namespace rollcall::scenario {
 

@@ -30,8 +30,7 @@ namespace {
 using real::Descriptor;
 using real::Pipe;
 
-constexpr int no_torch = 77;          // the recorder's exit code for it
-constexpr int no_such_program = 127;  // as a shell says
+constexpr int no_torch = 77;  // the recorder's exit code for it
 
 // Where the ranks' processes come to meet.
 Descriptor listen_at(const std::string& path) {
@@ -51,17 +50,6 @@ Descriptor listen_at(const std::string& path) {
   return listener;
 }
 
-// Never returns: in a child.
-[[noreturn]] void execute(const std::vector<std::string>& command) {
-  std::vector<char*> words;
-  for (const std::string& word : command) {
-    words.push_back(const_cast<char*>(word.c_str()));
-  }
-  words.push_back(nullptr);
-  ::execvp(words.front(), words.data());
-  ::_exit(no_such_program);
-}
-
 // The Python process that forks the ranks, when told to go. It ends them, and then itself, when `stop` is called or
 // this process dies.
 class Launcher {
@@ -72,7 +60,7 @@ class Launcher {
           ::setpgid(0, 0);               // Ctrl-C is for us alone
           ::dup2(input_.read.number(), STDIN_FILENO);
           ::dup2(life_.write.number(), STDOUT_FILENO);
-          execute(command);
+          real::execute(command);
         }) {
     input_.read.close();
     life_.write.close();
@@ -258,7 +246,7 @@ traces::ScriptRecord run_live(const std::vector<std::string>& command, const std
   real::ChildProcess job([&] {
     ::setenv("PYTHONPATH", places.c_str(), 1);
     ::setenv("ROLLCALL_RECORDS", written.c_str(), 1);
-    execute(command);
+    real::execute(command);
   });
   const int status = job.wait();
   code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

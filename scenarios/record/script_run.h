@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "real/rank/process.h"
+#include "real/process/process.h"
 #include "scenarios/record/simulated_ranks.h"
 #include "traces/formats/script_record.h"
 

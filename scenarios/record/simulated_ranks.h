@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "real/rank/process.h"
+#include "real/process/process.h"
 #include "sim/c10d/op.h"
 #include "sim/report/rank_set.h"
 

@@ -1,5 +1,6 @@
 #include "scenarios/test/run_tests.h"
 
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,15 +8,34 @@
 #include "scenarios/json/schema_check.h"
 #include "scenarios/run/shell_word.h"
 #include "scenarios/test/outcome_codec.h"
-#include "scenarios/test/stopwatch.h"
+#include "scenarios/test/timestamp.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::scenario {
-namespace {
 
+using real::Ending;
 using viz::TestOutcome;
 
+std::string ending_phrase(const Ending& ending, const real::ForkLimits& limits) {
+  switch (ending.kind) {
+    case Ending::Kind::returned:
+      return "ended";
+    case Ending::Kind::killed:
+      return fmt::format("crashed: {}", ::strsignal(ending.number));
+    case Ending::Kind::exited:
+      return "failed with an internal error";
+    case Ending::Kind::too_slow:
+      return fmt::format("took longer than {}", viz::duration_phrase(limits.time));
+    case Ending::Kind::too_large:
+      return fmt::format("took more than {} MiB of memory", limits.memory_bytes / (1024 * 1024));
+  }
+  return "ended";
+}
+
+namespace {
+
 // For a process without a result.
-TestOutcome outcome_of_ending(const Case& one, const Ending& ending, const ForkLimits& limits) {
+TestOutcome outcome_of_ending(const Case& one, const Ending& ending, const real::ForkLimits& limits) {
   const bool is_slow = ending.kind == Ending::Kind::too_slow;
   TestOutcome outcome;
   outcome.status = is_slow ? TestOutcome::Status::failed : TestOutcome::Status::crashed;
@@ -36,10 +56,10 @@ TestOutcome outcome_of_ending(const Case& one, const Ending& ending, const ForkL
 viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& options,
                        const TestEvents& events, const volatile std::sig_atomic_t& interrupted) {
   viz::TestRun run;
-  prepare_schema();
+  schema_root();  // read here once, and not again by every child
   run.selected = cases.size();
   run.timestamp = timestamp();
-  const Stopwatch watch;
+  const real::RunClock clock;
   std::size_t failures = 0;
   const auto work = [&](std::size_t index) { return encode(judge_case(cases[index].one, options.judge)); };
   const auto receive = [&](std::size_t index, Ending ending) {
@@ -57,9 +77,9 @@ viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& o
       events.moved(cases[newest].one, done);
     }
   };
-  ForkedPool(options.limits, interrupted).run(cases.size(), work, receive, moved);
+  real::ForkedPool(options.limits, interrupted).run(cases.size(), work, receive, moved);
   run.interrupted = interrupted != 0;
-  run.elapsed = has_fixed_date() ? 0 : watch.elapsed();
+  run.elapsed = has_fixed_date() ? 0 : clock.now();
   return run;
 }
 

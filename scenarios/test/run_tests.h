@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "real/process/forked_pool.h"
 #include "scenarios/test/collect.h"
-#include "scenarios/test/forked_pool.h"
 #include "scenarios/test/judge_case.h"
 #include "viz/ci/test_outcome.h"
 
@@ -16,7 +16,7 @@ namespace rollcall::scenario {
 
 struct TestOptions {
   JudgeOptions judge{};
-  ForkLimits limits{};
+  real::ForkLimits limits{};
   std::size_t failures_max = 0;  // 0: any number
 };
 
@@ -30,5 +30,8 @@ struct TestEvents {
 // limits.jobs is. Throws std::system_error when there can be no processes.
 viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& options,
                        const TestEvents& events, const volatile std::sig_atomic_t& interrupted);
+
+// "crashed: Segmentation fault": anything but returned.
+std::string ending_phrase(const real::Ending& ending, const real::ForkLimits& limits);
 
 }  // namespace rollcall::scenario

@@ -13,7 +13,7 @@
 #include <catch2/catch.hpp>
 
 #include "real/launch/launch.h"
-#include "real/rank/process.h"
+#include "real/process/process.h"
 #include "sim/dist.h"
 #include "tests/conformance/real_runs.h"
 

@@ -9,7 +9,7 @@
 
 #include "real/backends/backends.h"
 #include "real/launch/launch.h"
-#include "real/rank/process.h"
+#include "real/process/process.h"
 #include "scenarios/compare/simulated_facts.h"
 
 namespace rollcall::test {

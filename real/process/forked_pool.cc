@@ -1,35 +1,13 @@
-#include "scenarios/test/forked_pool.h"
+#include "real/process/forked_pool.h"
 
 #include <cerrno>
-#include <cstring>
 #include <map>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <poll.h>
 
-#include "scenarios/test/child_process.h"
-#include "viz/rows/phrases.h"
-
-namespace rollcall::scenario {
-
-std::string ending_phrase(const Ending& ending, const ForkLimits& limits) {
-  switch (ending.kind) {
-    case Ending::Kind::returned:
-      return "ended";
-    case Ending::Kind::killed:
-      return fmt::format("crashed: {}", ::strsignal(ending.number));
-    case Ending::Kind::exited:
-      return "failed with an internal error";
-    case Ending::Kind::too_slow:
-      return fmt::format("took longer than {}", viz::duration_phrase(limits.time));
-    case Ending::Kind::too_large:
-      return fmt::format("took more than {} MiB of memory", limits.memory_bytes / (1024 * 1024));
-  }
-  return "ended";
-}
+namespace rollcall::real {
 
 namespace {
 
@@ -38,7 +16,7 @@ constexpr int look_ms = 20;
 
 struct Running {
   std::size_t index = 0;
-  ChildProcess child;
+  ForkedWork child;
 };
 
 // The children that end, or have to, within the next moment.
@@ -48,7 +26,7 @@ class Children {
 
   std::size_t size() const { return running_.size(); }
   void start(std::size_t index, const ForkedPool::Work& work) {
-    running_.push_back({index, ChildProcess([&] { return work(index); })});
+    running_.push_back({index, ForkedWork([&] { return work(index); }, ForkedWork::Output::kept)});
   }
 
   std::vector<std::pair<std::size_t, Ending>> next() {
@@ -59,13 +37,13 @@ class Children {
     std::vector<std::pair<std::size_t, Ending>> ended;
     if (::poll(waited.data(), waited.size(), look_ms) < 0) {
       if (errno != EINTR) {
-        throw std::system_error(errno, std::generic_category(), "poll");
+        throw_errno("poll");
       }
       return ended;  // a signal; the caller asks which
     }
     std::vector<Running> still;
     for (std::size_t i = 0; i < running_.size(); ++i) {
-      ChildProcess& child = running_[i].child;
+      ForkedWork& child = running_[i].child;
       if (waited[i].revents != 0) {
         ended.emplace_back(running_[i].index, child.ending());
       } else if (child.elapsed() > limits_.time) {
@@ -123,4 +101,4 @@ void ForkedPool::run(std::size_t count, const Work& work, const Receive& receive
   }
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::real

@@ -1,7 +1,8 @@
-#include "real/rank/process.h"
+#include "real/process/process.h"
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,10 +19,11 @@ namespace rollcall::real {
 namespace {
 
 // In the child: what the parent set up for itself ends here.
-void become_rank(pid_t parent) {
-  for (const int signal : {SIGABRT, SIGHUP, SIGINT, SIGTERM}) {
+void prepare_child(pid_t parent, ChildProcess::Interrupt interrupt) {
+  for (const int signal : {SIGABRT, SIGHUP, SIGTERM}) {
     std::signal(signal, SIG_DFL);
   }
+  std::signal(SIGINT, interrupt == ChildProcess::Interrupt::ends ? SIG_DFL : SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);  // as in Python: a closed connection is an error of the call
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) {
@@ -59,17 +62,27 @@ PrivateFolder::~PrivateFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-ChildProcess::ChildProcess(const std::function<void()>& body) {
+ChildProcess::ChildProcess(const std::function<void()>& body, Interrupt interrupt) {
   const pid_t parent = ::getpid();
+  std::fflush(nullptr);  // or what waits to be printed here would be printed there, too
   id_ = ::fork();
   if (id_ < 0) {
     throw_errno("fork");
   }
   if (id_ == 0) {
-    become_rank(parent);
+    prepare_child(parent, interrupt);
     body();
     ::_exit(EXIT_FAILURE);
   }
+}
+
+Descriptor ChildProcess::watch() const {
+  // By its number, since the header of glibc 2.36 declares pidfd_open as a C++ function.
+  Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, id_, 0)));
+  if (!process.is_open()) {
+    throw_errno("pidfd_open");
+  }
+  return process;
 }
 
 int ChildProcess::wait() {
@@ -104,6 +117,16 @@ void ChildProcess::kill() {
     }
     id_ = -1;
   }
+}
+
+void execute(const std::vector<std::string>& command) {
+  std::vector<char*> words;
+  for (const std::string& word : command) {
+    words.push_back(const_cast<char*>(word.c_str()));
+  }
+  words.push_back(nullptr);
+  ::execvp(words.front(), words.data());
+  ::_exit(no_such_program);
 }
 
 }  // namespace rollcall::real

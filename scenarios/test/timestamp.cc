@@ -1,4 +1,4 @@
-#include "scenarios/test/stopwatch.h"
+#include "scenarios/test/timestamp.h"
 
 #include <charconv>
 #include <chrono>
@@ -13,11 +13,6 @@
 namespace rollcall::scenario {
 namespace {
 
-Duration now() {
-  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_start).count();
-}
-
 // https://reproducible-builds.org/specs/source-date-epoch
 std::optional<std::time_t> fixed_date() {
   const char* text = std::getenv("SOURCE_DATE_EPOCH");
@@ -29,10 +24,6 @@ std::optional<std::time_t> fixed_date() {
 }
 
 }  // namespace
-
-Stopwatch::Stopwatch() : start_(now()) {}
-
-Duration Stopwatch::elapsed() const { return now() - start_; }
 
 std::string timestamp() {
   const std::time_t date =

@@ -10,9 +10,9 @@
 #include <functional>
 #include <string>
 
-#include "sim/base/time.h"
+#include "real/process/forked_work.h"
 
-namespace rollcall::scenario {
+namespace rollcall::real {
 
 struct ForkLimits {
   int jobs = 1;                 // at a time
@@ -20,19 +20,6 @@ struct ForkLimits {
   std::int64_t memory_bytes =
       std::int64_t{8} * 1024 * 1024 * 1024;  // of one piece, beyond what it begins with
 };
-
-// How a piece of work ended.
-struct Ending {
-  enum class Kind { returned, killed, exited, too_slow, too_large };
-  Kind kind = Kind::returned;
-  int number = 0;      // killed: the signal; exited: the code
-  std::string result;  // returned: what the work returned
-  std::string said;    // otherwise: the last it wrote to standard output and standard error
-  Duration elapsed = 0;
-};
-
-// "crashed: Segmentation fault": anything but returned.
-std::string ending_phrase(const Ending& ending, const ForkLimits& limits);
 
 class ForkedPool {
  public:
@@ -55,4 +42,4 @@ class ForkedPool {
   const volatile std::sig_atomic_t& interrupted_;
 };
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::real

@@ -1,4 +1,4 @@
-#include "scenarios/test/child_process.h"
+#include "real/process/forked_work.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,28 +8,23 @@
 #include <new>
 #include <system_error>
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace rollcall::scenario {
+namespace rollcall::real {
 namespace {
 
 // Written by the child and read by its parent: unlike a pipe it never fills, and nobody has to read along.
-real::Descriptor shared_memory(const char* name) {
+Descriptor shared_memory(const char* name) {
   const int number = ::memfd_create(name, MFD_CLOEXEC);
   if (number < 0) {
-    real::throw_errno("memfd_create");
+    throw_errno("memfd_create");
   }
-  return real::Descriptor(number);
+  return Descriptor(number);
 }
-
-// By its number, since the header of glibc 2.36 declares pidfd_open as a C++ function.
-int open_process(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
 // 0 when the process is gone.
 std::int64_t resident_bytes(pid_t pid) {
@@ -50,10 +45,10 @@ bool write_all(int descriptor, const std::string& text) {
   return true;
 }
 
-// The last `most` bytes of the file.
-std::string tail(int descriptor, std::size_t most) {
+// The last `bytes_max` bytes of the file.
+std::string tail(int descriptor, std::size_t bytes_max) {
   const off_t size = ::lseek(descriptor, 0, SEEK_END);
-  const std::size_t length = size > 0 ? std::min(static_cast<std::size_t>(size), most) : 0;
+  const std::size_t length = size > 0 ? std::min(static_cast<std::size_t>(size), bytes_max) : 0;
   std::string text(length, '\0');
   std::size_t at = 0;
   while (at < length) {
@@ -68,19 +63,10 @@ std::string tail(int descriptor, std::size_t most) {
   return text;
 }
 
-// A signal to the whole terminal is the parent's to answer; a parent that is gone wants no result; and when the machine
-// runs out of memory, the child is the one to go.
-void prepare_child(pid_t parent, int said) {
-  std::signal(SIGINT, SIG_IGN);
-  for (const int signal : {SIGABRT, SIGHUP, SIGTERM}) {
-    std::signal(signal, SIG_DFL);
-  }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) {
-    ::_exit(1);
-  }
-  ::dup2(said, STDOUT_FILENO);
-  ::dup2(said, STDERR_FILENO);
+// When the machine runs out of memory, the child is the one to go.
+void keep_output(const Descriptor& said) {
+  ::dup2(said.number(), STDOUT_FILENO);
+  ::dup2(said.number(), STDERR_FILENO);
   std::ofstream("/proc/self/oom_score_adj") << 1000;  // a wish: without /proc nothing is lost
 }
 
@@ -101,50 +87,26 @@ void prepare_child(pid_t parent, int said) {
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::function<std::string()>& work)
-    : result_(shared_memory("result")), said_(shared_memory("said")) {
-  const pid_t parent = ::getpid();
-  inherited_memory_ = resident_bytes(parent);
-  std::fflush(nullptr);  // or what waits to be printed here would be printed there, too
-  pid_ = ::fork();
-  if (pid_ < 0) {
-    real::throw_errno("fork");
-  }
-  if (pid_ == 0) {
-    prepare_child(parent, said_.number());
-    be_child(work, result_.number());
-  }
-  process_ = real::Descriptor(open_process(pid_));
-  if (process_.number() < 0) {
-    const int error = errno;
-    ::kill(pid_, SIGKILL);
-    wait();
-    errno = error;
-    real::throw_errno("pidfd_open");
-  }
-}
+ForkedWork::ForkedWork(const std::function<std::string()>& work, Output output)
+    : inherited_memory_(resident_bytes(::getpid())),
+      result_(shared_memory("result")),
+      said_(shared_memory("said")),
+      process_(
+          [&] {
+            if (output == Output::kept) {
+              keep_output(said_);
+            }
+            be_child(work, result_.number());
+          },
+          ChildProcess::Interrupt::ignored),  // a signal to the whole terminal is the parent's to answer
+      ended_(process_.watch()) {}
 
-ChildProcess::~ChildProcess() {
-  if (process_.number() >= 0 && pid_ > 0) {
-    ::kill(pid_, SIGKILL);
-    wait();
-  }
-}
+std::int64_t ForkedWork::own_memory() const { return resident_bytes(process_.id()) - inherited_memory_; }
 
-std::int64_t ChildProcess::own_memory() const { return resident_bytes(pid_) - inherited_memory_; }
-
-int ChildProcess::wait() {
-  int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
-  return status;
-}
-
-Ending ChildProcess::ending() {
+Ending ForkedWork::ending() {
   Ending ending;
   ending.elapsed = elapsed();
-  const int status = wait();
+  const int status = process_.wait();
   if (WIFSIGNALED(status)) {
     ending.kind = Ending::Kind::killed;
     ending.number = WTERMSIG(status);
@@ -152,20 +114,28 @@ Ending ChildProcess::ending() {
     ending.kind = Ending::Kind::exited;
     ending.number = WEXITSTATUS(status);
   }
-  constexpr std::size_t most_said = 4096;
+  constexpr std::size_t said_max = 4096;
   constexpr std::size_t everything = ~std::size_t{0};
   (ending.kind == Ending::Kind::returned ? ending.result : ending.said) =
       ending.kind == Ending::Kind::returned ? tail(result_.number(), everything)
-                                            : tail(said_.number(), most_said);
+                                            : tail(said_.number(), said_max);
   return ending;
 }
 
-Ending ChildProcess::kill(Ending::Kind reason) {
-  ::kill(pid_, SIGKILL);
+Ending ForkedWork::kill(Ending::Kind reason) {
+  process_.kill();
   Ending ended = ending();
   ended.kind = reason;
   ended.result.clear();
   return ended;
 }
 
-}  // namespace rollcall::scenario
+Ending run_forked(const std::function<std::string()>& work, Duration limit) {
+  ForkedWork forked(work, ForkedWork::Output::shown);
+  pollfd ended{forked.descriptor(), POLLIN, 0};
+  while (::poll(&ended, 1, limit > 0 ? static_cast<int>(limit / millisecond) : -1) < 0 && errno == EINTR) {
+  }
+  return ended.revents != 0 ? forked.ending() : forked.kill(Ending::Kind::too_slow);
+}
+
+}  // namespace rollcall::real

@@ -1,13 +1,12 @@
 #pragma once
 
-// The pieces of Unix that running ranks takes, each owned by an object: descriptors, a private folder, child
+// The pieces of Unix that other processes take, each owned by an object: descriptors, a private folder, child
 // processes.
 
-#include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -60,13 +59,18 @@ class PrivateFolder {
 // that has not been waited for belongs to nobody else.
 class ChildProcess {
  public:
-  // Forks; the child runs `body` and never returns from it.
-  explicit ChildProcess(const std::function<void()>& body);  // throws std::system_error
+  enum class Interrupt { ends, ignored };  // what Ctrl-C does to the child
+
+  // Forks; the child runs `body` and never returns from it. Throws std::system_error.
+  explicit ChildProcess(const std::function<void()>& body, Interrupt interrupt = Interrupt::ends);
   ~ChildProcess() { kill(); }
   ChildProcess(ChildProcess&& other) noexcept : id_(std::exchange(other.id_, -1)), status_(other.status_) {}
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
+  pid_t id() const { return id_; }
+  // Readable when it has ended. Throws std::system_error.
+  Descriptor watch() const;
   // Blocks until it has ended. The status is waitpid's.
   int wait();
   // Whether one of its threads runs, or would if it had a processor: then it is slow, and not stuck.
@@ -78,5 +82,10 @@ class ChildProcess {
   pid_t id_ = -1;  // -1: waited for
   int status_ = 0;
 };
+
+constexpr int no_such_program = 127;  // an exit code, as a shell's
+
+// In a child: becomes this program, found as a shell finds it.
+[[noreturn]] void execute(const std::vector<std::string>& command);
 
 }  // namespace rollcall::real

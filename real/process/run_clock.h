@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+
+#include "sim/base/time.h"
+
+namespace rollcall::real {
+
+// Real time since something began: a run, a test.
+class RunClock {
+ public:
+  using Source = std::chrono::steady_clock;  // one for all processes of a machine
+
+  // `now`: what another clock of the run shows at this moment.
+  explicit RunClock(Time now = 0) : start_(Source::now() - std::chrono::nanoseconds(now)) {}
+  Time now() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Source::now() - start_).count();
+  }
+
+ private:
+  Source::time_point start_;
+};
+
+}  // namespace rollcall::real
