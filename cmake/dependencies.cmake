@@ -15,10 +15,6 @@ find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 
-# valijson is headers only; some distributions ship it without a CMake package.
-find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
-mark_as_advanced(VALIJSON_INCLUDE_DIR)
-
 # Traces and dumps: gzip, and Perfetto's protobuf, which protozero writes without a compiler of protocols.
 find_package(ZLIB REQUIRED)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)

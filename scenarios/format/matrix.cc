@@ -9,11 +9,10 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "scenarios/format/cases.h"
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/json/schema.h"
+#include "scenarios/json/schema_check.h"
 #include "scenarios/json/suggest.h"
 
 namespace rollcall::scenario {
@@ -27,19 +26,7 @@ constexpr std::array<std::string_view, 5> fixed_fields{"$schema", "version", "na
 // Names that expressions have already.
 constexpr std::array<std::string_view, 5> taken_names{"rank", "local_rank", "peer", "error", "kwargs"};
 
-std::vector<std::string> scenario_fields() {
-  const nlohmann::json schema = nlohmann::json::parse(schema_text());
-  std::vector<std::string> fields;
-  for (const auto& [field, rule] : schema.at("properties").items()) {
-    fields.push_back(field);
-  }
-  return fields;
-}
-
-bool is_field(std::string_view key) {
-  static const std::vector<std::string> fields = scenario_fields();
-  return std::ranges::find(fields, key) != fields.end();
-}
+bool is_field(std::string_view key) { return schema_fields().find(key).has_value(); }
 
 // JSON without blanks and quotes.
 std::string short_text(const Json& value) {
@@ -109,7 +96,7 @@ bool is_sound(const std::optional<Json>& matrix) {
 
 void check_variable(const Json& values, Diagnostics& diagnostics) {
   const std::string_view key = values.key();
-  if (const std::string_view nearest = suggest_from(key, scenario_fields()); !nearest.empty()) {
+  if (const std::string_view nearest = suggest(key, keys_of(schema_fields())); !nearest.empty()) {
     diagnostics.error(
         values.key_offset(), values.pointer(),
         fmt::format("\"{}\" is not a scenario field, but too similar to one to be a variable", key), nearest);

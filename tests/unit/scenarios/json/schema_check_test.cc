@@ -52,7 +52,46 @@ void require_closed(const json& node, const std::string& path) {
   }
 }
 
+// The keywords of a rule and of those inside it; what `$ref` names is a rule elsewhere.
+void collect_keywords(const json& rule, std::set<std::string>& keywords) {
+  for (const auto& [keyword, argument] : rule.items()) {
+    keywords.insert(keyword);
+    if (keyword == "properties") {
+      for (const json& property : argument) {
+        collect_keywords(property, keywords);
+      }
+    } else if (keyword == "items" || (keyword == "additionalProperties" && argument.is_object())) {
+      collect_keywords(argument, keywords);
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("the program checks every keyword with which the schema restricts a scenario's head",
+          "[scenarios]") {
+  std::set<std::string> keywords;
+  collect_keywords(schema(), keywords);
+  for (const auto& [name, rule] : schema()["definitions"].items()) {
+    if (!name.starts_with("statement") && name != "argument") {
+      collect_keywords(rule, keywords);
+    }
+  }
+  const std::set<std::string> checked{"$ref",          "additionalProperties",
+                                      "const",         "else",
+                                      "enum",          "items",
+                                      "maxItems",      "maximum",
+                                      "minItems",      "minLength",
+                                      "minProperties", "minimum",
+                                      "properties",    "required",
+                                      "type"};
+  const std::set<std::string> notes{"$id",      "$schema", "definitions", "description",
+                                    "examples", "if",      "title"};
+  for (const std::string& keyword : keywords) {
+    INFO(keyword);
+    CHECK((checked.contains(keyword) || notes.contains(keyword)));
+  }
+}
 
 TEST_CASE("the schema and the statement table name the same statements and arguments", "[scenarios]") {
   std::set<std::string> described;
