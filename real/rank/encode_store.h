@@ -13,21 +13,12 @@ namespace rollcall::real {
 template <typename Visitor, typename AnyCall>
 requires std::same_as<std::remove_const_t<AnyCall>, StoreCall>
 void visit(Visitor& visitor, AnyCall& call) {
-  visitor(call.kind);
-  visitor(call.keys);
-  visitor(call.value);
-  visitor(call.expected);
-  visitor(call.amount);
-  visitor(call.timeout);
-  visitor(call.want);
+  visitor(call.kind, call.keys, call.value, call.expected, call.amount, call.timeout, call.want);
 }
 
 template <typename Visitor, typename AnyReply>
 requires std::same_as<std::remove_const_t<AnyReply>, StoreReply>
-void visit(Visitor& visitor, AnyReply& reply) {
-  visitor(reply.value);
-  visitor(reply.number);
-}
+void visit(Visitor& visitor, AnyReply& reply) { visitor(reply.value, reply.number); }
 
 template <typename T>
 std::string encode_value(const T& value) {

@@ -38,8 +38,7 @@ class Encoder {
   }
   template <typename First, typename Second>
   void operator()(const std::pair<First, Second>& pair) {
-    (*this)(pair.first);
-    (*this)(pair.second);
+    (*this)(pair.first, pair.second);
   }
   template <typename T>
   void operator()(const std::optional<T>& value) {
@@ -48,6 +47,9 @@ class Encoder {
       (*this)(*value);
     }
   }
+
+  template <typename... T>
+  requires(sizeof...(T) > 1) void operator()(const T&... values) { ((*this)(values), ...); }
 
   std::string bytes;
 };
@@ -78,8 +80,7 @@ class Reader {
   }
   template <typename First, typename Second>
   void operator()(std::pair<First, Second>& pair) {
-    (*this)(pair.first);
-    (*this)(pair.second);
+    (*this)(pair.first, pair.second);
   }
   template <typename T>
   void operator()(std::optional<T>& value) {
@@ -90,6 +91,8 @@ class Reader {
       (*this)(value.emplace());
     }
   }
+  template <typename... T>
+  requires(sizeof...(T) > 1) void operator()(T&... values) { ((*this)(values), ...); }
 
  private:
   std::size_t count() {

@@ -12,57 +12,26 @@ namespace rollcall::real {
 template <typename Visitor, typename AnyObservation>
 requires std::same_as<std::remove_const_t<AnyObservation>, Observation>
 void visit(Visitor& visitor, AnyObservation& observation) {
-  visitor(observation.kind);
-  visitor(observation.access);
-  visitor(observation.tensor);
-  visitor(observation.got);
-  visitor(observation.want);
-  visitor(observation.surplus);
-  visitor(observation.contributions);
-  visitor(observation.handle);
-  visitor(observation.seq);
-  visitor(observation.root);
-  visitor(observation.site.line);
-  visitor(observation.site.column);
+  visitor(observation.kind, observation.access, observation.tensor, observation.got, observation.want,
+          observation.surplus, observation.contributions, observation.handle, observation.seq,
+          observation.root, observation.site.line, observation.site.column);
 }
 
 template <typename Visitor, typename AnySplits>
 requires std::same_as<std::remove_const_t<AnySplits>, SplitSizes>
-void visit(Visitor& visitor, AnySplits& splits) {
-  visitor(splits.output);
-  visitor(splits.input);
-}
+void visit(Visitor& visitor, AnySplits& splits) { visitor(splits.output, splits.input); }
 
 template <typename Visitor, typename AnyRecord>
 requires std::same_as<std::remove_const_t<AnyRecord>, Record>
 void visit(Visitor& visitor, AnyRecord& record) {
-  visitor(record.kind);
-  visitor(record.at);
-  visitor(record.call);
-  visitor(record.inputs);
-  visitor(record.value);
-  visitor(record.digest);
-  visitor(record.source);
-  visitor(record.lost_peer);
-  visitor(record.type);
-  visitor(record.text);
-  visitor(record.observation);
+  visitor(record.kind, record.at, record.call, record.inputs, record.value, record.digest, record.source,
+          record.lost_peer, record.type, record.text, record.observation);
   if (record.kind != Record::Kind::issue && record.kind != Record::Kind::observe) {
     return;
   }
-  visitor(record.op.op);
-  visitor(record.op.names);
-  visitor(record.op.pairings);
-  visitor(record.op.file);
-  visitor(record.op.input);
-  visitor(record.op.output);
-  visitor(record.op.inputs);
-  visitor(record.op.outputs);
-  visitor(record.op.splits);
-  visitor(record.op.ranks);
-  visitor(record.op.group_name);
-  visitor(record.op.store);
-  visitor(record.op.limit);
+  visitor(record.op.op, record.op.names, record.op.pairings, record.op.file, record.op.input,
+          record.op.output, record.op.inputs, record.op.outputs, record.op.splits, record.op.ranks,
+          record.op.group_name, record.op.store, record.op.limit);
 }
 
 namespace {

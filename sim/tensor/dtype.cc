@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -122,8 +123,8 @@ T truncate(double value) {
 }
 
 // Integer arithmetic wraps, as it does in torch.
-template <typename T>
-T step_integer(ReduceOp op, T a, T b) {
+template <std::integral T>
+T step(ReduceOp op, T a, T b) {
   using U = std::make_unsigned_t<T>;
   using Wide = std::common_type_t<U, unsigned>;  // so that uint8 * uint8 is not a signed int
   switch (op) {
@@ -147,7 +148,7 @@ T step_integer(ReduceOp op, T a, T b) {
   return T{};
 }
 
-bool step_bool(ReduceOp op, bool a, bool b) {
+bool step(ReduceOp op, bool a, bool b) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::avg:
@@ -165,8 +166,8 @@ bool step_bool(ReduceOp op, bool a, bool b) {
   return false;
 }
 
-template <typename T>
-T step_float(ReduceOp op, T a, T b) {
+template <std::floating_point T>
+T step(ReduceOp op, T a, T b) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::avg:
@@ -187,10 +188,63 @@ T step_float(ReduceOp op, T a, T b) {
   return a;
 }
 
-[[noreturn]] void refuse_complex() {
+// An element as C++ computes with it. 16-bit floats are computed in float and rounded, as Gloo and NCCL do.
+template <typename T>
+struct Plain {
+  using Number = T;
+  static T load(Bits bits) { return unpack<T>(bits); }
+  static Bits store(T value) { return pack(value); }
+};
+struct Float16 {
+  using Number = float;
+  static float load(Bits bits) { return float16_to_float(unpack<std::uint16_t>(bits)); }
+  static Bits store(float value) { return pack(float_to_float16(value)); }
+};
+struct Bfloat16 {
+  using Number = float;
+  static float load(Bits bits) { return bfloat16_to_float(unpack<std::uint16_t>(bits)); }
+  static Bits store(float value) { return pack(float_to_bfloat16(value)); }
+};
+struct Boolean {
+  using Number = bool;
+  static bool load(Bits bits) { return bits != 0; }
+  static Bits store(bool value) { return value ? 1 : 0; }
+};
+
+// What `use` returns for the dtype's kind of element.
+template <typename Use>
+auto with_element(Dtype dtype, Use&& use) {
+  switch (dtype) {
+    case Dtype::float32:
+      return use(Plain<float>());
+    case Dtype::float64:
+      return use(Plain<double>());
+    case Dtype::float16:
+      return use(Float16());
+    case Dtype::bfloat16:
+      return use(Bfloat16());
+    case Dtype::int8:
+      return use(Plain<std::int8_t>());
+    case Dtype::int16:
+      return use(Plain<std::int16_t>());
+    case Dtype::int32:
+      return use(Plain<std::int32_t>());
+    case Dtype::int64:
+      return use(Plain<std::int64_t>());
+    case Dtype::uint8:
+      return use(Plain<std::uint8_t>());
+    case Dtype::boolean:
+      return use(Boolean());
+    case Dtype::complex64:
+    case Dtype::complex128:
+      break;
+  }
   expects(false, "complex numbers are handled as pairs of real ones");
   std::abort();
 }
+
+template <typename Element>
+using NumberOf = typename Element::Number;
 
 }  // namespace
 
@@ -241,158 +295,58 @@ bool supports(ReduceOp op, Dtype dtype) {
 }
 
 Bits encode(double value, Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float32:
-      return pack(static_cast<float>(value));
-    case Dtype::float64:
-      return pack(value);
-    case Dtype::float16:
-      return pack(float_to_float16(static_cast<float>(value)));
-    case Dtype::bfloat16:
-      return pack(float_to_bfloat16(static_cast<float>(value)));
-    case Dtype::int8:
-      return pack(truncate<std::int8_t>(value));
-    case Dtype::int16:
-      return pack(truncate<std::int16_t>(value));
-    case Dtype::int32:
-      return pack(truncate<std::int32_t>(value));
-    case Dtype::int64:
-      return pack(truncate<std::int64_t>(value));
-    case Dtype::uint8:
-      return pack(truncate<std::uint8_t>(value));
-    case Dtype::boolean:
-      return value != 0 ? 1 : 0;
-    case Dtype::complex64:
-    case Dtype::complex128:
-      break;
-  }
-  refuse_complex();
+  return with_element(dtype, [value](auto element) {
+    using Number = NumberOf<decltype(element)>;
+    if constexpr (std::is_same_v<Number, bool>) {
+      return element.store(value != 0);
+    } else if constexpr (std::is_floating_point_v<Number>) {
+      return element.store(static_cast<Number>(value));
+    } else {
+      return element.store(truncate<Number>(value));
+    }
+  });
 }
 
 Bits encode_integer(std::int64_t value, Dtype dtype) {
-  switch (dtype) {
-    case Dtype::int8:
-    case Dtype::int16:
-    case Dtype::int32:
-    case Dtype::int64:
-    case Dtype::uint8: {
-      const Bits mask = size_of(dtype) == 8 ? ~Bits{0} : (Bits{1} << (8 * size_of(dtype))) - 1;
-      return static_cast<Bits>(value) & mask;
+  return with_element(dtype, [value](auto element) {
+    using Number = NumberOf<decltype(element)>;
+    if constexpr (std::is_floating_point_v<Number>) {
+      return element.store(static_cast<Number>(static_cast<double>(value)));
+    } else {
+      return element.store(static_cast<Number>(value));
     }
-    case Dtype::boolean:
-      return value != 0 ? 1 : 0;
-    case Dtype::float32:
-    case Dtype::float64:
-    case Dtype::float16:
-    case Dtype::bfloat16:
-    case Dtype::complex64:
-    case Dtype::complex128:
-      break;
-  }
-  return encode(static_cast<double>(value), dtype);
+  });
 }
 
 double decode(Bits bits, Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float32:
-      return static_cast<double>(unpack<float>(bits));
-    case Dtype::float64:
-      return unpack<double>(bits);
-    case Dtype::float16:
-      return static_cast<double>(float16_to_float(unpack<std::uint16_t>(bits)));
-    case Dtype::bfloat16:
-      return static_cast<double>(bfloat16_to_float(unpack<std::uint16_t>(bits)));
-    case Dtype::int8:
-    case Dtype::int16:
-    case Dtype::int32:
-    case Dtype::int64:
-    case Dtype::uint8:
-    case Dtype::boolean:
-      break;
-    case Dtype::complex64:
-    case Dtype::complex128:
-      refuse_complex();
-  }
-  return static_cast<double>(decode_integer(bits, dtype));
+  return with_element(dtype, [bits](auto element) { return static_cast<double>(element.load(bits)); });
 }
 
 std::int64_t decode_integer(Bits bits, Dtype dtype) {
-  switch (dtype) {
-    case Dtype::int8:
-      return unpack<std::int8_t>(bits);
-    case Dtype::int16:
-      return unpack<std::int16_t>(bits);
-    case Dtype::int32:
-      return unpack<std::int32_t>(bits);
-    case Dtype::int64:
-      return unpack<std::int64_t>(bits);
-    case Dtype::uint8:
-    case Dtype::boolean:
-      return unpack<std::uint8_t>(bits);
-    case Dtype::float32:
-    case Dtype::float64:
-    case Dtype::float16:
-    case Dtype::bfloat16:
-    case Dtype::complex64:
-    case Dtype::complex128:
-      break;
-  }
-  return truncate<std::int64_t>(decode(bits, dtype));
+  return with_element(dtype, [bits](auto element) {
+    const auto number = element.load(bits);
+    if constexpr (std::is_floating_point_v<NumberOf<decltype(element)>>) {
+      return truncate<std::int64_t>(static_cast<double>(number));
+    } else {
+      return static_cast<std::int64_t>(number);
+    }
+  });
 }
 
 Bits reduce_step(ReduceOp op, Dtype dtype, Bits a, Bits b) {
-  switch (dtype) {
-    case Dtype::float32:
-      return pack(step_float(op, unpack<float>(a), unpack<float>(b)));
-    case Dtype::float64:
-      return pack(step_float(op, unpack<double>(a), unpack<double>(b)));
-    case Dtype::float16:  // computed in float32 and rounded, as Gloo and NCCL do
-      return pack(float_to_float16(step_float(op, float16_to_float(unpack<std::uint16_t>(a)),
-                                              float16_to_float(unpack<std::uint16_t>(b)))));
-    case Dtype::bfloat16:
-      return pack(float_to_bfloat16(step_float(op, bfloat16_to_float(unpack<std::uint16_t>(a)),
-                                               bfloat16_to_float(unpack<std::uint16_t>(b)))));
-    case Dtype::int8:
-      return pack(step_integer(op, unpack<std::int8_t>(a), unpack<std::int8_t>(b)));
-    case Dtype::int16:
-      return pack(step_integer(op, unpack<std::int16_t>(a), unpack<std::int16_t>(b)));
-    case Dtype::int32:
-      return pack(step_integer(op, unpack<std::int32_t>(a), unpack<std::int32_t>(b)));
-    case Dtype::int64:
-      return pack(step_integer(op, unpack<std::int64_t>(a), unpack<std::int64_t>(b)));
-    case Dtype::uint8:
-      return pack(step_integer(op, unpack<std::uint8_t>(a), unpack<std::uint8_t>(b)));
-    case Dtype::boolean:
-      return step_bool(op, a != 0, b != 0) ? 1 : 0;
-    case Dtype::complex64:
-    case Dtype::complex128:
-      break;
-  }
-  refuse_complex();
+  return with_element(
+      dtype, [=](auto element) { return element.store(step(op, element.load(a), element.load(b))); });
 }
 
 Bits finish_average(Dtype dtype, Bits sum, std::int64_t world_size) {
-  switch (dtype) {
-    case Dtype::float32:
-      return pack(unpack<float>(sum) / static_cast<float>(world_size));
-    case Dtype::float64:
-      return pack(unpack<double>(sum) / static_cast<double>(world_size));
-    case Dtype::float16:
-    case Dtype::bfloat16:
-      return encode(
-          static_cast<double>(static_cast<float>(decode(sum, dtype)) / static_cast<float>(world_size)),
-          dtype);
-    case Dtype::int8:
-    case Dtype::int16:
-    case Dtype::int32:
-    case Dtype::int64:
-    case Dtype::uint8:
-    case Dtype::boolean:
-    case Dtype::complex64:
-    case Dtype::complex128:
-      break;
-  }
-  return encode_integer(decode_integer(sum, dtype) / world_size, dtype);
+  return with_element(dtype, [=](auto element) {
+    using Number = NumberOf<decltype(element)>;
+    if constexpr (std::is_floating_point_v<Number>) {
+      return element.store(element.load(sum) / static_cast<Number>(world_size));
+    } else {
+      return element.store(static_cast<Number>(static_cast<std::int64_t>(element.load(sum)) / world_size));
+    }
+  });
 }
 
 Bits reduce_all(ReduceOp op, Dtype dtype, std::span<const Bits> values) {
