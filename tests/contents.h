@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::test {
 

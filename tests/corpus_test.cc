@@ -1,12 +1,12 @@
 // Every file that a fuzzer has found worth keeping, read once more: what made a reader fall over must not do so
 // again. docs/fuzzing.md says how the files come here.
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/contents.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,8 +1,9 @@
 // A rank program in C++, tested like any other code. The README shows the lines between the two marks;
 // tests/readme_test.cc sees to it that they are these.
 
-#include <catch2/catch.hpp>
 #include <memory>
+
+#include "tests/catch.h"
 
 // README begins
 #include <rollcall/sim/dist.h>

@@ -1,7 +1,6 @@
 // What the documents show is what the program does: reports, scenarios, code and links in them.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,6 +11,7 @@
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/contents.h"
 #include "viz/text/text_report.h"
 
@@ -19,7 +19,6 @@ namespace rollcall::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Catch::Contains;
 
 const fs::path root = ROLLCALL_SOURCE_DIR;
 

@@ -11,8 +11,8 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
-#include <catch2/catch.hpp>
 
+#include "tests/catch.h"
 #include "tests/contents.h"
 
 namespace rollcall::test {

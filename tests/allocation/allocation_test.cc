@@ -15,10 +15,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <catch2/catch.hpp>
 
 #include "scenarios/cli/guarded.h"
 #include "tests/allocation/failing_new.h"
+#include "tests/catch.h"
 #include "tests/folder.h"
 #include "tests/shell.h"
 

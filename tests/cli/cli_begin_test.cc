@@ -1,20 +1,16 @@
 // What helps to begin: init, completion, manual, --version.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "scenarios/cli/shell/command_tree.h"
+#include "tests/catch.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
 namespace {
-
-using Catch::Contains;
-using Catch::EndsWith;
-using Catch::StartsWith;
 
 constexpr const char* scenario = "scenarios/training_loop.rollcall.json";
 

@@ -1,15 +1,13 @@
 // `rollcall explore`, and runs that follow a schedule, as users meet them.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/shell.h"
 
 namespace {
-
-using Catch::Contains;
 using rollcall::test::Outcome;
 using rollcall::test::Shell;
 using Json = nlohmann::json;
@@ -142,7 +140,7 @@ TEST_CASE("a failure that explore has found is what test tries first, until it i
   CHECK(shell.rollcall("explore late.json").code == 1);
   const Outcome failing = shell.rollcall("test . -j 1");
   CHECK(failing.code == 1);
-  CHECK_THAT(failing.out, Catch::StartsWith("FAILED  ./late.json") || Catch::StartsWith("FAILED  late.json"));
+  CHECK_THAT(failing.out, StartsWith("FAILED  ./late.json") || StartsWith("FAILED  late.json"));
   CHECK_THAT(failing.out, Contains("--schedule"));
   std::string mended = late;
   mended.replace(mended.find(R"({ "barrier": {} })"), 17, R"({ "barrier": {} }, { "barrier": {} })");

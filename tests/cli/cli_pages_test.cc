@@ -1,17 +1,14 @@
 // Pages of everything: dumps, traces, two runs, simulated beside real.
 
-#include <catch2/catch.hpp>
-
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/shell.h"
 #include "tests/shipped_scenarios.h"
 
 namespace rollcall::test {
 
 namespace {
-
-using Catch::Contains;
 
 std::string shipped(const std::string& name) { return ROLLCALL_SOURCE_DIR "/" + test::example_file(name); }
 

@@ -1,17 +1,15 @@
 // `rollcall predict`, and what `rollcall run` leaves of a timeline.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 #include "real/nccl/gpu_probe.h"
+#include "tests/catch.h"
 #include "tests/shell.h"
 #include "tests/unit/viz/traces/trace_validator.h"
 
 namespace {
-
-using Catch::Contains;
 using Json = nlohmann::json;
 using rollcall::test::contents;
 using rollcall::test::Outcome;
@@ -38,7 +36,7 @@ TEST_CASE("predict measures on the GPUs that are there, or says that there are n
     const Outcome none = shell.rollcall("predict all_reduce --cluster h100-8 --bytes 1KiB:1MiB --measure");
     CHECK(none.code == 77);
     CHECK(none.out.empty());
-    CHECK_THAT(none.err, Catch::StartsWith("rollcall: not possible here: nccl: "));
+    CHECK_THAT(none.err, StartsWith("rollcall: not possible here: nccl: "));
   }
 }
 
@@ -117,7 +115,7 @@ TEST_CASE("predict reads a cluster from a file, and says where that is wrong", "
 TEST_CASE("predict draws a plot", "[cli][predict]") {
   const Shell shell;
   CHECK(shell.rollcall("predict all_reduce --cluster h100-8 --svg plot.svg").code == 0);
-  CHECK_THAT(contents(shell.path("plot.svg")), Catch::StartsWith("<svg "));
+  CHECK_THAT(contents(shell.path("plot.svg")), StartsWith("<svg "));
 }
 
 TEST_CASE("predict of a scenario says what a step takes and what waits", "[cli][predict][fiber]") {
@@ -163,7 +161,7 @@ TEST_CASE("traces of every kind are sound and the same each time", "[cli][fiber]
   CHECK(trace::perfetto_trace_problems(contents(shell.path("a.pftrace"))) == Problems{});
   CHECK(trace::kineto_trace_problems(contents(shell.path("traces/rank7.json")), 7) == Problems{});
   CHECK_FALSE(std::filesystem::exists(shell.path("traces/rank16.json")));
-  CHECK_THAT(contents(shell.path("a.json.gz")), Catch::StartsWith("\x1f\x8b"));
+  CHECK_THAT(contents(shell.path("a.json.gz")), StartsWith("\x1f\x8b"));
   CHECK(contents(shell.path("a.json.gz")) == contents(shell.path("b.json.gz")));
 }
 

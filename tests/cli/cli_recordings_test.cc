@@ -1,19 +1,15 @@
 // The commands that read and write recordings, as users meet them.
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/shell.h"
 #include "tests/shipped_scenarios.h"
 
 namespace rollcall::test {
-namespace {
-
-using Catch::Contains;
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("a hang goes to dumps, from dumps to a verdict, and from dumps to a scenario", "[cli]") {
   const Shell shell;

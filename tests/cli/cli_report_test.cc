@@ -1,16 +1,13 @@
 // Reports in files, and looking at them: --report, view.
 
-#include <catch2/catch.hpp>
-
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
 
 namespace {
-
-using Catch::Contains;
 
 constexpr const char* uneven =
     R"({ "version": 1, "name": "uneven", "world_size": 4, "inputs": [5, 6, 6, 6], "program": [
@@ -26,7 +23,7 @@ TEST_CASE("with --report it writes reports to files and prints as without", "[cl
   const Outcome outcome = shell.rollcall("run --report html=r.html --report json=r.json uneven.json");
   CHECK(outcome.code == 0);
   CHECK(outcome.out == plain.out);
-  CHECK_THAT(contents(shell.path("r.html")), Catch::StartsWith("<!DOCTYPE html>"));
+  CHECK_THAT(contents(shell.path("r.html")), StartsWith("<!DOCTYPE html>"));
   CHECK_THAT(contents(shell.path("r.html")), Contains("id=\"timeline-data\""));
   CHECK(contents(shell.path("r.json")) == shell.rollcall("run uneven.json --format json").out);
   CHECK(shell.rollcall("run -q --report html=again.html uneven.json").err.empty());

@@ -1,6 +1,5 @@
 // The program as users and scripts meet it: arguments in, text, exit code and files out.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -14,12 +13,12 @@
 
 #include <unistd.h>
 
+#include "tests/catch.h"
 #include "tests/shell.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using Catch::Contains;
 using rollcall::test::contents;
 using rollcall::test::Outcome;
 using rollcall::test::Shell;
@@ -42,7 +41,7 @@ TEST_CASE("a scenario that ends as expected exits with 0", "[cli][fiber]") {
   shell.write("hello.json", hello);
   const Outcome outcome = shell.rollcall("run hello.json");
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, Catch::StartsWith("ok: hello: 2 ranks finished"));
+  CHECK_THAT(outcome.out, StartsWith("ok: hello: 2 ranks finished"));
   CHECK_THAT(outcome.out, Contains("  ranks 0-1  hello\n"));
   CHECK(outcome.err.empty());
 }
@@ -52,7 +51,7 @@ TEST_CASE("a deadlock nobody expected exits with 1 and says so", "[cli][fiber]")
   shell.write("uneven.json", uneven());
   const Outcome outcome = shell.rollcall("run uneven.json");
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out, Catch::StartsWith("error[deadlock]: rank 0 "));
+  CHECK_THAT(outcome.out, StartsWith("error[deadlock]: rank 0 "));
   CHECK_THAT(outcome.out, Contains("all_reduce #5"));
   CHECK_THAT(outcome.out, Contains("ranks 1-3  waiting in all_reduce #5"));
   CHECK_THAT(outcome.out, Contains("uneven.json:2:"));
@@ -66,8 +65,8 @@ TEST_CASE("a deadlock that was expected exits with 0 and says so", "[cli][fiber]
               uneven(R"({ "verdict": "deadlock", "culprits": [0], "at": { "group": "world", "seq": 5 } })"));
   const Outcome outcome = shell.rollcall("run uneven.json");
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, Catch::StartsWith("error[deadlock]"));
-  CHECK_THAT(outcome.out, Catch::EndsWith("result: as expected\n"));
+  CHECK_THAT(outcome.out, StartsWith("error[deadlock]"));
+  CHECK_THAT(outcome.out, EndsWith("result: as expected\n"));
 }
 
 TEST_CASE("with --format json it prints the report format's object", "[cli][fiber]") {
@@ -129,7 +128,7 @@ TEST_CASE("with -q it prints one line, with -o it puts it into a file", "[cli][f
   CHECK(outcome.code == 0);
   CHECK(outcome.out.empty());
   const std::string report = contents(shell.path("report.txt"));
-  CHECK_THAT(report, Catch::StartsWith("ok: hello"));
+  CHECK_THAT(report, StartsWith("ok: hello"));
   CHECK(std::count(report.begin(), report.end(), '\n') == 1);
 }
 
@@ -295,7 +294,7 @@ TEST_CASE("help and version go to standard output and exit with 0", "[cli]") {
   CHECK_THAT(shell.rollcall("run --help").out, Contains("--trace"));
   const Outcome version = shell.rollcall("--version");
   CHECK(version.code == 0);
-  CHECK_THAT(version.out, Catch::StartsWith("rollcall "));
+  CHECK_THAT(version.out, StartsWith("rollcall "));
 }
 
 TEST_CASE("explain tells of one word or lists all", "[cli]") {
@@ -305,7 +304,7 @@ TEST_CASE("explain tells of one word or lists all", "[cli]") {
   CHECK_THAT(all.out, Contains("\n  missing_participant  "));
   const Outcome one = shell.rollcall("explain missing_participant");
   CHECK(one.code == 0);
-  CHECK_THAT(one.out, Catch::StartsWith("missing_participant: ") && Contains("= help: "));
+  CHECK_THAT(one.out, StartsWith("missing_participant: ") && Contains("= help: "));
   const Json json = Json::parse(shell.rollcall("explain join_hook_mismatch --format json").out);
   CHECK(json["word"] == "join_hook_mismatch");
   CHECK(json["verdicts"] == Json::array({"deadlock", "mismatch", "wrong_result"}));
@@ -356,7 +355,7 @@ TEST_CASE("import turns a file of the hang library into a scenario that runs", "
   CHECK(shell.rollcall("import hang " + source + " -o hang.json").code == 0);
   CHECK(shell.rollcall("run hang.json").code == 0);
   CHECK(shell.rollcall("import hang " + source + " --fixed -o fixed.json").code == 0);
-  CHECK_THAT(shell.rollcall("run fixed.json -q").out, Catch::StartsWith("ok"));
+  CHECK_THAT(shell.rollcall("run fixed.json -q").out, StartsWith("ok"));
 
   const Outcome wrong = shell.rollcall("import hang hang.json");
   CHECK(wrong.code == 4);

@@ -1,17 +1,14 @@
 // `rollcall test` as users and CI meet it.
 
-#include <catch2/catch.hpp>
-
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
 
 namespace {
-
-using Catch::Contains;
 
 // Four ranks; rank 0 has `inputs` of its own.
 std::string loop(const std::string& name, int inputs, const std::string& more = "") {
@@ -39,11 +36,11 @@ TEST_CASE("test runs all scenarios of a folder and ends with a summary", "[cli][
   fill(shell);
   const Outcome outcome = shell.rollcall("test");
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out, Catch::StartsWith("ok      scenarios/a.json::even\n"
-                                            "FAILED  scenarios/b.json::uneven\n"
-                                            "ok      scenarios/deep/c.json::expected hang\n"
-                                            "ok      scenarios/m.json::sizes[backend=nccl]\n"
-                                            "ok      scenarios/m.json::sizes[backend=gloo]\n"));
+  CHECK_THAT(outcome.out, StartsWith("ok      scenarios/a.json::even\n"
+                                     "FAILED  scenarios/b.json::uneven\n"
+                                     "ok      scenarios/deep/c.json::expected hang\n"
+                                     "ok      scenarios/m.json::sizes[backend=nccl]\n"
+                                     "ok      scenarios/m.json::sizes[backend=gloo]\n"));
   CHECK_THAT(outcome.out, Contains("rank 0 never called all_reduce #5 on world (3 of 4 ranks wait)"));
   CHECK_THAT(outcome.out,
              Contains("\nFAILED scenarios/b.json::uneven - verdict: expected ok, got deadlock: rank 0 "
@@ -103,8 +100,8 @@ TEST_CASE("test stops after as many failures as it is told", "[cli][fiber]") {
   for (const char* name : {"a", "b", "c", "d"}) {
     shell.write(std::string("scenarios/") + name + ".json", loop(name, name[0] == 'a' ? 6 : 5));
   }
-  CHECK_THAT(shell.rollcall("test -x").out, Catch::EndsWith("1 failed, 1 passed, 2 not run\n"));
-  CHECK_THAT(shell.rollcall("test --maxfail 2").out, Catch::EndsWith("2 failed, 1 passed, 1 not run\n"));
+  CHECK_THAT(shell.rollcall("test -x").out, EndsWith("1 failed, 1 passed, 2 not run\n"));
+  CHECK_THAT(shell.rollcall("test --maxfail 2").out, EndsWith("2 failed, 1 passed, 1 not run\n"));
 }
 
 TEST_CASE("with --lf it runs what failed last time", "[cli][fiber]") {
@@ -115,8 +112,8 @@ TEST_CASE("with --lf it runs what failed last time", "[cli][fiber]") {
   shell.rollcall("test");
   CHECK(shell.rollcall("test --lf --list").out == "scenarios/b.json::uneven\n");
   shell.write("scenarios/b.json", loop("uneven", 6));
-  CHECK_THAT(shell.rollcall("test --lf").out, Catch::EndsWith("\n1 passed, 4 deselected\n"));
-  CHECK_THAT(shell.rollcall("test --lf").out, Catch::EndsWith("\n5 passed\n"));
+  CHECK_THAT(shell.rollcall("test --lf").out, EndsWith("\n1 passed, 4 deselected\n"));
+  CHECK_THAT(shell.rollcall("test --lf").out, EndsWith("\n5 passed\n"));
 }
 
 TEST_CASE("a scenario that takes too long fails, and the others run", "[cli][fiber]") {
@@ -127,7 +124,7 @@ TEST_CASE("a scenario that takes too long fails, and the others run", "[cli][fib
   const Outcome outcome = shell.rollcall("test --timeout 300ms");
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out, Contains("FAILED scenarios/a.json::a.json - took longer than 300 ms"));
-  CHECK_THAT(outcome.out, Catch::EndsWith("1 failed, 1 passed\n"));
+  CHECK_THAT(outcome.out, EndsWith("1 failed, 1 passed\n"));
 }
 
 TEST_CASE("a run of a file with a matrix wants one of its cases", "[cli][fiber]") {

@@ -1,20 +1,17 @@
 // Reports of `rollcall test`: what other programs read, and what is left when a run does not come to its end.
 
-#include <catch2/catch.hpp>
-
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/json_schema.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
 
 namespace {
-
-using Catch::Contains;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -58,8 +55,7 @@ TEST_CASE("several reports are written at once, and a run is none the worse for 
   CHECK(outcome.code == plain.code);
   CHECK_THAT(outcome.out, Contains("::error file=scenarios/a <&> b.json,line=2,col="));
   CHECK_THAT(outcome.out, Contains("::error file=scenarios/broken.json,line=2,col=3,title="));
-  CHECK_THAT(contents(shell.path("j.xml")),
-             Catch::StartsWith("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"));
+  CHECK_THAT(contents(shell.path("j.xml")), StartsWith("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"));
   CHECK(json::parse(contents(shell.path("r.json"))).size() == 3);
   CHECK(json::parse(contents(shell.path("s.sarif")))["runs"][0]["results"].size() == 2);
   CHECK_THAT(contents(shell.path("r.html")), Contains("href=\"r_files/1.html\""));
@@ -125,7 +121,7 @@ TEST_CASE("SARIF has what code scanning needs", "[cli][fiber]") {
     CHECK_FALSE(result["message"]["text"].get<std::string>().empty());
     const json& place = result["locations"][0]["physicalLocation"];
     CHECK(place["region"]["startLine"] == 2);
-    CHECK_THAT(place["artifactLocation"]["uri"].get<std::string>(), Catch::StartsWith("scenarios/"));
+    CHECK_THAT(place["artifactLocation"]["uri"].get<std::string>(), StartsWith("scenarios/"));
     CHECK(result["partialFingerprints"].contains("primaryLocationLineHash"));
   }
   const json& deadlock = run["results"][0];
@@ -144,8 +140,7 @@ TEST_CASE("on GitHub the job's summary has a table of what failed", "[cli][fiber
   shell.write("summary.md", "what another step wrote\n");
   shell.rollcall("test", "GITHUB_STEP_SUMMARY=summary.md");
   const std::string summary = contents(shell.path("summary.md"));
-  CHECK_THAT(summary,
-             Catch::StartsWith("what another step wrote\n## rollcall: 1 failed, 1 error, 1 passed\n"));
+  CHECK_THAT(summary, StartsWith("what another step wrote\n## rollcall: 1 failed, 1 error, 1 passed\n"));
   CHECK_THAT(summary, Contains("| scenarios/a &lt;&amp;&gt; b.json::markup"));
   CHECK_THAT(summary, Contains("| deadlock |"));
   CHECK_THAT(summary, Contains("<details>"));
@@ -174,9 +169,9 @@ TEST_CASE("an interrupted run writes whole reports of what is done, and ends wit
         interrupted_run(shell, "test -j 1 --report junit=out/j.xml --report json=out/r.json >log.txt",
                         "while ! grep -qs FAILED log.txt; do sleep 0.01; done; kill -" + signal + " $pid");
     CHECK(outcome.code == 2);
-    CHECK_THAT(contents(shell.path("log.txt")), Catch::EndsWith("\ninterrupted: 1 failed, 1 not run\n"));
+    CHECK_THAT(contents(shell.path("log.txt")), EndsWith("\ninterrupted: 1 failed, 1 not run\n"));
     CHECK(json::parse(contents(shell.path("out/r.json"))).size() == 1);
-    CHECK_THAT(contents(shell.path("out/j.xml")), Catch::EndsWith("</testsuites>\n"));
+    CHECK_THAT(contents(shell.path("out/j.xml")), EndsWith("</testsuites>\n"));
     CHECK(files_in(shell.path("out")) == 2);
     fs::remove_all(shell.path("out"));
   }

@@ -7,8 +7,6 @@
 
 namespace rollcall::test {
 namespace {
-
-using Catch::Contains;
 using Json = nlohmann::json;
 
 const std::string sets = "'" ROLLCALL_SOURCE_DIR "/tests/data/flight_recorder/";

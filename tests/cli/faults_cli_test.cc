@@ -3,15 +3,12 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
 
 namespace {
-
-using Catch::Contains;
 
 // Runs for minutes, if nobody ends it.
 const char* const endless = R"({"version": 1, "name": "endless", "world_size": 64, "backend": "gloo",

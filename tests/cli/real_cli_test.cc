@@ -4,18 +4,16 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "real/nccl/gpu_probe.h"
+#include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 #include "tests/shell.h"
 #include "tests/shipped_scenarios.h"
 
 namespace rollcall::test {
 namespace {
-
-using Catch::Contains;
 
 // A file of this checkout's scenarios.
 std::string shipped(const std::string& name) {
@@ -59,7 +57,7 @@ TEST_CASE("without a driver the NCCL backend says so, with the code for skipped"
   for (const std::string command : {"real ", "compare "}) {
     const Outcome outcome = shell.rollcall(command + shipped("counter") + " --backend nccl");
     CHECK(outcome.code == 77);
-    CHECK_THAT(outcome.err, Catch::StartsWith("rollcall: not possible here: nccl: "));
+    CHECK_THAT(outcome.err, StartsWith("rollcall: not possible here: nccl: "));
   }
   CHECK_THAT(shell.rollcall("doctor").out, Contains("--backend nccl  not possible"));
   CHECK(shell.rollcall("doctor").code == 0);

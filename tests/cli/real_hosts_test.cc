@@ -4,8 +4,8 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 
+#include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 #include "tests/shell.h"
 
@@ -66,8 +66,8 @@ TEST_CASE("two hosts run one scenario together, found by environment variables",
   const std::string other = fmt::format("{} '" ROLLCALL_CLI "' {}", hosts.as_rank(1), run);
   const Outcome outcome = shell.rollcall(fmt::format("{} & {}; wait", run, other), hosts.as_rank(0));
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, Catch::Contains("ok: the tutorial's Counter: 2 ranks finished"));
-  CHECK_THAT(outcome.out, Catch::Contains("ranks 0-1  11 inputs processed across all ranks!"));
+  CHECK_THAT(outcome.out, Contains("ok: the tutorial's Counter: 2 ranks finished"));
+  CHECK_THAT(outcome.out, Contains("ranks 0-1  11 inputs processed across all ranks!"));
 }
 
 TEST_CASE("an interrupted real run leaves no process and no file behind", "[real]") {

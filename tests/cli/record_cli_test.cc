@@ -6,15 +6,13 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/catch.h"
 #include "tests/scripts.h"
 
 namespace rollcall::test {
 namespace {
-
-using Catch::Contains;
 using nlohmann::json;
 
 struct Mistake {
@@ -65,7 +63,7 @@ TEST_CASE("mistakes of scripts are found, with the rank and the line of Python",
       const Outcome recorded = shell.rollcall("record --world-size 4 -o out.json " + answers + " " +
                                               script("mistakes") + " " + mistake.name);
       CHECK(recorded.code == 1);
-      CHECK_THAT(place_in(recorded.out), Catch::EndsWith(mistake_line(mistake.name)));
+      CHECK_THAT(place_in(recorded.out), EndsWith(mistake_line(mistake.name)));
       const json report = json::parse(shell.rollcall("run out.json --format json").out);
       CHECK(report.at("verdict") == mistake.verdict);
       CHECK(report.at("culprits") == json(mistake.culprits));

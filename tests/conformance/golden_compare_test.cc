@@ -1,9 +1,9 @@
 // The judge of the golden tests is itself judged: a comparison that overlooks something would make
 // every other conformance test worthless.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/catch.h"
 #include "tests/conformance/golden_compare.h"
 
 namespace rollcall::golden {
@@ -190,10 +190,10 @@ TEST_CASE("a parameter that is missing or of another type is named", "[conforman
   CHECK(params.steps("forward").at(0).reduce == ReduceOp::max);
   CHECK(params.steps("main").empty());
   CHECK(params.flag("throw", true));
-  CHECK_THROWS_WITH(params.integers("k"), Catch::Contains("'k'"));
-  CHECK_THROWS_WITH(params.integer("odd"), Catch::Contains("'odd'"));
+  CHECK_THROWS_WITH(params.integers("k"), Contains("'k'"));
+  CHECK_THROWS_WITH(params.integer("odd"), Contains("'odd'"));
   Params strange(json{{"forward", {{"all_reduce", 1, "float8"}}}});
-  CHECK_THROWS_WITH(strange.steps("forward"), Catch::Contains("float8"));
+  CHECK_THROWS_WITH(strange.steps("forward"), Contains("float8"));
 }
 
 }  // namespace rollcall::golden

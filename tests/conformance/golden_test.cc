@@ -7,9 +7,9 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/catch.h"
 #include "tests/conformance/golden_case.h"
 #include "tests/conformance/golden_compare.h"
 #include "tests/conformance/golden_run.h"

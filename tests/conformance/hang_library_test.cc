@@ -4,7 +4,6 @@
 //   ROLLCALL_BLESS=1 build/dev/rollcall_tests '[hang-import]'    rewrites scenarios/real_hangs
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include "scenarios/format/scenario.h"
 #include "scenarios/import/hang.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/conformance/hang_case.h"
 #include "tests/contents.h"
 

@@ -2,7 +2,6 @@
 // nothing else.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/conformance/generated_jobs.h"
 #include "viz/json/json_report.h"
 

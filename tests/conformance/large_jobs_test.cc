@@ -1,7 +1,6 @@
 // Large jobs with one culprit: the judge answers at once, and in few lines.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <ctime>
 #include <iostream>
 #include <string>
@@ -15,6 +14,7 @@
 #include "scenarios/run/runner.h"
 #include "sim/engine/simulate.h"
 #include "sim/judge/judge.h"
+#include "tests/catch.h"
 #include "tests/conformance/tape_replay.h"
 #include "viz/text/text_report.h"
 

@@ -8,12 +8,12 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "sim/c10d/forwarding_backend.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 #include "tests/conformance/golden_case.h"
 #include "tests/conformance/programs.h"
 

@@ -5,7 +5,6 @@
 // ROLLCALL_FIRST_SEED=N begins with another than 0. A failure names its seed and shows the scenario.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -23,6 +22,7 @@
 #include "scenarios/json/source.h"
 #include "scenarios/run/real_run.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/conformance/generated_scenarios.h"
 #include "tests/conformance/real_runs.h"
 #include "tests/unit/viz/traces/trace_validator.h"

@@ -9,9 +9,9 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/catch.h"
 #include "tests/conformance/golden_case.h"
 #include "tests/conformance/programs.h"
 #include "tests/conformance/real_runs.h"

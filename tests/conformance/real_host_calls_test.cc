@@ -2,9 +2,9 @@
 // simulated ranks, whether the program is right or not.
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 
 #include "sim/dist.h"
+#include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 
 namespace rollcall {

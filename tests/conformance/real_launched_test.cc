@@ -6,12 +6,12 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <catch2/catch.hpp>
 
 #include "real/launch/launch.h"
 #include "real/process/process.h"
 #include "real/rank/sockets.h"
 #include "sim/dist.h"
+#include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 
 namespace rollcall {
@@ -85,7 +85,7 @@ TEST_CASE("a launched rank that is killed is named, wherever it ran", "[real]") 
     all_reduce(Tensor::ones({4}));
   });
   CHECK(report.of(2).state == RankClass::State::crashed);
-  CHECK_THAT(report.of(2).exception, Catch::StartsWith("SIGKILL"));
+  CHECK_THAT(report.of(2).exception, StartsWith("SIGKILL"));
   CHECK(finding_of(report.verdict)->culprits == RankSet{2});
 }
 

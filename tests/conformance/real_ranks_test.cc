@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <catch2/catch.hpp>
 
 #include "real/launch/launch.h"
 #include "real/process/process.h"
 #include "sim/dist.h"
+#include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 
 namespace rollcall {
@@ -283,8 +283,8 @@ TEST_CASE("a rank killed inside a collective is named first, and nothing is left
   const Finding& finding = std::get<Deadlock>(report.verdict).finding;
   CHECK(finding.kind == "rank_crashed");
   CHECK(finding.culprits == RankSet{2});
-  CHECK_THAT(finding.headline, Catch::StartsWith("rank 2 died"));
-  CHECK_THAT(report.of(2).exception, Catch::StartsWith("SIGKILL: while it was in all_reduce #1 on world"));
+  CHECK_THAT(finding.headline, StartsWith("rank 2 died"));
+  CHECK_THAT(report.of(2).exception, StartsWith("SIGKILL: while it was in all_reduce #1 on world"));
   CHECK_FALSE(has_children());
   CHECK(temporaries.are_gone());
 }
@@ -336,7 +336,7 @@ TEST_CASE("real ranks time out with Gloo's own words, and the missing one is nam
                           }
                         }).report;
   CHECK(std::get<Deadlock>(report.verdict).finding.culprits == RankSet{1});
-  CHECK_THAT(report.of(0).exception, Catch::Contains("Timed out waiting 200ms for"));
+  CHECK_THAT(report.of(0).exception, Contains("Timed out waiting 200ms for"));
 }
 
 TEST_CASE("a child process ends with its owner, or before", "[real]") {

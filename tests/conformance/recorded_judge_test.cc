@@ -4,7 +4,6 @@
 //   ROLLCALL_VERBOSE=1 build/dev/rollcall_tests '[recorded-judge]'    lists the scenarios that are left out, and why
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +22,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/engine/start_order.h"
 #include "sim/judge/judge.h"
+#include "tests/catch.h"
 #include "tests/conformance/generated_jobs.h"
 #include "tests/conformance/golden_run.h"
 #include "tests/conformance/hang_case.h"

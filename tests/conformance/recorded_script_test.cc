@@ -12,11 +12,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/conformance/golden_case.h"
 #include "tests/conformance/programs.h"
 #include "tests/conformance/recorder.h"

@@ -1,8 +1,7 @@
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "sim/dist.h"
+#include "tests/catch.h"
 #include "tests/conformance/recorder.h"
 #include "tests/unit/c10d/fake_rank.h"
 #include "tests/unit/c10d/lone_backend.h"

@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
 #include "sim/train/sampler.h"
+#include "tests/catch.h"
 #include "tests/conformance/golden_case.h"
 
 namespace rollcall::golden {

@@ -3,13 +3,13 @@
 // test/distributed/optim/test_zero_redundancy_optimizer.py.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 #include "tests/conformance/networks.h"
 
 namespace rollcall::golden {

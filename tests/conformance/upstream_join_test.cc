@@ -1,14 +1,13 @@
 // PyTorch's own tests of Join, by their names: class TestJoin in test/distributed/algorithms/test_join.py. Four ranks;
 // rank r has 3 + r inputs, or all have 3.
 
-#include <catch2/catch.hpp>
-
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall::golden {
 

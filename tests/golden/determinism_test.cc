@@ -2,13 +2,13 @@
 // compared; then over seeds, because the order in which ranks run must not decide what they come to.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/shipped_scenarios.h"
 #include "viz/json/json_report.h"
 #include "viz/text/text_report.h"

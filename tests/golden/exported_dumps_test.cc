@@ -1,7 +1,6 @@
 // Every scenario that ships and hangs or disagrees: exported as Flight Recorder dumps and diagnosed from these,
 // the same ranks are to blame. Where they are not, the table says what the recorder cannot see.
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -10,6 +9,7 @@
 #include "scenarios/recordings/recorded_run.h"
 #include "sim/diagnose/dump_judge.h"
 #include "sim/report/blame.h"
+#include "tests/catch.h"
 #include "tests/folder.h"
 #include "tests/shipped_scenarios.h"
 #include "traces/dumps/dump_writer.h"

@@ -2,7 +2,6 @@
 // names, as pickle and as JSON, whatever order the files come in.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "sim/diagnose/dump_judge.h"
+#include "tests/catch.h"
 #include "traces/formats/recordings.h"
 
 namespace rollcall::traces {

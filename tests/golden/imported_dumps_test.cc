@@ -1,7 +1,6 @@
 // Every set of dumps in tests/data/flight_recorder as a scenario: it runs, and blames whom the diagnosis blames.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "scenarios/run/runner.h"
 #include "sim/diagnose/dump_judge.h"
 #include "sim/report/blame.h"
+#include "tests/catch.h"
 #include "traces/formats/recordings.h"
 
 namespace rollcall::scenario {

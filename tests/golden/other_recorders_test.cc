@@ -2,7 +2,6 @@
 // pickles. What a diagnosis says of it must not change.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/diagnose/dump_judge.h"
+#include "tests/catch.h"
 #include "tests/folder.h"
 #include "traces/formats/recordings.h"
 #include "traces/values/file_bytes.h"

@@ -1,10 +1,10 @@
 // What torch 1.13 wrote of jobs on Gloo, four processes each, with nothing but the calls left in: a profiler's
 // traces and execution traces. Neither has the arguments of communication, nor groups.
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "sim/diagnose/dump_judge.h"
+#include "tests/catch.h"
 #include "traces/formats/recordings.h"
 
 namespace rollcall::traces {

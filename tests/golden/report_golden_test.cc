@@ -5,7 +5,6 @@
 //
 //   ROLLCALL_BLESS=1 build/dev/rollcall_tests '[golden-twelve]'
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +14,7 @@
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/contents.h"
 #include "viz/kinds/kind_examples.h"
 #include "viz/text/text_report.h"

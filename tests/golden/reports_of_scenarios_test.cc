@@ -1,7 +1,5 @@
 // Every scenario that ships, through the writers and readers of reports.
 
-#include <catch2/catch.hpp>
-
 #include <regex>
 #include <sstream>
 #include <string>
@@ -12,6 +10,7 @@
 #include "scenarios/json/source.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/test/collect.h"
+#include "tests/catch.h"
 #include "viz/html/html_report.h"
 #include "viz/json/json_report.h"
 

@@ -7,7 +7,6 @@
 //   git diff scenarios/
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +16,7 @@
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/contents.h"
 #include "tests/shipped_scenarios.h"
 #include "viz/text/text_report.h"

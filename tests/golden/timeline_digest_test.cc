@@ -4,7 +4,6 @@
 //
 // After a change that is meant: ROLLCALL_BLESS=1 build/dev/rollcall_tests '[timeline-digest]'
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +18,7 @@
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/shipped_scenarios.h"
 #include "viz/text/timeline_chart.h"
 #include "viz/traces/chrome_trace.h"

@@ -1,12 +1,11 @@
 #include "tests/latency/latency_report.h"
 #include "tests/contents.h"
 
-#include <catch2/catch.hpp>
-
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
+#include "tests/catch.h"
 #include "tests/latency/residual_fit.h"
 
 namespace rollcall::latency {

@@ -1,6 +1,5 @@
 // Manifests that other tools read say what CMake says.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "scenarios/format/version.h"
+#include "tests/catch.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
@@ -23,7 +23,7 @@ nlohmann::json vcpkg() { return nlohmann::json::parse(contents(root / "vcpkg.jso
 TEST_CASE("vcpkg and pip are told the version that CMake knows") {
   CHECK(vcpkg()["version"] == std::string(version()));
   CHECK_THAT(contents(root / "scenarios/pytest/pyproject.toml"),
-             Catch::Contains("\nversion = \"" + std::string(version()) + "\"\n"));
+             Contains("\nversion = \"" + std::string(version()) + "\"\n"));
 }
 
 TEST_CASE("vcpkg is told every library that CMake requires, and no other") {

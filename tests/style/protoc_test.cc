@@ -1,11 +1,10 @@
 // Perfetto's protobuf as Google's own compiler reads it, where it is installed (Debian's protobuf-compiler).
 
-#include <catch2/catch.hpp>
-
 #include <cstdlib>
 #include <regex>
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {

@@ -2,7 +2,6 @@
 // but its scenario and seed. A rule here has no exceptions except the ones it lists.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/catch.h"
 #include "tests/style/source_tree.h"
 
 namespace rollcall::test {

@@ -1,11 +1,10 @@
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "sim/base/error.h"
 #include "sim/base/scope_table.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/scope.h"
+#include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
 namespace rollcall {

@@ -3,12 +3,11 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
 namespace rollcall {

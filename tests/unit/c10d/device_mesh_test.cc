@@ -1,6 +1,5 @@
 #include "sim/c10d/device_mesh.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall {
 

@@ -2,11 +2,10 @@
 
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "sim/base/error.h"
 #include "sim/c10d/objects.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
 namespace rollcall {

@@ -3,9 +3,8 @@
 #include <map>
 #include <string_view>
 
-#include <catch2/catch.hpp>
-
 #include "sim/c10d/op.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 

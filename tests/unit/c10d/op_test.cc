@@ -3,10 +3,9 @@
 #include <type_traits>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "sim/c10d/op.h"
 #include "sim/c10d/process_group.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
 namespace rollcall {

@@ -2,9 +2,8 @@
 
 #include "sim/c10d/store_state.h"
 
-#include <catch2/catch.hpp>
-
 #include "sim/base/error.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 namespace {

@@ -1,9 +1,8 @@
 #include "sim/cost/group_cost.h"
 
-#include <catch2/catch.hpp>
-
 #include "sim/cost/presets.h"
 #include "sim/cost/residuals.h"
+#include "tests/catch.h"
 
 namespace rollcall::cost {
 

@@ -1,8 +1,8 @@
 #include "sim/cost/presets.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/catch.h"
 #include "tests/unit/cost/tuner_oracle.h"
 
 namespace rollcall::cost {
@@ -75,11 +75,11 @@ TEST_CASE("a cluster's name says machine, nodes, GPUs and the speed of the NICs"
 }
 
 TEST_CASE("a name that means no cluster is refused with what was meant", "[cost]") {
-  CHECK_THAT(find_cluster("h10O-8").problem, Catch::Contains("unknown cluster \"h10O-8\""));
-  CHECK_THAT(find_cluster("h10O-8").problem, Catch::Contains("h100-8"));
+  CHECK_THAT(find_cluster("h10O-8").problem, Contains("unknown cluster \"h10O-8\""));
+  CHECK_THAT(find_cluster("h10O-8").problem, Contains("h100-8"));
   CHECK(find_cluster("h100").suggestion == "h100-8");
   CHECK(find_cluster("h100-12").suggestion == "h100-2x8");
-  CHECK_THAT(find_cluster("h100-2x9").problem, Catch::Contains("has 8 GPUs"));
+  CHECK_THAT(find_cluster("h100-2x9").problem, Contains("has 8 GPUs"));
   CHECK_FALSE(find_cluster("h100-8@200").cluster.has_value());
   CHECK_FALSE(find_cluster("h100-8@").cluster.has_value());
   CHECK_FALSE(find_cluster("h100-8@fastG").cluster.has_value());

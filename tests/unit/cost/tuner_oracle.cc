@@ -1,10 +1,10 @@
 #include "tests/unit/cost/tuner_oracle.h"
+#include "tests/catch.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 namespace rollcall::cost::test {

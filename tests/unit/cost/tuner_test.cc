@@ -1,9 +1,9 @@
 #include "sim/cost/tuner.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "sim/cost/presets.h"
+#include "tests/catch.h"
 #include "tests/unit/cost/tuner_oracle.h"
 
 namespace rollcall::cost {

@@ -1,8 +1,7 @@
 // The judge over many small jobs: every kind of fault at many places, on first, middle and last ranks.
 
 #include "tests/unit/diagnose/dump_job.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include "sim/diagnose/dump_judge.h"
 

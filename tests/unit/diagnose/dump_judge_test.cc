@@ -1,7 +1,6 @@
 #include "sim/diagnose/dump_judge.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "tests/unit/diagnose/dump_builder.h"
 
 namespace rollcall::check {
@@ -56,7 +55,7 @@ TEST_CASE("that most of a job waits is a hang, shown by a long silence and presu
   const Diagnosis presumed = judge_dump(dumps.job);
   CHECK(presumed.verdict == "stuck_host");
   CHECK(presumed.confidence == Diagnosis::Confidence::medium);
-  CHECK_THAT(presumed.would_settle.back(), Catch::Contains("second dump"));
+  CHECK_THAT(presumed.would_settle.back(), Contains("second dump"));
 
   dumps.everyone_silent();
   const Diagnosis hung = judge_dump(dumps.job);

@@ -1,6 +1,5 @@
 #include "sim/engine/backends.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {
@@ -131,7 +130,7 @@ TEST_CASE("a gloo broadcast to a smaller tensor aborts its rank", "[backend_rule
   std::vector<std::string> failures;
   CHECK(settle("gloo", {broadcast_from(0, four), broadcast_from(0, one)}, &failures) ==
         std::vector<Fate>{Fate::completes, Fate::crashes});
-  CHECK_THAT(failures[1], Catch::Matchers::EndsWith("16 vs 4"));
+  CHECK_THAT(failures[1], EndsWith("16 vs 4"));
 }
 
 TEST_CASE("a gloo broadcast to a larger tensor leaves its tail", "[backend_rules]") {
@@ -186,10 +185,8 @@ TEST_CASE("tensors without values get a fate and no bytes", "[backend_rules]") {
 TEST_CASE("only gloo notices that a peer's process is gone", "[backend_rules]") {
   CHECK_FALSE(make_backend_rules("gloo")->lost_peer_text().empty());
   CHECK(make_backend_rules("nccl")->lost_peer_text().empty());
-  CHECK_THAT(make_backend_rules("gloo")->timeout_text(2 * second, false),
-             Catch::Matchers::Contains("2000ms"));
-  CHECK_THAT(make_backend_rules("nccl")->timeout_text(2 * second, false),
-             Catch::Matchers::Contains("2000 milli"));
+  CHECK_THAT(make_backend_rules("gloo")->timeout_text(2 * second, false), Contains("2000ms"));
+  CHECK_THAT(make_backend_rules("nccl")->timeout_text(2 * second, false), Contains("2000 milli"));
 }
 
 }  // namespace rollcall::sim

@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
 
 #include "sim/c10d/rank_context.h"
 #include "sim/cost/presets.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

@@ -1,12 +1,11 @@
 #include "sim/engine/compute_times.h"
 
-#include <catch2/catch.hpp>
-
 #include <set>
 
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 

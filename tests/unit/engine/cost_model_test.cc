@@ -1,9 +1,9 @@
 #include "sim/engine/cost_model.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "sim/cost/presets.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

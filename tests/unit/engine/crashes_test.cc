@@ -1,10 +1,9 @@
 // Ranks that die at a time that the scenario names, whatever they do then.
 
-#include <catch2/catch.hpp>
-
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

@@ -3,13 +3,13 @@
 //
 // Nothing is checked inside a rank; see simulate_test.cc.
 
-#include <catch2/catch.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {
@@ -257,7 +257,7 @@ TEST_CASE("with a timeout the waiting ranks raise, and the verdict stays", "[eng
   });
   CHECK(word(report) == "deadlock");
   CHECK(report.of(1).state == State::raised);
-  CHECK_THAT(report.of(1).exception, Catch::Matchers::Contains("Timed out waiting 60000ms"));
+  CHECK_THAT(report.of(1).exception, Contains("Timed out waiting 60000ms"));
   CHECK(report.simulated_time == 60 * second);
 }
 

@@ -1,6 +1,6 @@
 #include "sim/engine/event_queue.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 

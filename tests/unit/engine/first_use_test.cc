@@ -3,17 +3,15 @@
 // As in simulate_test.cc, nothing is checked inside a rank.
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
 namespace rollcall::sim {
 namespace {
-
-using Catch::Matchers::Contains;
 using Body = std::function<void(Rank)>;
 
 constexpr Rank nobody = -1;

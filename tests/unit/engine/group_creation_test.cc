@@ -1,6 +1,6 @@
 #include "sim/engine/group_creation.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
 namespace rollcall::sim {

@@ -2,16 +2,14 @@
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 #include "viz/json/json_report.h"
 
 namespace rollcall::sim {
-
-using Catch::Matchers::Contains;
 
 TEST_CASE("a group made at run time reduces among its members", "[groups][fiber]") {
   for (const Options& options : {gloo(4), nccl(4)}) {

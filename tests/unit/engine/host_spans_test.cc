@@ -1,11 +1,11 @@
 // Calls about groups and on the store in a run's timeline.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
 namespace rollcall::sim {

@@ -5,11 +5,10 @@
 #include <array>
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 

@@ -2,10 +2,10 @@
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 
-#include <catch2/catch.hpp>
 #include <stdexcept>
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
 namespace rollcall::sim {

@@ -3,10 +3,10 @@
 // As in simulate_test.cc, nothing is checked inside a rank.
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
 namespace rollcall::sim {

@@ -1,11 +1,10 @@
 // Collectives that some members never come to, on gloo: who gets through all the same. As in the golden runs
 // desync_h_bcast_skip_w4 and desync_h_gather_skip_leaf_w3.
 
-#include <catch2/catch.hpp>
-
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 namespace {

@@ -1,6 +1,6 @@
 #include "sim/engine/rank_scheduler.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <exception>
 #include <numeric>
 #include <stdexcept>

@@ -5,13 +5,13 @@
 
 #include "sim/engine/simulate.h"
 
-#include <catch2/catch.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sim/dist.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {
@@ -337,7 +337,7 @@ TEST_CASE("who shares a GPU is the same in every schedule", "[simulate][fiber]")
     REQUIRE(word(report) == "device_mismatch");
     CHECK(finding(report).kind == "duplicate_gpu");
     CHECK(to_string(finding(report).culprits) == "1,3");
-    CHECK_THAT(finding(report).headline, Catch::Matchers::Contains("rank 0"));
+    CHECK_THAT(finding(report).headline, Contains("rank 0"));
     CHECK(report.of(0).state == State::waiting);
     CHECK(report.of(1).state == State::raised);
     CHECK(report.of(2).state == State::waiting);
@@ -369,7 +369,7 @@ TEST_CASE("a rank that changes its GPU within a group is a stray", "[simulate][f
 TEST_CASE("impossible options are refused before anything runs", "[simulate]") {
   bool ran = false;
   const auto refuses = [&](const Options& options, const char* because) {
-    CHECK_THROWS_WITH(run(options, [&](Rank) { ran = true; }), Catch::Matchers::Contains(because));
+    CHECK_THROWS_WITH(run(options, [&](Rank) { ran = true; }), Contains(because));
     CHECK_THROWS_AS(run(options, [&](Rank) { ran = true; }), std::invalid_argument);
   };
   refuses({.world_size = 0}, "world_size");

@@ -1,6 +1,6 @@
 #include "sim/engine/stack_arena.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
 

@@ -1,7 +1,7 @@
 #include "sim/engine/start_order.h"
+#include "tests/catch.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <set>
 
 namespace rollcall::sim {

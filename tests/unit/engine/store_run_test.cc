@@ -2,16 +2,14 @@
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 #include "viz/json/json_report.h"
 
 namespace rollcall::sim {
-
-using Catch::Matchers::Contains;
 
 TEST_CASE("a key that one rank sets reaches those that wait for it", "[store][fiber]") {
   std::vector<std::string> got(3);

@@ -1,6 +1,5 @@
 // What NCCL's hosts and streams do: a call returns when it is queued, the GPU works in order.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 namespace {

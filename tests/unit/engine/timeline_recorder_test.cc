@@ -1,6 +1,5 @@
 #include "sim/engine/timeline_recorder.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

@@ -1,10 +1,9 @@
 // work.wait(timeout): a limit on one wait.
 
-#include <catch2/catch.hpp>
-
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 
@@ -51,18 +50,17 @@ TEST_CASE("a limit on a wait for nobody tells who is missing", "[fiber][timeout]
 TEST_CASE("gloo says whether it gave up sending or receiving", "[fiber][timeout]") {
   sim::run({.world_size = 2, .backend = "gloo", .timeout = 2 * second}, [](Rank rank) {
     if (rank == 0) {
-      CHECK_THROWS_WITH(send(Tensor::ones({1}), 1), Catch::Matchers::Contains("2000ms for send operation"));
+      CHECK_THROWS_WITH(send(Tensor::ones({1}), 1), Contains("2000ms for send operation"));
     }
   });
   sim::run({.world_size = 2, .backend = "gloo", .timeout = 2 * second}, [](Rank rank) {
     if (rank == 0) {
-      CHECK_THROWS_WITH(recv(Tensor::ones({1}), 1), Catch::Matchers::Contains("2000ms for recv operation"));
+      CHECK_THROWS_WITH(recv(Tensor::ones({1}), 1), Contains("2000ms for recv operation"));
     }
   });
   sim::run({.world_size = 2, .backend = "gloo", .timeout = 2 * second}, [](Rank rank) {
     if (rank == 0) {
-      CHECK_THROWS_WITH(broadcast(Tensor::ones({1}), 0),
-                        Catch::Matchers::Contains("2000ms for send operation"));
+      CHECK_THROWS_WITH(broadcast(Tensor::ones({1}), 0), Contains("2000ms for send operation"));
     }
   });
 }

@@ -1,12 +1,12 @@
 // Runs with somebody looking on.
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <limits>
 #include <new>
 #include <vector>
 
 #include "sim/engine/watched_steps.h"
+#include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
 namespace rollcall::sim {

@@ -1,6 +1,5 @@
 // Schedules as text, and runs that follow them.
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "sim/c10d/collectives.h"
@@ -10,6 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/explore/replay.h"
 #include "sim/explore/search_tree.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {
@@ -58,7 +58,7 @@ TEST_CASE("a schedule that was mistyped, cut off or made longer is refused", "[e
 }
 
 TEST_CASE("a schedule of a later version is told apart from a damaged one", "[explore]") {
-  CHECK_THROWS_WITH(parse_schedule("ai" + to_text(sample()).substr(2)), Catch::Contains("version 2"));
+  CHECK_THROWS_WITH(parse_schedule("ai" + to_text(sample()).substr(2)), Contains("version 2"));
 }
 
 TEST_CASE("every schedule that a search has run can be repeated from its text", "[explore][fiber]") {
@@ -92,9 +92,8 @@ TEST_CASE("a schedule of another program says where the two part", "[explore][fi
   other.deviations.front().ways = 3;
   Replay on_other(other);
   run_with(on_other);
-  CHECK_THAT(
-      on_other.divergence().value_or(""),
-      Catch::Contains("its decision 1 was an order of 3 calls, rank 1 first; here it is an order of 2"));
+  CHECK_THAT(on_other.divergence().value_or(""),
+             Contains("its decision 1 was an order of 3 calls, rank 1 first; here it is an order of 2"));
 }
 
 }  // namespace rollcall::sim

@@ -1,8 +1,6 @@
 // What a search finds: by programs drawn at random, and by classics. The measure is always the search without
 // reduction, which takes every order.
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -23,6 +21,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/explore/explore.h"
 #include "sim/explore/sampler.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

@@ -2,9 +2,9 @@
 // in gloo_ring_test.cc.
 
 #include "sim/gloo/gloo_algorithms.h"
+#include "tests/catch.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 
@@ -121,7 +121,7 @@ TEST_CASE("a rank that sends the root of a gather too much kills it and notices 
                 .steps = gloo::gather_steps({1, 2}, 0, 8)};
   const auto outcomes = gloo::exchange(members);
   CHECK(outcomes[0].fate == Fate::crashes);
-  CHECK_THAT(outcomes[0].failure, Catch::Matchers::EndsWith("8 vs 4"));
+  CHECK_THAT(outcomes[0].failure, EndsWith("8 vs 4"));
   CHECK(outcomes[1].fate == Fate::completes);
 }
 

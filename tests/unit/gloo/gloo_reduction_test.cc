@@ -2,12 +2,12 @@
 
 #include "sim/gloo/gloo_reduction.h"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
 
 #include "sim/gloo/gloo_algorithms.h"
 #include "sim/tensor/tensor.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

@@ -2,9 +2,9 @@
 // named beside them hold the runs.
 
 #include "sim/gloo/gloo_algorithms.h"
+#include "tests/catch.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstring>
 
 namespace rollcall::sim {
@@ -116,7 +116,7 @@ TEST_CASE("one float meets a thousand: the smaller aborts", "[gloo_ring]") {
   std::vector<gloo::Member> members{floats(1000, 0), floats(1, 1)};
   const auto outcomes = run_ring(members);
   CHECK(outcomes[1].fate == Fate::crashes);
-  CHECK_THAT(outcomes[1].failure, Catch::Matchers::EndsWith("op.preamble.length <= op.nbytes. 1000 vs 4"));
+  CHECK_THAT(outcomes[1].failure, EndsWith("op.preamble.length <= op.nbytes. 1000 vs 4"));
   CHECK(outcomes[0].fate != Fate::crashes);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("float32 meets float64: the narrower aborts", "[gloo_ring]") {
   std::vector<gloo::Member> members{member<double>({0}, Dtype::float64), member<float>({1}, Dtype::float32)};
   const auto outcomes = run_ring(members);
   CHECK(outcomes[1].fate == Fate::crashes);
-  CHECK_THAT(outcomes[1].failure, Catch::Matchers::EndsWith("8 vs 4"));
+  CHECK_THAT(outcomes[1].failure, EndsWith("8 vs 4"));
 }
 
 TEST_CASE("equal bytes of different dtypes complete, with garbage", "[gloo_ring]") {

@@ -3,12 +3,12 @@
 
 #include "sim/gloo/gloo_rules.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {
@@ -91,8 +91,8 @@ TEST_CASE("under DETAIL a late error comes after the comparison", "[gloo_rules][
   options.debug = DebugLevel::detail;
   const Report report = run(
       options, [](Rank rank) { all_reduce(Tensor::ones({1}, rank == 0 ? Dtype::boolean : Dtype::float32)); });
-  CHECK_THAT(report.of(0).exception, Catch::Matchers::Contains("Detected mismatch between collectives"));
-  CHECK_THAT(report.of(1).exception, Catch::Matchers::Contains("Detected mismatch between collectives"));
+  CHECK_THAT(report.of(0).exception, Contains("Detected mismatch between collectives"));
+  CHECK_THAT(report.of(1).exception, Contains("Detected mismatch between collectives"));
 }
 
 TEST_CASE("large reductions keep the reference order and stay uniform", "[gloo_rules][fiber]") {
@@ -120,7 +120,7 @@ TEST_CASE("a rank whose peers are merely slow gives up at its timeout", "[gloo_r
     compute(rank * 3 * second);
     errors[static_cast<std::size_t>(rank)] = error_of([] { all_reduce(Tensor::ones({1})); });
   });
-  CHECK_THAT(errors[0], Catch::Matchers::Contains("Timed out waiting 2000ms"));
+  CHECK_THAT(errors[0], Contains("Timed out waiting 2000ms"));
   CHECK(errors[1] == "Application timeout caused pair closure");
   CHECK(report.simulated_time == 3 * second);
 }

@@ -1,5 +1,5 @@
-#include <catch2/catch.hpp>
 
+#include "tests/catch.h"
 #include "tests/unit/match/evidence_builder.h"
 
 namespace rollcall::check {

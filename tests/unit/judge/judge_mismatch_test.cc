@@ -1,16 +1,14 @@
 // The judge on calls that met and should not have: they disagree, or belong to different places.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "sim/judge/judge.h"
+#include "tests/catch.h"
 #include "tests/unit/judge/verdicts.h"
 #include "tests/unit/match/evidence_builder.h"
 
 namespace rollcall::check {
 namespace {
-
-using Catch::Matchers::Contains;
 using test::all_reduce;
 using test::as;
 using test::barrier;

@@ -1,8 +1,7 @@
 #include "sim/judge/judge_samples.h"
 
-#include <catch2/catch.hpp>
-
 #include "sim/train/sampler.h"
+#include "tests/catch.h"
 
 namespace rollcall::check {
 

@@ -1,6 +1,6 @@
 #include "sim/judge/suspects.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <map>
 #include <utility>
 

@@ -2,11 +2,11 @@
 
 // Short ways to ask a verdict what it says.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <variant>
 
 #include "sim/report/verdict.h"
+#include "tests/catch.h"
 
 namespace rollcall::check::test {
 

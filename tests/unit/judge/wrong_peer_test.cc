@@ -1,6 +1,5 @@
 #include "sim/judge/wrong_peer.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::check {
 namespace {

@@ -1,12 +1,8 @@
 #include "sim/match/detail_check.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {
-
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 using check::GroupMatcher;
 
 struct SlotOf {

@@ -1,8 +1,8 @@
 #include "sim/match/incidents.h"
+#include "tests/catch.h"
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 
 namespace rollcall::check {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <numeric>
 
+#include "tests/catch.h"
 #include "tests/unit/match/evidence_builder.h"
 
 namespace rollcall::check {

@@ -1,7 +1,7 @@
 #include "sim/match/message_matcher.h"
+#include "tests/catch.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <utility>
 #include <vector>
 

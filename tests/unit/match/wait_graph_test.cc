@@ -1,7 +1,6 @@
 #include "sim/match/wait_graph.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "tests/unit/match/evidence_builder.h"
 
 namespace rollcall::check {

@@ -1,8 +1,7 @@
 #include "sim/nccl/device_queue.h"
+#include "tests/catch.h"
 
 #include <map>
-
-#include <catch2/catch.hpp>
 
 namespace rollcall::sim {
 namespace {

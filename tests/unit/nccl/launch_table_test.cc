@@ -1,6 +1,5 @@
 #include "sim/nccl/launch_table.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

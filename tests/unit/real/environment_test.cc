@@ -1,6 +1,6 @@
 #include "real/rank/environment.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <map>
 #include <stdexcept>
 
@@ -56,7 +56,6 @@ TEST_CASE("rank 0 listens beside torchrun's own store", "[real]") {
 }
 
 TEST_CASE("a launcher's variables that do not fit are refused by name", "[real]") {
-  using Catch::Contains;
   CHECK_THROWS_WITH(launched_rank(variables({{"RANK", "1"}})), Contains("WORLD_SIZE is not"));
   CHECK_THROWS_WITH(launched_rank(variables({{"RANK", "one"}, {"WORLD_SIZE", "2"}})),
                     Contains("RANK: 'one'"));

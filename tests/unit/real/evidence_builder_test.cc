@@ -1,10 +1,10 @@
 #include "real/evidence/evidence_builder.h"
 
-#include <catch2/catch.hpp>
 #include <csignal>
 
 #include "real/evidence/reconstruct.h"
 #include "sim/report/verdict.h"
+#include "tests/catch.h"
 
 namespace rollcall::real {
 namespace {

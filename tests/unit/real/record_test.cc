@@ -1,6 +1,5 @@
 #include "real/rank/record.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::real {
 namespace {

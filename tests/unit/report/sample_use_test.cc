@@ -1,6 +1,5 @@
 #include "sim/report/sample_use.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall {
 

@@ -1,8 +1,7 @@
 #include "sim/report/verdict.h"
 
-#include <catch2/catch.hpp>
-
 #include "sim/report/report.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 

@@ -1,8 +1,7 @@
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "sim/tensor/device.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 

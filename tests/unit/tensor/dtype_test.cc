@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "sim/tensor/dtype.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 

@@ -1,10 +1,9 @@
 #include <utility>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "sim/base/error.h"
 #include "sim/tensor/tensor.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 

@@ -2,12 +2,12 @@
 
 // Recordings for tests, in a folder of their own.
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include <zlib.h>
 
 #include "sim/diagnose/dump_judge.h"
+#include "tests/catch.h"
 #include "tests/folder.h"
 #include "traces/formats/recordings.h"
 

@@ -1,12 +1,12 @@
 // Files from a shared disk, made by somebody who means harm: each is an error that names the file and the byte,
 // quickly and in little memory, and the other ranks are used.
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "tests/catch.h"
 #include "tests/folder.h"
 #include "traces/formats/recordings.h"
 #include "traces/values/json_value.h"
@@ -14,8 +14,6 @@
 
 namespace rollcall::traces {
 namespace {
-
-using Catch::Contains;
 using namespace std::string_literals;
 
 constexpr std::size_t little_memory = std::size_t{1} << 20;
@@ -139,7 +137,8 @@ TEST_CASE("calls on a group that their rank does not belong to are not used", "[
                    "profiling_name": "nccl:all_reduce", "state": "scheduled"}]})");
   const ReadResult result = read_recordings({folder.path()});
   REQUIRE(result.problems.size() == 1);
-  CHECK_THAT(result.problems.front().message, Contains("1 calls are not used: rank 7 is not a member of their groups"));
+  CHECK_THAT(result.problems.front().message,
+             Contains("1 calls are not used: rank 7 is not a member of their groups"));
   REQUIRE(result.job.ranks.size() == 1);
   CHECK(result.job.ranks.front().records.empty());
 }

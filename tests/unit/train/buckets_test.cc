@@ -1,11 +1,11 @@
 #include "sim/train/buckets.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "sim/train/flat.h"
 #include "sim/train/sampler.h"
 #include "sim/train/zero.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "sim/train/join.h"
+#include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
 namespace rollcall {

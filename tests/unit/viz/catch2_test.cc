@@ -6,12 +6,10 @@
 
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall {
 namespace {
-
-using Catch::Contains;
-using Catch::StartsWith;
 
 Report uneven() {
   return sim::run({.world_size = 4, .backend = "gloo"}, [](Rank rank) {

@@ -1,6 +1,6 @@
 #include "real/process/forked_pool.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "tests/folder.h"
 
 namespace rollcall::cli {

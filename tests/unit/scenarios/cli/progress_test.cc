@@ -1,8 +1,7 @@
 #include "scenarios/cli/terminal/progress.h"
 
-#include <catch2/catch.hpp>
-
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 
 namespace rollcall::cli {
 

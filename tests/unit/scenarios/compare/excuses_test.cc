@@ -1,9 +1,8 @@
 // What one real run cannot show is not counted against the simulator, and nothing else is let pass.
 
-#include <catch2/catch.hpp>
-
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/facts.h"
+#include "tests/catch.h"
 
 namespace rollcall::compare {
 namespace {
@@ -37,8 +36,6 @@ std::string judged(const std::string& about, const Facts& simulated, const Facts
 }
 
 }  // namespace
-
-using Catch::Contains;
 
 TEST_CASE("of an error text everything is compared but ports, places, times and build folders", "[compare]") {
   CHECK(normalized_error("[../gloo/transport/tcp/pair.cc:598] Read error [127.0.0.1]:34567: Broken pipe") ==

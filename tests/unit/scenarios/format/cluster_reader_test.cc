@@ -1,9 +1,8 @@
 #include "scenarios/format/cluster_reader.h"
 
-#include <catch2/catch.hpp>
-
 #include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 
@@ -88,24 +87,21 @@ TEST_CASE("channels that NCCL's log shows may be given, and count", "[scenarios]
 }
 
 TEST_CASE("what is wrong with a cluster is said where it is wrong", "[scenarios]") {
-  CHECK_THAT(problem(R"("h100-x8")"), Catch::Contains("/cluster: unknown cluster"));
+  CHECK_THAT(problem(R"("h100-x8")"), Contains("/cluster: unknown cluster"));
   CHECK(problem(R"({"preset": "h100"})") ==
         "/cluster/preset: the number of GPUs of h100 is missing -> h100-8");
   CHECK(problem(R"({"preset": "h100-8", "gpus_per_node": 9})") ==
         "/cluster/gpus_per_node: a h100 machine has 8 GPUs");
   CHECK(problem(R"({"links": {"nics": 8}})") == "/cluster: \"gpus_per_node\" is missing");
   CHECK_THAT(problem(R"({"preset": "h100-8", "links": {"nic_speed": 400}})"),
-             Catch::Contains("/cluster/links/nic_speed"));
+             Contains("/cluster/links/nic_speed"));
   CHECK(problem(R"({"preset": "h100-8", "links": {"nic_speed": "0Gbps"}})") ==
         "/cluster/links/nic_speed: must be more than 0");
-  CHECK_THAT(problem(R"({"preset": "h100-8", "links": {"nic_sped": "1Gbps"}})"),
-             Catch::Contains("nic_speed"));
+  CHECK_THAT(problem(R"({"preset": "h100-8", "links": {"nic_sped": "1Gbps"}})"), Contains("nic_speed"));
   CHECK_THAT(problem(R"({"preset": "h100-8", "links": {"nic_path": "FAR"}})"),
-             Catch::Contains("/cluster/links/nic_path"));
-  CHECK_THAT(problem(R"({"gpus_per_node": 8, "links": {"nvlink": "switch"}})"),
-             Catch::Contains("NVLink needs"));
-  CHECK_THAT(problem(R"({"gpus_per_node": 8, "graphs": {"channels": 2}})"),
-             Catch::Contains("\"ring\" is missing"));
+             Contains("/cluster/links/nic_path"));
+  CHECK_THAT(problem(R"({"gpus_per_node": 8, "links": {"nvlink": "switch"}})"), Contains("NVLink needs"));
+  CHECK_THAT(problem(R"({"gpus_per_node": 8, "graphs": {"channels": 2}})"), Contains("\"ring\" is missing"));
   CHECK(problem(R"({"preset": "h100-8", "nodes": 1})") == "/cluster/nodes: 16 ranks need 2 nodes of 8 GPUs");
 }
 

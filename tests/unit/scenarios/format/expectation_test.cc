@@ -1,10 +1,10 @@
 #include "scenarios/format/expectation.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/report/report.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -1,10 +1,9 @@
 #include "scenarios/format/faults_reader.h"
 
-#include <catch2/catch.hpp>
-
 #include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 
@@ -43,8 +42,8 @@ TEST_CASE("a crash names ranks and the time at which they die", "[scenarios][fau
   CHECK(options.crashes[0].ranks == RankSet{2});
   CHECK(options.crashes[0].at == 10 * millisecond);
   CHECK(problem(R"([{"kind": "crash", "ranks": 1}])") == "/faults/0: \"at\" is missing");
-  CHECK_THAT(problem(R"([{"kind": "crash", "at": 10}])"), Catch::Contains("/faults/0/at"));
-  CHECK_THAT(problem(R"([{"kind": "crash", "at": "soon"}])"), Catch::Contains("/faults/0/at"));
+  CHECK_THAT(problem(R"([{"kind": "crash", "at": 10}])"), Contains("/faults/0/at"));
+  CHECK_THAT(problem(R"([{"kind": "crash", "at": "soon"}])"), Contains("/faults/0/at"));
   CHECK(problem(R"([{"kind": "slow", "factor": 2, "at": "1s"}])") ==
         "/faults/0/at: a slow rank needs a \"factor\"");
 }
@@ -67,11 +66,10 @@ TEST_CASE("faults that cannot be are refused where they stand", "[scenarios][fau
   CHECK(problem(R"([{"kind": "slow", "ranks": 1}])") == "/faults/0: \"factor\" is missing");
   CHECK(problem(R"([{"kind": "jitter", "fraction": 1, "factor": 2}])") ==
         "/faults/0/factor: jitter needs a \"fraction\"");
-  CHECK_THAT(problem(R"([{"kind": "slow", "ranks": 4, "factor": 2}])"), Catch::Contains("out of range"));
-  CHECK_THAT(problem(R"([{"kind": "slow", "factor": 0}])"),
-             Catch::Contains("/faults/0/factor: must be at least"));
-  CHECK_THAT(problem(R"([{"kind": "sloow", "factor": 2}])"), Catch::Contains("/faults/0/kind"));
-  CHECK_THAT(problem(R"([{"factor": 2}])"), Catch::Contains("\"kind\" is missing"));
+  CHECK_THAT(problem(R"([{"kind": "slow", "ranks": 4, "factor": 2}])"), Contains("out of range"));
+  CHECK_THAT(problem(R"([{"kind": "slow", "factor": 0}])"), Contains("/faults/0/factor: must be at least"));
+  CHECK_THAT(problem(R"([{"kind": "sloow", "factor": 2}])"), Contains("/faults/0/kind"));
+  CHECK_THAT(problem(R"([{"factor": 2}])"), Contains("\"kind\" is missing"));
 }
 
 }  // namespace rollcall::scenario

@@ -1,9 +1,8 @@
 #include "scenarios/format/report_reader.h"
 
-#include <catch2/catch.hpp>
-
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
+#include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/json/json_report.h"
 #include "viz/text/text_report.h"
@@ -79,17 +78,16 @@ TEST_CASE("JSON without a schema version is no report") { CHECK_FALSE(read(R"({ 
 TEST_CASE("what is wrong with a report is said with its place") {
   const std::string start = R"({ "schema_version": 1, "world_size": 4, )";
   CHECK_THAT(error_of(start + R"("verdict": "deadlok" })"),
-             Catch::Contains("report.json:1:52: error: /verdict: unknown verdict \"deadlok\" (did you mean "
-                             "\"deadlock\"?)"));
+             Contains("report.json:1:52: error: /verdict: unknown verdict \"deadlok\" (did you mean "
+                      "\"deadlock\"?)"));
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0-9", "state": "finished" } ] })"),
-             Catch::Contains("/ranks/0/ranks"));
+             Contains("/ranks/0/ranks"));
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0", "state": "asleep" } ] })"),
-             Catch::Contains("\"asleep\" is not a rank state"));
-  CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": {} })"),
-             Catch::Contains("/ranks: this is an object"));
-  CHECK_THAT(error_of(R"({ "schema_version": 2 })"), Catch::Contains("reports of version 1"));
-  CHECK_THAT(error_of(R"({ "schema_version": 1, "verdict": "ok" })"), Catch::Contains("world_size"));
-  CHECK_THAT(error_of("{ \"schema_version\": 1, "), Catch::Contains("report.json:1:"));
+             Contains("\"asleep\" is not a rank state"));
+  CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": {} })"), Contains("/ranks: this is an object"));
+  CHECK_THAT(error_of(R"({ "schema_version": 2 })"), Contains("reports of version 1"));
+  CHECK_THAT(error_of(R"({ "schema_version": 1, "verdict": "ok" })"), Contains("world_size"));
+  CHECK_THAT(error_of("{ \"schema_version\": 1, "), Contains("report.json:1:"));
 }
 
 }  // namespace rollcall::scenario

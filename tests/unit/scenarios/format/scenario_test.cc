@@ -2,11 +2,11 @@
 
 #include "scenarios/format/scenario.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/engine/start_order.h"
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {

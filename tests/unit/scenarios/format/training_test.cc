@@ -1,9 +1,8 @@
 // Models, optimizers and datasets in scenario files: what is read, what is refused, what a run does.
 
-#include <catch2/catch.hpp>
-
 #include "scenarios/run/runner.h"
 #include "sim/report/report.h"
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {

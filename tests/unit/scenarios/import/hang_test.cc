@@ -1,6 +1,5 @@
 #include "scenarios/import/hang.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -1,6 +1,6 @@
 #include "scenarios/import/roll_up.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 

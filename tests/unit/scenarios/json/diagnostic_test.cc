@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "scenarios/json/utf8.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 

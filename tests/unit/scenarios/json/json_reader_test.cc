@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"
 #include "scenarios/json/source.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -2,7 +2,6 @@
 
 #include "scenarios/json/schema_check.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,6 +11,7 @@
 #include "scenarios/json/schema.h"
 #include "scenarios/json/source.h"
 #include "scenarios/program/statements.h"
+#include "tests/catch.h"
 #include "tests/json_schema.h"
 #include "tests/shipped_scenarios.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"

@@ -2,7 +2,6 @@
 // schema_check_test.cc this keeps the help that editors give true.
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,6 +16,7 @@
 
 #include "scenarios/json/schema.h"
 #include "scenarios/program/statements.h"
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {

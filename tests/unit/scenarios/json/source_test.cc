@@ -1,4 +1,3 @@
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +6,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "scenarios/json/utf8.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

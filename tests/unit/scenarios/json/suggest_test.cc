@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "scenarios/json/suggest.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -1,9 +1,9 @@
 #include "scenarios/predict/size_table.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "sim/cost/presets.h"
+#include "tests/catch.h"
 
 namespace rollcall::predict {
 
@@ -31,9 +31,9 @@ TEST_CASE("sizes double from the first to the last", "[predict]") {
 }
 
 TEST_CASE("sizes that cannot be read say what would be right", "[predict]") {
-  CHECK_THAT(problem("8GiB:1KiB"), Catch::Contains("write 1KiB:8GiB"));
-  CHECK_THAT(problem("1XB:8GiB"), Catch::Contains("no unit of size"));
-  CHECK_THAT(problem("0:8"), Catch::Contains("at least 1B"));
+  CHECK_THAT(problem("8GiB:1KiB"), Contains("write 1KiB:8GiB"));
+  CHECK_THAT(problem("1XB:8GiB"), Contains("no unit of size"));
+  CHECK_THAT(problem("0:8"), Contains("at least 1B"));
   CHECK_FALSE(problem("").empty());
   CHECK_FALSE(problem("1KiB:").empty());
   CHECK_FALSE(problem("-8:64").empty());
@@ -66,10 +66,10 @@ TEST_CASE("the JSON has the fields that others read", "[predict]") {
 
 TEST_CASE("measured times stand beside predicted ones, with the bus bandwidth that they make", "[predict]") {
   SizeTable both = table("h100-8", OpKind::all_reduce, "32MiB:64MiB");
-  CHECK_THAT(text_of(both), !Catch::Contains("measured"));
+  CHECK_THAT(text_of(both), !Contains("measured"));
   CHECK_FALSE(nlohmann::json::parse(json_of(both))["rows"][0].contains("measured_us"));
   add_measured(both, {200, 400});
-  CHECK_THAT(text_of(both), Catch::Contains("measured     busbw") && Catch::Contains("400.00    293.60"));
+  CHECK_THAT(text_of(both), Contains("measured     busbw") && Contains("400.00    293.60"));
   const auto row = nlohmann::json::parse(json_of(both))["rows"][1];
   CHECK(row["measured_us"] == 400);
   CHECK(row["measured_busbw"] == 293.6);
@@ -77,27 +77,27 @@ TEST_CASE("measured times stand beside predicted ones, with the bus bandwidth th
 
 TEST_CASE("the text says what is ours and what is estimated", "[predict]") {
   CHECK_THAT(text_of(table("h100-8", OpKind::all_reduce, "1KiB")),
-             Catch::Contains("NCCL 2.28.9") && !Catch::Contains("estimated"));
-  CHECK_THAT(text_of(table("h100-8", OpKind::all_to_all, "1KiB")), Catch::Contains("rollcall's own model"));
-  CHECK_THAT(text_of(table("l40s-4", OpKind::all_reduce, "1KiB")), Catch::Contains("estimated"));
+             Contains("NCCL 2.28.9") && !Contains("estimated"));
+  CHECK_THAT(text_of(table("h100-8", OpKind::all_to_all, "1KiB")), Contains("rollcall's own model"));
+  CHECK_THAT(text_of(table("l40s-4", OpKind::all_reduce, "1KiB")), Contains("estimated"));
 }
 
 TEST_CASE("an explanation marks the choice and gives reasons", "[predict]") {
   const std::string text = explain_text(cluster("h100-8"), {.kind = OpKind::all_reduce, .bytes = 2 << 20});
-  CHECK_THAT(text, Catch::Contains("> NVLS") && Catch::Contains("all_reduce of 2MiB"));
-  CHECK_THAT(text, Catch::Contains("needs several nodes"));
+  CHECK_THAT(text, Contains("> NVLS") && Contains("all_reduce of 2MiB"));
+  CHECK_THAT(text, Contains("needs several nodes"));
   CHECK_THAT(explain_text(cluster("h100-8"), {.kind = OpKind::send, .bytes = 8}),
-             Catch::Contains("NCCL has no model"));
+             Contains("NCCL has no model"));
 }
 
 TEST_CASE("the plot is a closed picture with a point for each size", "[predict]") {
   const std::string svg = svg_of(table("h100-8", OpKind::all_reduce, "1KiB:1GiB"));
-  CHECK_THAT(svg, Catch::StartsWith("<svg ") && Catch::EndsWith("</svg>\n"));
+  CHECK_THAT(svg, StartsWith("<svg ") && EndsWith("</svg>\n"));
   const std::size_t begin = svg.find("<polyline points=\"") + 18;
   const std::string points = svg.substr(begin, svg.find('"', begin) - begin);
   CHECK(std::count(points.begin(), points.end(), ',') == 21);
-  CHECK_THAT(svg, Catch::Contains("NVLS Simple"));
-  CHECK_THAT(svg_of(table("h100-8", OpKind::all_reduce, "1KiB")), Catch::Contains("<polyline"));
+  CHECK_THAT(svg, Contains("NVLS Simple"));
+  CHECK_THAT(svg_of(table("h100-8", OpKind::all_reduce, "1KiB")), Contains("<polyline"));
 }
 
 }  // namespace rollcall::predict

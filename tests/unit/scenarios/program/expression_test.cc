@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "scenarios/program/expression.h"
 #include "sim/base/error.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

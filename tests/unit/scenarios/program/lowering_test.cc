@@ -1,10 +1,10 @@
 // What is wrong with statements, as far as a file can tell.
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {

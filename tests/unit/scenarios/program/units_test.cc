@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "scenarios/program/units.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 

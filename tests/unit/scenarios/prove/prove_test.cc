@@ -3,7 +3,6 @@
 #include <set>
 #include <string>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "real/nccl/gpu_probe.h"
@@ -11,6 +10,7 @@
 #include "scenarios/prove/programs.h"
 #include "scenarios/prove/prove.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 #include "tests/shell.h"
 
@@ -18,7 +18,6 @@ namespace rollcall::prove {
 namespace {
 
 using Judgement = Proof::Judgement;
-using Catch::Contains;
 
 std::string word_of(RankClass::State state) {
   return state == RankClass::State::finished  ? "completes"
@@ -49,7 +48,7 @@ TEST_CASE("every trial on one rank has a name of its own, a prediction and a sou
   for (const real::Trial& trial : real::one_rank_trials()) {
     INFO(trial.name);
     CHECK(names.insert(trial.name).second);
-    CHECK_THAT(std::string(trial.predicted), Catch::StartsWith("nccl"));
+    CHECK_THAT(std::string(trial.predicted), StartsWith("nccl"));
     CHECK_FALSE(trial.source.empty());
   }
 }
@@ -93,7 +92,7 @@ TEST_CASE("without a GPU nothing about NCCL is proven, and that is said", "[prov
   const test::Shell shell;
   const test::Outcome outcome = shell.rollcall("doctor --prove --backend nccl --record proofs.result.json");
   CHECK(outcome.code == 77);
-  CHECK_THAT(outcome.err, Catch::StartsWith("rollcall: not possible here: nccl: "));
+  CHECK_THAT(outcome.err, StartsWith("rollcall: not possible here: nccl: "));
   CHECK_FALSE(std::filesystem::exists(shell.path("proofs.result.json")));
   for (const std::string& observed : real::try_one_rank(20 * second)) {
     CHECK(observed != "ncclSuccess");

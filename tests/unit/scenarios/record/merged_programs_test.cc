@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/record/merged_programs.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -1,6 +1,6 @@
 #include "scenarios/recordings/recorded_run.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 

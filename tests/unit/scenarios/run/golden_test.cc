@@ -1,6 +1,6 @@
 #include "scenarios/run/golden.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -29,7 +29,7 @@ TEST_CASE("a golden file that is none is refused with its line", "[scenarios]") 
     }
   };
   const std::string head = golden_text({});
-  CHECK_THAT(refusal("{}\n"), Catch::StartsWith("line 1: expected \"# rollcall golden 1"));
+  CHECK_THAT(refusal("{}\n"), StartsWith("line 1: expected \"# rollcall golden 1"));
   CHECK(refusal(head + "ranks 0-\n") == "line 2: expected ranks such as 0-3,8");
   CHECK(refusal(head + "ranks x\n") == "line 2: expected ranks such as 0-3,8");
   CHECK(refusal(head + "  barrier\n") == "line 2: expected \"ranks ...\" or an indented call");

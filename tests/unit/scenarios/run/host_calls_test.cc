@@ -1,10 +1,10 @@
 // Statements about groups and the store: what they do when a scenario runs, and what is wrong with bad ones.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {

@@ -2,11 +2,11 @@
 
 #include "scenarios/run/interpreter.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/base/error.h"
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 #include "tests/unit/scenarios/format/solo_rank.h"
 

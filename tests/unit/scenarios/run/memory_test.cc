@@ -1,10 +1,10 @@
 // What keeps a run inside the memory of one machine: scenarios that would fill any of it.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {
@@ -79,7 +79,7 @@ TEST_CASE("results that differ by element and fill any memory are refused in the
         {"all_reduce": {}})"));
     CHECK(verdict_word(report.verdict) == "ok");  // the ranks go on after the exception
     REQUIRE(report.output.size() == 2);
-    CHECK_THAT(report.output[0].text, Catch::StartsWith("RuntimeError: " + call + ": the results differ"));
+    CHECK_THAT(report.output[0].text, StartsWith("RuntimeError: " + call + ": the results differ"));
   }
 }
 

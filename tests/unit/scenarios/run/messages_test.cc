@@ -1,10 +1,10 @@
 // Sends, receives, object collectives and split sizes in scenario files.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "scenarios/run/runner.h"
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {

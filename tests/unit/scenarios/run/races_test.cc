@@ -1,11 +1,11 @@
 // What timing decides: choices, threads, tensors touched too early, limits on waiting, calls nobody waits for.
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "scenarios/run/runner.h"
 #include "scenarios/run/schedules.h"
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {

@@ -2,10 +2,10 @@
 
 #include "scenarios/run/runner.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
 namespace rollcall::scenario {

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
 
 #include "scenarios/run/tensor_text.h"
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 

@@ -1,6 +1,6 @@
 #include "scenarios/test/keyword_expression.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <set>
 #include <string>
 

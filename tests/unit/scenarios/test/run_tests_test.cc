@@ -1,6 +1,6 @@
 #include "scenarios/test/run_tests.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <csignal>
 
 namespace rollcall::scenario {

@@ -1,6 +1,5 @@
 // Scenarios made smaller: what they come to stays, everything else goes.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "scenarios/variants/keep_ranks.h"
 #include "scenarios/variants/minimize.h"
 #include "scenarios/variants/reducer.h"
+#include "tests/catch.h"
 #include "tests/folder.h"
 
 namespace rollcall::scenario {
@@ -109,7 +109,7 @@ TEST_CASE("what only some schedules come to is minimized as well", "[minimize][f
   CHECK(result.signature.verdict == "race");
   CHECK(result.signature.kind == "stale_key");
   CHECK(result.after.statements <= 5);
-  CHECK_THAT(result.text, Catch::Contains("rollcall explore"));
+  CHECK_THAT(result.text, Contains("rollcall explore"));
 }
 
 TEST_CASE("minimizing ends with the best so far when somebody asks for it", "[minimize][fiber]") {
@@ -126,7 +126,7 @@ TEST_CASE("minimizing ends with the best so far when somebody asks for it", "[mi
 
 TEST_CASE("what is fine cannot be minimized", "[minimize][fiber]") {
   CHECK_THROWS_WITH(minimize(ROLLCALL_SOURCE_DIR "/scenarios/counter.json", {}),
-                    Catch::Contains("ends with verdict ok: nothing to minimize"));
+                    Contains("ends with verdict ok: nothing to minimize"));
 }
 
 TEST_CASE("ranks that stay are numbered anew wherever a scenario names them", "[minimize]") {

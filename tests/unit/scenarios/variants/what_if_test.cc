@@ -1,11 +1,10 @@
 // Scenarios disturbed: what they survive.
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <string>
 
 #include "scenarios/variants/what_if.h"
+#include "tests/catch.h"
 #include "tests/folder.h"
 
 namespace rollcall::scenario {

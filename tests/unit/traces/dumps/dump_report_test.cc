@@ -1,10 +1,9 @@
 #include "traces/dumps/dump_report.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 
 #include "sim/diagnose/dump_judge.h"
+#include "tests/catch.h"
 #include "tests/unit/diagnose/dump_builder.h"
 
 namespace rollcall::traces {

@@ -1,13 +1,13 @@
 #include "traces/dumps/dump_writer.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "sim/diagnose/dump_judge.h"
+#include "tests/catch.h"
 #include "tests/folder.h"
 #include "traces/formats/recordings.h"
 
@@ -98,8 +98,8 @@ TEST_CASE("JSON has no stacks, counters as texts and no list where nothing was r
       R"("last_started_collective": "-1", "last_completed_collective": "3"}}})");
   dump.records.emplace_back().stack = 1;
   const std::string text = write_dump_json(job, dump);
-  CHECK_THAT(text, Catch::Contains(R"("process_group": ["0", "default_pg"])"));
-  CHECK_THAT(text, !Catch::Contains("train.py"));
+  CHECK_THAT(text, Contains(R"("process_group": ["0", "default_pg"])"));
+  CHECK_THAT(text, !Contains("train.py"));
 }
 
 }  // namespace rollcall::traces

@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "tests/catch.h"
 #include "tests/contents.h"
 #include "tests/unit/traces/folder.h"
 #include "traces/dumps/dump_decoder.h"
@@ -15,7 +15,6 @@ namespace {
 
 using rollcall::test::contents;
 namespace fs = std::filesystem;
-using Catch::Contains;
 using test::Folder;
 
 const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/flight_recorder";

@@ -7,8 +7,6 @@
 
 namespace rollcall::traces {
 namespace {
-
-using Catch::Contains;
 using test::diagnosis_of;
 using test::Folder;
 

@@ -165,7 +165,7 @@ TEST_CASE("a log that disagrees with sure dumps is evidence, no verdict", "[trac
   const Diagnosis diagnosis = diagnosis_of(folder);
   CHECK(diagnosis.verdict == "size_mismatch");
   CHECK(diagnosis.finding.culprits == RankSet{3});
-  CHECK_THAT(diagnosis.evidence.back(), Catch::Contains("rank 1 instead"));
+  CHECK_THAT(diagnosis.evidence.back(), Contains("rank 1 instead"));
 }
 
 TEST_CASE("logs that say nothing of a hang are passed over", "[traces]") {

@@ -6,8 +6,6 @@
 
 namespace rollcall::traces {
 namespace {
-
-using Catch::Contains;
 using test::diagnosis_of;
 using test::Folder;
 

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
 
 #include "traces/formats/script_record.h"
+#include "tests/catch.h"
 
 namespace rollcall::traces {
 namespace {

@@ -2,8 +2,6 @@
 
 #include "traces/formats/trace_reader.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +10,7 @@
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 #include "viz/base/gzip_stream.h"
 #include "viz/traces/chrome_trace.h"
 #include "viz/traces/kineto_trace.h"
@@ -143,16 +142,15 @@ TEST_CASE("times at epoch scale are moved to the beginning", "[traces]") {
 
 TEST_CASE("what is no trace is refused with the file's name", "[traces]") {
   const Folder folder;
-  CHECK_THAT(problem_of(folder.file("nothing.json")), Catch::Contains("nothing.json"));
-  CHECK_THAT(problem_of(folder.write("cut.json", R"({"traceEvents": [{"ph": "X")")),
-             Catch::Contains("cut.json"));
-  CHECK_THAT(problem_of(folder.write("other.json", "{}")), Catch::Contains("no \"traceEvents\""));
-  CHECK_THAT(problem_of(folder.write("list.json", "[1]")), Catch::Contains("no \"traceEvents\""));
+  CHECK_THAT(problem_of(folder.file("nothing.json")), Contains("nothing.json"));
+  CHECK_THAT(problem_of(folder.write("cut.json", R"({"traceEvents": [{"ph": "X")")), Contains("cut.json"));
+  CHECK_THAT(problem_of(folder.write("other.json", "{}")), Contains("no \"traceEvents\""));
+  CHECK_THAT(problem_of(folder.write("list.json", "[1]")), Contains("no \"traceEvents\""));
   const std::string one = R"({"distributedInfo": {"rank": 0}, "traceEvents": []})";
   folder.write("a.json", one);
   folder.write("b.json", one);
   CHECK_THROWS_WITH(read_trace({folder.file("a.json"), folder.file("b.json")}),
-                    Catch::Contains("a second file of rank 0"));
+                    Contains("a second file of rank 0"));
 }
 
 }  // namespace rollcall::traces

@@ -1,6 +1,6 @@
 #include "traces/values/pickle.h"
+#include "tests/catch.h"
 
-#include <catch2/catch.hpp>
 #include <random>
 #include <string>
 

@@ -1,8 +1,8 @@
 #include "traces/values/unpack.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "tests/catch.h"
 #include "tests/contents.h"
 #include "tests/unit/traces/folder.h"
 #include "traces/formats/trace_reader.h"
@@ -14,7 +14,6 @@ namespace {
 
 using rollcall::test::contents;
 namespace fs = std::filesystem;
-using Catch::Contains;
 using test::Folder;
 
 const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data";

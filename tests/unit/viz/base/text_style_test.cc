@@ -1,6 +1,5 @@
 #include "viz/base/text_style.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::viz {
 

@@ -1,7 +1,6 @@
 #include "viz/base/write_file.h"
+#include "tests/catch.h"
 #include "tests/contents.h"
-
-#include <catch2/catch.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -73,7 +72,7 @@ TEST_CASE("writing through a link changes the file, not the link") {
 TEST_CASE("a path that cannot be written is named, with the reason") {
   const Folder folder;
   CHECK_THROWS_WITH(write_text(folder.file("no/such/folder.json"), "x"),
-                    Catch::Contains("no/such/folder.json") && Catch::Contains("No such file or directory"));
+                    Contains("no/such/folder.json") && Contains("No such file or directory"));
   CHECK_THROWS_AS(write_text(folder.path.string(), "x"), OutputError);
 }
 
@@ -82,7 +81,7 @@ TEST_CASE("a full device is an error, and stays a device") {
     WARN("skipped: this machine has no /dev/full");
     return;
   }
-  CHECK_THROWS_WITH(write_text("/dev/full", "x"), Catch::Contains("No space left on device"));
+  CHECK_THROWS_WITH(write_text("/dev/full", "x"), Contains("No space left on device"));
   CHECK(fs::is_character_file("/dev/full"));
 }
 

@@ -1,7 +1,6 @@
 #include "viz/ci/junit.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "viz/base/xml_text.h"
 
 namespace rollcall::viz {

@@ -1,10 +1,9 @@
 #include "viz/html/html_comparison.h"
 
-#include <catch2/catch.hpp>
-
 #include <regex>
 #include <sstream>
 
+#include "tests/catch.h"
 #include "tests/unit/viz/recorded_calls.h"
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/rows/merged_runs.h"
@@ -12,8 +11,6 @@
 namespace rollcall::viz {
 
 namespace {
-
-using Catch::Contains;
 using samples::record;
 using samples::record_common;
 

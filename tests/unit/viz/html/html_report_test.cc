@@ -1,19 +1,16 @@
 #include "viz/html/html_report.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <regex>
 #include <sstream>
 
+#include "tests/catch.h"
 #include "tests/unit/viz/recorded_calls.h"
 #include "tests/unit/viz/sample_reports.h"
 
 namespace rollcall::viz {
 
 namespace {
-
-using Catch::Contains;
 
 std::string page(const Report& report) {
   std::ostringstream out;

@@ -1,6 +1,5 @@
 #include "viz/html/markup.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::viz {
 
@@ -34,7 +33,7 @@ TEST_CASE("foreign scripts are isolated from the text around them") {
 TEST_CASE("long words may be broken and long texts end with a count") {
   CHECK(text(std::string(50, 'x')) == std::string(40, 'x') + "<wbr>" + std::string(10, 'x'));
   const std::string shown = text(std::string(10'000, 'x'));
-  CHECK_THAT(shown, Catch::EndsWith("&hellip; (9000 more characters)"));
+  CHECK_THAT(shown, EndsWith("&hellip; (9000 more characters)"));
   CHECK(shown.size() < 1300);
 }
 

@@ -1,8 +1,8 @@
 #include "viz/html/timeline_data.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/catch.h"
 #include "tests/unit/viz/recorded_calls.h"
 #include "tests/unit/viz/sample_reports.h"
 
@@ -144,7 +144,7 @@ TEST_CASE("names in a timeline are cut and harmless") {
   const std::string name = "\u202e" + std::string(10'000, 'x');
   samples::record(report, {.rank = 0, .start = 0, .end = 1, .label = name});
   const std::string label = Unpacked(report).header["calls"][0][5];
-  CHECK_THAT(label, Catch::StartsWith("\\u202exxx"));
+  CHECK_THAT(label, StartsWith("\\u202exxx"));
   CHECK(label.size() < 500);
 }
 

@@ -1,10 +1,10 @@
 #include "viz/json/json_report.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/format/report_reader.h"
 #include "scenarios/json/source.h"
+#include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 
 namespace rollcall::viz {

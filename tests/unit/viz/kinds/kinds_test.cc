@@ -1,11 +1,10 @@
 #include "viz/kinds/kinds.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <set>
 
 #include "sim/report/verdict.h"
+#include "tests/catch.h"
 #include "viz/kinds/kind_examples.h"
 
 namespace rollcall::viz {
@@ -46,15 +45,15 @@ TEST_CASE("a kind belongs to verdicts that exist") {
 
 TEST_CASE("an explanation is a page, the overview a line for each word") {
   const std::string page = explanation_text(*find_explanation("order_crossing"), false);
-  CHECK_THAT(page,
-             Catch::StartsWith(
-                 "order_crossing: ranks make the same calls in different orders\n   |\n   |  Ranks wait"));
-  CHECK_THAT(page, Catch::Contains("   = verdict: deadlock\n"));
-  CHECK_THAT(page, Catch::Contains("   = help: "));
+  CHECK_THAT(
+      page,
+      StartsWith("order_crossing: ranks make the same calls in different orders\n   |\n   |  Ranks wait"));
+  CHECK_THAT(page, Contains("   = verdict: deadlock\n"));
+  CHECK_THAT(page, Contains("   = help: "));
   const std::string overview = explanations_overview(false);
   CHECK(static_cast<std::size_t>(std::count(overview.begin(), overview.end(), '\n')) ==
         explanations().size());
-  CHECK_THAT(overview, Catch::Contains("\n  missing_participant   a rank never"));
+  CHECK_THAT(overview, Contains("\n  missing_participant   a rank never"));
 }
 
 TEST_CASE("every kind has an example, and what Gloo and NCCL make of it") {
@@ -67,7 +66,7 @@ TEST_CASE("every kind has an example, and what Gloo and NCCL make of it") {
       CHECK_FALSE(example->example.empty());
       CHECK(example->on_gloo.back() == '.');
       CHECK(example->on_nccl.back() == '.');
-      CHECK_THAT(explanation_text(explanation, false), Catch::Contains("   = example: "));
+      CHECK_THAT(explanation_text(explanation, false), Contains("   = example: "));
     }
   }
 }

@@ -1,9 +1,8 @@
 #include "viz/rows/call_sequences.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 
+#include "tests/catch.h"
 #include "tests/unit/viz/recorded_calls.h"
 #include "tests/unit/viz/sample_reports.h"
 

@@ -1,6 +1,5 @@
 #include "viz/rows/group_families.h"
-
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 namespace rollcall::viz {
 

@@ -1,7 +1,6 @@
 #include "viz/rows/shadow_pairs.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 
 namespace rollcall::viz {

@@ -1,7 +1,6 @@
 #include "viz/rows/wait_graph.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/html/wait_graph_svg.h"
 
@@ -96,8 +95,8 @@ TEST_CASE("of a long chain, what is nearest to the culprit is drawn and the rest
 
 TEST_CASE("the picture of waits uses neither styles nor scripts, and marks culprits with a sign") {
   const std::string picture = svg(wait_graph(samples::missing_rank(4)));
-  CHECK_THAT(picture, Catch::Contains("\u2717 rank 0"));
-  CHECK_THAT(picture, Catch::Contains("ranks 1-3 wait for rank 0"));
+  CHECK_THAT(picture, Contains("\u2717 rank 0"));
+  CHECK_THAT(picture, Contains("ranks 1-3 wait for rank 0"));
   CHECK(picture.find("style") == std::string::npos);
   CHECK(picture.find("script") == std::string::npos);
 }
@@ -105,7 +104,7 @@ TEST_CASE("the picture of waits uses neither styles nor scripts, and marks culpr
 TEST_CASE("a receive from anyone is drawn dashed") {
   Report report = waits({{1}, {}});
   report.ranks[0].call = call_on("recv", "world");
-  CHECK_THAT(svg(wait_graph(report)), Catch::Contains("stroke-dasharray"));
+  CHECK_THAT(svg(wait_graph(report)), Contains("stroke-dasharray"));
   report.ranks[0].call->peer = 1;
   CHECK(svg(wait_graph(report)).find("stroke-dasharray") == std::string::npos);
 }

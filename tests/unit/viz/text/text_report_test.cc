@@ -1,9 +1,8 @@
 #include "viz/text/text_report.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 
+#include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 
 namespace rollcall::viz {
@@ -11,7 +10,6 @@ namespace rollcall::viz {
 namespace {
 
 using Detail = TextStyle::Detail;
-using Catch::Contains;
 
 std::string text(const Report& report, Detail detail = Detail::normal) {
   return text_report(report, {detail, false});
@@ -153,16 +151,16 @@ TEST_CASE("verbose adds how it was run") {
 TEST_CASE("an expected failure is called as expected") {
   Report report = samples::missing_rank(4);
   report.expected = true;
-  CHECK_THAT(text(report), Catch::EndsWith("--seed 0\nresult: as expected\n"));
+  CHECK_THAT(text(report), EndsWith("--seed 0\nresult: as expected\n"));
 }
 
 TEST_CASE("an unexpected verdict says what was expected, be it a failure or a success") {
   for (Report report : {samples::missing_rank(4), samples::completed(4)}) {
     report.expected = false;
     report.unmet = {"expected verdict mismatch", "expected culprit 3"};
-    CHECK_THAT(text(report), Catch::EndsWith("result: not as expected\n"
-                                             "  - expected verdict mismatch\n"
-                                             "  - expected culprit 3\n"));
+    CHECK_THAT(text(report), EndsWith("result: not as expected\n"
+                                      "  - expected verdict mismatch\n"
+                                      "  - expected culprit 3\n"));
   }
 }
 
@@ -257,7 +255,7 @@ TEST_CASE("every verdict names itself in the first line") {
   };
   for (const auto& [verdict, first_line] : cases) {
     const Report report = samples::report(verdict, 2, {samples::finished({0, 1}, -1)});
-    CHECK_THAT(text(report), Catch::StartsWith(first_line));
+    CHECK_THAT(text(report), StartsWith(first_line));
     CHECK_THAT(text(report), Contains("   |  ranks 0-1  finished\n"));
   }
 }
@@ -265,7 +263,7 @@ TEST_CASE("every verdict names itself in the first line") {
 TEST_CASE("color changes nothing but the looks") {
   const Report report = samples::missing_rank(4);
   std::string colored = text_report(report, {Detail::normal, true});
-  CHECK_THAT(colored, Catch::StartsWith("\x1b[1;31merror[deadlock]\x1b[0m"));
+  CHECK_THAT(colored, StartsWith("\x1b[1;31merror[deadlock]\x1b[0m"));
   CHECK_THAT(colored, Contains("\x1b[1;31mrank 0\x1b[0m"));      // the culprit
   CHECK_THAT(colored, !Contains("\x1b[1;31mranks 1-3\x1b[0m"));  // not those who wait
   for (auto begin = colored.find('\x1b'); begin != std::string::npos; begin = colored.find('\x1b')) {

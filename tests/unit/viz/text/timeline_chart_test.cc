@@ -1,7 +1,6 @@
 #include "viz/text/timeline_chart.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/rows/rank_profile.h"
 
@@ -56,26 +55,26 @@ TEST_CASE("time in calls about groups and on the store is waiting", "[chart]") {
   span.end = 6 * millisecond;
   report.timeline.add(span);
   CHECK_THAT(timeline_chart(report, {}, {.ascii = true, .columns = 24}),
-             Catch::Contains("......------------......"));
+             Contains("......------------......"));
 }
 
 TEST_CASE("a call that never returned goes on behind the end, and the culprit is marked", "[chart]") {
   const std::string chart = timeline_chart(three_ranks(true), {}, {.ascii = true, .columns = 27});
-  CHECK_THAT(chart, Catch::Contains("rank 0  ############======.........  < culprit\n"));
-  CHECK_THAT(chart, Catch::Contains("rank 2  ######------======xxxxxxxxx\n"));
-  CHECK_THAT(chart, Catch::Contains("8.000 ms, then forever"));
-  CHECK_THAT(chart, Catch::Contains("x never returned"));
+  CHECK_THAT(chart, Contains("rank 0  ############======.........  < culprit\n"));
+  CHECK_THAT(chart, Contains("rank 2  ######------======xxxxxxxxx\n"));
+  CHECK_THAT(chart, Contains("8.000 ms, then forever"));
+  CHECK_THAT(chart, Contains("x never returned"));
 }
 
 TEST_CASE("ranks that did the same share a row, and a window shows a part", "[chart]") {
   TraceOptions first;
   first.until = 2 * millisecond;
   CHECK_THAT(timeline_chart(three_ranks(false), first, {.ascii = true, .columns = 4}),
-             Catch::Contains("ranks 0-2  ####\n"));
+             Contains("ranks 0-2  ####\n"));
   TraceOptions one;
   one.ranks = RankSet{1};
   CHECK_THAT(timeline_chart(three_ranks(false), one, {.ascii = true, .columns = 8}),
-             !Catch::Contains("rank 0") && Catch::Contains("rank 1  ##--==##\n"));
+             !Contains("rank 0") && Contains("rank 1  ##--==##\n"));
 }
 
 TEST_CASE("a chart of many different ranks is cut, and never the culprit's row", "[chart]") {
@@ -91,23 +90,22 @@ TEST_CASE("a chart of many different ranks is cut, and never the culprit's row",
     report.timeline.add(span);
   }
   const std::string chart = timeline_chart(report, {}, {.ascii = true, .columns = 100, .rows_max = 10});
-  CHECK_THAT(chart, Catch::Contains("rank 77") && Catch::Contains("< culprit"));
-  CHECK_THAT(chart, Catch::Contains("more rows; --trace-ranks chooses"));
+  CHECK_THAT(chart, Contains("rank 77") && Contains("< culprit"));
+  CHECK_THAT(chart, Contains("more rows; --trace-ranks chooses"));
   CHECK(std::count(chart.begin(), chart.end(), '\n') <= 14);
 }
 
 TEST_CASE("an empty run has an empty chart", "[chart]") {
   Report report = samples::completed(2);
   report.simulated_time = 0;
-  CHECK_THAT(timeline_chart(report, {}, {.ascii = true, .columns = 5}),
-             Catch::Contains("ranks 0-1  .....\n"));
+  CHECK_THAT(timeline_chart(report, {}, {.ascii = true, .columns = 5}), Contains("ranks 0-1  .....\n"));
 }
 
 TEST_CASE("Unicode and color are choices of the style", "[chart]") {
   const Report report = three_ranks(true);
-  CHECK_THAT(timeline_chart(report, {}, {}), Catch::Contains("█") && Catch::Contains("◀ culprit"));
-  CHECK_THAT(timeline_chart(report, {}, {.color = true}), Catch::Contains("\x1b["));
-  CHECK_THAT(timeline_chart(report, {}, {}), !Catch::Contains("\x1b["));
+  CHECK_THAT(timeline_chart(report, {}, {}), Contains("█") && Contains("◀ culprit"));
+  CHECK_THAT(timeline_chart(report, {}, {.color = true}), Contains("\x1b["));
+  CHECK_THAT(timeline_chart(report, {}, {}), !Contains("\x1b["));
 }
 
 TEST_CASE("a profile says where each rank's time went", "[profile]") {

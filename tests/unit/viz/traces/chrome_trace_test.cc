@@ -3,7 +3,6 @@
 // The rules that trace readers hold us to, checked on the written text: what breaks one of them is
 // dropped or drawn wrong without a word.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 
 namespace rollcall::viz {
@@ -108,7 +108,7 @@ std::int64_t nanoseconds(const Json& number) { return std::llround(number.get<do
 
 TEST_CASE("the trace is an object that a reader recognizes by its first bytes") {
   const Recording run = eventful();
-  CHECK_THAT(run.text(), Catch::StartsWith("{\""));
+  CHECK_THAT(run.text(), StartsWith("{\""));
   const Json json = run.json();
   CHECK(json["traceEvents"].is_array());
   CHECK(json["distributedInfo"]["world_size"] == 3);
@@ -194,7 +194,7 @@ TEST_CASE("asynchronous calls that follow each other share a lane, per group") {
 TEST_CASE("times are microseconds with all their nanoseconds") {
   Recording run(1);
   run.add(run.call(0, 0, 1'002'003'004'005, 1'002'003'004'006));
-  CHECK_THAT(run.text(), Catch::Contains("\"ts\":1002003004.005,\"dur\":0.001"));
+  CHECK_THAT(run.text(), Contains("\"ts\":1002003004.005,\"dur\":0.001"));
 }
 
 TEST_CASE("events are in order of time") {

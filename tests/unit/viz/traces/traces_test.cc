@@ -1,6 +1,5 @@
 // All traces of one kind of run: a deadlock of 64 ranks with asynchronous calls, computing and arrows.
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
+#include "tests/catch.h"
 #include "tests/unit/viz/traces/trace_validator.h"
 #include "viz/base/gzip_stream.h"
 #include "viz/traces/chrome_trace.h"
