@@ -6,6 +6,7 @@
 #include <gloo/common/error.h>
 
 #include "real/gloo/gloo_group.h"
+#include "real/gloo/translate.h"
 #include "real/rank/recorder.h"
 #include "sim/c10d/monitored_barrier.h"
 
