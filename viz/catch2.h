@@ -33,8 +33,7 @@ class ReportMatcher : public ROLLCALL_CATCH_MATCHER_BASE<Report> {
  public:
   explicit ReportMatcher(ReportPattern pattern) : pattern_(std::move(pattern)) {}
 
-  // "missing_participant"; `rollcall explain` lists the kinds.
-  ReportMatcher kind(std::string word) && { return with(&ReportPattern::kind, std::move(word)); }
+  ReportMatcher kind(FindingKind kind) && { return with(&ReportPattern::kind, kind); }
   // The ranks to blame. Where the report cannot decide between more, those that it lists first.
   ReportMatcher culprits(RankSet ranks) && { return with(&ReportPattern::culprits, std::move(ranks)); }
   // At the call where the run came apart: who has come, and who has not.

@@ -149,7 +149,7 @@ void EvidenceBuilder::tell(Rank rank, std::size_t index) {
     case Kind::raise:
       return end(rank, RankStatus::State::raised, record.type, record.text);
     case Kind::limit:
-      limit_ = check::LimitIncident{record.type, record.value};
+      limit_ = check::LimitIncident{FindingKind::ops, record.value};
       return;
     case Kind::observe:
       return observe(rank, record);

@@ -78,7 +78,7 @@ void EvidenceBuilder::apply_deadline() {
            (status.state == RankStatus::State::waiting && outlook(status) == Outlook::good);
   };
   if (log_.timed_out && !limit_ && std::ranges::any_of(status_, could_move)) {
-    limit_ = check::LimitIncident{"deadline", options_.deadline / millisecond};
+    limit_ = check::LimitIncident{FindingKind::deadline, options_.deadline / millisecond};
   }
 }
 

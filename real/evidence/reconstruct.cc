@@ -46,7 +46,7 @@ Verdict judge_log(const Options& options, const std::vector<GroupMembers>& group
     }
   }
   check::Evidence open = evidence;
-  open.limit = check::LimitIncident{"deadline", options.deadline / millisecond};
+  open.limit = check::LimitIncident{FindingKind::deadline, options.deadline / millisecond};
   return check::judge(open);
 }
 

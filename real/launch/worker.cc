@@ -145,7 +145,7 @@ Departure run_program(const Worker& worker, Recorder& recorder) {
   } catch (const ProcessKilled& death) {
     die_of(death.signal);
   } catch (const StepLimitReached&) {
-    recorder.note(Kind::limit, "ops", {}, worker.options.ops);
+    recorder.note(Kind::limit, {}, {}, worker.options.ops);
   } catch (const Error& error) {
     recorder.note(Kind::raise, error.type(), error.what());
   } catch (const std::exception& error) {

@@ -74,7 +74,7 @@ ExitCode diagnose(const CommandLine& line) {
     write_recorded_traces(line, recorded(line.paths, input.job, diagnosis));
   }
   write_reports(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
-  return diagnosis.verdict == "no_fault" ? ExitCode::as_expected : ExitCode::differs;
+  return diagnosis.finding.kind == FindingKind::no_fault ? ExitCode::as_expected : ExitCode::differs;
 }
 
 }  // namespace rollcall::cli

@@ -38,7 +38,9 @@ std::vector<std::string> selection(const CommandLine& line) {
 
 Entry read_entry(const std::string& address) {
   const scenario::Scenario loaded = scenario::load_scenario(address);
-  return {loaded.address(), loaded.file, loaded.name, loaded.expect.verdict, loaded.expect.kind.value_or("")};
+  const std::optional<FindingKind> kind = loaded.expect.kind;
+  return {loaded.address(), loaded.file, loaded.name, loaded.expect.verdict,
+          kind ? std::string(to_string(*kind)) : ""};
 }
 
 std::string expectation(const Entry& entry) {

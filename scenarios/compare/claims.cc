@@ -20,9 +20,7 @@ Claim plain(std::string about, const std::string& simulated, const std::string& 
   return claim;
 }
 
-std::string verdict_of(const Facts& facts) {
-  return facts.kind.empty() ? facts.verdict : fmt::format("{} ({})", facts.verdict, facts.kind);
-}
+std::string verdict_of(const Facts& facts) { return verdict_phrase(facts.verdict, facts.kind); }
 
 // "ranks 0-2: finished; rank 3: crashed".
 std::string by_rank(const Facts& facts, const std::function<std::string(const RankFact&)>& text_of_rank) {

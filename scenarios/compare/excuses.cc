@@ -119,7 +119,7 @@ std::optional<Excuse> timed_out(const Facts& simulated, const Facts& real) {
 // Ranks that give other lists overwrite each other's addresses in the store (ProcessGroupGloo.cpp connects all
 // members of a list under its group's name).
 std::optional<Excuse> made_other_groups(const Facts& simulated, const Facts& real) {
-  constexpr std::string_view kind = "group_args_mismatch";
+  constexpr FindingKind kind = FindingKind::group_args_mismatch;
   if (simulated.kind != kind || real.kind != kind) {
     return std::nullopt;
   }

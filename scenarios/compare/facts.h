@@ -35,8 +35,8 @@ struct RankFact {
 struct Facts {
   std::string scenario;
   std::string backend;
-  std::string verdict;   // "deadlock"
-  std::string kind;      // "missing_participant"; may be empty
+  std::string verdict;  // "deadlock"
+  FindingKind kind = FindingKind::ok;
   std::string culprits;  // "0"; "none"
   std::string place;     // "all_reduce #5 on world, ranks 1-3 wait for rank 0"; may be empty
   bool stopped = false;  // by a deadline: what was still to come is unknown

@@ -44,6 +44,12 @@ Json rank_to_json(const RankFact& rank) {
   return json;
 }
 
+// Empty where nothing is wrong.
+FindingKind kind_from_json(const std::string& word) {
+  const std::optional<FindingKind> kind = word.empty() ? FindingKind::ok : parse_finding_kind(word);
+  return kind ? *kind : throw std::runtime_error("it has a finding that this program does not know");
+}
+
 Facts facts_from_json(const Json& json) {
   if (json.at("schema_version") != format_version) {
     throw std::runtime_error("its version is not the one this program reads");
@@ -51,7 +57,7 @@ Facts facts_from_json(const Json& json) {
   Facts facts{.scenario = json.at("scenario"),
               .backend = json.at("backend"),
               .verdict = json.at("verdict"),
-              .kind = json.at("kind"),
+              .kind = kind_from_json(json.at("kind")),
               .culprits = json.at("culprits"),
               .place = json.at("place"),
               .stopped = json.at("stopped"),
@@ -91,7 +97,7 @@ std::string write_result(const Facts& facts, const Circumstances& circumstances)
             {"time_valid", false},
             {"time_reason", "ranks share one machine, and its network is the loopback device"},
             {"verdict", facts.verdict},
-            {"kind", facts.kind},
+            {"kind", facts.kind == FindingKind::ok ? "" : to_string(facts.kind)},
             {"culprits", facts.culprits},
             {"place", facts.place},
             {"stopped", facts.stopped},

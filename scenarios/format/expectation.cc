@@ -235,7 +235,11 @@ std::vector<std::string> unmet(const Expectation& expectation, const Report& rep
   Sentences unmet;
   const Finding* finding = finding_of(report.verdict);
   compare(unmet, "verdict", expectation.verdict, std::string(verdict_word(report.verdict)));
-  compare_if_given(unmet, "kind", expectation.kind, finding != nullptr ? finding->kind : std::string());
+  if (const FindingKind kind = kind_of(report.verdict);
+      expectation.kind && !are_same_fault(*expectation.kind, kind)) {
+    compare(unmet, "kind", std::string(to_string(*expectation.kind)),
+            kind == FindingKind::ok ? "" : std::string(to_string(kind)));
+  }
   if (expectation.culprits) {
     compare_culprits(unmet, *expectation.culprits, report.verdict);
   }

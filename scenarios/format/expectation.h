@@ -58,7 +58,7 @@ struct Expectation {
   };
 
   std::string verdict = "ok";
-  std::optional<std::string> kind;
+  std::optional<FindingKind> kind;  // or the same fault in the words of recordings
   std::optional<RankSet> culprits;
   std::optional<At> at;
   std::optional<std::vector<std::string>> output;  // of all ranks together, rank by rank

@@ -12,7 +12,6 @@
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/statements.h"
 #include "sim/c10d/op.h"
-#include "viz/kinds/kinds.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -27,8 +26,8 @@ std::vector<std::string_view> known_operations() {
 
 std::vector<std::string_view> known_kinds() {
   std::vector<std::string_view> words;
-  for (const viz::Explanation& explanation : viz::explanations()) {
-    words.push_back(explanation.word);
+  for (const FindingRow& row : finding_rows()) {
+    words.push_back(row.word);
   }
   return words;
 }
@@ -77,8 +76,8 @@ void HeaderReader::read_expect() {
     scenario_.expect.verdict = verdict->text();
   }
   if (const auto kind = expect->find("kind")) {
-    scenario_.expect.kind = kind->text();
-    if (viz::find_explanation(kind->text()) == nullptr) {
+    scenario_.expect.kind = parse_finding_kind(kind->text());
+    if (!scenario_.expect.kind) {
       error(*kind, fmt::format("unknown kind \"{}\"; `rollcall explain` lists them", kind->text()),
             suggest_from(kind->text(), known_kinds()));
     }

@@ -264,9 +264,21 @@ class ReportReader {
     return use;
   }
 
+  FindingKind read_kind(const Json& object) {
+    const std::string word = text(object, "kind");
+    const std::optional<FindingKind> kind = word.empty() ? FindingKind::ok : parse_finding_kind(word);
+    if (!kind) {
+      std::vector<std::string_view> words;
+      std::ranges::transform(finding_rows(), std::back_inserter(words), &FindingRow::word);
+      error(object.find("kind").value_or(object), fmt::format("unknown kind \"{}\"", word),
+            suggest(word, words));
+    }
+    return kind.value_or(FindingKind::ok);
+  }
+
   std::vector<Outcome> read_outcomes() {
     return list_of<Outcome>(root_, "outcomes", [this](const Json& each) {
-      return Outcome{text(each, "verdict"), text(each, "kind"), number(each, "count", 0)};
+      return Outcome{text(each, "verdict"), read_kind(each), number(each, "count", 0)};
     });
   }
 
@@ -288,7 +300,7 @@ class ReportReader {
 
   Finding read_finding() {
     Finding finding;
-    finding.kind = text(root_, "kind");
+    finding.kind = read_kind(root_);
     read_culprits(finding);
     finding.tie = flag(root_, "tie", false);
     if (const auto at = member(root_, "at", JsonType::object); at && at->find("op")) {
@@ -308,9 +320,8 @@ class ReportReader {
   }
 
   LimitReached read_max() {
-    LimitReached verdict{read_finding(), "", 0};
+    LimitReached verdict{read_finding(), 0};
     if (const auto limit = member(root_, "limit", JsonType::object)) {
-      verdict.limit = text(*limit, "name");
       verdict.value = number(*limit, "value", 0);
     }
     return verdict;

@@ -29,7 +29,7 @@ constexpr Rank ranks_max = 1'000'000;
 
 // Verdicts about times, networks and kernels: their calls all meet, so a simulation of them goes well.
 bool simulates_well(const Diagnosis& diagnosis) {
-  return diagnosis.finding.culprits.empty() || diagnosis.verdict == "straggler";
+  return diagnosis.finding.culprits.empty() || diagnosis.finding.kind == FindingKind::straggler;
 }
 
 OrderedJson programs_of(const RecordedPrograms& recorded) {
@@ -68,11 +68,11 @@ OrderedJson scenario_of(const RecordedPrograms& recorded) {
 
 std::string comment_of(const Diagnosis& diagnosis) {
   std::string text = fmt::format("From {} records of {} ranks, diagnosed as {}.\n", diagnosis.records,
-                                 diagnosis.world_size, diagnosis.verdict);
+                                 diagnosis.world_size, to_string(diagnosis.finding.kind));
   if (!diagnosis.finding.headline.empty()) {
     text += plain_text(diagnosis.finding.headline) + ".\n";
   }
-  if (diagnosis.verdict == "stuck_device") {
+  if (diagnosis.finding.kind == FindingKind::stuck_device) {
     text += "A device that is stuck is modeled here as a rank that ends before the call.\n";
   }
   return text +
@@ -112,7 +112,7 @@ std::string disagreement(const Report& report, const Diagnosis& diagnosis) {
   const Finding* finding = finding_of(report.verdict);
   return fmt::format(
       "the simulation gives {} ({}), but the dumps give {} ({})", verdict_word(report.verdict),
-      finding == nullptr ? "nobody" : ranks_phrase(finding->culprits), diagnosis.verdict,
+      finding == nullptr ? "nobody" : ranks_phrase(finding->culprits), to_string(diagnosis.finding.kind),
       diagnosis.finding.culprits.empty() ? "nobody" : ranks_phrase(diagnosis.finding.culprits));
 }
 

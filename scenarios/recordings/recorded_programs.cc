@@ -40,8 +40,9 @@ class Importer {
  public:
   Importer(const JobDump& job, const Diagnosis& diagnosis, const RecordedProgramOptions& options)
       : job_(job), diagnosis_(diagnosis), options_(options), case_(job) {
-    stands_still_ = diagnosis.verdict != "no_fault" && diagnosis.verdict != "straggler";
-    device_fails_ = diagnosis.verdict == "stuck_device";
+    stands_still_ =
+        diagnosis.finding.kind != FindingKind::no_fault && diagnosis.finding.kind != FindingKind::straggler;
+    device_fails_ = diagnosis.finding.kind == FindingKind::stuck_device;
   }
 
   RecordedPrograms programs() {

@@ -157,8 +157,9 @@ void explain(const Iteration& active, const Iteration& shadow, const Step& met, 
 
 void add_hook_diff(const Scenario& scenario, Verdict& verdict) {
   Finding* finding = finding_of(verdict);
-  const auto meeting =
-      finding != nullptr && finding->kind == "join_hook_mismatch" ? meeting_of(verdict) : std::nullopt;
+  const auto meeting = finding != nullptr && finding->kind == FindingKind::join_hook_mismatch
+                           ? meeting_of(verdict)
+                           : std::nullopt;
   if (!meeting) {
     return;
   }

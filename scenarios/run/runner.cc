@@ -30,7 +30,8 @@ constexpr Rank foreseen_max = 256;  // ranks whose programs are compared with al
 void say_where_raised(const RunState& state, Verdict& verdict) {
   Finding* finding = finding_of(verdict);
   const bool is_failure = std::holds_alternative<RankFailed>(verdict);
-  if (finding == nullptr || (!is_failure && finding->kind != "rank_crashed") || finding->culprits.empty()) {
+  if (finding == nullptr || (!is_failure && finding->kind != FindingKind::rank_crashed) ||
+      finding->culprits.empty()) {
     return;
   }
   const auto found = state.raised_at.find(finding->culprits.first());

@@ -37,8 +37,7 @@ void plan_deviations(const PlannedDecisions& decisions, std::deque<Plan>& plans)
 }
 
 void count(const Verdict& verdict, std::vector<Outcome>& outcomes) {
-  const Finding* finding = finding_of(verdict);
-  const Outcome outcome{std::string(verdict_word(verdict)), finding != nullptr ? finding->kind : "", 0};
+  const Outcome outcome{std::string(verdict_word(verdict)), kind_of(verdict), 0};
   const auto known = std::ranges::find_if(outcomes, [&](const Outcome& other) {
     return other.verdict == outcome.verdict && other.kind == outcome.kind;
   });

@@ -171,7 +171,7 @@ TestOutcome outcome_of(const Scenario& scenario, const Report& report, const Sou
   outcome.place = place_of(report, scenario.file, expect);
   outcome.verdict = verdict_word(report.verdict);
   if (const Finding* finding = finding_of(report.verdict)) {
-    outcome.kind = finding->kind;
+    outcome.kind = to_string(finding->kind);
     outcome.headline = finding->headline;
   }
   outcome.problems = report.unmet;

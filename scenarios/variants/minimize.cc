@@ -222,7 +222,7 @@ class Minimizer {
       tree["source"] = scenario_.source;
     }
     tree["expect"] = {{"verdict", signature_.verdict},
-                      {"kind", signature_.kind},
+                      {"kind", to_string(signature_.kind)},
                       {"culprits", finding.culprits.to_vector()}};
     return scenario_text(tree, comment);
   }

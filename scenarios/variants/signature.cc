@@ -36,7 +36,7 @@ Signature signature_of(const Report& report) {
 }
 
 std::string to_string(const Signature& signature) {
-  return fmt::format("{}{}{}{}", signature.verdict, signature.kind.empty() ? "" : " (" + signature.kind + ")",
+  return fmt::format("{}{}{}", verdict_phrase(signature.verdict, signature.kind),
                      signature.op.empty() ? "" : " in " + signature.op,
                      signature.role.empty() ? "" : "; culprit: " + signature.role);
 }

@@ -11,9 +11,9 @@ namespace rollcall::scenario {
 // A failure without its numbers: which ranks, how many, and at which call may change; what went wrong may not.
 struct Signature {
   std::string verdict;  // "ok", "deadlock", ...
-  std::string kind;     // empty for ok
-  std::string op;       // where it came apart; may be empty
-  std::string role;     // the final state of the culprits: "finished", "waiting in all_reduce, raised"
+  FindingKind kind = FindingKind::ok;
+  std::string op;    // where it came apart; may be empty
+  std::string role;  // the final state of the culprits: "finished", "waiting in all_reduce, raised"
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };

@@ -153,7 +153,9 @@ std::vector<std::set<Time>> call_times(const Report& report) {
 }
 
 Survival survive(const Disturbance& disturbance, const std::string& file, std::optional<std::uint64_t> seed) {
-  Survival survival{disturbance.what, disturbance.where, {}, {}, {}};
+  Survival survival;
+  survival.what = disturbance.what;
+  survival.where = disturbance.where;
   const Scenario scenario = parse_scenario(disturbance.scenario.dump(), file);
   sim::Options options = scenario.options;
   options.seed = seed.value_or(options.seed);

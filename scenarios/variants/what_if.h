@@ -25,7 +25,7 @@ struct Survival {
   std::string what;   // "inputs - 1", "skips an input", "exits early", "10 times slower", "dies"
   std::string where;  // "rank 3"; "rank 3 at 20 us"
   std::string verdict;
-  std::string kind;      // empty for ok
+  FindingKind kind = FindingKind::ok;
   std::string headline;  // empty for ok
 };
 

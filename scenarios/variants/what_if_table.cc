@@ -21,14 +21,10 @@ struct Row {
   std::vector<std::string> where;
 };
 
-std::string came_to(const Survival& survival) {
-  return survival.kind.empty() ? survival.verdict : fmt::format("{} ({})", survival.verdict, survival.kind);
-}
-
 std::vector<Row> rows_of(const std::vector<Survival>& survivals) {
   std::vector<Row> rows;
   for (const Survival& each : survivals) {
-    const std::string result = came_to(each);
+    const std::string result = verdict_phrase(each.verdict, each.kind);
     const auto known = std::ranges::find_if(
         rows, [&](const Row& row) { return row.what == each.what && row.came_to == result; });
     Row& row = known == rows.end() ? rows.emplace_back(Row{each.what, result, each.headline, {}}) : *known;
@@ -73,7 +69,7 @@ std::string what_if_json(const WhatIf& found) {
     OutJson row = {{"what", each.what},
                    {"where", each.where},
                    {"verdict", each.verdict},
-                   {"kind", each.kind.empty() ? "ok" : each.kind}};
+                   {"kind", to_string(each.kind)}};
     if (!each.headline.empty()) {
       row["headline"] = each.headline;
     }

@@ -34,7 +34,6 @@ class AbsenceJudge {
                !left_out_earlier(node, diagnosis)) {
       stuck_host(node, diagnosis);
     }
-    diagnosis.finding.kind = diagnosis.verdict;
     add_unknown(diagnosis);
     return diagnosis;
   }
@@ -42,7 +41,7 @@ class AbsenceJudge {
   Diagnosis judge_lost() const {
     Diagnosis diagnosis;
     const WaitNode& node = telling_node(absent_);
-    diagnosis.verdict = diagnosis.finding.kind = "crashed_rank";
+    diagnosis.finding.kind = FindingKind::crashed_rank;
     diagnosis.finding.culprits = absent_;
     diagnosis.confidence = Diagnosis::Confidence::medium;
     set_place(job_, node, absent_, diagnosis);
@@ -72,7 +71,7 @@ class AbsenceJudge {
 
   void lone_call(const WaitNode& node, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "extra_collective";
+    diagnosis.finding.kind = FindingKind::extra_collective;
     diagnosis.confidence = Diagnosis::Confidence::medium;
     finding.culprits = ranks_of(node);
     set_place(job_, node, absent_, diagnosis);
@@ -80,7 +79,7 @@ class AbsenceJudge {
         fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
     finding.cause = fmt::format("{} have nothing left to do and never make it", ranks_phrase(absent_));
     finding.advice = "make the call on all ranks or on none: look for a branch on the rank around it";
-    diagnosis.alternatives = {"stuck_host"};
+    diagnosis.alternatives = {FindingKind::stuck_host};
   }
 
   RankSet without_group() const {
@@ -105,8 +104,8 @@ class AbsenceJudge {
         }
       }
     }
-    diagnosis.verdict = "partial_subgroup";
-    diagnosis.alternatives = {"stuck_host"};
+    diagnosis.finding.kind = FindingKind::partial_subgroup;
+    diagnosis.alternatives = {FindingKind::stuck_host};
     finding.culprits = outsiders;
     set_place(job_, *node, outsiders, diagnosis);
     const std::string group = group_phrase(job_.view.job.groups[node->group]);
@@ -162,7 +161,7 @@ class AbsenceJudge {
       return false;
     }
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "p2p_mismatch";
+    diagnosis.finding.kind = FindingKind::p2p_mismatch;
     finding.culprits = {rank};
     set_place(job_, node, absent_, diagnosis);
     finding.headline = fmt::format("rank {} goes to another rank in {} than the one that waits for it", rank,
@@ -188,12 +187,12 @@ class AbsenceJudge {
       return false;
     }
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "p2p_mismatch";
+    diagnosis.finding.kind = FindingKind::p2p_mismatch;
     finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
     if (!ops.dump->from_start) {  // what it did before is not all there
       diagnosis.confidence = Diagnosis::Confidence::medium;
-      diagnosis.alternatives = {"stuck_host"};
+      diagnosis.alternatives = {FindingKind::stuck_host};
     }
     finding.headline = fmt::format("{} left out a message and went on", ranks_phrase(absent_));
     finding.cause = fmt::format("{} is never answered", call_phrase(finding.at->call));
@@ -220,7 +219,7 @@ class AbsenceJudge {
       return false;
     }
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "skipped_collective";
+    diagnosis.finding.kind = FindingKind::skipped_collective;
     diagnosis.confidence = Diagnosis::Confidence::medium;
     finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
@@ -237,8 +236,8 @@ class AbsenceJudge {
 
   void stuck_host(const WaitNode& node, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "stuck_host";
-    diagnosis.alternatives = {"early_exit"};
+    diagnosis.finding.kind = FindingKind::stuck_host;
+    diagnosis.alternatives = {FindingKind::early_exit};
     diagnosis.confidence =
         job_.progress == Progress::standstill ? Diagnosis::Confidence::high : Diagnosis::Confidence::medium;
     finding.culprits = absent_;

@@ -49,7 +49,6 @@ class CycleJudge {
     } else {
       groups(diagnosis);
     }
-    diagnosis.finding.kind = diagnosis.verdict;
     return diagnosis;
   }
 
@@ -115,7 +114,7 @@ class CycleJudge {
 
   void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
     const WaitNode* node = node_blocked_by(outsiders, Blocker::Why::no_group);
-    diagnosis.verdict = "partial_subgroup";
+    diagnosis.finding.kind = FindingKind::partial_subgroup;
     diagnosis.finding.culprits = outsiders;
     set_place(job_, *node, outsiders, diagnosis);
     const std::string group = group_phrase(job_.view.job.groups[node->group]);
@@ -171,7 +170,7 @@ class CycleJudge {
 
   void messages(Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "p2p_mismatch";
+    diagnosis.finding.kind = FindingKind::p2p_mismatch;
     const bool one_is_further = someone_is_further(unanswered_);
     finding.culprits = one_is_further ? common_end(unanswered_) : departed_ranks();
     if (finding.culprits.empty()) {
@@ -265,11 +264,12 @@ class CycleJudge {
     const bool left_out =
         is_left_out() || (narrow != nullptr && is_held_by(*narrow, Blocker::Why::not_issued));
     const bool is_alone = is_left_out() && !is_of_a_step(departed_.front());
-    diagnosis.verdict = is_alone   ? "extra_collective"
-                        : left_out ? "skipped_collective"
-                                   : "cross_group_deadlock";
-    diagnosis.alternatives =
-        left_out ? std::vector<std::string>{"cross_group_deadlock"} : std::vector<std::string>{};
+    finding.kind = is_alone   ? FindingKind::extra_collective
+                   : left_out ? FindingKind::skipped_collective
+                              : FindingKind::cross_group_deadlock;
+    if (left_out) {
+      diagnosis.alternatives = {FindingKind::cross_group_deadlock};
+    }
     diagnosis.confidence =
         is_order_known && !left_out ? Diagnosis::Confidence::high : Diagnosis::Confidence::medium;
     const WaitNode* node = node_blocked_by(finding.culprits, Blocker::Why::not_issued);

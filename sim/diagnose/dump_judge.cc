@@ -85,7 +85,7 @@ Diagnosis judge_log_alone(const JobDump& job) {
   if (std::optional<Diagnosis> found = judge_log(job.facts)) {
     diagnosis = *std::move(found);
   } else {
-    diagnosis.verdict = diagnosis.finding.kind = "no_fault";
+    diagnosis.finding.kind = FindingKind::no_fault;
     diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.finding.headline = "the log blames nobody";
     diagnosis.would_settle.push_back(
@@ -109,7 +109,7 @@ Diagnosis judge_dump(const JobDump& job) {
   const DumpCase investigation(job);
   Diagnosis diagnosis = find_fault(investigation);
   doubt_groups(job, diagnosis);
-  if (diagnosis.verdict != "no_fault" && diagnosis.verdict != "straggler") {
+  if (diagnosis.finding.kind != FindingKind::no_fault && diagnosis.finding.kind != FindingKind::straggler) {
     add_victims(investigation, diagnosis);
   }
   add_log_evidence(job.facts, diagnosis);

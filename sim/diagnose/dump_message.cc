@@ -25,7 +25,7 @@ std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node
       continue;
     }
     Diagnosis diagnosis;
-    diagnosis.verdict = diagnosis.finding.kind = "p2p_mismatch";
+    diagnosis.finding.kind = FindingKind::p2p_mismatch;
     set_place(job, node, {}, diagnosis);
     diagnosis.finding.at->call = name_message(job, ops, record);
     const auto departs = [](const RankOps& side, const DumpOp& op) {

@@ -189,42 +189,43 @@ class MismatchJudge {
   }
 
   // What differs in the pair itself.
-  const char* plain_kind(const Blamed& blamed) const {
+  FindingKind plain_kind(const Blamed& blamed) const {
     const auto [odd, usual] = pair_of(odd_one(blamed), *blamed.usual);
     const DumpCall& a = *odd;
     const DumpCall& b = *usual;
     if (a.op != b.op) {
-      return "op_type_mismatch";
+      return FindingKind::op_type_mismatch;
     }
     const bool same_shapes = shapes_may_differ(a.op) || (a.inputs == b.inputs && a.outputs == b.outputs);
-    return same_shapes ? "dtype_mismatch" : "size_mismatch";
+    return same_shapes ? FindingKind::dtype_mismatch : FindingKind::size_mismatch;
   }
 
   void name_kind(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
-    const char* plain = plain_kind(blamed);
+    const FindingKind plain = plain_kind(blamed);
     if (blamed.joined) {
-      diagnosis.verdict = "join_shadow_mismatch";
+      diagnosis.finding.kind = FindingKind::join_shadow_mismatch;
       return;
     }
-    diagnosis.verdict = verdict_of(shift.kind, plain);
+    diagnosis.finding.kind = kind_of(shift.kind, plain);
     if (shift.kind == Shift::Kind::unclear) {
-      diagnosis.alternatives = {"skipped_collective", "extra_collective", "desync_after_exception"};
+      diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::extra_collective,
+                                FindingKind::desync_after_exception};
     } else if (shift.rival != Shift::Kind::none) {
-      diagnosis.alternatives = {verdict_of(shift.rival, plain)};
+      diagnosis.alternatives = {kind_of(shift.rival, plain)};
     }
     if (!diagnosis.alternatives.empty()) {
       diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
     }
   }
 
-  static const char* verdict_of(Shift::Kind kind, const char* plain) {
+  static FindingKind kind_of(Shift::Kind kind, FindingKind plain) {
     switch (kind) {
       case Shift::Kind::skipped:
-        return "skipped_collective";
+        return FindingKind::skipped_collective;
       case Shift::Kind::extra:
-        return "extra_collective";
+        return FindingKind::extra_collective;
       case Shift::Kind::repeated:
-        return "desync_after_exception";
+        return FindingKind::desync_after_exception;
       case Shift::Kind::none:
       case Shift::Kind::unclear:
         break;
@@ -267,7 +268,6 @@ class MismatchJudge {
 
 void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
   Finding& finding = diagnosis.finding;
-  finding.kind = diagnosis.verdict;
   const std::string who = ranks_phrase(finding.culprits);
   const GroupMember& odd = odd_one(blamed);
   const auto pair = pair_of(odd, *blamed.usual);

@@ -142,7 +142,7 @@ std::optional<Diagnosis> find_straggler(const DumpCase& job) {
   }
   Finding& finding = diagnosis.finding;
   const std::string who = ranks_phrase(finding.culprits);
-  diagnosis.verdict = finding.kind = "straggler";
+  finding.kind = FindingKind::straggler;
   finding.headline = fmt::format("nothing hangs, but the others regularly wait for {}", who);
   finding.cause = fmt::format("{} later than the others to the same calls again and again",
                               with_verb(finding.culprits, "comes", "come"));
@@ -194,7 +194,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
   }
   Diagnosis diagnosis;
   Finding& finding = diagnosis.finding;
-  diagnosis.verdict = finding.kind = "no_fault";
+  finding.kind = FindingKind::no_fault;
   if (job.waits.nodes.empty()) {
     finding.headline = "nothing is wrong: every call is finished, or was seen to finish by a peer";
     if (std::any_of(job.view.ranks.begin(), job.view.ranks.end(),

@@ -36,7 +36,6 @@ class StallJudge {
     } else {
       undecided(diagnosis);
     }
-    diagnosis.finding.kind = diagnosis.verdict;
     return diagnosis;
   }
 
@@ -69,7 +68,7 @@ class StallJudge {
   void device_failed(const RankSet& blind, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     const std::vector<const DumpOp*>& ops = job_.waits.unobserved.at(blind.first());
-    diagnosis.verdict = "stuck_device";
+    diagnosis.finding.kind = FindingKind::stuck_device;
     finding.culprits = blind;
     diagnosis.first_symptom_seq = finding.at->call.seq;
     finding.at->call = name_call(job_, *job_.view.ops_of(blind.first()), *ops.front());
@@ -86,7 +85,7 @@ class StallJudge {
 
   void kernel_hangs(Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "stuck_device";
+    diagnosis.finding.kind = FindingKind::stuck_device;
     finding.culprits = waiting_;
     finding.at->waiting = started_;
     finding.at->missing = waiting_;
@@ -104,7 +103,7 @@ class StallJudge {
 
   void nothing_moves(Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "stall_all_arrived";
+    diagnosis.finding.kind = FindingKind::stall_all_arrived;
     const bool rooted = has_root(finding.at->call.op);
     diagnosis.confidence = rooted ? Diagnosis::Confidence::medium : Diagnosis::Confidence::high;
     finding.headline =
@@ -119,9 +118,9 @@ class StallJudge {
 
   void undecided(Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
-    diagnosis.verdict = "stall_all_arrived";
+    diagnosis.finding.kind = FindingKind::stall_all_arrived;
     diagnosis.confidence = Diagnosis::Confidence::low;
-    diagnosis.alternatives = {"stuck_device"};
+    diagnosis.alternatives = {FindingKind::stuck_device};
     finding.headline =
         fmt::format("all ranks issued {} alike, and none finishes it", call_phrase(finding.at->call));
     finding.cause = "one device may be stuck before it, or the network; the dumps do not say which";
@@ -140,7 +139,7 @@ class StallJudge {
     if (!rooted) {
       return;
     }
-    diagnosis.alternatives.insert(diagnosis.alternatives.begin(), "root_mismatch");
+    diagnosis.alternatives.insert(diagnosis.alternatives.begin(), FindingKind::root_mismatch);
     diagnosis.would_settle.insert(diagnosis.would_settle.begin(),
                                   fmt::format("the root each rank passes to {}: recorders do not store it",
                                               diagnosis.finding.at->call.op));

@@ -32,9 +32,9 @@ std::string lower(const std::string& op) {
   return text;
 }
 
-Diagnosis diagnosis_of(const char* verdict, Confidence confidence, RankSet culprits) {
+Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits) {
   Diagnosis diagnosis;
-  diagnosis.verdict = diagnosis.finding.kind = verdict;
+  diagnosis.finding.kind = kind;
   diagnosis.confidence = confidence;
   diagnosis.finding.culprits = std::move(culprits);
   return diagnosis;
@@ -112,10 +112,10 @@ class LogJudge {
   }
 
   Diagnosis disagreement(const RankSet& odd, bool tie, const LogFact& theirs, const LogFact& usual) const {
-    const char* verdict = theirs.op != usual.op         ? "op_type_mismatch"
-                          : theirs.shape != usual.shape ? "size_mismatch"
-                                                        : "dtype_mismatch";
-    Diagnosis diagnosis = diagnosis_of(verdict, tie ? Confidence::low : Confidence::high, odd);
+    const FindingKind kind = theirs.op != usual.op         ? FindingKind::op_type_mismatch
+                             : theirs.shape != usual.shape ? FindingKind::size_mismatch
+                                                           : FindingKind::dtype_mismatch;
+    Diagnosis diagnosis = diagnosis_of(kind, tie ? Confidence::low : Confidence::high, odd);
     diagnosis.finding.tie = tie;
     set_call(usual, {}, diagnosis);
     diagnosis.finding.headline = fmt::format("{} and the other ranks call differently", ranks_phrase(odd));
@@ -143,8 +143,8 @@ class LogJudge {
     const auto& [high, ahead] = *by_seq.rbegin();
     const bool is_extra = ahead.size() < behind.size();
     const RankSet& odd = is_extra ? ahead : behind;
-    Diagnosis diagnosis =
-        diagnosis_of(is_extra ? "extra_collective" : "skipped_collective", Confidence::medium, odd);
+    Diagnosis diagnosis = diagnosis_of(
+        is_extra ? FindingKind::extra_collective : FindingKind::skipped_collective, Confidence::medium, odd);
     diagnosis.finding.tie = ahead.size() == behind.size();
     set_call(*last.at(odd.first()), {}, diagnosis);
     diagnosis.finding.headline = fmt::format("{} made {} calls, the other ranks {}", ranks_phrase(odd),
@@ -163,8 +163,8 @@ class LogJudge {
       for (const LogFact* fact : facts) {
         missing.insert(fact->ranks);
       }
-      Diagnosis diagnosis = diagnosis_of("stuck_host", Confidence::medium, missing);
-      diagnosis.alternatives = {"early_exit", "crashed_rank"};
+      Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, Confidence::medium, missing);
+      diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
       set_call(*facts.front(), missing, diagnosis);
       diagnosis.finding.headline =
           fmt::format("{} did not come to {}", ranks_phrase(missing), call_text(*facts.front()));
@@ -188,7 +188,7 @@ class LogJudge {
     if (dead.empty()) {
       return std::nullopt;
     }
-    Diagnosis diagnosis = diagnosis_of("crashed_rank", Confidence::medium, dead);
+    Diagnosis diagnosis = diagnosis_of(FindingKind::crashed_rank, Confidence::medium, dead);
     diagnosis.finding.headline = fmt::format("{} no longer answers NCCL's health check", ranks_phrase(dead));
     diagnosis.finding.cause = "the process has ended, or its node cannot be reached";
     diagnosis.finding.advice =
@@ -226,8 +226,8 @@ class LogJudge {
       return std::nullopt;
     }
     Diagnosis diagnosis =
-        diagnosis_of("stuck_host", is_known ? Confidence::medium : Confidence::low, missing);
-    diagnosis.alternatives = {"early_exit", "crashed_rank"};
+        diagnosis_of(FindingKind::stuck_host, is_known ? Confidence::medium : Confidence::low, missing);
+    diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
     set_call(*first, missing, diagnosis);
     diagnosis.finding.at->waiting = waiting;
     diagnosis.finding.headline = fmt::format("{} never issued {}", ranks_phrase(missing), call_text(*first));
@@ -269,9 +269,10 @@ class LogJudge {
       if (odd.empty()) {
         continue;
       }
-      Diagnosis diagnosis = diagnosis_of(names_the_late ? "stuck_host" : "extra_collective",
-                                         names_the_late ? Confidence::medium : Confidence::low, odd);
-      diagnosis.alternatives = {names_the_late ? "straggler" : "stuck_host"};
+      Diagnosis diagnosis =
+          diagnosis_of(names_the_late ? FindingKind::stuck_host : FindingKind::extra_collective,
+                       names_the_late ? Confidence::medium : Confidence::low, odd);
+      diagnosis.alternatives = {names_the_late ? FindingKind::straggler : FindingKind::stuck_host};
       diagnosis.finding.headline =
           names_the_late
               ? fmt::format("{} launched fewer collectives than the others", ranks_phrase(odd))

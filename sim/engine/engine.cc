@@ -140,7 +140,7 @@ void Engine::run_program(Rank rank) {
   } catch (const RankAborted&) {
     // Woken only so that destructors run: its state is the one it was stopped in.
   } catch (const StepLimitReached&) {
-    stop("ops", ops_max(options_));
+    stop(FindingKind::ops, ops_max(options_));
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const RankCrashed& crash) {
@@ -213,7 +213,7 @@ void Engine::at_quiescence() {
   now_ = events_.next_time();
   if (now_ > options_.limits.simulated_time) {
     now_ = options_.limits.simulated_time;
-    stop("simulated_time", options_.limits.simulated_time);
+    stop(FindingKind::simulated_time, options_.limits.simulated_time);
     abort_waiting();
     return;
   }
@@ -344,7 +344,7 @@ void Engine::write_line(bool warning, std::string_view text) {
     return end_call();  // a rank that hung for ever says nothing more
   }
   if (static_cast<std::int64_t>(output_.size()) >= options_.limits.output_lines) [[unlikely]] {
-    stop("output_lines", options_.limits.output_lines);
+    stop(FindingKind::output_lines, options_.limits.output_lines);
     throw RankAborted{};
   }
   output_.push_back({scheduler_->running(), now_, warning, std::string(text)});

@@ -306,7 +306,7 @@ class Engine final : public Backend, private Streams, private Observer {
   bool has_left(Rank rank) const;
   bool has_lost_peer(const check::RankStatus& status, const std::vector<bool>& torn);
   void look();
-  void stop(const char* limit, std::int64_t value);
+  void stop(FindingKind limit, std::int64_t value);
   void run_out_of_memory(const std::bad_alloc& error);
   void write_line(bool warning, std::string_view text);
   void check_pending(GroupId group);

@@ -91,7 +91,7 @@ void Engine::check_pending(GroupId group) {
   const GroupMatcher& matcher = *matchers_[group];
   const std::int64_t pending = matcher.end() - matcher.first_live();
   if (pending * (matcher.size() + base_cost) > options_.limits.pending_arrivals) [[unlikely]] {
-    stop("pending_calls", pending);
+    stop(FindingKind::pending_calls, pending);
     throw RankAborted{};
   }
 }

@@ -107,12 +107,12 @@ void Engine::look() {
   }
   const std::int64_t limit = options_.limits.memory_bytes;
   if (!aborting_ && limit > 0 && watch.memory_in_use && watch.memory_in_use() > limit) {
-    stop("memory", limit);
+    stop(FindingKind::memory, limit);
     throw RankAborted{};
   }
 }
 
-void Engine::stop(const char* limit, std::int64_t value) {
+void Engine::stop(FindingKind limit, std::int64_t value) {
   if (!aborting_) {
     limit_ = check::LimitIncident{limit, value};
     conclude();
@@ -126,7 +126,7 @@ void Engine::stop(const char* limit, std::int64_t value) {
 void Engine::run_out_of_memory(const std::bad_alloc& error) {
   try {
     if (dynamic_cast<const TensorTooLarge*>(&error) != nullptr) {
-      stop("memory", 0);
+      stop(FindingKind::memory, 0);
       return;
     }
   } catch (const std::bad_alloc&) {

@@ -44,7 +44,7 @@ void Engine::check_device(const Op& op) {
     return;
   }
   if (before) {
-    incident.kind = check::DeviceIncident::Kind::stray_device;
+    incident.kind = FindingKind::stray_device;
     incident.expected = *before;
     incidents_->device(incident);
     throw Error(
@@ -58,7 +58,7 @@ void Engine::check_device(const Op& op) {
   const Rank user =
       is_own ? intruder_on_gpu(op.group, op.device, rank) : user_of_gpu(op.group, op.device, rank);
   if (user != rank) {
-    incident.kind = check::DeviceIncident::Kind::duplicate_gpu;
+    incident.kind = FindingKind::duplicate_gpu;
     incident.ranks = {is_own ? user : rank};
     incident.other = is_own ? rank : user;
     incidents_->device(incident);

@@ -14,7 +14,6 @@ namespace {
 using check::MessageId;
 using check::MessageMatcher;
 
-
 // FNV-1a, over the bytes of numbers and texts.
 class Mix {
  public:
@@ -77,7 +76,7 @@ bool Engine::order_calls() {
         {.kind = Decision::Kind::order, .rank = -1, .ways = ready, .contenders = contenders});
   }
   if (way == Decisions::cut) {
-    stop("schedules", 0);
+    stop(FindingKind::ops, 0);  // any limit: nobody sees the report of a run that a search gives up
     abort_waiting();
     return true;
   }

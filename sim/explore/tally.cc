@@ -53,7 +53,7 @@ void Tally::count(std::uint64_t number, const Schedule& schedule, const RankSet&
   const Finding* finding = finding_of(report.verdict);
   Ending ending;
   ending.verdict = verdict_word(report.verdict);
-  ending.kind = finding != nullptr ? finding->kind : "";
+  ending.kind = kind_of(report.verdict);
   ending.place = finding != nullptr ? place_of(*finding) : "";
   for (Ending& known : endings_) {
     if (known.is_like(ending) && known.number < number) {

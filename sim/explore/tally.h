@@ -15,7 +15,7 @@ namespace rollcall::sim {
 // Runs with the same outcome: verdict, kind and place agree.
 struct Ending {
   std::string verdict;
-  std::string kind;   // empty for ok
+  FindingKind kind = FindingKind::ok;
   std::string place;  // "all_reduce on world #5"; may be empty
   std::int64_t count = 0;
   // Of the first of them:
@@ -24,7 +24,7 @@ struct Ending {
   RankSet deciders{};
   Report report{};
 
-  bool is_ok() const { return kind.empty(); }
+  bool is_ok() const { return kind == FindingKind::ok; }
   bool is_like(const Ending& other) const {
     return verdict == other.verdict && kind == other.kind && place == other.place;
   }

@@ -40,7 +40,7 @@ RankSet ranks_in(const Evidence& evidence, State state) {
 // A wrong value after calls that did not belong together comes from them.
 std::optional<Verdict> judge_first_mistake(const Evidence& evidence) {
   Verdict verdict = judge_observation(evidence, *first_mistake(evidence));
-  if (Finding& finding = *finding_of(verdict); finding.kind == "value") {
+  if (Finding& finding = *finding_of(verdict); finding.kind == FindingKind::value) {
     attach_divergence(evidence, world_group, std::numeric_limits<std::int64_t>::max(), finding);
   }
   return verdict;
@@ -50,17 +50,7 @@ Verdict judge_device(const Evidence& evidence) {
   const DeviceIncident& incident = *evidence.device;
   DeviceMismatch mismatch;
   Finding& finding = mismatch.finding;
-  switch (incident.kind) {
-    case DeviceIncident::Kind::cpu_tensor:
-      finding.kind = "cpu_tensor";
-      break;
-    case DeviceIncident::Kind::duplicate_gpu:
-      finding.kind = "duplicate_gpu";
-      break;
-    case DeviceIncident::Kind::stray_device:
-      finding.kind = "stray_device";
-      break;
-  }
+  finding.kind = incident.kind;
   finding.culprits = RankSet::of(incident.ranks);
   finding.at = Place{name_call(evidence, incident.op, incident.seq), {}, {}};
   finding.at->call.device = to_string(incident.op.device);
@@ -113,17 +103,17 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
   finding.at = place_of(evidence, slot);
   finding.culprits = RankSet::of(blame.culprits);
   if (any_failed(evidence, gone)) {
-    finding.kind = "rank_crashed";
+    finding.kind = FindingKind::rank_crashed;
     finding.culprits = failed_among(evidence, finding.culprits);
   } else if (is_point_to_point(slot.kind)) {
-    finding.kind = slot.kind == OpKind::send ? "unmatched_send" : "unmatched_recv";
+    finding.kind = slot.kind == OpKind::send ? FindingKind::unmatched_send : FindingKind::unmatched_recv;
     word_unmatched(evidence, gone, finding);
     return;
   } else if (slot.channel == Channel::store) {
     blame_for_key(evidence, slot, gone, finding);
     return;
   } else {
-    finding.kind = "missing_participant";
+    finding.kind = FindingKind::missing_participant;
     // Whoever deviates from the majority: usually the missing ones, but a call that a few ranks make
     // alone is those ranks' doing. Calls about groups are everybody's duty.
     const bool few_wait = slot.channel == Channel::collectives && slot.waiting.size() < slot.missing.size() &&
@@ -136,17 +126,17 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
 }
 
 // What closes a circle: sends that meet sends, receives that meet receives, or calls in crossed order.
-const char* cycle_kind(const std::vector<BlockedSlot>& slots, const Blame& blame) {
+FindingKind cycle_kind(const std::vector<BlockedSlot>& slots, const Blame& blame) {
   const auto all_are = [&](auto&& test) {
     return std::ranges::all_of(blame.slots, [&](std::size_t i) { return test(slots[i].kind); });
   };
   if (all_are([](OpKind kind) { return kind == OpKind::send; })) {
-    return "send_send";
+    return FindingKind::send_send;
   }
   if (all_are([](OpKind kind) { return kind == OpKind::recv; })) {
-    return "recv_recv";
+    return FindingKind::recv_recv;
   }
-  return all_are(is_point_to_point) ? "p2p_order" : "order_crossing";
+  return all_are(is_point_to_point) ? FindingKind::p2p_order : FindingKind::order_crossing;
 }
 
 // Who waits for whom, at most a handful of lines.
@@ -248,7 +238,7 @@ bool says_exhausted(const Exception& exception) {
 Verdict judge_failure(const Evidence& evidence) {
   RankFailed failed;
   Finding& finding = failed.finding;
-  finding.kind = "raised";
+  finding.kind = FindingKind::raised;
   finding.culprits = failed_among(evidence, ranks_in(evidence, State::raised));
   finding.culprits.insert(ranks_in(evidence, State::crashed));
   RankSet exhausted;
@@ -258,7 +248,7 @@ Verdict judge_failure(const Evidence& evidence) {
     }
   }
   if (!exhausted.empty()) {
-    finding.kind = "early_termination";
+    finding.kind = FindingKind::early_termination;
     finding.culprits = exhausted;
   }
   word_failure(evidence, finding);
@@ -268,12 +258,11 @@ Verdict judge_failure(const Evidence& evidence) {
   return failed;
 }
 
-Verdict judge_max(const Evidence& evidence) {
+Verdict judge_limit(const Evidence& evidence) {
   LimitReached reached;
   reached.finding.kind = evidence.limit->limit;
-  reached.limit = evidence.limit->limit;
   reached.value = evidence.limit->value;
-  word_length_max(*evidence.limit, reached.finding);
+  word_limit(*evidence.limit, reached.finding);
   return reached;
 }
 
@@ -313,7 +302,7 @@ Verdict judge(const Evidence& evidence) {
     return *std::move(verdict);
   }
   if (evidence.limit) {
-    return judge_max(evidence);
+    return judge_limit(evidence);
   }
   if (any_in(evidence, State::waiting)) {
     return judge_deadlock(evidence);

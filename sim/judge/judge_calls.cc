@@ -63,32 +63,32 @@ void blame_hook(const Evidence& evidence, const Incident& incident, Finding& fin
   }
 }
 
-const char* mismatch_kind(const std::vector<OpVariant>& variants) {
+FindingKind mismatch_kind(const std::vector<OpVariant>& variants) {
   const Op& a = variants.front().op;
   if (is_about_groups(a.kind)) {
-    return "group_args_mismatch";
+    return FindingKind::group_args_mismatch;
   }
   const auto differs = [&](auto&& field) {
     return std::ranges::any_of(variants,
                                [&](const OpVariant& variant) { return field(variant.op) != field(a); });
   };
   if (!is_point_to_point(a.kind) && differs([](const Op& op) { return op.kind; })) {
-    return "op_mismatch";
+    return FindingKind::op_mismatch;
   }
   const bool exchanges_parts = row_of(a.kind).sizes == Sizes::exchanged;
   if (differs([](const Op& op) { return op.numel; }) && !(exchanges_parts && a.uneven)) {
-    return "numel_mismatch";
+    return FindingKind::numel_mismatch;
   }
   if (differs([](const Op& op) { return op.dtype; })) {
-    return "dtype_mismatch";
+    return FindingKind::dtype_mismatch;
   }
   if (differs([](const Op& op) { return op.reduce; })) {
-    return "reduce_op_mismatch";
+    return FindingKind::reduce_op_mismatch;
   }
   if (a.uneven) {
-    return "split_mismatch";  // nothing else is left
+    return FindingKind::split_mismatch;  // nothing else is left
   }
-  return "root_mismatch";
+  return FindingKind::root_mismatch;
 }
 
 // Where an incident happened; every variant's ranks were there.
@@ -114,7 +114,7 @@ void attach_divergence(const Evidence& evidence, GroupId group, std::int64_t seq
   }
   finding.first_divergence = divergence_of(evidence, *incident);
   if (has_both_sides(*incident)) {
-    finding.kind = "join_hook_mismatch";
+    finding.kind = FindingKind::join_hook_mismatch;
     blame_hook(evidence, *incident, finding);
     word_hook_mismatch(evidence, *incident, finding);
     return;
@@ -139,7 +139,7 @@ Verdict judge_mismatch(const Evidence& evidence) {
   finding.at = place_of(evidence, incident);
   vote(incident.variants, finding);
   if (has_both_sides(incident)) {
-    finding.kind = "join_hook_mismatch";
+    finding.kind = FindingKind::join_hook_mismatch;
     blame_hook(evidence, incident, finding);
     word_hook_mismatch(evidence, incident, finding);
   } else {
@@ -163,11 +163,11 @@ Verdict judge_mispairing(const Evidence& evidence) {
   wrong.variants = name_variants(evidence, incident);
   finding.at = place_of(evidence, incident);
   if (has_both_sides(incident)) {
-    finding.kind = "join_hook_mismatch";
+    finding.kind = FindingKind::join_hook_mismatch;
     blame_hook(evidence, incident, finding);
     word_hook_mismatch(evidence, incident, finding);
   } else {
-    finding.kind = "mispaired";
+    finding.kind = FindingKind::mispaired;
     vote(incident.variants, finding);
     word_mispairing(evidence, incident, finding);
   }

@@ -30,7 +30,7 @@ RankSet everybody(const Evidence& evidence) {
 Verdict judge_stale_key(const Evidence& evidence) {
   const StoreIncident& incident = *evidence.store;
   WrongResult wrong;
-  wrong.finding.kind = "stale_key";
+  wrong.finding.kind = FindingKind::stale_key;
   wrong.finding.culprits = RankSet{incident.rank};
   Call call;
   call.op = to_string(incident.op.kind);
@@ -59,13 +59,13 @@ std::optional<Verdict> judge_timeout(const Evidence& evidence) {
   finding.at = Place{name_call(evidence, incident.op, incident.seq), RankSet::of(incident.waiting),
                      RankSet::of(incident.late)};
   if (never.empty()) {
-    finding.kind = "watchdog_timeout";
+    finding.kind = FindingKind::watchdog_timeout;
     finding.culprits = finding.at->missing;
     word_late(evidence, incident, finding);
     return Race{finding};
   }
   const bool failed = any_of(evidence, never, {State::raised, State::crashed});
-  finding.kind = failed ? "rank_crashed" : "missing_participant";
+  finding.kind = failed ? FindingKind::rank_crashed : FindingKind::missing_participant;
   for (const Rank rank : never.to_vector()) {
     if (!failed || state_of(evidence, rank) != State::finished) {
       finding.culprits.insert(rank);
@@ -77,7 +77,7 @@ std::optional<Verdict> judge_timeout(const Evidence& evidence) {
 
 Verdict judge_leaks(const Evidence& evidence) {
   ResourceLeak leak;
-  leak.finding.kind = "group_not_destroyed";
+  leak.finding.kind = FindingKind::group_not_destroyed;
   for (const Leak& group : evidence.leaks) {
     leak.finding.culprits.insert(RankSet::of(group.ranks));
   }
@@ -90,7 +90,7 @@ Verdict judge_leaks(const Evidence& evidence) {
 }
 
 void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding) {
-  finding.kind = "store_never_served";
+  finding.kind = FindingKind::store_never_served;
   finding.culprits = gone.empty() ? RankSet::of(slot.waiting) : gone;
   if (gone.empty()) {
     finding.suspects = slot.waiting;  // any of them could have set it
@@ -105,7 +105,7 @@ std::size_t blame_in_circle(const std::vector<BlockedSlot>& slots, const Blame& 
   for (const std::size_t i : blame.slots) {
     (slots[i].channel == Channel::store ? in_store : elsewhere).insert(RankSet::of(slots[i].waiting));
   }
-  finding.kind = "store_circle";
+  finding.kind = FindingKind::store_cycle;
   finding.tie = in_store.size() == elsewhere.size() || elsewhere.empty();
   if (!finding.tie) {
     finding.culprits = in_store.size() < elsewhere.size() ? in_store : elsewhere;

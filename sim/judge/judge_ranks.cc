@@ -114,7 +114,7 @@ Verdict judge_checks(const Evidence& evidence, const RankObservation& first) {
   WrongResult wrong;
   wrong.values = places_of(alike);
   Finding& finding = wrong.finding;
-  finding.kind = "value";
+  finding.kind = FindingKind::value;
   finding.culprits = ranks_of(alike);
   const auto told = std::ranges::find_if(
       alike, [](const RankObservation* other) { return !other->what.contributions.empty(); });
@@ -136,13 +136,13 @@ Verdict judge_touches(const Evidence& evidence, const RankObservation& first) {
   Finding& finding = race.finding;
   switch (first.what.access) {
     case Observation::Access::read:
-      finding.kind = "read_before_wait";
+      finding.kind = FindingKind::read_before_wait;
       break;
     case Observation::Access::write:
-      finding.kind = "write_before_wait";
+      finding.kind = FindingKind::write_before_wait;
       break;
     case Observation::Access::free:
-      finding.kind = "free_before_wait";
+      finding.kind = FindingKind::free_before_wait;
       break;
   }
   finding.culprits = ranks_of(alike);
@@ -156,7 +156,7 @@ Verdict judge_stale_updates(const Evidence& evidence, const RankObservation& fir
   WrongResult wrong;
   wrong.values = places_of(alike);
   Finding& finding = wrong.finding;
-  finding.kind = "stale_shard";
+  finding.kind = FindingKind::stale_shard;
   finding.culprits = ranks_of(alike);
   word_stale_shards(wrong.values, finding);
   return wrong;
@@ -165,7 +165,7 @@ Verdict judge_stale_updates(const Evidence& evidence, const RankObservation& fir
 Verdict judge_roots(const Evidence& evidence, const RankObservation& first) {
   Mismatch mismatch;
   Finding& finding = mismatch.finding;
-  finding.kind = "root_not_in_group";
+  finding.kind = FindingKind::root_not_in_group;
   finding.culprits = ranks_of(likes_of(evidence, first));
   finding.at = Place{name_call(evidence, first.what.op, std::max<std::int64_t>(first.what.seq, 0)), {}, {}};
   word_roots(evidence, first.what, finding);
@@ -281,7 +281,7 @@ Verdict judge_open_calls(const Evidence& evidence) {
   }
   ResourceLeak leak;
   Finding& finding = leak.finding;
-  finding.kind = "work_never_completed";
+  finding.kind = FindingKind::work_never_completed;
   finding.at = open.front();
   blame_leak(open.front(), finding);
   for (const Place& place : open) {

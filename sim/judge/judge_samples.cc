@@ -34,7 +34,7 @@ std::optional<Verdict> judge_samples(const SampleUse& use, const std::vector<std
   }
   WrongResult wrong;
   Finding& finding = wrong.finding;
-  finding.kind = "samples_repeated";
+  finding.kind = FindingKind::samples_repeated;
   blame_seeds(seeds, finding);
   finding.headline = fmt::format("{} with {}: of {} samples {} are seen by several ranks and {} by none",
                                  with_verb(finding.culprits, "shuffles", "shuffle"),

@@ -196,7 +196,7 @@ void order_store_circle(Deadlock& deadlock, const std::vector<RankProgram>& prog
   if (programs.empty() || in_store == deadlock.circle.end() || std::ranges::any_of(programs, sets)) {
     return;
   }
-  finding.kind = "store_never_served";
+  finding.kind = FindingKind::store_never_served;
   finding.culprits = in_store->waiting;
   finding.tie = false;
   finding.suspects.clear();
@@ -227,7 +227,7 @@ void order_missing(Deadlock& deadlock, const std::vector<RankProgram>& programs)
 // A collective, that is: calls about groups are every member's duty.
 bool is_even_miss(const Finding& finding) {
   const auto kind = finding.at ? parse_op_kind(finding.at->call.op) : std::nullopt;
-  return finding.kind == "missing_participant" && kind && channel_of(*kind) == 0 &&
+  return finding.kind == FindingKind::missing_participant && kind && channel_of(*kind) == 0 &&
          finding.at->waiting.size() == finding.at->missing.size() && finding.culprits == finding.at->missing;
 }
 
@@ -261,7 +261,7 @@ std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
   }
   RankSet ranks;
   const std::vector<Place>& circle = deadlock->circle;
-  if (deadlock->finding.kind == "store_circle") {
+  if (deadlock->finding.kind == FindingKind::store_cycle) {
     return ranks_outside_the_store(circle);
   }
   if (circle.size() == 2) {
@@ -280,7 +280,7 @@ void order_suspects(Verdict& verdict, const std::vector<RankProgram>& programs) 
   if (auto* mismatch = std::get_if<Mismatch>(&verdict); mismatch != nullptr && mismatch->finding.tie) {
     order_mismatch(*mismatch, programs);
   } else if (auto* deadlock = std::get_if<Deadlock>(&verdict)) {
-    if (deadlock->finding.kind == "store_circle") {
+    if (deadlock->finding.kind == FindingKind::store_cycle) {
       order_store_circle(*deadlock, programs);
     } else if (!deadlock->circle.empty()) {
       order_circle(*deadlock, programs);

@@ -74,7 +74,7 @@ std::vector<std::pair<Rank, Call>> stuck_messages(const Verdict& verdict) {
     }
   };
   if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
-    if (deadlock->finding.at && deadlock->finding.kind != "rank_crashed") {
+    if (deadlock->finding.at && deadlock->finding.kind != FindingKind::rank_crashed) {
       add(deadlock->finding.at->waiting, deadlock->finding.at->call);
     }
     for (const Place& place : deadlock->circle) {
@@ -172,7 +172,7 @@ void find_wrong_peer(Verdict& verdict, const std::vector<RankProgram>& programs)
   finding.tie = std::ranges::any_of(misfits, &Misfit::same_ends) ||
                 (std::ranges::any_of(misfits, &Misfit::same_sender) &&
                  std::ranges::any_of(misfits, &Misfit::same_receiver));
-  finding.kind = std::holds_alternative<Deadlock>(verdict) ? "wrong_peer" : finding.kind;
+  finding.kind = std::holds_alternative<Deadlock>(verdict) ? FindingKind::wrong_peer : finding.kind;
   shown->same_ends() ? word_ends(*shown, finding)
                      : (shown->same_sender() ? word_sender : word_receiver)(*shown, finding);
 }

@@ -15,6 +15,7 @@
 #include "sim/c10d/process_group.h"
 #include "sim/match/matcher.h"
 #include "sim/match/message_matcher.h"
+#include "sim/report/finding_kinds.h"
 
 namespace rollcall::check {
 
@@ -69,10 +70,8 @@ struct Incident {
 
 // A rank that brought a tensor the group cannot take.
 struct DeviceIncident {
-  enum class Kind : std::uint8_t { cpu_tensor, duplicate_gpu, stray_device };
-
   Time at = 0;
-  Kind kind = Kind::cpu_tensor;
+  FindingKind kind = FindingKind::cpu_tensor;
   std::int64_t seq = 0;
   std::vector<Rank> ranks;  // global, ascending: who deviates
   Op op;                    // the first culprit's call
@@ -121,7 +120,7 @@ struct StoreWait {
 };
 
 struct LimitIncident {
-  std::string limit;  // "ops", "simulated_time", "output_lines", "pending_calls", "deadline"
+  FindingKind limit = FindingKind::ops;
   std::int64_t value = 0;
 };
 

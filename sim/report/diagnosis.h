@@ -21,13 +21,10 @@ struct Victim {
 struct Diagnosis {
   enum class Confidence { high, medium, low };
 
-  // "no_fault", "straggler", or what went wrong: "stuck_host", "size_mismatch", ...; `rollcall explain`
-  // lists them.
-  std::string verdict;
-  std::vector<std::string> alternatives;  // verdicts that fit the same recordings as well
+  std::vector<FindingKind> alternatives;  // kinds that fit the same recordings as well
   Confidence confidence = Confidence::high;
 
-  // Numbers of calls are the recorder's collective_seq_id (or p2p_seq_id for messages). `at` is where
+  // Its kind is the verdict: no_fault, straggler, or what went wrong. Numbers of calls are the recorder's collective_seq_id (or p2p_seq_id for messages). `at` is where
   // the fault lies, `first_symptom_seq` the later call in which it was noticed, or -1.
   Finding finding;
   std::int64_t first_symptom_seq = -1;

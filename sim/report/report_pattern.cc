@@ -56,7 +56,7 @@ std::string who_prints(const ReportPattern::Line& line) {
   return line.rank ? fmt::format("rank {}", *line.rank) : "a rank";
 }
 
-std::string verdict_phrase(const std::optional<std::string>& verdict) {
+std::string wanted_verdict(const std::optional<std::string>& verdict) {
   if (!verdict) {
     return "";
   }
@@ -86,9 +86,9 @@ std::vector<std::string> differences(const ReportPattern& pattern, const Report&
   Lines found;
   const Finding* finding = finding_of(report.verdict);
   const std::string verdict(verdict_word(report.verdict));
-  const std::string kind = finding != nullptr ? finding->kind : "";
+  const FindingKind kind = kind_of(report.verdict);
   compare(found, "verdict", pattern.verdict, verdict, verdict);
-  compare(found, "kind", pattern.kind, kind, or_none(kind));
+  compare(found, "kind", pattern.kind, kind, finding != nullptr ? std::string(to_string(kind)) : "none");
   if (pattern.culprits && !blames(report.verdict, *pattern.culprits)) {
     found.push_back("culprits: " + (finding != nullptr ? ranks_phrase(finding->culprits) : "none"));
   }
@@ -106,12 +106,12 @@ std::vector<std::string> differences(const ReportPattern& pattern, const Report&
 }
 
 std::string describe(const ReportPattern& pattern) {
-  std::string text = verdict_phrase(pattern.verdict) + place_phrase(pattern);
+  std::string text = wanted_verdict(pattern.verdict) + place_phrase(pattern);
   const auto add = [&text](std::string_view what, const std::string& value) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, value);
   };
   if (pattern.kind) {
-    add("of kind", *pattern.kind);
+    add("of kind", std::string(to_string(*pattern.kind)));
   }
   if (pattern.culprits) {
     add("the fault of", ranks_phrase(*pattern.culprits));

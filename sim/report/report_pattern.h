@@ -20,7 +20,7 @@ struct ReportPattern {
   };
 
   std::optional<std::string> verdict{};  // "ok", "deadlock", ...
-  std::optional<std::string> kind{};     // "missing_participant", ...
+  std::optional<FindingKind> kind{};
   std::optional<RankSet> culprits{};
   std::optional<RankSet> waiting{};
   std::optional<RankSet> missing{};

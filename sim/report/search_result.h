@@ -14,7 +14,7 @@ namespace rollcall {
 // A way to fail, as often as it was found.
 struct FoundFailure {
   std::string verdict;
-  std::string kind;
+  FindingKind kind = FindingKind::ok;
   std::string headline;  // of the first
   RankSet culprits;      // of the first
   std::int64_t count = 0;

@@ -42,4 +42,14 @@ const Finding* finding_of(const Verdict& verdict) { return std::visit(FindingOf{
 
 Finding* finding_of(Verdict& verdict) { return const_cast<Finding*>(finding_of(std::as_const(verdict))); }
 
+FindingKind kind_of(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  return finding != nullptr ? finding->kind : FindingKind::ok;
+}
+
+std::string verdict_phrase(std::string_view verdict, FindingKind kind) {
+  std::string text(verdict);
+  return kind == FindingKind::ok ? text : text.append(" (").append(to_string(kind)).append(")");
+}
+
 }  // namespace rollcall

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/time.h"
+#include "sim/report/finding_kinds.h"
 #include "sim/report/rank_set.h"
 
 namespace rollcall {
@@ -70,8 +71,8 @@ struct TensorPlace {
 
 // What every unhappy verdict has in common.
 struct Finding {
-  std::string kind;  // finer than the verdict: "missing_participant"; see `rollcall explain`
-  RankSet culprits;  // ranks whose program deviates; on a tie all of them
+  FindingKind kind = FindingKind::ok;  // finer than the verdict
+  RankSet culprits;                    // ranks whose program deviates; on a tie all of them
   bool tie = false;
   std::vector<Rank>
       suspects{};           // the culprits, likeliest first, where one is likelier than another; or empty
@@ -88,7 +89,7 @@ struct Finding {
 // How many of the tried schedules had this outcome.
 struct Outcome {
   std::string verdict;  // "ok", "deadlock", ...
-  std::string kind;     // empty for ok
+  FindingKind kind = FindingKind::ok;
   std::int64_t count = 0;
 
   friend bool operator==(const Outcome&, const Outcome&) = default;
@@ -128,8 +129,7 @@ struct RankFailed {
   std::string exception;  // "ValueError: bad sample", of the first culprit
 };
 struct LimitReached {
-  Finding finding;
-  std::string limit;  // "ops" or "simulated_time"
+  Finding finding;  // its kind says which limit
   std::int64_t value = 0;
 };
 
@@ -141,5 +141,8 @@ std::string_view verdict_word(const Verdict& verdict);
 // The common part, or null for Completed.
 const Finding* finding_of(const Verdict& verdict);
 Finding* finding_of(Verdict& verdict);
+FindingKind kind_of(const Verdict& verdict);
+// "deadlock (missing_participant)"; a verdict alone where nothing is wrong.
+std::string verdict_phrase(std::string_view verdict, FindingKind kind);
 
 }  // namespace rollcall

@@ -3,13 +3,38 @@
 #include <fmt/format.h>
 
 #include "sim/c10d/backend_traits.h"
+#include "sim/wording/phrasing.h"
 #include "sim/wording/wording_host.h"
 
 namespace rollcall::check {
 namespace {
 
 // Every real backend pairs calls by number alone; DETAIL compares some of what they carry.
-constexpr const char* detail_raises = "; TORCH_DISTRIBUTED_DEBUG=DETAIL would raise instead";
+struct MismatchTexts {
+  FindingKind kind;
+  std::string_view BackendTexts::*own;  // what each backend shows; null: all of them show the same
+  std::string_view of_any;
+  bool detail_raises;
+};
+
+constexpr MismatchTexts mismatch_texts[] = {
+    {FindingKind::op_mismatch, &BackendTexts::op_mismatch, "", true},
+    {FindingKind::group_args_mismatch, &BackendTexts::group_args_mismatch, "", false},
+    {FindingKind::numel_mismatch, &BackendTexts::size_mismatch, "", true},
+    {FindingKind::split_mismatch, &BackendTexts::size_mismatch, "", true},
+    {FindingKind::dtype_mismatch, nullptr,
+     "dtypes are not compared: with equal byte counts the call completes and the bits are misread", true},
+    {FindingKind::reduce_op_mismatch, nullptr,
+     "reduce ops are not compared, not even under TORCH_DISTRIBUTED_DEBUG=DETAIL: the call completes, and "
+     "parts of "
+     "the tensor are reduced one way, parts the other",
+     false},
+    {FindingKind::root_mismatch, nullptr,
+     "roots are not compared, not even under TORCH_DISTRIBUTED_DEBUG=DETAIL: every rank that thinks it is "
+     "the root "
+     "waits for receivers that never come",
+     false},
+};
 
 std::string filled(std::string_view text, const BackendTexts& texts, const std::string& op) {
   return fmt::format(fmt::runtime(text), fmt::arg("op", op), fmt::arg("hang", texts.hang));
@@ -35,29 +60,10 @@ std::string crash_on_backend(std::string_view backend, const std::string& op) {
   return filled(texts.crash, texts, op);
 }
 
-std::string mismatch_on_backend(std::string_view backend, const std::string& kind) {
-  const BackendTexts& texts = traits_of(backend).texts;
-  if (kind == "group_args_mismatch") {
-    return std::string(texts.group_args_mismatch);
-  }
-  if (kind == "op_mismatch") {
-    return fmt::format("{}{}", texts.op_mismatch, detail_raises);
-  }
-  if (kind == "numel_mismatch" || kind == "split_mismatch") {
-    return fmt::format("{}{}", texts.size_mismatch, detail_raises);
-  }
-  if (kind == "dtype_mismatch") {
-    return fmt::format(
-        "dtypes are not compared: with equal byte counts the call completes and the bits are misread{}",
-        detail_raises);
-  }
-  if (kind == "reduce_op_mismatch") {
-    return "reduce ops are not compared, not even under TORCH_DISTRIBUTED_DEBUG=DETAIL: the call completes, "
-           "and parts of the tensor are reduced one way, parts the other";
-  }
-  return "roots are not compared, not even under TORCH_DISTRIBUTED_DEBUG=DETAIL: every rank that thinks it "
-         "is "
-         "the root waits for receivers that never come";
+std::string mismatch_on_backend(std::string_view backend, FindingKind kind) {
+  const MismatchTexts& row = row_of(mismatch_texts, kind);
+  std::string text(row.own != nullptr ? traits_of(backend).texts.*row.own : row.of_any);
+  return row.detail_raises ? text + "; TORCH_DISTRIBUTED_DEBUG=DETAIL would raise instead" : text;
 }
 
 std::string hook_mismatch_on_backend() {

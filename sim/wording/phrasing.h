@@ -2,11 +2,22 @@
 
 // Pieces of sentences that several findings share.
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
+#include "sim/base/expects.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall::check {
+
+// The row of a table of words that is about this kind.
+template <typename Rows>
+const auto& row_of(const Rows& rows, FindingKind kind) {
+  const auto row = std::ranges::find_if(rows, [kind](const auto& each) { return each.kind == kind; });
+  expects(row != std::end(rows), "a kind of finding has its row among the words of its verdict");
+  return *row;
+}
 
 bool is_plural(const RankSet& ranks);
 

@@ -169,7 +169,7 @@ std::string two_waits(const Evidence& evidence, const BlockedSlot& first, const 
 void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding) {
   const Place& place = *finding.at;
   finding.on_backend = hang_on_backend(evidence.backend, place.call.op);
-  if (finding.kind == "rank_crashed") {
+  if (finding.kind == FindingKind::rank_crashed) {
     word_crash(evidence, place, finding);
   } else if (finding.culprits == place.waiting) {
     word_extra_call(evidence, place, finding);
@@ -201,7 +201,7 @@ void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
 
 void word_failure(const Evidence& evidence, Finding& finding) {
   finding.headline = who_raised(evidence, finding.culprits);
-  if (finding.kind == "early_termination") {
+  if (finding.kind == FindingKind::early_termination) {
     finding.cause = fmt::format(
         "throw_on_early_termination is set and {} ran out of inputs first, so Join stopped "
         "every rank",
@@ -218,48 +218,57 @@ void word_failure(const Evidence& evidence, Finding& finding) {
       fmt::format("{}; the other ranks are not involved", died ? find_the_killer : "fix the exception");
 }
 
-void word_length_max(const LimitIncident& incident, Finding& finding) {
-  if (incident.limit == "ops") {
-    finding.headline = fmt::format("stopped after {} operations and loop iterations", incident.value);
-    finding.cause = "the program does not end, or needs more steps than limits.ops allows";
-    finding.advice =
-        "look for a loop without an end; raise limits.ops if the program is meant to be this long";
-    return;
-  }
-  if (incident.limit == "output_lines") {
-    finding.headline = fmt::format("stopped after {} printed lines", incident.value);
-    finding.cause = "the program prints in a loop that does not end, or more than a report can hold";
-    finding.advice = "look for a loop without an end; print less often";
-    return;
-  }
-  if (incident.limit == "pending_calls") {
-    finding.headline = fmt::format("stopped with {} collectives of one group under way", incident.value);
-    finding.cause = "a rank issues asynchronous calls in a loop and never waits for them";
-    finding.advice = "wait for the calls, or look for a loop without an end";
-    return;
-  }
-  if (incident.limit == "memory") {
-    finding.headline = incident.value == 0
-                           ? "stopped because there was no memory left"
-                           : fmt::format("stopped at {} MiB of memory", incident.value / (1024 * 1024));
-    finding.cause = "tensors, calls under way or the timeline need more memory than the simulation may take";
-    finding.advice =
-        "simulate fewer ranks or smaller tensors, leave out --timeline, --trace and pages; raise "
-        "limits.memory if "
-        "there is more";
-    return;
-  }
-  if (incident.limit == "deadline") {
-    finding.headline = fmt::format("stopped by the deadline after {} ms", incident.value);
-    finding.cause = "some rank was still at work, so what the others wait for could still have come";
-    finding.advice =
-        "look at where the ranks are; give the run a longer --deadline if they only need more time";
-    return;
-  }
-  finding.headline = fmt::format("stopped at {} ns of simulated time", incident.value);
-  finding.cause = "the program needs more simulated time than limits.simulated_time allows";
-  finding.advice =
-      "look for a loop without an end; raise limits.simulated_time if the program is meant to be this long";
+namespace {
+
+struct LimitWords {
+  FindingKind kind;
+  std::string (*headline)(std::int64_t value);
+  const char* cause;
+  const char* advice;
+};
+
+std::string memory_headline(std::int64_t bytes) {
+  return bytes == 0 ? "stopped because there was no memory left"
+                    : fmt::format("stopped at {} MiB of memory", bytes / (1024 * 1024));
+}
+
+constexpr LimitWords limit_words[] = {
+    {FindingKind::ops,
+     [](std::int64_t value) { return fmt::format("stopped after {} operations and loop iterations", value); },
+     "the program does not end, or needs more steps than limits.ops allows",
+     "look for a loop without an end; raise limits.ops if the program is meant to be this long"},
+    {FindingKind::simulated_time,
+     [](std::int64_t value) { return fmt::format("stopped at {} ns of simulated time", value); },
+     "the program needs more simulated time than limits.simulated_time allows",
+     "look for a loop without an end; raise limits.simulated_time if the program is meant to be this long"},
+    {FindingKind::output_lines,
+     [](std::int64_t value) { return fmt::format("stopped after {} printed lines", value); },
+     "the program prints in a loop that does not end, or more than a report can hold",
+     "look for a loop without an end; print less often"},
+    {FindingKind::pending_calls,
+     [](std::int64_t value) {
+       return fmt::format("stopped with {} collectives of one group under way", value);
+     },
+     "a rank issues asynchronous calls in a loop and never waits for them",
+     "wait for the calls, or look for a loop without an end"},
+    {FindingKind::memory, memory_headline,
+     "tensors, calls under way or the timeline need more memory than the simulation may take",
+     "simulate fewer ranks or smaller tensors, leave out --timeline, --trace and pages; raise limits.memory "
+     "if "
+     "there is more"},
+    {FindingKind::deadline,
+     [](std::int64_t value) { return fmt::format("stopped by the deadline after {} ms", value); },
+     "some rank was still at work, so what the others wait for could still have come",
+     "look at where the ranks are; give the run a longer --deadline if they only need more time"},
+};
+
+}  // namespace
+
+void word_limit(const LimitIncident& incident, Finding& finding) {
+  const LimitWords& words = row_of(limit_words, incident.limit);
+  finding.headline = words.headline(incident.value);
+  finding.cause = words.cause;
+  finding.advice = words.advice;
 }
 
 }  // namespace rollcall::check

@@ -22,6 +22,6 @@ void word_hook_mismatch(const Evidence& evidence, const Incident& incident, Find
 void word_mispairing(const Evidence& evidence, const Incident& incident, Finding& finding);
 void word_device(const Evidence& evidence, const DeviceIncident& incident, Finding& finding);
 void word_failure(const Evidence& evidence, Finding& finding);
-void word_length_max(const LimitIncident& incident, Finding& finding);
+void word_limit(const LimitIncident& incident, Finding& finding);
 
 }  // namespace rollcall::check

@@ -24,44 +24,48 @@ std::string slot_phrase(const Evidence& evidence, const Incident& incident) {
 
 // ---- What calls have that others have not ----
 
-// The kind of mismatch that two calls make; empty when they fit.
-std::string difference_of(const Call& a, const Call& b) {
-  if (a.op != b.op) {
-    return "op_mismatch";
-  }
-  if (a.ranks != b.ranks) {
-    return "group_args_mismatch";
-  }
-  if (a.numel != b.numel) {
-    return "numel_mismatch";
-  }
-  if (a.dtype != b.dtype) {
-    return "dtype_mismatch";
-  }
-  if (a.reduce_op != b.reduce_op) {
-    return "reduce_op_mismatch";
-  }
-  return a.root != b.root ? "root_mismatch" : "";
-}
+// One kind of mismatch between the calls of a slot. Where calls differ in several ways, the first row names it.
+struct MismatchRow {
+  FindingKind kind;
+  bool (*differs)(const Call&, const Call&);
+  std::string (*property)(const Call&);  // what it is about, as one call has it
+  const char* depends;                   // "the all_reduce gets ... depends on the rank or on its data"
+  const char* advice;
+  const char* joint = "with";  // "calls all_reduce with 17 elements"
+};
 
-// What a mismatch of this kind is about, as one call has it.
-std::string property_of(const std::string& kind, const Call& call) {
-  if (kind == "op_mismatch") {
-    return call.op;
-  }
-  if (kind == "group_args_mismatch") {
-    return "ranks " + call.ranks;
-  }
-  if (kind == "numel_mismatch") {
-    return elements(call.numel);
-  }
-  if (kind == "dtype_mismatch") {
-    return call.dtype;
-  }
-  if (kind == "reduce_op_mismatch") {
-    return call.reduce_op;
-  }
-  return fmt::format("root {}", call.root);
+constexpr MismatchRow mismatch_rows[] = {
+    {FindingKind::op_mismatch, [](const Call& a, const Call& b) { return a.op != b.op; },
+     [](const Call& call) { return call.op; }, "an operation", one_order_advice},
+    {FindingKind::group_args_mismatch, [](const Call& a, const Call& b) { return a.ranks != b.ranks; },
+     [](const Call& call) { return "ranks " + call.ranks; }, "a list of ranks that",
+     "make every group on all ranks, also where they are no members: loop over all the lists of ranks, in "
+     "one "
+     "order",
+     "for"},
+    {FindingKind::numel_mismatch, [](const Call& a, const Call& b) { return a.numel != b.numel; },
+     [](const Call& call) { return elements(call.numel); }, "a tensor whose size",
+     "make the tensors equally large on every rank: pad them, or exchange the sizes first"},
+    {FindingKind::dtype_mismatch, [](const Call& a, const Call& b) { return a.dtype != b.dtype; },
+     [](const Call& call) { return call.dtype; }, "a tensor whose dtype",
+     "convert to one dtype before the call; look for values whose type depends on the data or the device"},
+    {FindingKind::reduce_op_mismatch, [](const Call& a, const Call& b) { return a.reduce_op != b.reduce_op; },
+     [](const Call& call) { return call.reduce_op; }, "a reduce op that",
+     "pass the same ReduceOp on every rank"},
+    {FindingKind::root_mismatch, [](const Call& a, const Call& b) { return a.root != b.root; },
+     [](const Call& call) { return fmt::format("root {}", call.root); }, "a root that",
+     "pass the same root on every rank: it is a global rank, not a local one"},
+    // The calls agree; which of their parts do not, word_parts says.
+    {FindingKind::split_mismatch, [](const Call&, const Call&) { return false; },
+     [](const Call& call) { return elements(call.numel); }, "parts whose sizes",
+     "exchange the sizes first, with an all_to_all_single of the counts"},
+};
+
+// The mismatch that two calls make; null when they fit.
+const MismatchRow* difference_of(const Call& a, const Call& b) {
+  const auto* const row =
+      std::ranges::find_if(mismatch_rows, [&](const MismatchRow& each) { return each.differs(a, b); });
+  return row == std::end(mismatch_rows) ? nullptr : row;
 }
 
 struct Side {
@@ -70,10 +74,10 @@ struct Side {
 };
 
 // The sides of a mismatch, the smallest first: that is the odd one.
-std::vector<Side> sides_by_property(const std::string& kind, const std::vector<Variant>& variants) {
+std::vector<Side> sides_by_property(const MismatchRow& row, const std::vector<Variant>& variants) {
   std::vector<Side> sides;
   for (const Variant& variant : variants) {
-    const std::string property = property_of(kind, variant.call);
+    const std::string property = row.property(variant.call);
     const auto known = std::ranges::find(sides, property, &Side::property);
     Side& side = known == sides.end() ? sides.emplace_back(Side{property, {}}) : *known;
     side.ranks.insert(variant.ranks);
@@ -86,11 +90,10 @@ std::vector<Side> sides_by_property(const std::string& kind, const std::vector<V
 }
 
 // "rank 3 calls all_reduce #0 on world with 17 elements; ranks 0-2 with 32 elements".
-std::string who_calls_what(const Evidence& evidence, const Incident& incident, const std::string& kind) {
+std::string who_calls_what(const Evidence& evidence, const Incident& incident, const MismatchRow& row) {
   const std::vector<Variant> variants = name_variants(evidence, incident);
-  const std::vector<Side> sides = sides_by_property(kind, variants);
-  const bool other_ops = kind == "op_mismatch";
-  const char* joint = kind == "group_args_mismatch" ? "for" : "with";
+  const std::vector<Side> sides = sides_by_property(row, variants);
+  const bool other_ops = row.kind == FindingKind::op_mismatch;
   std::string text;
   for (std::size_t i = 0; i < std::min(sides.size(), sides_max); ++i) {
     const Side& side = sides[i];
@@ -99,13 +102,13 @@ std::string who_calls_what(const Evidence& evidence, const Incident& incident, c
                           side.property, i == 0 ? " as " + slot_phrase(evidence, incident) : "");
     } else if (i == 0) {
       text += fmt::format("{} {} {} {}", with_verb(side.ranks, "calls", "call"),
-                          call_phrase(variants.front().call), joint, side.property);
+                          call_phrase(variants.front().call), row.joint, side.property);
     } else {
-      text += fmt::format("; {} {} {}", ranks_phrase(side.ranks), joint, side.property);
+      text += fmt::format("; {} {} {}", ranks_phrase(side.ranks), row.joint, side.property);
     }
   }
   return sides.size() > sides_max ? text + fmt::format("; and {} more variants", sides.size() - sides_max)
-                                   : text;
+                                  : text;
 }
 
 // ---- Where calls come from ----
@@ -143,33 +146,14 @@ std::string list_of(std::vector<Variant> variants, Tell&& tell) {
     text += (i == 0 ? "" : ", ") + tell(variants[i]);
   }
   return variants.size() > sides_max ? text + fmt::format(", and so on, {} places in all", variants.size())
-                                      : text;
+                                     : text;
 }
 
-const char* what_depends(const std::string& kind) {
-  if (kind == "op_mismatch") {
-    return "an operation";
-  }
-  if (kind == "group_args_mismatch") {
-    return "a list of ranks that";
-  }
-  if (kind == "numel_mismatch") {
-    return "a tensor whose size";
-  }
-  if (kind == "dtype_mismatch") {
-    return "a tensor whose dtype";
-  }
-  if (kind == "split_mismatch") {
-    return "parts whose sizes";
-  }
-  return kind == "reduce_op_mismatch" ? "a reduce op that" : "a root that";
-}
-
-std::string mismatch_cause(const std::vector<Variant>& variants, const std::string& kind) {
+std::string mismatch_cause(const std::vector<Variant>& variants, const MismatchRow& row) {
   const Call& call = variants.front().call;
   if (same_site(variants)) {
     return fmt::format("the {}{} gets {} depends on the rank or on its data", call.op, origin_of(call),
-                       what_depends(kind));
+                       row.depends);
   }
   if (same_label(variants)) {
     return fmt::format("the ranks reach {} on different branches: {}",
@@ -182,28 +166,6 @@ bool comes_from_post_hook(const Evidence& evidence, const Incident& incident) {
   return std::ranges::any_of(incident.variants, [&](const OpVariant& variant) {
     return evidence.scopes->pairing_name(evidence.scopes->pairing(variant.op.scope)).ends_with(".post_hook");
   });
-}
-
-const char* mismatch_advice(const std::string& kind) {
-  if (kind == "op_mismatch") {
-    return one_order_advice;
-  }
-  if (kind == "group_args_mismatch") {
-    return "make every group on all ranks, also where they are no members: loop over all the lists of ranks, "
-           "in "
-           "one order";
-  }
-  if (kind == "numel_mismatch") {
-    return "make the tensors equally large on every rank: pad them, or exchange the sizes first";
-  }
-  if (kind == "dtype_mismatch") {
-    return "convert to one dtype before the call; look for values whose type depends on the data or the "
-           "device";
-  }
-  if (kind == "reduce_op_mismatch") {
-    return "pass the same ReduceOp on every rank";
-  }
-  return "pass the same root on every rank: it is a global rank, not a local one";
 }
 
 // "ranks 0-1,3 are in loss": the same with names only, for a headline.
@@ -230,9 +192,10 @@ std::string who_is_in(const Evidence& evidence, const Incident& incident) {
 void word_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding) {
   const std::vector<Variant> variants = name_variants(evidence, incident);
   const bool strayed = !same_label(variants);  // no call is wrong by itself: the ranks are out of step
-  finding.headline = who_calls_what(evidence, incident, finding.kind);
-  finding.cause = mismatch_cause(variants, finding.kind);
-  finding.advice = strayed ? one_order_advice : mismatch_advice(finding.kind);
+  const MismatchRow& row = row_of(mismatch_rows, finding.kind);
+  finding.headline = who_calls_what(evidence, incident, row);
+  finding.cause = mismatch_cause(variants, row);
+  finding.advice = strayed ? one_order_advice : row.advice;
   if (comes_from_post_hook(evidence, incident)) {
     finding.advice =
         "post_hook runs on every rank: issue its collectives on all of them, and use is_last_joiner only to "
@@ -254,7 +217,7 @@ void word_parts(const Evidence& evidence, const Incident& incident, Finding& fin
       fmt::format("the split sizes disagree between {} of ranks; each rank has computed its own by itself",
                   incident.misfits.size() == 1 ? std::string("1 pair")
                                                : fmt::format("{} pairs", incident.misfits.size()));
-  finding.advice = "exchange the sizes first, with an all_to_all_single of the counts";
+  finding.advice = row_of(mismatch_rows, FindingKind::split_mismatch).advice;
 }
 
 void word_mispairing(const Evidence& evidence, const Incident& incident, Finding& finding) {
@@ -346,24 +309,23 @@ void word_notifying_hook(const Evidence& evidence, const HookMeeting& meeting, F
 }
 
 void word_other_hook(const HookMeeting& meeting, Finding& finding) {
-  const std::string kind = difference_of(meeting.shadow_call, meeting.active_call);
-  if (kind == "op_mismatch") {
-    finding.cause = fmt::format("main_hook calls {} where the iteration calls {}", meeting.shadow_call.op,
-                                meeting.active_call.op);
-  } else if (!kind.empty()) {
-    finding.cause =
-        fmt::format("main_hook calls {} with {}, the iteration with {}", meeting.shadow_call.op,
-                    property_of(kind, meeting.shadow_call), property_of(kind, meeting.active_call));
-  } else {
+  const Call& shadow = meeting.shadow_call;
+  const Call& active = meeting.active_call;
+  const MismatchRow* row = difference_of(shadow, active);
+  if (row == nullptr) {
     finding.cause = fmt::format(
-        "the hook's call in {} met the iteration's in {}: the joinables take turns in "
-        "another order than in Join's list",
-        place_name(meeting.shadow_call), place_name(meeting.active_call));
+        "the hook's call in {} met the iteration's in {}: the joinables take turns in another order than in "
+        "Join's list",
+        place_name(shadow), place_name(active));
+    finding.advice = "call the joinables in every iteration in the order in which Join lists them";
+    return;
   }
+  finding.cause = row->kind == FindingKind::op_mismatch
+                      ? fmt::format("main_hook calls {} where the iteration calls {}", shadow.op, active.op)
+                      : fmt::format("main_hook calls {} with {}, the iteration with {}", shadow.op,
+                                    row->property(shadow), row->property(active));
   finding.advice =
-      kind.empty() ? "call the joinables in every iteration in the order in which Join lists them"
-                   : "let main_hook issue the same operation, size, dtype and root as forward does, in the "
-                     "same order";
+      "let main_hook issue the same operation, size, dtype and root as forward does, in the same order";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void word_cpu_tensor(const Evidence& evidence, const DeviceIncident& incident, c
       ranks.size() < members ? "; the other ranks hang" : "");
 }
 
-void word_duplicate_gpu(const DeviceIncident& incident, const Call& call, Finding& finding) {
+void word_duplicate_gpu(const Evidence&, const DeviceIncident& incident, const Call& call, Finding& finding) {
   finding.headline = fmt::format("{} {}, which rank {} of group {} uses already",
                                  with_verb(RankSet::of(incident.ranks), "uses", "use"),
                                  to_string(incident.op.device), incident.other, call.group);
@@ -37,7 +37,7 @@ void word_duplicate_gpu(const DeviceIncident& incident, const Call& call, Findin
       "see each other's devices";
 }
 
-void word_stray_device(const DeviceIncident& incident, const Call& call, Finding& finding) {
+void word_stray_device(const Evidence&, const DeviceIncident& incident, const Call& call, Finding& finding) {
   finding.headline =
       fmt::format("{} from {} to {} in {}", with_verb(RankSet::of(incident.ranks), "moves", "move"),
                   to_string(incident.expected), to_string(incident.op.device), call_phrase(call));
@@ -53,18 +53,20 @@ void word_stray_device(const DeviceIncident& incident, const Call& call, Finding
       "\"tensor is not on the device passed at init\"";
 }
 
+struct DeviceWords {
+  FindingKind kind;
+  void (*put)(const Evidence&, const DeviceIncident&, const Call&, Finding&);
+};
+
+constexpr DeviceWords device_words[] = {{FindingKind::cpu_tensor, word_cpu_tensor},
+                                        {FindingKind::duplicate_gpu, word_duplicate_gpu},
+                                        {FindingKind::stray_device, word_stray_device}};
+
 }  // namespace
 
 void word_device(const Evidence& evidence, const DeviceIncident& incident, Finding& finding) {
   const Call call = name_call(evidence, incident.op, incident.seq);
-  switch (incident.kind) {
-    case DeviceIncident::Kind::cpu_tensor:
-      return word_cpu_tensor(evidence, incident, call, finding);
-    case DeviceIncident::Kind::duplicate_gpu:
-      return word_duplicate_gpu(incident, call, finding);
-    case DeviceIncident::Kind::stray_device:
-      return word_stray_device(incident, call, finding);
-  }
+  row_of(device_words, incident.kind).put(evidence, incident, call, finding);
 }
 
 }  // namespace rollcall::check

@@ -4,6 +4,7 @@
 
 #include "sim/c10d/backend_traits.h"
 #include "sim/match/naming.h"
+#include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
 
@@ -23,29 +24,40 @@ void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& find
   finding.on_backend = traits_of(evidence.backend).texts.lost_message;
 }
 
+namespace {
+
+struct CycleWords {
+  FindingKind kind;
+  const char* cause;
+  const char* advice;
+};
+
+constexpr CycleWords any_cycle{FindingKind::p2p_order,
+                               "the ranks issue their calls in orders that do not fit together",
+                               "order them alike on both sides, or issue them through batch_isend_irecv"};
+constexpr CycleWords cycle_words[] = {
+    {FindingKind::send_send,
+     "every rank of the circle sends first, and a send completes only when its receive is posted",
+     "let one side receive first, or issue both through batch_isend_irecv (isend and irecv on Gloo)"},
+    {FindingKind::recv_recv, "every rank of the circle receives first, so nobody gets as far as its send",
+     "let one side send first, or issue both through batch_isend_irecv (isend and irecv on Gloo)"},
+    any_cycle,
+    {FindingKind::order_crossing, any_cycle.cause, any_cycle.advice},  // with collectives in it
+};
+
+constexpr CycleWords mixed_batches{
+    FindingKind::p2p_order,
+    "one message is in a batch_isend_irecv and the other is not, so they never meet: a batch travels on the "
+    "communicator of the group, other messages on one of the two ranks' own",
+    "issue both ends through batch_isend_irecv, or neither; or give init_process_group a device_id, so that "
+    "both use the communicator of the group"};
+
+}  // namespace
+
 void word_message_cycle(bool mixes_batches, Finding& finding) {
-  if (mixes_batches) {
-    finding.cause =
-        "one message is in a batch_isend_irecv and the other is not, so they never meet: a batch travels on "
-        "the "
-        "communicator of the group, other messages on one of the two ranks' own";
-    finding.advice =
-        "issue both ends through batch_isend_irecv, or neither; or give init_process_group a device_id, so "
-        "that both "
-        "use the communicator of the group";
-  } else if (finding.kind == "send_send") {
-    finding.cause =
-        "every rank of the circle sends first, and a send completes only when its receive is posted";
-    finding.advice =
-        "let one side receive first, or issue both through batch_isend_irecv (isend and irecv on Gloo)";
-  } else if (finding.kind == "recv_recv") {
-    finding.cause = "every rank of the circle receives first, so nobody gets as far as its send";
-    finding.advice =
-        "let one side send first, or issue both through batch_isend_irecv (isend and irecv on Gloo)";
-  } else {
-    finding.cause = "the ranks issue their calls in orders that do not fit together";
-    finding.advice = "order them alike on both sides, or issue them through batch_isend_irecv";
-  }
+  const CycleWords& words = mixes_batches ? mixed_batches : row_of(cycle_words, finding.kind);
+  finding.cause = words.cause;
+  finding.advice = words.advice;
 }
 
 void word_message_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding) {

@@ -8,12 +8,15 @@
 namespace rollcall::check {
 namespace {
 
-const char* verb_of(const std::string& kind) {
-  if (kind == "free_before_wait") {
-    return "freed";
-  }
-  return kind == "write_before_wait" ? "written" : "read";
-}
+struct TouchWords {
+  FindingKind kind;
+  const char* done;   // to the tensor, by the program
+  const char* doing;  // with it, by the call
+};
+
+constexpr TouchWords touch_words[] = {{FindingKind::read_before_wait, "read", "writing"},
+                                      {FindingKind::write_before_wait, "written", "working on"},
+                                      {FindingKind::free_before_wait, "freed", "working on"}};
 
 }  // namespace
 
@@ -42,11 +45,12 @@ void word_checks(const std::vector<TensorPlace>& values, const RankSet& outside,
 
 void word_touches(const std::vector<TensorPlace>& touched, Finding& finding) {
   const TensorPlace& first = touched.front();
+  const TouchWords& words = row_of(touch_words, finding.kind);
   const Call& call = finding.at->call;
   finding.headline = fmt::format("{} on {} is {} before {} is waited for", first.tensor,
-                                 ranks_phrase(finding.culprits), verb_of(finding.kind), call_phrase(call));
+                                 ranks_phrase(finding.culprits), words.done, call_phrase(call));
   finding.cause = fmt::format("{}{} was issued with async_op and may still be {} the tensor", call.op,
-                              origin_of(call), finding.kind == "read_before_wait" ? "writing" : "working on");
+                              origin_of(call), words.doing);
   finding.advice = first.handle.empty()
                        ? "keep what the call returns, and wait for it before the tensor is used"
                        : fmt::format("wait for {} before the tensor is used", first.handle);

@@ -51,11 +51,6 @@ struct Score {
 
 std::string ranks_text(const std::vector<Rank>& ranks) { return fmt::format("{}", fmt::join(ranks, ",")); }
 
-std::string kind_of(const Report& report) {
-  const Finding* finding = finding_of(report.verdict);
-  return finding != nullptr ? finding->kind : "ok";
-}
-
 // Runs every case and its fix, and prints the table.
 void check_library(const std::string& library) {
   Score verdicts;
@@ -77,8 +72,8 @@ void check_library(const std::string& library) {
     fixes.add(right[3]);
     const auto mark = [](bool agrees) { return agrees ? "ok" : "NO"; };
     table += fmt::format("  {:<40} {} {} {} {}  {} {} [{}]\n", id, mark(right[0]), mark(right[1]),
-                         mark(right[2]), mark(right[3]), verdict_word(report.verdict), kind_of(report),
-                         ranks_text(ranked_culprits(report)));
+                         mark(right[2]), mark(right[3]), verdict_word(report.verdict),
+                         to_string(kind_of(report.verdict)), ranks_text(ranked_culprits(report)));
     INFO(id);
     CHECK(right[0]);
     CHECK(right[1]);
@@ -110,7 +105,8 @@ TEST_CASE("numbering the ranks of a hang backwards renumbers the culprits and ch
   std::size_t count = 0;
   for (const std::string& id : hang_ids()) {
     const Report report = run_text(scenario::import_hang(hang_path(id), HangVariant::failing), id + ".json");
-    if (kind_of(report) == "duplicate_gpu" || kind_of(report) == "stray_device") {
+    if (kind_of(report.verdict) == FindingKind::duplicate_gpu ||
+        kind_of(report.verdict) == FindingKind::stray_device) {
       continue;  // whose GPU it is depends on the rank's number
     }
     const nlohmann::json backwards = renumbered(read_hang(id));

@@ -43,7 +43,8 @@ std::string answer(const Report& report, const std::vector<Rank>& to) {
   if (kind &&
       !is_point_to_point(*kind)) {  // of several messages one is shown, and they have only their ranks
     // In a tie of different operations either may be the one that is shown.
-    const std::string op = finding->kind == "op_mismatch" && finding->tie ? "a call" : finding->at->call.op;
+    const std::string op =
+        finding->kind == FindingKind::op_mismatch && finding->tie ? "a call" : finding->at->call.op;
     text += fmt::format(", {} #{} on {}: {} missing", op, finding->at->call.seq, finding->at->call.group,
                         to_string(renumber(finding->at->missing, to)));
     if (report.backend != "gloo") {  // Gloo's trees and rings are by number: they decide who gets through

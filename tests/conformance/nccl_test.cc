@@ -89,7 +89,7 @@ json row_of(const GoldenCase& golden, const Report& report) {
   const Finding* finding = finding_of(report.verdict);
   return {{"case", golden.name},
           {"verdict", verdict_word(report.verdict)},
-          {"kind", finding == nullptr ? "" : finding->kind},
+          {"kind", finding == nullptr ? "" : to_string(finding->kind)},
           {"ranks", std::move(ranks)}};
 }
 

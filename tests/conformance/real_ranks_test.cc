@@ -281,7 +281,7 @@ TEST_CASE("a rank killed inside a collective is named first, and nothing is left
                           all_reduce(Tensor::ones({8}));
                         }).report;
   const Finding& finding = std::get<Deadlock>(report.verdict).finding;
-  CHECK(finding.kind == "rank_crashed");
+  CHECK(finding.kind == FindingKind::rank_crashed);
   CHECK(finding.culprits == RankSet{2});
   CHECK_THAT(finding.headline, StartsWith("rank 2 died"));
   CHECK_THAT(report.of(2).exception, StartsWith("SIGKILL: while it was in all_reduce #1 on world"));
@@ -302,7 +302,7 @@ TEST_CASE("the deadline ends real ranks that are still at work", "[real]") {
                           }
                           compute(3600 * second);
                         }).report;
-  CHECK(std::get<LimitReached>(report.verdict).limit == "deadline");
+  CHECK(kind_of(report.verdict) == FindingKind::deadline);
   CHECK(report.of(0).state == RankClass::State::waiting);
   CHECK(report.of(1).state == RankClass::State::running);
   CHECK_FALSE(has_children());
@@ -320,7 +320,7 @@ TEST_CASE("a real rank that never ends its loop is stopped by the limit of steps
                             compute(0);
                           }
                         }).report;
-  CHECK(std::get<LimitReached>(report.verdict).limit == "ops");
+  CHECK(kind_of(report.verdict) == FindingKind::ops);
 }
 
 TEST_CASE("real ranks time out with Gloo's own words, and the missing one is named", "[real]") {

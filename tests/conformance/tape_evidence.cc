@@ -103,7 +103,7 @@ void TapeReplay::find_shared_gpus() {
     }
     const bool is_own =
         !machine_.gpus.empty() && machine_.gpus[static_cast<std::size_t>(rank)] == incident.op.device;
-    incident.kind = check::DeviceIncident::Kind::duplicate_gpu;
+    incident.kind = FindingKind::duplicate_gpu;
     incident.ranks = {is_own ? user : rank};
     incident.other = is_own ? rank : user;
     incidents_->device(incident);

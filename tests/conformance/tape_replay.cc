@@ -134,7 +134,7 @@ void TapeReplay::refuse(Rank rank, const TapeEvent& event) {
   } else if (before == devices_.end()) {
     refused_.push_back(incident);
   } else if (before->second != op.device) {
-    incident.kind = check::DeviceIncident::Kind::stray_device;
+    incident.kind = FindingKind::stray_device;
     incident.expected = before->second;
     incidents_->device(incident);
   }

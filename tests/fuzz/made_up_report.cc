@@ -137,9 +137,14 @@ class Maker {
     return {some_ranks(), bytes_.text(), bytes_.text(), bytes_.text(), bytes_.text(), bytes_.text()};
   }
 
+  FindingKind kind() {
+    const auto last = static_cast<std::int64_t>(finding_rows().size()) - 1;
+    return finding_rows()[static_cast<std::size_t>(bytes_.number(0, last))].kind;
+  }
+
   Finding finding() {
     Finding finding;
-    finding.kind = bytes_.text();
+    finding.kind = kind();
     finding.culprits = ranks();
     finding.tie = bytes_.flag();
     if (bytes_.flag()) {
@@ -177,7 +182,7 @@ class Maker {
       case 7:
         return RankFailed{finding(), bytes_.text()};
       case 8:
-        return LimitReached{finding(), bytes_.text(), bytes_.any()};
+        return LimitReached{finding(), bytes_.any()};
       default:
         return Completed{};
     }
@@ -214,15 +219,13 @@ class Maker {
     return value;
   }
   std::vector<Outcome> outcomes() {
-    return bytes_.list(3, [this] {
-      return Outcome{bytes_.text(), bytes_.text(), bytes_.number(0, longest)};
-    });
+    return bytes_.list(3, [this] { return Outcome{bytes_.text(), kind(), bytes_.number(0, longest)}; });
   }
   SearchResult search() {
     SearchResult result;
     result.outcomes = outcomes();
     result.failures = bytes_.list(2, [this] {
-      return FoundFailure{bytes_.text(), bytes_.text(), bytes_.text(), ranks(), bytes_.number(0, longest),
+      return FoundFailure{bytes_.text(), kind(), bytes_.text(), ranks(), bytes_.number(0, longest),
                           bytes_.text()};
     });
     result.distinct = bytes_.number(0, longest);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "scenarios/recordings/recorded_run.h"
 #include "sim/diagnose/dump_judge.h"
 #include "sim/report/blame.h"
@@ -82,7 +84,7 @@ std::string summary(const check::JobDump& job) {
     return "no dumps";
   }
   const Diagnosis diagnosis = check::judge_dump(job);
-  return diagnosis.verdict + ": " + to_string(diagnosis.finding.culprits);
+  return fmt::format("{}: {}", to_string(diagnosis.finding.kind), to_string(diagnosis.finding.culprits));
 }
 
 RankSet culprits_of(const check::JobDump& job) {
@@ -128,7 +130,7 @@ TEST_CASE("the dumps of a simulated job that ends well are silent", "[flight-rec
     }
     const check::JobDump job = written_and_read(run.job, traces::write_dump_pickle);
     CAPTURE(file.filename().string(), summary(job));
-    CHECK(check::judge_dump(job).verdict == "no_fault");
+    CHECK(check::judge_dump(job).finding.kind == FindingKind::no_fault);
   }
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "sim/diagnose/dump_judge.h"
 #include "tests/catch.h"
 #include "traces/formats/recordings.h"
@@ -54,10 +56,10 @@ Diagnosis diagnose(const std::vector<std::string>& files) {
 bool is_right(const Json& truth, const Diagnosis& diagnosis) {
   std::set<std::string> verdicts = truth.value("accept", std::set<std::string>());
   verdicts.insert(truth.at("verdict"));
-  const bool shares_its_looks = truth.at("verdict") == "early_exit" && diagnosis.verdict == "stuck_host";
-  const std::vector<std::string>& others = diagnosis.alternatives;
-  return verdicts.contains(diagnosis.verdict) ||
-         (shares_its_looks && std::find(others.begin(), others.end(), "early_exit") != others.end());
+  const bool shares_its_looks =
+      truth.at("verdict") == "early_exit" && diagnosis.finding.kind == FindingKind::stuck_host;
+  return verdicts.contains(std::string(to_string(diagnosis.finding.kind))) ||
+         (shares_its_looks && std::ranges::count(diagnosis.alternatives, FindingKind::early_exit) > 0);
 }
 
 bool names_culprits(const Json& truth, const Diagnosis& diagnosis) {
@@ -70,7 +72,8 @@ bool names_culprits(const Json& truth, const Diagnosis& diagnosis) {
 
 // The same, written so that a difference prints.
 std::string summary(const Diagnosis& diagnosis) {
-  return diagnosis.verdict + " " + to_string(diagnosis.finding.culprits) + ": " + diagnosis.finding.headline;
+  return fmt::format("{} {}: {}", to_string(diagnosis.finding.kind), to_string(diagnosis.finding.culprits),
+                     diagnosis.finding.headline);
 }
 
 }  // namespace
@@ -98,7 +101,8 @@ TEST_CASE("made up dumps get their verdicts and culprits, too", "[flight-recorde
       const Diagnosis diagnosis = diagnose(files_in(set / encoding));
       CAPTURE(set.filename().string(), encoding, summary(diagnosis));
       CHECK((is_right(truth, diagnosis) ||
-             (encoding == std::string("json") && without_stacks.contains(diagnosis.verdict))));
+             (encoding == std::string("json") &&
+              without_stacks.contains(std::string(to_string(diagnosis.finding.kind))))));
       CHECK(names_culprits(truth, diagnosis));
     }
   }
@@ -155,7 +159,7 @@ TEST_CASE("with stacks, calls left out and calls too many are told from plain mi
         verdict == "desync_after_exception" || verdict == "join_shadow_mismatch") {
       const Diagnosis diagnosis = diagnose(files_in(set / "pickle"));
       CAPTURE(set.filename().string(), summary(diagnosis));
-      CHECK(diagnosis.verdict == verdict);
+      CHECK(to_string(diagnosis.finding.kind) == verdict);
     }
   }
 }
@@ -210,7 +214,7 @@ TEST_CASE("whatever ranks are called, the same one is to blame", "[flight-record
     }
     const Diagnosis after = check::judge_dump(job);
     CAPTURE(set.filename().string(), summary(before), summary(after));
-    CHECK(after.verdict == before.verdict);
+    CHECK(after.finding.kind == before.finding.kind);
     std::vector<Rank> expected = before.finding.culprits.to_vector();
     std::transform(expected.begin(), expected.end(), expected.begin(), renamed);
     CHECK(after.finding.culprits == RankSet::of(expected));

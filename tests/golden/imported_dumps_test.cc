@@ -31,7 +31,8 @@ std::vector<fs::path> sets() {
 // in the steps before.
 void check_culprits(const Diagnosis& diagnosis, const Report& report) {
   const Finding* finding = finding_of(report.verdict);
-  const bool goes_well = diagnosis.finding.culprits.empty() || diagnosis.verdict == "straggler";
+  const bool goes_well =
+      diagnosis.finding.culprits.empty() || diagnosis.finding.kind == FindingKind::straggler;
   REQUIRE((finding == nullptr) == goes_well);
   if (finding != nullptr && !is_undecided(report.verdict)) {
     CHECK(to_string(finding->culprits) == to_string(diagnosis.finding.culprits));
@@ -54,8 +55,8 @@ TEST_CASE("imported dumps run as a scenario and come to what they were diagnosed
       const Diagnosis diagnosis = check::judge_dump(job);
       const ImportedJob imported = import_dumps(job, diagnosis);
       const Report report = run(parse_scenario(imported.text, "imported.json"));
-      CAPTURE(set.filename().string(), encoding, diagnosis.verdict, to_string(diagnosis.finding.culprits),
-              imported.remark);
+      CAPTURE(set.filename().string(), encoding, diagnosis.finding.kind,
+              to_string(diagnosis.finding.culprits), imported.remark);
       CHECK(report.expected == true);
       CHECK(imported.remark.empty());
       check_culprits(diagnosis, report);

@@ -12,7 +12,7 @@ namespace {
 
 struct Answer {
   const char* folder;
-  const char* verdict;
+  FindingKind kind;
   RankSet culprits;
   std::int64_t seq;
 };
@@ -29,14 +29,14 @@ Diagnosis diagnosis_of(const std::string& folder) {
 
 TEST_CASE("jobs that torch 1.13 traced are judged by the operators of their hosts", "[traces]") {
   const Answer answers[] = {
-      {"left_out_trace", "op_type_mismatch", {3}, 13},            // no all_gather in the third round
-      {"left_out_execution_trace", "op_type_mismatch", {3}, 13},  // the same job
-      {"uneven_inputs_execution_trace", "stuck_host", {0}, 9},    // DDP, rank 0 has an input fewer
+      {"left_out_trace", FindingKind::op_type_mismatch, {3}, 13},  // no all_gather in the third round
+      {"left_out_execution_trace", FindingKind::op_type_mismatch, {3}, 13},  // the same job
+      {"uneven_inputs_execution_trace", FindingKind::stuck_host, {0}, 9},    // DDP, rank 0 has an input fewer
   };
   for (const Answer& answer : answers) {
     const Diagnosis diagnosis = diagnosis_of(answer.folder);
     CAPTURE(answer.folder, diagnosis.finding.headline);
-    CHECK(diagnosis.verdict == answer.verdict);
+    CHECK(diagnosis.finding.kind == answer.kind);
     CHECK(diagnosis.finding.culprits == answer.culprits);
     REQUIRE(diagnosis.finding.at);
     CHECK(diagnosis.finding.at->call.seq == answer.seq);
@@ -46,7 +46,7 @@ TEST_CASE("jobs that torch 1.13 traced are judged by the operators of their host
 }
 
 TEST_CASE("traces of torch 1.13 in which nothing is wrong are silent", "[traces]") {
-  CHECK(diagnosis_of("even_inputs_trace").verdict == "no_fault");
+  CHECK(diagnosis_of("even_inputs_trace").finding.kind == FindingKind::no_fault);
 }
 
 TEST_CASE("execution traces of torch 1.13 have sizes, dtypes and the other ends of messages", "[traces]") {

@@ -65,7 +65,7 @@ TEST_CASE("twelve reports, one for each class of failures, fit a page and explai
     }
     const Finding* finding = finding_of(report.verdict);
     REQUIRE(finding != nullptr);
-    CHECK(viz::find_example(finding->kind) != nullptr);  // `rollcall explain` knows it
+    CHECK(viz::find_example(to_string(finding->kind)) != nullptr);  // `rollcall explain` knows it
     CHECK_FALSE(finding->cause.empty());
     CHECK_FALSE(finding->advice.empty());
     CHECK_FALSE(finding->on_backend.empty());

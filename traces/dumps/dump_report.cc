@@ -112,10 +112,10 @@ class States {
 };
 
 Verdict verdict_of(const Diagnosis& diagnosis, Finding finding) {
-  if (diagnosis.verdict == "no_fault" || diagnosis.verdict == "straggler") {
+  if (diagnosis.finding.kind == FindingKind::no_fault || diagnosis.finding.kind == FindingKind::straggler) {
     return Completed{};
   }
-  if (diagnosis.verdict == "crashed_rank") {
+  if (diagnosis.finding.kind == FindingKind::crashed_rank) {
     return RankFailed{std::move(finding), "left no dump"};
   }
   if (!diagnosis.variants.empty()) {

@@ -17,15 +17,16 @@ namespace {
 constexpr std::size_t remarks_max = 50;
 
 std::string_view look_of(const Diagnosis& diagnosis) {
-  return diagnosis.verdict == "no_fault"    ? "success"
-         : diagnosis.verdict == "straggler" ? "warning"
-                                            : "failure";
+  return diagnosis.finding.kind == FindingKind::no_fault    ? "success"
+         : diagnosis.finding.kind == FindingKind::straggler ? "warning"
+                                                            : "failure";
 }
 
 std::string confidence_text(const Diagnosis& diagnosis) {
   std::string text(to_string(diagnosis.confidence));
   if (!diagnosis.alternatives.empty()) {
-    text += fmt::format("; these dumps would also fit {}", fmt::join(diagnosis.alternatives, " and "));
+    text +=
+        fmt::format("; these dumps would also fit {}", fmt::join(words_of(diagnosis.alternatives), " and "));
   }
   return text;
 }
@@ -34,11 +35,11 @@ void sentence(Markup& out, const Diagnosis& diagnosis, const Report& recorded) {
   const Finding& finding = diagnosis.finding;
   out.open("header", {{"class", look_of(diagnosis)}});
   out.open("p", {{"class", "scenario"}}).text(recorded.scenario).close("p").line();
-  out.open("h1").element("span", diagnosis.verdict, {{"class", "word"}}).text(": ");
+  out.open("h1").element("span", to_string(diagnosis.finding.kind), {{"class", "word"}}).text(": ");
   out.text(finding.headline).close("h1").line();
   html_paragraph(out, "Cause:", finding.cause);
   html_paragraph(out, "Help:", finding.advice);
-  if (diagnosis.verdict != "no_fault") {
+  if (diagnosis.finding.kind != FindingKind::no_fault) {
     html_paragraph(out, "Confidence:", confidence_text(diagnosis));
   }
   if (finding.at && !diagnosis.group_ranks.empty()) {
@@ -100,7 +101,8 @@ void html_diagnosis(const Diagnosis& diagnosis, const Report& recorded, const Re
   html_sequences(page, recorded);
   html_messages(page, recorded);
   what_was_read(page, diagnosis, remarks);
-  html_page(out, fmt::format("{}: {}", diagnosis.verdict, recorded.scenario), page, {timeline});
+  html_page(out, fmt::format("{}: {}", to_string(diagnosis.finding.kind), recorded.scenario), page,
+            {timeline});
 }
 
 }  // namespace rollcall::viz

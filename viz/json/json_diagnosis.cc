@@ -38,13 +38,16 @@ Json json_of(const Victim& victim) {
 
 std::string json_diagnosis(const Diagnosis& diagnosis, const Remarks& remarks) {
   const Finding& finding = diagnosis.finding;
-  Json object = {{"schema_version", 1}, {"verdict", diagnosis.verdict}, {"kind", finding.kind}};
+  Json object = {
+      {"schema_version", 1}, {"verdict", to_string(finding.kind)}, {"kind", to_string(finding.kind)}};
   object["confidence"] = to_string(diagnosis.confidence);
   object["culprits"] = finding.culprits.to_vector();
   if (finding.tie) {
     object["tie"] = true;
   }
-  set(object, "alternatives", diagnosis.alternatives);
+  if (!diagnosis.alternatives.empty()) {
+    object["alternatives"] = words_of(diagnosis.alternatives);
+  }
   if (finding.at) {
     object["at"] = place_of(diagnosis, *finding.at);
   }

@@ -83,7 +83,9 @@ Json json_of(const TensorPlace& place) {
 
 Json json_of(const Outcome& outcome) {
   Json object = {{"verdict", outcome.verdict}};
-  set(object, "kind", outcome.kind);
+  if (outcome.kind != FindingKind::ok) {
+    object["kind"] = to_string(outcome.kind);
+  }
   object["count"] = outcome.count;
   return object;
 }
@@ -158,17 +160,19 @@ Json json_of(const JoinCost& cost) {
 }
 
 Json json_of(const FoundFailure& failure) {
-  return {
-      {"verdict", failure.verdict},   {"kind", failure.kind},   {"culprits", failure.culprits.to_vector()},
-      {"headline", failure.headline}, {"count", failure.count}, {"replay", failure.replay}};
+  return {{"verdict", failure.verdict},
+          {"kind", to_string(failure.kind)},
+          {"culprits", failure.culprits.to_vector()},
+          {"headline", failure.headline},
+          {"count", failure.count},
+          {"replay", failure.replay}};
 }
 
 void add_search(Json& object, const SearchResult& search) {
   object["outcomes"] = Json::array();
   for (const Outcome& outcome : search.outcomes) {
-    object["outcomes"].push_back({{"verdict", outcome.verdict},
-                                  {"kind", outcome.kind.empty() ? "ok" : outcome.kind},
-                                  {"count", outcome.count}});
+    object["outcomes"].push_back(
+        {{"verdict", outcome.verdict}, {"kind", to_string(outcome.kind)}, {"count", outcome.count}});
   }
   object["failures"] = list_of(search.failures);
   object["coverage"] = {{"distinct_schedules", search.distinct},
@@ -193,7 +197,7 @@ class Particulars {
   }
   void operator()(const RankFailed& verdict) const { set(object_, "exception", verdict.exception); }
   void operator()(const LimitReached& verdict) const {
-    object_["limit"] = {{"name", verdict.limit}, {"value", verdict.value}};
+    object_["limit"] = {{"name", to_string(verdict.finding.kind)}, {"value", verdict.value}};
   }
   void operator()(const WrongResult& verdict) const {
     if (!verdict.variants.empty()) {
@@ -244,7 +248,7 @@ class Particulars {
 };
 
 void add_finding(Json& object, const Finding& finding) {
-  object["kind"] = finding.kind;
+  object["kind"] = to_string(finding.kind);
   object["culprits"] = finding.suspects.empty() ? finding.culprits.to_vector() : finding.suspects;
   if (finding.tie) {
     object["tie"] = true;

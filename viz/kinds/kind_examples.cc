@@ -108,7 +108,7 @@ constexpr std::array examples{
                 "The same: the store is TCP between hosts, whatever moves the tensors.",
                 "pytorch/pytorch#191957"},
     KindExample{
-        "store_circle",
+        "store_cycle",
         "rank 0:  store.get(\"done\"); barrier()\n"
         "rank 1:  barrier(); store.set(\"done\", 1)",
         "The barrier and the get both run into their limits, whichever is shorter first.",

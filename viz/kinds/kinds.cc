@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/report/finding_kinds.h"
 #include "viz/base/text_page.h"
 #include "viz/kinds/kind_examples.h"
 
@@ -81,7 +82,7 @@ constexpr Explanation table[] = {
      "the "
      "key; a flag that makes every process a client of the store and none its server.",
      "Let one rank set the key before anybody waits for it."},
-    {"store_circle", "deadlock", "ranks wait for each other through the store",
+    {"store_cycle", "deadlock", "ranks wait for each other through the store",
      "Some ranks wait for a key, and all that could set it wait for those ranks in a collective, a message "
      "or "
      "for another key.",
@@ -353,6 +354,8 @@ void put_overview_row(std::vector<Row>& rows, const Explanation& entry) {
 std::span<const Explanation> explanations() { return table; }
 
 const Explanation* find_explanation(std::string_view word) {
+  const std::optional<FindingKind> kind = parse_finding_kind(word);
+  word = kind ? to_string(*kind) : word;
   const auto* entry = std::find_if(std::begin(table), std::end(table),
                                    [word](const Explanation& candidate) { return candidate.word == word; });
   return entry == std::end(table) ? nullptr : entry;

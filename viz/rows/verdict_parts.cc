@@ -90,8 +90,8 @@ std::string outcomes_phrase(const Report& report) {
   const std::vector<Outcome>* all = outcomes_of(report.verdict);
   std::string text;
   for (const Outcome& outcome : all != nullptr ? *all : std::vector<Outcome>()) {
-    text += fmt::format("{}{} x {}{}", text.empty() ? "" : ", ", outcome.count, outcome.verdict,
-                        outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", outcome.count,
+                        verdict_phrase(outcome.verdict, outcome.kind));
   }
   return text.empty() || report.exhaustive ? text : text + "; the search was not exhaustive";
 }
@@ -99,8 +99,8 @@ std::string outcomes_phrase(const Report& report) {
 std::string search_phrase(const Report& report, const SearchResult& search) {
   std::string text;
   for (const Outcome& outcome : search.outcomes) {
-    text += fmt::format("{}{} x {}{}", text.empty() ? "" : ", ", outcome.count, outcome.verdict,
-                        outcome.kind.empty() ? "" : " (" + outcome.kind + ")");
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", outcome.count,
+                        verdict_phrase(outcome.verdict, outcome.kind));
   }
   if (report.exhaustive) {
     return text + (report.schedules == 1 ? "; nothing depends on timing" : "; the search was exhaustive");

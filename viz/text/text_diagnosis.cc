@@ -49,12 +49,13 @@ class DiagnosisWriter {
   }
 
  private:
-  bool is_fault() const { return diagnosis_.verdict != "no_fault"; }
+  bool is_fault() const { return diagnosis_.finding.kind != FindingKind::no_fault; }
 
   void headline(void (TextPage::*put)(std::string_view, Look, std::string_view)) {
-    const bool is_slow = diagnosis_.verdict == "straggler";
+    const bool is_slow = diagnosis_.finding.kind == FindingKind::straggler;
     const std::string word =
-        is_fault() ? fmt::format("{}[{}]", is_slow ? "warning" : "error", diagnosis_.verdict) : "ok";
+        is_fault() ? fmt::format("{}[{}]", is_slow ? "warning" : "error", to_string(diagnosis_.finding.kind))
+                   : "ok";
     const Look look = is_slow ? Look::warning : is_fault() ? Look::error : Look::good;
     (page_.*put)(word, look, diagnosis_.finding.headline);
   }
@@ -138,7 +139,8 @@ class DiagnosisWriter {
     }
     std::string text(to_string(diagnosis_.confidence));
     if (!diagnosis_.alternatives.empty()) {
-      text += fmt::format("; these dumps would also fit {}", fmt::join(diagnosis_.alternatives, " and "));
+      text += fmt::format("; these dumps would also fit {}",
+                          fmt::join(words_of(diagnosis_.alternatives), " and "));
     }
     page_.note("confidence", text);
   }

@@ -211,8 +211,8 @@ class ReportWriter {
       return;  // it is the one above
     }
     for (const FoundFailure& failure : search.failures) {
-      page_.note("found", fmt::format("{} x {} ({}): {}", failure.count, failure.verdict, failure.kind,
-                                      failure.headline));
+      page_.note("found", fmt::format("{} x {}: {}", failure.count,
+                                      verdict_phrase(failure.verdict, failure.kind), failure.headline));
       page_.line("  again", failure.replay);
     }
   }

@@ -41,7 +41,7 @@ TEST_CASE("wherever a rank stops, it is the one that is stuck", "[dump]") {
   for_all([](DumpJob& job, Rank culprit, std::size_t place) {
     job.calls_of(culprit).resize(place);
     const Diagnosis diagnosis = judge_dump(job.run());
-    CHECK(diagnosis.verdict == "stuck_host");
+    CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
     CHECK(diagnosis.finding.culprits == RankSet{culprit});
   });
 }
@@ -52,7 +52,7 @@ TEST_CASE("wherever a rank dies without a dump, it is the one that crashed", "[d
     JobDump dumps = job.run();
     std::erase_if(dumps.ranks, [culprit](const RankDump& dump) { return dump.rank == culprit; });
     const Diagnosis diagnosis = judge_dump(dumps);
-    CHECK(diagnosis.verdict == "crashed_rank");
+    CHECK(diagnosis.finding.kind == FindingKind::crashed_rank);
     CHECK(diagnosis.finding.culprits == RankSet{culprit});
   });
 }
@@ -62,11 +62,11 @@ TEST_CASE("wherever a size or an operation differs, the rank is named", "[dump]"
     DumpJob other = job;
     job.calls_of(culprit)[place].numel += 7;
     Diagnosis diagnosis = judge_dump(job.run());
-    CHECK(diagnosis.verdict == "size_mismatch");
+    CHECK(diagnosis.finding.kind == FindingKind::size_mismatch);
     CHECK(diagnosis.finding.culprits.contains(culprit));  // of two members, both may be named
     other.calls_of(culprit)[place].op = "broadcast";
     diagnosis = judge_dump(other.run());
-    CHECK(diagnosis.verdict == "op_type_mismatch");
+    CHECK(diagnosis.finding.kind == FindingKind::op_type_mismatch);
     CHECK(diagnosis.finding.culprits.contains(culprit));
   });
 }
@@ -76,7 +76,7 @@ TEST_CASE("wherever a rank leaves out a call, nobody else is named", "[dump]") {
     std::vector<PlannedCall>& calls = job.calls_of(culprit);
     calls.erase(calls.begin() + static_cast<std::ptrdiff_t>(place));
     const Diagnosis diagnosis = judge_dump(job.run());
-    CHECK(diagnosis.verdict != "no_fault");
+    CHECK(diagnosis.finding.kind != FindingKind::no_fault);
     CHECK(diagnosis.finding.culprits.contains(culprit));
   });
 }
@@ -86,14 +86,14 @@ TEST_CASE("wherever a rank makes a call of its own on all ranks' group, it is na
     std::vector<PlannedCall>& calls = job.calls_of(culprit);
     calls.insert(calls.begin() + static_cast<std::ptrdiff_t>(place), {"all_reduce", 33, 0});
     const Diagnosis diagnosis = judge_dump(job.run());
-    CHECK(diagnosis.verdict != "no_fault");
+    CHECK(diagnosis.finding.kind != FindingKind::no_fault);
     CHECK(diagnosis.finding.culprits.contains(culprit));
   });
 }
 
 TEST_CASE("a job of any shape that runs through has no fault", "[dump]") {
   for (const Shape& shape : shapes) {
-    CHECK(judge_dump(DumpJob(shape.world, shape.tensor, steps).run()).verdict == "no_fault");
+    CHECK(judge_dump(DumpJob(shape.world, shape.tensor, steps).run()).finding.kind == FindingKind::no_fault);
   }
 }
 

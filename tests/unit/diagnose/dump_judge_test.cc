@@ -22,7 +22,7 @@ void common_past(DumpBuilder& dumps, int count) {
 TEST_CASE("a job whose calls are all finished has no fault", "[dump]") {
   DumpBuilder dumps(4);
   common_past(dumps, 8);
-  CHECK(judge_dump(dumps.job).verdict == "no_fault");
+  CHECK(judge_dump(dumps.job).finding.kind == FindingKind::no_fault);
 }
 
 TEST_CASE("a job caught between two calls is not said to hang", "[dump]") {
@@ -30,7 +30,7 @@ TEST_CASE("a job caught between two calls is not said to hang", "[dump]") {
   common_past(dumps, 8);
   dumps.call(0, "all_reduce", 4096, false);
   const Diagnosis running = judge_dump(dumps.job);
-  CHECK(running.verdict == "no_fault");
+  CHECK(running.finding.kind == FindingKind::no_fault);
   CHECK_FALSE(running.would_settle.empty());
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("calls that peers have seen finish and most ranks have not yet are tho
     dumps.dump_of(rank).records.back().state = DumpRecord::State::scheduled;
     dumps.call(rank, "all_reduce", 4096, false);
   }
-  CHECK(judge_dump(dumps.job).verdict == "no_fault");
+  CHECK(judge_dump(dumps.job).finding.kind == FindingKind::no_fault);
 }
 
 TEST_CASE("that most of a job waits is a hang, shown by a long silence and presumed without", "[dump]") {
@@ -53,13 +53,13 @@ TEST_CASE("that most of a job waits is a hang, shown by a long silence and presu
     dumps.silence(rank, -500'000);  // the last event is half a call after the last call
   }
   const Diagnosis presumed = judge_dump(dumps.job);
-  CHECK(presumed.verdict == "stuck_host");
+  CHECK(presumed.finding.kind == FindingKind::stuck_host);
   CHECK(presumed.confidence == Diagnosis::Confidence::medium);
   CHECK_THAT(presumed.would_settle.back(), Contains("second dump"));
 
   dumps.everyone_silent();
   const Diagnosis hung = judge_dump(dumps.job);
-  CHECK(hung.verdict == "stuck_host");
+  CHECK(hung.finding.kind == FindingKind::stuck_host);
   CHECK(hung.confidence == Diagnosis::Confidence::high);
   CHECK(hung.finding.culprits == RankSet{2});
   CHECK(hung.finding.at->call.seq == 9);
@@ -77,9 +77,9 @@ TEST_CASE("a rank that others always wait for is slow, not stuck, as long as no 
   for (const Rank rank : {0, 1, 3}) {
     dumps.call(rank, "all_reduce", 4096, false);
   }
-  CHECK(judge_dump(dumps.job).verdict == "straggler");
+  CHECK(judge_dump(dumps.job).finding.kind == FindingKind::straggler);
   dumps.everyone_silent();
-  CHECK(judge_dump(dumps.job).verdict == "stuck_host");
+  CHECK(judge_dump(dumps.job).finding.kind == FindingKind::stuck_host);
 }
 
 TEST_CASE("a counter that runs ahead by a whole round of the loop is off, not early", "[dump]") {
@@ -93,7 +93,7 @@ TEST_CASE("a counter that runs ahead by a whole round of the loop is off, not ea
   }
   dumps.everyone_silent();
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{2});
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("coalesced calls are compared part by part", "[dump]") {
     dumps.call(rank, "coalesced", 0, false).collective_seq = seq;
   }
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "size_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::size_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{1});
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("a call that finished after its timeout did so because it was aborted"
     record.completed_ns = record.created_ns + 700'000'000'000;
   }
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{2});
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("a rank without a dump is to blame only when nobody else is", "[dump]"
   JobDump without_culprit = dumps.job;
   without_culprit.ranks.pop_back();
   const Diagnosis diagnosis = judge_dump(without_culprit);
-  CHECK(diagnosis.verdict == "crashed_rank");
+  CHECK(diagnosis.finding.kind == FindingKind::crashed_rank);
   CHECK(diagnosis.finding.culprits == RankSet{3});
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("between two ranks the one that breaks with its habit is odd", "[dump]
   dumps.call(0, "all_reduce", 4096, false);
   dumps.call(1, "all_reduce", 2048, false);
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "size_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::size_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{1});
   CHECK_FALSE(diagnosis.finding.tie);
   CHECK(diagnosis.confidence == Diagnosis::Confidence::medium);
@@ -188,7 +188,7 @@ TEST_CASE("between two ranks without a past nothing decides", "[dump]") {
   dumps.call(0, "all_reduce", 4096, false);
   dumps.call(1, "broadcast", 4096, false);
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "op_type_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::op_type_mismatch);
   CHECK(diagnosis.finding.tie);
   CHECK(diagnosis.finding.culprits == RankSet{0, 1});
 }
@@ -205,7 +205,7 @@ TEST_CASE("a call left out is found by the calls after it", "[dump]") {
     dumps.call(1, "all_reduce", numel, false);
   }
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "skipped_collective");
+  CHECK(diagnosis.finding.kind == FindingKind::skipped_collective);
   CHECK(diagnosis.finding.culprits == RankSet{1});
   CHECK(diagnosis.finding.at->call.seq == 7);
 }
@@ -222,7 +222,7 @@ TEST_CASE("a call too many is found by the calls after it", "[dump]") {
     }
   }
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "extra_collective");
+  CHECK(diagnosis.finding.kind == FindingKind::extra_collective);
   CHECK(diagnosis.finding.culprits == RankSet{2});
   CHECK(diagnosis.finding.at->call.seq == 8);
 }
@@ -233,7 +233,7 @@ TEST_CASE("one rank in a call that all others are done without is the culprit it
   dumps.call(0, "barrier", 1, false);
   dumps.everyone_silent();
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "extra_collective");
+  CHECK(diagnosis.finding.kind == FindingKind::extra_collective);
   CHECK(diagnosis.finding.culprits == RankSet{0});
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("counters that are off by a constant are lined up by what was called",
   dumps.dump_of(3).records.pop_back();
   dumps.everyone_silent();
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{3});
   CHECK(diagnosis.finding.at->call.seq == 9);
 }
@@ -276,7 +276,7 @@ TEST_CASE("one counter for all groups is replaced by counting each group's calls
   }
   dumps.everyone_silent();
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{3});
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("two ranks that send to each other first wait in a circle", "[dump]") 
     dumps.message(rank, "recv", 1 - rank, false);
   }
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "p2p_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::p2p_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{0, 1});
   CHECK(diagnosis.finding.tie);
 }
@@ -302,7 +302,7 @@ TEST_CASE("a device that starts nothing while its peers have started is stuck", 
   }
   dumps.everyone_silent();
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "stuck_device");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_device);
   CHECK(diagnosis.finding.culprits == RankSet{1});
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("gather and all-to-all may differ in shape from rank to rank", "[dump]
       dumps.call(rank, op, 10 + rank, false);
     }
     dumps.everyone_silent();
-    CHECK(judge_dump(dumps.job).verdict == "stall_all_arrived");
+    CHECK(judge_dump(dumps.job).finding.kind == FindingKind::stall_all_arrived);
   }
 }
 
@@ -330,7 +330,7 @@ TEST_CASE("a slow rank is one that others wait for and that waits for nobody", "
     }
   }
   const Diagnosis diagnosis = judge_dump(dumps.job);
-  CHECK(diagnosis.verdict == "straggler");
+  CHECK(diagnosis.finding.kind == FindingKind::straggler);
   CHECK(diagnosis.finding.culprits == RankSet{3});
 }
 

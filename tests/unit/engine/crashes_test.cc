@@ -37,7 +37,7 @@ TEST_CASE("a rank that dies while it computes never makes its next call", "[faul
       synchronize();
     });
     const Finding& finding = finding_of_deadlock(report);
-    CHECK(finding.kind == "rank_crashed");
+    CHECK(finding.kind == FindingKind::rank_crashed);
     CHECK(finding.culprits == RankSet{2});
     CHECK(finding.at->call.seq == 2);
     CHECK(finding.at->waiting == RankSet{0, 1, 3});
@@ -57,7 +57,7 @@ TEST_CASE("a rank that dies while it waits takes its call with it", "[faults][fi
       synchronize();
     });
     const Finding& finding = finding_of_deadlock(report);
-    CHECK(finding.kind == "rank_crashed");
+    CHECK(finding.kind == FindingKind::rank_crashed);
     CHECK(finding.culprits == RankSet{1});
     CHECK(finding.at->missing == RankSet{1});
     CHECK(finding.at->waiting == RankSet{0, 2, 3});
@@ -79,7 +79,7 @@ TEST_CASE("a receive that a dead rank had posted meets nobody", "[faults][fiber]
     });
     const Finding& finding = finding_of_deadlock(report);
     CHECK(finding.culprits == RankSet{1});
-    CHECK(finding.kind == "rank_crashed");
+    CHECK(finding.kind == FindingKind::rank_crashed);
   }
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("a group is not made without a rank that died waiting for it", "[fault
     }
     new_group(std::vector<Rank>{0, 1, 2, 3});
   });
-  CHECK(finding_of_deadlock(report).kind == "rank_crashed");
+  CHECK(finding_of_deadlock(report).kind == FindingKind::rank_crashed);
   CHECK(finding_of_deadlock(report).culprits == RankSet{1});
 }
 

@@ -48,7 +48,7 @@ inline const Finding& finding(const Report& report) {
 
 // "ok", or the verdict and its kind: "deadlock crossed_order".
 inline std::string kind(const Report& report) {
-  return word(report) == "ok" ? "ok" : word(report) + " " + finding(report).kind;
+  return word(report) == "ok" ? "ok" : word(report) + " " + std::string(to_string(finding(report).kind));
 }
 
 inline std::string culprits(const Report& report) { return to_string(finding(report).culprits); }

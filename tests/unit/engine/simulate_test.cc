@@ -335,7 +335,7 @@ TEST_CASE("who shares a GPU is the same in every schedule", "[simulate][fiber]")
       all_reduce(Tensor::ones({1}, Dtype::float32, options.devices[static_cast<std::size_t>(rank)]));
     });
     REQUIRE(word(report) == "device_mismatch");
-    CHECK(finding(report).kind == "duplicate_gpu");
+    CHECK(finding(report).kind == FindingKind::duplicate_gpu);
     CHECK(to_string(finding(report).culprits) == "1,3");
     CHECK_THAT(finding(report).headline, Contains("rank 0"));
     CHECK(report.of(0).state == State::waiting);
@@ -360,7 +360,7 @@ TEST_CASE("a rank that changes its GPU within a group is a stray", "[simulate][f
     all_reduce(Tensor::ones({1}, Dtype::float32, {DeviceType::cuda, 0}));
   });
   CHECK(word(report) == "device_mismatch");
-  CHECK(finding(report).kind == "stray_device");
+  CHECK(finding(report).kind == FindingKind::stray_device);
   CHECK(to_string(finding(report).culprits) == "1");
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("a rank that waits in the store between others' calls is the culprit",
     barrier();
     Store().set("done" + std::to_string(rank), "1");
   });
-  CHECK(kind(report) == "deadlock store_circle");
+  CHECK(kind(report) == "deadlock store_cycle");
   CHECK(culprits(report) == "3");
   CHECK_FALSE(finding(report).tie);
 }
@@ -87,7 +87,7 @@ TEST_CASE("a message and a key that wait for each other blame both ends", "[stor
       recv(one(), 0);
     }
   });
-  CHECK(kind(report) == "deadlock store_circle");
+  CHECK(kind(report) == "deadlock store_cycle");
   CHECK(culprits(report) == "0-1");
   CHECK(finding(report).tie);
 }

@@ -32,7 +32,9 @@ namespace fs = std::filesystem;
 std::string outcome_of(const Report& report) {
   std::string text(verdict_word(report.verdict));
   if (const Finding* finding = finding_of(report.verdict)) {
-    text += " " + finding->kind;  // of two ranks that read a stale key at one time, either may be named
+    text += fmt::format(
+        " {}",
+        to_string(finding->kind));  // of two ranks that read a stale key at one time, either may be named
   }
   for (const OutputLine& line : report.output) {
     text += fmt::format("; {}: {}", line.rank, line.text);

@@ -29,7 +29,7 @@ TEST_CASE("the majority is right about which call is due", "[judge]") {
   run.waits({2}, barrier());
   const Verdict verdict = run.judge();
   const auto& mismatch = as<Mismatch>(verdict);
-  CHECK(kind(verdict) == "op_mismatch");
+  CHECK(kind(verdict) == FindingKind::op_mismatch);
   CHECK(culprits(verdict) == "2");
   CHECK_FALSE(finding(verdict).tie);
   REQUIRE(mismatch.variants.size() == 2);
@@ -61,14 +61,14 @@ TEST_CASE("what differs first decides the kind of a mismatch", "[judge]") {
     run.waits({2}, odd);
     return kind(run.judge());
   };
-  CHECK(kind_of(broadcast(4, 0)) == "op_mismatch");
-  CHECK(kind_of(all_reduce(5, Dtype::int64)) == "numel_mismatch");
-  CHECK(kind_of(all_reduce(4, Dtype::int64, ReduceOp::max)) == "dtype_mismatch");
-  CHECK(kind_of(all_reduce(4, Dtype::float32, ReduceOp::max)) == "reduce_op_mismatch");
+  CHECK(kind_of(broadcast(4, 0)) == FindingKind::op_mismatch);
+  CHECK(kind_of(all_reduce(5, Dtype::int64)) == FindingKind::numel_mismatch);
+  CHECK(kind_of(all_reduce(4, Dtype::int64, ReduceOp::max)) == FindingKind::dtype_mismatch);
+  CHECK(kind_of(all_reduce(4, Dtype::float32, ReduceOp::max)) == FindingKind::reduce_op_mismatch);
   EvidenceBuilder roots(3);
   roots.waits({0, 1}, broadcast(4, 0));
   roots.waits({2}, broadcast(4, 2));
-  CHECK(kind(roots.judge()) == "root_mismatch");
+  CHECK(kind(roots.judge()) == FindingKind::root_mismatch);
 }
 
 TEST_CASE("different amounts in an all_to_all are no mismatch", "[judge]") {
@@ -133,7 +133,7 @@ TEST_CASE("calls from different places that agree in everything are a wrong resu
   run.finishes({0, 1, 2});
   const Verdict verdict = run.judge();
   as<WrongResult>(verdict);
-  CHECK(kind(verdict) == "mispaired");
+  CHECK(kind(verdict) == FindingKind::mispaired);
   CHECK(culprits(verdict) == "1");
   CHECK_FALSE(finding(verdict).first_divergence.has_value());  // it is the place itself
 }
@@ -213,7 +213,7 @@ TEST_CASE("a main_hook that is too short blames the joined rank", "[judge]") {
   const Op forward = run.strict("counter", all_reduce(1));
   const Verdict verdict = shadowed({count, count}, {notify, forward}, run);
   as<WrongResult>(verdict);
-  CHECK(kind(verdict) == "join_hook_mismatch");
+  CHECK(kind(verdict) == FindingKind::join_hook_mismatch);
   CHECK(culprits(verdict) == "0");
   CHECK_FALSE(finding(verdict).tie);
   CHECK_THAT(finding(verdict).cause, Contains("fewer collectives"));
@@ -223,7 +223,7 @@ TEST_CASE("where no rank ever notified, the hook is not called too short", "[jud
   EvidenceBuilder run(2);
   const Op count = run.hook("join.presence", all_reduce(1));
   const Verdict verdict = shadowed({count}, {run.strict("counter", all_reduce(1))}, run);
-  CHECK(kind(verdict) == "join_hook_mismatch");
+  CHECK(kind(verdict) == FindingKind::join_hook_mismatch);
   CHECK(culprits(verdict) == "0");
   CHECK_THAT(finding(verdict).cause, Contains("no rank ever called Join.notify_join_context"));
 }
@@ -235,7 +235,7 @@ TEST_CASE("a main_hook that is too long blames the joined rank", "[judge]") {
   const Op notify = run.strict("join.presence", all_reduce(1));
   const Op forward = run.strict("counter", all_reduce(1));
   const Verdict verdict = shadowed({count, main, main}, {notify, forward, notify}, run);
-  CHECK(kind(verdict) == "join_hook_mismatch");
+  CHECK(kind(verdict) == FindingKind::join_hook_mismatch);
   CHECK(culprits(verdict) == "0");
   CHECK_THAT(finding(verdict).cause, Contains("more collectives"));
 }
@@ -245,7 +245,7 @@ TEST_CASE("a hook of another size is the hook's fault, not a tie", "[judge]") {
   const Verdict verdict =
       shadowed({run.hook("counter", all_reduce(1))}, {run.strict("counter", all_reduce(4))}, run);
   as<Mismatch>(verdict);
-  CHECK(kind(verdict) == "join_hook_mismatch");
+  CHECK(kind(verdict) == FindingKind::join_hook_mismatch);
   CHECK(culprits(verdict) == "0");
   CHECK_FALSE(finding(verdict).tie);
   CHECK_THAT(finding(verdict).advice, Contains("same operation, size, dtype and root"));
@@ -255,7 +255,7 @@ TEST_CASE("a collective outside every joinable is the active rank's fault", "[ju
   EvidenceBuilder run(2);
   const Op count = run.hook("join.presence", all_reduce(1));
   const Verdict verdict = shadowed({count}, {run.labeled("log", all_reduce(1))}, run);
-  CHECK(kind(verdict) == "join_hook_mismatch");
+  CHECK(kind(verdict) == FindingKind::join_hook_mismatch);
   CHECK(culprits(verdict) == "1");
   CHECK_THAT(finding(verdict).cause, Contains("outside every joinable"));
   CHECK_THAT(finding(verdict).cause, Contains("log"));
@@ -267,7 +267,7 @@ TEST_CASE("an early hook divergence renames the deadlock that follows", "[judge]
   const Op forward = run.strict("counter", all_reduce(1));
   const Verdict verdict = shadowed({count, count}, {forward}, run);
   as<Deadlock>(verdict);
-  CHECK(kind(verdict) == "join_hook_mismatch");
+  CHECK(kind(verdict) == FindingKind::join_hook_mismatch);
   CHECK(culprits(verdict) == "0");
   CHECK(finding(verdict).first_divergence->seq == 0);
   CHECK(finding(verdict).at->call.seq == 1);
@@ -277,7 +277,7 @@ TEST_CASE("hooks that disagree among themselves are an ordinary mismatch", "[jud
   EvidenceBuilder run(2);
   run.waits({0}, run.hook("counter", all_reduce(1)));
   run.waits({1}, run.hook("counter", all_reduce(2)));
-  CHECK(kind(run.judge()) == "numel_mismatch");
+  CHECK(kind(run.judge()) == FindingKind::numel_mismatch);
   CHECK(finding(run.judge()).tie);
 }
 

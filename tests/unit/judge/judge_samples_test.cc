@@ -13,7 +13,7 @@ TEST_CASE("the rank whose sampler has another seed than the others is named", "[
   const auto verdict = judge_samples({.dataset = 100, .repeated = 30}, {7, 7, 8, 7});
   REQUIRE(verdict);
   CHECK(verdict_word(*verdict) == "wrong_result");
-  CHECK(finding_of(*verdict)->kind == "samples_repeated");
+  CHECK(finding_of(*verdict)->kind == FindingKind::samples_repeated);
   CHECK(finding_of(*verdict)->culprits == RankSet{2});
   CHECK_FALSE(finding_of(*verdict)->tie);
 }

@@ -37,7 +37,7 @@ TEST_CASE("a rank that ran out of inputs is missed by the others", "[judge]") {
   run.waits({1, 2}, all_reduce(4));
   const Verdict verdict = run.judge();
   as<Deadlock>(verdict);
-  CHECK(kind(verdict) == "missing_participant");
+  CHECK(kind(verdict) == FindingKind::missing_participant);
   CHECK(culprits(verdict) == "0");
   CHECK_FALSE(finding(verdict).tie);
   CHECK(to_string(finding(verdict).at->waiting) == "1-2");
@@ -51,7 +51,7 @@ TEST_CASE("a call that a minority makes alone is the minority's doing", "[judge]
   run.waits({2}, run.labeled("checkpoint", barrier()));
   run.finishes({0, 1, 3});
   const Verdict verdict = run.judge();
-  CHECK(kind(verdict) == "missing_participant");
+  CHECK(kind(verdict) == FindingKind::missing_participant);
   CHECK(culprits(verdict) == "2");
   CHECK(to_string(finding(verdict).at->missing) == "0-1,3");
   CHECK_THAT(finding(verdict).headline, Contains("only rank 2 calls barrier #0 on world"));
@@ -97,7 +97,7 @@ TEST_CASE("a rank that raised explains a hang, whoever else just finished", "[ju
   run.waits({1, 3}, barrier());
   const Verdict verdict = run.judge();
   as<Deadlock>(verdict);
-  CHECK(kind(verdict) == "rank_crashed");
+  CHECK(kind(verdict) == FindingKind::rank_crashed);
   CHECK(culprits(verdict) == "2");
   CHECK_THAT(finding(verdict).cause, Contains("ValueError: bad sample"));
 }
@@ -111,7 +111,7 @@ TEST_CASE("a crash in another group is shown before a rank that finished", "[jud
   run.waits({2, 3}, on(second, barrier()));
   run.crashes({4}, "segmentation fault");
   const Verdict verdict = run.judge();
-  CHECK(kind(verdict) == "rank_crashed");
+  CHECK(kind(verdict) == FindingKind::rank_crashed);
   CHECK(culprits(verdict) == "4");
   CHECK(finding(verdict).at->call.group == "second");
 }
@@ -120,7 +120,7 @@ TEST_CASE("one rank that waits for the rank that raised is no culprit", "[judge]
   EvidenceBuilder run(4);
   run.raises({0, 1, 2}, "OSError", "disk full");
   run.waits({3}, barrier());
-  CHECK(kind(run.judge()) == "rank_crashed");
+  CHECK(kind(run.judge()) == FindingKind::rank_crashed);
   CHECK(culprits(run.judge()) == "0-2");
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("a call that was issued and never waited for hangs nobody", "[judge]")
   run.issues({0}, all_reduce(4));
   run.finishes({0, 1});
   CHECK(verdict_word(run.judge()) == "resource_leak");
-  CHECK(kind(run.judge()) == "work_never_completed");
+  CHECK(kind(run.judge()) == FindingKind::work_never_completed);
 }
 
 // ---- Circles ----
@@ -145,7 +145,7 @@ TEST_CASE("three groups entered in a circle are a crossing", "[judge]") {
   run.waits({3}, barrier());  // waits for all of them, and is not to blame
   const Verdict verdict = run.judge();
   as<Deadlock>(verdict);
-  CHECK(kind(verdict) == "order_crossing");
+  CHECK(kind(verdict) == FindingKind::order_crossing);
   CHECK(culprits(verdict) == "0-2");
   CHECK(finding(verdict).chain.size() == 3);
   CHECK_THAT(finding(verdict).advice, Contains("one order"));
@@ -158,7 +158,7 @@ TEST_CASE("a circle that somebody left is a missing participant", "[judge]") {
   run.waits({0}, on(a, barrier()));
   run.waits({1}, on(b, barrier()));
   run.finishes({2});
-  CHECK(kind(run.judge()) == "missing_participant");
+  CHECK(kind(run.judge()) == FindingKind::missing_participant);
   CHECK(culprits(run.judge()) == "2");
 }
 
@@ -166,18 +166,18 @@ TEST_CASE("a circle that somebody left is a missing participant", "[judge]") {
 
 namespace {
 
-DeviceIncident device_incident(DeviceIncident::Kind kind, std::vector<Rank> ranks) {
+DeviceIncident device_incident(FindingKind kind, std::vector<Rank> ranks) {
   DeviceIncident incident;
   incident.kind = kind;
   incident.ranks = std::move(ranks);
   incident.op = all_reduce(4);
-  incident.op.device = kind == DeviceIncident::Kind::cpu_tensor ? cpu_device : Device{DeviceType::cuda, 1};
+  incident.op.device = kind == FindingKind::cpu_tensor ? cpu_device : Device{DeviceType::cuda, 1};
   incident.expected = {DeviceType::cuda, 0};
   incident.other = 0;
   return incident;
 }
 
-Verdict with_device(DeviceIncident::Kind kind) {
+Verdict with_device(FindingKind kind) {
   EvidenceBuilder run(4, "nccl");
   run.raises({1, 2}, "ValueError", "no");
   run.waits({0, 3}, all_reduce(4));
@@ -188,17 +188,17 @@ Verdict with_device(DeviceIncident::Kind kind) {
 }  // namespace
 
 TEST_CASE("a wrong device explains the hang of the others", "[judge]") {
-  const Verdict cpu = with_device(DeviceIncident::Kind::cpu_tensor);
+  const Verdict cpu = with_device(FindingKind::cpu_tensor);
   as<DeviceMismatch>(cpu);
-  CHECK(kind(cpu) == "cpu_tensor");
+  CHECK(kind(cpu) == FindingKind::cpu_tensor);
   CHECK(culprits(cpu) == "1-2");
   CHECK(finding(cpu).at->call.device == "cpu");
   CHECK_THAT(finding(cpu).headline, Contains("nccl takes CUDA tensors only"));
-  const Verdict duplicate = with_device(DeviceIncident::Kind::duplicate_gpu);
-  CHECK(kind(duplicate) == "duplicate_gpu");
+  const Verdict duplicate = with_device(FindingKind::duplicate_gpu);
+  CHECK(kind(duplicate) == FindingKind::duplicate_gpu);
   CHECK_THAT(finding(duplicate).headline, Contains("ranks 1-2 use cuda:1, which rank 0"));
-  const Verdict stray = with_device(DeviceIncident::Kind::stray_device);
-  CHECK(kind(stray) == "stray_device");
+  const Verdict stray = with_device(FindingKind::stray_device);
+  CHECK(kind(stray) == FindingKind::stray_device);
   CHECK_THAT(finding(stray).headline, Contains("from cuda:0 to cuda:1"));
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("device or mismatch: whatever came first", "[judge]") {
   EvidenceBuilder run(3);
   run.waits({0, 1}, all_reduce(4));
   run.waits({2}, all_reduce(8));  // at time 0
-  DeviceIncident incident = device_incident(DeviceIncident::Kind::stray_device, {1});
+  DeviceIncident incident = device_incident(FindingKind::stray_device, {1});
   incident.at = 5;
   run.gives_device(incident);
   CHECK(std::holds_alternative<Mismatch>(run.judge()));
@@ -223,7 +223,7 @@ TEST_CASE("a rank that raised while nobody waits failed on its own", "[judge]") 
   run.finishes({0, 2});
   const Verdict verdict = run.judge();
   CHECK(as<RankFailed>(verdict).exception == "ValueError: bad sample");
-  CHECK(kind(verdict) == "raised");
+  CHECK(kind(verdict) == FindingKind::raised);
   CHECK(culprits(verdict) == "1");
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("throwing Join blames the ranks that ran out of inputs first", "[judge
   run.raises({1}, "RuntimeError", "Rank 1 exhausted all inputs.");
   const Verdict verdict = run.judge();
   as<RankFailed>(verdict);
-  CHECK(kind(verdict) == "early_termination");
+  CHECK(kind(verdict) == FindingKind::early_termination);
   CHECK(culprits(verdict) == "1");
 }
 
@@ -250,9 +250,9 @@ TEST_CASE("an earlier mispairing does not hide that a rank raised", "[judge]") {
 TEST_CASE("a limit is reported as one, not as the hang it interrupts", "[judge]") {
   EvidenceBuilder run(2);
   run.waits({0}, barrier());
-  run.reaches_limit("ops", 1000);
+  run.reaches_limit(FindingKind::ops, 1000);
   const Verdict verdict = run.judge();
-  CHECK(as<LimitReached>(verdict).limit == "ops");
+  CHECK(kind(verdict) == FindingKind::ops);
   CHECK(as<LimitReached>(verdict).value == 1000);
   CHECK_THAT(finding(verdict).headline, Contains("1000"));
   CHECK(finding(verdict).culprits.empty());
@@ -262,7 +262,7 @@ TEST_CASE("a mismatch before the limit is what went wrong", "[judge]") {
   EvidenceBuilder run(2);
   run.waits({0}, barrier());
   run.waits({1}, all_reduce(1));
-  run.reaches_limit("ops", 1000);
+  run.reaches_limit(FindingKind::ops, 1000);
   as<Mismatch>(run.judge());
 }
 

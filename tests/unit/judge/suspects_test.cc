@@ -160,7 +160,7 @@ TEST_CASE("in a circle, ranks that stand by show which call comes first", "[chec
 
 TEST_CASE("a key that no program sets is wrong itself, and not the order of the calls", "[check]") {
   Deadlock deadlock;
-  deadlock.finding.kind = "store_circle";
+  deadlock.finding.kind = FindingKind::store_cycle;
   deadlock.finding.culprits = {0};
   Call get;
   get.op = "store_get";
@@ -174,12 +174,12 @@ TEST_CASE("a key that no program sets is wrong itself, and not the order of the 
   RankProgram setter = program(0, {save});
   setter.sets = {"ready/0"};
   order_suspects(typo, {setter});
-  CHECK(finding_of(typo)->kind == "store_never_served");
+  CHECK(finding_of(typo)->kind == FindingKind::store_never_served);
   CHECK(finding_of(typo)->culprits == RankSet{1});
   setter.sets = {"ready-0"};
   Verdict late = deadlock;
   order_suspects(late, {setter});
-  CHECK(finding_of(late)->kind == "store_circle");
+  CHECK(finding_of(late)->kind == FindingKind::store_cycle);
   CHECK(finding_of(late)->culprits == RankSet{0});
 }
 

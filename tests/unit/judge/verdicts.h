@@ -16,7 +16,7 @@ inline const Finding& finding(const Verdict& verdict) {
 }
 
 inline std::string culprits(const Verdict& verdict) { return to_string(finding(verdict).culprits); }
-inline std::string kind(const Verdict& verdict) { return finding(verdict).kind; }
+inline FindingKind kind(const Verdict& verdict) { return finding(verdict).kind; }
 
 template <typename T>
 const T& as(const Verdict& verdict) {

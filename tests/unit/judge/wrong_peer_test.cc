@@ -29,7 +29,7 @@ Finding judged(const std::vector<std::vector<Message>>& programs, Rank waiting, 
   call.op = to_string(stuck.kind);
   call.group = "world";
   call.peer = stuck.peer;
-  deadlock.finding.kind = "unmatched_send";
+  deadlock.finding.kind = FindingKind::unmatched_send;
   deadlock.finding.at = Place{call, {waiting}, {stuck.peer}};
   Verdict verdict = deadlock;
   CHECK(has_stuck_messages(verdict));
@@ -41,14 +41,14 @@ Finding judged(const std::vector<std::vector<Message>>& programs, Rank waiting, 
 
 TEST_CASE("who sends to a rank that does not ask, while another waits, has the wrong peer", "[wrong-peer]") {
   const Finding finding = judged({{send(1)}, {recv(0), send(3)}, {recv(1), send(3)}, {recv(2)}}, 1, send(3));
-  CHECK(finding.kind == "wrong_peer");
+  CHECK(finding.kind == FindingKind::wrong_peer);
   CHECK(finding.culprits == RankSet{1});
   CHECK_FALSE(finding.tie);
 }
 
 TEST_CASE("who waits for a rank that does not send, while another does, has the wrong peer", "[wrong-peer]") {
   const Finding finding = judged({{send(1)}, {recv(2)}, {}}, 1, recv(2));
-  CHECK(finding.kind == "wrong_peer");
+  CHECK(finding.kind == FindingKind::wrong_peer);
   CHECK(finding.culprits == RankSet{1});
 }
 
@@ -59,16 +59,16 @@ TEST_CASE("tags that differ are a tie between both ends", "[wrong-peer]") {
 }
 
 TEST_CASE("a message without any counterpart has no wrong peer", "[wrong-peer]") {
-  CHECK(judged({{send(1)}, {}}, 0, send(1)).kind == "unmatched_send");
-  CHECK(judged({{send(1), recv(1)}, {send(0), recv(0)}}, 0, send(1)).kind == "unmatched_send");
+  CHECK(judged({{send(1)}, {}}, 0, send(1)).kind == FindingKind::unmatched_send);
+  CHECK(judged({{send(1), recv(1)}, {send(0), recv(0)}}, 0, send(1)).kind == FindingKind::unmatched_send);
 }
 
 TEST_CASE("a wrong peer elsewhere does not explain a message that is stuck for itself", "[wrong-peer]") {
-  CHECK(judged({{send(1)}, {}, {send(4)}, {recv(2)}, {}}, 0, send(1)).kind == "unmatched_send");
+  CHECK(judged({{send(1)}, {}, {send(4)}, {recv(2)}, {}}, 0, send(1)).kind == FindingKind::unmatched_send);
 }
 
 TEST_CASE("where a rank receives from anyone, peers cannot be told to be wrong", "[wrong-peer]") {
-  CHECK(judged({{send(1)}, {recv(2), recv(-1)}, {}}, 1, recv(2)).kind == "unmatched_send");
+  CHECK(judged({{send(1)}, {recv(2), recv(-1)}, {}}, 1, recv(2)).kind == FindingKind::unmatched_send);
 }
 
 }  // namespace rollcall::check

@@ -109,7 +109,7 @@ class EvidenceBuilder {
     }
   }
   void gives_device(DeviceIncident incident) { device_ = std::move(incident); }
-  void reaches_limit(std::string limit, std::int64_t value) { limit_ = {std::move(limit), value}; }
+  void reaches_limit(FindingKind limit, std::int64_t value) { limit_ = {limit, value}; }
 
   // Valid for the builder's lifetime, until the next change.
   Evidence evidence() const {

@@ -18,10 +18,10 @@ TEST_CASE("every verdict has its word of the report format") {
 TEST_CASE("every unhappy verdict has a finding, and a run that completed has none") {
   CHECK(finding_of(Completed{}) == nullptr);
   Finding finding;
-  finding.kind = "ops";
-  const Verdict verdict = LimitReached{finding, "ops", 10};
+  finding.kind = FindingKind::ops;
+  const Verdict verdict = LimitReached{finding, 10};
   REQUIRE(finding_of(verdict) != nullptr);
-  CHECK(finding_of(verdict)->kind == "ops");
+  CHECK(finding_of(verdict)->kind == FindingKind::ops);
 }
 
 TEST_CASE("a call is named by operation, number and group") {

@@ -74,7 +74,7 @@ inline Report completed(Rank world_size) {
 inline Report missing_rank(Rank world_size) {
   const RankSet others = RankSet::range(1, world_size - 1);
   Finding finding;
-  finding.kind = "missing_participant";
+  finding.kind = FindingKind::missing_participant;
   finding.culprits = {0};
   finding.at = Place{all_reduce(5), others, {0}};
   finding.headline = "rank 0 never called all_reduce #5 on world (" + std::to_string(others.size()) + " of " +
@@ -90,7 +90,7 @@ inline Report size_mismatch() {
   const Call majority = all_reduce(2, "sizes.json:9:9", 4);
   const Call odd = all_reduce(2, "sizes.json:12:9", 5);
   Finding finding;
-  finding.kind = "numel_mismatch";
+  finding.kind = FindingKind::numel_mismatch;
   finding.culprits = {3};
   finding.at = Place{majority, {0, 1, 2, 3}, {}};
   finding.headline = "rank 3 called all_reduce #2 on world with 5 elements, the others with 4";

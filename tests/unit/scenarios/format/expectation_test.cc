@@ -14,7 +14,7 @@ using Sentences = std::vector<std::string>;
 // Rank 0 is missing from the sixth all_reduce.
 Report deadlock() {
   Finding finding;
-  finding.kind = "missing_participant";
+  finding.kind = FindingKind::missing_participant;
   finding.culprits = {0};
   finding.at = Place{{}, {1, 2, 3}, {0}};
   finding.at->call.op = "all_reduce";
@@ -40,7 +40,7 @@ TEST_CASE("a report that agrees in everything asked for is as expected", "[scena
   Expectation expected;
   expected.verdict = "deadlock";
   CHECK(unmet(expected, deadlock()).empty());
-  expected.kind = "missing_participant";
+  expected.kind = FindingKind::missing_participant;
   expected.culprits = RankSet{0};
   expected.at = Expectation::At{"all_reduce", "world", 5, RankSet{1, 2, 3}, RankSet{0}};
   expected.output = Sentences{"zero", "one", "more"};
@@ -51,14 +51,14 @@ TEST_CASE("a report that agrees in everything asked for is as expected", "[scena
 TEST_CASE("every disagreement is one sentence", "[scenarios]") {
   Expectation expected;
   expected.verdict = "mismatch";
-  expected.kind = "swapped";
+  expected.kind = FindingKind::order_crossing;
   expected.culprits = RankSet{1};
   expected.at = Expectation::At{"barrier", "evens", 4, RankSet{1}, RankSet{0, 2}};
   expected.output = Sentences{"zero", "two"};
   expected.prints = {{RankSet{0, 1}, {"zero"}}, {RankSet{1}, {"one", "more", "and more"}}};
   CHECK(unmet(expected, deadlock()) ==
         Sentences{"verdict: expected mismatch, got deadlock",
-                  "kind: expected swapped, got missing_participant", "culprits: expected 1, got 0",
+                  "kind: expected order_crossing, got missing_participant", "culprits: expected 1, got 0",
                   "at.op: expected barrier, got all_reduce", "at.group: expected evens, got world",
                   "at.seq: expected 4, got 5", "at.waiting: expected 1, got 1-3",
                   "at.missing: expected 0,2, got 0", "prints, line 2: expected \"two\", got \"one\"",
@@ -66,9 +66,22 @@ TEST_CASE("every disagreement is one sentence", "[scenarios]") {
                   "prints of rank 1, line 3: expected \"and more\", got nothing more"});
 }
 
+TEST_CASE("a fault may be expected in the words of recordings", "[scenarios]") {
+  Report report;
+  Deadlock deadlock;
+  deadlock.finding.kind = FindingKind::rank_crashed;
+  report.verdict = deadlock;
+  Expectation expected;
+  expected.verdict = "deadlock";
+  expected.kind = FindingKind::crashed_rank;
+  CHECK(unmet(expected, report).empty());
+  expected.kind = FindingKind::stuck_host;
+  CHECK(unmet(expected, report) == Sentences{"kind: expected stuck_host, got rank_crashed"});
+}
+
 TEST_CASE("a completed run has no culprits and no place", "[scenarios]") {
   Expectation expected;
-  expected.kind = "missing_participant";
+  expected.kind = FindingKind::missing_participant;
   expected.culprits = RankSet{0};
   expected.at = Expectation::At{};
   CHECK(unmet(expected, Report{}) == Sentences{"kind: expected missing_participant, got none",

@@ -25,7 +25,7 @@ std::string error_of(const std::string& text) {
 // Two culprits, the second likelier than the first.
 Finding suspicious() {
   Finding finding;
-  finding.kind = "group_order";
+  finding.kind = FindingKind::order_crossing;
   finding.culprits = {0, 2};
   finding.suspects = {2, 0};
   finding.suspicion = "rank 2 alone called it in this order";
@@ -39,7 +39,9 @@ std::vector<Report> sample_reports() {
                       {samples::raised({0}, "ValueError: bad sample"), samples::finished({1}, 3)});
   std::get<RankFailed>(raised.verdict).finding.culprits = {0};
   reports.push_back(raised);
-  reports.push_back(samples::report(LimitReached{{}, "ops", 100}, 1, {samples::finished({0}, -1)}));
+  Finding limit;
+  limit.kind = FindingKind::ops;
+  reports.push_back(samples::report(LimitReached{limit, 100}, 1, {samples::finished({0}, -1)}));
   Report diverged = samples::missing_rank(4);
   Finding& finding = std::get<Deadlock>(diverged.verdict).finding;
   finding.tie = true;
@@ -54,8 +56,8 @@ std::vector<Report> sample_reports() {
   reports.back().measured = true;
   const TensorPlace tensor{{0, 1}, "t", "3", "4", "", "values.json:3:5"};
   reports.push_back(samples::report(WrongResult{suspicious(), {}, {tensor}}, 4, {}));
-  reports.push_back(
-      samples::report(Race{suspicious(), {}, {{{2}, "t", "", "", "w", ""}}, {{"ok", "", 3}}}, 4, {}));
+  reports.push_back(samples::report(
+      Race{suspicious(), {}, {{{2}, "t", "", "", "w", ""}}, {{"ok", FindingKind::ok, 3}}}, 4, {}));
   reports.push_back(samples::report(ResourceLeak{suspicious(), {{{1}, samples::all_reduce(2)}}}, 4, {}));
   reports.push_back(samples::report(Deadlock{suspicious(), {{samples::all_reduce(2), {0}, {1}}}}, 4, {}));
   return reports;
@@ -73,6 +75,13 @@ TEST_CASE("a JSON report that is read back is the same report") {
   }
 }
 
+TEST_CASE("a report with an older word for its kind is read") {
+  const std::optional<Report> report =
+      read(R"({ "schema_version": 1, "world_size": 2, "verdict": "deadlock", "kind": "store_circle" })");
+  REQUIRE(report);
+  CHECK(kind_of(report->verdict) == FindingKind::store_cycle);
+}
+
 TEST_CASE("JSON without a schema version is no report") { CHECK_FALSE(read(R"({ "version": 1 })")); }
 
 TEST_CASE("what is wrong with a report is said with its place") {
@@ -82,6 +91,8 @@ TEST_CASE("what is wrong with a report is said with its place") {
                       "\"deadlock\"?)"));
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0-9", "state": "finished" } ] })"),
              Contains("/ranks/0/ranks"));
+  CHECK_THAT(error_of(start + R"("verdict": "deadlock", "kind": "store_cicle" })"),
+             Contains("/kind: unknown kind \"store_cicle\" (did you mean \"store_cycle\"?)"));
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0", "state": "asleep" } ] })"),
              Contains("\"asleep\" is not a rank state"));
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": {} })"), Contains("/ranks: this is an object"));

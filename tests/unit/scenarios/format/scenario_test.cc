@@ -61,7 +61,7 @@ TEST_CASE("every key of the header is read", "[scenarios]") {
   CHECK(scenario.options.groups[0].ranks == std::vector<Rank>{0, 2});
   CHECK(scenario.options.groups[1].ranks == std::vector<Rank>{0, 1, 2, 3});
   CHECK(scenario.expect.verdict == "deadlock");
-  CHECK(scenario.expect.kind == "missing_participant");
+  CHECK(scenario.expect.kind == FindingKind::missing_participant);
   CHECK(scenario.expect.culprits == RankSet{0});
   CHECK(scenario.expect.at == Expectation::At{"barrier", "evens", 5, RankSet{2}, RankSet{0}});
   CHECK(scenario.expect.prints == std::vector<Expectation::Prints>{{RankSet{0, 1}, {"a"}}, {RankSet{2}, {}}});
@@ -223,6 +223,7 @@ TEST_CASE("an expectation that no report can meet is refused", "[scenarios]") {
   CHECK(expecting(R"("kind": "missing_participnt")") ==
         "/expect/kind: unknown kind \"missing_participnt\"; `rollcall explain` lists them -> "
         "missing_participant");
+  CHECK(expecting(R"("kind": "store_circle")").empty());  // an older word
   CHECK(expecting(R"("at": {"group": "evns"})") == "/expect/at/group: unknown group \"evns\" -> evens");
   CHECK(expecting(R"("at": {"op": "al_reduce"})") ==
         "/expect/at/op: unknown operation \"al_reduce\" -> all_reduce");

@@ -84,7 +84,7 @@ TEST_CASE("a sharded optimizer under Join goes on with old gradients where input
   CHECK(word(quartet(both, R"("inputs": 2,)")) == "ok");
   const Report report = run_text(quartet(both, inputs));
   const auto& wrong = std::get<WrongResult>(report.verdict);
-  CHECK(wrong.finding.kind == "stale_shard");
+  CHECK(wrong.finding.kind == FindingKind::stale_shard);
   CHECK_FALSE(wrong.finding.culprits.empty());
   CHECK_FALSE(wrong.finding.culprits.contains(1));  // the last to join
   CHECK(word(quartet(R"({"join": ["optimizer", "model"], )" + loop, inputs)) != "ok");

@@ -20,7 +20,9 @@ std::string outcome(const std::string& text) {
   const Report report = run_text(text);
   const Finding* finding = finding_of(report.verdict);
   const std::string word(verdict_word(report.verdict));
-  return finding == nullptr ? word : word + " " + finding->kind + " " + to_string(finding->culprits);
+  return finding == nullptr
+             ? word
+             : fmt::format("{} {} {}", word, to_string(finding->kind), to_string(finding->culprits));
 }
 
 std::vector<std::string> lines(const Report& report) {

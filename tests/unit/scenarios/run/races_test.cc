@@ -22,7 +22,9 @@ std::string pair(const std::string& statements, const std::string& more = "") {
 std::string outcome_of(const Report& report) {
   const Finding* finding = finding_of(report.verdict);
   const std::string word(verdict_word(report.verdict));
-  return finding == nullptr ? word : word + "/" + finding->kind + " " + to_string(finding->culprits);
+  return finding == nullptr
+             ? word
+             : fmt::format("{}/{} {}", word, to_string(finding->kind), to_string(finding->culprits));
 }
 
 std::string outcome_of(const std::string& text) { return outcome_of(run_text(text)); }
@@ -36,7 +38,8 @@ TEST_CASE("a choice whose branches do not fit together is a race", "[scenarios][
   CHECK(report.schedules == 4);
   CHECK(report.exhaustive);
   const auto& outcomes = std::get<Race>(report.verdict).outcomes;
-  CHECK(outcomes == std::vector<Outcome>{{"ok", "", 2}, {"mismatch", "op_mismatch", 2}});
+  CHECK(outcomes ==
+        std::vector<Outcome>{{"ok", FindingKind::ok, 2}, {"mismatch", FindingKind::op_mismatch, 2}});
 }
 
 TEST_CASE("a choice that makes no difference is none", "[scenarios][fiber]") {

@@ -107,7 +107,7 @@ TEST_CASE("hangs of real jobs keep what they are when they are minimized", "[min
 TEST_CASE("what only some schedules come to is minimized as well", "[minimize][fiber]") {
   const Minimized result = minimize(ROLLCALL_SOURCE_DIR "/tests/data/explore/key_comes_late.json", {});
   CHECK(result.signature.verdict == "race");
-  CHECK(result.signature.kind == "stale_key");
+  CHECK(result.signature.kind == FindingKind::stale_key);
   CHECK(result.after.statements <= 5);
   CHECK_THAT(result.text, Contains("rollcall explore"));
 }

@@ -124,7 +124,7 @@ TEST_CASE("two groups of one description have two names, and the fault is in one
   builder.call(1, "all_reduce", 1, true, first);
   builder.call(2, "all_reduce", 1, false, second);
   Diagnosis diagnosis;
-  diagnosis.verdict = "stuck_host";
+  diagnosis.finding.kind = FindingKind::stuck_host;
   diagnosis.world_size = 4;
   diagnosis.group_name = "8";
   diagnosis.group_ranks = RankSet{2, 3};

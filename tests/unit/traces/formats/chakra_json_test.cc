@@ -41,7 +41,7 @@ TEST_CASE("Chakra traces printed as JSON are read like those in protobuf", "[tra
   CHECK(dump.records[0].duration_ms == Approx(0.012));
   CHECK(result.job.groups[dump.records[0].group].members == std::vector<Rank>{0, 1, 2});
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "op_type_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::op_type_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{1});
 }
 
@@ -60,10 +60,10 @@ TEST_CASE("Chakra's table of a workload is read, with messages", "[traces]") {
   const ReadResult result = read_recordings({folder.path()});
   REQUIRE(result.job.ranks.size() == 2);
   CHECK(result.job.ranks[0].records.size() == 2);
-  CHECK(diagnosis_of(folder).verdict == "no_fault");
+  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);
   folder.write("x.1.json", trace(6, 2, 1));  // waits for another rank
   CHECK(read_recordings({folder.path()}).job.ranks.size() == 2);
-  CHECK(check::judge_dump(read_recordings({folder.path()}).job).verdict != "no_fault");
+  CHECK(check::judge_dump(read_recordings({folder.path()}).job).finding.kind != FindingKind::no_fault);
 }
 
 TEST_CASE("a damaged message among several is an error with its place", "[traces]") {

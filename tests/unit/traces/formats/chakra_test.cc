@@ -81,7 +81,7 @@ TEST_CASE("Chakra traces are read with their file of groups", "[traces]") {
   REQUIRE(dump.records.size() == 2);
   CHECK(result.job.calls[dump.records[1].call].op == "all_gather");
   CHECK(result.job.groups[dump.records[1].group].members == std::vector<Rank>{0, 1, 2});
-  CHECK(diagnosis_of(folder).verdict == "no_fault");
+  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);
 }
 
 TEST_CASE("a Chakra trace that lacks a call names its rank, packed or not", "[traces]") {
@@ -95,7 +95,7 @@ TEST_CASE("a Chakra trace that lacks a call names its rank, packed or not", "[tr
     folder.write_packed(fmt::format("llama.{}.et.gz", rank), file.bytes);
   }
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{2});
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("Chakra's messages find each other", "[traces]") {
   const Folder folder;
   folder.write("x.0.et", ChakraFile().message(send, 0, 1).bytes);
   folder.write("x.1.et", ChakraFile().message(recv, 0, 1).bytes);
-  CHECK(diagnosis_of(folder).verdict == "no_fault");
+  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);
 }
 
 TEST_CASE("a cut Chakra trace is an error with its place", "[traces]") {

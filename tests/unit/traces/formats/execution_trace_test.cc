@@ -56,7 +56,7 @@ TEST_CASE("execution traces of ranks that agree have no fault", "[traces]") {
   REQUIRE(dump.records.size() == 2);  // by id, and without the wait
   CHECK(result.job.calls[dump.records[0].call].inputs.front().front() == 32);
   CHECK(dump.records[1].collective_seq == 2);
-  CHECK(diagnosis_of(folder).verdict == "no_fault");
+  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);
 }
 
 TEST_CASE("an execution trace that ends early is of the rank that the others would wait for", "[traces]") {
@@ -67,7 +67,7 @@ TEST_CASE("an execution trace that ends early is of the rank that the others wou
     folder.write(fmt::format("et_rank_{}.json", rank), file(nodes));
   }
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{1});
   CHECK(diagnosis.finding.at->call.seq == 3);
   CHECK(diagnosis.confidence != Diagnosis::Confidence::high);
@@ -79,9 +79,9 @@ TEST_CASE("messages of execution traces find each other", "[traces]") {
                file(node(10, "send", R"([[[5, 6, 0, 64, 4, "cuda:0"]], [1, true], ["0", ""], 1])", 64)));
   folder.write("et_1.json", file(node(10, "recv", R"([[1, true], ["0", ""], 0])", 64)));
   folder.write("et_2.json", file(node(10, "wait", "[1]", 64)));
-  CHECK(diagnosis_of(folder).verdict == "no_fault");
+  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);
   folder.write("et_1.json", file(node(10, "recv", R"([[1, true], ["0", ""], 2])", 64)));
-  CHECK(diagnosis_of(folder).verdict != "no_fault");
+  CHECK(diagnosis_of(folder).finding.kind != FindingKind::no_fault);
 }
 
 }  // namespace rollcall::traces

@@ -59,7 +59,7 @@ TEST_CASE("ProcessGroupWrapper's lines of all ranks together say who is odd", "[
   folder.write("rank1.log", wrapper_line(1, 2, print("ALLREDUCE", "100", 7), print("BROADCAST", "100", 7)));
   folder.write("rank2.log", wrapper_line(2, 0, print("BROADCAST", "100", 7), print("ALLREDUCE", "100", 7)));
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "op_type_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::op_type_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{2});
   CHECK(diagnosis.finding.at->call.seq == 7);
 }
@@ -70,11 +70,11 @@ TEST_CASE("ProcessGroupWrapper finds sizes that differ, and calls without tensor
                wrapper_line(0, 1, print("ALLREDUCE", "2, 3", 7), print("ALLREDUCE", "2, 4", 7)) +
                    wrapper_line(2, 1, print("ALLREDUCE", "2, 3", 7), print("ALLREDUCE", "2, 4", 7)));
   Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "size_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::size_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{1});
   folder.write("job.log", wrapper_line(0, 1, print("ALLREDUCE", "2", 7), "SequenceNumber=7OpType=BARRIER"));
   diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "op_type_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::op_type_mismatch);
   CHECK(diagnosis.finding.tie);  // two fingerprints are no majority
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("monitored_barrier names the ranks that did not come", "[traces]") {
                "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 2000 ms\nRank 3 successfully reached "
                "monitoredBarrier, but received errors while waiting for send/recv from rank 0.\n");
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{1, 2});
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("the watchdogs say who had not even enqueued what timed out", "[traces
   CHECK(diagnosis.finding.culprits == RankSet{2});
   CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
   folder.write("job.err", watchdog_line(0, 13) + watchdog_line(1, 13));
-  CHECK(diagnosis_of(folder).verdict == "no_fault");  // nobody to be blamed by it
+  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);  // nobody to be blamed by it
 }
 
 TEST_CASE("the desync report names who did not join", "[traces]") {
@@ -125,14 +125,14 @@ TEST_CASE("NCCL RAS names ranks behind and ranks ahead", "[traces]") {
                               "  Rank 4 -- GPU 4 managed by process 483072 on node 172.16.64.210\n"
                               "  Rank 6 -- GPU 6 managed by process 483074 on node 172.16.64.210\n");
   Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "stuck_host");
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{4, 6});
   folder.write("ras.txt",
                head +
                    "  7 ranks have launched up to operation 64\n"
                    "  Rank 7 has launched up to operation 65 -- GPU 3 managed by process 1 on node n1\n");
   diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "extra_collective");
+  CHECK(diagnosis.finding.kind == FindingKind::extra_collective);
   CHECK(diagnosis.finding.culprits == RankSet{7});
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("a log settles what dumps leave open, and strengthens what they say", 
   open.write("job.log", wrapper_line(0, 2, print("BROADCAST", "4", 19), print("REDUCE", "4", 19)) +
                             wrapper_line(1, 2, print("BROADCAST", "4", 19), print("REDUCE", "4", 19)));
   const Diagnosis settled = diagnosis_of(open);
-  CHECK(settled.verdict == "op_type_mismatch");
+  CHECK(settled.finding.kind == FindingKind::op_type_mismatch);
   CHECK(settled.finding.culprits == RankSet{2});
   CHECK(settled.records > 0);
 
@@ -154,7 +154,7 @@ TEST_CASE("a log settles what dumps leave open, and strengthens what they say", 
               "  7 ranks have launched up to operation 64\n"
               "  Rank 5 has launched up to operation 60 -- GPU 3 managed by process 1 on node node1\n");
   const Diagnosis agreed = diagnosis_of(known);
-  CHECK(agreed.verdict == "stuck_host");
+  CHECK(agreed.finding.kind == FindingKind::stuck_host);
   CHECK(agreed.confidence == Diagnosis::Confidence::high);
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("a log that disagrees with sure dumps is evidence, no verdict", "[trac
   copy_dumps(folder, "size_mismatch_4");
   folder.write("job.log", "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 2000 ms\n");
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "size_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::size_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{3});
   CHECK_THAT(diagnosis.evidence.back(), Contains("rank 1 instead"));
 }

@@ -59,7 +59,7 @@ TEST_CASE("traces of a healthy job show no fault, and say that they could not sh
     folder.write_packed(fmt::format("rank{}.json.gz", rank), trace(rank, events));
   }
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "no_fault");
+  CHECK(diagnosis.finding.kind == FindingKind::no_fault);
   REQUIRE_FALSE(diagnosis.would_settle.empty());
   CHECK_THAT(diagnosis.would_settle.front(), Contains("Flight Recorder"));
 }
@@ -74,7 +74,7 @@ TEST_CASE("a slow rank shows in the times of its kernels", "[traces]") {
     folder.write(fmt::format("rank{}.json", rank), trace(rank, events));
   }
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "straggler");
+  CHECK(diagnosis.finding.kind == FindingKind::straggler);
   CHECK(diagnosis.finding.culprits == RankSet{1});
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("calls that met in a trace and disagree are found though they came bac
                                  call(2, "allreduce", rank == 2 ? 65 : 64, 2, 200, 50)));
   }
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "size_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::size_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{2});
 }
 

@@ -32,7 +32,8 @@ TEST_CASE("PARAM traces are read with the groups they set up", "[traces]") {
   REQUIRE(result.job.ranks.size() == 3);
   CHECK(result.job.groups[result.job.ranks[0].records[0].group].members == std::vector<Rank>{2, 3, 4});
   CHECK(result.job.ranks[0].records.size() == 2);
-  CHECK(diagnosis_of(folder).verdict == "no_fault");  // what is exchanged may differ from rank to rank
+  CHECK(diagnosis_of(folder).finding.kind ==
+        FindingKind::no_fault);  // what is exchanged may differ from rank to rank
 }
 
 TEST_CASE("a PARAM trace with another call names its rank", "[traces]") {
@@ -43,7 +44,7 @@ TEST_CASE("a PARAM trace with another call names its rank", "[traces]") {
                              comms(rank == 4 ? "broadcast" : "all_reduce", 8), comms("all_reduce", 64)));
   }
   const Diagnosis diagnosis = diagnosis_of(folder);
-  CHECK(diagnosis.verdict == "op_type_mismatch");
+  CHECK(diagnosis.finding.kind == FindingKind::op_type_mismatch);
   CHECK(diagnosis.finding.culprits == RankSet{4});
 }
 
@@ -54,7 +55,7 @@ TEST_CASE("the ends of PARAM's messages are global ranks", "[traces]") {
   folder.write("rank3.json", fmt::format("[{}]", init));
   folder.write("rank4.json",
                fmt::format("[{}, {}]", init, comms("recv", 64, R"(, "src_rank": 2, "dst_rank": 4)")));
-  CHECK(diagnosis_of(folder).verdict == "no_fault");
+  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);
 }
 
 }  // namespace rollcall::traces

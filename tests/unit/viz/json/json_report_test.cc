@@ -125,8 +125,8 @@ TEST_CASE("a first divergence names ranks and labels side by side") {
 
 TEST_CASE("each verdict brings its own evidence") {
   Finding finding;
-  finding.kind = "ops";
-  CHECK(parsed(samples::report(LimitReached{finding, "ops", 10}, 1, {}))["limit"] ==
+  finding.kind = FindingKind::ops;
+  CHECK(parsed(samples::report(LimitReached{finding, 10}, 1, {}))["limit"] ==
         Json({{"name", "ops"}, {"value", 10}}));
   CHECK(parsed(samples::report(RankFailed{finding, "ValueError: no"}, 1, {}))["exception"] ==
         "ValueError: no");

@@ -251,7 +251,7 @@ TEST_CASE("every verdict names itself in the first line") {
       {DeviceMismatch{finding, {}}, "error[device_mismatch]: what happened\n"},
       {WrongResult{finding, {}}, "error[wrong_result]: what happened\n"},
       {RankFailed{finding, "ValueError: no"}, "error[rank_failed]: what happened\n"},
-      {LimitReached{finding, "ops", 10}, "error[limit_reached]: what happened\n"},
+      {LimitReached{finding, 10}, "error[limit_reached]: what happened\n"},
   };
   for (const auto& [verdict, first_line] : cases) {
     const Report report = samples::report(verdict, 2, {samples::finished({0, 1}, -1)});

@@ -1,0 +1,103 @@
+#pragma once
+
+// FindingKind: what exactly is wrong, finer than a verdict. One row per kind says its word in reports and the verdicts
+// it comes with; docs/findings.md explains each of them to users, and `rollcall explain` prints that.
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace rollcall {
+
+enum class FindingKind : std::uint8_t {
+  ok,  // nothing is wrong
+
+  // Of runs.
+  missing_participant,
+  rank_crashed,
+  unmatched_send,
+  unmatched_recv,
+  wrong_peer,
+  send_send,
+  recv_recv,
+  p2p_order,
+  order_crossing,
+  store_never_served,
+  store_cycle,
+  join_hook_mismatch,
+  op_mismatch,
+  numel_mismatch,
+  dtype_mismatch,
+  reduce_op_mismatch,
+  group_args_mismatch,
+  root_mismatch,
+  split_mismatch,
+  root_not_in_group,
+  cpu_tensor,
+  duplicate_gpu,
+  stray_device,
+  mispaired,
+  value,
+  stale_shard,
+  samples_repeated,
+  stale_key,
+  watchdog_timeout,
+  read_before_wait,
+  write_before_wait,
+  free_before_wait,
+  work_never_completed,
+  group_not_destroyed,
+  raised,
+  early_termination,
+  ops,
+  simulated_time,
+  output_lines,
+  memory,
+  pending_calls,
+  deadline,
+
+  // Of recordings. dtype_mismatch is found in both.
+  no_fault,
+  straggler,
+  stuck_host,
+  early_exit,
+  stuck_device,
+  crashed_rank,
+  partial_subgroup,
+  cross_group_deadlock,
+  p2p_mismatch,
+  op_type_mismatch,
+  size_mismatch,
+  skipped_collective,
+  extra_collective,
+  desync_after_exception,
+  join_shadow_mismatch,
+  stall_all_arrived,
+};
+
+struct FindingRow {
+  FindingKind kind = FindingKind::ok;
+  std::string_view word;  // the enumerator's name
+  std::string_view
+      verdicts{};  // those it occurs with, the usual one first: "deadlock, mismatch"; empty: a recording's
+  std::string_view old_word{};      // what reports called it once; still read
+  FindingKind same_in_runs = kind;  // a recording's: the kind of a run that is the same fault
+};
+
+// In the order of the enumeration.
+std::span<const FindingRow> finding_rows();
+
+std::string_view to_string(FindingKind kind);
+std::vector<std::string_view> words_of(const std::vector<FindingKind>& kinds);
+// By its word or the old one. Nothing when there is no such kind.
+std::optional<FindingKind> parse_finding_kind(std::string_view word);
+// Do the two name one fault, be it in the words of recordings?
+bool are_same_fault(FindingKind a, FindingKind b);
+
+// For the messages of tests.
+std::ostream& operator<<(std::ostream& out, FindingKind kind);
+
+}  // namespace rollcall

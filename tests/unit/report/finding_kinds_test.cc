@@ -1,0 +1,42 @@
+#include "sim/report/finding_kinds.h"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+namespace rollcall {
+
+TEST_CASE("a kind of finding is read by the word that reports write") {
+  std::set<std::string_view> words;
+  for (const FindingRow& row : finding_rows()) {
+    CAPTURE(row.word);
+    CHECK(words.insert(row.word).second);
+    CHECK(to_string(row.kind) == row.word);
+    CHECK(parse_finding_kind(row.word) == row.kind);
+  }
+  CHECK_FALSE(parse_finding_kind("misspelled"));
+  CHECK_FALSE(parse_finding_kind(""));
+}
+
+TEST_CASE("words of older reports are read, and no longer written") {
+  CHECK(parse_finding_kind("store_circle") == FindingKind::store_cycle);
+  for (const FindingRow& row : finding_rows()) {
+    if (!row.old_word.empty()) {
+      CHECK(parse_finding_kind(row.old_word) == row.kind);
+      CHECK(to_string(row.kind) != row.old_word);
+    }
+  }
+}
+
+TEST_CASE("a fault that recordings call otherwise is the same fault") {
+  CHECK(are_same_fault(FindingKind::crashed_rank, FindingKind::rank_crashed));
+  CHECK(are_same_fault(FindingKind::order_crossing, FindingKind::cross_group_deadlock));
+  CHECK(are_same_fault(FindingKind::no_fault, FindingKind::ok));
+  CHECK_FALSE(are_same_fault(FindingKind::stuck_host, FindingKind::missing_participant));
+  for (const FindingRow& row : finding_rows()) {
+    CHECK(are_same_fault(row.kind, row.kind));
+    CHECK((row.same_in_runs == row.kind || row.verdicts.empty()));  // only recordings have other words
+  }
+}
+
+}  // namespace rollcall
