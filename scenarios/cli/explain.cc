@@ -1,11 +1,13 @@
 #include "scenarios/cli/cli.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json/suggest.h"
-#include "viz/kinds/kind_examples.h"
-#include "viz/kinds/kinds.h"
+#include "viz/kinds/explanations.h"
 
 namespace rollcall::cli {
 
@@ -33,12 +35,13 @@ Json json_of(const viz::Explanation& explanation) {
                  {"meaning", explanation.meaning},
                  {"cause", explanation.cause},
                  {"advice", explanation.advice}});
-  if (const viz::KindExample* example = viz::find_example(explanation.word)) {
-    object.update(
-        {{"example", example->example}, {"on_gloo", example->on_gloo}, {"on_nccl", example->on_nccl}});
-    if (!example->reports.empty()) {
-      object["reports"] = words_of(example->reports);
-    }
+  if (!explanation.example.empty()) {
+    object.update({{"example", explanation.example},
+                   {"on_gloo", explanation.on_gloo},
+                   {"on_nccl", explanation.on_nccl}});
+  }
+  if (!explanation.reports.empty()) {
+    object["reports"] = words_of(explanation.reports);
   }
   return object;
 }
@@ -59,9 +62,7 @@ const viz::Explanation& find(std::string_view word) {
     return *found;
   }
   std::vector<std::string_view> words;
-  for (const viz::Explanation& explanation : viz::explanations()) {
-    words.push_back(explanation.word);
-  }
+  std::ranges::transform(viz::explanations(), std::back_inserter(words), &viz::Explanation::word);
   const std::string_view nearest = scenario::suggest(word, words);
   throw UsageError(fmt::format(
       "unknown verdict or kind '{}'{}", word,

@@ -16,7 +16,7 @@
 #include "scenarios/run/runner.h"
 #include "tests/catch.h"
 #include "tests/contents.h"
-#include "viz/kinds/kind_examples.h"
+#include "viz/kinds/explanations.h"
 #include "viz/text/text_report.h"
 
 namespace rollcall::test {
@@ -65,7 +65,7 @@ TEST_CASE("twelve reports, one for each class of failures, fit a page and explai
     }
     const Finding* finding = finding_of(report.verdict);
     REQUIRE(finding != nullptr);
-    CHECK(viz::find_example(to_string(finding->kind)) != nullptr);  // `rollcall explain` knows it
+    CHECK(viz::find_explanation(to_string(finding->kind)) != nullptr);  // `rollcall explain` knows it
     CHECK_FALSE(finding->cause.empty());
     CHECK_FALSE(finding->advice.empty());
     CHECK_FALSE(finding->on_backend.empty());

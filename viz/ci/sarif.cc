@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "viz/kinds/kinds.h"
+#include "viz/kinds/explanations.h"
 
 namespace rollcall::viz {
 
@@ -28,7 +28,7 @@ std::string rule_of(const TestOutcome& outcome) {
 // What a rule means, for words that no report has.
 std::string meaning_of(const std::string& rule) {
   if (const Explanation* explanation = find_explanation(rule)) {
-    return std::string(explanation->meaning);
+    return explanation->meaning;
   }
   static const std::map<std::string, std::string> meanings{
       {"invalid_scenario", "The file cannot be read as a scenario."},
@@ -41,7 +41,7 @@ std::string meaning_of(const std::string& rule) {
 
 std::string title_of(const std::string& rule) {
   const Explanation* explanation = find_explanation(rule);
-  return explanation == nullptr ? meaning_of(rule) : std::string(explanation->title);
+  return explanation == nullptr ? meaning_of(rule) : explanation->title;
 }
 
 // RFC 3986: a path with everything written out that is neither unreserved nor a slash.

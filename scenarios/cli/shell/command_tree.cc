@@ -6,7 +6,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include "viz/kinds/kinds.h"
+#include "viz/kinds/explanations.h"
 
 namespace rollcall::cli {
 namespace {
@@ -80,7 +80,7 @@ void add_words(CommandTree& tree) {
     for (Argument& place : command.places) {
       if (command.name == "explain" && place.value == "KIND") {
         std::ranges::transform(viz::explanations(), std::back_inserter(place.choices),
-                               [](const viz::Explanation& each) { return std::string(each.word); });
+                               [](const viz::Explanation& each) { return each.word; });
       }
     }
   }

@@ -1,8 +1,8 @@
 #include "sim/report/finding_kinds.h"
 
-#include <catch2/catch.hpp>
-
 #include <set>
+
+#include "tests/catch.h"
 
 namespace rollcall {
 

@@ -1,15 +1,23 @@
-#include "viz/kinds/kinds.h"
+#include "viz/kinds/explanations.h"
 
 #include <algorithm>
 #include <set>
 
+#include "sim/report/finding_kinds.h"
 #include "sim/report/verdict.h"
 #include "tests/catch.h"
-#include "viz/kinds/kind_examples.h"
 
 namespace rollcall::viz {
+namespace {
 
-TEST_CASE("every verdict word is explained") {
+// Of a kind of finding, be it a verdict's or a recording's.
+bool is_kind(const Explanation& explanation) {
+  return explanation.word != "ok" && parse_finding_kind(explanation.word).has_value();
+}
+
+}  // namespace
+
+TEST_CASE("every verdict has its section") {
   const Verdict verdicts[] = {Completed{}, Deadlock{},     Mismatch{},   DeviceMismatch{}, WrongResult{},
                               Race{},      ResourceLeak{}, RankFailed{}, LimitReached{}};
   for (const Verdict& verdict : verdicts) {
@@ -19,14 +27,31 @@ TEST_CASE("every verdict word is explained") {
   }
 }
 
-TEST_CASE("explanations are complete, and each word has one") {
+TEST_CASE("every kind of finding has its section, and every section its word") {
   std::set<std::string_view> words;
   for (const Explanation& explanation : explanations()) {
+    CAPTURE(explanation.word);
     CHECK(words.insert(explanation.word).second);
+  }
+  for (const FindingRow& row : finding_rows()) {
+    CAPTURE(row.word);
+    REQUIRE(find_explanation(row.word) != nullptr);
+    CHECK((row.kind == FindingKind::ok || find_explanation(row.word)->verdicts == row.verdicts));
+  }
+}
+
+TEST_CASE("explanations are complete") {
+  for (const Explanation& explanation : explanations()) {
+    CAPTURE(explanation.word);
     CHECK_FALSE(explanation.title.empty());
     CHECK(explanation.meaning.back() == '.');
     CHECK(explanation.cause.back() == '.');
     CHECK(explanation.advice.back() == '.');
+    CHECK(explanation.example.empty() != is_kind(explanation));
+    if (is_kind(explanation)) {
+      CHECK(explanation.on_gloo.back() == '.');
+      CHECK(explanation.on_nccl.back() == '.');
+    }
   }
 }
 
@@ -45,10 +70,11 @@ TEST_CASE("a kind belongs to verdicts that exist") {
 
 TEST_CASE("an explanation is a page, the overview a line for each word") {
   const std::string page = explanation_text(*find_explanation("order_crossing"), false);
-  CHECK_THAT(
-      page,
-      StartsWith("order_crossing: ranks make the same calls in different orders\n   |\n   |  Ranks wait"));
+  CHECK_THAT(page,
+             StartsWith(
+                 "order_crossing: ranks make the same calls in different orders\n   |\n   |  Ranks wait"));
   CHECK_THAT(page, Contains("   = verdict: deadlock\n"));
+  CHECK_THAT(page, Contains("   = example: "));
   CHECK_THAT(page, Contains("   = help: "));
   const std::string overview = explanations_overview(false);
   CHECK(static_cast<std::size_t>(std::count(overview.begin(), overview.end(), '\n')) ==
@@ -56,19 +82,9 @@ TEST_CASE("an explanation is a page, the overview a line for each word") {
   CHECK_THAT(overview, Contains("\n  missing_participant   a rank never"));
 }
 
-TEST_CASE("every kind has an example, and what Gloo and NCCL make of it") {
-  for (const Explanation& explanation : explanations()) {
-    CAPTURE(explanation.word);
-    const KindExample* example = find_example(explanation.word);
-    const bool is_kind = !explanation.verdicts.empty() || explanation.title.ends_with("(diagnose)");
-    CHECK((example != nullptr) == is_kind);
-    if (example != nullptr) {
-      CHECK_FALSE(example->example.empty());
-      CHECK(example->on_gloo.back() == '.');
-      CHECK(example->on_nccl.back() == '.');
-      CHECK_THAT(explanation_text(explanation, false), Contains("   = example: "));
-    }
-  }
+TEST_CASE("an older word is explained by the newer one") {
+  REQUIRE(find_explanation("store_circle") != nullptr);
+  CHECK(find_explanation("store_circle")->word == "store_cycle");
 }
 
 TEST_CASE("an unknown word has no explanation") { CHECK(find_explanation("dedlock") == nullptr); }

@@ -1,0 +1,21 @@
+# rollcall_embed(TARGET FUNCTION HEADER NAMESPACE FILE...): the program carries the files' text, one after the other, so
+# that it works wherever it is copied. HEADER declares the FUNCTION that returns it.
+
+function(rollcall_embed target function header namespace)
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/${function}.cc")
+  add_custom_command(
+    OUTPUT "${source}"
+    COMMAND "${CMAKE_COMMAND}"
+      "-DINPUT=${files}"
+      "-DOUTPUT=${source}"
+      "-DHEADER=${header}"
+      "-DNAMESPACE=${namespace}"
+      "-DFUNCTION=${function}"
+      -P "${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake"
+    DEPENDS ${files} "${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake"
+    COMMENT "Embedding ${ARGN}"
+    VERBATIM)
+  set_property(SOURCE "${source}" PROPERTY UNITY_GROUP embedded)
+  target_sources(${target} PRIVATE "${source}")
+endfunction()
