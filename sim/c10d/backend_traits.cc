@@ -30,25 +30,20 @@ constexpr std::array<BackendTraits, 2> table{{
         .texts =
             {
                 .hang = "every waiting rank hangs until its watchdog ends it (after 10 min by default): "
-                        "\"Watchdog "
-                        "caught collective operation timeout: WorkNCCL(SeqNum=...)\"",
+                        "\"Watchdog caught collective operation timeout: WorkNCCL(SeqNum=...)\"",
                 .crash = "torchrun ends the other ranks when it sees the exit; without it, {hang}",
                 .new_group_hang = "",
-                .group_args_mismatch =
-                    "nothing is compared: new_group returns everywhere, and the first collective "
-                    "on the group hangs",
-                .op_mismatch =
-                    "operations are not compared: every rank involved usually hangs until its watchdog's "
-                    "timeout",
+                .group_args_mismatch = "nothing is compared: new_group returns everywhere, and the first "
+                                       "collective on the group hangs",
+                .op_mismatch = "operations are not compared: every rank involved usually hangs until its "
+                               "watchdog's timeout",
                 .size_mismatch = "sizes are not compared: usually a hang, with small tensors silent garbage",
-                .lost_message =
-                    "hangs until the watchdog's timeout; small messages may seem to get through, because "
-                    "NCCL's connections hold a few of them",
+                .lost_message = "hangs until the watchdog's timeout; small messages may seem to get through, "
+                                "because NCCL's connections hold a few of them",
                 .message_mismatch = "nothing is compared: the larger side hangs, or the data are cut off",
                 .slow_member = "the watchdog ends the waiting ranks: \"Watchdog caught collective operation "
-                               "timeout\"; that somebody was on the way is not mentioned",
-                .leak = "destructors abort the communicators in an order that nobody chose, which can hang "
-                        "or crash "
+                               "timeout\"; nothing says that the late rank was on its way",
+                .leak = "destructors abort the communicators in an arbitrary order, which can hang or crash "
                         "at exit; newer versions warn that destroy_process_group() was not called",
             },
     },
@@ -72,30 +67,24 @@ constexpr std::array<BackendTraits, 2> table{{
         .texts =
             {
                 .hang = "every waiting rank blocks in {op} until the group's timeout (30 min by default) and "
-                        "raises "
-                        "\"Timed out waiting ... for recv operation to complete\", or \"Connection closed by "
-                        "peer\" "
-                        "once a missing rank's process is gone",
+                        "raises \"Timed out waiting ... for recv operation to complete\", or \"Connection "
+                        "closed by peer\" once a missing rank's process is gone",
                 .crash = "every waiting rank raises \"Connection closed by peer\" once the process is gone; "
-                         "while it "
-                         "lingers they block in {op} until the group's timeout (30 min by default)",
+                         "while it lingers they block in {op} until the group's timeout (30 min by default)",
                 .new_group_hang = ", or \"Wait timeout\" where an address never comes",
                 .group_args_mismatch =
                     "ranks look for each other's addresses under one name: \"Wait timeout\" where one never "
-                    "comes, "
-                    "\"enforce fail at ./gloo/transport/tcp/address.cc\" where lists differ in length",
-                .op_mismatch =
-                    "different operations never exchange data: every rank involved hangs until the "
-                    "group's timeout",
+                    "comes, \"enforce fail at ./gloo/transport/tcp/address.cc\" where lists differ in length",
+                .op_mismatch = "different operations never exchange data: every rank involved hangs until "
+                               "the group's timeout",
                 .size_mismatch = "sizes are not compared: a rank that receives more than it expects aborts "
                                  "(gloo::EnforceNotMet), one that receives less hangs or ends with garbage",
                 .lost_message =
                     "blocks until the group's timeout: a send completes only when its receive is there",
-                .message_mismatch = "dtypes are not looked at; a receiver with too little room aborts "
+                .message_mismatch = "dtypes are not compared; a receiver with too little room aborts "
                                     "(gloo::EnforceNotMet), one with too much keeps its tail",
-                .slow_member =
-                    "the waiting ranks raise \"Timed out waiting ...\"; the late one then finds its "
-                    "connections closed",
+                .slow_member = "the waiting ranks raise \"Timed out waiting ...\"; the late one then finds "
+                               "its connections closed",
                 .leak = "usually nothing; the connections close with the process",
             },
     },

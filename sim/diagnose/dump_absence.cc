@@ -52,7 +52,7 @@ class AbsenceJudge {
     diagnosis.finding.advice = fmt::format(
         "read the log of {} for an exception, a signal or an out-of-memory kill", ranks_phrase(absent_));
     diagnosis.evidence.push_back(
-        fmt::format("every wait leads to {}, and of no other rank is anything owed", ranks_phrase(absent_)));
+        fmt::format("every wait leads to {}; no other rank owes a call", ranks_phrase(absent_)));
     diagnosis.would_settle.push_back(
         fmt::format("the dump or the log of {}, if the file was only lost", ranks_phrase(absent_)));
     return diagnosis;
@@ -114,10 +114,8 @@ class AbsenceJudge {
     finding.cause =
         fmt::format("{} is not in the pg_config of {}, though a member", group, ranks_phrase(outsiders));
     finding.advice = "call new_group and the group's collectives on every member, in one order";
-    diagnosis.evidence.push_back(
-        fmt::format("it is the first call on {}: a rank that was stuck before it would "
-                    "look the same",
-                    group));
+    diagnosis.evidence.push_back(fmt::format(
+        "it is the first call on {}: a rank that was stuck before it would look the same", group));
   }
 
   // Whether `op` of another rank would be the other end of a message that a rank waits in.
@@ -164,11 +162,11 @@ class AbsenceJudge {
     diagnosis.finding.kind = FindingKind::p2p_mismatch;
     finding.culprits = {rank};
     set_place(job_, node, absent_, diagnosis);
-    finding.headline = fmt::format("rank {} goes to another rank in {} than the one that waits for it", rank,
-                                   call_phrase(finding.at->call));
-    finding.cause = fmt::format("it made {} where it made {} before", call_phrase(finding.at->call),
-                                call_phrase(name_call(job_, ops, expected)));
-    finding.advice = "check the peer that is passed there: a group's own ranks, or a neighbour off by one";
+    finding.headline = fmt::format("rank {} addresses another rank in {} than the one that waits for it",
+                                   rank, call_phrase(finding.at->call));
+    finding.cause = fmt::format("it called {}; at this point of earlier steps it called {}",
+                                call_phrase(finding.at->call), call_phrase(name_call(job_, ops, expected)));
+    finding.advice = "check the peer that is passed there: a group's own ranks, or a neighbor off by one";
     return true;
   }
 
@@ -197,8 +195,8 @@ class AbsenceJudge {
     finding.headline = fmt::format("{} left out a message and went on", ranks_phrase(absent_));
     finding.cause = fmt::format("{} is never answered", call_phrase(finding.at->call));
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";
-    diagnosis.evidence.push_back(
-        fmt::format("rank {} made another call where it posted a message before", absent_.first()));
+    diagnosis.evidence.push_back(fmt::format(
+        "rank {} made another call; at this point of earlier steps it posted a message", absent_.first()));
     return true;
   }
 
@@ -246,13 +244,12 @@ class AbsenceJudge {
     finding.headline =
         fmt::format("{} never issued {}", ranks_phrase(absent_), call_phrase(finding.at->call));
     finding.cause = fmt::format(
-        "{} nothing unfinished and {} no further calls: {} stuck in host code, or {} left "
-        "the loop early",
+        "{} nothing unfinished and {} no further calls: {} stuck in host code, or {} left the loop early",
         with_verb(absent_, "has", "have"), is_plural(absent_) ? "issue" : "issues",
         is_plural(absent_) ? "they are" : "it is", is_plural(absent_) ? "they" : "it");
     finding.advice = fmt::format(
-        "look at what {} did after the last recorded call: data loading, a lock, an "
-        "exception handler, the end of its data",
+        "look at what {} did after the last recorded call: data loading, a lock, an exception handler, the "
+        "end of its data",
         ranks_phrase(absent_));
     for (const Rank rank : absent_.to_vector()) {
       add_last_call(rank, diagnosis);

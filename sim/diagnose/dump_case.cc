@@ -50,7 +50,7 @@ class Approach {
     }
     enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, true);
     follow();
-    enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, false);  // circles
+    enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, false);  // cycles
     follow();
   }
 

@@ -1,4 +1,4 @@
-// Ranks that wait for each other in a circle: groups used in different orders, messages posted in orders
+// Ranks that wait for each other in a cycle: groups used in different orders, messages posted in orders
 // that do not fit, a call left out that somebody waits for while the culprit is ahead.
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "sim/diagnose/dump_case.h"
-#include "sim/diagnose/dump_circle.h"
 #include "sim/diagnose/dump_compare.h"
+#include "sim/diagnose/dump_cycle_link.h"
 #include "sim/diagnose/dump_habits.h"
 #include "sim/diagnose/dump_unanswered.h"
 #include "sim/wording/phrasing.h"
@@ -145,9 +145,9 @@ class CycleJudge {
     for (const Departed& departed : departed_) {
       const DumpOp& did = departed.ops->ops[departed.departure.op];
       const DumpOp& expected = departed.ops->ops[departed.departure.expected];
-      diagnosis.evidence.push_back(fmt::format("rank {} made {} where it made {} before", departed.rank,
-                                               describe(*departed.ops, did),
-                                               describe(*departed.ops, expected)));
+      diagnosis.evidence.push_back(
+          fmt::format("rank {} called {}; at this point of earlier steps it called {}", departed.rank,
+                      describe(*departed.ops, did), describe(*departed.ops, expected)));
     }
   }
 
@@ -192,10 +192,10 @@ class CycleJudge {
     set_place(job_, *node, blockers_of(*node), diagnosis);
     place_departure(diagnosis);
     finding.headline =
-        fmt::format("the sends and receives of {} do not fit those of {} peers",
+        fmt::format("the sends and receives of {} do not match those of {} peers",
                     ranks_phrase(finding.culprits), is_plural(finding.culprits) ? "their" : "its");
     finding.cause = departed_.empty()
-                        ? "ranks wait for each other's messages in a circle"
+                        ? "ranks wait for each other's messages in a cycle"
                         : "one message was left out, or went to another rank than its receiver expects";
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";
     add_departures(diagnosis);
@@ -258,7 +258,8 @@ class CycleJudge {
       finding.tie = sides_are_equal();
       finding.culprits = finding.culprits.empty() ? ranks_ : finding.culprits;
       for (const auto& [kind, ranks] : sides()) {
-        diagnosis.evidence.push_back(fmt::format("{} to {} first", with_verb(ranks, "came", "came"), kind));
+        diagnosis.evidence.push_back(
+            fmt::format("{} {} first", with_verb(ranks, "entered", "entered"), kind));
       }
     }
     const bool left_out =
@@ -290,13 +291,12 @@ class CycleJudge {
       finding.cause = "it waits in its next call for ranks that wait in this one for it";
       finding.advice = "look for a branch around that call that depends on the rank or on local data";
     } else {
-      finding.headline = fmt::format("{} {} groups in another order than the others; all wait in a circle",
-                                     with_verb(finding.culprits, "uses", "use"),
-                                     is_plural(finding.culprits) ? "their" : "its");
-      finding.cause = fmt::format(
-          "{} in {} groups wait for each other, each behind a call the other has not "
-          "reached",
-          ranks_phrase(ranks_), group_count());
+      finding.headline = fmt::format(
+          "{} {} groups in another order than the others; all wait for each other in a cycle",
+          with_verb(finding.culprits, "uses", "use"), is_plural(finding.culprits) ? "their" : "its");
+      finding.cause =
+          fmt::format("{} in {} groups wait for each other, each behind a call the other has not reached",
+                      ranks_phrase(ranks_), group_count());
       finding.advice = "issue collectives of different groups in the same order on every rank";
     }
     add_departures(diagnosis);

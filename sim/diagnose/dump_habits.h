@@ -2,7 +2,7 @@
 
 // What a rank usually does next. Training is periodic; a call that never followed its predecessors
 // before is where a rank left its own path. This decides where a count of votes cannot: between two
-// ranks, and in a circle.
+// ranks, and in a cycle.
 
 #include <optional>
 

@@ -25,7 +25,7 @@ void doubt(const DumpCase& job, Diagnosis& diagnosis) {
   }
 }
 
-// In order of what they prove. Calls that disagree, and circles, are faults whenever they are seen. That
+// In order of what they prove. Calls that disagree, and cycles, are faults whenever they are seen. That
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
   using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
@@ -75,8 +75,8 @@ void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   if (are_unknown && !diagnosis.finding.culprits.empty()) {
     diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.would_settle.push_back(
-        "recordings that say of which group each call is: these do not, and all calls were taken to be of "
-        "one");
+        "recordings that name the group of each call: these do not, so all calls were assumed to be of one "
+        "group");
   }
 }
 

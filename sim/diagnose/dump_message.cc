@@ -52,7 +52,7 @@ std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node
     diagnosis.evidence.push_back(diagnosis.finding.cause);
     if (!diagnosis.finding.tie) {
       diagnosis.evidence.push_back(
-          fmt::format("{} did otherwise before", ranks_phrase(diagnosis.finding.culprits)));
+          fmt::format("earlier messages of {} were different", ranks_phrase(diagnosis.finding.culprits)));
     }
     return diagnosis;
   }

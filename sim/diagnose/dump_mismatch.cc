@@ -297,8 +297,8 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
     case Shift::Kind::repeated:
       finding.headline = fmt::format("{} repeated its calls from {} on", who, there);
       finding.cause = fmt::format(
-          "{} made the same calls twice, as code does that catches an exception and "
-          "starts the step again; the others did not",
+          "{} made the same calls twice, as code does that catches an exception and starts the step again; "
+          "the others did not",
           who);
       finding.advice = "let all ranks agree to repeat a step (all_reduce a flag), or let the job fail";
       break;
@@ -325,8 +325,8 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
   }
   if (shift.kind == Shift::Kind::unclear) {
     diagnosis.would_settle.push_back(
-        "a dump with stacks (pickle, TORCH_INCLUDE_STACK_TRACE=1): they tell calls left out from calls too "
-        "many and from a repeated step");
+        "a dump with stacks (pickle, TORCH_INCLUDE_STACK_TRACE=1): they distinguish a call left out from one "
+        "too many and from a repeated step");
   }
 }
 

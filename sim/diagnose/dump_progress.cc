@@ -13,9 +13,9 @@ namespace rollcall::check {
 namespace {
 
 struct Silence {
-  std::int64_t last_call = 0;      // when the rank issued its last call
-  std::int64_t last_event = 0;     // the latest time in its dump
-  std::int64_t pause_max = 0;  // between two calls
+  std::int64_t last_call = 0;   // when the rank issued its last call
+  std::int64_t last_event = 0;  // the latest time in its dump
+  std::int64_t pause_max = 0;   // between two calls
 };
 
 Silence silence_of(const RankDump& dump) {

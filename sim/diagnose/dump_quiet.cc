@@ -1,4 +1,4 @@
-// Nobody waits for ever. Slow ranks, or nothing.
+// No hang: stragglers, or no fault at all.
 
 #include <algorithm>
 #include <map>

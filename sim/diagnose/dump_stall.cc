@@ -94,8 +94,7 @@ class StallJudge {
     finding.cause =
         fmt::format("an earlier kernel never finishes on the device of {}", ranks_phrase(waiting_));
     finding.advice = fmt::format(
-        "look at the kernels before it on {}: an endless loop, a wait on another stream, "
-        "a device error",
+        "look at the kernels before it on {}: an endless loop, a wait on another stream, a device error",
         ranks_phrase(waiting_));
     diagnosis.evidence.push_back(
         fmt::format("started on {}, only scheduled on {}", ranks_phrase(started_), ranks_phrase(waiting_)));
@@ -106,8 +105,8 @@ class StallJudge {
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
     const bool rooted = has_root(finding.at->call.op);
     diagnosis.confidence = rooted ? Diagnosis::Confidence::medium : Diagnosis::Confidence::high;
-    finding.headline =
-        fmt::format("all ranks started {} alike, and none finishes it", call_phrase(finding.at->call));
+    finding.headline = fmt::format("all ranks started {} with equal arguments, and none finishes it",
+                                   call_phrase(finding.at->call));
     finding.cause =
         "the program is not to blame: the network, a link, a peer's NIC or the communication library";
     finding.advice = "check links and NICs between these ranks; NCCL_DEBUG=INFO names the transports";
@@ -121,8 +120,8 @@ class StallJudge {
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
     diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.alternatives = {FindingKind::stuck_device};
-    finding.headline =
-        fmt::format("all ranks issued {} alike, and none finishes it", call_phrase(finding.at->call));
+    finding.headline = fmt::format("all ranks issued {} with equal arguments, and none finishes it",
+                                   call_phrase(finding.at->call));
     finding.cause = "one device may be stuck before it, or the network; the dumps do not say which";
     finding.advice =
         "look at the devices and links of these ranks, and let the next run record when calls start";

@@ -6,7 +6,7 @@
 // queue behind it on the device. That call waits for every member that has not issued it, and for every
 // member that is itself held up by an earlier call. Following this leads from the victims to what has no
 // further excuse: a rank that owes a call and waits for nothing, calls that all have come to and that do
-// not finish, or a circle.
+// not finish, or a cycle.
 
 #include <map>
 #include <optional>

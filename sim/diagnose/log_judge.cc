@@ -118,14 +118,15 @@ class LogJudge {
     Diagnosis diagnosis = diagnosis_of(kind, tie ? Confidence::low : Confidence::high, odd);
     diagnosis.finding.tie = tie;
     set_call(usual, {}, diagnosis);
-    diagnosis.finding.headline = fmt::format("{} and the other ranks call differently", ranks_phrase(odd));
+    diagnosis.finding.headline =
+        fmt::format("{} and the other ranks make different calls", ranks_phrase(odd));
     diagnosis.finding.cause = fmt::format("{} has {}, {} has {}", ranks_phrase(theirs.ranks),
                                           call_text(theirs), ranks_phrase(usual.ranks), call_text(usual));
     diagnosis.finding.advice =
         "compare what the ranks do there: branches on the rank, local sizes and dtypes";
     diagnosis.evidence.push_back(fmt::format("{}: ranks were stopped before calls that differ", usual.place));
     if (tie) {
-      diagnosis.would_settle.push_back("the lines of all ranks: each compares only itself with one other");
+      diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
     }
     return diagnosis;
   }
@@ -167,7 +168,7 @@ class LogJudge {
       diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
       set_call(*facts.front(), missing, diagnosis);
       diagnosis.finding.headline =
-          fmt::format("{} did not come to {}", ranks_phrase(missing), call_text(*facts.front()));
+          fmt::format("{} did not reach {}", ranks_phrase(missing), call_text(*facts.front()));
       diagnosis.finding.cause = "the others reached it and waited until the timeout";
       diagnosis.finding.advice = fmt::format(
           "look at what {} did instead: its log, or its stack (py-spy dump)", ranks_phrase(missing));

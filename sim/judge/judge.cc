@@ -125,7 +125,7 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
   word_missing(evidence, slot, finding);
 }
 
-// What closes a circle: sends that meet sends, receives that meet receives, or calls in crossed order.
+// What closes a cycle: sends that meet sends, receives that meet receives, or calls in crossed order.
 FindingKind cycle_kind(const std::vector<BlockedSlot>& slots, const Blame& blame) {
   const auto all_are = [&](auto&& test) {
     return std::ranges::all_of(blame.slots, [&](std::size_t i) { return test(slots[i].kind); });
@@ -172,14 +172,14 @@ bool mix_batches(const Evidence& evidence, const std::vector<BlockedSlot>& slots
          one->op.kind != other->op.kind && one->in_batch != other->in_batch;
 }
 
-void blame_circle(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
-                  Deadlock& deadlock) {
+void blame_cycle(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
+                 Deadlock& deadlock) {
   Finding& finding = deadlock.finding;
   finding.kind = cycle_kind(slots, blame);
   finding.culprits = RankSet::of(blame.culprits);
   finding.at = place_of(evidence, slots[blame.slots.front()]);
   for (const std::size_t i : blame.slots) {
-    deadlock.circle.push_back(place_of(evidence, slots[i]));
+    deadlock.cycle.push_back(place_of(evidence, slots[i]));
   }
   word_crossing(evidence, slots, blame, finding);
   if (blame.shortest.size() < blame.culprits.size()) {
@@ -187,7 +187,7 @@ void blame_circle(const Evidence& evidence, const std::vector<BlockedSlot>& slot
     finding.suspects = blame.shortest;
     const std::vector<Rank> others = difference(finding.culprits, shortest).to_vector();
     finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
-    finding.suspicion = fmt::format("{} in the shortest circle", with_verb(shortest, "is", "are"));
+    finding.suspicion = fmt::format("{} in the shortest cycle", with_verb(shortest, "is", "are"));
   }
   const auto any_is = [&](auto&& test) {
     return std::ranges::any_of(blame.slots, [&](std::size_t i) { return test(slots[i]); });
@@ -198,11 +198,11 @@ void blame_circle(const Evidence& evidence, const std::vector<BlockedSlot>& slot
   const auto about_groups =
       std::ranges::find_if(blame.slots, [&](std::size_t i) { return is_about_groups(slots[i].kind); });
   if (about_groups != blame.slots.end()) {
-    word_group_circle(evidence.backend, place_of(evidence, slots[*about_groups]), finding);
+    word_group_cycle(evidence.backend, place_of(evidence, slots[*about_groups]), finding);
   }
   if (any_is([](const BlockedSlot& slot) { return slot.channel == Channel::store; })) {
-    word_store_circle(finding.culprits, finding);
-    finding.at = place_of(evidence, slots[blame_in_circle(slots, blame, finding)]);
+    word_store_cycle(finding.culprits, finding);
+    finding.at = place_of(evidence, slots[blame_in_cycle(slots, blame, finding)]);
   }
 }
 
@@ -212,13 +212,12 @@ Verdict judge_deadlock(const Evidence& evidence) {
   Deadlock deadlock;
   Finding& finding = deadlock.finding;
   if (blame.slots.empty()) {
-    expects(slots.size() == 1,
-            "blocked ranks wait for somebody who is gone, in a circle, or all for one key");
+    expects(slots.size() == 1, "blocked ranks wait for somebody who is gone, in a cycle, or all for one key");
     blame_for_key(evidence, slots.front(), {}, finding);
     return deadlock;
   }
   if (blame.cycle) {
-    blame_circle(evidence, slots, blame, deadlock);
+    blame_cycle(evidence, slots, blame, deadlock);
   } else {
     blame_missing(evidence, slots, blame, finding);
   }

@@ -99,7 +99,7 @@ void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const Rank
   word_never_served(finding);
 }
 
-std::size_t blame_in_circle(const std::vector<BlockedSlot>& slots, const Blame& blame, Finding& finding) {
+std::size_t blame_in_cycle(const std::vector<BlockedSlot>& slots, const Blame& blame, Finding& finding) {
   RankSet in_store;
   RankSet elsewhere;
   for (const std::size_t i : blame.slots) {

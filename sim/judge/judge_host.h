@@ -18,8 +18,8 @@ Verdict judge_leaks(const Evidence& evidence);
 
 // Ranks that wait for a key that nobody sets: all that could have set it wait for it, or are gone.
 void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding);
-// Of a circle through the store: the side with fewer ranks, those that wait for keys or those that wait for
+// Of a cycle through the store: the side with fewer ranks, those that wait for keys or those that wait for
 // them. On a tie all. The slot to show, as an index.
-std::size_t blame_in_circle(const std::vector<BlockedSlot>& slots, const Blame& blame, Finding& finding);
+std::size_t blame_in_cycle(const std::vector<BlockedSlot>& slots, const Blame& blame, Finding& finding);
 
 }  // namespace rollcall::check

@@ -44,9 +44,8 @@ std::optional<Verdict> judge_samples(const SampleUse& use, const std::vector<std
       "a sampler gives each rank its part of one shuffled order, and these ranks cut different orders";
   finding.advice =
       "give every rank's sampler the same seed, and every epoch the same number (set_epoch); do not shuffle "
-      "the list "
-      "before the sampler with a random state of the rank's own";
-  finding.on_backend = "trains on, on less data than there is, without an error";
+      "the list before the sampler with a random state of the rank's own";
+  finding.on_backend = "training goes on without an error, on less data than there is";
   return wrong;
 }
 

@@ -77,8 +77,9 @@ using Rule = Opinion (*)(const Side& a, const Side& b);
 // b goes on as it always did after the calls before, and a does not.
 Opinion breaks_habit(const Side& a, const Side& b) {
   if (habit(b) > std::max(habit(a), made_elsewhere)) {
-    return {&a, fmt::format("{} the pattern: up to here, {} came next", with_verb(a.ranks, "breaks", "break"),
-                            name_of(*b.call))};
+    return {&a, fmt::format("{} pattern: in earlier steps {} next call was {}",
+                            with_verb(a.ranks, "breaks its", "break their"),
+                            is_plural(a.ranks) ? "their" : "its", name_of(*b.call))};
   }
   return {};
 }
@@ -101,7 +102,7 @@ Opinion takes_own_path(const Side& a, const Side& b) {
   if (a.call->kind != b.call->kind && is_on_own_path(a) && has_kind(b.before, b.call->kind) &&
       !contains(b.after, *a.call)) {
     return {&a,
-            fmt::format("{} on a path of {} own: nobody made a {} before", with_verb(a.ranks, "is", "are"),
+            fmt::format("{} on a path of {} own: no rank called {} before", with_verb(a.ranks, "is", "are"),
                         is_plural(a.ranks) ? "their" : "its", to_string(a.call->kind))};
   }
   return {};
@@ -111,7 +112,7 @@ Opinion takes_own_path(const Side& a, const Side& b) {
 Opinion is_root_alone(const Side& a, const Side& b) {
   const bool is_small = a.call->numel <= most_of_a_message;
   if (a.call->is_root && is_small && a.call->kind != b.call->kind && !contains(b.after, *a.call)) {
-    return {&a, fmt::format("{} the root of {}, and nobody else comes to it", with_verb(a.ranks, "is", "are"),
+    return {&a, fmt::format("{} the root of {}, and no other rank calls it", with_verb(a.ranks, "is", "are"),
                             name_of(*a.call))};
   }
   return {};
@@ -130,7 +131,7 @@ Opinion keeps_barrier_waiting(const Side& a, const Side& b) {
 Opinion is_ahead(const Side& a, const Side& b) {
   if (contains(b.after, *a.call) && !contains(a.after, *b.call)) {
     return {&a, fmt::format("{} ahead: {} {} without {}", with_verb(a.ranks, "is", "are"),
-                            is_plural(a.ranks) ? "they came to" : "it came to", name_of(*a.call),
+                            is_plural(a.ranks) ? "they reached" : "it reached", name_of(*a.call),
                             name_of(*b.call))};
   }
   return {};
@@ -220,7 +221,7 @@ Opinion is_in_later_step(const Side& a, const Side& b) {
 // b makes or ends a group, which is every member's duty, and a does something else.
 Opinion shirks_group_call(const Side& a, const Side& b) {
   if (is_about_groups(b.call->kind) && !is_about_groups(a.call->kind)) {
-    return {&a, fmt::format("{} come to {}, which every member has to call",
+    return {&a, fmt::format("{} call {}, which every member has to call",
                             with_verb(a.ranks, "does not", "do not"), name_of(*b.call))};
   }
   return {};
@@ -229,8 +230,8 @@ Opinion shirks_group_call(const Side& a, const Side& b) {
 constexpr std::array<Rule, 9> mismatch_rules{
     breaks_habit, votes_early, takes_own_path, is_root_alone, keeps_barrier_waiting,
     is_ahead,     went_round,  is_wider,       stays_away};
-constexpr std::array<Rule, 5> circle_rules{breaks_habit, has_no_other_end, shirks_group_call,
-                                           makes_extra_call, is_in_later_step};
+constexpr std::array<Rule, 5> cycle_rules{breaks_habit, has_no_other_end, shirks_group_call, makes_extra_call,
+                                          is_in_later_step};
 
 // The first rule that finds fault with one side and not with the other.
 Opinion ask(std::span<const Rule> rules, const Side& a, const Side& b) {
@@ -247,7 +248,7 @@ Opinion ask(std::span<const Rule> rules, const Side& a, const Side& b) {
 }  // namespace
 
 Opinion opinion_on_mismatch(const Side& a, const Side& b) { return ask(mismatch_rules, a, b); }
-Opinion opinion_on_circle(const Side& a, const Side& b) { return ask(circle_rules, a, b); }
+Opinion opinion_on_cycle(const Side& a, const Side& b) { return ask(cycle_rules, a, b); }
 
 bool is_on_own_path(const Side& side) {
   return !side.before.empty() && !has_kind(side.before, side.call->kind) &&

@@ -30,7 +30,7 @@ struct Opinion {
 // Two sides that met with different calls.
 Opinion opinion_on_mismatch(const Side& a, const Side& b);
 // Two sides that wait for each other.
-Opinion opinion_on_circle(const Side& a, const Side& b);
+Opinion opinion_on_cycle(const Side& a, const Side& b);
 // Is this a small call of a kind that its side has not made before?
 bool is_on_own_path(const Side& side);
 // Has the side made a call like this one before, on whatever group?

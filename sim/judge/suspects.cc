@@ -27,7 +27,7 @@ int channel_of(OpKind kind) {
   return is_point_to_point(kind) ? 1 : 0;
 }
 
-// The ranks of a circle that wait in its first call, and that the second one waits for.
+// The ranks of a cycle that wait in its first call, and that the second one waits for.
 RankSet closing(const Place& waits, const Place& awaits) {
   return difference(waits.waiting, difference(waits.waiting, awaits.missing));
 }
@@ -127,35 +127,36 @@ void order_mismatch(Mismatch& mismatch, const std::vector<RankProgram>& programs
   }
 }
 
-// Who waits in the larger slot of the circle, and is no part of it.
+// Who waits in the larger slot of the cycle, and is no part of it.
 RankSet bystanders(const Place& a, const Place& b) {
   const Place& large = a.waiting.size() > b.waiting.size() ? a : b;
   const Place& small = &large == &a ? b : a;
   return difference(large.waiting, closing(large, small));
 }
 
-// What the bystanders of a circle did before: they show which of its two calls comes first.
+// What the bystanders of a cycle did before: they show which of its two calls comes first.
 bool suspect_by_example(const std::vector<RankProgram>& programs, const Place& large, const Side& in_large,
                         const Side& in_small, const RankSet& others, Finding& finding) {
   const auto example = others.empty() ? std::nullopt : side_of(programs, others, large.call);
   if (!example || !came_by(*example, *in_small.call) || came_by(in_large, *in_small.call)) {
     return false;
   }
-  suspect(in_large.ranks,
-          fmt::format("{} to {} without {}, which {} made first", with_verb(in_large.ranks, "came", "came"),
-                      name_of(*in_large.call), name_of(*in_small.call), ranks_phrase(others)),
-          finding);
+  suspect(
+      in_large.ranks,
+      fmt::format("{} {} without {}, which {} called first", with_verb(in_large.ranks, "reached", "reached"),
+                  name_of(*in_large.call), name_of(*in_small.call), ranks_phrase(others)),
+      finding);
   return true;
 }
 
-// A circle of two calls. More of them have no two sides.
-void order_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
+// A cycle of two calls. More of them have no two sides.
+void order_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   Finding& finding = deadlock.finding;
-  if (deadlock.circle.size() != 2) {
+  if (deadlock.cycle.size() != 2) {
     return;
   }
-  const Place& first = deadlock.circle[0];
-  const Place& second = deadlock.circle[1];
+  const Place& first = deadlock.cycle[0];
+  const Place& second = deadlock.cycle[1];
   const auto a = side_of(programs, closing(first, second), first.call);
   const auto b = side_of(programs, closing(second, first), second.call);
   if (!a || !b) {
@@ -164,7 +165,7 @@ void order_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) 
   const auto suspect_few = [&](std::size_t of_a, std::size_t of_b) {
     const Side& few = of_a < of_b ? *a : *b;
     suspect(few.ranks,
-            fmt::format("{} in {}, more ranks wait in the other call", with_verb(few.ranks, "is", "are"),
+            fmt::format("{} in {}; more ranks wait in the other call", with_verb(few.ranks, "is", "are"),
                         name_of(*few.call)),
             finding);
   };
@@ -178,7 +179,7 @@ void order_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) 
     suspect_few(a->ranks.size(), b->ranks.size());
   } else if (suspect_as_others_show()) {
     // by what they did before
-  } else if (const Opinion opinion = opinion_on_circle(*a, *b); opinion.side != nullptr) {
+  } else if (const Opinion opinion = opinion_on_cycle(*a, *b); opinion.side != nullptr) {
     suspect(opinion.side->ranks, opinion.reason, finding);
   } else if (first.waiting.size() != second.waiting.size()) {
     suspect_few(first.waiting.size(), second.waiting.size());
@@ -186,14 +187,14 @@ void order_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) 
 }
 
 // Some ranks wait for a key, the others for those. If nobody's program sets the key, then that is the mistake.
-void order_store_circle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
+void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   Finding& finding = deadlock.finding;
   const auto in_store =
-      std::ranges::find_if(deadlock.circle, [](const Place& place) { return !place.call.key.empty(); });
+      std::ranges::find_if(deadlock.cycle, [](const Place& place) { return !place.call.key.empty(); });
   const auto sets = [&](const RankProgram& program) {
     return std::ranges::find(program.sets, in_store->call.key) != program.sets.end();
   };
-  if (programs.empty() || in_store == deadlock.circle.end() || std::ranges::any_of(programs, sets)) {
+  if (programs.empty() || in_store == deadlock.cycle.end() || std::ranges::any_of(programs, sets)) {
     return;
   }
   finding.kind = FindingKind::store_never_served;
@@ -221,7 +222,7 @@ void order_missing(Deadlock& deadlock, const std::vector<RankProgram>& programs)
   finding.culprits.insert(place.waiting);
   finding.tie = true;
   suspect(place.waiting,
-          fmt::format("nobody made a {} before {}", to_string(a->call->kind), name_of(*a->call)), finding);
+          fmt::format("no rank called {} before {}", to_string(a->call->kind), name_of(*a->call)), finding);
 }
 
 // A collective, that is: calls about groups are every member's duty.
@@ -232,16 +233,16 @@ bool is_even_miss(const Finding& finding) {
 }
 
 // None of them when there are too many to ask, or when a key is one of several.
-std::vector<Rank> ranks_outside_the_store(const std::vector<Place>& circle) {
+std::vector<Rank> ranks_outside_the_store(const std::vector<Place>& cycle) {
   constexpr std::size_t most_asked = 64;
   RankSet ranks;
-  for (const Place& place : circle) {
+  for (const Place& place : cycle) {
     if (place.call.key.empty()) {
       ranks.insert(place.waiting);
     }
   }
   const bool asks_each = std::ranges::none_of(
-      circle, [](const Place& place) { return place.call.key.find(", ") != std::string::npos; });
+      cycle, [](const Place& place) { return place.call.key.find(", ") != std::string::npos; });
   return asks_each && ranks.size() <= most_asked ? ranks.to_vector() : std::vector<Rank>();
 }
 
@@ -260,13 +261,13 @@ std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
     return {};
   }
   RankSet ranks;
-  const std::vector<Place>& circle = deadlock->circle;
+  const std::vector<Place>& cycle = deadlock->cycle;
   if (deadlock->finding.kind == FindingKind::store_cycle) {
-    return ranks_outside_the_store(circle);
+    return ranks_outside_the_store(cycle);
   }
-  if (circle.size() == 2) {
-    ranks = {closing(circle[0], circle[1]).first(), closing(circle[1], circle[0]).first()};
-    if (const RankSet others = bystanders(circle[0], circle[1]); !others.empty()) {
+  if (cycle.size() == 2) {
+    ranks = {closing(cycle[0], cycle[1]).first(), closing(cycle[1], cycle[0]).first()};
+    if (const RankSet others = bystanders(cycle[0], cycle[1]); !others.empty()) {
       ranks.insert(RankSet{others.first()});
     }
   }
@@ -281,9 +282,9 @@ void order_suspects(Verdict& verdict, const std::vector<RankProgram>& programs) 
     order_mismatch(*mismatch, programs);
   } else if (auto* deadlock = std::get_if<Deadlock>(&verdict)) {
     if (deadlock->finding.kind == FindingKind::store_cycle) {
-      order_store_circle(*deadlock, programs);
-    } else if (!deadlock->circle.empty()) {
-      order_circle(*deadlock, programs);
+      order_store_cycle(*deadlock, programs);
+    } else if (!deadlock->cycle.empty()) {
+      order_cycle(*deadlock, programs);
     } else if (is_even_miss(deadlock->finding)) {
       order_missing(*deadlock, programs);
     }

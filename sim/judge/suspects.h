@@ -2,7 +2,7 @@
 
 // When no majority decides who is wrong, the ranks' whole programs often do: what each of them has called
 // before, and what it would have called next. This module compares them and orders the culprits of a verdict,
-// the likeliest first, with the reason. It never adds a culprit to those of a mismatch or a circle of calls,
+// the likeliest first, with the reason. It never adds a culprit to those of a mismatch or a cycle of calls,
 // and it says nothing where the programs say nothing. Where no program sets a key that ranks wait for, the key
 // is what is wrong.
 //

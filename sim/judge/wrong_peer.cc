@@ -77,7 +77,7 @@ std::vector<std::pair<Rank, Call>> stuck_messages(const Verdict& verdict) {
     if (deadlock->finding.at && deadlock->finding.kind != FindingKind::rank_crashed) {
       add(deadlock->finding.at->waiting, deadlock->finding.at->call);
     }
-    for (const Place& place : deadlock->circle) {
+    for (const Place& place : deadlock->cycle) {
       add(place.waiting, place.call);
     }
   } else if (const auto* leak = std::get_if<ResourceLeak>(&verdict)) {
@@ -109,10 +109,11 @@ RankSet culprits_of(const std::vector<Misfit>& misfits) {
 void word_ends(const Misfit& misfit, Finding& finding) {
   const auto& [send, recv] = misfit;
   const bool tags = send.group == recv.group;
-  finding.headline = tags ? fmt::format("rank {} sends to rank {} with tag {}, and that receives with tag {}",
-                                        send.from, send.to, send.tag, recv.tag)
-                          : fmt::format("rank {} sends to rank {} on {}, and that receives on {}", send.from,
-                                        send.to, send.group, recv.group);
+  finding.headline =
+      tags ? fmt::format("rank {} sends to rank {} with tag {}, but rank {} receives with tag {}", send.from,
+                         send.to, send.tag, send.to, recv.tag)
+           : fmt::format("rank {} sends to rank {} on {}, but rank {} receives on {}", send.from, send.to,
+                         send.group, send.to, recv.group);
   finding.cause = fmt::format("messages meet only with the same group and tag, and these differ in the {}",
                               tags ? "tag" : "group");
   finding.advice = fmt::format("give both ends the same {}", tags ? "tag" : "group");
@@ -123,7 +124,8 @@ void word_sender(const Misfit& misfit, Finding& finding) {
   finding.headline = fmt::format("rank {} sends to rank {} what rank {} receives from it ({})", send.from,
                                  send.to, recv.to, call_phrase(finding.at->call));
   finding.cause = fmt::format(
-      "rank {} has no recv for this, and the recv of rank {} has no send: with another dst both are well",
+      "rank {} has no recv for this, and the recv of rank {} has no send: with a different dst the two would "
+      "match",
       send.to, recv.to);
   finding.advice =
       fmt::format("let rank {} send to rank {}, or add a recv on rank {} and drop that of rank {}", send.from,
@@ -135,7 +137,8 @@ void word_receiver(const Misfit& misfit, Finding& finding) {
   finding.headline = fmt::format("rank {} receives from rank {}, but it is rank {} that sends to it ({})",
                                  recv.to, recv.from, send.from, call_phrase(finding.at->call));
   finding.cause = fmt::format(
-      "rank {} has no send for this, and the send of rank {} has no recv: with another src both are well",
+      "rank {} has no send for this, and the send of rank {} has no recv: with a different src the two would "
+      "match",
       recv.from, send.from);
   finding.advice =
       fmt::format("let rank {} receive from rank {}, or add a send on rank {} and drop that of rank {}",

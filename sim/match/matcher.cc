@@ -102,7 +102,7 @@ void GroupMatcher::withdraw(Slot& slot, Rank rank) {
 Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
   const auto rank = static_cast<std::size_t>(member);
   Slot& slot = slot_at(next_[rank]++);
-  expects(slot.tensors[rank] == nullptr, "a member comes to a slot once");
+  expects(slot.tensors[rank] == nullptr, "a member enters a slot once");
   if (slot.like != &call) [[unlikely]] {
     join(slot, call, member, input);
   }

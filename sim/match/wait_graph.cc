@@ -57,14 +57,14 @@ using Slots = std::vector<std::size_t>;  // indexes
 
 // The sets of slots that all wait for each other, those with the lowest slot first. A slot is in one when its
 // strong component has more than one slot, or it waits for itself.
-std::vector<Slots> circles(const std::vector<BlockedSlot>& slots) {
+std::vector<Slots> cycles(const std::vector<BlockedSlot>& slots) {
   std::vector<Slots> next;
   for (const BlockedSlot& slot : slots) {
     next.push_back(slot.next);
   }
   std::vector<Slots> members = strong_components(next);
-  std::erase_if(members, [&](const Slots& circle) {
-    return circle.size() == 1 && std::ranges::count(next[circle[0]], circle[0]) == 0;
+  std::erase_if(members, [&](const Slots& cycle) {
+    return cycle.size() == 1 && std::ranges::count(next[cycle[0]], cycle[0]) == 0;
   });
   return members;
 }
@@ -97,18 +97,18 @@ Slots way_back(const std::vector<BlockedSlot>& slots, std::size_t start, std::si
   return {};
 }
 
-// The shortest circle among slots that all wait for each other, told from its lowest slot. A slot that waits for one
-// other shares its circles with it, so ways are sought from those that wait for several.
-Slots shortest_circle(const std::vector<BlockedSlot>& slots, const Slots& circle) {
+// The shortest cycle among slots that all wait for each other, told from its lowest slot. A slot that waits for one
+// other shares its cycles with it, so ways are sought from those that wait for several.
+Slots shortest_cycle(const std::vector<BlockedSlot>& slots, const Slots& cycle) {
   Slots starts;
-  std::ranges::copy_if(circle, std::back_inserter(starts),
+  std::ranges::copy_if(cycle, std::back_inserter(starts),
                        [&](std::size_t i) { return slots[i].next.size() > 1; });
   if (starts.empty()) {
-    starts.push_back(circle.front());
+    starts.push_back(cycle.front());
   }
   Slots best;
   for (const std::size_t start : starts) {
-    const std::size_t limit = best.empty() ? circle.size() + 1 : best.size();
+    const std::size_t limit = best.empty() ? cycle.size() + 1 : best.size();
     if (Slots way = way_back(slots, start, limit); !way.empty()) {
       best = std::move(way);
     }
@@ -118,10 +118,10 @@ Slots shortest_circle(const std::vector<BlockedSlot>& slots, const Slots& circle
 }
 
 // The ranks that wait in one of these slots and are missing in one of them.
-std::vector<Rank> participants(const std::vector<BlockedSlot>& slots, const Slots& circle) {
+std::vector<Rank> participants(const std::vector<BlockedSlot>& slots, const Slots& cycle) {
   std::vector<Rank> missing;
   std::vector<Rank> waiting;
-  for (const std::size_t i : circle) {
+  for (const std::size_t i : cycle) {
     missing.insert(missing.end(), slots[i].missing.begin(), slots[i].missing.end());
     waiting.insert(waiting.end(), slots[i].waiting.begin(), slots[i].waiting.end());
   }
@@ -132,16 +132,16 @@ std::vector<Rank> participants(const std::vector<BlockedSlot>& slots, const Slot
   return both;
 }
 
-void blame_circles(const std::vector<BlockedSlot>& slots, Blame& blame) {
-  for (const Slots& circle : circles(slots)) {
-    const std::vector<Rank> ranks = participants(slots, circle);
+void blame_cycles(const std::vector<BlockedSlot>& slots, Blame& blame) {
+  for (const Slots& cycle : cycles(slots)) {
+    const std::vector<Rank> ranks = participants(slots, cycle);
     blame.culprits.insert(blame.culprits.end(), ranks.begin(), ranks.end());
-    if (blame.circles++ == 0) {
-      blame.slots = shortest_circle(slots, circle);
+    if (blame.cycles++ == 0) {
+      blame.slots = shortest_cycle(slots, cycle);
       blame.shortest = participants(slots, blame.slots);
     }
   }
-  blame.cycle = blame.circles > 0;
+  blame.cycle = blame.cycles > 0;
 }
 
 }  // namespace
@@ -212,7 +212,7 @@ Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots
   }
   blame.slots.insert(blame.slots.end(), mixed.begin(), mixed.end());
   if (blame.culprits.empty()) {
-    blame_circles(slots, blame);
+    blame_cycles(slots, blame);
   }
   make_set(blame.culprits);
   return blame;

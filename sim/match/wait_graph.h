@@ -6,7 +6,7 @@
 // is a node of its own, and those that receive from anyone are one. A node waits for another when a rank it misses
 // is blocked there.
 //
-// Ranks that wait in a slot of a circle, and that nobody in the circle waits for, are victims: the circle would
+// Ranks that wait in a slot of a cycle, and that nobody in the cycle waits for, are victims: the cycle would
 // be closed without them.
 
 #include <vector>
@@ -28,17 +28,17 @@ struct BlockedSlot {
 
 struct Blame {
   std::vector<Rank> culprits;      // global, ascending
-  bool cycle = false;              // nobody left: ranks wait for each other in a circle
+  bool cycle = false;              // nobody left: ranks wait for each other in a cycle
   std::vector<std::size_t> slots;  // indexes of the blocked slots to show, the one to blame first
-  std::vector<Rank> shortest{};    // of a circle: the culprits in `slots`, ascending
-  std::size_t circles = 0;         // that have no rank in common
+  std::vector<Rank> shortest{};    // of a cycle: the culprits in `slots`, ascending
+  std::size_t cycles = 0;          // that have no rank in common
 };
 
 // All blocked slots, by (group, seq).
 std::vector<BlockedSlot> blocked_slots(const Evidence& evidence);
 
 // Culprits are the missing ranks that are not blocked themselves; shown first is a slot that misses nobody else.
-// When every missing rank is blocked too, they are the ranks of all circles, and `slots` is the shortest, in the
+// When every missing rank is blocked too, they are the ranks of all cycles, and `slots` is the shortest, in the
 // order in which they wait for each other.
 Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots);
 

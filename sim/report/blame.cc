@@ -8,7 +8,7 @@ bool is_undecided(const Verdict& verdict) {
   const Finding* finding = finding_of(verdict);
   const auto* deadlock = std::get_if<Deadlock>(&verdict);
   return finding != nullptr &&
-         (finding->tie || !finding->suspects.empty() || (deadlock != nullptr && !deadlock->circle.empty()));
+         (finding->tie || !finding->suspects.empty() || (deadlock != nullptr && !deadlock->cycle.empty()));
 }
 
 bool blames(const Verdict& verdict, const RankSet& ranks) {

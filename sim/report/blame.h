@@ -6,7 +6,7 @@
 
 namespace rollcall {
 
-// True when the culprits are the sides of a tie or of a circle: nothing says which of them is wrong.
+// True when the culprits are the sides of a tie or of a cycle: nothing says which of them is wrong.
 bool is_undecided(const Verdict& verdict);
 
 // Are `ranks` the ones to blame? All of its culprits are, or, where the verdict cannot decide between more, as many

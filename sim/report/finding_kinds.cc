@@ -105,7 +105,9 @@ std::string_view to_string(FindingKind kind) { return row_of(kind).word; }
 
 std::vector<std::string_view> words_of(const std::vector<FindingKind>& kinds) {
   std::vector<std::string_view> words;
-  std::ranges::transform(kinds, std::back_inserter(words), to_string);
+  for (const FindingKind kind : kinds) {
+    words.push_back(to_string(kind));
+  }
   return words;
 }
 

@@ -98,7 +98,7 @@ struct Outcome {
 struct Completed {};
 struct Deadlock {
   Finding finding;
-  std::vector<Place> circle{};  // the calls in which ranks wait for each other; empty: somebody is gone
+  std::vector<Place> cycle{};  // the calls in which ranks wait for each other; empty: somebody is gone
 };
 struct Mismatch {
   Finding finding;

@@ -26,13 +26,11 @@ constexpr MismatchTexts mismatch_texts[] = {
      "dtypes are not compared: with equal byte counts the call completes and the bits are misread", true},
     {FindingKind::reduce_op_mismatch, nullptr,
      "reduce ops are not compared, not even under TORCH_DISTRIBUTED_DEBUG=DETAIL: the call completes, and "
-     "parts of "
-     "the tensor are reduced one way, parts the other",
+     "parts of the tensor are reduced one way, parts the other",
      false},
     {FindingKind::root_mismatch, nullptr,
      "roots are not compared, not even under TORCH_DISTRIBUTED_DEBUG=DETAIL: every rank that thinks it is "
-     "the root "
-     "waits for receivers that never come",
+     "the root waits for receivers that never come",
      false},
 };
 
@@ -45,8 +43,7 @@ std::string filled(std::string_view text, const BackendTexts& texts, const std::
 std::string hang_on_backend(std::string_view backend, const std::string& op) {
   if (op == to_string(OpKind::monitored_barrier)) {
     return "rank 0 of the group raises \"[Rank 0]: Rank ... failed to pass monitoredBarrier in ... ms\" when "
-           "its "
-           "timeout is over; the others only \"Please check rank 0 logs for faulty rank\"";
+           "its timeout is over; the others only \"Please check rank 0 logs for faulty rank\"";
   }
   if (is_host_call(op)) {
     return host_hang_on_backend(backend, op);

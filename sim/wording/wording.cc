@@ -99,8 +99,7 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
       have_died(evidence, gone)
           ? fmt::format("{}; let the launcher end the job, so that nobody waits for it", find_the_killer)
           : "fix the exception; let a rank that catches one tell the others (a flag in an all_reduce) or "
-            "abort "
-            "the job, so that nobody waits for it";
+            "abort the job, so that nobody waits for it";
   finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
 }
 
@@ -121,8 +120,8 @@ void word_extra_call(const Evidence& evidence, const Place& place, Finding& find
   finding.cause = fmt::format("the {}{} is reached by {} alone", place.call.op, origin_of(place.call),
                               ranks_phrase(place.waiting));
   finding.advice =
-      "move the collective out of the branch that only some ranks take, or let every rank of the group "
-      "take it";
+      "move the collective out of the branch that only some ranks take, or let every rank of the group take "
+      "it";
 }
 
 void word_left_early(const Evidence& evidence, const Place& place, Finding& finding) {
@@ -181,8 +180,8 @@ void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding
 void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                    Finding& finding) {
   finding.headline = fmt::format("{} wait for each other in {}", ranks_phrase(finding.culprits),
-                                 blame.circles > 1 ? fmt::format("{} circles", blame.circles) : "a circle");
-  if (blame.circles == 1 && blame.slots.size() == 2) {
+                                 blame.cycles > 1 ? fmt::format("{} cycles", blame.cycles) : "a cycle");
+  if (blame.cycles == 1 && blame.slots.size() == 2) {
     finding.headline = two_waits(evidence, slots[blame.slots[0]], slots[blame.slots[1]]);
   }
   finding.cause =
@@ -203,8 +202,7 @@ void word_failure(const Evidence& evidence, Finding& finding) {
   finding.headline = who_raised(evidence, finding.culprits);
   if (finding.kind == FindingKind::early_termination) {
     finding.cause = fmt::format(
-        "throw_on_early_termination is set and {} ran out of inputs first, so Join stopped "
-        "every rank",
+        "throw_on_early_termination is set and {} ran out of inputs first, so Join stopped every rank",
         ranks_phrase(finding.culprits));
     finding.advice =
         "catch the RuntimeError around the Join context if an early end is wanted; otherwise drop "
@@ -212,8 +210,10 @@ void word_failure(const Evidence& evidence, Finding& finding) {
     return;
   }
   const bool died = have_died(evidence, finding.culprits);
-  finding.cause = fmt::format("{}, and nobody was left waiting for it",
-                              died ? "the process died" : "the rank program raised");
+  finding.cause = fmt::format(
+      "{}; no other rank was waiting for {}",
+      died ? "the process died" : with_verb(finding.culprits, "raised an exception", "raised exceptions"),
+      is_plural(finding.culprits) ? "them" : "it");
   finding.advice =
       fmt::format("{}; the other ranks are not involved", died ? find_the_killer : "fix the exception");
 }
@@ -254,12 +254,11 @@ constexpr LimitWords limit_words[] = {
     {FindingKind::memory, memory_headline,
      "tensors, calls under way or the timeline need more memory than the simulation may take",
      "simulate fewer ranks or smaller tensors, leave out --timeline, --trace and pages; raise limits.memory "
-     "if "
-     "there is more"},
+     "if there is more"},
     {FindingKind::deadline,
      [](std::int64_t value) { return fmt::format("stopped by the deadline after {} ms", value); },
      "some rank was still at work, so what the others wait for could still have come",
-     "look at where the ranks are; give the run a longer --deadline if they only need more time"},
+     "check where the ranks are; give the run a longer --deadline if they only need more time"},
 };
 
 }  // namespace

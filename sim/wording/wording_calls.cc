@@ -39,10 +39,7 @@ constexpr MismatchRow mismatch_rows[] = {
      [](const Call& call) { return call.op; }, "an operation", one_order_advice},
     {FindingKind::group_args_mismatch, [](const Call& a, const Call& b) { return a.ranks != b.ranks; },
      [](const Call& call) { return "ranks " + call.ranks; }, "a list of ranks that",
-     "make every group on all ranks, also where they are no members: loop over all the lists of ranks, in "
-     "one "
-     "order",
-     "for"},
+     "make every group on all ranks, members or not: loop over all the lists of ranks, in one order", "for"},
     {FindingKind::numel_mismatch, [](const Call& a, const Call& b) { return a.numel != b.numel; },
      [](const Call& call) { return elements(call.numel); }, "a tensor whose size",
      "make the tensors equally large on every rank: pad them, or exchange the sizes first"},
@@ -210,13 +207,13 @@ void word_parts(const Evidence& evidence, const Incident& incident, Finding& fin
   });
   const PartMisfit& misfit = about == incident.misfits.end() ? incident.misfits.front() : *about;
   finding.headline =
-      fmt::format("rank {} expects {} from rank {} in {}, which sends {}", misfit.receiver,
-                  elements(misfit.expected), misfit.sender,
-                  call_phrase(name_call(evidence, incident.variants.front().op, incident.seq)), misfit.sent);
-  finding.cause =
-      fmt::format("the split sizes disagree between {} of ranks; each rank has computed its own by itself",
-                  incident.misfits.size() == 1 ? std::string("1 pair")
-                                               : fmt::format("{} pairs", incident.misfits.size()));
+      fmt::format("in {} rank {} expects {} from rank {}, but rank {} sends {}",
+                  call_phrase(name_call(evidence, incident.variants.front().op, incident.seq)),
+                  misfit.receiver, elements(misfit.expected), misfit.sender, misfit.sender, misfit.sent);
+  finding.cause = fmt::format("{} about their split sizes; each rank computed its own locally",
+                              incident.misfits.size() == 1
+                                  ? std::string("one pair of ranks disagrees")
+                                  : fmt::format("{} pairs of ranks disagree", incident.misfits.size()));
   finding.advice = row_of(mismatch_rows, FindingKind::split_mismatch).advice;
 }
 
@@ -296,8 +293,7 @@ void word_notifying_hook(const Evidence& evidence, const HookMeeting& meeting, F
       const std::string& name = observation.what.handle;
       finding.cause = fmt::format(
           "Join's list begins with {}, and the first joinable notifies for all; but the main_hook of {} "
-          "notifies "
-          "too (ZeRO's is step()), as if joined {} {} active",
+          "notifies too (ZeRO's is step()), as if joined {} {} active",
           name, name, ranks_phrase(meeting.joined), is_plural(meeting.joined) ? "were still" : "were");
       finding.advice = fmt::format(
           "list first what notifies before its collectives and shadows without notifying: the "

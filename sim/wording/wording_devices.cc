@@ -42,8 +42,8 @@ void word_stray_device(const Evidence&, const DeviceIncident& incident, const Ca
       fmt::format("{} from {} to {} in {}", with_verb(RankSet::of(incident.ranks), "moves", "move"),
                   to_string(incident.expected), to_string(incident.op.device), call_phrase(call));
   finding.cause = fmt::format(
-      "a group's communicator stays with the device of the rank's first call; the tensor of "
-      "{}{} is on another one",
+      "a group's communicator stays with the device of the rank's first call; the tensor of {}{} is on "
+      "another one",
       call.op, origin_of(call));
   finding.advice =
       "bind every tensor and every Joinable's join_device to the rank's own GPU "

@@ -45,8 +45,7 @@ void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Fin
       fmt::format("the key still had the value of an earlier use when the store_get{} came", origin_of(call));
   finding.advice =
       "use a key of its own for every attempt or round (a PrefixStore with a counter that all ranks share), "
-      "or "
-      "delete the key when it has been read";
+      "or delete the key when it has been read";
   finding.on_backend =
       "the store returns what is there; a stale address or id shows later, as a rendezvous that hangs";
 }
@@ -54,15 +53,15 @@ void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Fin
 void word_late(const Evidence& evidence, const TimeoutIncident& incident, Finding& finding) {
   const Call& call = finding.at->call;
   const auto last = std::max_element(incident.came.begin(), incident.came.end());
-  finding.headline = fmt::format("{} to {} when {} given up", with_verb(finding.culprits, "comes", "come"),
+  finding.headline = fmt::format("{} {} after {} given up", with_verb(finding.culprits, "reaches", "reach"),
                                  call_phrase(call), with_verb(finding.at->waiting, "has", "have"));
-  finding.cause = fmt::format("nobody is missing: {} {} after {}, and the limit of the {}{} is {}",
-                              ranks_phrase(finding.culprits), is_plural(finding.culprits) ? "come" : "comes",
-                              time_phrase(*last), call.op, origin_of(call), time_phrase(incident.limit));
+  finding.cause =
+      fmt::format("nobody is missing: {} {} after {}, and the limit of the {}{} is {}",
+                  ranks_phrase(finding.culprits), is_plural(finding.culprits) ? "arrive" : "arrives",
+                  time_phrase(*last), call.op, origin_of(call), time_phrase(incident.limit));
   finding.advice =
       "give the group a longer timeout (init_process_group, new_group), or move the long work out of the "
-      "time "
-      "in which the others wait";
+      "time in which the others wait";
   finding.on_backend = traits_of(evidence.backend).texts.slow_member;
 }
 
@@ -89,12 +88,11 @@ void word_never_served(Finding& finding) {
                       : fmt::format("{} ended without setting it", ranks_phrase(place.missing));
   finding.advice =
       "let one rank set the key before anybody waits for it; check its spelling, its prefix, and which rank "
-      "is "
-      "meant to be the one";
+      "is meant to be the one";
   finding.on_backend = host_hang_on_backend("", place.call.op);
 }
 
-void word_group_circle(std::string_view backend, const Place& place, Finding& finding) {
+void word_group_cycle(std::string_view backend, const Place& place, Finding& finding) {
   const bool makes_communicator = place.call.op == to_string(OpKind::batch_isend_irecv);
   finding.cause =
       fmt::format("{} is a call of every {}, and {} without it",
@@ -106,9 +104,9 @@ void word_group_circle(std::string_view backend, const Place& place, Finding& fi
   finding.on_backend = host_hang_on_backend(backend, place.call.op);
 }
 
-void word_store_circle(const RankSet& everyone, Finding& finding) {
+void word_store_cycle(const RankSet& everyone, Finding& finding) {
   finding.headline =
-      fmt::format("{} wait for each other in a circle, through the store", ranks_phrase(everyone));
+      fmt::format("{} wait for each other in a cycle, through the store", ranks_phrase(everyone));
   finding.cause =
       "some ranks wait for a key of the store, while every rank that could set it waits for them in another "
       "call";
@@ -122,8 +120,7 @@ void word_no_communicator(const Place& place, const RankSet& missing, Finding& f
                   place.waiting.size() + place.missing.size());
   finding.cause = fmt::format(
       "the batch_isend_irecv{} is the first call on {}, whose communicator is created by all members, also "
-      "by those "
-      "that it has no message for",
+      "by those that it has no message for",
       origin_of(place.call), place.call.group);
   finding.advice = group_call_advice(place.call.op);
 }
@@ -138,8 +135,7 @@ const char* group_call_advice(const std::string& op) {
   }
   if (op == to_string(OpKind::batch_isend_irecv)) {
     return "let every member make its first call on the group together: a barrier or an all_reduce when the "
-           "group is "
-           "made; or give init_process_group a device_id, which makes communicators at once";
+           "group is made; or give init_process_group a device_id, which makes communicators at once";
   }
   return "call destroy_process_group on every member of the group, before any of them ends";
 }
@@ -158,16 +154,13 @@ std::string host_hang_on_backend(std::string_view backend, const std::string& op
   }
   if (op == to_string(OpKind::batch_isend_irecv)) {
     return "the waiting ranks block inside ncclCommInitRank, where no watchdog looks after them; where rank "
-           "0 of the "
-           "group is missing, they wait for its ncclUniqueId until the store's timeout and raise "
-           "\"store->get('0') got "
-           "error\"";
+           "0 of the group is missing, they wait for its ncclUniqueId until the store's timeout and raise "
+           "\"store->get('0') got error\"";
   }
   const std::optional<OpKind> kind = parse_op_kind(op);
   if (kind && is_about_store(*kind)) {
     return "waits until the store's timeout (30 min by default) and raises \"Socket Timeout\"; nothing says "
-           "who "
-           "should have set the key";
+           "who should have set the key";
   }
   return fmt::format("{} waits inside NCCL for all members; no watchdog looks after it", op);
 }

@@ -12,9 +12,9 @@ void word_late(const Evidence& evidence, const TimeoutIncident& incident, Findin
 void word_leaks(const Evidence& evidence, Finding& finding);
 void word_never_served(Finding& finding);
 // Headline and chain are set already. `place`: where ranks wait in a call about groups.
-void word_group_circle(std::string_view backend, const Place& place, Finding& finding);
+void word_group_cycle(std::string_view backend, const Place& place, Finding& finding);
 // The same.
-void word_store_circle(const RankSet& everyone, Finding& finding);
+void word_store_cycle(const RankSet& everyone, Finding& finding);
 
 // Ranks wait in their group's first call, a batch_isend_irecv, for members that have ended without one.
 void word_no_communicator(const Place& place, const RankSet& missing, Finding& finding);

@@ -34,12 +34,12 @@ struct CycleWords {
 
 constexpr CycleWords any_cycle{FindingKind::p2p_order,
                                "the ranks issue their calls in orders that do not fit together",
-                               "order them alike on both sides, or issue them through batch_isend_irecv"};
+                               "issue them in the same order on both sides, or through batch_isend_irecv"};
 constexpr CycleWords cycle_words[] = {
     {FindingKind::send_send,
-     "every rank of the circle sends first, and a send completes only when its receive is posted",
+     "every rank of the cycle sends first, and a send completes only when its receive is posted",
      "let one side receive first, or issue both through batch_isend_irecv (isend and irecv on Gloo)"},
-    {FindingKind::recv_recv, "every rank of the circle receives first, so nobody gets as far as its send",
+    {FindingKind::recv_recv, "every rank of the cycle receives first, so nobody gets as far as its send",
      "let one side send first, or issue both through batch_isend_irecv (isend and irecv on Gloo)"},
     any_cycle,
     {FindingKind::order_crossing, any_cycle.cause, any_cycle.advice},  // with collectives in it

@@ -81,9 +81,9 @@ void word_roots(const Evidence& evidence, const Observation& what, Finding& find
   const Call& call = finding.at->call;
   const GroupMembers& members = *evidence.groups[what.op.group].members;
   finding.headline =
-      fmt::format("{} {} on {} with root {}, which is no member",
+      fmt::format("{} {} on {} with root {}, which is not a member",
                   with_verb(finding.culprits, "calls", "call"), call.op, call.group, what.root);
-  finding.cause = fmt::format("{} consists of {}; src and dst are global ranks, and {} is none of them",
+  finding.cause = fmt::format("{} consists of {}; src and dst are global ranks, and {} is not one of them",
                               call.group, ranks_phrase(RankSet::of(members.ranks)), what.root);
   finding.advice =
       fmt::format("name a global rank of the group: get_global_rank(group, 0) is its first, here rank {}",

@@ -23,14 +23,14 @@ struct Slot {
 
 bool is_message(const Call& call) { return call.op == "send" || call.op == "recv"; }
 
-// Every place that the report names: where it came apart, and the calls of a circle.
+// Every place that the report names: where it came apart, and the calls of a cycle.
 std::vector<Place> places_of(const Report& report) {
   std::vector<Place> places;
   if (const Finding* finding = finding_of(report.verdict); finding != nullptr && finding->at) {
     places.push_back(*finding->at);
   }
   if (const auto* deadlock = std::get_if<Deadlock>(&report.verdict)) {
-    places.insert(places.end(), deadlock->circle.begin(), deadlock->circle.end());
+    places.insert(places.end(), deadlock->cycle.begin(), deadlock->cycle.end());
   }
   return places;
 }

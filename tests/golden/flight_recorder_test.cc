@@ -221,7 +221,7 @@ TEST_CASE("whatever ranks are called, the same one is to blame", "[flight-record
   }
 }
 
-// Of each rank that is no culprit, one at a time. Messages and circles need both of their ends.
+// Of each rank that is no culprit, one at a time. Messages and cycles need both of their ends.
 TEST_CASE("the lost dump of a victim does not make it a culprit", "[flight-recorder]") {
   for (const fs::path& set : sets()) {
     const Json truth = truth_of(set);

@@ -160,7 +160,7 @@ namespace {
 
 void legend(Markup& out, const WaitGraph& graph) {
   std::string text = "Arrows lead from waiting ranks to the ranks they wait for.";
-  if (std::ranges::any_of(graph.edges, &WaitGraph::Edge::in_circle)) {
+  if (std::ranges::any_of(graph.edges, &WaitGraph::Edge::in_cycle)) {
     text += " Thick arrows: a cycle; no rank outside it can resolve it.";
   }
   if (std::ranges::any_of(graph.edges, &WaitGraph::Edge::any)) {

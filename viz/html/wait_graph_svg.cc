@@ -22,7 +22,7 @@ constexpr int arrow_length = 9;
 
 constexpr std::size_t line_length_max = 32;  // characters that fit into a node
 
-constexpr std::string_view circle_color = "#c62828";
+constexpr std::string_view cycle_color = "#c62828";
 constexpr std::string_view plain_color = "#6e7781";  // readable on white and on black
 
 struct Point {
@@ -73,7 +73,7 @@ void draw_node(Markup& out, const WaitGraph::Node& node) {
                       {"height", fmt::format("{}", node_height)},
                       {"rx", "5"},
                       {"fill", is_culprit ? "#fdecea" : "#f6f8fa"},
-                      {"stroke", is_culprit || node.in_circle ? circle_color : plain_color},
+                      {"stroke", is_culprit || node.in_cycle ? cycle_color : plain_color},
                       {"stroke-width", is_culprit ? "3" : "1"}});
   const std::string mark = is_culprit ? "\u2717 " : "";
   draw_line(out, mark + ranks_phrase(node.state.ranks.ranks), {left.x + 10, top + 19}, "bold");
@@ -134,8 +134,8 @@ void draw_edge(Markup& out, const WaitGraph& graph, const WaitGraph::Edge& edge)
   const WaitGraph::Node& from = graph.nodes[edge.from];
   const WaitGraph::Node& to = graph.nodes[edge.to];
   const Curve curve = curve_of(graph, edge);
-  const std::string_view color = edge.in_circle ? circle_color : plain_color;
-  out.open("g", {{"class", edge.in_circle ? "edge circle" : "edge"}});
+  const std::string_view color = edge.in_cycle ? cycle_color : plain_color;
+  out.open("g", {{"class", edge.in_cycle ? "edge cycle" : "edge"}});
   out.open("title").short_text(fmt::format("{} wait for {}{}", ranks_phrase(from.state.ranks.ranks),
                                            edge.any ? "any of " : "", ranks_phrase(to.state.ranks.ranks)),
                                300);
@@ -143,7 +143,7 @@ void draw_edge(Markup& out, const WaitGraph& graph, const WaitGraph::Edge& edge)
   out.single("path", {{"d", curve.line},
                       {"fill", "none"},
                       {"stroke", color},
-                      {"stroke-width", edge.in_circle ? "3" : "1.5"},
+                      {"stroke-width", edge.in_cycle ? "3" : "1.5"},
                       {"stroke-dasharray", edge.any ? "6 4" : ""}});
   out.single("path", {{"d", curve.head}, {"fill", color}});
   out.close("g").line();

@@ -221,8 +221,8 @@ class Particulars {
   }
   void operator()(const Completed&) const {}
   void operator()(const Deadlock& verdict) const {
-    if (!verdict.circle.empty()) {
-      object_["circle"] = list_of(verdict.circle);
+    if (!verdict.cycle.empty()) {
+      object_["circle"] = list_of(verdict.cycle);
     }
   }
 

@@ -108,24 +108,24 @@ std::vector<std::vector<bool>> closure(const WaitGraph& graph) {
   return reaches;
 }
 
-void mark_circles(WaitGraph& graph) {
+void mark_cycles(WaitGraph& graph) {
   const auto reaches = closure(graph);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    graph.nodes[i].in_circle = reaches[i][i];
+    graph.nodes[i].in_cycle = reaches[i][i];
   }
   for (WaitGraph::Edge& edge : graph.edges) {
-    edge.in_circle = reaches[edge.to][edge.from];
+    edge.in_cycle = reaches[edge.to][edge.from];
   }
 }
 
-// A node stands left of everything it waits for, except in its own circle. Distances from the right grow
-// until they fit; outside circles no way is longer than the number of nodes, so this ends.
+// A node stands left of everything it waits for, except in its own cycle. Distances from the right grow
+// until they fit; outside cycles no way is longer than the number of nodes, so this ends.
 void place_nodes(WaitGraph& graph) {
   std::vector<std::size_t> from_right(graph.nodes.size(), 0);
   for (bool grows = true; grows;) {
     grows = false;
     for (const WaitGraph::Edge& edge : graph.edges) {
-      const std::size_t least = from_right[edge.to] + (edge.in_circle ? 0 : 1);
+      const std::size_t least = from_right[edge.to] + (edge.in_cycle ? 0 : 1);
       if (from_right[edge.from] < least) {
         from_right[edge.from] = least;
         grows = true;
@@ -151,7 +151,7 @@ WaitGraph wait_graph(const Report& report, std::size_t most) {
   WaitGraph graph = graph_of(states, links, chosen);
   graph.left_out = left_out;
   if (!graph.nodes.empty()) {
-    mark_circles(graph);
+    mark_cycles(graph);
     place_nodes(graph);
   }
   return graph;

@@ -1,7 +1,7 @@
 #pragma once
 
 // Who waits for whom, as a picture shows it: one node per state, not per rank, in columns, so that every
-// wait outside a circle points to the right.
+// wait outside a cycle points to the right.
 
 #include <cstddef>
 #include <vector>
@@ -16,13 +16,13 @@ struct WaitGraph {
     RankState state;
     std::size_t column = 0;  // from the left
     std::size_t row = 0;     // in its column, from the top
-    bool in_circle = false;  // it waits, in the end, for itself
+    bool in_cycle = false;  // it waits, in the end, for itself
   };
   struct Edge {
     std::size_t from = 0;  // indexes of nodes; equal when ranks of one state wait for each other
     std::size_t to = 0;
     bool any = false;  // one of the ranks waited for would do: a receive from anyone
-    bool in_circle = false;
+    bool in_cycle = false;
   };
 
   std::vector<Node> nodes;  // culprits first

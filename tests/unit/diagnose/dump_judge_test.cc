@@ -280,7 +280,7 @@ TEST_CASE("one counter for all groups is replaced by counting each group's calls
   CHECK(diagnosis.finding.culprits == RankSet{3});
 }
 
-TEST_CASE("two ranks that send to each other first wait in a circle", "[dump]") {
+TEST_CASE("two ranks that send to each other first wait in a cycle", "[dump]") {
   DumpBuilder dumps(2);
   for (const Rank rank : {0, 1}) {
     dumps.message(rank, "send", 1 - rank, false);

@@ -121,7 +121,7 @@ TEST_CASE("every group has a communicator of its own", "[first_use][fiber]") {
   CHECK(kind(in_group([] { return split_group({{0, 1, 2}}); })) == "ok");  // a split makes it at once
 }
 
-TEST_CASE("a member that waits in another call closes a circle", "[first_use][fiber]") {
+TEST_CASE("a member that waits in another call closes a cycle", "[first_use][fiber]") {
   const Report report = run(nccl(3), [](Rank rank) {
     if (rank == 2) {
       recv(one(), 0);

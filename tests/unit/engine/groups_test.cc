@@ -92,7 +92,7 @@ TEST_CASE("a rank that raised before new_group is found", "[groups][fiber]") {
   CHECK(culprits(report) == "1");
 }
 
-TEST_CASE("a collective and a new_group that wait for each other are a circle", "[groups][fiber]") {
+TEST_CASE("a collective and a new_group that wait for each other are a cycle", "[groups][fiber]") {
   const Report report = run(gloo(2), [](Rank rank) {
     if (rank == 0) {
       barrier();

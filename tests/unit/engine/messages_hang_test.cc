@@ -46,7 +46,7 @@ TEST_CASE("two ranks that send first wait for each other", "[messages][fiber]") 
   }
 }
 
-TEST_CASE("a ring of sends is a circle, and only the ring is in it", "[messages][fiber]") {
+TEST_CASE("a ring of sends is a cycle, and only the ring is in it", "[messages][fiber]") {
   for (const Job& job : both_jobs) {
     const Report report = job.run(4, [&](Rank rank) {
       if (rank < 3) {
@@ -72,7 +72,7 @@ TEST_CASE("two ranks that receive first wait for each other", "[messages][fiber]
   }
 }
 
-TEST_CASE("sends and receives in orders that do not fit are told apart from circles of one kind",
+TEST_CASE("sends and receives in orders that do not fit are told apart from cycles of one kind",
           "[messages][fiber]") {
   const Report tags = gloo_job.run(2, [](Rank rank) {
     for (const std::int32_t tag : {1, 2}) {
@@ -208,7 +208,7 @@ TEST_CASE("a message waits for its timeout, and its rank for an error", "[messag
   CHECK(report.simulated_time == 2 * second);
 }
 
-TEST_CASE("a thousand ranks that all send first are one circle", "[messages][fiber]") {
+TEST_CASE("a thousand ranks that all send first are one cycle", "[messages][fiber]") {
   const Report report = nccl_job.run(1000, [](Rank rank) {
     send(nccl_job.number(), next_of(rank));
     recv(nccl_job.number(), previous_of(rank));

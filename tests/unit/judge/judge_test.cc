@@ -132,9 +132,9 @@ TEST_CASE("a call that was issued and never waited for hangs nobody", "[judge]")
   CHECK(kind(run.judge()) == FindingKind::work_never_completed);
 }
 
-// ---- Circles ----
+// ---- Cycles ----
 
-TEST_CASE("three groups entered in a circle are a crossing", "[judge]") {
+TEST_CASE("three groups entered in a cycle are a crossing", "[judge]") {
   EvidenceBuilder run(4);
   const GroupId ab = run.group("ab", {0, 1});
   const GroupId bc = run.group("bc", {1, 2});
@@ -151,7 +151,7 @@ TEST_CASE("three groups entered in a circle are a crossing", "[judge]") {
   CHECK_THAT(finding(verdict).advice, Contains("one order"));
 }
 
-TEST_CASE("a circle that somebody left is a missing participant", "[judge]") {
+TEST_CASE("a cycle that somebody left is a missing participant", "[judge]") {
   EvidenceBuilder run(3);
   const GroupId a = run.group("a", {0, 1});
   const GroupId b = run.group("b", {0, 1, 2});

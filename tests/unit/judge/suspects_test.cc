@@ -46,7 +46,7 @@ Rank first_suspect(const std::vector<Step>& zero, const std::vector<Step>& one, 
 }
 
 // Two ranks wait for each other in the first calls of their programs.
-Rank first_in_circle(const std::vector<Step>& zero, const std::vector<Step>& one) {
+Rank first_in_cycle(const std::vector<Step>& zero, const std::vector<Step>& one) {
   Deadlock deadlock;
   deadlock.finding.culprits = {0, 1};
   const auto place = [](Rank rank, const Step& step) {
@@ -55,7 +55,7 @@ Rank first_in_circle(const std::vector<Step>& zero, const std::vector<Step>& one
     call.group = step.group;
     return Place{call, {rank}, {1 - rank}};
   };
-  deadlock.circle = {place(0, zero.front()), place(1, one.front())};
+  deadlock.cycle = {place(0, zero.front()), place(1, one.front())};
   Verdict verdict = deadlock;
   order_suspects(verdict, {program(0, zero), program(1, one)});
   const std::vector<Rank>& suspects = finding_of(verdict)->suspects;
@@ -118,29 +118,29 @@ TEST_CASE("a flag where the others are in the middle of a step is on a path of i
 TEST_CASE("programs that say nothing name nobody", "[check]") {
   CHECK(first_suspect({grads}, {loss}, 0) == -1);
   CHECK(first_suspect({grads, shard}, {shard, grads}, 0) == -1);
-  CHECK(first_in_circle({{OpKind::barrier, 0, "", "a"}, grads}, {grads, {OpKind::barrier, 0, "", "a"}}) ==
+  CHECK(first_in_cycle({{OpKind::barrier, 0, "", "a"}, grads}, {grads, {OpKind::barrier, 0, "", "a"}}) ==
         -1);
 }
 
-TEST_CASE("in a circle, a call that the other never makes is one too many", "[check]") {
-  CHECK(first_in_circle({grads}, {{OpKind::all_gather, 1, "recompile", "cc"}, grads}) == 1);
+TEST_CASE("in a cycle, a call that the other never makes is one too many", "[check]") {
+  CHECK(first_in_cycle({grads}, {{OpKind::all_gather, 1, "recompile", "cc"}, grads}) == 1);
 }
 
-TEST_CASE("in a circle, a message without another end comes before a call that everyone makes", "[check]") {
-  CHECK(first_in_circle({{OpKind::recv, 4, ""}, save}, {save}) == 0);
+TEST_CASE("in a cycle, a message without another end comes before a call that everyone makes", "[check]") {
+  CHECK(first_in_cycle({{OpKind::recv, 4, ""}, save}, {save}) == 0);
 }
 
-TEST_CASE("in a circle, what is sent has to be received", "[check]") {
-  CHECK(first_in_circle({{OpKind::send, 4, ""}, save}, {save}) == 1);
+TEST_CASE("in a cycle, what is sent has to be received", "[check]") {
+  CHECK(first_in_cycle({{OpKind::send, 4, ""}, save}, {save}) == 1);
 }
 
-TEST_CASE("in a circle, whoever is in the later step by its label is ahead", "[check]") {
+TEST_CASE("in a cycle, whoever is in the later step by its label is ahead", "[check]") {
   const Step report{OpKind::barrier, 0, "report_s1", "report"};
   const Step next{OpKind::all_reduce, 1000, "grads_s2"};
-  CHECK(first_in_circle({report, next}, {next, report}) == 1);
+  CHECK(first_in_cycle({report, next}, {next, report}) == 1);
 }
 
-TEST_CASE("in a circle, ranks that stand by show which call comes first", "[check]") {
+TEST_CASE("in a cycle, ranks that stand by show which call comes first", "[check]") {
   const Step inner{OpKind::all_reduce, 4, "cp", "pair"};
   Deadlock deadlock;
   deadlock.finding.culprits = {2, 3};
@@ -150,7 +150,7 @@ TEST_CASE("in a circle, ranks that stand by show which call comes first", "[chec
   Call in_world;
   in_world.op = "barrier";
   in_world.group = "world";
-  deadlock.circle = {Place{in_pair, {2}, {3}}, Place{in_world, {0, 1, 3}, {2}}};
+  deadlock.cycle = {Place{in_pair, {2}, {3}}, Place{in_world, {0, 1, 3}, {2}}};
   Verdict verdict = deadlock;
   CHECK(ranks_to_compare(verdict) == std::vector<Rank>{0, 2, 3});
   const Step others{OpKind::all_reduce, 4, "cp", "other pair"};
@@ -168,7 +168,7 @@ TEST_CASE("a key that no program sets is wrong itself, and not the order of the 
   Call barrier;
   barrier.op = "barrier";
   barrier.group = "world";
-  deadlock.circle = {Place{barrier, {0}, {1}}, Place{get, {1}, {0}}};
+  deadlock.cycle = {Place{barrier, {0}, {1}}, Place{get, {1}, {0}}};
   Verdict typo = deadlock;
   CHECK(ranks_to_compare(typo) == std::vector<Rank>{0});
   RankProgram setter = program(0, {save});

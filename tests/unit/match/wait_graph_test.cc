@@ -79,7 +79,7 @@ TEST_CASE("bystanders of a cycle are not in it", "[wait_graph]") {
   CHECK(blame(run).slots == std::vector<std::size_t>{1, 2});
 }
 
-TEST_CASE("of two separate circles the first is shown, and the ranks of both are to blame", "[wait_graph]") {
+TEST_CASE("of two separate cycles the first is shown, and the ranks of both are to blame", "[wait_graph]") {
   EvidenceBuilder run(4);
   const GroupId a = run.group("a", {2, 3});
   const GroupId b = run.group("b", {2, 3});
@@ -92,10 +92,10 @@ TEST_CASE("of two separate circles the first is shown, and the ranks of both are
   CHECK(blame(run).culprits == std::vector<Rank>{0, 1, 2, 3});
   CHECK(blame(run).slots == std::vector<std::size_t>{0, 1});
   CHECK(blame(run).shortest == std::vector<Rank>{2, 3});
-  CHECK(blame(run).circles == 2);
+  CHECK(blame(run).cycles == 2);
 }
 
-TEST_CASE("a rank that waits in a circle without being waited for is a victim of it", "[wait_graph]") {
+TEST_CASE("a rank that waits in a cycle without being waited for is a victim of it", "[wait_graph]") {
   EvidenceBuilder run(3);
   const GroupId pair = run.group("pair", {0, 1});
   run.waits({0}, on(pair, barrier()));  // for rank 1,
@@ -104,7 +104,7 @@ TEST_CASE("a rank that waits in a circle without being waited for is a victim of
   CHECK(blame(run).culprits == std::vector<Rank>{0, 1});
 }
 
-TEST_CASE("of circles with common ranks the shortest is shown", "[wait_graph]") {
+TEST_CASE("of cycles with common ranks the shortest is shown", "[wait_graph]") {
   EvidenceBuilder run(3);
   const GroupId a = run.group("a", {0, 1});
   const GroupId b = run.group("b", {1, 2});

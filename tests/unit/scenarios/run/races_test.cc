@@ -108,8 +108,8 @@ TEST_CASE("a slow rank against a limit is a race, and the numbers are told", "[s
   const Report report = run_text(program("1800s"));
   CHECK(outcome_of(report) == "race/watchdog_timeout 0");
   CHECK(finding_of(report.verdict)->headline ==
-        "rank 0 comes to barrier #0 on world when ranks 1-3 have given up");
-  CHECK(finding_of(report.verdict)->cause.starts_with("nobody is missing: rank 0 comes after "));
+        "rank 0 reaches barrier #0 on world after ranks 1-3 have given up");
+  CHECK(finding_of(report.verdict)->cause.starts_with("nobody is missing: rank 0 arrives after "));
   CHECK(outcome_of(program("1h")) == "ok");
 }
 

@@ -53,7 +53,7 @@ TEST_CASE("a thousand ranks that wait for one are two nodes and an arrow") {
   CHECK(graph.nodes[0].state.is_culprit);
   REQUIRE(graph.edges.size() == 1);
   CHECK(graph.edges[0].to == 0);
-  CHECK_FALSE(graph.edges[0].in_circle);
+  CHECK_FALSE(graph.edges[0].in_cycle);
   CHECK(graph.nodes[1].column < graph.nodes[0].column);
 }
 
@@ -65,12 +65,12 @@ TEST_CASE("whoever waits stands left of whom it waits for") {
   CHECK(node_of(graph, 2).column == 3);
 }
 
-TEST_CASE("a circle is marked, and who waits for it is not part of it") {
+TEST_CASE("a cycle is marked, and who waits for it is not part of it") {
   const WaitGraph graph = wait_graph(waits({{1}, {2}, {0}, {0}}));
-  CHECK(node_of(graph, 0).in_circle);
-  CHECK(node_of(graph, 1).in_circle);
-  CHECK(node_of(graph, 2).in_circle);
-  CHECK_FALSE(node_of(graph, 3).in_circle);
+  CHECK(node_of(graph, 0).in_cycle);
+  CHECK(node_of(graph, 1).in_cycle);
+  CHECK(node_of(graph, 2).in_cycle);
+  CHECK_FALSE(node_of(graph, 3).in_cycle);
   CHECK(node_of(graph, 0).column == node_of(graph, 2).column);
   CHECK(node_of(graph, 3).column < node_of(graph, 0).column);
 }

@@ -213,7 +213,7 @@ TEST_CASE("calls that were paired earlier without belonging together are listed"
                "       ranks 1-3  all_reduce from finalize at job.json:9:3\n"));
 }
 
-TEST_CASE("a circle of waiting ranks is told step by step") {
+TEST_CASE("a cycle of waiting ranks is told step by step") {
   Report report = samples::missing_rank(2);
   std::get<Deadlock>(report.verdict).finding.chain = {"rank 0 waits in a #0 for rank 1",
                                                       "rank 1 waits in b #0 for rank 0"};

@@ -1,6 +1,6 @@
 #pragma once
 
-// Circles of waits, and where they are thinnest.
+// Wait cycles and their weakest link.
 
 #include <vector>
 
@@ -8,9 +8,9 @@
 
 namespace rollcall::check {
 
-// Of the calls of a circle without which there would be none, the one that fewer ranks hold up than any
+// Of the calls of a cycle without which there would be none, the one that fewer ranks hold up than any
 // other: those few are enough for it. Among equals that of the narrower group, which is used within a step,
 // the wider at its end. Null when none stands out, as where groups are crossed, and in jobs of many nodes.
-const WaitNode* node_held_by_fewest(const DumpCase& job, const std::vector<const WaitNode*>& circle);
+const WaitNode* node_held_by_fewest(const DumpCase& job, const std::vector<const WaitNode*>& cycle);
 
 }  // namespace rollcall::check

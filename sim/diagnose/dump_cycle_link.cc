@@ -1,4 +1,4 @@
-#include "sim/diagnose/dump_circle.h"
+#include "sim/diagnose/dump_cycle_link.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::size_t nodes_tried_max = 64;
 
-using Circle = std::vector<const WaitNode*>;
+using Cycle = std::vector<const WaitNode*>;
 
 // Whether all others would go on if the ranks in `node` did.
-bool ends_without(const Circle& circle, const RankSet& ranks, const WaitNode* node) {
+bool ends_without(const Cycle& cycle, const RankSet& ranks, const WaitNode* node) {
   RankSet stuck = difference(ranks, ranks_of(*node));
   for (bool moved = true; moved && !stuck.empty();) {
     moved = false;
-    for (const WaitNode* other : circle) {
+    for (const WaitNode* other : cycle) {
       const bool waits =
           stuck.contains(other->ranks.front()) &&
           std::any_of(other->blockers.begin(), other->blockers.end(),
@@ -32,12 +32,12 @@ bool ends_without(const Circle& circle, const RankSet& ranks, const WaitNode* no
 
 }  // namespace
 
-const WaitNode* node_held_by_fewest(const DumpCase& job, const Circle& circle) {
-  if (circle.size() > nodes_tried_max) {
+const WaitNode* node_held_by_fewest(const DumpCase& job, const Cycle& cycle) {
+  if (cycle.size() > nodes_tried_max) {
     return nullptr;
   }
   RankSet ranks;
-  for (const WaitNode* node : circle) {
+  for (const WaitNode* node : cycle) {
     ranks.insert(ranks_of(*node));
   }
   const auto extent = [&job](const WaitNode* node) {
@@ -45,9 +45,9 @@ const WaitNode* node_held_by_fewest(const DumpCase& job, const Circle& circle) {
   };
   const WaitNode* fewest = nullptr;
   bool is_alone = false;
-  for (const WaitNode* node : circle) {
+  for (const WaitNode* node : cycle) {
     // Where more are missing than have come, it is those who came that do what others do not.
-    if (node->blockers.size() > node->ranks.size() || !ends_without(circle, ranks, node)) {
+    if (node->blockers.size() > node->ranks.size() || !ends_without(cycle, ranks, node)) {
       continue;
     }
     is_alone =
