@@ -294,9 +294,7 @@ bool any_in(const Evidence& evidence, State state) {
                              [state](const RankStatus& status) { return status.state == state; });
 }
 
-}  // namespace
-
-Verdict judge(const Evidence& evidence) {
+Verdict judge_all(const Evidence& evidence) {
   if (std::optional<Verdict> verdict = judge_first_event(evidence)) {
     return *std::move(verdict);
   }
@@ -320,6 +318,14 @@ Verdict judge(const Evidence& evidence) {
     return verdict;
   }
   return judge_leaks(evidence);
+}
+
+}  // namespace
+
+Verdict judge(const Evidence& evidence) {
+  Verdict verdict = judge_all(evidence);
+  expects(occurs_with(kind_of(verdict), verdict_word(verdict)), "a finding has a kind that its verdict has");
+  return verdict;
 }
 
 }  // namespace rollcall::check

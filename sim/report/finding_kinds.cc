@@ -103,6 +103,21 @@ std::span<const FindingRow> finding_rows() { return rows; }
 
 std::string_view to_string(FindingKind kind) { return row_of(kind).word; }
 
+std::string_view verdicts_of(FindingKind kind) { return row_of(kind).verdicts; }
+
+bool occurs_with(FindingKind kind, std::string_view verdict) {
+  constexpr std::string_view comma = ", ";
+  std::string_view rest = verdicts_of(kind);
+  while (!rest.empty()) {
+    const std::string_view each = rest.substr(0, rest.find(comma));
+    if (each == verdict) {
+      return true;
+    }
+    rest.remove_prefix(std::min(rest.size(), each.size() + comma.size()));
+  }
+  return false;
+}
+
 std::vector<std::string_view> words_of(const std::vector<FindingKind>& kinds) {
   std::vector<std::string_view> words;
   for (const FindingKind kind : kinds) {

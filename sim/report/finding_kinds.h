@@ -91,6 +91,9 @@ struct FindingRow {
 std::span<const FindingRow> finding_rows();
 
 std::string_view to_string(FindingKind kind);
+// "deadlock, mismatch"; empty for a kind of recordings.
+std::string_view verdicts_of(FindingKind kind);
+bool occurs_with(FindingKind kind, std::string_view verdict);
 std::vector<std::string_view> words_of(const std::vector<FindingKind>& kinds);
 // By its word or the old one. Nothing when there is no such kind.
 std::optional<FindingKind> parse_finding_kind(std::string_view word);

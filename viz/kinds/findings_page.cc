@@ -81,7 +81,7 @@ class PageReader {
     if (word) {
       Explanation& entry = found_.emplace_back();
       entry.word = *word;
-      entry.verdicts = is_verdict ? "" : verdicts_of(*word);
+      entry.verdicts = is_verdict ? "" : verdicts_with(*word);
       entry.title = title;
       paragraph_ = &entry.meaning;
     } else {
@@ -89,10 +89,10 @@ class PageReader {
     }
   }
 
-  std::string_view verdicts_of(std::string_view word) const {
+  std::string_view verdicts_with(std::string_view word) const {
     const std::optional<FindingKind> kind = parse_finding_kind(word);
     expects(kind && to_string(*kind) == word, "the page of findings explains kinds that exist");
-    const std::string_view verdicts = finding_rows()[static_cast<std::size_t>(*kind)].verdicts;
+    const std::string_view verdicts = verdicts_of(*kind);
     expects(verdicts.substr(0, verdicts.find(',')) == verdict_,
             "a kind stands below the verdict that it usually comes with");
     return verdicts;

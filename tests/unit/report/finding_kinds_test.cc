@@ -28,6 +28,13 @@ TEST_CASE("words of older reports are read, and no longer written") {
   }
 }
 
+TEST_CASE("a kind occurs with the verdicts of its row") {
+  CHECK(occurs_with(FindingKind::join_hook_mismatch, "deadlock"));
+  CHECK(occurs_with(FindingKind::join_hook_mismatch, "mismatch"));
+  CHECK_FALSE(occurs_with(FindingKind::cpu_tensor, "mismatch"));  // but with device_mismatch
+  CHECK_FALSE(occurs_with(FindingKind::stuck_host, "deadlock"));
+}
+
 TEST_CASE("a fault that recordings call otherwise is the same fault") {
   CHECK(are_same_fault(FindingKind::crashed_rank, FindingKind::rank_crashed));
   CHECK(are_same_fault(FindingKind::order_crossing, FindingKind::cross_group_deadlock));
