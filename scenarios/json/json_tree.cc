@@ -23,11 +23,7 @@ std::string_view to_phrase(JsonType type) {
 }
 
 std::size_t Json::size() const {
-  std::size_t count = 0;
-  for (auto child = children().begin(); child != children().end(); ++child) {
-    ++count;
-  }
-  return count;
+  return is(JsonType::object) ? value_->node->size / 2 : is(JsonType::array) ? value_->node->size : 0;
 }
 
 std::optional<Json> Json::find(std::string_view key) const {
@@ -55,28 +51,47 @@ void append_escaped(std::string& pointer, std::string_view key) {
   }
 }
 
+// Appends the way from `at` down to `target`, whose values are in the order of the text. False: it is not there.
+bool append_way(std::string& pointer, Json at, const Json& target) {
+  while (!(at == target)) {
+    std::optional<Json> next;
+    std::size_t position = 0;
+    for (const Json& child : at.children()) {
+      if (child.offset() > target.offset()) {
+        break;
+      }
+      position += next ? 1 : 0;
+      next = child;
+    }
+    if (!next) {
+      return false;
+    }
+    pointer += '/';
+    at.is(JsonType::object) ? append_escaped(pointer, next->key())
+                            : void(pointer += std::to_string(position));
+    at = *next;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string Json::pointer() const {
-  std::string pointer;
-  Json at = tree_->root();
-  while (at.index_ != index_) {
-    std::size_t position = 0;
-    for (Json child : at.children()) {
-      if (index_ < child.node().end) {
-        pointer += '/';
-        if (at.is(JsonType::object)) {
-          append_escaped(pointer, child.key());
-        } else {
-          pointer += std::to_string(position);
-        }
-        at = child;
-        break;
-      }
-      ++position;
+  if (value_ == root_) {
+    return {};
+  }
+  std::size_t position = 0;
+  // Each for itself: a case of a matrix has members from elsewhere in the text.
+  const Json root(*root_, *root_, nullptr);
+  for (const Json& child : root.children()) {
+    std::string pointer("/");
+    root.is(JsonType::object) ? append_escaped(pointer, child.key())
+                              : void(pointer += std::to_string(position++));
+    if (append_way(pointer, child, *this)) {
+      return pointer;
     }
   }
-  return pointer;
+  return {};
 }
 
 }  // namespace rollcall::scenario

@@ -1,92 +1,77 @@
 #pragma once
 
-// JsonTree: a JSON document in memory that remembers where every value and key stands.
-//
-// Values lie in one array in document order, each followed by its children; a container knows where
-// its subtree ends. Texts are views of the source wherever nothing is escaped. So reading 100 MiB
-// makes few allocations, positions cost four bytes, and JSON pointers are worked out only for errors.
+// JsonTree: a JSON document in memory that remembers where every value and key stands. Values are those that
+// recordings are read into (traces/values/value.h): texts are views of the source wherever nothing is escaped,
+// positions cost four bytes, and JSON pointers are worked out only for errors.
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "traces/values/value.h"
 
 namespace rollcall::scenario {
 
+// In the order of traces::Value::Kind.
 enum class JsonType : std::uint8_t { null, boolean, integer, real, string, array, object };
 
 // "an array", "a string": for messages.
 std::string_view to_phrase(JsonType type);
 
-struct JsonNode {
-  std::string_view key;  // members of an object
-  union {
-    std::int64_t integer = 0;  // integer and boolean
-    double real;
-  };
-  std::string_view text;         // string
-  std::uint32_t offset = 0;      // of the value's first character
-  std::uint32_t key_offset = 0;  // of the key's opening quote
-  std::uint32_t end = 0;         // index past the subtree
-  JsonType type = JsonType::null;
-};
-
-class JsonTree;
-
 // One value of a tree: a small handle, valid as long as the tree.
 class Json {
  public:
-  Json(const JsonTree& tree, std::uint32_t index) : tree_(&tree), index_(index) {}
+  // Of the document that begins with `root`. `key`: null where this is no member of an object.
+  Json(const traces::Value& root, const traces::Value& value, const traces::Value* key)
+      : root_(&root), value_(&value), key_(key) {}
 
-  JsonType type() const { return node().type; }
-  bool is(JsonType type) const { return node().type == type; }
+  JsonType type() const { return static_cast<JsonType>(value_->kind); }
+  bool is(JsonType other) const { return type() == other; }
   bool is_number() const { return is(JsonType::integer) || is(JsonType::real); }
 
   // The value must have the type asked for.
-  bool boolean() const { return node().integer != 0; }
-  std::int64_t integer() const { return node().integer; }
-  double real() const { return is(JsonType::integer) ? static_cast<double>(node().integer) : node().real; }
-  std::string_view text() const { return node().text; }
+  bool boolean() const { return value_->integer != 0; }
+  std::int64_t integer() const { return value_->integer; }
+  double real() const { return is(JsonType::integer) ? static_cast<double>(value_->integer) : value_->real; }
+  std::string_view text() const { return value_->as_text(); }
 
-  std::string_view key() const { return node().key; }
-  std::size_t offset() const { return node().offset; }
-  std::size_t key_offset() const { return node().key_offset; }
-  // "/program/0/all_reduce". O(values before this one).
+  std::string_view key() const { return key_ == nullptr ? std::string_view() : key_->as_text(); }
+  std::size_t offset() const { return value_->offset; }
+  std::size_t key_offset() const { return key_ == nullptr ? value_->offset : key_->offset; }
+  // "/program/0/all_reduce".
   std::string pointer() const;
 
   // The elements of an array, the members of an object, nothing otherwise.
   class Children;
   Children children() const;
-  std::size_t size() const;  // O(children)
+  std::size_t size() const;
   // The member called `key`; nothing when there is none or this is not an object.
   std::optional<Json> find(std::string_view key) const;
 
-  std::uint32_t index() const { return index_; }
-  friend bool operator==(const Json& a, const Json& b) { return a.tree_ == b.tree_ && a.index_ == b.index_; }
+  const traces::Value& value() const { return *value_; }
+  friend bool operator==(const Json& a, const Json& b) { return a.value_ == b.value_; }
 
  private:
-  const JsonNode& node() const;
-
-  const JsonTree* tree_;
-  std::uint32_t index_;
+  const traces::Value* root_;
+  const traces::Value* value_;
+  const traces::Value* key_;
 };
 
 class JsonTree {
  public:
-  Json root() const { return Json(*this, 0); }
-  const JsonNode& node(std::uint32_t index) const { return nodes_[index]; }
-  std::size_t size() const { return nodes_.size(); }
+  // `root` lies in `arena`, with what is below it.
+  JsonTree(std::unique_ptr<traces::Arena> arena, const traces::Value& root)
+      : arena_(std::move(arena)), root_(&root) {}
+
+  Json root() const { return Json(*root_, *root_, nullptr); }
 
  private:
-  friend class JsonTreeBuilder;
-  friend class JsonSubstitution;
-
-  std::vector<JsonNode> nodes_;
-  std::deque<std::string> unescaped_;  // texts that differ from their source; never moves
+  std::unique_ptr<traces::Arena> arena_;
+  const traces::Value* root_;
 };
 
 class Json::Children {
@@ -99,31 +84,35 @@ class Json::Children {
     using pointer = const Json*;
     using reference = Json;
 
-    Iterator(const JsonTree& tree, std::uint32_t index) : tree_(&tree), index_(index) {}
-    Json operator*() const { return Json(*tree_, index_); }
+    Iterator(const traces::Value* root, const traces::Value* at, bool has_keys)
+        : root_(root), at_(at), has_keys_(has_keys) {}
+    Json operator*() const { return has_keys_ ? Json(*root_, at_[1], at_) : Json(*root_, *at_, nullptr); }
     Iterator& operator++() {
-      index_ = tree_->node(index_).end;
+      at_ += has_keys_ ? 2 : 1;
       return *this;
     }
-    friend bool operator==(const Iterator& a, const Iterator& b) { return a.index_ == b.index_; }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.at_ == b.at_; }
 
    private:
-    const JsonTree* tree_;
-    std::uint32_t index_;
+    const traces::Value* root_;
+    const traces::Value* at_;
+    bool has_keys_;
   };
 
-  Children(const JsonTree& tree, std::uint32_t first, std::uint32_t last)
-      : tree_(&tree), first_(first), last_(last) {}
-  Iterator begin() const { return {*tree_, first_}; }
-  Iterator end() const { return {*tree_, last_}; }
+  Children(Iterator begin, Iterator end) : begin_(begin), end_(end) {}
+  Iterator begin() const { return begin_; }
+  Iterator end() const { return end_; }
 
  private:
-  const JsonTree* tree_;
-  std::uint32_t first_;
-  std::uint32_t last_;
+  Iterator begin_;
+  Iterator end_;
 };
 
-inline const JsonNode& Json::node() const { return tree_->node(index_); }
-inline Json::Children Json::children() const { return {*tree_, index_ + 1, node().end}; }
+inline Json::Children Json::children() const {
+  const bool has_keys = is(JsonType::object);
+  const traces::Node empty;
+  const traces::Node& node = has_keys || is(JsonType::array) ? *value_->node : empty;
+  return {{root_, node.items, has_keys}, {root_, node.items + node.size, has_keys}};
+}
 
 }  // namespace rollcall::scenario

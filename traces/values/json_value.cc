@@ -1,10 +1,11 @@
 #include "traces/values/json_value.h"
 
-#include <cstring>
 #include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "traces/values/json_builder.h"
 
 namespace rollcall::traces {
 
@@ -33,13 +34,12 @@ std::size_t offset_of_depth(std::string_view text, std::size_t depth) {
   return text.size();
 }
 
-// What nlohmann's parser calls while it reads. Open containers collect their items on one stack and
-// are built when they end.
-class Builder {
+class Builder : public JsonBuilder {
  public:
-  Builder(std::string_view text, Arena& arena) : text_(text), arena_(arena) {}
+  Builder(std::string_view text, Arena& arena) : JsonBuilder(arena), text_(text) {}
 
-  bool null() { return push({}); }
+  // nlohmann's parser calls these while it reads.
+  bool null() { return push(Value()); }
   bool boolean(bool value) { return push(Value::of_boolean(value)); }
   bool number_integer(std::int64_t value) { return push(Value::of_integer(value)); }
   bool number_unsigned(std::uint64_t value) {
@@ -52,10 +52,10 @@ class Builder {
   bool key(const std::string& text) { return push(copy(text)); }
   bool binary(const std::vector<std::uint8_t>&) { return false; }  // does not occur in text
 
-  bool start_object(std::size_t) { return open(); }
-  bool start_array(std::size_t) { return open(); }
-  bool end_object() { return close(Value::Kind::dict); }
-  bool end_array() { return close(Value::Kind::list); }
+  bool start_object(std::size_t) { return begin(Value::Kind::dict); }
+  bool start_array(std::size_t) { return begin(Value::Kind::list); }
+  bool end_object() { return close().is(Value::Kind::dict); }
+  bool end_array() { return close().is(Value::Kind::list); }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) {
     const std::string_view text = error.what();
@@ -63,43 +63,18 @@ class Builder {
     throw BadFile(position, std::string(colon == std::string_view::npos ? text : text.substr(colon)));
   }
 
-  Value result() const { return stack_.empty() ? Value() : stack_.front(); }
+  using JsonBuilder::root;
 
  private:
-  bool push(Value value) {
-    stack_.push_back(value);
-    return true;
-  }
-
-  Value copy(const std::string& text) {
-    auto* place = arena_.allocate_array<char>(text.size());
-    std::memcpy(place, text.data(), text.size());
-    return Value::of_text({place, text.size()});
-  }
-
-  bool open() {
-    if (floors_.size() == depth_max) {
+  bool begin(Value::Kind kind) {
+    if (depth() == depth_max) {
       throw BadFile(offset_of_depth(text_, depth_max),
                     fmt::format("values nested more than {} deep", depth_max));
     }
-    floors_.push_back(stack_.size());
-    return true;
-  }
-
-  bool close(Value::Kind kind) {
-    const std::size_t floor = floors_.back();
-    floors_.pop_back();
-    auto* node = arena_.allocate_array<Node>(1);
-    *node = {};
-    append(arena_, *node, stack_.data() + floor, stack_.size() - floor);
-    stack_.resize(floor);
-    return push(Value::of_node(kind, node));
+    return open(Value::of_node(kind, nullptr));
   }
 
   std::string_view text_;
-  Arena& arena_;
-  std::vector<Value> stack_;
-  std::vector<std::size_t> floors_;
 };
 
 // Behind the bracket that closes the first value.
@@ -126,7 +101,7 @@ std::size_t end_of_first(std::string_view text) {
 Value read_json(std::string_view text, Arena& arena) {
   Builder builder(text, arena);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
-  return builder.result();
+  return builder.root();
 }
 
 Value read_json_sequence(std::string_view text, Arena& arena) {

@@ -58,10 +58,14 @@ Value Value::of_real(double value) {
   return result;
 }
 
-Value Value::of_text(std::string_view value) {
+Value Value::of_text(std::string_view value, std::size_t offset) {
+  if (value.size() > text_bytes_max) {
+    throw BadFile(offset, "a text of more than 256 MiB");
+  }
   Value result;
   result.kind = Kind::text;
   result.size = static_cast<std::uint32_t>(value.size());
+  result.offset = static_cast<std::uint32_t>(offset);
   result.text = value.data();
   return result;
 }

@@ -61,8 +61,11 @@ struct Node {
 struct Value {
   enum class Kind : std::uint8_t { none, boolean, integer, real, text, list, dict };
 
-  Kind kind = Kind::none;
-  std::uint32_t size = 0;  // text: its bytes
+  static constexpr std::size_t text_bytes_max = (std::size_t{1} << 28) - 1;
+
+  Kind kind : 4 = Kind::none;
+  std::uint32_t size : 28 = 0;  // text: its bytes
+  std::uint32_t offset = 0;     // of its first character, where somebody asks for it (scenarios/json)
   union {
     std::int64_t integer = 0;  // also of a boolean
     double real;
@@ -73,12 +76,15 @@ struct Value {
   static Value of_integer(std::int64_t value);
   static Value of_boolean(bool value);
   static Value of_real(double value);
-  static Value of_text(std::string_view value);
+  // Throws BadFile where it is too long.
+  static Value of_text(std::string_view value, std::size_t offset = 0);
   static Value of_node(Kind kind, Node* node);
 
   bool is(Kind other) const { return kind == other; }
   std::string_view as_text() const { return {text, size}; }
 };
+
+static_assert(sizeof(Value) == 16, "recordings have many millions of them");
 
 // Appends to a container; its items move when they have to grow.
 void append(Arena& arena, Node& node, const Value* items, std::size_t count);
