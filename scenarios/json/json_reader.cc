@@ -27,7 +27,7 @@ class JsonReader : traces::JsonBuilder {
   JsonReader(const SourceText& source, traces::Arena& arena)
       : JsonBuilder(arena), source_(source), text_(source.text()), diagnostics_(source) {}
 
-  bool null() { return literal(Value(), 4); }
+  bool null() { return literal({}, 4); }
   bool boolean(bool value) { return literal(Value::of_boolean(value), value ? 4 : 5); }
   bool number_integer(std::int64_t value) { return number(Value::of_integer(value)); }
   bool number_unsigned(std::uint64_t value) {

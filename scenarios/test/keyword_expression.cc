@@ -1,72 +1,78 @@
 #include "scenarios/test/keyword_expression.h"
 
-#include <utility>
+#include <algorithm>
 
 #include <fmt/format.h>
 
 namespace rollcall::scenario {
 
-// One level of binding is one function.
-class KeywordParser {
+namespace {
+
+using Holds = std::function<bool(const std::string& word)>;
+
+// Reads and evaluates at once: a text is short, and asked for few scenarios. One level of binding is one function.
+class KeywordReader {
  public:
-  KeywordParser(std::string_view text, std::vector<KeywordExpression::Term>& terms)
-      : text_(text), terms_(terms) {
-    advance();
-  }
+  KeywordReader(std::string_view text, const Holds& holds) : text_(text), holds_(holds) { advance(); }
 
-  bool is_empty() const { return token_.empty(); }
-
-  void parse_all() {
-    parse_or();
+  bool read_all() {
+    const bool chosen = token_.empty() || read_or();
     if (!token_.empty()) {
       fail("expected 'and', 'or' or the end of the expression");
     }
+    return chosen;
   }
 
  private:
-  using Kind = KeywordExpression::Term::Kind;
   static constexpr int nesting_max = 200;
 
-  void parse_or() {
-    parse_and();
-    while (is_word("or")) {
-      advance();
-      parse_and();
-      terms_.push_back({Kind::disjunction, {}});
+  bool read_or() {
+    bool value = read_and();
+    while (take("or")) {
+      value = read_and() || value;  // the right side is read in any case
     }
+    return value;
   }
 
-  void parse_and() {
-    parse_not();
-    while (is_word("and")) {
-      advance();
-      parse_not();
-      terms_.push_back({Kind::conjunction, {}});
+  bool read_and() {
+    bool value = read_not();
+    while (take("and")) {
+      value = read_not() && value;
     }
+    return value;
   }
 
-  void parse_not() {
+  bool read_not() {
     if (++nesting_ > nesting_max) {
       fail("too deep");
     }
-    if (is_word("not")) {
-      advance();
-      parse_not();
-      terms_.push_back({Kind::negation, {}});
-    } else if (is_word("(")) {
-      advance();
-      parse_or();
-      if (!is_word(")")) {
+    const bool value = take("not") ? !read_not() : read_word();
+    --nesting_;
+    return value;
+  }
+
+  bool read_word() {
+    if (take("(")) {
+      const bool value = read_or();
+      if (!take(")")) {
         fail("expected ')'");
       }
-      advance();
-    } else if (token_.empty() || is_word(")") || is_word("and") || is_word("or")) {
+      return value;
+    }
+    if (token_.empty() || is_word(")") || is_word("and") || is_word("or")) {
       fail("expected a word");
-    } else {
-      terms_.push_back({Kind::word, std::string(token_)});
+    }
+    const std::string word(token_);
+    advance();
+    return holds_(word);
+  }
+
+  bool take(std::string_view word) {
+    const bool is_next = is_word(word);
+    if (is_next) {
       advance();
     }
-    --nesting_;
+    return is_next;
   }
 
   bool is_word(std::string_view word) const { return !quoted_ && token_ == word; }
@@ -93,7 +99,7 @@ class KeywordParser {
   }
 
   std::string_view text_;
-  std::vector<KeywordExpression::Term>& terms_;
+  const Holds& holds_;
   std::string_view token_;  // empty at the end
   bool quoted_ = false;
   std::size_t begin_ = 0;
@@ -101,41 +107,12 @@ class KeywordParser {
   int nesting_ = 0;
 };
 
-KeywordExpression::KeywordExpression(std::string_view text) {
-  KeywordParser parser(text, terms_);
-  if (!parser.is_empty()) {
-    parser.parse_all();
-  }
+}  // namespace
+
+KeywordExpression::KeywordExpression(std::string_view text) : text_(text) {
+  evaluate([](const std::string&) { return true; });  // throws what is wrong with it
 }
 
-bool KeywordExpression::evaluate(const std::function<bool(const std::string& word)>& holds) const {
-  std::vector<bool> values;
-  const auto pop = [&values] {
-    const bool value = values.back();
-    values.pop_back();
-    return value;
-  };
-  for (const Term& term : terms_) {
-    switch (term.kind) {
-      case Term::Kind::word:
-        values.push_back(holds(term.word));
-        break;
-      case Term::Kind::negation:
-        values.back() = !values.back();
-        break;
-      case Term::Kind::conjunction: {
-        const bool right = pop();
-        values.back() = values.back() && right;
-        break;
-      }
-      case Term::Kind::disjunction: {
-        const bool right = pop();
-        values.back() = values.back() || right;
-        break;
-      }
-    }
-  }
-  return values.empty() || values.back();
-}
+bool KeywordExpression::evaluate(const Holds& holds) const { return KeywordReader(text_, holds).read_all(); }
 
 }  // namespace rollcall::scenario

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace rollcall::scenario {
 
@@ -25,15 +24,7 @@ class KeywordExpression {
   bool evaluate(const std::function<bool(const std::string& word)>& holds) const;
 
  private:
-  // In reverse Polish order.
-  struct Term {
-    enum class Kind { word, negation, conjunction, disjunction };
-    Kind kind = Kind::word;
-    std::string word;
-  };
-  friend class KeywordParser;
-
-  std::vector<Term> terms_;
+  std::string text_;
 };
 
 }  // namespace rollcall::scenario

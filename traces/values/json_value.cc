@@ -39,7 +39,7 @@ class Builder : public JsonBuilder {
   Builder(std::string_view text, Arena& arena) : JsonBuilder(arena), text_(text) {}
 
   // nlohmann's parser calls these while it reads.
-  bool null() { return push(Value()); }
+  bool null() { return push({}); }
   bool boolean(bool value) { return push(Value::of_boolean(value)); }
   bool number_integer(std::int64_t value) { return push(Value::of_integer(value)); }
   bool number_unsigned(std::uint64_t value) {

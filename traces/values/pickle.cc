@@ -133,7 +133,7 @@ class Reader {
       case FRAME:
         return skip_frame();
       case NONE:
-        return push(Value());
+        return push({});
       case NEWTRUE:
         return push(Value::of_boolean(true));
       case NEWFALSE:

@@ -63,6 +63,8 @@ struct Value {
 
   static constexpr std::size_t text_bytes_max = (std::size_t{1} << 28) - 1;
 
+  Value() = default;
+
   Kind kind : 4 = Kind::none;
   std::uint32_t size : 28 = 0;  // text: its bytes
   std::uint32_t offset = 0;     // of its first character, where somebody asks for it (scenarios/json)
