@@ -11,20 +11,20 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_syntax.h"
 #include "scenarios/json/source.h"
-#include "traces/values/json_builder.h"
+#include "sim/values/json_builder.h"
 
 namespace rollcall::scenario {
 
 namespace {
 
-using traces::Value;
+using values::Value;
 
 // Receives the parser's events. They carry no positions, but tokens come in order: `at_` walks the
 // text behind the parser, from the end of one token over blanks, commas and comments to the next.
 // The functions' names and signatures are those of nlohmann's SAX interface.
-class JsonReader : traces::JsonBuilder {
+class JsonReader : values::JsonBuilder {
  public:
-  JsonReader(const SourceText& source, traces::Arena& arena)
+  JsonReader(const SourceText& source, values::Arena& arena)
       : JsonBuilder(arena), source_(source), text_(source.text()), diagnostics_(source) {}
 
   bool null() { return literal({}, 4); }
@@ -146,7 +146,7 @@ class JsonReader : traces::JsonBuilder {
   }
 
   // Sorted by name, then place, equal keys are neighbors; the second and later ones are noted.
-  void note_duplicates(const traces::Node& object) {
+  void note_duplicates(const values::Node& object) {
     keys_.clear();
     for (std::uint32_t i = 0; i < object.size; i += 2) {
       keys_.emplace_back(object.items[i].as_text(), i);
@@ -183,7 +183,7 @@ class JsonReader : traces::JsonBuilder {
 }  // namespace
 
 JsonTree read_json(const SourceText& source) {
-  auto arena = std::make_unique<traces::Arena>(std::numeric_limits<std::size_t>::max());
+  auto arena = std::make_unique<values::Arena>(std::numeric_limits<std::size_t>::max());
   JsonReader reader(source, *arena);
   const std::string_view text = source.text();
   nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &reader,

@@ -6,7 +6,7 @@
 namespace rollcall::scenario {
 
 JsonTree substitute(const JsonTree& tree, const std::vector<JsonMember>& members) {
-  using traces::Value;
+  using values::Value;
   std::vector<Value> items;
   for (const Json& member : tree.root().children()) {
     const auto other = std::ranges::find(members, member.key(), &JsonMember::key);
@@ -19,10 +19,10 @@ JsonTree substitute(const JsonTree& tree, const std::vector<JsonMember>& members
       items.push_back(member.value.value());
     }
   }
-  auto arena = std::make_unique<traces::Arena>(std::numeric_limits<std::size_t>::max());
+  auto arena = std::make_unique<values::Arena>(std::numeric_limits<std::size_t>::max());
   auto* root = arena->allocate_array<Value>(1);
   *root = tree.root().value();
-  root->node = arena->allocate_array<traces::Node>(1);
+  root->node = arena->allocate_array<values::Node>(1);
   *root->node = {};
   append(*arena, *root->node, items.data(), items.size());
   return {std::move(arena), *root};

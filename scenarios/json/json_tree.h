@@ -1,7 +1,7 @@
 #pragma once
 
 // JsonTree: a JSON document in memory that remembers where every value and key stands. Values are those that
-// recordings are read into (traces/values/value.h): texts are views of the source wherever nothing is escaped,
+// recordings are read into (sim/values/value.h): texts are views of the source wherever nothing is escaped,
 // positions cost four bytes, and JSON pointers are worked out only for errors.
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 #include <string>
 #include <string_view>
 
-#include "traces/values/value.h"
+#include "sim/values/value.h"
 
 namespace rollcall::scenario {
 
-// In the order of traces::Value::Kind.
+// In the order of values::Value::Kind.
 enum class JsonType : std::uint8_t { null, boolean, integer, real, string, array, object };
 
 // "an array", "a string": for messages.
@@ -26,7 +26,7 @@ std::string_view to_phrase(JsonType type);
 class Json {
  public:
   // Of the document that begins with `root`. `key`: null where this is no member of an object.
-  Json(const traces::Value& root, const traces::Value& value, const traces::Value* key)
+  Json(const values::Value& root, const values::Value& value, const values::Value* key)
       : root_(&root), value_(&value), key_(key) {}
 
   JsonType type() const { return static_cast<JsonType>(value_->kind); }
@@ -52,26 +52,26 @@ class Json {
   // The member called `key`; nothing when there is none or this is not an object.
   std::optional<Json> find(std::string_view key) const;
 
-  const traces::Value& value() const { return *value_; }
+  const values::Value& value() const { return *value_; }
   friend bool operator==(const Json& a, const Json& b) { return a.value_ == b.value_; }
 
  private:
-  const traces::Value* root_;
-  const traces::Value* value_;
-  const traces::Value* key_;
+  const values::Value* root_;
+  const values::Value* value_;
+  const values::Value* key_;
 };
 
 class JsonTree {
  public:
   // `root` lies in `arena`, with what is below it.
-  JsonTree(std::unique_ptr<traces::Arena> arena, const traces::Value& root)
+  JsonTree(std::unique_ptr<values::Arena> arena, const values::Value& root)
       : arena_(std::move(arena)), root_(&root) {}
 
   Json root() const { return Json(*root_, *root_, nullptr); }
 
  private:
-  std::unique_ptr<traces::Arena> arena_;
-  const traces::Value* root_;
+  std::unique_ptr<values::Arena> arena_;
+  const values::Value* root_;
 };
 
 class Json::Children {
@@ -84,7 +84,7 @@ class Json::Children {
     using pointer = const Json*;
     using reference = Json;
 
-    Iterator(const traces::Value* root, const traces::Value* at, bool has_keys)
+    Iterator(const values::Value* root, const values::Value* at, bool has_keys)
         : root_(root), at_(at), has_keys_(has_keys) {}
     Json operator*() const { return has_keys_ ? Json(*root_, at_[1], at_) : Json(*root_, *at_, nullptr); }
     Iterator& operator++() {
@@ -94,8 +94,8 @@ class Json::Children {
     friend bool operator==(const Iterator& a, const Iterator& b) { return a.at_ == b.at_; }
 
    private:
-    const traces::Value* root_;
-    const traces::Value* at_;
+    const values::Value* root_;
+    const values::Value* at_;
     bool has_keys_;
   };
 
@@ -110,8 +110,8 @@ class Json::Children {
 
 inline Json::Children Json::children() const {
   const bool has_keys = is(JsonType::object);
-  const traces::Node empty;
-  const traces::Node& node = has_keys || is(JsonType::array) ? *value_->node : empty;
+  const values::Node empty;
+  const values::Node& node = has_keys || is(JsonType::array) ? *value_->node : empty;
   return {{root_, node.items, has_keys}, {root_, node.items + node.size, has_keys}};
 }
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
+#include <limits>
 #include <map>
 
 #include "sim/base/error.h"
+#include "sim/values/pickle.h"
 
 namespace rollcall {
 
@@ -199,196 +200,58 @@ class Pickler {
   std::uint64_t memoized_ = 0;
 };
 
-[[noreturn]] void refuse(const char* why) { throw Error("_pickle.UnpicklingError", why); }
+[[noreturn]] void refuse(const std::string& why) { throw Error("_pickle.UnpicklingError", why); }
 
-// The stack machine that a pickle is a program for.
-class Unpickler {
- public:
-  explicit Unpickler(std::string_view bytes) : bytes_(bytes) {}
+// No program's data is nested deeper; a list that holds itself is endless.
+constexpr int nesting_max = 1000;
 
-  Object run() {
-    if (next() != proto || next() != protocol) {
-      refuse("invalid load key: pickle protocol 4 is expected");
+Object object_of(const values::Value& value, int nesting) {
+  using Kind = values::Value::Kind;
+  if (nesting > nesting_max) {
+    refuse("values nested too deep");
+  }
+  switch (value.kind) {
+    case Kind::none:
+      return {};
+    case Kind::boolean:
+      return value.integer != 0;
+    case Kind::integer:
+      return value.integer;
+    case Kind::real:
+      return value.real;
+    case Kind::text:
+      return std::string(value.as_text());
+    case Kind::list:
+    case Kind::dict:
+      break;
+  }
+  const values::Node& node = *value.node;
+  if (value.is(Kind::list)) {
+    ObjectList elements;
+    for (std::uint32_t i = 0; i < node.size; ++i) {
+      elements.push_back(object_of(node.items[i], nesting + 1));
     }
-    for (char code = next(); code != stop; code = next()) {
-      execute(code);
+    return Object::list(std::move(elements));
+  }
+  Object::Dict entries;
+  for (std::uint32_t i = 0; i < node.size; i += 2) {
+    if (!node.items[i].is(Kind::text)) {
+      refuse("a dict whose keys are not strings");
     }
-    return pop();
+    entries.emplace_back(node.items[i].as_text(), object_of(node.items[i + 1], nesting + 1));
   }
-
- private:
-  void execute(char code) {
-    switch (code) {
-      case frame:  // only says how far one may read ahead
-        number(8);
-        return;
-      case none:
-        return push();
-      case new_true:
-        return push(true);
-      case new_false:
-        return push(false);
-      case binint1:
-        return push(static_cast<std::int64_t>(number(1)));
-      case binint2:
-        return push(static_cast<std::int64_t>(number(2)));
-      case binint:
-        return push(static_cast<std::int32_t>(number(4)));
-      case long1:
-        return push(long_integer());
-      case binfloat:
-        return push(floating());
-      case short_binunicode:
-        return push(std::string(take(number(1))));
-      case binunicode:
-        return push(std::string(take(number(4))));
-      case empty_list:
-        return push_empty<ObjectList>();
-      case empty_dict:
-        return push_empty<Object::Dict>();
-      case memoize:
-        memo_.emplace_back(top());
-        return;
-      case binget:
-        return push(remembered(number(1)));
-      case long_binget:
-        return push(remembered(number(4)));
-      case mark:
-        marks_.push_back(stack_.size());
-        return;
-      case append:
-        return extend_list(1);
-      case appends:
-        return extend_list(since_mark());
-      case setitem:
-        return extend_dict(2);
-      case setitems:
-        return extend_dict(since_mark());
-      default:
-        refuse("an opcode that plain values do not need");
-    }
-  }
-
-  template <typename... Value>
-  void push(Value&&... value) {
-    stack_.emplace_back(std::forward<Value>(value)...);
-  }
-  template <typename Container>
-  void push_empty() {
-    stack_.emplace_back().value().emplace<Container>();
-  }
-
-  Object& top() {
-    if (stack_.empty()) {
-      refuse("unpickling stack underflow");
-    }
-    return stack_.back();
-  }
-
-  Object pop() {
-    Object object = std::move(top());
-    stack_.pop_back();
-    return object;
-  }
-
-  // The uppermost `count` objects, in order.
-  ObjectList pop_many(std::size_t count) {
-    if (count > stack_.size()) {
-      refuse("unpickling stack underflow");
-    }
-    const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
-    ObjectList objects(std::make_move_iterator(first), std::make_move_iterator(stack_.end()));
-    stack_.erase(first, stack_.end());
-    return objects;
-  }
-
-  std::size_t since_mark() {
-    if (marks_.empty() || marks_.back() > stack_.size()) {
-      refuse("could not find MARK");
-    }
-    const std::size_t count = stack_.size() - marks_.back();
-    marks_.pop_back();
-    return count;
-  }
-
-  void extend_list(std::size_t count) {
-    ObjectList elements = pop_many(count);
-    auto* list = std::get_if<ObjectList>(&top().value());
-    if (list == nullptr) {
-      refuse("elements are appended to a value that is not a list");
-    }
-    std::ranges::move(elements, std::back_inserter(*list));
-  }
-
-  void extend_dict(std::size_t count) {
-    ObjectList pairs = pop_many(count);
-    auto* dict = std::get_if<Object::Dict>(&top().value());
-    if (dict == nullptr || count % 2 != 0) {
-      refuse("items are set in a value that is not a dict");
-    }
-    for (std::size_t i = 0; i < count; i += 2) {
-      const auto* key = std::get_if<std::string>(&pairs[i].value());
-      if (key == nullptr) {
-        refuse("a dict whose keys are not strings");
-      }
-      dict->emplace_back(*key, std::move(pairs[i + 1]));
-    }
-  }
-
-  const Object& remembered(std::uint64_t index) const {
-    if (index >= memo_.size()) {
-      refuse("a reference to a value that does not exist");
-    }
-    return memo_[index];
-  }
-
-  std::int64_t long_integer() {
-    const std::uint64_t size = number(1);
-    if (size == 0 || size > 8) {
-      refuse("an integer beyond 64 bits");
-    }
-    const std::uint64_t unused = 64 - 8 * size;
-    return static_cast<std::int64_t>(number(size) << unused) >> unused;  // keeps the sign
-  }
-
-  double floating() {
-    std::uint64_t bits = 0;
-    for (const char byte : take(8)) {
-      bits = bits << 8 | static_cast<unsigned char>(byte);
-    }
-    return std::bit_cast<double>(bits);
-  }
-
-  char next() { return take(1).front(); }
-
-  std::string_view take(std::uint64_t size) {
-    if (size > bytes_.size()) {
-      refuse("pickle data was truncated");
-    }
-    const std::string_view taken = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return taken;
-  }
-
-  std::uint64_t number(std::uint64_t size) {
-    std::uint64_t value = 0;
-    std::uint64_t shift = 0;
-    for (const char byte : take(size)) {
-      value |= std::uint64_t{static_cast<unsigned char>(byte)} << shift;
-      shift += 8;
-    }
-    return value;
-  }
-
-  std::string_view bytes_;  // what is left
-  ObjectList stack_;
-  std::vector<std::size_t> marks_;  // heights of the stack
-  ObjectList memo_;
-};
+  return Object::dict(std::move(entries));
+}
 
 }  // namespace
 
 std::string pickle(const Object& object) { return Pickler().run(object); }
-Object unpickle(std::string_view bytes) { return Unpickler(bytes).run(); }
+
+Object unpickle(std::string_view bytes) try {
+  values::Arena arena(std::numeric_limits<std::size_t>::max());
+  return object_of(values::read_pickle(bytes, arena), 0);
+} catch (const values::BadFile& error) {
+  refuse(error.what());
+}
 
 }  // namespace rollcall

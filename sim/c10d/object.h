@@ -44,7 +44,8 @@ class Object {
 // as one Python object, as constants of a program are; lists and dicts are objects of their own.
 std::string pickle(const Object& object);
 
-// The object that `bytes` begin with. UnpicklingError for bytes that pickle above would not write.
+// The object that `bytes` begin with. UnpicklingError for bytes that are no pickle of such
+// values.
 Object unpickle(std::string_view bytes);
 
 }  // namespace rollcall

@@ -60,6 +60,7 @@ const std::string unseeded_chance = R"(\brandom_device\b|\b(rand|srand|drand48|g
 // draws this list.
 const std::vector<std::string> folders_from_below = {
     "sim/base",
+    "sim/values",
     "sim/tensor",
     "sim/c10d",
     "sim/cost",

@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 
 #include "sim/diagnose/dump_replay.h"
+#include "sim/values/pickle.h"
 #include "traces/formats/formats.h"
 #include "traces/formats/job_log.h"
 #include "traces/formats/rank_in_name.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
-#include "traces/values/pickle.h"
 
 namespace rollcall::traces {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/values/json_builder.h"
+#include "sim/values/json_builder.h"
 
 namespace rollcall::traces {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/values/pickle.h"
 #include "tests/catch.h"
 #include "tests/folder.h"
 #include "traces/formats/recordings.h"
 #include "traces/values/json_value.h"
-#include "traces/values/pickle.h"
 
 namespace rollcall::traces {
 namespace {

@@ -1,10 +1,10 @@
-#include "traces/values/value.h"
+#include "sim/values/value.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
-namespace rollcall::traces {
+namespace rollcall::values {
 
 namespace {
 
@@ -107,4 +107,4 @@ const Value* find(const Value& dict, std::string_view key) {
   return nullptr;
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::values

@@ -1,11 +1,11 @@
-#include "traces/values/pickle.h"
+#include "sim/values/pickle.h"
 
 #include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
 
-namespace rollcall::traces {
+namespace rollcall::values {
 
 namespace {
 
@@ -197,7 +197,7 @@ class Reader {
     if (!name.empty()) {
       fail(opcode_at_, fmt::format("opcode {} would run code; the file is rejected", name));
     }
-    fail(opcode_at_, fmt::format("opcode 0x{:02x} does not occur in Flight Recorder dumps", opcode));
+    fail(opcode_at_, fmt::format("opcode 0x{:02x} builds no plain value", opcode));
   }
 
   Value result() const {
@@ -356,4 +356,4 @@ bool looks_like_pickle(std::string_view bytes) {
 
 Value read_pickle(std::string_view bytes, Arena& arena) { return Reader(bytes, arena).read(); }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::values

@@ -1,10 +1,11 @@
-#include "traces/values/pickle.h"
-#include "tests/catch.h"
+#include "sim/values/pickle.h"
 
 #include <random>
 #include <string>
 
-namespace rollcall::traces {
+#include "tests/catch.h"
+
+namespace rollcall::values {
 namespace {
 
 using namespace std::string_literals;
@@ -146,4 +147,4 @@ TEST_CASE("no file of random opcodes breaks the reader", "[pickle]") {
   SUCCEED("every one of them ended in a value or in BadFile");
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::values

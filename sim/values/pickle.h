@@ -11,9 +11,9 @@
 
 #include <string_view>
 
-#include "traces/values/value.h"
+#include "sim/values/value.h"
 
-namespace rollcall::traces {
+namespace rollcall::values {
 
 bool looks_like_pickle(std::string_view bytes);
 
@@ -21,4 +21,4 @@ bool looks_like_pickle(std::string_view bytes);
 // of the file, whatever it says. Throws BadFile.
 Value read_pickle(std::string_view bytes, Arena& arena);
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::values

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/values/value.h"
+#include "sim/values/value.h"
 
-namespace rollcall::traces {
+namespace rollcall::values {
 
 class JsonBuilder {
  protected:
@@ -55,4 +55,4 @@ class JsonBuilder {
   std::vector<std::size_t> open_;  // where in `stack_` the open containers stand
 };
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::values
