@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "real/backends/backends.h"
-#include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/pages.h"
 #include "scenarios/cli/real.h"
@@ -14,7 +13,6 @@
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/result_file.h"
 #include "scenarios/compare/simulated_facts.h"
-#include "scenarios/json/diagnostic.h"
 #include "viz/base/write_file.h"
 #include "viz/html/html_comparison.h"
 
@@ -102,19 +100,7 @@ ExitCode compare_two_runs(const CommandLine& line, const std::vector<ReportFile>
 ExitCode compare_with_real_ranks(const CommandLine& line) {
   const std::vector<ReportFile> files = report_files(line, page_kinds());
   require_files_of_their_own(line, files, {line.file, line.other, line.real.recorded});
-  try {
-    return line.other.empty() ? compare_with_real(line, files) : compare_two_runs(line, files);
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
-  } catch (const compare::InvalidResult& error) {
-    throw UsageError(error.what());
-  } catch (const real::Unavailable& error) {
-    remark(fmt::format("rollcall: not possible here: {}", error.what()));
-    return ExitCode::unavailable;
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());
-  }
+  return line.other.empty() ? compare_with_real(line, files) : compare_two_runs(line, files);
 }
 
 }  // namespace rollcall::cli

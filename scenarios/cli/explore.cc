@@ -8,7 +8,6 @@
 
 #include "scenarios/cli/checkpoint.h"
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/report_writers.h"
@@ -17,7 +16,6 @@
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/scenario.h"
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/run/explore_scenario.h"
 #include "scenarios/test/failure_store.h"
 #include "scenarios/variants/what_if_table.h"
@@ -188,20 +186,15 @@ ExitCode explore_disturbances(const CommandLine& line) {
 }  // namespace
 
 ExitCode explore_scenario(const CommandLine& line) {
-  try {
-    if (line.explore.merge) {
-      const MergedResult merged = merge_results(line.paths);
-      emit(line, line.format == Format::json ? merged.json : merged.text);
-      return merged.is_expected ? ExitCode::as_expected : ExitCode::differs;
-    }
-    if (!line.explore.checkpoint.empty()) {
-      return explore_in_parts(line);
-    }
-    return line.explore.what_if ? explore_disturbances(line) : explore_schedules(line);
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
+  if (line.explore.merge) {
+    const MergedResult merged = merge_results(line.paths);
+    emit(line, line.format == Format::json ? merged.json : merged.text);
+    return merged.is_expected ? ExitCode::as_expected : ExitCode::differs;
   }
+  if (!line.explore.checkpoint.empty()) {
+    return explore_in_parts(line);
+  }
+  return line.explore.what_if ? explore_disturbances(line) : explore_schedules(line);
 }
 
 }  // namespace rollcall::cli

@@ -7,10 +7,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/errors.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/recordings/recorded_run.h"
 #include "traces/dumps/dump_writer.h"
 #include "viz/base/write_file.h"
@@ -82,19 +80,14 @@ std::string summary(const scenario::RecordedRun& run, const std::string& folder)
 ExitCode export_dumps(const CommandLine& line) {
   const auto [file, folder] = arguments_of(line);
   check_folder(folder);
-  try {
-    Progress progress(line.progress_wish(), "starting");
-    const scenario::RecordedRun run = scenario::record_run(load_watched(file, progress), line.seed);
-    progress.say(fmt::format("writing dumps to {}", folder));
-    write_dumps(folder, run.job, line.dumps.encoding == "json");
-    if (line.detail != viz::TextStyle::Detail::quiet) {
-      remark(summary(run, folder));
-    }
-    return ExitCode::as_expected;
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
+  Progress progress(line.progress_wish(), "starting");
+  const scenario::RecordedRun run = scenario::record_run(load_watched(file, progress), line.seed);
+  progress.say(fmt::format("writing dumps to {}", folder));
+  write_dumps(folder, run.job, line.dumps.encoding == "json");
+  if (line.detail != viz::TextStyle::Detail::quiet) {
+    remark(summary(run, folder));
   }
+  return ExitCode::as_expected;
 }
 
 }  // namespace rollcall::cli

@@ -4,12 +4,18 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <variant>
 
 #include <unistd.h>
 
+#include "real/rank/backend_entry.h"
+#include "scenarios/cli/errors.h"
+#include "scenarios/compare/result_file.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/variants/minimize.h"
 #include "viz/base/write_file.h"
 
 namespace rollcall::cli {
@@ -22,7 +28,12 @@ ExitCode run(int argc, const char* const* argv) {
     return *code;
   }
   const auto& line = std::get<CommandLine>(parsed);
-  return line.execute(line);
+  try {
+    return line.execute(line);
+  } catch (const scenario::InvalidScenario& error) {
+    show_diagnostics(line, error);
+    return ExitCode::invalid;
+  }
 }
 
 std::atomic<bool> has_run_out = false;  // of memory, so far
@@ -50,6 +61,16 @@ ExitCode explain_exception() noexcept {
     return fail(ExitCode::invalid, "error", error.what());
   } catch (const viz::OutputError& error) {
     return fail(ExitCode::invalid, "error", error.what());
+  } catch (const compare::InvalidResult& error) {
+    return fail(ExitCode::invalid, "error", error.what());
+  } catch (const scenario::NothingToMinimize& error) {
+    return fail(ExitCode::invalid, "error", error.what());
+  } catch (
+      const std::invalid_argument& error) {  // options that are impossible together, or for this scenario
+    return fail(ExitCode::invalid, "error", error.what());
+  } catch (const real::Unavailable& error) {
+    remark({"rollcall: not possible here: ", error.what()});
+    return ExitCode::unavailable;
   } catch (const std::bad_alloc&) {
     return explain_no_memory();
   } catch (const std::system_error& error) {  // no thread, no process, no pipe: not our fault

@@ -6,9 +6,7 @@
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/dump_files.h"
-#include "scenarios/cli/errors.h"
 #include "scenarios/import/hang.h"
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/recordings/imported_job.h"
 #include "sim/diagnose/dump_judge.h"
 
@@ -18,13 +16,8 @@ namespace {
 
 ExitCode import_hang_file(const CommandLine& line, const std::string& file) {
   using scenario::HangVariant;
-  try {
-    emit(line, scenario::import_hang(file, line.fixed ? HangVariant::fixed : HangVariant::failing));
-    return ExitCode::as_expected;
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
-  }
+  emit(line, scenario::import_hang(file, line.fixed ? HangVariant::fixed : HangVariant::failing));
+  return ExitCode::as_expected;
 }
 
 ExitCode import_recordings(const CommandLine& line, const std::vector<std::string>& paths) {

@@ -5,10 +5,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/errors.h"
 #include "scenarios/cli/terminal/interruption.h"
 #include "scenarios/cli/terminal/progress.h"
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/variants/minimize.h"
 
 namespace rollcall::cli {
@@ -21,24 +19,17 @@ ExitCode minimize_scenario(const CommandLine& line) {
     progress.say(fmt::format("minimizing {}: {} ranks and {} statements left after {} tries", line.file,
                              ranks, statements, tried));
   };
-  try {
-    const scenario::Minimized result = scenario::minimize(line.file, options);
-    progress.clear();
-    emit(line, result.text);
-    if (line.detail != viz::TextStyle::Detail::quiet) {
-      remark(fmt::format(
-          "rollcall: {} ranks and {} statements of {} and {} are left after {} tries; preserved: {}{}",
-          result.after.ranks, result.after.statements, result.before.ranks, result.before.statements,
-          result.tried, to_string(result.signature),
-          result.interrupted ? "; interrupted, so the result may not be minimal" : ""));
-    }
-    return result.interrupted ? ExitCode::interrupted : ExitCode::as_expected;
-  } catch (const scenario::NothingToMinimize& error) {
-    throw UsageError(error.what());
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
+  const scenario::Minimized result = scenario::minimize(line.file, options);
+  progress.clear();
+  emit(line, result.text);
+  if (line.detail != viz::TextStyle::Detail::quiet) {
+    remark(fmt::format(
+        "rollcall: {} ranks and {} statements of {} and {} are left after {} tries; preserved: {}{}",
+        result.after.ranks, result.after.statements, result.before.ranks, result.before.statements,
+        result.tried, to_string(result.signature),
+        result.interrupted ? "; interrupted, so the result may not be minimal" : ""));
   }
+  return result.interrupted ? ExitCode::interrupted : ExitCode::as_expected;
 }
 
 }  // namespace rollcall::cli

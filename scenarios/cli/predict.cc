@@ -6,12 +6,10 @@
 #include "real/backends/backends.h"
 #include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/errors.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/cluster_reader.h"
 #include "scenarios/format/scenario.h"
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/predict/size_table.h"
 #include "scenarios/run/runner.h"
@@ -204,15 +202,7 @@ ExitCode predict_scenario(const CommandLine& line) {
 }  // namespace
 
 ExitCode predict_times(const CommandLine& line) {
-  try {
-    return names_a_file(line.predict.subject) ? predict_scenario(line) : predict_op(line);
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
-  } catch (const real::Unavailable& error) {
-    remark(fmt::format("rollcall: not possible here: {}", error.what()));
-    return ExitCode::unavailable;
-  }
+  return names_a_file(line.predict.subject) ? predict_scenario(line) : predict_op(line);
 }
 
 }  // namespace rollcall::cli

@@ -5,11 +5,9 @@
 #include <fmt/format.h>
 
 #include "real/backends/backends.h"
-#include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/traces.h"
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/program/units.h"
 #include "viz/json/json_report.h"
 
@@ -73,34 +71,24 @@ void remark_on_limits(const CommandLine& line, const RealScenario& loaded) {
 ExitCode run_on_real_ranks(const CommandLine& line) {
   const std::vector<ReportFile> reports = report_files(line, page_kinds());
   require_files_of_their_own(line, reports, {line.file});
-  try {
-    const std::optional<real::LaunchedRank> launched = launched_by(line);
-    RealScenario loaded =
-        load_for_real_ranks(line, launched ? std::optional(launched->world_size) : line.real.ranks);
-    const viz::TraceOptions traced = trace_options(line.trace, loaded.scenario.options.world_size);
-    check_trace_directory(line.trace, loaded.scenario.options.world_size);
-    loaded.options.timeline = loaded.options.timeline || wants_timeline(reports);
-    remark_on_limits(line, loaded);
-    const std::optional<real::Run> run =
-        launched ? scenario::run_launched(loaded.scenario, loaded.options, *launched)
-                 : scenario::run_real(loaded.scenario, loaded.options);
-    if (!run) {
-      return ExitCode::as_expected;  // rank 0 has the report
-    }
-    const Report& report = run->report;
-    emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
-    write_traces(line, report, traced);
-    write_reports(line, reports, writers_of(report));
-    return report.expected.value_or(true) ? ExitCode::as_expected : ExitCode::differs;
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
-  } catch (const real::Unavailable& error) {
-    remark(fmt::format("rollcall: not possible here: {}", error.what()));
-    return ExitCode::unavailable;
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());
+  const std::optional<real::LaunchedRank> launched = launched_by(line);
+  RealScenario loaded =
+      load_for_real_ranks(line, launched ? std::optional(launched->world_size) : line.real.ranks);
+  const viz::TraceOptions traced = trace_options(line.trace, loaded.scenario.options.world_size);
+  check_trace_directory(line.trace, loaded.scenario.options.world_size);
+  loaded.options.timeline = loaded.options.timeline || wants_timeline(reports);
+  remark_on_limits(line, loaded);
+  const std::optional<real::Run> run =
+      launched ? scenario::run_launched(loaded.scenario, loaded.options, *launched)
+               : scenario::run_real(loaded.scenario, loaded.options);
+  if (!run) {
+    return ExitCode::as_expected;  // rank 0 has the report
   }
+  const Report& report = run->report;
+  emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
+  write_traces(line, report, traced);
+  write_reports(line, reports, writers_of(report));
+  return report.expected.value_or(true) ? ExitCode::as_expected : ExitCode::differs;
 }
 
 }  // namespace rollcall::cli

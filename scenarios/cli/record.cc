@@ -9,8 +9,6 @@
 #include <fmt/ranges.h>
 
 #include "scenarios/cli/cli.h"
-#include "scenarios/cli/errors.h"
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/program/units.h"
 #include "scenarios/record/recorded_script.h"
 #include "scenarios/record/script_run.h"
@@ -138,14 +136,8 @@ ExitCode record_script(const CommandLine& line) {
     throw UsageError(problem.what());
   }
   const std::string file = line.output.empty() ? "recorded.json" : line.output;
-  RecordedScript recorded;
-  try {
-    recorded = scenario::recorded_script(done.record, file);
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line,
-                     error);  // a record that was made by somebody else, or a call that no scenario can have
-    return ExitCode::invalid;
-  }
+  // Throws InvalidScenario for a record that somebody else made, or a call that no scenario can have.
+  const RecordedScript recorded = scenario::recorded_script(done.record, file);
   say_problems(done, recorded);
   if (recorded.text.empty()) {
     remark("rollcall: error: no rank called init_process_group, so there is nothing to write");

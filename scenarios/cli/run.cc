@@ -5,14 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/cli/errors.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/scenario.h"
-#include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/test/judge_case.h"
 #include "scenarios/test/timestamp.h"
@@ -75,9 +73,6 @@ ExitCode run_scenario(const CommandLine& line) {
     return is_as_expected(report) ? ExitCode::as_expected : ExitCode::differs;
   } catch (const scenario::ScheduleDoesNotFit& error) {
     throw UsageError(fmt::format("--schedule: {}: {}", line.file, error.what()));
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
   }
 }
 

@@ -14,11 +14,9 @@
 #include <unistd.h>
 
 #include "real/process/process.h"
-#include "scenarios/cli/errors.h"
 #include "scenarios/cli/judged_dumps.h"
 #include "scenarios/cli/pages.h"
 #include "scenarios/cli/terminal/progress.h"
-#include "scenarios/json/diagnostic.h"
 #include "traces/formats/trace_reader.h"
 #include "viz/base/write_file.h"
 #include "viz/html/html_comparison.h"
@@ -121,19 +119,14 @@ ExitCode view_report(const CommandLine& line) {
       throw UsageError(fmt::format("'{}' is already a page; open it in a browser", path));
     }
   }
-  try {
-    const Page write = page_of(line);
-    const std::string page = line.output.empty() ? temporary_page(line.paths.front()) : line.output;
-    viz::write_file(page, write);
-    viz::write_stdout(page + "\n");
-    if (line.open) {
-      open_in_browser(page);
-    }
-    return ExitCode::as_expected;
-  } catch (const scenario::InvalidScenario& error) {
-    show_diagnostics(line, error);
-    return ExitCode::invalid;
+  const Page write = page_of(line);
+  const std::string page = line.output.empty() ? temporary_page(line.paths.front()) : line.output;
+  viz::write_file(page, write);
+  viz::write_stdout(page + "\n");
+  if (line.open) {
+    open_in_browser(page);
   }
+  return ExitCode::as_expected;
 }
 
 }  // namespace rollcall::cli
