@@ -1,6 +1,7 @@
 #include "traces/values/json_value.h"
 
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,24 +12,24 @@ namespace rollcall::traces {
 
 namespace {
 
-constexpr std::size_t depth_max = 64;
+constexpr std::ptrdiff_t depth_max = 64;
 
-// Where a value begins that is nested too deep. The parser does not say at which byte it is.
-std::size_t offset_of_depth(std::string_view text, std::size_t depth) {
-  std::size_t open = 0;
+// Where the first bracket stands that leaves so many open, or closes what none has opened; the text's size if none does.
+std::size_t bracket_to_depth(std::string_view text, std::ptrdiff_t depth) {
+  std::ptrdiff_t open = 0;
   bool in_text = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (in_text) {
-      in_text = text[i] != '"';
-      i += text[i] == '\\' ? 1 : 0;  // whatever is escaped ends no text
-    } else if (text[i] == '"') {
+      in_text = c != '"';
+      i += c == '\\' ? 1 : 0;  // whatever is escaped ends no text
+    } else if (c == '"') {
       in_text = true;
-    } else if (text[i] == '[' || text[i] == '{') {
-      if (++open > depth) {
+    } else if (c == '[' || c == '{' || c == ']' || c == '}') {
+      open += c == '[' || c == '{' ? 1 : -1;
+      if (open == depth || open < 0) {
         return i;
       }
-    } else if (text[i] == ']' || text[i] == '}') {
-      --open;
     }
   }
   return text.size();
@@ -67,8 +68,9 @@ class Builder : public JsonBuilder {
 
  private:
   bool begin(Value::Kind kind) {
-    if (depth() == depth_max) {
-      throw BadFile(offset_of_depth(text_, depth_max),
+    if (std::cmp_equal(depth(), depth_max)) {
+      // The parser does not say at which byte it is.
+      throw BadFile(bracket_to_depth(text_, depth_max + 1),
                     fmt::format("values nested more than {} deep", depth_max));
     }
     return open(Value::of_node(kind, nullptr));
@@ -76,25 +78,6 @@ class Builder : public JsonBuilder {
 
   std::string_view text_;
 };
-
-// Behind the bracket that closes the first value.
-std::size_t end_of_first(std::string_view text) {
-  std::size_t open = 0;
-  bool in_text = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (in_text) {
-      in_text = text[i] != '"';
-      i += text[i] == '\\' ? 1 : 0;
-    } else if (text[i] == '"') {
-      in_text = true;
-    } else if (text[i] == '[' || text[i] == '{') {
-      ++open;
-    } else if ((text[i] == ']' || text[i] == '}') && (open == 0 || --open == 0)) {
-      return i + 1;
-    }
-  }
-  return text.size();
-}
 
 }  // namespace
 
@@ -112,7 +95,7 @@ Value read_json_sequence(std::string_view text, Arena& arena) {
   }
   std::vector<Value> values;
   for (std::size_t offset = 0; text.find_first_not_of(" \t\r\n", offset) != std::string_view::npos;) {
-    const std::string_view first = text.substr(offset, end_of_first(text.substr(offset)));
+    const std::string_view first = text.substr(offset, bracket_to_depth(text.substr(offset), 0) + 1);
     try {
       values.push_back(read_json(first, arena));
     } catch (const BadFile& error) {
