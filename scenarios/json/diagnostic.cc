@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/json/source.h"
-#include "scenarios/json/utf8.h"
+#include "sim/base/utf8.h"
 
 namespace rollcall::scenario {
 

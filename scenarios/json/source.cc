@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/json/utf8.h"
+#include "sim/base/utf8.h"
 
 namespace rollcall::scenario {
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/expects.h"
+#include "sim/base/utf8.h"
 
 namespace rollcall::viz {
 
@@ -54,46 +55,6 @@ std::string paint(std::string_view text, Look look, bool color) {
 
 namespace {
 
-bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
-
-// The length of the UTF-8 character that `text` starts with; 0 when it starts with none. The bounds
-// on the second byte are those of the Unicode standard's table 3-7: they exclude overlong forms,
-// surrogates, everything above U+10FFFF and, for terminals' sake, the C1 controls.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [text](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0);
-  };
-  const unsigned char lead = byte(0);
-  unsigned char low = 0x80;
-  unsigned char high = 0xbf;
-  std::size_t length = 0;
-  if (lead < 0x80) {
-    return 1;
-  } else if (lead >= 0xc2 && lead <= 0xdf) {
-    length = 2;
-    low = lead == 0xc2 ? 0xa0 : low;
-  } else if (lead >= 0xe0 && lead <= 0xef) {
-    length = 3;
-    low = lead == 0xe0 ? 0xa0 : low;
-    high = lead == 0xed ? 0x9f : high;
-  } else if (lead >= 0xf0 && lead <= 0xf4) {
-    length = 4;
-    low = lead == 0xf0 ? 0x90 : low;
-    high = lead == 0xf4 ? 0x8f : high;
-  } else {
-    return 0;
-  }
-  if (byte(1) < low || byte(1) > high) {
-    return 0;
-  }
-  for (std::size_t i = 2; i < length; ++i) {
-    if (!is_continuation(byte(i))) {
-      return 0;
-    }
-  }
-  return length;
-}
-
 void append_escaped(std::string& out, unsigned char byte) {
   switch (byte) {
     case '\n':
@@ -117,8 +78,9 @@ std::string printable(std::string_view text) {
   out.reserve(text.size());
   while (!text.empty()) {
     const auto first = static_cast<unsigned char>(text.front());
-    const std::size_t length = utf8_length(text);
-    const bool is_control = first < 0x20 || first == 0x7f;
+    const std::size_t length = character_length(text);
+    const bool is_c1 = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    const bool is_control = first < 0x20 || first == 0x7f || is_c1;  // terminals obey the C1 controls, too
     if (length == 0 || is_control) {
       append_escaped(out, first);
       text.remove_prefix(1);
@@ -130,11 +92,7 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char letter) {
-    return !is_continuation(static_cast<unsigned char>(letter));
-  }));
-}
+std::size_t display_width(std::string_view text) { return count_characters(text); }
 
 std::vector<std::string_view> split_lines(std::string_view text) {
   std::vector<std::string_view> lines;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/utf8.h"
 #include "viz/base/text_style.h"
 
 namespace rollcall::viz {
@@ -14,13 +15,12 @@ namespace {
 // A word may be broken after so many characters.
 constexpr std::size_t word_length_max = 40;
 
-bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
 
 // The character at `begin`, of text that is UTF-8.
 std::string_view character_at(std::string_view text, std::size_t begin) {
   std::size_t end = begin + 1;
-  while (end < text.size() && is_continuation(text[end])) {
+  while (end < text.size() && !begins_character(text[end])) {
     ++end;
   }
   return text.substr(begin, end - begin);

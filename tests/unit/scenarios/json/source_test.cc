@@ -5,7 +5,7 @@
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
-#include "scenarios/json/utf8.h"
+#include "sim/base/utf8.h"
 #include "tests/catch.h"
 
 namespace rollcall::scenario {
