@@ -202,31 +202,31 @@ class Pickler {
 
 [[noreturn]] void refuse(const std::string& why) { throw Error("_pickle.UnpicklingError", why); }
 
-// No program's data is nested deeper; a list that holds itself is endless.
+// No data of a program is nested deeper; a list that contains itself has no end.
 constexpr int nesting_max = 1000;
 
 Object object_of(const values::Value& value, int nesting) {
-  using Kind = values::Value::Kind;
+  using ValueKind = values::Value::Kind;
   if (nesting > nesting_max) {
     refuse("values nested too deep");
   }
   switch (value.kind) {
-    case Kind::none:
+    case ValueKind::none:
       return {};
-    case Kind::boolean:
+    case ValueKind::boolean:
       return value.integer != 0;
-    case Kind::integer:
+    case ValueKind::integer:
       return value.integer;
-    case Kind::real:
+    case ValueKind::real:
       return value.real;
-    case Kind::text:
+    case ValueKind::text:
       return std::string(value.as_text());
-    case Kind::list:
-    case Kind::dict:
+    case ValueKind::list:
+    case ValueKind::dict:
       break;
   }
   const values::Node& node = *value.node;
-  if (value.is(Kind::list)) {
+  if (value.is(ValueKind::list)) {
     ObjectList elements;
     for (std::uint32_t i = 0; i < node.size; ++i) {
       elements.push_back(object_of(node.items[i], nesting + 1));
@@ -235,7 +235,7 @@ Object object_of(const values::Value& value, int nesting) {
   }
   Object::Dict entries;
   for (std::uint32_t i = 0; i < node.size; i += 2) {
-    if (!node.items[i].is(Kind::text)) {
+    if (!node.items[i].is(ValueKind::text)) {
       refuse("a dict whose keys are not strings");
     }
     entries.emplace_back(node.items[i].as_text(), object_of(node.items[i + 1], nesting + 1));
