@@ -93,11 +93,11 @@ TEST_CASE("paths that cannot be looked at together are refused", "[cli][fiber]")
   const Shell shell;
   const std::string run = shipped("counter");
   CHECK_THAT(shell.rollcall("view " + dumps + " " + run).err, Contains("are of different kinds"));
-  CHECK_THAT(shell.rollcall("view " + run + " " + run + " " + run).err, Contains("these are more"));
+  CHECK_THAT(shell.rollcall("view " + run + " " + run + " " + run).err, Contains("more were given"));
   shell.write("empty/readme.txt", "nothing");
   CHECK_THAT(shell.rollcall("view empty").err, Contains("no dumps, traces or logs of a job in empty"));
   CHECK(shell.rollcall("view nowhere.json").code == 4);
-  CHECK_THAT(shell.rollcall("compare " + run + " " + run + " --ranks 2").err, Contains("are for one"));
+  CHECK_THAT(shell.rollcall("compare " + run + " " + run + " --ranks 2").err, Contains("need a single scenario"));
 }
 
 }  // namespace rollcall::test

@@ -208,6 +208,6 @@ TEST_CASE("with --timeline the report has a chart", "[cli][fiber]") {
   CHECK_THAT(outcome.out, Contains("◀ culprit") && Contains("█ computing") && Contains("never returned"));
   CHECK_THAT(shell.rollcall("run hang.json --timeline --ascii").out, Contains("< culprit") && !Contains("█"));
   CHECK_THAT(shell.rollcall("run hang.json").out, !Contains("culprit\n"));
-  CHECK_THAT(shell.rollcall("run hang.json --timeline --format json").err, Contains("--timeline is text"));
+  CHECK_THAT(shell.rollcall("run hang.json --timeline --format json").err, Contains("--timeline prints text"));
   CHECK_THAT(shell.rollcall("run hang.json --trace-ranks 1").err, Contains("need --trace"));
 }

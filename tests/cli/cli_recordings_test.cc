@@ -21,7 +21,7 @@ TEST_CASE("a hang goes to dumps, from dumps to a verdict, and from dumps to a sc
   CHECK_THAT(shell.rollcall("diagnose dumps -q").out, Contains("error[crashed_rank]: rank 2"));
   const Outcome again = shell.rollcall("export --flight-recorder dumps " + hang);
   CHECK(again.code == 4);
-  CHECK_THAT(again.err, Contains("holds dumps already"));
+  CHECK_THAT(again.err, Contains("already holds dumps"));
   CHECK(shell.rollcall("import dumps -o imported.json").code == 0);
   const Outcome run = shell.rollcall("run imported.json");
   CHECK(run.code == 0);

@@ -37,8 +37,8 @@ TEST_CASE("a kind of report that does not exist is refused before anything runs"
   CHECK(outcome.code == 4);
   CHECK_THAT(outcome.err, Contains("unknown report kind 'htm=r.html' (did you mean 'html'?)"));
   CHECK(outcome.out.empty());
-  CHECK_THAT(shell.rollcall("run uneven.json --report html").err, Contains("which file?"));
-  CHECK_THAT(shell.rollcall("run uneven.json --report html=").err, Contains("which file?"));
+  CHECK_THAT(shell.rollcall("run uneven.json --report html").err, Contains("needs a file"));
+  CHECK_THAT(shell.rollcall("run uneven.json --report html=").err, Contains("needs a file"));
 }
 
 TEST_CASE("a report is neither written over the scenario nor over another output", "[cli]") {

@@ -157,7 +157,7 @@ TEST_CASE("compare refuses what is no result file", "[real]") {
   const Outcome other = shell.rollcall("compare " + shipped("counter") + " --recorded " +
                                        "'" ROLLCALL_SOURCE_DIR "/scenarios/scenario-v1.schema.json'");
   CHECK(other.code == 4);
-  CHECK_THAT(other.err, Contains("no result file"));
+  CHECK_THAT(other.err, Contains("not a result file"));
 }
 
 TEST_CASE("impossible wishes for a real run are refused", "[real]") {

@@ -58,8 +58,8 @@ TEST_CASE("a race that did not show says nothing about the prediction of one", "
 TEST_CASE("a receive from anyone that took another rank's message excuses what follows", "[compare]") {
   const Facts two = facts("ok", {rank("finished", {call("completed, from 2", 5), call("completed", 1)})});
   const Facts one = facts("ok", {rank("finished", {call("completed, from 1", 6), call("completed", 2)})});
-  CHECK_THAT(judged("calls", two, one), Contains("whichever comes first"));
-  CHECK_THAT(judged("results", two, one), Contains("whichever comes first"));
+  CHECK_THAT(judged("calls", two, one), Contains("the message that arrives first"));
+  CHECK_THAT(judged("results", two, one), Contains("the message that arrives first"));
   const Facts other = facts("ok", {rank("finished", {call("completed, from 2", 5), call("completed", 2)})});
   CHECK(judged("results", two, other) == "differs");
 }

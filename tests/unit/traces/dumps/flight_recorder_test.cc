@@ -95,7 +95,7 @@ TEST_CASE("a damaged file is named with its place, and the other ranks are used"
   CHECK(result.job.ranks.front().rank == 1);
   REQUIRE(result.problems.size() == 2);
   CHECK_THAT(result.problems[0].file, Contains("trace_2"));
-  CHECK_THAT(result.problems[0].message, Contains("byte") && Contains("cut off"));
+  CHECK_THAT(result.problems[0].message, Contains("byte") && Contains("truncated"));
   CHECK_THAT(result.problems[1].message, Contains("byte 14") && Contains("syntax error"));
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("of two dumps of one rank the one that says more is used", "[flight-re
   REQUIRE(result.job.ranks.size() == 1);
   CHECK_THAT(result.job.ranks.front().file, Contains("late_1"));
   REQUIRE(result.problems.size() == 1);
-  CHECK_THAT(result.problems.front().message, Contains("also of rank 1"));
+  CHECK_THAT(result.problems.front().message, Contains("also from rank 1"));
 }
 
 TEST_CASE("a file that is no dump is a problem only when it was asked for", "[flight-recorder]") {

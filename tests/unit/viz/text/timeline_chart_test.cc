@@ -91,7 +91,7 @@ TEST_CASE("a chart of many different ranks is cut, and never the culprit's row",
   }
   const std::string chart = timeline_chart(report, {}, {.ascii = true, .columns = 100, .rows_max = 10});
   CHECK_THAT(chart, Contains("rank 77") && Contains("< culprit"));
-  CHECK_THAT(chart, Contains("more rows; --trace-ranks chooses"));
+  CHECK_THAT(chart, Contains("more rows; choose with --trace-ranks"));
   CHECK(std::count(chart.begin(), chart.end(), '\n') <= 14);
 }
 
