@@ -75,7 +75,7 @@ void html_overview(const TestRun& run, std::ostream& out) {
       .line()
       .open("thead")
       .open("tr");
-  for (const char* title : {"result", "scenario", "came to", "why"}) {
+  for (const char* title : {"result", "scenario", "verdict", "reason"}) {
     page.element("th", title, {{"align", "left"}, {"scope", "col"}});
   }
   page.close("tr").close("thead").line().open("tbody").line();
