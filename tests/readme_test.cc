@@ -96,6 +96,15 @@ TEST_CASE("the list of examples names every example, and its verdict as its repo
   }
 }
 
+TEST_CASE("the index of decisions has a line for every record") {
+  const std::string index = contents(root / "docs/decisions/README.md");
+  for (const fs::directory_entry& entry : fs::directory_iterator(root / "docs/decisions")) {
+    if (entry.path().filename() != "README.md") {
+      CHECK_THAT(index, Contains("](" + entry.path().filename().string() + ") | "));
+    }
+  }
+}
+
 TEST_CASE("every link to a file of the repository leads somewhere") {
   static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   std::vector<std::string> broken;
