@@ -66,6 +66,12 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   for (const Command& command : commands()) {
     names.emplace_back(command.name);
   }
+  if (word.find_first_of("./") != std::string_view::npos) {
+    throw UsageError(
+        fmt::format("unknown command '{0}'; `rollcall run {0}` runs a scenario, `rollcall record -n 4 {0}` "
+                    "records a Python script, `rollcall diagnose {0}` reads a job's dumps",
+                    word));
+  }
   throw UsageError(fmt::format("unknown command '{}'{}", word, did_you_mean(word, names, "")));
 }
 

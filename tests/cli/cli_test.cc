@@ -167,6 +167,7 @@ TEST_CASE("every misuse of the command line exits with 4 and a line on standard 
       {"run -z hello.json", "unknown option '-z' for 'run'"},
       {"run hello.json -o t.json --trace ./t.json", "-o and --trace both write './t.json'"},
       {"rnu hello.json", "unknown command 'rnu' (did you mean 'run'?)"},
+      {"train.py", "unknown command 'train.py'; `rollcall run train.py` runs a scenario, `rollcall record"},
       {"--nonsense", "--nonsense"},
       {"run", "FILE"},
       {"run hello.json other.json", "other.json"},
