@@ -40,7 +40,9 @@ endif()
 find_program(ROLLCALL_CCACHE ccache)
 mark_as_advanced(ROLLCALL_CCACHE)
 if(ROLLCALL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${ROLLCALL_CCACHE}")
+  # What is compiled with a precompiled header, the tests are, it remembers only where this is allowed.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${ROLLCALL_CCACHE}")
 endif()
 
 # Linked by our own targets only, so that nobody who embeds rollcall inherits the list.

@@ -5,7 +5,7 @@
 # call; 1.81 is what we measure with.
 set(Boost_USE_STATIC_LIBS ON)
 set(Boost_NO_WARN_NEW_VERSIONS ON)
-find_package(Boost 1.74 REQUIRED COMPONENTS fiber context)
+find_package(Boost 1.74 CONFIG REQUIRED COMPONENTS fiber context)
 if(Boost_VERSION VERSION_LESS 1.81)
   message(STATUS "rollcall: Boost ${Boost_VERSION_STRING} found, 1.81 or newer is preferred")
 endif()
@@ -31,9 +31,16 @@ else()
   set(ROLLCALL_HAS_ZSTD FALSE)
 endif()
 
-# What real runs need. A machine without them still builds, tests and simulates everything else.
+# What real runs need. A machine without them still builds, tests and simulates everything else, and so does one on
+# which -DROLLCALL_WITH_NCCL=OFF, say, tells us not to look.
 function(rollcall_look_for name header)
   string(TOUPPER "${name}" key)
+  option(ROLLCALL_WITH_${key} "Use ${name} where it is found" ON)
+  if(NOT ROLLCALL_WITH_${key})
+    message(STATUS "rollcall: ${name} is not used: real/ will be built without it")
+    unset(ROLLCALL_${key}_INCLUDE_DIR CACHE)
+    return()
+  endif()
   find_path(ROLLCALL_${key}_INCLUDE_DIR ${header} PATH_SUFFIXES cuda/include PATHS /usr/local/cuda/include)
   mark_as_advanced(ROLLCALL_${key}_INCLUDE_DIR)
   if(ROLLCALL_${key}_INCLUDE_DIR)

@@ -1,6 +1,7 @@
 #include "tests/json_schema.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>

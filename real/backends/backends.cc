@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #ifdef ROLLCALL_HAS_GLOO
 #include "real/gloo/gloo_backend.h"

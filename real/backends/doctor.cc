@@ -1,6 +1,6 @@
 #include "real/backends/doctor.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/backends/backends.h"
 #include "real/nccl/gpu_probe.h"

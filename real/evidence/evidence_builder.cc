@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/c10d/backend_traits.h"
 

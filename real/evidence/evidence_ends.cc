@@ -4,7 +4,7 @@
 #include <csignal>
 #include <cstring>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/evidence/evidence_builder.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/transport/tcp/device.h>

@@ -12,7 +12,7 @@
 
 #include <cxxabi.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "sim/c10d/rank_context.h"

@@ -1,8 +1,9 @@
 #include "real/nccl/gpu_probe.h"
 
+#include <cstdlib>
 #include <exception>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/nccl/shared_library.h"
 #include "real/process/forked_work.h"

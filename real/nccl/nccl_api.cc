@@ -2,7 +2,7 @@
 
 #include "real/nccl/nccl_api.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/nccl/shared_library.h"
 

@@ -1,6 +1,6 @@
 #include "real/nccl/nccl_backend.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/nccl/gpu_probe.h"
 #include "real/rank/backend_entry.h"

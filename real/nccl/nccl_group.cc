@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/nccl/nccl_types.h"
 #include "real/rank/recorder.h"

@@ -2,7 +2,7 @@
 
 #include "real/nccl/nccl_types.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/base/error.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/nccl/one_rank_bodies.h"
 #include "real/process/forked_work.h"

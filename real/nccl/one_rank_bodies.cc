@@ -3,9 +3,10 @@
 #ifdef ROLLCALL_HAS_NCCL
 
 #include <cstdlib>
+#include <stdexcept>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/nccl/nccl_api.h"
 

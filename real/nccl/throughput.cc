@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/nccl/gpu_probe.h"
 #include "real/rank/backend_entry.h"

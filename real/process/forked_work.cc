@@ -8,7 +8,7 @@
 #include <new>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -3,6 +3,7 @@
 // Environment: what a launcher (torchrun, srun, mpirun, a Kubernetes operator) tells the process it started.
 
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>

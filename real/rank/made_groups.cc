@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/rank/recorder.h"
 #include "sim/c10d/store_barrier.h"

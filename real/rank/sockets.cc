@@ -9,7 +9,7 @@
 #include <system_error>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <ostream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/cli.h"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <CLI/App.hpp>
 
 #include "sim/c10d/backend_traits.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "real/backends/backends.h"
 #include "scenarios/cli/output_files.h"

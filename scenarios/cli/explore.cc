@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/cli/checkpoint.h"
 #include "scenarios/cli/cli.h"

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/terminal/progress.h"

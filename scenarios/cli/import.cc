@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/dump_files.h"

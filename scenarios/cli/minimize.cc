@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/terminal/interruption.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/watched_run.h"

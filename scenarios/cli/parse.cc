@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>

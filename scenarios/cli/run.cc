@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_writers.h"

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/units.h"

@@ -1,6 +1,6 @@
 #include "scenarios/cli/watched_run.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/terminal/machine_memory.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/compare/excuses.h"

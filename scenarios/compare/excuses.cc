@@ -5,7 +5,7 @@
 #include <regex>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::compare {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <regex>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::compare {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <sys/utsname.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "real/backends/doctor.h"

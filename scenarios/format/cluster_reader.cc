@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"

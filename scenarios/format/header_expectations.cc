@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/format/header_reader.h"
 #include "scenarios/json/diagnostic.h"

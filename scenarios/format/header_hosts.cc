@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/format/header_reader.h"
 #include "scenarios/json/diagnostic.h"

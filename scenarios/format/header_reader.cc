@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/format/cases.h"
 #include "scenarios/format/faults_reader.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/format/cases.h"
 #include "scenarios/json/diagnostic.h"

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <variant>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"

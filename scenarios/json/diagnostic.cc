@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/source.h"
 #include "sim/base/utf8.h"

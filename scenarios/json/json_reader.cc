@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json/diagnostic.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "scenarios/json/diagnostic.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/predict/size_table.h"
 #include "viz/base/xml_text.h"

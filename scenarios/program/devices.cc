@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::scenario {
 namespace {

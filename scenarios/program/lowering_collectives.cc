@@ -1,6 +1,6 @@
 // Lowering, the part about collectives: which tensors a call works on, and how they are made.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/lowering.h"

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/lowering.h"

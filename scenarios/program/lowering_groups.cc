@@ -1,6 +1,6 @@
 // Lowering, the part about groups and the store.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/lowering.h"

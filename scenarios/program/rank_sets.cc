@@ -4,7 +4,7 @@
 #include <charconv>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 

@@ -4,6 +4,7 @@
 // right, programs that are wrong in one thing, and on NCCL the rules of its API. For a machine with a single GPU too:
 // its ranks share it (real/nccl/nccl_backend.cc), which proves results and outcomes, never times.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

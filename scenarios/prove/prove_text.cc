@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 

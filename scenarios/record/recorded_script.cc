@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/format/scenario.h"

@@ -1,12 +1,13 @@
 #include "scenarios/record/script_notes.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::scenario {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/run_state.h"

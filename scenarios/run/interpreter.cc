@@ -4,7 +4,7 @@
 #include <functional>
 #include <variant>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/check_elements.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/step_log.h"

@@ -1,6 +1,6 @@
 #include "scenarios/run/real_run.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/real_faults.h"

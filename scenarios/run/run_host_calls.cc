@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/run/foresight.h"
 #include "scenarios/run/golden.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/interpreter.h"

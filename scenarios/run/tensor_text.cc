@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::scenario {
 namespace {

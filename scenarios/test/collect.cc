@@ -4,7 +4,7 @@
 #include <cctype>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <ostream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/format/cases.h"

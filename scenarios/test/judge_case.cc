@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json/diagnostic.h"

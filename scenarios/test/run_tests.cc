@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/schema_check.h"
 #include "scenarios/run/shell_word.h"

@@ -1,6 +1,7 @@
 #include "scenarios/variants/reducer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "sim/c10d/p2p.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/groups.h"

@@ -1,6 +1,6 @@
 #include "sim/c10d/store_barrier.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall {
 namespace {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::cost {
 

@@ -1,6 +1,6 @@
 // Messages whose two ends disagree.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/dump_habits.h"

@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/base/error.h"
 #include "sim/engine/engine.h"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/c10d/backend_traits.h"
 #include "sim/engine/engine.h"

@@ -6,7 +6,7 @@
 #include <exception>
 #include <mutex>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/engine/rank_scheduler.h"
 #include "sim/explore/sampler.h"

@@ -1,6 +1,6 @@
 #include "sim/explore/replay.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::sim {
 namespace {

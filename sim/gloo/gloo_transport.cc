@@ -4,7 +4,7 @@
 #include <deque>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::sim::gloo {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/base/expects.h"
 #include "sim/judge/judge_calls.h"

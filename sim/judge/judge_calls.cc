@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/match/naming.h"
 #include "sim/wording/wording.h"

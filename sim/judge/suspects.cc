@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/judge/suspect_rules.h"
 #include "sim/wording/phrasing.h"

@@ -1,6 +1,6 @@
 #include "sim/report/sample_use.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/report/join_cost.h"
 

@@ -1,6 +1,6 @@
 #include "sim/train/fsdp.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"

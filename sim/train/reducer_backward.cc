@@ -1,6 +1,6 @@
 // Reducer: one backward pass, real or shadowed.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"

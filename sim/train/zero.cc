@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/c10d/objects.h"
 #include "sim/c10d/observer.h"

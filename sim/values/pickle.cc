@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::values {
 

@@ -1,6 +1,6 @@
 #include "sim/wording/phrasing.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::check {
 

@@ -1,6 +1,6 @@
 // Tensors on devices that their collective cannot use: wording.h's word_device.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/match/naming.h"
 #include "sim/wording/phrasing.h"

@@ -1,6 +1,6 @@
 #include "sim/wording/wording_messages.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/c10d/backend_traits.h"
 #include "sim/match/naming.h"

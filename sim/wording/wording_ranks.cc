@@ -1,6 +1,6 @@
 #include "sim/wording/wording_ranks.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/match/naming.h"
 #include "sim/wording/phrasing.h"

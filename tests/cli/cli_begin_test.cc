@@ -1,5 +1,6 @@
 // What helps to begin: init, completion, manual, --version.
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>

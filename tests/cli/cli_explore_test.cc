@@ -1,5 +1,6 @@
 // `rollcall explore`, and runs that follow a schedule, as users meet them.
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include <string>

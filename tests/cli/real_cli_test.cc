@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "real/nccl/gpu_probe.h"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/catch.h"
 #include "tests/conformance/real_runs.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/simulated_facts.h"

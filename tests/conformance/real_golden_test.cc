@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"

@@ -1,7 +1,7 @@
 // Real processes that make groups, use the store and run the barrier that says who is missing: the same as
 // simulated ranks, whether the program is right or not.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/dist.h"
 #include "tests/catch.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

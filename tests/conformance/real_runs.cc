@@ -4,7 +4,7 @@
 #include <iostream>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "real/backends/backends.h"

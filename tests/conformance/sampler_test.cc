@@ -4,7 +4,7 @@
 #include <iostream>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"

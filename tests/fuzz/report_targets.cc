@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/recordings/recorded_run.h"
 #include "sim/diagnose/dump_judge.h"

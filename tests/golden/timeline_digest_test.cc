@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/runner.h"

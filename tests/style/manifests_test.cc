@@ -1,5 +1,6 @@
 // Manifests that other tools read say what CMake says.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>

@@ -318,6 +318,21 @@ TEST_CASE("no header drags in a JSON parser", "[tidy]") {
   CHECK(offences == Offences{});
 }
 
+// fmt/core.h costs a tenth of fmt/format.h where fmt is 9 or 10, and includes it where fmt is newer.
+TEST_CASE("who calls nothing but fmt::format includes fmt/core.h", "[tidy]") {
+  static const std::regex more(R"(\bfmt::(?!format\()|\bFMT_)");
+  Offences offences;
+  for (const SourceFile& file : source_tree()) {
+    const auto includes = includes_of(file);
+    const auto include = std::ranges::find(includes, "fmt/format.h", &Include::path);
+    const auto needs_more = [](const std::string& line) { return std::regex_search(line, more); };
+    if (include != includes.end() && std::ranges::none_of(file.code, needs_more)) {
+      offences.push_back(place(file, include->line) + ": fmt/format.h");
+    }
+  }
+  CHECK(offences == Offences{});
+}
+
 TEST_CASE("nothing that a report depends on reads a clock", "[tidy]") {
   std::vector<SourceFile> files = source_tree();
   std::erase_if(files, [](const SourceFile& file) { return file.path == file_with_clock; });

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/dumps/dump_fields.h"
 #include "traces/dumps/profiling_name.h"

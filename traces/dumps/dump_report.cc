@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/dump_compare.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/formats/call_recorder.h"
 #include "traces/values/value_access.h"

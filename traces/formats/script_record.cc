@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"

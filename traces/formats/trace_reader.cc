@@ -10,7 +10,7 @@
 #include <set>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/values/file_bytes.h"

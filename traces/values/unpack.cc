@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zlib.h>
 
 #ifdef ROLLCALL_HAS_ZSTD

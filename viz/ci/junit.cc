@@ -4,7 +4,7 @@
 #include <cctype>
 #include <ostream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/base/xml_text.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/html/html_parts.h"
 #include "viz/html/html_table.h"

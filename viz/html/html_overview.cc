@@ -4,7 +4,7 @@
 #include <ostream>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/html/html_page.h"
 #include "viz/html/html_table.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/html/html_assets.h"
 #include "viz/html/html_table.h"

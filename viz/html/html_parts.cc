@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/rows/phrases.h"
 #include "viz/rows/variants_table.h"
@@ -12,7 +12,6 @@ namespace rollcall::viz {
 namespace {
 
 using Cell = HtmlTable::Cell;
-
 
 HtmlTable html_table_of(const Table& table, const std::vector<Variant>& variants, const RankSet& culprits) {
   HtmlTable result;

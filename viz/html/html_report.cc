@@ -1,6 +1,6 @@
 #include "viz/html/html_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/html/html_calls.h"
 #include "viz/html/html_costs.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/html/html_page.h"
 #include "viz/html/html_parts.h"

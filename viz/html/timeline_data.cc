@@ -7,7 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "viz/base/gzip_stream.h"

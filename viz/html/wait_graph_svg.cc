@@ -1,8 +1,9 @@
 #include "viz/html/wait_graph_svg.h"
 
 #include <algorithm>
+#include <cstdlib>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/rows/phrases.h"
 
@@ -16,8 +17,8 @@ constexpr int node_height = 48;
 constexpr int column_gap = 110;
 constexpr int row_gap = 22;
 constexpr int margin = 14;
-constexpr int bend_width = 44;   // of a curve between two nodes of one column, at least
-constexpr int bend_max = 120;  // and at most; a curve reaches three quarters as far
+constexpr int bend_width = 44;  // of a curve between two nodes of one column, at least
+constexpr int bend_max = 120;   // and at most; a curve reaches three quarters as far
 constexpr int arrow_length = 9;
 
 constexpr std::size_t line_length_max = 32;  // characters that fit into a node

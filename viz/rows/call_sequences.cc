@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/rows/phrases.h"
 #include "viz/rows/span_text.h"

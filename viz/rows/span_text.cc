@@ -1,6 +1,6 @@
 #include "viz/rows/span_text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/c10d/op.h"
 

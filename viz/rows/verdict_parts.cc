@@ -1,6 +1,6 @@
 #include "viz/rows/verdict_parts.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace rollcall::viz {
 

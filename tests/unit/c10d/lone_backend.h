@@ -3,7 +3,7 @@
 // LoneBackend: a backend for tests of what stands on one. Nobody else is there, everything completes at once, and
 // what needs others is not supported. Tests override what they look at.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/base/error.h"
 #include "sim/c10d/backend.h"

@@ -1,11 +1,12 @@
 #include "tests/unit/cost/tuner_oracle.h"
-#include "tests/catch.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
 
 namespace rollcall::cost::test {
 

@@ -1,5 +1,6 @@
 #include "sim/engine/compute_times.h"
 
+#include <cmath>
 #include <set>
 
 #include "sim/c10d/rank_context.h"

@@ -1,8 +1,9 @@
 #include "sim/engine/event_queue.h"
-#include "tests/catch.h"
 
 #include <string>
 #include <vector>
+
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

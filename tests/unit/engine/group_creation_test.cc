@@ -1,7 +1,8 @@
 #include "sim/engine/group_creation.h"
-#include "tests/catch.h"
 
 #include <string>
+
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

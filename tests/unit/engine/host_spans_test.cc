@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"

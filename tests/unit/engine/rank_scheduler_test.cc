@@ -1,11 +1,12 @@
 #include "sim/engine/rank_scheduler.h"
-#include "tests/catch.h"
 
 #include <exception>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
+
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

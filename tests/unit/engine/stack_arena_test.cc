@@ -1,8 +1,9 @@
 #include "sim/engine/stack_arena.h"
-#include "tests/catch.h"
 
 #include <cstdint>
 #include <cstring>
+
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 

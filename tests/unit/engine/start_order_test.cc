@@ -1,8 +1,9 @@
 #include "sim/engine/start_order.h"
-#include "tests/catch.h"
 
 #include <algorithm>
 #include <set>
+
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 

@@ -2,11 +2,12 @@
 // in gloo_ring_test.cc.
 
 #include "sim/gloo/gloo_algorithms.h"
-#include "tests/catch.h"
 
 #include <algorithm>
 #include <functional>
 #include <string>
+
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

@@ -2,10 +2,11 @@
 // named beside them hold the runs.
 
 #include "sim/gloo/gloo_algorithms.h"
-#include "tests/catch.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

@@ -1,8 +1,9 @@
 #include "sim/judge/suspects.h"
-#include "tests/catch.h"
 
 #include <map>
 #include <utility>
+
+#include "tests/catch.h"
 
 namespace rollcall::check {
 namespace {

@@ -1,8 +1,9 @@
 #include "sim/match/incidents.h"
-#include "tests/catch.h"
 
 #include <algorithm>
 #include <array>
+
+#include "tests/catch.h"
 
 namespace rollcall::check {
 namespace {

@@ -1,9 +1,10 @@
 #include "sim/match/message_matcher.h"
-#include "tests/catch.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "tests/catch.h"
 
 namespace rollcall::check {
 namespace {

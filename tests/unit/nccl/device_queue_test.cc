@@ -1,7 +1,8 @@
 #include "sim/nccl/device_queue.h"
-#include "tests/catch.h"
 
 #include <map>
+
+#include "tests/catch.h"
 
 namespace rollcall::sim {
 namespace {

@@ -1,8 +1,9 @@
 #include "real/rank/environment.h"
-#include "tests/catch.h"
 
 #include <map>
 #include <stdexcept>
+
+#include "tests/catch.h"
 
 namespace rollcall::real {
 namespace {

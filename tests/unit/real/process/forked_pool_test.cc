@@ -1,5 +1,4 @@
 #include "real/process/forked_pool.h"
-#include "tests/catch.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -9,6 +8,8 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/catch.h"
 
 namespace rollcall::real {
 namespace {

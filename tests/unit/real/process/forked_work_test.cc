@@ -1,9 +1,10 @@
 #include "real/process/forked_work.h"
-#include "tests/catch.h"
 
 #include <csignal>
 #include <string>
 #include <thread>
+
+#include "tests/catch.h"
 
 namespace rollcall::real {
 

@@ -1,8 +1,9 @@
 #include "scenarios/import/roll_up.h"
-#include "tests/catch.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -1,6 +1,6 @@
 // What is wrong with statements, as far as a file can tell.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string>
 #include <vector>
 

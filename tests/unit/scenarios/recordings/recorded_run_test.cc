@@ -1,8 +1,9 @@
 #include "scenarios/recordings/recorded_run.h"
-#include "tests/catch.h"
 
 #include <string>
 #include <vector>
+
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

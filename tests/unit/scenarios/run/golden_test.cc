@@ -1,8 +1,9 @@
 #include "scenarios/run/golden.h"
-#include "tests/catch.h"
 
 #include <string>
 #include <vector>
+
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -1,8 +1,9 @@
 #include "scenarios/test/keyword_expression.h"
-#include "tests/catch.h"
 
 #include <set>
 #include <string>
+
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 namespace {

@@ -1,7 +1,8 @@
 #include "scenarios/test/run_tests.h"
-#include "tests/catch.h"
 
 #include <csignal>
+
+#include "tests/catch.h"
 
 namespace rollcall::scenario {
 

@@ -1,6 +1,6 @@
 #include "traces/formats/chakra_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/unit/traces/folder.h"
 

@@ -1,6 +1,6 @@
 #include "traces/formats/chakra.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <protozero/pbf_writer.hpp>
 
 #include "tests/unit/traces/folder.h"

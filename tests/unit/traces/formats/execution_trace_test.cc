@@ -1,6 +1,6 @@
 #include "traces/formats/execution_trace.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/unit/traces/folder.h"
 

@@ -1,6 +1,6 @@
 #include "traces/formats/job_log.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/diagnose/log_judge.h"
 #include "tests/unit/traces/folder.h"
