@@ -207,7 +207,7 @@ void word_parts(const Evidence& evidence, const Incident& incident, Finding& fin
   });
   const PartMisfit& misfit = about == incident.misfits.end() ? incident.misfits.front() : *about;
   finding.headline =
-      fmt::format("in {} rank {} expects {} from rank {}, but rank {} sends {}",
+      fmt::format("in {}, rank {} expects {} from rank {}, but rank {} sends {}",
                   call_phrase(name_call(evidence, incident.variants.front().op, incident.seq)),
                   misfit.receiver, elements(misfit.expected), misfit.sender, misfit.sender, misfit.sent);
   finding.cause = fmt::format("{} about their split sizes; each rank computed its own locally",

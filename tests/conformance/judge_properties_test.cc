@@ -37,8 +37,9 @@ std::string answer(const Report& report, const std::vector<Rank>& to) {
   if (finding == nullptr) {
     return "ok";
   }
-  std::string text = fmt::format("{} {} culprits {}{}", verdict_word(report.verdict), finding->kind,
-                                 to_string(renumber(finding->culprits, to)), finding->tie ? ", a tie" : "");
+  std::string text =
+      fmt::format("{} {} culprits {}{}", verdict_word(report.verdict), to_string(finding->kind),
+                  to_string(renumber(finding->culprits, to)), finding->tie ? ", a tie" : "");
   const auto kind = finding->at ? parse_op_kind(finding->at->call.op) : std::nullopt;
   if (kind &&
       !is_point_to_point(*kind)) {  // of several messages one is shown, and they have only their ranks

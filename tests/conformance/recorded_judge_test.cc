@@ -52,8 +52,8 @@ std::string answer(const Verdict& verdict) {
   if (finding == nullptr) {
     return std::string(verdict_word(verdict));
   }
-  std::string text =
-      fmt::format("{} {} [{}]", verdict_word(verdict), finding->kind, to_string(finding->culprits));
+  std::string text = fmt::format("{} {} [{}]", verdict_word(verdict), to_string(finding->kind),
+                                 to_string(finding->culprits));
   if (finding->at) {
     const Call& call = finding->at->call;
     text += fmt::format(" in {} #{} on {}: {} wait, {} missing", call.op, call.seq, call.group,
