@@ -41,26 +41,25 @@ std::vector<std::pair<Rank, std::size_t>> in_order(const RunLog& log) {
 }  // namespace
 
 EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<GroupMembers>& groups,
-                                 const RunLog& log, Telling telling)
-    : options_(options), first_made_(groups.size()), log_(log), telling_(telling) {
+                                 const RunLog& log, Extent extent)
+    : options_(options), first_made_(groups.size()), log_(log), extent_(extent) {
   for (const GroupMembers& group : groups) {
     add_group(group, options_.timeout);
   }
-  incidents_ = std::make_unique<check::IncidentLog>(evidence_, scopes_);
   status_.resize(log.ranks.size());
-  store_waits_.resize(log.ranks.size());
+  notes_.store_waits.resize(log.ranks.size());
   states_.resize(log.ranks.size());
   for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
     choose_calls(static_cast<Rank>(rank));
   }
   for (const auto& [rank, index] : in_order(log)) {
-    if (!state_of(rank).told) {
-      tell(rank, index);
+    if (!state_of(rank).is_over) {
+      replay(rank, index);
     }
   }
   for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
     if (log.ranks[rank].death) {
-      bury(static_cast<Rank>(rank), *log.ranks[rank].death);
+      record_death(static_cast<Rank>(rank), *log.ranks[rank].death);
     }
   }
   for (RankState& state : states_) {  // receives from anyone that nobody has answered
@@ -71,12 +70,12 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
     }
   }
   find_store_waits();
-  find_leaks();
   apply_deadline();
   end_unwatched_spans();
   for (const Span& span : spans_) {
     timeline_.add(span);
   }
+  evidence_ = notes_.evidence(options_.backend, status_, options_.check_leaks);
 }
 
 EvidenceBuilder::Queue EvidenceBuilder::queue_of(const Op& op) {
@@ -92,8 +91,8 @@ void EvidenceBuilder::add_group(GroupMembers members, Duration timeout) {
   groups_.push_back(std::move(members));
   matchers_.emplace_back();
   messengers_.emplace_back();
-  evidence_.push_back({&groups_.back(), nullptr});
-  evidence_.back().matcher = &matcher_of(groups_.back().id, Channel::collectives);
+  group_evidence_.push_back({&groups_.back(), nullptr});
+  group_evidence_.back().matcher = &matcher_of(groups_.back().id, Channel::collectives);
 }
 
 // Which calls count: not those that the backend refused, and perhaps not those a dead rank was in.
@@ -107,7 +106,7 @@ void EvidenceBuilder::choose_calls(Rank rank) {
       queues.push_back(queue_of(record.op.op));
       state.left_out.push_back(false);
     } else if (record.kind == Record::Kind::refuse) {
-      const bool noticed = record.lost_peer && telling_.until_noticed;
+      const bool noticed = record.lost_peer && extent_.until_noticed;
       state.left_out[static_cast<std::size_t>(record.call)] = !noticed;
     } else if (record.kind == Record::Kind::complete) {
       std::int64_t& last =
@@ -115,7 +114,7 @@ void EvidenceBuilder::choose_calls(Rank rank) {
       last = std::max(last, record.call);
     }
   }
-  if (!log.death || !telling_.without_last_calls_of_dead) {
+  if (!log.death || !extent_.without_last_calls_of_dead) {
     return;
   }
   for (std::size_t call = 0; call < queues.size(); ++call) {
@@ -126,7 +125,7 @@ void EvidenceBuilder::choose_calls(Rank rank) {
   }
 }
 
-void EvidenceBuilder::tell(Rank rank, std::size_t index) {
+void EvidenceBuilder::replay(Rank rank, std::size_t index) {
   const Record& record = log_.ranks[static_cast<std::size_t>(rank)].records[index];
   using Kind = Record::Kind;
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
@@ -145,16 +144,16 @@ void EvidenceBuilder::tell(Rank rank, std::size_t index) {
     case Kind::fail:
       return fail(rank, record);
     case Kind::finish:
-      return end(rank, RankStatus::State::finished, {}, {});
+      return notes_.end(status, RankStatus::State::finished, {}, {});
     case Kind::raise:
-      return end(rank, RankStatus::State::raised, record.type, record.text);
+      return notes_.end(status, RankStatus::State::raised, record.type, record.text);
     case Kind::limit:
-      limit_ = check::LimitIncident{FindingKind::ops, record.value};
+      notes_.limit = check::LimitIncident{FindingKind::ops, record.value};
       return;
     case Kind::observe:
       return observe(rank, record);
     case Kind::die:
-      state_of(rank).dying_words = record.text;
+      state_of(rank).last_output = record.text;
       return;
     case Kind::begin:
     case Kind::gone:
@@ -164,7 +163,7 @@ void EvidenceBuilder::tell(Rank rank, std::size_t index) {
   }
 }
 
-// The calls of a batch are told together.
+// The calls of a batch are replayed together.
 void EvidenceBuilder::issue(Rank rank, std::size_t index) {
   const std::vector<Record>& records = log_.ranks[static_cast<std::size_t>(rank)].records;
   const Record& first = records[index];
@@ -193,7 +192,7 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
   call.store = record.op.store;
   call.limit = record.op.limit;
   if (op.kind == OpKind::destroy_process_group) {
-    destroyed_.emplace(rank, op.group);
+    notes_.destroy(op.group, rank);
   }
   // A group ends for each member by itself. A member that gave another list of ranks has another group.
   const bool is_apart = op.kind == OpKind::destroy_process_group || op.group >= groups_.size() ||
@@ -203,7 +202,7 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
   }
   ++calls_;
   if (!record.op.ranks.empty()) {
-    call.op.numel = number_of(record.op.ranks);
+    call.op.numel = notes_.number_of(record.op.ranks, groups_.front());
   }
   if (is_point_to_point(op.kind)) {
     call.message = messages_of(op.group).plan(op);
@@ -215,7 +214,7 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
     call.seq = rank;
   } else {
     arrive(call, record.at);
-    note_late_call(rank, call, record.at);
+    notes_.note_late_call(record.at, op, call.seq);
     if (op.kind == OpKind::new_group) {
       make_group(call, record.op.group_name);
     }
@@ -228,10 +227,10 @@ void EvidenceBuilder::arrive(Call& call, Time at) {
   const Slot& slot = matcher_of(call.op.group, channel).arrive(call.op);
   call.seq = slot.seq;
   if (slot.differs) {
-    incidents_->suspect(at, call.op.group, slot.seq, channel);
+    notes_.incidents.suspect(at, call.op.group, slot.seq, channel);
   }
   if (slot.phase == Slot::Phase::full) {
-    incidents_->inspect_full(at, call.op.group, slot);
+    notes_.incidents.inspect_full(at, call.op.group, slot);
   }
 }
 
@@ -246,7 +245,7 @@ void EvidenceBuilder::inspect_messages(GroupId group, Time at) {
     Message& send = messages.at(send_id);
     Message& receive = messages.at(receive_id);
     if (!agree(send.op, receive.op)) {
-      incidents_->message(at, send, receive);
+      notes_.incidents.message(at, send, receive);
       send.phase = receive.phase = Message::Phase::stuck;
     }
   }
@@ -257,7 +256,7 @@ void EvidenceBuilder::observe(Rank rank, const Record& record) {
   Observation observation = *record.observation;
   observation.op = restore(record.op);
   observation.site.file = record.text.empty() ? nullptr : files_.insert(record.text).first->c_str();
-  incidents_->observe(record.at, rank, observation);
+  notes_.incidents.observe(record.at, rank, observation);
 }
 
 void EvidenceBuilder::wait(Rank rank, const Record& record) {
@@ -273,7 +272,7 @@ void EvidenceBuilder::wait(Rank rank, const Record& record) {
   status.seq = call.seq;
   status.message = call.message;
   if (call.store) {
-    store_waits_[static_cast<std::size_t>(rank)] = {call.op, call.store->keys};
+    notes_.store_waits[static_cast<std::size_t>(rank)] = {call.op, call.store->keys};
   }
   if (gives_up_in_time(call)) {
     if (call.message != check::no_message) {
@@ -324,29 +323,13 @@ void EvidenceBuilder::complete_slot(const Call& call) {
   }
 }
 
-check::Evidence EvidenceBuilder::evidence() const {
-  check::Evidence evidence;
-  evidence.backend = options_.backend;
-  evidence.groups = evidence_;
-  evidence.ranks = status_;
-  evidence.exceptions = exceptions_;
-  evidence.scopes = &scopes_;
-  evidence.limit = limit_;
-  evidence.timeout = timeout_;
-  evidence.store_waits = store_waits_;
-  evidence.rank_lists = rank_lists_;
-  evidence.leaks = leaks_;
-  incidents_->add_to(evidence);
-  return evidence;
-}
-
 check::GroupMatcher& EvidenceBuilder::matcher_of(GroupId group, Channel channel) {
   const auto index = static_cast<std::size_t>(channel);
   std::unique_ptr<check::GroupMatcher>& matcher = matchers_[group][index];
   if (matcher == nullptr) {
     matcher = std::make_unique<check::GroupMatcher>(groups_[group].size());
     if (channel != Channel::collectives) {
-      evidence_[group].others[index] = matcher.get();
+      group_evidence_[group].others[index] = matcher.get();
     }
   }
   return *matcher;
@@ -357,7 +340,7 @@ MessageMatcher& EvidenceBuilder::messages_of(GroupId group) {
   if (messages == nullptr) {
     const auto discipline = MessageMatcher::usual_on(traits_of(options_.backend));
     messages = std::make_unique<MessageMatcher>(discipline, groups_[group].size());
-    evidence_[group].messages = messages.get();
+    group_evidence_[group].messages = messages.get();
   }
   return *messages;
 }

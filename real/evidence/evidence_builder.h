@@ -1,6 +1,6 @@
 #pragma once
 
-// EvidenceBuilder: replays the logs of a run through sim/check's matchers.
+// EvidenceBuilder: replays the logs of a run through the matchers of sim/match.
 
 #include <array>
 #include <deque>
@@ -17,14 +17,14 @@
 #include "sim/base/scope_table.h"
 #include "sim/c10d/store_state.h"
 #include "sim/match/evidence.h"
-#include "sim/match/incidents.h"
+#include "sim/match/run_notes.h"
 #include "sim/report/report.h"
 #include "sim/report/timeline.h"
 
 namespace rollcall::real {
 
-// How far the story is told.
-struct Telling {
+// How far the logs are replayed.
+struct Extent {
   // A rank whose call failed because others were gone or silent counts as waiting in it for good: the verdict
   // is about the moment before anybody noticed.
   bool until_noticed = false;
@@ -36,10 +36,10 @@ class EvidenceBuilder {
  public:
   // Borrowed for the lifetime of the object.
   EvidenceBuilder(const Options& options, const std::vector<GroupMembers>& groups, const RunLog& log,
-                  Telling telling);
+                  Extent extent);
 
   // Borrows from this object.
-  check::Evidence evidence() const;
+  const check::Evidence& evidence() const { return evidence_; }
 
   std::int64_t calls() const { return calls_; }  // accepted by the backend, of all ranks
   Timeline take_timeline() { return std::move(timeline_); }
@@ -55,24 +55,27 @@ class EvidenceBuilder {
   // By GroupId: those of the start, then those that the ranks made.
   const std::deque<GroupMembers>& groups() const { return groups_; }
 
- private:
   static constexpr std::int64_t no_seq = -1;
 
   struct Call {
     Op op;
-    std::int64_t seq = -1;  // no_seq: the backend refused it, or the telling leaves it out
+    std::int64_t seq = -1;  // no_seq: the backend refused it, or the replay leaves it out
     check::MessageId message = check::no_message;
     std::optional<StoreCall> store{};
     std::optional<Duration> limit{};
     std::size_t span = 0;
     bool done = false;
   };
+  // In the order in which the rank made them.
+  const std::vector<Call>& calls_of(Rank rank) const { return states_[static_cast<std::size_t>(rank)].calls; }
+
+ private:
   struct RankState {
     std::vector<Call> calls;     // by number
     std::vector<bool> left_out;  // by number
-    bool told = false;           // its story is over
+    bool is_over = false;        // what follows is left out
     bool lost_peer = false;      // its last error was that others are gone or silent
-    std::string dying_words;
+    std::string last_output;
   };
 
   // Calls of one rank that are counted together, and complete in their order.
@@ -84,29 +87,24 @@ class EvidenceBuilder {
   static SlotKey key_of(const Call& call);
   void add_group(GroupMembers members, Duration timeout);
   void choose_calls(Rank rank);
-  void tell(Rank rank, std::size_t index);
+  void replay(Rank rank, std::size_t index);
   void issue(Rank rank, std::size_t index);
   void observe(Rank rank, const Record& record);
   void take_call(Rank rank, const Record& record);
   void arrive(Call& call, Time at);
   void make_group(const Call& call, const std::string& name);
-  std::int64_t number_of(const std::vector<RankList>& lists);
   void wait(Rank rank, const Record& record);
   void complete(Rank rank, const Record& record);
   void complete_message(Call& call, const Record& record);
   void complete_slot(const Call& call);
   void complete_store_call(Rank rank, const Call& call, const Record& record);
   void find_store_waits();
-  void find_leaks();
   void fail(Rank rank, const Record& record);
-  void end(Rank rank, check::RankStatus::State state, const std::string& type, const std::string& text);
-  void bury(Rank rank, const Death& death);
+  void record_death(Rank rank, const Death& death);
   void post(Call& call, Time at);
   void inspect_messages(GroupId group, Time at);
-  void give_up(Rank rank, const Call& call);
+  void give_up(const Call& call);
   void note_timeout(Rank rank, const Call& call, Time at);
-  void note_late_call(Rank rank, const Call& call, Time at);
-  bool is_waiting_in(Rank rank, const SlotKey& key) const;
   bool gives_up_in_time(const Call& call) const;
   bool is_gone(Rank rank) const;
   void apply_deadline();
@@ -127,7 +125,7 @@ class EvidenceBuilder {
   std::deque<GroupMembers> groups_;  // addresses are stable
   std::vector<Duration> timeouts_;   // of a group's operations, by GroupId; 0: the backend's default
   const RunLog& log_;
-  Telling telling_;
+  Extent extent_;
   ScopeTable scopes_;
   std::set<std::string> files_;  // of sites; addresses are stable
   std::deque<Tensor> tensors_;   // stand-ins without values
@@ -136,25 +134,19 @@ class EvidenceBuilder {
   std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>>
       matchers_;  // by GroupId, then channel; null while there are no calls
   std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // likewise; null while nobody sends
-  std::vector<check::GroupEvidence> evidence_;                      // likewise
+  std::vector<check::GroupEvidence> group_evidence_;                // likewise
   std::map<SlotKey, Rank> completions_;                             // members it is done for
   std::set<SlotKey> ending_;  // slots in which a member waits no longer than the run may last
   std::set<std::pair<GroupId, check::MessageId>> ending_messages_;  // likewise
   std::set<SlotKey> broken_;                                        // slots that a member has given up
   std::set<std::pair<GroupId, check::MessageId>> broken_messages_;  // likewise
-  std::unique_ptr<check::IncidentLog> incidents_;
+  check::RunNotes notes_{group_evidence_, scopes_};
   std::vector<check::RankStatus> status_;  // by global rank
   std::vector<RankState> states_;          // likewise
-  std::vector<check::Exception> exceptions_;
-  std::optional<check::LimitIncident> limit_;
-  std::optional<check::TimeoutIncident> timeout_;
-  std::vector<std::vector<RankList>> rank_lists_;  // by the number that calls which make groups carry
   StoreState store_;
-  std::vector<check::StoreWait> store_waits_;     // by global rank
-  std::set<std::pair<Rank, GroupId>> destroyed_;  // by whom, and which group was named
-  std::vector<check::Leak> leaks_;
   std::vector<Span> spans_;
   Timeline timeline_;
+  check::Evidence evidence_;
   std::int64_t calls_ = 0;
 };
 

@@ -57,9 +57,9 @@ EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) cons
   }
   if (status.channel == Channel::store) {
     const auto rank = static_cast<std::size_t>(status.seq);
-    return store_.missing(store_waits_[rank].keys).empty() ? Outlook::good : Outlook::hopeless;
+    return store_.missing(notes_.store_waits[rank].keys).empty() ? Outlook::good : Outlook::hopeless;
   }
-  const check::GroupMatcher& matcher = *evidence_[status.group].calls(status.channel);
+  const check::GroupMatcher& matcher = *group_evidence_[status.group].calls(status.channel);
   const Slot* slot = matcher.find(status.seq);
   expects(slot != nullptr, "a rank waits in a slot that is alive");
   const bool is_broken = broken_.contains({status.group, status.channel, status.seq});
@@ -77,8 +77,8 @@ void EvidenceBuilder::apply_deadline() {
     return status.state == RankStatus::State::running ||
            (status.state == RankStatus::State::waiting && outlook(status) == Outlook::good);
   };
-  if (log_.timed_out && !limit_ && std::ranges::any_of(status_, could_move)) {
-    limit_ = check::LimitIncident{FindingKind::deadline, options_.deadline / millisecond};
+  if (log_.timed_out && !notes_.limit && std::ranges::any_of(status_, could_move)) {
+    notes_.limit = check::LimitIncident{FindingKind::deadline, options_.deadline / millisecond};
   }
 }
 

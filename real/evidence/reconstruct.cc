@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "real/evidence/evidence_builder.h"
+#include "real/evidence/logged_outlook.h"
+#include "sim/judge/complete.h"
 #include "sim/judge/judge.h"
+#include "sim/judge/order_warning.h"
 #include "sim/match/wait_graph.h"
 
 namespace rollcall::real {
@@ -35,14 +38,14 @@ Verdict judge_log(const Options& options, const std::vector<GroupMembers>& group
   const bool any_died =
       std::ranges::any_of(log.ranks, [](const RankLog& rank) { return rank.death.has_value(); });
   const EvidenceBuilder unnoticed(options, groups, log, {.until_noticed = true});
-  const check::Evidence evidence = unnoticed.evidence();
+  const check::Evidence& evidence = unnoticed.evidence();
   if (evidence.mismatch || evidence.device || (!any_died && is_conclusive(evidence))) {
     return check::judge(evidence);
   }
-  for (const Telling telling : {Telling{true, true}, Telling{false, true}, Telling{false, false}}) {
-    const EvidenceBuilder told(options, groups, log, telling);
-    if (is_conclusive(told.evidence())) {
-      return check::judge(told.evidence());
+  for (const Extent extent : {Extent{true, true}, Extent{false, true}, Extent{false, false}}) {
+    const EvidenceBuilder replayed(options, groups, log, extent);
+    if (is_conclusive(replayed.evidence())) {
+      return check::judge(replayed.evidence());
     }
   }
   check::Evidence open = evidence;
@@ -93,6 +96,13 @@ Report reconstruct(const Options& options, const std::vector<GroupMembers>& grou
       report.groups.push_back({group.name, RankSet::of(group.ranks)});
     }
   }
+  report.samples = options.samples;
+  const LoggedOutlook logged(end);
+  if (groups.size() > 1) {
+    check::warn_about_order(logged.orders(), report);
+  }
+  const check::Outlook& outlook = options.outlook != nullptr ? *options.outlook : logged;
+  check::complete(report, outlook);
   return report;
 }
 

@@ -82,11 +82,11 @@ class GlooBackend final : public Backend, private Observer {
     GlooGroup& group = *groups_[op.group];
     if (op.malformed || gloo_refuses(op)) {
       if (const std::optional<Error> error = gloo_argument_error(op, group.size())) {
-        raise(*error);
+        raise(*error, op.site);
       }
     }
     if (gloo_refuses(op)) {
-      raise(gloo_refusal(op));
+      raise(gloo_refusal(op), op.site);
     }
     if (!is_point_to_point(op.kind)) {
       return Work(op.group, op.rank, group.start(op));

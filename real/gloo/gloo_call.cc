@@ -155,7 +155,7 @@ bool GlooCall::continues(const GlooCall& before) const {
 
 void GlooCall::run(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {
   if (gloo_raises_late(op_)) {
-    raise(gloo_refusal(op_));
+    raise(gloo_refusal(op_), op_.site);
   }
   if (op_.kind == OpKind::barrier) {
     gloo::BarrierOptions options(context);

@@ -142,7 +142,7 @@ class NcclBackend final : public Backend {
   static void check(const Op& op, Rank group_size) {
     if (op.malformed) {
       if (const std::optional<Error> error = nccl_argument_error(op, group_size)) {
-        raise(*error);
+        raise(*error, op.site);
       }
     }
     if (op.device.type != DeviceType::cuda && has_tensor(op.kind)) {

@@ -5,10 +5,10 @@
 #include <concepts>
 #include <type_traits>
 
-#include "real/rank/encoding.h"
+#include "sim/base/encoding.h"
 #include "sim/c10d/host_calls.h"
 
-namespace rollcall::real {
+namespace rollcall {
 
 template <typename Visitor, typename AnyCall>
 requires std::same_as<std::remove_const_t<AnyCall>, StoreCall>
@@ -20,20 +20,4 @@ template <typename Visitor, typename AnyReply>
 requires std::same_as<std::remove_const_t<AnyReply>, StoreReply>
 void visit(Visitor& visitor, AnyReply& reply) { visitor(reply.value, reply.number); }
 
-template <typename T>
-std::string encode_value(const T& value) {
-  Encoder encoder;
-  encoder(value);
-  return std::move(encoder.bytes);
-}
-
-// Throws std::runtime_error when `bytes` are cut short.
-template <typename T>
-T decode_value(std::string_view bytes) {
-  T value;
-  Reader reader(bytes);
-  reader(value);
-  return value;
-}
-
-}  // namespace rollcall::real
+}  // namespace rollcall

@@ -4,10 +4,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/c10d/backend.h"
+#include "sim/report/sample_use.h"
+
+namespace rollcall::check {
+class Outlook;
+}
 
 namespace rollcall::real {
 
@@ -33,7 +39,10 @@ struct Options {
   double time_scale = 1;             // real seconds per second that the program computes
   std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of one rank
   bool timeline = false;
-  bool check_leaks = false;  // every group must be destroyed
+  bool check_leaks = false;            // every group must be destroyed
+  std::optional<SampleUse> samples{};  // where the program's inputs come from a data set, for the report
+  // What is known of the program besides the logs of its ranks, borrowed; null: what those say.
+  const check::Outlook* outlook = nullptr;
   // Wraps a rank's backend, inside of what logs its calls: for faults. Called in the rank's process. Null: none.
   std::function<std::unique_ptr<Backend>(Backend&, Rank)> decorate{};
 };

@@ -6,7 +6,7 @@
 
 #include "real/rank/encode_store.h"
 
-namespace rollcall::real {
+namespace rollcall {
 
 // But for the op, which is logged beside it. The file's name travels as `Record::text`.
 template <typename Visitor, typename AnyObservation>
@@ -20,6 +20,10 @@ void visit(Visitor& visitor, AnyObservation& observation) {
 template <typename Visitor, typename AnySplits>
 requires std::same_as<std::remove_const_t<AnySplits>, SplitSizes>
 void visit(Visitor& visitor, AnySplits& splits) { visitor(splits.output, splits.input); }
+
+}  // namespace rollcall
+
+namespace rollcall::real {
 
 template <typename Visitor, typename AnyRecord>
 requires std::same_as<std::remove_const_t<AnyRecord>, Record>

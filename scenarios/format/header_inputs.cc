@@ -41,7 +41,6 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
   const auto drop_last = inputs.find("drop_last");
   const auto sampler = inputs.find("sampler");
   SamplerOptions options{.dataset = dataset, .num_replicas = world_size};
-  SampleUse& use = scenario_.inputs.samples.emplace();
   bool is_sharded = false;
   std::vector<std::int64_t> seeds;  // empty: all the same
   if (sampler) {
@@ -50,7 +49,7 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
     is_sharded = kind && kind->text() == "shard";
     options.drop_last = drops && drops->boolean();
     const auto shuffle = sampler->find("shuffle");
-    use.shuffle = !shuffle || shuffle->boolean();
+    options.shuffle = !shuffle || shuffle->boolean();
     if (const auto seed = sampler->find("seed")) {
       seeds = read_sampler_seeds(*seed);
     }
@@ -62,35 +61,24 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
   }
   const std::int64_t in_batch = batch_size ? batch_size->integer() : 1;
   const bool drops_short_batch = drop_last && drop_last->boolean();
-  use.dataset = dataset;
-  use.ranks = world_size;
+  SampleUse& use = scenario_.options.samples.emplace();
+  if (!is_sharded) {
+    use = sample_use(options, std::move(seeds), in_batch, drops_short_batch);
+    scenario_.inputs.base = use.batches(use.most);
+    return;
+  }
+  use = {.sampler = SampleUse::Sampler::shard,
+         .shuffle = options.shuffle,
+         .dataset = dataset,
+         .ranks = world_size};
   use.batch_size = in_batch;
   use.drop_short_batch = drops_short_batch;
-  if (!is_sharded) {
-    if (use.shuffle) {
-      scenario_.inputs.sampler_seeds = std::move(seeds);
-    }
-    const EpochSamples samples = scenario_.inputs.sampler_seeds.empty()
-                                     ? samples_per_epoch(options)
-                                     : samples_per_epoch(options, scenario_.inputs.sampler_seeds);
-    use.fewest = use.most = samples.per_rank;
-    use.repeated = samples.repeated;
-    use.dropped_by_sampler = samples.dropped;
-    scenario_.inputs.base = batch_count(samples.per_rank, in_batch, drops_short_batch);
-  } else {
-    use.sampler = SampleUse::Sampler::shard;
-    use.most = shard_size(dataset, world_size, 0);
-    use.fewest = shard_size(dataset, world_size, world_size - 1);
-    for (Rank rank = 0; rank < world_size; ++rank) {
-      scenario_.inputs.list.push_back(
-          batch_count(shard_size(dataset, world_size, rank), in_batch, drops_short_batch));
-    }
-  }
-  if (drops_short_batch) {
-    for (Rank rank = 0; rank < world_size; ++rank) {
-      const std::int64_t given = is_sharded ? shard_size(dataset, world_size, rank) : use.most;
-      use.dropped_by_loader += given % in_batch;
-    }
+  use.most = shard_size(dataset, world_size, 0);
+  use.fewest = shard_size(dataset, world_size, world_size - 1);
+  for (Rank rank = 0; rank < world_size; ++rank) {
+    const std::int64_t given = shard_size(dataset, world_size, rank);
+    scenario_.inputs.list.push_back(use.batches(given));
+    use.dropped_by_loader += drops_short_batch ? given % in_batch : 0;
   }
 }
 

@@ -17,7 +17,6 @@
 #include "sim/c10d/device_mesh.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/start_order.h"
-#include "sim/report/sample_use.h"
 
 namespace rollcall::scenario {
 
@@ -26,9 +25,6 @@ struct Inputs {
   std::vector<std::int64_t> list;  // by rank; empty: base + per_rank * rank
   std::int64_t base = 0;
   std::int64_t per_rank = 0;
-
-  std::optional<SampleUse> samples{};         // where they come from a dataset
-  std::vector<std::int64_t> sampler_seeds{};  // by rank, where they differ; else empty
 
   std::int64_t of(Rank rank) const;
 };

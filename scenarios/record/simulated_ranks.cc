@@ -183,7 +183,7 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, std::ch
     sim::Options options{.world_size = static_cast<Rank>(links.size()),
                          .backend = agree_on_backend(links, result.silent)};
     Rank ended = 0;
-    sim::run(options, [&](Rank rank) {
+    sim::run_once(options, [&](Rank rank) {
       if (!result.silent.empty() || !result.problem.empty()) {
         return;
       }

@@ -8,7 +8,8 @@
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/run/schedules.h"
+#include "sim/explore/schedules.h"
+#include "sim/judge/complete.h"
 #include "traces/dumps/dump_recorder.h"
 
 namespace rollcall::scenario {
@@ -70,12 +71,12 @@ class JobRecorder {
 RecordedRun record_run(const Scenario& scenario, std::optional<std::uint64_t> seed) {
   std::optional<RecordedRun> kept;
   bool went_wrong = false;
-  Report report = run_schedules([&](sim::Decisions& decisions) {
+  Report report = sim::run_schedules([&](sim::Decisions& decisions) {
                     sim::Options options = scenario.options;
                     options.seed = seed.value_or(options.seed);
                     JobRecorder recorder(options, scenario.block_of_rank.empty());
                     options.decorate = [&recorder](Backend& inner) { return recorder.around(inner); };
-                    options.settled = [&recorder](std::span<const State> ranks) { recorder.settle(ranks); };
+                    options.on_settled = [&recorder](std::span<const State> ranks) { recorder.settle(ranks); };
                     Report of_run = run_once(scenario, options, decisions);
                     const bool is_wrong = finding_of(of_run.verdict) != nullptr;
                     if (!kept || (is_wrong && !went_wrong)) {
@@ -84,7 +85,8 @@ RecordedRun record_run(const Scenario& scenario, std::optional<std::uint64_t> se
                     }
                     return of_run;
                   }).report;
-  complete_report(scenario, report);
+  check::complete(report, rehearsal_of(scenario));
+  hold_against(scenario, report);
   kept->report = std::move(report);
   return std::move(*kept);
 }

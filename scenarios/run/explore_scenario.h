@@ -13,9 +13,7 @@ struct ExploreScenarioOptions {
   std::optional<std::uint64_t> seed{};  // of the run; instead of the scenario's
 };
 
-// The report of the first schedule that fails, or of the usual one if none does, with a `search`. Where schedules
-// have different verdicts and the default one is ok, or a rank's own decision makes the difference, the verdict is a
-// race with that schedule's evidence.
+// sim::report_of the search, completed and held against what the scenario expects.
 Report explore(const Scenario& scenario, const ExploreScenarioOptions& options);
 
 }  // namespace rollcall::scenario

@@ -413,10 +413,8 @@ void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
   } catch (const CheckFailure& failure) {
     this_rank().backend->observer().observe(failure.observation());  // no `try` of the program wanted it
     throw;
-  } catch (const Error&) {
-    if (frame.raised_at) {
-      state.raised_at.emplace(rank, frame.raised_at);
-    }
+  } catch (Error& error) {
+    error.set_site(frame.raised_at);  // the statement's place, not that of a call inside of it
     throw;
   }
 }

@@ -12,7 +12,8 @@
 namespace rollcall::scenario {
 namespace {
 
-real::Options real_options(const Scenario& scenario, const RealRunOptions& options) {
+real::Options real_options(const Scenario& scenario, const RealRunOptions& options,
+                           const check::Outlook& outlook) {
   const sim::Options& simulated = scenario.options;
   real::Options real{.world_size = simulated.world_size,
                      .backend = options.backend,
@@ -23,6 +24,8 @@ real::Options real_options(const Scenario& scenario, const RealRunOptions& optio
                      .ops = simulated.limits.ops,
                      .timeline = options.timeline || scenario.expect.needs_timeline(),
                      .check_leaks = simulated.check_leaks,
+                     .samples = simulated.samples,
+                     .outlook = &outlook,
                      .decorate = real_faults(scenario, options.time_scale)};
   for (Rank rank = 0; rank < simulated.world_size; ++rank) {
     real.devices.push_back(sim::device_of_rank(simulated, rank));
@@ -41,26 +44,28 @@ real::Program program_of(const Scenario& scenario) {
   };
 }
 
-void complete(const Scenario& scenario, Report& report) {
+void finish(const Scenario& scenario, Report& report) {
   report.replay = fmt::format("rollcall real {} --backend {} --ranks {}", shell_word(scenario.address()),
                               report.backend, report.world_size);
-  complete_report(scenario, report);
+  hold_against(scenario, report);
 }
 
 }  // namespace
 
 real::Run run_real(const Scenario& scenario, const RealRunOptions& options) {
-  real::Run run = real::run(real_options(scenario, options), program_of(scenario));
-  complete(scenario, run.report);
+  const sim::Rehearsal outlook = rehearsal_of(scenario);
+  real::Run run = real::run(real_options(scenario, options, outlook), program_of(scenario));
+  finish(scenario, run.report);
   return run;
 }
 
 std::optional<real::Run> run_launched(const Scenario& scenario, const RealRunOptions& options,
                                       const real::LaunchedRank& launched) {
+  const sim::Rehearsal outlook = rehearsal_of(scenario);
   std::optional<real::Run> run =
-      real::run_launched(real_options(scenario, options), program_of(scenario), launched);
+      real::run_launched(real_options(scenario, options, outlook), program_of(scenario), launched);
   if (run) {
-    complete(scenario, run->report);
+    finish(scenario, run->report);
   }
   return run;
 }

@@ -3,11 +3,9 @@
 // RunState: what the ranks of one run share besides the scenario.
 
 #include <cstdint>
-#include <map>
 
 #include "scenarios/run/contributions.h"
 #include "scenarios/run/watched_tensors.h"
-#include "sim/base/site.h"
 #include "sim/engine/decisions.h"
 
 namespace rollcall::scenario {
@@ -15,7 +13,6 @@ namespace rollcall::scenario {
 struct RunState {
   sim::Decisions* decisions = nullptr;  // borrowed; null: the usual way is taken everywhere
   Contributions contributions{};
-  std::map<Rank, Site> raised_at{};  // the statement that ended a rank's program
   std::uint64_t seed = 0;            // of what statements leave to chance
   WatchedTensors watched{};
 };

@@ -2,55 +2,26 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
+#include <memory>
 #include <vector>
 
 #include <fmt/core.h>
 
-#include "scenarios/run/foresight.h"
 #include "scenarios/run/golden.h"
-#include "scenarios/run/hook_diff.h"
 #include "scenarios/run/interpreter.h"
-#include "scenarios/run/order_warning.h"
-#include "scenarios/run/schedules.h"
 #include "scenarios/run/shell_word.h"
 #include "sim/engine/simulate.h"
 #include "sim/explore/replay.h"
-#include "sim/judge/judge_samples.h"
-#include "sim/judge/suspects.h"
-#include "sim/judge/wrong_peer.h"
+#include "sim/explore/schedules.h"
+#include "sim/judge/complete.h"
 
 namespace rollcall::scenario {
 
 namespace {
 
-constexpr Rank foreseen_max = 256;  // ranks whose programs are compared with all others'
-
-// The line of the statement that raised first, for whoever has to fix it.
-void say_where_raised(const RunState& state, Verdict& verdict) {
-  Finding* finding = finding_of(verdict);
-  const bool is_failure = std::holds_alternative<RankFailed>(verdict);
-  if (finding == nullptr || (!is_failure && finding->kind != FindingKind::rank_crashed) ||
-      finding->culprits.empty()) {
-    return;
-  }
-  const auto found = state.raised_at.find(finding->culprits.first());
-  if (found == state.raised_at.end()) {
-    return;
-  }
-  const std::string site = to_string(found->second);
-  finding->cause += fmt::format("; it was raised at {}", site);
-  if (is_failure) {
-    Call call;
-    call.op = "raise";
-    call.site = site;
-    finding->at = Place{call, {}, {}};
-  }
-}
-
-TriedSchedules replay(const sim::Schedule& schedule, const RunOnce& once) {
+sim::TriedSchedules replay(const sim::Schedule& schedule, const sim::RunSchedule& once) {
   sim::Replay decisions(schedule);
-  TriedSchedules tried{once(decisions), schedule};
+  sim::TriedSchedules tried{once(decisions), schedule};
   if (const std::optional<std::string> divergence = decisions.divergence()) {
     throw ScheduleDoesNotFit(
         fmt::format("the schedule no longer fits: {}. Explore the scenario again", *divergence));
@@ -61,22 +32,13 @@ TriedSchedules replay(const sim::Schedule& schedule, const RunOnce& once) {
 
 }  // namespace
 
-void complete_report(const Scenario& scenario, Report& report) {
-  if (const std::vector<Rank> ranks = check::ranks_to_compare(report.verdict); !ranks.empty()) {
-    check::order_suspects(report.verdict, foresee(scenario, ranks));
-  }
-  if (report.world_size <= foreseen_max && check::has_stuck_messages(report.verdict)) {
-    std::vector<Rank> everyone(static_cast<std::size_t>(report.world_size));
-    std::iota(everyone.begin(), everyone.end(), 0);
-    check::find_wrong_peer(report.verdict, foresee(scenario, everyone));
-  }
-  add_hook_diff(scenario, report.verdict);
+sim::Rehearsal rehearsal_of(const Scenario& scenario) {
+  return {scenario.options,
+          [&scenario, state = std::make_shared<RunState>()](Rank rank) { run_rank(scenario, rank, *state); }};
+}
+
+void hold_against(const Scenario& scenario, Report& report) {
   report.scenario = scenario.name;
-  report.samples = scenario.inputs.samples;
-  if (report.samples && std::holds_alternative<Completed>(report.verdict)) {
-    report.verdict =
-        check::judge_samples(*report.samples, scenario.inputs.sampler_seeds).value_or(report.verdict);
-  }
   for (const auto& [index, object] : scenario.program->training.data_parallel) {
     report.memory.push_back({object.name, data_parallel_memory(object.options)});
   }
@@ -92,8 +54,7 @@ Report run_once(const Scenario& scenario, const sim::Options& options, sim::Deci
   sim::Options own = options;
   own.decisions = &decisions;
   RunState state{.decisions = &decisions, .seed = options.seed};
-  Report report = sim::run(own, [&](Rank rank) { run_rank(scenario, rank, state); });
-  say_where_raised(state, report.verdict);
+  Report report = sim::run_once(own, [&](Rank rank) { run_rank(scenario, rank, state); });
   report.values = state.watched.values();
   return report;
 }
@@ -109,12 +70,12 @@ Report run(const Scenario& scenario, const RunOptions& options) {
   run_options.timeline = options.timeline || scenario.expect.needs_timeline();
   run_options.decorate = options.decorate;
   const auto once = [&](sim::Decisions& decisions) { return run_once(scenario, run_options, decisions); };
-  TriedSchedules tried = options.schedule ? replay(*options.schedule, once) : run_schedules(once);
+  sim::TriedSchedules tried = options.schedule ? replay(*options.schedule, once) : sim::run_schedules(once);
   Report& report = tried.report;
   report.seed = run_options.seed;
   report.replay = replay_line(scenario, run_options.seed, tried.schedule ? &*tried.schedule : nullptr);
-  warn_about_order(scenario, report);
-  complete_report(scenario, report);
+  check::complete(report, rehearsal_of(scenario));
+  hold_against(scenario, report);
   return std::move(report);
 }
 

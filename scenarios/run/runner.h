@@ -10,6 +10,7 @@
 #include <string>
 
 #include "scenarios/format/scenario.h"
+#include "sim/engine/rehearsal.h"
 #include "sim/explore/schedule.h"
 #include "sim/report/report.h"
 
@@ -36,8 +37,11 @@ Report run_once(const Scenario& scenario, const sim::Options& options, sim::Deci
 // The command that repeats a run; `schedule` may be null.
 std::string replay_line(const Scenario& scenario, std::uint64_t seed, const sim::Schedule* schedule);
 
-// What a report of the scenario says besides how its ranks ran: its name, who is most suspect where several
-// are, and whether it came out as expected.
-void complete_report(const Scenario& scenario, Report& report);
+// The scenario run again, for check::complete. Borrows the scenario.
+sim::Rehearsal rehearsal_of(const Scenario& scenario);
+
+// Adds what only a scenario knows to a completed report: its name, what its objects take of a GPU, and whether it came
+// out as expected.
+void hold_against(const Scenario& scenario, Report& report);
 
 }  // namespace rollcall::scenario

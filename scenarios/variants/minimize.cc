@@ -11,10 +11,10 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/explore_scenario.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/run/schedules.h"
 #include "scenarios/variants/keep_ranks.h"
 #include "scenarios/variants/reducer.h"
 #include "scenarios/variants/scenario_tree.h"
+#include "sim/explore/schedules.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -71,8 +71,8 @@ class Judge {
     }
     sim::Options options = scenario.options;
     options.seed = options_.seed.value_or(options.seed);
-    const TriedSchedules tried =
-        run_schedules([&](sim::Decisions& decisions) { return run_once(scenario, options, decisions); });
+    const sim::TriedSchedules tried =
+        sim::run_schedules([&](sim::Decisions& decisions) { return run_once(scenario, options, decisions); });
     return std::string(verdict_word(tried.report.verdict));
   }
 

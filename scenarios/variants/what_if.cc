@@ -9,8 +9,8 @@
 #include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/run/schedules.h"
 #include "scenarios/variants/scenario_tree.h"
+#include "sim/explore/schedules.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -159,8 +159,9 @@ Survival survive(const Disturbance& disturbance, const std::string& file, std::o
   const Scenario scenario = parse_scenario(disturbance.scenario.dump(), file);
   sim::Options options = scenario.options;
   options.seed = seed.value_or(options.seed);
-  const Report report =
-      run_schedules([&](sim::Decisions& decisions) { return run_once(scenario, options, decisions); }).report;
+  const Report report = sim::run_schedules([&](sim::Decisions& decisions) {
+                          return run_once(scenario, options, decisions);
+                        }).report;
   survival.verdict = verdict_word(report.verdict);
   if (const Finding* finding = finding_of(report.verdict)) {
     survival.kind = finding->kind;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/base/site.h"
+
 namespace rollcall {
 
 class Error : public std::runtime_error {
@@ -16,9 +18,13 @@ class Error : public std::runtime_error {
 
   // Python's exception type: "RuntimeError", "ValueError", ... A literal.
   const char* type() const { return type_; }
+  // Where it was raised; unknown unless somebody said so.
+  Site site() const { return site_; }
+  void set_site(Site site) { site_ = site; }
 
  private:
   const char* type_;
+  Site site_{};
 };
 
 struct RuntimeError : Error {
@@ -43,26 +49,32 @@ struct ProcessKilled {
   const char* signal;
 };
 
-// Throws `error` as the class that its type names, so that a handler for RuntimeError gets it. For errors
-// that were passed around by value.
-[[noreturn]] inline void raise(const Error& error) {
+// Python's `raise`: throws `error` as the class that its type names, so that a handler for RuntimeError gets it. A rank
+// that ends by it is reported with the place.
+[[noreturn]] inline void raise(const Error& error, Site site = Site::here()) {
+  const auto throw_as = [&](auto same) {
+    same.set_site(site);
+    throw same;
+  };
   const std::string_view type = error.type();
   if (type == "RuntimeError") {
-    throw RuntimeError(error.what());
+    throw_as(RuntimeError(error.what()));
   }
   if (type == "ValueError") {
-    throw ValueError(error.what());
+    throw_as(ValueError(error.what()));
   }
   if (type == "TypeError") {
-    throw TypeError(error.what());
+    throw_as(TypeError(error.what()));
   }
   if (type == "AssertionError") {
-    throw AssertionError(error.what());
+    throw_as(AssertionError(error.what()));
   }
   if (type == "NotImplementedError") {
-    throw NotImplementedError(error.what());
+    throw_as(NotImplementedError(error.what()));
   }
-  throw error;
+  Error same = error;
+  same.set_site(site);
+  throw same;
 }
 
 }  // namespace rollcall

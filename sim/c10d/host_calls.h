@@ -43,6 +43,12 @@ struct StoreCall {
 std::string_view to_string(StoreCall::Kind kind);
 std::optional<StoreCall::Kind> parse_store_kind(std::string_view name);
 
+// Afterwards there is a value at its key.
+inline bool sets_key(const StoreCall& call) {
+  using Kind = StoreCall::Kind;
+  return call.kind == Kind::set || call.kind == Kind::add || call.kind == Kind::compare_set;
+}
+
 struct StoreReply {
   std::string value{};      // get, compare_set
   std::int64_t number = 0;  // add, num_keys; 1 for yes: check, delete_key

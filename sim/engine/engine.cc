@@ -35,7 +35,7 @@ Engine::Engine(const Options& options, const Program& program)
   make_groups();
   make_devices();
   plan_crashes();
-  incidents_ = std::make_unique<check::IncidentLog>(groups_, scopes_);
+  notes_ = std::make_unique<check::RunNotes>(groups_, scopes_);
   if (options.timeline) {
     recorder_.emplace(scopes_);
   }
@@ -148,6 +148,9 @@ void Engine::run_program(Rank rank) {
   } catch (const ProcessKilled& death) {
     end_rank(rank, State::crashed, death.signal, {});
   } catch (const Error& error) {
+    if (error.site() && !aborting_) {
+      notes_->raised_at.emplace(rank, error.site());
+    }
     end_rank(rank, State::raised, error.type(), error.what());
   } catch (const std::exception& error) {
     end_rank(rank, State::raised, "std::exception", error.what());
@@ -162,21 +165,13 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
     return;  // the story is over; only destructors run
   }
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  status.state = state;
+  notes_->end(status, state, type != nullptr ? type : "", message);
   ++ended_;
   if (queues_launches_ && state != RankStatus::State::finished) {
     devices_[static_cast<std::size_t>(rank)].drop_unstarted();
   }
   if (state == RankStatus::State::crashed) {
     withdraw_calls(rank);
-  }
-  if (type != nullptr) {
-    const auto [entry, is_new] = exception_ids_.try_emplace(std::string(type) + ": " + message,
-                                                            static_cast<std::int32_t>(exceptions_.size()));
-    if (is_new) {
-      exceptions_.push_back({type, message});
-    }
-    status.exception = entry->second;
   }
 }
 
@@ -240,7 +235,7 @@ void Engine::schedule_full_slots() {
   for (const SlotKey& key : full_) {
     const Slot& slot = *matchers_[key.group]->find(key.seq);
     const Op first = matchers_[key.group]->op_of(slot, 0);  // calls may differ in size
-    incidents_->inspect_full(now_, key.group, slot);
+    notes_->incidents.inspect_full(now_, key.group, slot);
     events_.add(now_ + cost_->of(first, members_[key.group]),
                 {.kind = Event::Kind::complete, .group = key.group, .seq = key.seq});
   }
@@ -319,7 +314,7 @@ void Engine::begin_step(std::int64_t number) {
 
 void Engine::observe(const Observation& observation) {
   if (!aborting_) {
-    incidents_->observe(now_, scheduler_->running(), observation);
+    notes_->incidents.observe(now_, scheduler_->running(), observation);
   }
 }
 

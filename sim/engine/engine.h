@@ -34,7 +34,7 @@
 #include "sim/engine/timeline_recorder.h"
 #include "sim/engine/watched_steps.h"
 #include "sim/match/evidence.h"
-#include "sim/match/incidents.h"
+#include "sim/match/run_notes.h"
 #include "sim/nccl/device_queue.h"
 
 namespace rollcall::sim {
@@ -221,7 +221,6 @@ class Engine final : public Backend, private Streams, private Observer {
   ProcessGroup new_group(GroupCall call);
   ProcessGroup split_group(GroupCall call);
   void destroy_group(const GroupCall& call);
-  std::int64_t number_of(std::vector<RankList> lists, GroupId parent);
   check::Slot& enter_channel(const Op& op);
   void wait_in_channel(const Op& op, check::Slot& slot, const std::optional<Duration>& limit);
   void open_channels();
@@ -233,7 +232,6 @@ class Engine final : public Backend, private Streams, private Observer {
   std::string name_of(const Op& op, const std::string& given, std::int64_t seq,
                       const std::string& index) const;
   check::GroupMatcher& channel_matcher(GroupId group, check::Channel channel);
-  std::vector<check::Leak> leaks() const;
 
   // Communicators made at their first use: engine_first_use.cc.
   bool has_called(GroupId group, Rank member) const;
@@ -268,7 +266,6 @@ class Engine final : public Backend, private Streams, private Observer {
   const check::Stuck* stuck_of(const check::RankStatus& status);
   std::vector<Rank> missing_in(const check::RankStatus& status) const;
   void note_timeout(Rank rank);
-  void note_late_call(const Op& op, std::int64_t seq);
   std::int64_t next_number(const Op& op);
 
   // Ranks that die when the scenario says: engine_faults.cc.
@@ -300,8 +297,8 @@ class Engine final : public Backend, private Streams, private Observer {
   void wake_interrupted(Rank rank, Interruption interruption);
 
   void at_deadlock();
-  void tell_settled();
-  bool tell_lost_peers();
+  void notify_settled();
+  bool fail_lost_peers();
   std::vector<bool> torn_groups() const;
   bool has_left(Rank rank) const;
   bool has_lost_peer(const check::RankStatus& status, const std::vector<bool>& torn);
@@ -385,10 +382,6 @@ class Engine final : public Backend, private Streams, private Observer {
     Rank asked = 0;
   };
   std::map<std::pair<ChannelSlot, std::int64_t>, MadeGroups> made_;  // by call and number of its lists
-  std::vector<std::vector<RankList>> rank_lists_;                    // by number
-  std::map<std::pair<GroupId, std::vector<RankList>>, std::int64_t>
-      rank_list_numbers_;                           // by parent; as called
-  std::map<GroupId, std::vector<bool>> destroyed_;  // by group rank
 
   std::vector<Time> dies_at_;                     // by rank; empty while nobody is to die
   std::vector<std::pair<Time, Rank>> next_dead_;  // who has not died yet, the last first
@@ -396,7 +389,6 @@ class Engine final : public Backend, private Streams, private Observer {
   StoreState store_;
   bool store_moved_ = false;                      // there is something new to serve
   std::map<Rank, StoreRequest*> store_requests_;  // not served yet
-  std::vector<check::StoreWait> store_waits_;     // by rank; empty while nobody has asked
 
   // A contender is a rank's request, or a message for a receive from anyone.
   struct Contest {
@@ -409,15 +401,10 @@ class Engine final : public Backend, private Streams, private Observer {
   std::vector<Contest> contests_;         // those that are ready first
   std::vector<std::uint64_t> requested_;  // on the store, by rank; empty while nobody has asked
 
-  std::optional<check::TimeoutIncident> timeout_incident_;  // the first
-  std::vector<check::Leak> leaks_;
-  std::unique_ptr<check::IncidentLog> incidents_;
+  std::unique_ptr<check::RunNotes> notes_;
   JoinMeter joins_;
   std::optional<TimelineRecorder> recorder_;
-  std::vector<check::Exception> exceptions_;
-  std::unordered_map<std::string, std::int32_t> exception_ids_;  // looked up, never iterated
   std::vector<OutputLine> output_;
-  std::optional<check::LimitIncident> limit_;
   std::optional<Verdict> verdict_;  // set at the proof; what follows cannot change it
   std::vector<RankClass> classes_;
   WatchedSteps steps_;
@@ -425,7 +412,7 @@ class Engine final : public Backend, private Streams, private Observer {
   std::int64_t ops_ = 0;
   Time now_ = 0;
   bool any_broken_ = false;
-  bool told_settled_ = false;
+  bool was_settled_ = false;
   bool aborting_ = false;
   bool is_inconclusive_ = false;  // memory ended in the middle of something: there is no verdict
 };

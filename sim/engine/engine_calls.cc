@@ -103,7 +103,7 @@ Work Engine::issue_nowhere(const Op& op) {
     end_call();
     return {};
   }
-  note_late_call(op, next_number(op));
+  notes_->note_late_call(now_, op, next_number(op));
   if (queues_launches_) {  // its communicator was ended by the watchdog, or with its group
     throw Error("torch.distributed.DistBackendError",
                 fmt::format("NCCL communicator was aborted on rank {}.", op.rank));
@@ -127,7 +127,7 @@ void Engine::issued(const Op& op, Slot& slot) {
   const bool raises = op.malformed || !admission_.admits(op);
   slot.raises = slot.raises || raises;
   if (slot.differs) {
-    incidents_->suspect(now_, op.group, slot.seq);
+    notes_->incidents.suspect(now_, op.group, slot.seq);
   }
   if (op.async_op) {
     check_pending(op.group);

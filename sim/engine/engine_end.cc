@@ -26,8 +26,8 @@ void Engine::at_deadlock() {
   if (!verdict_) {
     verdict_ = check::judge(evidence());
   }
-  tell_settled();
-  if (tell_lost_peers() || expire_timeouts()) {
+  notify_settled();
+  if (fail_lost_peers() || expire_timeouts()) {
     return;
   }
   conclude();
@@ -35,33 +35,33 @@ void Engine::at_deadlock() {
   abort_waiting();
 }
 
-void Engine::tell_settled() {
-  if (told_settled_ || !options_.settled) {
+void Engine::notify_settled() {
+  if (was_settled_ || !options_.on_settled) {
     return;
   }
-  told_settled_ = true;
+  was_settled_ = true;
   std::vector<RankClass::State> states;
   for (const RankStatus& status : status_) {
     states.push_back(check::state_of(status));
   }
-  options_.settled(states);
+  options_.on_settled(states);
 }
 
 // Ranks whose peer's process is gone see its connection close. True when there was one.
-bool Engine::tell_lost_peers() {
+bool Engine::fail_lost_peers() {
   const std::string text = rules_->lost_peer_text();
-  std::vector<std::pair<Rank, Interruption>> told;
+  std::vector<std::pair<Rank, Interruption>> lost;
   const std::vector<bool> torn = text.empty() ? std::vector<bool>() : torn_groups();
   for (std::size_t rank = 0; rank < status_.size() && !text.empty(); ++rank) {
     if (status_[rank].state == RankStatus::State::waiting && has_lost_peer(status_[rank], torn)) {
-      told.emplace_back(static_cast<Rank>(rank), Interruption{false, text});
+      lost.emplace_back(static_cast<Rank>(rank), Interruption{false, text});
     }
   }
-  take_off(told);
-  for (auto& [rank, interruption] : told) {
+  take_off(lost);
+  for (auto& [rank, interruption] : lost) {
     wake_interrupted(rank, std::move(interruption));
   }
-  return !told.empty();
+  return !lost.empty();
 }
 
 // By group: whether some member's process is gone. Asked once for all waiting ranks.
@@ -114,7 +114,7 @@ void Engine::look() {
 
 void Engine::stop(FindingKind limit, std::int64_t value) {
   if (!aborting_) {
-    limit_ = check::LimitIncident{limit, value};
+    notes_->limit = check::LimitIncident{limit, value};
     conclude();
     aborting_ = true;
     steps_.close();  // ranks that have not run yet, and may never call us, end at their first step
@@ -164,20 +164,7 @@ check::Evidence Engine::evidence() {
   for (std::size_t rank = 0; rank < status_.size(); ++rank) {
     status_[rank].inputs = contexts_[rank].inputs_taken;
   }
-  check::Evidence evidence;
-  evidence.backend = rules_->traits().name;
-  evidence.groups = groups_;
-  evidence.ranks = status_;
-  evidence.exceptions = exceptions_;
-  evidence.scopes = &scopes_;
-  evidence.limit = limit_;
-  evidence.timeout = timeout_incident_;
-  evidence.store_waits = store_waits_;
-  evidence.rank_lists = rank_lists_;
-  leaks_ = leaks();
-  evidence.leaks = leaks_;
-  incidents_->add_to(evidence);
-  return evidence;
+  return notes_->evidence(rules_->traits().name, status_, options_.check_leaks);
 }
 
 // Takes the final state down, once; it needs the tensors and frames of ranks that still wait.
@@ -185,7 +172,7 @@ void Engine::conclude() {
   if (!classes_.empty()) {
     return;
   }
-  tell_settled();
+  notify_settled();
   const check::Evidence all = evidence();
   if (!verdict_) {
     verdict_ = check::judge(all);

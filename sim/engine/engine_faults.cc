@@ -104,7 +104,7 @@ void Engine::withdraw_from(check::GroupMatcher& matcher, Rank member, const chec
     if (is_recorded) {
       recorder_->abandoned(group, slot, member);
     }
-    incidents_->inspect_withdrawn(group.members->id, slot, member);
+    notes_->incidents.inspect_withdrawn(group.members->id, slot, member);
     matcher.withdraw(slot, member);
   }
 }

@@ -35,7 +35,7 @@ void Engine::await_communicators(std::span<const Op> batch) {
     first.scope = op.scope;
     first.site = op.site;
     Slot& slot = enter_channel(first);
-    note_late_call(first, slot.seq);
+    notes_->note_late_call(now_, first, slot.seq);
     wait_in_channel(first, slot, std::nullopt);
   }
 }
@@ -63,7 +63,7 @@ void Engine::tell_batches(const Op& op) {
   const bool batches = channels_[op.group][static_cast<std::size_t>(Channel::first_use)] != nullptr;
   if (batches && !has_called(op.group, op.rank)) {
     const Op first = first_call(op.group, op.rank);
-    note_late_call(first, enter_channel(first).seq);
+    notes_->note_late_call(now_, first, enter_channel(first).seq);
   }
 }
 

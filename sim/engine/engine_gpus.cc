@@ -25,16 +25,16 @@ void Engine::check_device(const Op& op) {
   incident.ranks = {rank};
   incident.op = op;
   if (const std::optional<Error> error = argument_error(rules_->traits(), op, matcher.size())) {
-    raise(*error);
+    raise(*error, op.site);
   }
   if (!admission_.admits(op)) {
     if (rules_->raises_late(op, matcher.size())) {
       return;
     }
     if (admission_.one_gpu_per_rank() && op.device.type != DeviceType::cuda) {
-      incidents_->device(incident);
+      notes_->incidents.device(incident);
     }
-    raise(rules_->refusal(op, matcher.size()));
+    raise(rules_->refusal(op, matcher.size()), op.site);
   }
   if (!admission_.one_gpu_per_rank()) {
     return;
@@ -46,7 +46,7 @@ void Engine::check_device(const Op& op) {
   if (before) {
     incident.kind = FindingKind::stray_device;
     incident.expected = *before;
-    incidents_->device(incident);
+    notes_->incidents.device(incident);
     throw Error(
         "torch.distributed.DistBackendError",
         fmt::format("Attempt to perform collective on tensor not on device passed to init_process_group: {} "
@@ -61,7 +61,7 @@ void Engine::check_device(const Op& op) {
     incident.kind = FindingKind::duplicate_gpu;
     incident.ranks = {is_own ? user : rank};
     incident.other = is_own ? rank : user;
-    incidents_->device(incident);
+    notes_->incidents.device(incident);
     throw Error(
         "torch.distributed.DistBackendError",
         fmt::format("NCCL error: invalid usage. Duplicate GPU detected : rank {} and rank {} both on {}",

@@ -47,13 +47,13 @@ ProcessGroup Engine::manage(GroupCall call) {
 
 ProcessGroup Engine::new_group(GroupCall call) {
   Op op = call.op;
-  op.numel = number_of(std::move(call.ranks), op.group);
+  op.numel = notes_->number_of(std::move(call.ranks), members_[op.group]);
   Slot& slot = enter_channel(op);
   const std::int64_t seq = slot.seq;
-  note_late_call(op, seq);
+  notes_->note_late_call(now_, op, seq);
   const auto entry =
       creations_.try_emplace(seq, seq, options_.world_size, rules_->traits().exchanges_addresses).first;
-  entry->second.enter(op.rank, rank_lists_[static_cast<std::size_t>(op.numel)].front());
+  entry->second.enter(op.rank, notes_->lists(op.numel).front());
   creations_moved_ = true;
   wait_in_channel(op, slot, call.timeout);
   return made_group(op, call, seq);
@@ -61,7 +61,7 @@ ProcessGroup Engine::new_group(GroupCall call) {
 
 ProcessGroup Engine::split_group(GroupCall call) {
   Op op = call.op;
-  op.numel = number_of(std::move(call.ranks), op.group);
+  op.numel = notes_->number_of(std::move(call.ranks), members_[op.group]);
   Slot& slot = enter_channel(op);
   const std::int64_t seq = slot.seq;
   wait_in_channel(op, slot, call.timeout);
@@ -75,30 +75,7 @@ void Engine::destroy_group(const GroupCall& call) {
     wait_in_channel(op, enter_channel(op), call.timeout);
     any_broken_ = broken_[op.group] = true;
   }
-  const Rank self = scheduler_->running();
-  for (const GroupMembers& group : members_) {
-    const Rank member = op.group == world_group || op.group == group.id ? group.rank_of(self) : -1;
-    if (member >= 0) {
-      std::vector<bool>& destroyed = destroyed_[group.id];
-      destroyed.resize(static_cast<std::size_t>(group.size()));
-      destroyed[static_cast<std::size_t>(member)] = true;
-    }
-  }
-}
-
-// Equal lists have one number, so that comparing calls is comparing numbers, and are kept once.
-std::int64_t Engine::number_of(std::vector<RankList> lists, GroupId parent) {
-  const auto [entry, is_new] = rank_list_numbers_.try_emplace(std::pair(parent, std::move(lists)),
-                                                              static_cast<std::int64_t>(rank_lists_.size()));
-  if (is_new) {
-    rank_lists_.push_back(entry->first.second);
-    for (RankList& ranks : rank_lists_.back()) {
-      if (ranks.empty()) {
-        ranks = members_[parent].ranks;
-      }
-    }
-  }
-  return entry->second;
+  notes_->destroy(op.group, scheduler_->running());
 }
 
 GroupMatcher& Engine::channel_matcher(GroupId group, Channel channel) {
@@ -114,7 +91,7 @@ Slot& Engine::enter_channel(const Op& op) {
   const Channel channel = check::channel_of(op.kind);
   Slot& slot = channel_matcher(op.group, channel).arrive(op);
   if (slot.differs) {
-    incidents_->suspect(now_, op.group, slot.seq, channel);
+    notes_->incidents.suspect(now_, op.group, slot.seq, channel);
   }
   if (slot.phase == Slot::Phase::full) {
     full_channels_.push_back({op.group, channel, slot.seq});
@@ -139,7 +116,7 @@ void Engine::open_channels() {
   for (const ChannelSlot& full : full_channels_) {
     Slot& slot = *channel_matcher(full.group, full.channel).find(full.seq);
     if (full.channel != Channel::first_use) {  // first calls may be different ones
-      incidents_->inspect_full(now_, full.group, slot);
+      notes_->incidents.inspect_full(now_, full.group, slot);
     }
     if (full.channel == Channel::new_group) {
       continue;
@@ -221,7 +198,7 @@ ProcessGroup Engine::made_group(const Op& op, const GroupCall& call, std::int64_
   const std::pair key{ChannelSlot{op.group, check::channel_of(op.kind), seq}, op.numel};
   const auto [entry, is_new] = made_.try_emplace(key);
   MadeGroups& made = entry->second;
-  const std::vector<RankList>& lists = rank_lists_[static_cast<std::size_t>(op.numel)];
+  const std::vector<RankList>& lists = notes_->lists(op.numel);
   for (std::size_t i = 0; i < lists.size() && is_new; ++i) {
     const std::string name = name_of(op, call.name, seq, lists.size() == 1 ? "" : std::to_string(i));
     made.ids.push_back(add_group(name, lists[i], call.timeout.value_or(0)));
@@ -253,27 +230,6 @@ std::string Engine::name_of(const Op& op, const std::string& given, std::int64_t
   return op.kind == OpKind::new_group
              ? fmt::format("g{}", seq + 1)
              : fmt::format("{}.split{}{}{}", members_[op.group].name, seq, index.empty() ? "" : ".", index);
-}
-
-// Groups that a rank left alive when it finished.
-std::vector<check::Leak> Engine::leaks() const {
-  std::vector<check::Leak> leaks;
-  for (std::size_t id = 0; id < members_.size() && options_.check_leaks; ++id) {
-    const GroupMembers& group = members_[id];
-    const auto found = destroyed_.find(group.id);
-    check::Leak leak{group.id, {}};
-    for (std::size_t member = 0; member < group.ranks.size(); ++member) {
-      const Rank rank = group.ranks[member];
-      const bool destroyed = found != destroyed_.end() && found->second[member];
-      if (!destroyed && status_[static_cast<std::size_t>(rank)].state == RankStatus::State::finished) {
-        leak.ranks.push_back(rank);
-      }
-    }
-    if (!leak.ranks.empty()) {
-      leaks.push_back(std::move(leak));
-    }
-  }
-  return leaks;
 }
 
 }  // namespace rollcall::sim

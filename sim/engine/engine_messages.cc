@@ -166,7 +166,7 @@ void Engine::deliver(GroupId group, MessageId send_id, MessageId receive_id) {
   } else {
     Message known = receive;
     known.op.root = send.op.rank;  // a receive from anyone has its sender now
-    incidents_->message(now_, send, known);
+    notes_->incidents.message(now_, send, known);
     fates = rules_->settle(send.op, receive.op);
     receive.sent_bytes = message_bytes(send.op);
   }

@@ -14,8 +14,8 @@ StoreReply Engine::store(const StoreCall& call) {
   }
   ++ops_;
   const Rank rank = scheduler_->running();
-  store_waits_.resize(static_cast<std::size_t>(options_.world_size));
-  store_waits_[static_cast<std::size_t>(rank)] = {call.op, call.keys};
+  notes_->store_waits.resize(static_cast<std::size_t>(options_.world_size));
+  notes_->store_waits[static_cast<std::size_t>(rank)] = {call.op, call.keys};
   requested_.resize(static_cast<std::size_t>(options_.world_size));
   StoreRequest request{&call, now_, requested_[static_cast<std::size_t>(rank)]++, {}, {}};
   store_requests_[rank] = &request;
@@ -27,7 +27,7 @@ StoreReply Engine::store(const StoreCall& call) {
   }
   suspend_rank(nullptr);
   if (request.error) {
-    raise(*request.error);
+    raise(*request.error, call.op.site);
   }
   return request.reply;
 }
@@ -55,7 +55,7 @@ bool Engine::is_servable(Rank rank, const StoreCall& call) {
   if (call.kind == StoreCall::Kind::get || call.kind == StoreCall::Kind::wait) {
     std::vector<std::string> missing = store_.missing(call.keys);
     if (!missing.empty()) {
-      store_waits_[static_cast<std::size_t>(rank)].keys = std::move(missing);
+      notes_->store_waits[static_cast<std::size_t>(rank)].keys = std::move(missing);
       return false;
     }
   }
@@ -74,7 +74,7 @@ bool Engine::serve(Rank rank, StoreRequest& request) {
     request.error = error;
   }
   if (call.want && request.reply.value != *call.want) {
-    incidents_->store({now_, rank, call.op, call.keys.front(), request.reply.value, *call.want});
+    notes_->incidents.store({now_, rank, call.op, call.keys.front(), request.reply.value, *call.want});
   }
   release(rank, now_ + host_cost_.of(call.op.kind, static_cast<std::int64_t>(call.value.size()), 2));
   return true;

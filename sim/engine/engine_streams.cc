@@ -267,7 +267,7 @@ void Engine::wake_waiting_host(Rank rank) {
   if (slot.phase == Slot::Phase::full) {
     full_.push_back({table.group(), slot.seq});
   }
-  if (slot.differs || recorder_ || timeout_incident_) [[unlikely]] {
+  if (slot.differs || recorder_ || notes_->has_given_up()) [[unlikely]] {
     started(table.op_of(member, seq), slot);
     return nullptr;
   }
@@ -277,9 +277,9 @@ void Engine::wake_waiting_host(Rank rank) {
 // What only some calls, or only some runs, have to do then.
 void Engine::started(const Op& op, Slot& slot) {
   if (slot.differs) {
-    incidents_->suspect(now_, op.group, slot.seq);
+    notes_->incidents.suspect(now_, op.group, slot.seq);
   }
-  note_late_call(op, slot.seq);
+  notes_->note_late_call(now_, op, slot.seq);
   if (recorder_) {
     recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
   }

@@ -69,7 +69,7 @@ bool Engine::expire_timeouts() {
   }
   now_ = std::max(now_, *first);
   if (first != next_deadline(true)) {  // otherwise the program has said itself how long to wait
-    tell_settled();
+    notify_settled();
   }
   std::vector<std::pair<Rank, Interruption>> expired;
   for (std::size_t rank = 0; rank < status_.size(); ++rank) {
@@ -200,48 +200,16 @@ std::vector<Rank> Engine::missing_in(const RankStatus& status) const {
   return missing;
 }
 
-// Remembers the first call in which ranks gave up while others could still come.
+// A wait that ends before anything was proven is an event like others.
 void Engine::note_timeout(Rank rank) {
   const RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  if (timeout_incident_ || verdict_ || status.in_message() || status.channel == Channel::store) {
+  if (verdict_ || status.in_message() || status.channel == Channel::store) {
     return;
-  }
-  check::TimeoutIncident incident;
-  const std::vector<Rank>& global = members_[status.group].ranks;
-  for (const Rank member : missing_in(status)) {
-    incident.late.push_back(global[static_cast<std::size_t>(member)]);
-  }
-  if (incident.late.empty()) {
-    return;
-  }
-  for (std::size_t other = 0; other < status_.size(); ++other) {
-    const RankStatus& that = status_[other];
-    if (that.state == RankStatus::State::waiting && !that.in_message() && that.channel == status.channel &&
-        that.group == status.group && that.seq == status.seq) {
-      incident.waiting.push_back(static_cast<Rank>(other));
-    }
   }
   const check::GroupMatcher& matcher = *groups_[status.group].calls(status.channel);
-  incident.at = now_;
-  incident.op = matcher.op_of(*matcher.find(status.seq), status.group_rank);
-  incident.op.tensors = {};  // they may be gone when this is read
-  incident.seq = status.seq;
-  incident.limit = deadlines_[static_cast<std::size_t>(rank)].limit;
-  incident.came.assign(incident.late.size(), -1);
-  timeout_incident_ = std::move(incident);
-}
-
-// A rank makes the call that others have given up on.
-void Engine::note_late_call(const Op& op, std::int64_t seq) {
-  if (!timeout_incident_ || is_point_to_point(op.kind) || timeout_incident_->op.group != op.group ||
-      timeout_incident_->seq != seq ||
-      check::channel_of(timeout_incident_->op.kind) != check::channel_of(op.kind)) {
-    return;
-  }
-  const Rank rank = members_[op.group].ranks[static_cast<std::size_t>(op.rank)];
-  const auto found = std::ranges::find(timeout_incident_->late, rank);
-  if (found != timeout_incident_->late.end()) {
-    timeout_incident_->came[static_cast<std::size_t>(found - timeout_incident_->late.begin())] = now_;
+  if (const check::Slot* slot = matcher.find(status.seq)) {
+    notes_->give_up(now_, rank, status, matcher.op_of(*slot, status.group_rank),
+                    deadlines_[static_cast<std::size_t>(rank)].limit, status_);
   }
 }
 

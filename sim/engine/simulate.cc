@@ -1,6 +1,7 @@
 #include "sim/engine/simulate.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -8,7 +9,11 @@
 #include <fmt/core.h>
 
 #include "sim/c10d/backend_traits.h"
+#include "sim/engine/apart.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/order_noter.h"
+#include "sim/engine/rehearsal.h"
+#include "sim/judge/complete.h"
 
 namespace rollcall::sim {
 namespace {
@@ -56,12 +61,43 @@ void check(const Options& options) {
   }
 }
 
+// The noters stand inside of what the caller puts around a backend.
+Report run_noting_orders(const Options& options, const Program& program) {
+  check::CallOrders orders;
+  orders.ranks.resize(static_cast<std::size_t>(options.world_size));
+  std::deque<OrderNoter> noters;
+  Options own = options;
+  own.decorate = [&](Backend& engine) -> std::unique_ptr<Backend> {
+    return options.decorate ? options.decorate(noters.emplace_back(engine, orders))
+                            : std::make_unique<OrderNoter>(engine, orders);
+  };
+  Report report = Engine(own, program).run();
+  check::warn_about_order(orders, report);
+  return report;
+}
+
 }  // namespace
 
-Report run(const Options& options, const Program& program) {
+Report run_once(const Options& options, const Program& program) {
   check(options);
   require(program != nullptr, "there must be a program to run");
-  return Engine(options, program).run();
+  const bool notes_orders = !options.groups.empty() && options.world_size <= check::ordered_ranks_max;
+  Report report = notes_orders ? run_noting_orders(options, program) : Engine(options, program).run();
+  report.samples = options.samples;
+  return report;
+}
+
+void complete(Report& report, const Options& options, const Program& program) {
+  const Rehearsal rehearsal(options, program);
+  const check::Outlook nothing;
+  const Apart apart(rehearsal);
+  check::complete(report, options.may_run_again ? static_cast<const check::Outlook&>(apart) : nothing);
+}
+
+Report run(const Options& options, const Program& program) {
+  Report report = run_once(options, program);
+  complete(report, options, program);
+  return report;
 }
 
 }  // namespace rollcall::sim

@@ -95,13 +95,26 @@ struct Options {
 
   // Wraps every rank's backend, for recorders; called rank by rank, from 0. Null: none.
   std::function<std::unique_ptr<Backend>(Backend&)> decorate{};
-  // Told once what has become of the ranks when a watchdog would have its say: nothing can move any more, a
+  // Called once with the states of the ranks when a watchdog would have its say: nothing can move any more, a
   // rank has waited for too long, or all are done. What follows is only how the real job notices. Null: nobody.
-  std::function<void(std::span<const RankClass::State> ranks)> settled{};
+  std::function<void(std::span<const RankClass::State> ranks)> on_settled{};
   Watch watch{};
+
+  std::optional<SampleUse> samples{};  // where the program's inputs come from a data set, for the report
+
+  // Where a run fails and its evidence does not say who is to blame, the program is run again in a child process: each
+  // rank alone, in calls that complete at once (sim/engine/rehearsal.h, sim/engine/apart.h). Variables and output stay
+  // as they were; what the program does to files and other machines, it does again. False: it never is run again.
+  // Then the report may blame a tie, or a missing call, where one rank's call is wrong.
+  bool may_run_again = true;
 };
 
 // Never throws for what the program does. Throws std::invalid_argument for impossible options.
 Report run(const Options& options, const Program& program);
+
+// The same in two steps, for those who run a program many times and complete the one report that they show: a run that
+// is judged by its own evidence alone, and what running the program again adds to that (sim/judge/complete.h).
+Report run_once(const Options& options, const Program& program);
+void complete(Report& report, const Options& options, const Program& program);
 
 }  // namespace rollcall::sim

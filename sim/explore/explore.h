@@ -2,8 +2,7 @@
 
 // sim::explore: run a program under many schedules, all of them if that is possible, and report their outcomes.
 //
-//   const Exploration found = sim::explore(
-//       [&](Decisions& decisions) { return sim::run({.world_size = 4, .decisions = &decisions}, train); }, {});
+//   const Report report = sim::explore({.world_size = 4}, train, {.schedules = 1000});
 //
 // docs/exploration.md says what can differ between schedules, and why that is all.
 
@@ -14,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/simulate.h"
+#include "sim/explore/schedules.h"
 #include "sim/explore/search_tree.h"
 #include "sim/explore/tally.h"
 
@@ -51,10 +52,11 @@ struct Exploration {
   bool ranks_decide = false;
 };
 
-// Runs the program once. With several jobs, on several threads at once.
-using RunSchedule = std::function<Report(Decisions& decisions)>;
-
-// Throws what `run` throws.
+// Throws what `run` throws. With several jobs, it is called on several threads at once.
 Exploration explore(const RunSchedule& run, const ExploreOptions& options);
+
+// The same for a program in C++, as a report: of the first schedule that fails, or of the usual one if none does. Says
+// how a failure is repeated by its schedule's text (sim/explore/schedule.h).
+Report explore(const Options& options, const Program& program, const ExploreOptions& search = {});
 
 }  // namespace rollcall::sim

@@ -294,6 +294,28 @@ bool any_in(const Evidence& evidence, State state) {
                              [state](const RankStatus& status) { return status.state == state; });
 }
 
+// The line that raised first, for whoever has to fix it.
+void say_where_raised(const Evidence& evidence, Verdict& verdict) {
+  Finding* finding = finding_of(verdict);
+  const bool is_failure = std::holds_alternative<RankFailed>(verdict);
+  if (finding == nullptr || evidence.raised_at == nullptr || finding->culprits.empty() ||
+      (!is_failure && finding->kind != FindingKind::rank_crashed)) {
+    return;
+  }
+  const auto found = evidence.raised_at->find(finding->culprits.first());
+  if (found == evidence.raised_at->end()) {
+    return;
+  }
+  const std::string site = to_string(found->second);
+  finding->cause += fmt::format("; it was raised at {}", site);
+  if (is_failure) {
+    Call call;
+    call.op = "raise";
+    call.site = site;
+    finding->at = Place{call, {}, {}};
+  }
+}
+
 Verdict judge_all(const Evidence& evidence) {
   if (std::optional<Verdict> verdict = judge_first_event(evidence)) {
     return *std::move(verdict);
@@ -325,6 +347,7 @@ Verdict judge_all(const Evidence& evidence) {
 Verdict judge(const Evidence& evidence) {
   Verdict verdict = judge_all(evidence);
   expects(occurs_with(kind_of(verdict), verdict_word(verdict)), "a finding has a kind that its verdict has");
+  say_where_raised(evidence, verdict);
   return verdict;
 }
 

@@ -1,7 +1,9 @@
 #include "sim/judge/judge_samples.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -28,14 +30,14 @@ void blame_seeds(const std::vector<std::int64_t>& seeds, Finding& finding) {
 
 }  // namespace
 
-std::optional<Verdict> judge_samples(const SampleUse& use, const std::vector<std::int64_t>& seeds) {
-  if (seeds.empty()) {
+std::optional<Verdict> judge_samples(const SampleUse& use) {
+  if (use.seeds.empty()) {
     return std::nullopt;
   }
   WrongResult wrong;
   Finding& finding = wrong.finding;
   finding.kind = FindingKind::samples_repeated;
-  blame_seeds(seeds, finding);
+  blame_seeds(use.seeds, finding);
   finding.headline = fmt::format("{} with {}: of {} samples {} are seen by several ranks and {} by none",
                                  with_verb(finding.culprits, "shuffles", "shuffle"),
                                  finding.tie ? "seeds of their own" : "another seed than the others",

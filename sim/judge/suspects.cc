@@ -18,15 +18,6 @@ const RankProgram* program_of(const std::vector<RankProgram>& programs, Rank ran
   return found == programs.end() ? nullptr : &*found;
 }
 
-// Calls of different channels of a group are counted apart: collectives, messages, and each kind of call that
-// makes or ends groups.
-int channel_of(OpKind kind) {
-  if (is_about_groups(kind)) {
-    return 2 + static_cast<int>(kind);
-  }
-  return is_point_to_point(kind) ? 1 : 0;
-}
-
 // The ranks of a cycle that wait in its first call, and that the second one waits for.
 RankSet closing(const Place& waits, const Place& awaits) {
   return difference(waits.waiting, difference(waits.waiting, awaits.missing));
@@ -42,7 +33,7 @@ std::optional<Side> side_of(const std::vector<RankProgram>& programs, const Rank
     const ProgramCall& call = program->calls[i];
     const auto kind = parse_op_kind(place.op);
     if (kind && call.group == place.group && call.seq == place.seq &&
-        channel_of(call.kind) == channel_of(*kind)) {
+        count_of(call.kind) == count_of(*kind)) {
       const Calls all(program->calls);
       return Side{ranks, &call, all.subspan(0, i), all.subspan(i + 1)};
     }
@@ -194,7 +185,8 @@ void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& progr
   const auto sets = [&](const RankProgram& program) {
     return std::ranges::find(program.sets, in_store->call.key) != program.sets.end();
   };
-  if (programs.empty() || in_store == deadlock.cycle.end() || std::ranges::any_of(programs, sets)) {
+  const bool are_known = !programs.empty() && std::ranges::all_of(programs, &RankProgram::is_whole);
+  if (!are_known || in_store == deadlock.cycle.end() || std::ranges::any_of(programs, sets)) {
     return;
   }
   finding.kind = FindingKind::store_never_served;
@@ -228,7 +220,7 @@ void order_missing(Deadlock& deadlock, const std::vector<RankProgram>& programs)
 // A collective, that is: calls about groups are every member's duty.
 bool is_even_miss(const Finding& finding) {
   const auto kind = finding.at ? parse_op_kind(finding.at->call.op) : std::nullopt;
-  return finding.kind == FindingKind::missing_participant && kind && channel_of(*kind) == 0 &&
+  return finding.kind == FindingKind::missing_participant && kind && count_of(*kind) == 0 &&
          finding.at->waiting.size() == finding.at->missing.size() && finding.culprits == finding.at->missing;
 }
 

@@ -32,10 +32,13 @@ struct Misfit {
   bool same_receiver() const { return send.to == recv.to && send.from != recv.from; }
 };
 
-// By address: so many more sends than recvs. None where a rank receives from anyone.
+// By address: so many more sends than recvs. None where a rank receives from anyone, or more may follow.
 std::optional<std::map<Address, std::int64_t>> balance_of(const std::vector<RankProgram>& programs) {
   std::map<Address, std::int64_t> balance;
   for (const RankProgram& program : programs) {
+    if (!program.is_whole) {
+      return std::nullopt;
+    }
     for (const ProgramCall& call : program.calls) {
       if (!is_point_to_point(call.kind)) {
         continue;

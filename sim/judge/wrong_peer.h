@@ -14,7 +14,7 @@ namespace rollcall::check {
 bool has_stuck_messages(const Verdict& verdict);
 
 // Names whose call has the wrong peer, if the verdict's messages are among those that it explains.
-// `programs`: of all ranks.
+// `programs`: of all ranks, and whole; otherwise nothing is said.
 void find_wrong_peer(Verdict& verdict, const std::vector<RankProgram>& programs);
 
 }  // namespace rollcall::check

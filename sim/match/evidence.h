@@ -4,6 +4,7 @@
 // its state, by a real run from its op logs, by an importer from a trace. Borrowed, read-only.
 
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -129,6 +130,7 @@ struct Evidence {
   std::span<const GroupEvidence> groups;  // by GroupId
   std::span<const RankStatus> ranks;      // by global rank
   std::span<const Exception> exceptions;
+  const std::map<Rank, Site>* raised_at = nullptr;  // of those, where known; may be null
   const ScopeTable* scopes = nullptr;
   std::optional<Incident> mismatch;                 // the earliest
   std::optional<Incident> mispairing;               // the earliest

@@ -17,7 +17,8 @@ struct SampleUse {
   std::int64_t dataset = 0;
   std::int64_t ranks = 1;
   std::int64_t batch_size = 1;
-  bool drop_short_batch = false;  // the DataLoader's drop_last
+  std::vector<std::int64_t> seeds{};  // of the shuffles, by rank, where they differ; else empty
+  bool drop_short_batch = false;      // the DataLoader's drop_last
   std::int64_t fewest = 0;  // samples of the rank that is given fewest, and most, before batches are cut
   std::int64_t most = 0;
   std::int64_t repeated = 0;  // by the sampler

@@ -88,6 +88,23 @@ EpochSamples samples_per_epoch(const SamplerOptions& options, const std::vector<
   return samples;
 }
 
+SampleUse sample_use(const SamplerOptions& options, std::vector<std::int64_t> seeds, std::int64_t batch_size,
+                     bool drop_short_batch) {
+  SampleUse use{.shuffle = options.shuffle, .dataset = options.dataset, .ranks = options.num_replicas};
+  use.batch_size = batch_size;
+  use.drop_short_batch = drop_short_batch;
+  if (options.shuffle) {
+    use.seeds = std::move(seeds);
+  }
+  const EpochSamples samples =
+      use.seeds.empty() ? samples_per_epoch(options) : samples_per_epoch(options, use.seeds);
+  use.fewest = use.most = samples.per_rank;
+  use.repeated = samples.repeated;
+  use.dropped_by_sampler = samples.dropped;
+  use.dropped_by_loader = drop_short_batch ? samples.per_rank % batch_size * options.num_replicas : 0;
+  return use;
+}
+
 std::int64_t shard_size(std::int64_t dataset, Rank num_replicas, Rank rank) {
   return dataset / num_replicas + (rank < dataset % num_replicas ? 1 : 0);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/c10d/op.h"
+#include "sim/report/sample_use.h"
 
 namespace rollcall {
 
@@ -55,6 +56,11 @@ struct EpochSamples {
 EpochSamples samples_per_epoch(const SamplerOptions& options);
 // The same where each rank shuffles with a seed of its own: `repeated` are those that several ranks see.
 EpochSamples samples_per_epoch(const SamplerOptions& options, const std::vector<std::int64_t>& seeds);
+
+// The same for a report (sim::Options::samples), with the batches that a DataLoader makes. `seeds`: of the ranks' own
+// shuffles, where they differ; else empty.
+SampleUse sample_use(const SamplerOptions& options, std::vector<std::int64_t> seeds = {},
+                     std::int64_t batch_size = 1, bool drop_short_batch = false);
 
 // An iterable dataset, cut into shards by the program: rank r takes samples r, r + replicas, ... Nothing
 // evens the shards out.

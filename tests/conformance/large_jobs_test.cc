@@ -13,6 +13,7 @@
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/runner.h"
 #include "sim/engine/simulate.h"
+#include "sim/judge/complete.h"
 #include "sim/judge/judge.h"
 #include "tests/catch.h"
 #include "tests/conformance/tape_replay.h"
@@ -107,7 +108,7 @@ double judging_time(const scenario::Scenario& scenario) {
   const std::clock_t start = std::clock();
   report.verdict = check::judge(evidence);
   report.ranks = check::classify(evidence);
-  scenario::complete_report(scenario, report);
+  check::complete(report, scenario::rehearsal_of(scenario));
   const std::string text = viz::text_report(report, {});
   const std::clock_t end = std::clock();
   CHECK(finding_of(report.verdict) != nullptr);

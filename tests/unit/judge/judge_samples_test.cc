@@ -6,11 +6,11 @@
 namespace rollcall::check {
 
 TEST_CASE("samplers with one seed are well", "[samples]") {
-  CHECK_FALSE(judge_samples({.dataset = 10, .repeated = 2}, {}));
+  CHECK_FALSE(judge_samples({.dataset = 10, .repeated = 2}));
 }
 
 TEST_CASE("the rank whose sampler has another seed than the others is named", "[samples]") {
-  const auto verdict = judge_samples({.dataset = 100, .repeated = 30}, {7, 7, 8, 7});
+  const auto verdict = judge_samples({.dataset = 100, .seeds = {7, 7, 8, 7}, .repeated = 30});
   REQUIRE(verdict);
   CHECK(verdict_word(*verdict) == "wrong_result");
   CHECK(finding_of(*verdict)->kind == FindingKind::samples_repeated);
@@ -19,7 +19,7 @@ TEST_CASE("the rank whose sampler has another seed than the others is named", "[
 }
 
 TEST_CASE("seeds of which none has a majority are a tie", "[samples]") {
-  const auto verdict = judge_samples({.dataset = 100, .repeated = 30}, {0, 1, 2});
+  const auto verdict = judge_samples({.dataset = 100, .seeds = {0, 1, 2}, .repeated = 30});
   REQUIRE(verdict);
   CHECK(finding_of(*verdict)->culprits == RankSet{0, 1, 2});
   CHECK(finding_of(*verdict)->tie);

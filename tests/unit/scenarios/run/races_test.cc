@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "scenarios/run/runner.h"
-#include "scenarios/run/schedules.h"
+#include "sim/explore/schedules.h"
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
@@ -55,7 +55,7 @@ TEST_CASE("a choice that makes no difference is none", "[scenarios][fiber]") {
 TEST_CASE("more schedules than can be tried are tried in part, and the report says so",
           "[scenarios][fiber]") {
   const Report report = run_text(pair(R"({"repeat": 10, "do": [{"choice": [[], []]}]})"));
-  CHECK(report.schedules == schedules_max);
+  CHECK(report.schedules == sim::schedules_max);
   CHECK_FALSE(report.exhaustive);
 }
 

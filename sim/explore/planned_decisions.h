@@ -9,9 +9,9 @@
 
 #include "sim/explore/decision_log.h"
 
-namespace rollcall::scenario {
+namespace rollcall::sim {
 
-class PlannedDecisions final : public sim::DecisionLog {
+class PlannedDecisions final : public DecisionLog {
  public:
   struct Point {
     Rank rank = 0;
@@ -28,7 +28,7 @@ class PlannedDecisions final : public sim::DecisionLog {
   const std::map<Point, std::size_t>& taken() const { return taken_; }
 
  protected:
-  std::size_t choose(const sim::Decision& decision) override;
+  std::size_t choose(const Decision& decision) override;
 
  private:
   Plan plan_;
@@ -36,4 +36,4 @@ class PlannedDecisions final : public sim::DecisionLog {
   std::map<Rank, std::size_t> count_;  // how many, by rank
 };
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::sim

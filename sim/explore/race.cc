@@ -1,11 +1,11 @@
-#include "scenarios/run/race.h"
+#include "sim/explore/race.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
 
-namespace rollcall::scenario {
+namespace rollcall::sim {
 namespace {
 
 std::vector<Variant> variants_of(const Verdict& verdict) {
@@ -50,4 +50,4 @@ bool agree(const std::vector<Outcome>& outcomes) {
       outcomes, [&](const Outcome& outcome) { return outcome.verdict == outcomes.front().verdict; });
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::sim

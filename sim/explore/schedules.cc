@@ -1,4 +1,4 @@
-#include "scenarios/run/schedules.h"
+#include "sim/explore/schedules.h"
 
 #include <algorithm>
 #include <deque>
@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/run/decisions.h"
-#include "scenarios/run/race.h"
+#include "sim/explore/planned_decisions.h"
+#include "sim/explore/race.h"
 #include "sim/explore/search_tree.h"
 
-namespace rollcall::scenario {
+namespace rollcall::sim {
 namespace {
 
 using Plan = PlannedDecisions::Plan;
@@ -18,7 +18,7 @@ using Plan = PlannedDecisions::Plan;
 struct Tried {
   Report report;
   RankSet deciders;  // ranks that had something to decide
-  sim::Schedule schedule;
+  Schedule schedule;
 };
 
 // Every other way at every decision that comes after the plan's last deviation: so each set of deviations is
@@ -45,19 +45,19 @@ void count(const Verdict& verdict, std::vector<Outcome>& outcomes) {
 }
 
 // Calls on the store and receives from anyone have gone ahead in the usual order. Could another matter?
-bool leaves_orders_open(const PlannedDecisions& decisions, const RunOnce& run_once) {
+bool leaves_orders_open(const PlannedDecisions& decisions, const RunSchedule& run) {
   if (!decisions.has_kept_order()) {
     return false;
   }
-  sim::SearchTree tree(true, false, {});
+  SearchTree tree(true, false, {});
   tree.begin();
-  run_once(tree);
-  return tree.met(sim::Decision::Kind::order) && tree.advance();
+  run(tree);
+  return tree.met(Decision::Kind::order) && tree.advance();
 }
 
 }  // namespace
 
-TriedSchedules run_schedules(const RunOnce& run_once) {
+TriedSchedules run_schedules(const RunSchedule& run) {
   std::deque<Plan> plans{{}};
   std::vector<Outcome> outcomes;
   std::optional<Tried> first;
@@ -67,7 +67,7 @@ TriedSchedules run_schedules(const RunOnce& run_once) {
   while (!plans.empty() && schedules < schedules_max) {
     PlannedDecisions decisions(std::move(plans.front()));
     plans.pop_front();
-    Report report = run_once(decisions);
+    Report report = run(decisions);
     ++schedules;
     count(report.verdict, outcomes);
     plan_deviations(decisions, plans);
@@ -78,7 +78,7 @@ TriedSchedules run_schedules(const RunOnce& run_once) {
     if (!first) {
       first = std::move(tried);
       leaves_open = decisions.has_drawn_delays() && decisions.has_looked_at_clock();
-      leaves_open = leaves_open || leaves_orders_open(decisions, run_once);
+      leaves_open = leaves_open || leaves_orders_open(decisions, run);
     }
   }
   TriedSchedules tried;
@@ -95,4 +95,4 @@ TriedSchedules run_schedules(const RunOnce& run_once) {
   return tried;
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::sim

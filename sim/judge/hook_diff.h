@@ -3,14 +3,13 @@
 // What a main_hook calls, next to what the iteration calls that it should shadow. The judge knows the one pair of calls
 // that met; which calls they stood among, only the programs know.
 
+#include "sim/judge/outlook.h"
 #include "sim/report/verdict.h"
 
-namespace rollcall::scenario {
-
-struct Scenario;
+namespace rollcall::check {
 
 // Adds to a join_hook_mismatch the collectives of one iteration and of one shadow of it, and names the rule that was
 // broken where the joinable is one of torch's. Other verdicts stay as they are.
-void add_hook_diff(const Scenario& scenario, Verdict& verdict);
+void add_hook_diff(const Outlook& outlook, Verdict& verdict);
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::check

@@ -1,10 +1,11 @@
 #pragma once
 
 // Values as bytes, for pipes and sockets between processes of one program: each field as the machine holds it,
-// in the order in which `visit` names them, which is found by its arguments' types.
+// in the order in which `visit` names them, which is found by its arguments' types: it stands in their namespace.
 
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace rollcall::real {
+namespace rollcall {
 
 class Encoder {
  public:
@@ -39,6 +40,14 @@ class Encoder {
   template <typename First, typename Second>
   void operator()(const std::pair<First, Second>& pair) {
     (*this)(pair.first, pair.second);
+  }
+  template <typename Key, typename T>
+  void operator()(const std::map<Key, T>& map) {
+    (*this)(static_cast<std::uint32_t>(map.size()));
+    for (const auto& entry : map) {
+      (*this)(entry.first);
+      (*this)(entry.second);
+    }
   }
   template <typename T>
   void operator()(const std::optional<T>& value) {
@@ -82,6 +91,15 @@ class Reader {
   void operator()(std::pair<First, Second>& pair) {
     (*this)(pair.first, pair.second);
   }
+  template <typename Key, typename T>
+  void operator()(std::map<Key, T>& map) {
+    map.clear();
+    for (std::size_t left = count(); left > 0; --left) {
+      Key key{};
+      (*this)(key);
+      (*this)(map[key]);
+    }
+  }
   template <typename T>
   void operator()(std::optional<T>& value) {
     bool has_value = false;
@@ -112,4 +130,20 @@ class Reader {
   std::string_view bytes_;
 };
 
-}  // namespace rollcall::real
+template <typename T>
+std::string encode_value(const T& value) {
+  Encoder encoder;
+  encoder(value);
+  return std::move(encoder.bytes);
+}
+
+// Throws std::runtime_error when `bytes` are cut short.
+template <typename T>
+T decode_value(std::string_view bytes) {
+  T value;
+  Reader reader(bytes);
+  reader(value);
+  return value;
+}
+
+}  // namespace rollcall

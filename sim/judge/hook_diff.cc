@@ -1,4 +1,4 @@
-#include "scenarios/run/hook_diff.h"
+#include "sim/judge/hook_diff.h"
 
 #include <algorithm>
 #include <iterator>
@@ -9,9 +9,7 @@
 
 #include <fmt/core.h>
 
-#include "scenarios/run/step_log.h"
-
-namespace rollcall::scenario {
+namespace rollcall::check {
 namespace {
 
 // The calls of one iteration, or of one shadow.
@@ -44,7 +42,7 @@ std::optional<Iteration> iteration_at(const Steps& steps, std::size_t met) {
   return best;
 }
 
-std::string text_of(const Iteration& iteration) {
+std::string calls_text(const Iteration& iteration) {
   constexpr std::size_t shown_max = 6;
   std::string text;
   std::size_t shown = 0;
@@ -65,12 +63,12 @@ std::string text_of(const Iteration& iteration) {
 }
 
 // What Join needs for the objects of torch that communicate by themselves.
-struct Rule {
+struct JoinRule {
   std::string_view scope;  // in the label of the call that nobody shadowed
   std::string_view cause;
   std::string_view advice;
 };
-constexpr Rule rules[] = {
+constexpr JoinRule join_rules[] = {
     {"zero.shard", "ZeroRedundancyOptimizer broadcasts its shards in step(), but no hook shadows this",
      "join the optimizer as well, after the model: Join([model, optimizer])"},
     {"SyncBatchNorm",
@@ -135,27 +133,27 @@ std::optional<Meeting> meeting_of(const Verdict& verdict) {
   return meeting;
 }
 
-void explain(const Iteration& active, const Iteration& shadow, const Step& met, const Step& met_shadow,
-             Finding& finding) {
+void explain_difference(const Iteration& active, const Iteration& shadow, const Step& met,
+                        const Step& met_shadow, Finding& finding) {
   if (are_rotated(active, shadow)) {
     finding.cause = "the iteration calls the joinables in a different order than Join's list";
     finding.advice =
         "list the joinables in the order in which the iteration calls them: the model before the optimizer";
-  } else if (const Rule* rule = std::ranges::find_if(
-                 rules,
-                 [&](const Rule& each) {
+  } else if (const JoinRule* rule = std::ranges::find_if(
+                 join_rules,
+                 [&](const JoinRule& each) {
                    return met.label.find(each.scope) != std::string::npos && met_shadow.label != met.label;
                  });
-             rule != std::end(rules)) {
+             rule != std::end(join_rules)) {
     finding.cause = rule->cause;
     finding.advice = rule->advice;
   }
-  finding.cause += fmt::format(" (forward: {} · main_hook: {})", text_of(active), text_of(shadow));
+  finding.cause += fmt::format(" (forward: {} · main_hook: {})", calls_text(active), calls_text(shadow));
 }
 
 }  // namespace
 
-void add_hook_diff(const Scenario& scenario, Verdict& verdict) {
+void add_hook_diff(const Outlook& outlook, Verdict& verdict) {
   Finding* finding = finding_of(verdict);
   const auto meeting = finding != nullptr && finding->kind == FindingKind::join_hook_mismatch
                            ? meeting_of(verdict)
@@ -163,11 +161,12 @@ void add_hook_diff(const Scenario& scenario, Verdict& verdict) {
   if (!meeting) {
     return;
   }
-  const StepLog log = record_steps(scenario, meeting->ranks);
+  const StepLog log = outlook.steps(meeting->ranks);
   std::optional<Iteration> sides[2];  // active, joined
   Step met[2];
   for (const Rank rank : meeting->ranks) {
-    const Steps& own = log.of(rank);
+    const auto known = log.ranks.find(rank);
+    const Steps own = known == log.ranks.end() ? Steps() : known->second;
     const auto found = std::ranges::find_if(own, [&](const Step& step) {
       return step.seq == meeting->seq && log.group_name(step.group) == meeting->group;
     });
@@ -178,8 +177,8 @@ void add_hook_diff(const Scenario& scenario, Verdict& verdict) {
     }
   }
   if (sides[0] && sides[1]) {
-    explain(*sides[0], *sides[1], met[0], met[1], *finding);
+    explain_difference(*sides[0], *sides[1], met[0], met[1], *finding);
   }
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::check

@@ -6,7 +6,7 @@
 
 #include "sim/report/report.h"
 
-namespace rollcall::scenario {
+namespace rollcall::sim {
 
 // What goes wrong in some schedules, as a race. `wrong` is the first that does; `deciders` are the ranks that had
 // something to decide in it, or whose calls came in one of several orders. All of them are to blame: each of the ways
@@ -17,4 +17,4 @@ Race race_of(const Verdict& wrong, const RankSet& deciders, std::vector<Outcome>
 // Do all have the same verdict, of any kind?
 bool agree(const std::vector<Outcome>& outcomes);
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::sim

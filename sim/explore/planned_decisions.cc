@@ -1,10 +1,10 @@
-#include "scenarios/run/decisions.h"
+#include "sim/explore/planned_decisions.h"
 
 #include <algorithm>
 
-namespace rollcall::scenario {
+namespace rollcall::sim {
 
-std::size_t PlannedDecisions::choose(const sim::Decision& decision) {
+std::size_t PlannedDecisions::choose(const Decision& decision) {
   const Point point{decision.rank, count_[decision.rank]++};
   taken_.emplace(point, decision.ways);
   const auto planned = plan_.find(point);
@@ -12,4 +12,4 @@ std::size_t PlannedDecisions::choose(const sim::Decision& decision) {
   return planned == plan_.end() ? 0 : std::min(planned->second, decision.ways - 1);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::sim

@@ -1,0 +1,28 @@
+#pragma once
+
+// LoggedOutlook: what logs tell of a program besides the evidence: the calls of each rank as far as it got. Where a rank
+// came to its end, that is all of its program.
+
+#include <vector>
+
+#include "real/evidence/evidence_builder.h"
+#include "sim/judge/order_warning.h"
+#include "sim/judge/outlook.h"
+
+namespace rollcall::real {
+
+class LoggedOutlook final : public check::Outlook {
+ public:
+  // Borrowed.
+  explicit LoggedOutlook(const EvidenceBuilder& run) : run_(run) {}
+
+  std::vector<check::RankProgram> programs(const std::vector<Rank>& ranks) const override;
+  check::StepLog steps(const std::vector<Rank>& ranks) const override;
+  // Of all ranks.
+  check::CallOrders orders() const;
+
+ private:
+  const EvidenceBuilder& run_;
+};
+
+}  // namespace rollcall::real

@@ -1,0 +1,152 @@
+#include "sim/engine/apart.h"
+
+#include <cerrno>
+#include <concepts>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/base/encoding.h"
+
+namespace rollcall::check {
+
+template <typename Visitor, typename AnyCall>
+requires std::same_as<std::remove_const_t<AnyCall>, ProgramCall>
+void visit(Visitor& visitor, AnyCall& call) {
+  visitor(call.kind);
+  visitor(call.group);
+  visitor(call.seq);
+  visitor(call.numel);
+  visitor(call.dtype);
+  visitor(call.label);
+  visitor(call.is_root);
+  visitor(call.peer);
+  visitor(call.tag);
+}
+
+template <typename Visitor, typename AnyProgram>
+requires std::same_as<std::remove_const_t<AnyProgram>, RankProgram>
+void visit(Visitor& visitor, AnyProgram& program) {
+  visitor(program.rank);
+  visitor(program.calls);
+  visitor(program.sets);
+  visitor(program.is_whole);
+}
+
+template <typename Visitor, typename AnyStep>
+requires std::same_as<std::remove_const_t<AnyStep>, Step>
+void visit(Visitor& visitor, AnyStep& step) {
+  visitor(step.text);
+  visitor(step.label);
+  visitor(step.group);
+  visitor(step.seq);
+  visitor(step.shadow);
+  visitor(step.is_presence);
+  visitor(step.is_joins);
+}
+
+template <typename Visitor, typename AnyLog>
+requires std::same_as<std::remove_const_t<AnyLog>, StepLog>
+void visit(Visitor& visitor, AnyLog& log) {
+  visitor(log.ranks);
+  visitor(log.groups);
+}
+
+}  // namespace rollcall::check
+
+namespace rollcall::sim {
+namespace {
+
+constexpr unsigned seconds_max = 10;
+
+void write_all(int pipe, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(pipe, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) {
+      return;
+    }
+    bytes.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+  }
+}
+
+std::string read_all(int pipe) {
+  std::string bytes;
+  char buffer[4096];
+  while (true) {
+    const ssize_t got = ::read(pipe, buffer, sizeof buffer);
+    if (got > 0) {
+      bytes.append(buffer, static_cast<std::size_t>(got));
+    } else if (got == 0 || errno != EINTR) {
+      return bytes;
+    }
+  }
+}
+
+// Nothing of the program is seen or heard, and a crash leaves no file.
+void silence() {
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    ::dup2(nowhere, standard);
+  }
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+}
+
+[[noreturn]] void answer_and_leave(int pipe, const std::function<std::string()>& answer) {
+  silence();
+  ::alarm(seconds_max);
+  try {
+    write_all(pipe, answer());
+  } catch (...) {
+    // Then there is no answer.
+  }
+  ::_exit(0);  // destructors and buffers are the parent's
+}
+
+// What `answer` says in a child process; empty when it could not say it.
+std::string ask(const std::function<std::string()>& answer) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return {};
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    answer_and_leave(ends[1], answer);
+  }
+  ::close(ends[1]);
+  std::string bytes = child > 0 ? read_all(ends[0]) : std::string();
+  ::close(ends[0]);
+  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return bytes;
+}
+
+template <typename T>
+T ask_for(const std::function<T()>& answer) {
+  const std::string bytes = ask([&] { return encode_value(answer()); });
+  try {
+    return bytes.empty() ? T() : decode_value<T>(bytes);
+  } catch (const std::runtime_error&) {
+    return {};  // it died in the middle of a word
+  }
+}
+
+}  // namespace
+
+std::vector<check::RankProgram> Apart::programs(const std::vector<Rank>& ranks) const {
+  return ask_for<std::vector<check::RankProgram>>([&] { return inner_.programs(ranks); });
+}
+
+check::StepLog Apart::steps(const std::vector<Rank>& ranks) const {
+  return ask_for<check::StepLog>([&] { return inner_.steps(ranks); });
+}
+
+}  // namespace rollcall::sim

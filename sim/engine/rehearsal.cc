@@ -1,0 +1,87 @@
+#include "sim/engine/rehearsal.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "sim/c10d/forwarding_backend.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/engine/noting_backend.h"
+
+namespace rollcall::sim {
+namespace {
+
+constexpr std::int64_t steps_max = 200'000;
+
+class StepWriter final : public ForwardingBackend {
+ public:
+  StepWriter(Backend& inner, check::StepLog& log) : ForwardingBackend(inner), log_(log) {}
+
+  Work issue(const Op& op) override {
+    const Work work = inner().issue(op);
+    const auto own = log_.ranks.find(this_rank().rank);
+    if (own != log_.ranks.end() && !is_point_to_point(op.kind)) {
+      own->second.push_back(check::step_of(op, *this_rank().scopes, work.seq()));
+    }
+    return work;
+  }
+  ProcessGroup find_group(std::string_view name) override { return known(inner().find_group(name)); }
+  ProcessGroup manage(GroupCall call) override { return known(inner().manage(std::move(call))); }
+
+ private:
+  ProcessGroup known(const ProcessGroup& group) {
+    if (group) {
+      log_.groups[group.id()] = group.name();
+    }
+    return group;
+  }
+
+  check::StepLog& log_;
+};
+
+}  // namespace
+
+Rehearsal::Rehearsal(const Options& options, Program program)
+    : options_(options), program_(std::move(program)) {
+  options_.timeline = false;
+  options_.decisions = nullptr;
+  options_.decorate = {};
+  options_.on_settled = {};
+  options_.watch.progress = {};
+}
+
+std::vector<check::RankProgram> Rehearsal::programs(const std::vector<Rank>& ranks) const {
+  std::map<Rank, check::RankProgram> noted;
+  Options options = options_;
+  options.timeout = 0;
+  options.limits.ops = std::min(options.limits.ops, steps_max);
+  options.decorate = [&](Backend& engine) { return std::make_unique<NotingBackend>(engine, noted); };
+  const Report report = run_once(options, [&](Rank rank) {
+    if (std::ranges::binary_search(ranks, rank)) {
+      program_(rank);
+    }
+  });
+  const bool was_cut = std::holds_alternative<LimitReached>(report.verdict);
+  std::vector<check::RankProgram> programs;
+  for (auto& [rank, program] : noted) {
+    program.rank = rank;
+    program.is_whole = !was_cut;
+    programs.push_back(std::move(program));
+  }
+  return programs;
+}
+
+check::StepLog Rehearsal::steps(const std::vector<Rank>& ranks) const {
+  check::StepLog log;
+  for (const Rank rank : ranks) {
+    log.ranks[rank];
+  }
+  Options options = options_;
+  options.decorate = [&](Backend& inner) { return std::make_unique<StepWriter>(inner, log); };
+  run_once(options, program_);
+  return log;
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,45 @@
+#include "sim/judge/outlook.h"
+
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rollcall::check {
+
+int count_of(OpKind kind) {
+  return is_about_groups(kind) ? 2 + static_cast<int>(kind) : is_point_to_point(kind) ? 1 : 0;
+}
+
+ProgramCall program_call(const Op& op, const GroupMembers& group, std::int64_t seq, std::string label,
+                         bool has_tags) {
+  ProgramCall call{.kind = op.kind, .group = group.name, .seq = seq};
+  call.label = std::move(label);
+  call.is_root = has_root(op.kind) && op.root == op.rank;
+  if (is_point_to_point(op.kind)) {
+    const bool is_member = op.root >= 0 && op.root < group.size();
+    call.peer = is_member ? group.ranks[static_cast<std::size_t>(op.root)] : -1;
+    call.tag = has_tags ? op.tag : 0;
+  }
+  if (has_tensor(op.kind)) {
+    call.numel = op.numel;
+    call.dtype = to_string(op.dtype);
+  }
+  return call;
+}
+
+Step step_of(const Op& op, const ScopeTable& scopes, std::int64_t seq) {
+  const std::string_view pairing = scopes.pairing_name(scopes.pairing(op.scope));
+  std::string text(to_string(op.kind));
+  text += has_tensor(op.kind) ? fmt::format(" {} {}", op.numel, to_string(op.dtype)) : "";
+  const bool is_presence = pairing == "join.presence";
+  return {.text = std::move(text),
+          .label = scopes.path(op.scope),
+          .group = op.group,
+          .seq = seq,
+          .shadow = op.shadow,
+          .is_presence = is_presence,
+          .is_joins = is_presence || pairing == "join.terminate"};
+}
+
+}  // namespace rollcall::check
