@@ -210,10 +210,11 @@ void word_parts(const Evidence& evidence, const Incident& incident, Finding& fin
       fmt::format("in {}, rank {} expects {} from rank {}, but rank {} sends {}",
                   call_phrase(name_call(evidence, incident.variants.front().op, incident.seq)),
                   misfit.receiver, elements(misfit.expected), misfit.sender, misfit.sender, misfit.sent);
-  finding.cause = fmt::format("{} about their split sizes; each rank computed its own locally",
-                              incident.misfits.size() == 1
-                                  ? std::string("one pair of ranks disagrees")
-                                  : fmt::format("{} pairs of ranks disagree", incident.misfits.size()));
+  finding.cause =
+      fmt::format("{} split sizes; each rank computed its own locally",
+                  incident.misfits.size() == 1
+                      ? std::string("one pair of ranks disagrees about its")
+                      : fmt::format("{} pairs of ranks disagree about their", incident.misfits.size()));
   finding.advice = row_of(mismatch_rows, FindingKind::split_mismatch).advice;
 }
 
