@@ -11,8 +11,6 @@
 // Quiescence is what makes determinism easy to believe: matching waits for everyone, so the order in
 // which ranks ran cannot change what is matched.
 
-#include <array>
-#include <deque>
 #include <map>
 #include <memory>
 #include <new>
@@ -22,19 +20,15 @@
 #include <vector>
 
 #include "sim/c10d/observer.h"
-#include "sim/c10d/store_state.h"
 #include "sim/c10d/stream.h"
-#include "sim/engine/backends.h"
-#include "sim/engine/cost_model.h"
-#include "sim/engine/event_queue.h"
-#include "sim/engine/group_creation.h"
+#include "sim/engine/deadlines.h"
+#include "sim/engine/deaths.h"
+#include "sim/engine/group_calls.h"
 #include "sim/engine/join_meter.h"
-#include "sim/engine/rank_scheduler.h"
-#include "sim/engine/simulate.h"
-#include "sim/engine/timeline_recorder.h"
+#include "sim/engine/messages.h"
+#include "sim/engine/run.h"
+#include "sim/engine/store_service.h"
 #include "sim/engine/watched_steps.h"
-#include "sim/match/evidence.h"
-#include "sim/match/run_notes.h"
 #include "sim/nccl/device_queue.h"
 
 namespace rollcall::sim {
@@ -48,7 +42,7 @@ class Engine final : public Backend, private Streams, private Observer {
   // Once per engine.
   Report run();
 
-  const BackendTraits& traits() const override { return rules_->traits(); }
+  const BackendTraits& traits() const override { return run_.rules->traits(); }
   Work issue(const Op& op) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
   void wait(const Work& work) override;
@@ -57,13 +51,13 @@ class Engine final : public Backend, private Streams, private Observer {
   bool is_completed(const Work& work) override;
   void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
-  Time now() const override { return now_; }
+  Time now() const override { return run_.now; }
   void compute(Duration duration) override;
   ProcessGroup find_group(std::string_view name) override;
   ProcessGroup manage(GroupCall call) override;
   void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
   StoreReply store(const StoreCall& call) override;
-  Streams* streams() override { return queues_launches_ ? this : nullptr; }
+  Streams* streams() override { return run_.queues_calls ? this : nullptr; }
   Observer& observer() override { return *this; }
 
  private:
@@ -81,40 +75,11 @@ class Engine final : public Backend, private Streams, private Observer {
   void joined() override;
   void everyone_joined(const ProcessGroup& group, std::int64_t steps, std::int64_t shadow_calls) override;
 
-  struct Event {
-    enum class Kind : std::uint8_t { complete, deliver, wake, kernel };
-    Kind kind;
-    GroupId group = 0;
-    Rank rank = 0;         // wake, kernel
-    std::int64_t seq = 0;  // complete: the slot; deliver: an index into deliveries_; kernel: the stream
-  };
   struct SlotKey {
     GroupId group;
     std::int64_t seq;
     friend auto operator<=>(const SlotKey&, const SlotKey&) = default;
   };
-  // A call about groups, as its channel counts it.
-  struct ChannelSlot {
-    GroupId group;
-    check::Channel channel;
-    std::int64_t seq;
-    friend auto operator<=>(const ChannelSlot&, const ChannelSlot&) = default;
-  };
-  // A call on the store. Its rank is parked, and this lies on its stack.
-  struct StoreRequest {
-    const StoreCall* call = nullptr;
-    Time since = 0;
-    std::uint64_t number = 0;  // of its rank's requests
-    StoreReply reply;
-    std::optional<Error> error;
-  };
-  // How a rank's wait ends when not by completion.
-  struct Interruption {
-    bool crash = false;
-    std::string text;
-    const char* signal = "SIGABRT";  // crash: that ends the process
-  };
-
   // A rank's process dies, as by SIGABRT: no destructor of the user's would run in reality, but ours may.
   struct RankCrashed {
     const char* signal;
@@ -137,7 +102,8 @@ class Engine final : public Backend, private Streams, private Observer {
 
   void make_groups();
   void make_devices();
-  GroupId add_group(const std::string& name, RankList ranks, Duration timeout);
+  // `is_connected`: whatever is usual, its communicator is there.
+  GroupId add_group(const std::string& name, RankList ranks, Duration timeout, bool is_connected = false);
   void make_ranks();
   void run_rank(Rank rank);
   void run_program(Rank rank);
@@ -147,7 +113,7 @@ class Engine final : public Backend, private Streams, private Observer {
   // Its rank's story is over, or its group's connections are closed.
   bool meets_nobody(const Op& op) const { return aborting_ || (any_broken_ && broken_[op.group]); }
   // It does not go straight to its slot.
-  bool goes_elsewhere(const Op& op) const { return queues_launches_ || is_point_to_point(op.kind); }
+  bool goes_elsewhere(const Op& op) const { return run_.queues_calls || is_point_to_point(op.kind); }
   [[gnu::noinline]] Work issue_elsewhere(const Op& op);
   check::Slot& arrive(const Op& op);
   Work issue_nowhere(const Op& op);
@@ -200,38 +166,21 @@ class Engine final : public Backend, private Streams, private Observer {
   void fail_on_device(Rank rank, Interruption interruption);
 
   Work post(const Op& op);
-  check::MessageId plan_message(check::MessageMatcher& messages, const Op& op);
-  void post_planned(check::MessageMatcher& messages, GroupId group, check::MessageId id);
   void wait_message(const Work& work);
-  check::MessageMatcher& messages_of(GroupId group) {
-    std::unique_ptr<check::MessageMatcher>& messages = messengers_[group];
-    return messages != nullptr ? *messages : open_messages(group);
-  }
-  [[gnu::noinline]] check::MessageMatcher& open_messages(GroupId group);
-  void schedule_messages();
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
-  void finish_message(check::MessageMatcher& messages, GroupId group, check::MessageId id, check::Fate fate);
-  void give_up_message(const check::RankStatus& status);
+  void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   void suspend_rank(const void* hint);
+  [[gnu::noinline]] void set_deadline(Rank rank);
   [[gnu::noinline]] void take_interruption();
   void enlist(const Work& work);
   void delist(const Work& work);
 
-  // Groups: engine_groups.cc.
-  ProcessGroup new_group(GroupCall call);
-  ProcessGroup split_group(GroupCall call);
+  // Calls of hosts: engine_host_calls.cc.
+  ProcessGroup make_group(GroupCall call);
   void destroy_group(const GroupCall& call);
-  check::Slot& enter_channel(const Op& op);
   void wait_in_channel(const Op& op, check::Slot& slot, const std::optional<Duration>& limit);
-  void open_channels();
-  void advance_creations();
-  void close_slot(const ChannelSlot& key, check::Slot& slot);
   void leave_channel(Rank rank);
-  void release(Rank rank, Time end);
-  ProcessGroup made_group(const Op& op, const GroupCall& call, std::int64_t seq);
-  std::string name_of(const Op& op, const std::string& given, std::int64_t seq,
-                      const std::string& index) const;
-  check::GroupMatcher& channel_matcher(GroupId group, check::Channel channel);
+  bool attend_to_hosts();
 
   // Communicators made at their first use: engine_first_use.cc.
   bool has_called(GroupId group, Rank member) const;
@@ -240,11 +189,6 @@ class Engine final : public Backend, private Streams, private Observer {
   void gather_callers(GroupId group);
   void tell_batches(const Op& op);
   void meet_peer(const Work& work);
-
-  // The store: engine_store.cc.
-  void serve_store();
-  bool is_servable(Rank rank, const StoreCall& call);
-  bool serve(Rank rank, StoreRequest& request);
 
   // Calls whose order somebody decides: engine_order.cc.
   bool order_calls();
@@ -255,12 +199,9 @@ class Engine final : public Backend, private Streams, private Observer {
   void let_go_ahead(std::size_t way);
 
   // Limits of time: engine_timeouts.cc.
-  void limit_next_wait(const std::optional<Duration>& limit, bool names_all = false);
-  [[gnu::noinline]] void set_deadline(Rank rank);
-  std::optional<Time> next_deadline(bool own) const;
   bool expire_timeouts();
-  void take_off(const std::vector<std::pair<Rank, Interruption>>& leaving);
-  void give_up(Rank rank, std::vector<std::pair<Rank, Interruption>>& expired);
+  void take_off(const Interruptions& leaving);
+  void give_up(Rank rank, Interruptions& expired);
   Interruption timeout_of(Rank rank);
   bool hangs_in_send(const check::RankStatus& status);
   const check::Stuck* stuck_of(const check::RankStatus& status);
@@ -269,24 +210,20 @@ class Engine final : public Backend, private Streams, private Observer {
   std::int64_t next_number(const Op& op);
 
   // Ranks that die when the scenario says: engine_faults.cc.
-  void plan_crashes();
   bool crash_before(Time next);
   void die_if_due(Rank rank) const {
-    if (!dies_at_.empty()) [[unlikely]] {
+    if (!deaths_.none()) [[unlikely]] {
       die_at_last(rank);
     }
   }
   [[gnu::noinline]] void die_at_last(Rank rank) const;
-  Time end_of_compute(Rank rank, Duration duration) const;
   void withdraw_calls(Rank rank);
   void withdraw_from(check::GroupMatcher& matcher, Rank member, const check::GroupEvidence& group,
                      bool is_recorded);
-  void withdraw_messages(Rank rank);
 
   void at_quiescence();
-  bool attend_to_hosts();
   void schedule_full_slots();
-  void process(const Event& event);
+  void process(const RunEvent& event);
   void complete(GroupId group, check::Slot& slot);
   void settle(GroupId group, check::Slot& slot);
   void deal_fates(GroupId group, check::Slot& slot);
@@ -313,83 +250,6 @@ class Engine final : public Backend, private Streams, private Observer {
   void conclude();
   Report report();
 
-  const Options& options_;
-  const Program& program_;
-  std::unique_ptr<BackendRules> rules_;
-  const Admission& admission_;
-  bool watches_issues_;
-  bool has_own_order_;    // of the backend's reductions
-  bool queues_launches_;  // hosts only queue their calls on GPUs
-  std::unique_ptr<CostModel> cost_;
-  ComputeTimes compute_times_;
-  UniformCost host_cost_;  // of calls about groups and on the store: they go from host to host
-  ScopeTable scopes_;
-  std::deque<GroupMembers> members_;                                 // by GroupId; addresses are stable
-  std::vector<std::unique_ptr<check::GroupMatcher>> matchers_;       // by GroupId
-  std::vector<check::GroupEvidence> groups_;                         // the same, as the judge sees them
-  std::unordered_map<std::string, std::vector<GroupId>> group_ids_;  // looked up, never iterated
-  std::vector<Duration> group_timeouts_;                             // by GroupId; 0: the run's
-  std::vector<RankContext> contexts_;
-  std::vector<std::unique_ptr<Backend>> decorators_;  // by rank; empty without options.decorate
-  std::vector<check::RankStatus> status_;             // by global rank
-  // How long a rank's wait may take.
-  struct Deadline {
-    Time since = 0;
-    Duration limit = 0;      // 0: none
-    bool own = false;        // the call said so, which makes the end of it an event like others
-    bool names_all = false;  // monitored_barrier's wait_all_ranks
-    bool of_wait = false;    // work.wait's: the call itself goes on
-  };
-  // What a call says of its wait is forgotten where there was none.
-  struct AfterWait {
-    Deadline& next;
-    ~AfterWait() { next = {}; }
-  };
-  std::vector<Deadline> deadlines_;  // by global rank; empty while nothing has a limit
-  Deadline next_wait_;               // what the running rank's call says of the wait it is about to begin
-  std::unique_ptr<RankScheduler> scheduler_;
-  EventQueue<Event> events_;
-  // Messages that arrive at one time, in one group. The vectors are reused.
-  struct Delivery {
-    GroupId group = 0;
-    std::vector<std::pair<check::MessageId, check::MessageId>> pairs;  // (send, receive)
-  };
-
-  std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // by GroupId; null while nobody sends
-  std::vector<GroupId> posted_groups_;  // groups with messages posted since the last quiescence
-  std::vector<Delivery> deliveries_;
-  std::vector<std::size_t> free_deliveries_;
-  std::vector<SlotKey> full_;  // filled up since the last quiescence
-  std::vector<bool> lazy_;     // by GroupId: its communicators are made at their first use
-  std::vector<bool> broken_;   // by GroupId: a timeout closed its connections, or it was destroyed
-  struct GpuUser {
-    Rank rank = -1;
-    bool settled = false;  // the instant in which it came is over: nobody can come before it
-  };
-  std::map<std::pair<GroupId, std::pair<Rank, Device>>, GpuUser> gpu_users_;  // by group, host and device
-  std::unordered_map<Rank, Interruption> interruptions_;                      // looked up, never iterated
-  std::vector<std::unique_ptr<LaunchTable>> launches_;  // by GroupId; empty on backends whose calls block
-  std::vector<DeviceQueue> devices_;                    // by global rank; the same
-  std::vector<HostWait> host_waits_;                    // the same
-  std::size_t launch_limit_ = 0;  // things queued on one GPU before its host has to wait
-  // Calls about groups. Per group and channel a matcher, null while nobody has called.
-  std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>> channels_;
-  std::vector<ChannelSlot> full_channels_;           // filled up since the last quiescence
-  std::map<std::int64_t, GroupCreation> creations_;  // new_group calls under way, by number
-  bool creations_moved_ = false;
-  struct MadeGroups {
-    std::vector<GroupId> ids;
-    Rank asked = 0;
-  };
-  std::map<std::pair<ChannelSlot, std::int64_t>, MadeGroups> made_;  // by call and number of its lists
-
-  std::vector<Time> dies_at_;                     // by rank; empty while nobody is to die
-  std::vector<std::pair<Time, Rank>> next_dead_;  // who has not died yet, the last first
-
-  StoreState store_;
-  bool store_moved_ = false;                      // there is something new to serve
-  std::map<Rank, StoreRequest*> store_requests_;  // not served yet
-
   // A contender is a rank's request, or a message for a receive from anyone.
   struct Contest {
     Contender contender;
@@ -397,20 +257,48 @@ class Engine final : public Backend, private Streams, private Observer {
     check::MessageId send = check::no_message;
     check::MessageId receive = check::no_message;
   };
-  bool orders_calls_;                     // options.decisions does
-  std::vector<Contest> contests_;         // those that are ready first
-  std::vector<std::uint64_t> requested_;  // on the store, by rank; empty while nobody has asked
+  struct GpuUser {
+    Rank rank = -1;
+    bool settled = false;  // the instant in which it came is over: nobody can come before it
+  };
 
-  std::unique_ptr<check::RunNotes> notes_;
+  const Program& program_;
+  ScopeTable scopes_;
+  std::vector<RankContext> contexts_;
+  std::vector<std::unique_ptr<Backend>> decorators_;  // by rank; empty without options.decorate
+  Run run_;                                           // its scheduler ends before contexts do
+  const Admission& admission_;
+  bool watches_issues_;
+  bool has_own_order_;  // of the backend's reductions
+  std::unique_ptr<CostModel> cost_;
+  ComputeTimes compute_times_;
+
+  StoreService store_;
+  GroupCalls group_calls_;
+  Messages messages_;
+  Deadlines deadlines_;
+  Deaths deaths_;
+
+  std::unordered_map<std::string, std::vector<GroupId>> group_ids_;  // looked up, never iterated
+  std::vector<bool> lazy_;     // by GroupId: its communicators are made at their first use
+  std::vector<bool> broken_;   // by GroupId: a timeout closed its connections, or it was destroyed
+  std::vector<SlotKey> full_;  // filled up since the last quiescence
+  std::unordered_map<Rank, Interruption> interruptions_;                      // looked up, never iterated
+  std::vector<Contest> contests_;                                             // those that are ready first
+  std::map<std::pair<GroupId, std::pair<Rank, Device>>, GpuUser> gpu_users_;  // by group, host and device
+
+  std::vector<std::unique_ptr<LaunchTable>> launches_;  // by GroupId; empty on backends whose calls block
+  std::vector<DeviceQueue> devices_;                    // by global rank; the same
+  std::vector<HostWait> host_waits_;                    // the same
+  std::size_t launch_limit_ = 0;  // things queued on one GPU before its host has to wait
+
   JoinMeter joins_;
-  std::optional<TimelineRecorder> recorder_;
   std::vector<OutputLine> output_;
   std::optional<Verdict> verdict_;  // set at the proof; what follows cannot change it
   std::vector<RankClass> classes_;
   WatchedSteps steps_;
   Rank ended_ = 0;  // ranks
   std::int64_t ops_ = 0;
-  Time now_ = 0;
   bool any_broken_ = false;
   bool was_settled_ = false;
   bool aborting_ = false;

@@ -49,7 +49,7 @@ void Engine::call(const Op& op) {
 // The call takes its place among those of the others.
 inline Slot& Engine::arrive(const Op& op) {
   ++ops_;
-  GroupMatcher& matcher = *matchers_[op.group];
+  GroupMatcher& matcher = *run_.matchers[op.group];
   const bool is_odd = is_odd_on(matcher, op);
   if (is_odd) [[unlikely]] {
     check_device(op);
@@ -67,14 +67,14 @@ inline Slot& Engine::arrive(const Op& op) {
 // A call that its rank's GPU takes to the others, or a message.
 Work Engine::issue_elsewhere(const Op& op) {
   ++ops_;
-  GroupMatcher& matcher = *matchers_[op.group];
+  GroupMatcher& matcher = *run_.matchers[op.group];
   if (is_odd_on(matcher, op)) [[unlikely]] {  // a rank's first collective is
     check_device(op);
     if (lazy_[op.group] && !is_point_to_point(op.kind)) {
       tell_batches(op);
     }
   }
-  return queues_launches_ ? launch(op) : post(op);
+  return run_.queues_calls ? launch(op) : post(op);
 }
 
 // Ends a call of a rank whose story is over. In a destructor that communicates while its rank unwinds
@@ -88,9 +88,9 @@ void Engine::end_call() {
 // A rank that never waits could fill any memory with calls that nobody else has come to.
 void Engine::check_pending(GroupId group) {
   constexpr std::int64_t base_cost = 32;  // what a slot takes besides its members, in members
-  const GroupMatcher& matcher = *matchers_[group];
+  const GroupMatcher& matcher = *run_.matchers[group];
   const std::int64_t pending = matcher.end() - matcher.first_live();
-  if (pending * (matcher.size() + base_cost) > options_.limits.pending_arrivals) [[unlikely]] {
+  if (pending * (matcher.size() + base_cost) > run_.options.limits.pending_arrivals) [[unlikely]] {
     stop(FindingKind::pending_calls, pending);
     throw RankAborted{};
   }
@@ -103,8 +103,8 @@ Work Engine::issue_nowhere(const Op& op) {
     end_call();
     return {};
   }
-  notes_->note_late_call(now_, op, next_number(op));
-  if (queues_launches_) {  // its communicator was ended by the watchdog, or with its group
+  run_.notes->note_late_call(run_.now, op, next_number(op));
+  if (run_.queues_calls) {  // its communicator was ended by the watchdog, or with its group
     throw Error("torch.distributed.DistBackendError",
                 fmt::format("NCCL communicator was aborted on rank {}.", op.rank));
   }
@@ -127,7 +127,7 @@ void Engine::issued(const Op& op, Slot& slot) {
   const bool raises = op.malformed || !admission_.admits(op);
   slot.raises = slot.raises || raises;
   if (slot.differs) {
-    notes_->incidents.suspect(now_, op.group, slot.seq);
+    run_.notes->incidents.suspect(run_.now, op.group, slot.seq);
   }
   if (op.async_op) {
     check_pending(op.group);
@@ -135,10 +135,10 @@ void Engine::issued(const Op& op, Slot& slot) {
   if (op.async_op || raises) {
     retain(op, slot);  // the caller may drop its tensors before the others have come
   }
-  if (recorder_) {
-    recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
+  if (run_.recorder) {
+    run_.recorder->arrived(slot, op.rank, run_.matchers[op.group]->size(), run_.now);
   }
-  if (options_.debug == DebugLevel::detail && op.async_op) {
+  if (run_.options.debug == DebugLevel::detail && op.async_op) {
     wait(Work(op.group, op.rank,
               slot.seq));  // DETAIL compares with the others first, and the host blocks in that
   }
@@ -146,8 +146,8 @@ void Engine::issued(const Op& op, Slot& slot) {
 
 // The number that a call of the running rank takes.
 std::int64_t Engine::next_number(const Op& op) {
-  return queues_launches_ ? launches_[op.group]->lane(op.rank).launched
-                          : matchers_[op.group]->calls_of(op.rank);
+  return run_.queues_calls ? launches_[op.group]->lane(op.rank).launched
+                           : run_.matchers[op.group]->calls_of(op.rank);
 }
 
 // An asynchronous caller may drop its tensors before the call completes.
@@ -177,10 +177,10 @@ void Engine::retain(const Op& op, Slot& slot) const {
 
 // The frames below a parked rank are what its next turn touches first: everything rare lives elsewhere.
 void Engine::wait(const Work& work) {
-  if (aborting_ || queues_launches_ || work.is_point_to_point()) [[unlikely]] {
+  if (aborting_ || run_.queues_calls || work.is_point_to_point()) [[unlikely]] {
     return wait_otherwise(work);
   }
-  Slot* slot = matchers_[work.group()]->find(work.seq());
+  Slot* slot = run_.matchers[work.group()]->find(work.seq());
   if (slot == nullptr || slot->phase == Slot::Phase::done) {
     if (work.seq() == Work::no_slot) [[unlikely]] {
       interrupt_closed();
@@ -200,7 +200,7 @@ void Engine::wait_otherwise(const Work& work) {
   if (aborting_) [[unlikely]] {
     return end_call();
   }
-  if (!queues_launches_) {
+  if (!run_.queues_calls) {
     return wait_message(work);
   }
   if (!has_finished_on_device(work)) {
@@ -224,8 +224,8 @@ bool Engine::has_its_fate(Rank member, const Slot& slot) const {
     }
   }
   if (slot.raises && raises_late(member, slot)) {
-    const GroupMatcher& matcher = *matchers_[slot.reference.group];
-    interrupt({false, rules_->refusal(matcher.op_of(slot, member), matcher.size()).what()});
+    const GroupMatcher& matcher = *run_.matchers[slot.reference.group];
+    interrupt({false, run_.rules->refusal(matcher.op_of(slot, member), matcher.size()).what()});
   }
   return false;
 }
@@ -235,14 +235,14 @@ void Engine::interrupt_closed() { interrupt({false, closed_pairs}); }
 // True when the backend cannot run this call and says so without waiting for the others. DETAIL does wait
 // for them first.
 bool Engine::raises_late(Rank member, const Slot& slot) const {
-  const GroupMatcher& matcher = *matchers_[slot.reference.group];
-  return options_.debug != DebugLevel::detail &&
-         rules_->raises_late(matcher.op_of(slot, member), matcher.size());
+  const GroupMatcher& matcher = *run_.matchers[slot.reference.group];
+  return run_.options.debug != DebugLevel::detail &&
+         run_.rules->raises_late(matcher.op_of(slot, member), matcher.size());
 }
 
 inline void Engine::block(GroupId group, Rank member, Slot& slot) {
-  const Rank rank = scheduler_->running();
-  RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  const Rank rank = run_.scheduler->running();
+  RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   status.state = RankStatus::State::waiting;
   status.group = group;
   status.group_rank = member;
@@ -255,14 +255,21 @@ inline void Engine::block(GroupId group, Rank member, Slot& slot) {
 // Parks the running rank, whose status says what it waits for. Returns when that has completed; throws when
 // it ended otherwise.
 void Engine::suspend_rank(const void* hint) {
-  if (!deadlines_.empty()) [[unlikely]] {
-    set_deadline(scheduler_->running());
+  if (!deadlines_.none()) [[unlikely]] {
+    set_deadline(run_.scheduler->running());
   }
-  scheduler_->park(hint);
+  run_.scheduler->park(hint);
   if (aborting_ || !interruptions_.empty()) [[unlikely]] {
     take_interruption();
   }
-  die_if_due(scheduler_->running());
+  die_if_due(run_.scheduler->running());
+}
+
+void Engine::set_deadline(Rank rank) {
+  if (run_.queues_calls) {
+    resolve_host_wait(rank);
+  }
+  deadlines_.begin(rank);
 }
 
 // Throws if the running rank was woken for another reason than that its wait is over.
@@ -270,7 +277,7 @@ void Engine::take_interruption() {
   if (aborting_) {
     return end_call();
   }
-  const auto found = interruptions_.find(scheduler_->running());
+  const auto found = interruptions_.find(run_.scheduler->running());
   if (found != interruptions_.end()) {
     const Interruption interruption = std::move(found->second);
     interruptions_.erase(found);
@@ -286,15 +293,15 @@ void Engine::interrupt(const Interruption& interruption) {
 }
 
 bool Engine::is_completed(const Work& work) {
-  if (queues_launches_) {
+  if (run_.queues_calls) {
     return has_finished_on_device(work);
   }
   if (work.is_point_to_point()) {
-    const check::MessageMatcher& messages = messages_of(work.group());
+    const check::MessageMatcher& messages = messages_.of(work.group());
     return !messages.is_current(work.message(), work.rank(), work.seq()) ||
            messages.at(work.message()).phase == check::Message::Phase::done;
   }
-  const Slot* slot = matchers_[work.group()]->find(work.seq());
+  const Slot* slot = run_.matchers[work.group()]->find(work.seq());
   if (slot == nullptr) {
     return true;
   }
@@ -311,10 +318,10 @@ void Engine::wait_any(std::span<const Work> works) {
   if (std::ranges::any_of(works, [this](const Work& work) { return is_completed(work); })) {
     return;
   }
-  if (options_.decisions != nullptr) {
-    options_.decisions->ordered_by_clock();
+  if (run_.options.decisions != nullptr) {
+    run_.options.decisions->ordered_by_clock();
   }
-  if (queues_launches_) {
+  if (run_.queues_calls) {
     wait_on_host({.kind = HostWait::Kind::any, .works = works});
     return;
   }
@@ -333,9 +340,9 @@ void Engine::wait_any(std::span<const Work> works) {
 // Lets `work` wake the running rank, which is about to block in another call.
 void Engine::enlist(const Work& work) {
   if (work.is_point_to_point()) {
-    messages_of(work.group()).at(work.message()).waiting = true;
-  } else if (Slot* slot = matchers_[work.group()]->find(work.seq())) {
-    slot->waiters.push_back(scheduler_->running());
+    messages_.of(work.group()).at(work.message()).waiting = true;
+  } else if (Slot* slot = run_.matchers[work.group()]->find(work.seq())) {
+    slot->waiters.push_back(run_.scheduler->running());
   }
 }
 
@@ -344,12 +351,12 @@ void Engine::delist(const Work& work) {
     return;
   }
   if (!work.is_point_to_point()) {
-    if (Slot* slot = matchers_[work.group()]->find(work.seq())) {
-      std::erase(slot->waiters, scheduler_->running());
+    if (Slot* slot = run_.matchers[work.group()]->find(work.seq())) {
+      std::erase(slot->waiters, run_.scheduler->running());
     }
     return;
   }
-  check::MessageMatcher& messages = messages_of(work.group());
+  check::MessageMatcher& messages = messages_.of(work.group());
   if (messages.is_current(work.message(), work.rank(), work.seq())) {
     messages.at(work.message()).waiting = false;
   }

@@ -33,28 +33,28 @@ void Engine::complete(GroupId group, Slot& slot) {
     return;
   }
   const Op& op = slot.reference;
-  if (has_own_order_ && has_reduce_op(op.kind) && rules_->complete(op, slot)) {
+  if (has_own_order_ && has_reduce_op(op.kind) && run_.rules->complete(op, slot)) {
     // with the bits of the backend's own order of additions
   } else if (slot.uniform && has_uniform_form(op.kind) && op.reduce != ReduceOp::premul_sum) {
     apply_uniform(op, slot.values, slot.tensors);
   } else if (has_tensor(op.kind)) {
     std::vector<OpTensors> tensors;
-    for (Rank member = 0; member < members_[group].size(); ++member) {
-      tensors.push_back(matchers_[group]->op_of(slot, member).tensors);
+    for (Rank member = 0; member < run_.members[group].size(); ++member) {
+      tensors.push_back(run_.matchers[group]->op_of(slot, member).tensors);
     }
-    if (const std::int64_t bytes = dense_bytes(op, tensors); bytes > options_.limits.dense_bytes) {
+    if (const std::int64_t bytes = dense_bytes(op, tensors); bytes > run_.options.limits.dense_bytes) {
       slot.fates.assign(tensors.size(), Fate::fails);
-      slot.failures.assign(tensors.size(), too_dense(op, bytes, options_.limits.dense_bytes));
+      slot.failures.assign(tensors.size(), too_dense(op, bytes, run_.options.limits.dense_bytes));
       deal_fates(group, slot);
       return;
     }
     apply_op(op, tensors);
   }
   slot.phase = Slot::Phase::done;
-  if (recorder_) [[unlikely]] {
-    recorder_->finished(groups_[group], slot, now_);
+  if (run_.recorder) [[unlikely]] {
+    run_.recorder->finished(run_.groups[group], slot, run_.now);
   }
-  if (queues_launches_) [[unlikely]] {
+  if (run_.queues_calls) [[unlikely]] {
     finish_on_devices(group, slot);
     return;
   }
@@ -66,11 +66,11 @@ void Engine::complete(GroupId group, Slot& slot) {
 
 // A full slot whose calls disagree, or cannot be run: everyone fares as on the real backend.
 void Engine::settle(GroupId group, Slot& slot) {
-  GroupMatcher& matcher = *matchers_[group];
+  GroupMatcher& matcher = *run_.matchers[group];
   const std::vector<std::string> refused =
-      options_.debug == DebugLevel::detail ? detail_mismatch(matcher, slot) : std::vector<std::string>();
+      run_.options.debug == DebugLevel::detail ? detail_mismatch(matcher, slot) : std::vector<std::string>();
   if (refused.empty()) {
-    rules_->settle(matcher, slot);
+    run_.rules->settle(matcher, slot);
   } else {
     slot.fates.assign(refused.size(), Fate::fails);
     slot.failures = refused;
@@ -83,16 +83,16 @@ void Engine::deal_fates(GroupId group, Slot& slot) {
   const bool all_complete =
       std::ranges::all_of(slot.fates, [](Fate fate) { return fate == Fate::completes; });
   slot.phase = all_complete ? Slot::Phase::done : Slot::Phase::irregular;
-  if (recorder_) {
-    recorder_->finished(groups_[group], slot, now_);
+  if (run_.recorder) {
+    run_.recorder->finished(run_.groups[group], slot, run_.now);
   }
-  if (queues_launches_) {
+  if (run_.queues_calls) {
     finish_on_devices(group, slot);
     return;
   }
   std::vector<Rank> staying;
   for (const Rank rank : std::exchange(slot.waiters, {})) {
-    const auto member = static_cast<std::size_t>(status_[static_cast<std::size_t>(rank)].group_rank);
+    const auto member = static_cast<std::size_t>(run_.status[static_cast<std::size_t>(rank)].group_rank);
     switch (slot.fates[member]) {
       case Fate::completes:
         wake(rank);
@@ -113,13 +113,13 @@ void Engine::deal_fates(GroupId group, Slot& slot) {
 // only when nothing else can move, or somebody's patience ends: until then the others may come, and nobody can
 // tell the difference. True when some rank goes on.
 bool Engine::let_some_through() {
-  if (queues_launches_ || options_.debug == DebugLevel::detail) {
+  if (run_.queues_calls || run_.options.debug == DebugLevel::detail) {
     return false;  // on GPUs kernels wait for each other; under DETAIL a barrier comes first
   }
   bool anybody = false;
-  for (std::size_t group = 0; group < matchers_.size(); ++group) {
-    for (std::int64_t seq = matchers_[group]->first_live(); seq < matchers_[group]->end(); ++seq) {
-      Slot& slot = *matchers_[group]->find(seq);
+  for (std::size_t group = 0; group < run_.matchers.size(); ++group) {
+    for (std::int64_t seq = run_.matchers[group]->first_live(); seq < run_.matchers[group]->end(); ++seq) {
+      Slot& slot = *run_.matchers[group]->find(seq);
       if (slot.phase == Slot::Phase::collecting && !slot.waiters.empty()) {
         anybody = let_some_through(static_cast<GroupId>(group), slot) || anybody;
       }
@@ -129,7 +129,7 @@ bool Engine::let_some_through() {
 }
 
 bool Engine::let_some_through(GroupId group, Slot& slot) {
-  rules_->settle_partly(*matchers_[group], slot);
+  run_.rules->settle_partly(*run_.matchers[group], slot);
   if (slot.fates.empty()) {
     return false;
   }
@@ -137,7 +137,7 @@ bool Engine::let_some_through(GroupId group, Slot& slot) {
   std::vector<std::pair<Rank, std::string>> dying;
   bool anybody = false;
   for (const Rank rank : std::exchange(slot.waiters, {})) {
-    const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+    const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
     if (status.group != group || status.seq != slot.seq) {
       staying.push_back(rank);  // blocked in another call, and in this one as well
       continue;
@@ -145,9 +145,9 @@ bool Engine::let_some_through(GroupId group, Slot& slot) {
     const Rank member = status.group_rank;
     const auto at = static_cast<std::size_t>(member);
     if (slot.fates[at] == Fate::completes) {
-      slot.through.resize(static_cast<std::size_t>(members_[group].size()));
-      if (recorder_) {
-        recorder_->got_through(groups_[group], slot, member, now_);
+      slot.through.resize(static_cast<std::size_t>(run_.members[group].size()));
+      if (run_.recorder) {
+        run_.recorder->got_through(run_.groups[group], slot, member, run_.now);
       }
       slot.through[at] = true;
       detach(member, slot);
@@ -188,7 +188,7 @@ void Engine::detach(Rank member, Slot& slot) const {
       slot.retained_lists.push_back(std::move(clones));
     }
   };
-  if (matchers_[static_cast<std::size_t>(slot.reference.group)]->op_of(slot, member).tensors.input !=
+  if (run_.matchers[static_cast<std::size_t>(slot.reference.group)]->op_of(slot, member).tensors.input !=
       nullptr) {
     copy(slot.tensors[at]);
   }
@@ -210,31 +210,31 @@ void Engine::detach(Rank member, Slot& slot) const {
 }
 
 void Engine::wake(Rank rank) {
-  if (status_[static_cast<std::size_t>(rank)].state != RankStatus::State::waiting) {
+  if (run_.status[static_cast<std::size_t>(rank)].state != RankStatus::State::waiting) {
     return;  // it waited for any of several calls, and another one was first
   }
-  status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
-  scheduler_->make_ready(rank);
+  run_.status[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+  run_.scheduler->make_ready(rank);
 }
 
 // The rank gives up its wait; what it waited for must not wake it again.
 void Engine::wake_interrupted(Rank rank, Interruption interruption) {
-  const RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   const bool in_slot = status.channel == check::Channel::collectives && !status.in_message();
-  if (Slot* slot = in_slot ? matchers_[status.group]->find(status.seq) : nullptr) {
+  if (Slot* slot = in_slot ? run_.matchers[status.group]->find(status.seq) : nullptr) {
     slot->given_up = true;
   }
   leave_channel(rank);
-  if (queues_launches_) {
+  if (run_.queues_calls) {
     host_waits_[static_cast<std::size_t>(rank)] = {};
   } else if (status.channel != check::Channel::collectives) {
     // no slot and no message knows of it
   } else if (status.in_message()) {
-    give_up_message(status);
-  } else if (Slot* slot = matchers_[status.group]->find(status.seq)) {
+    messages_.give_up(status);
+  } else if (Slot* slot = run_.matchers[status.group]->find(status.seq)) {
     std::erase(slot->waiters, rank);
     // The call stays in its slot, and may complete after the rank has dropped its tensors.
-    retain(matchers_[status.group]->op_of(*slot, status.group_rank), *slot);
+    retain(run_.matchers[status.group]->op_of(*slot, status.group_rank), *slot);
   }
   interruptions_.emplace(rank, std::move(interruption));
   wake(rank);

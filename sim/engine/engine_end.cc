@@ -36,24 +36,24 @@ void Engine::at_deadlock() {
 }
 
 void Engine::notify_settled() {
-  if (was_settled_ || !options_.on_settled) {
+  if (was_settled_ || !run_.options.on_settled) {
     return;
   }
   was_settled_ = true;
   std::vector<RankClass::State> states;
-  for (const RankStatus& status : status_) {
+  for (const RankStatus& status : run_.status) {
     states.push_back(check::state_of(status));
   }
-  options_.on_settled(states);
+  run_.options.on_settled(states);
 }
 
 // Ranks whose peer's process is gone see its connection close. True when there was one.
 bool Engine::fail_lost_peers() {
-  const std::string text = rules_->lost_peer_text();
-  std::vector<std::pair<Rank, Interruption>> lost;
+  const std::string text = run_.rules->lost_peer_text();
+  Interruptions lost;
   const std::vector<bool> torn = text.empty() ? std::vector<bool>() : torn_groups();
-  for (std::size_t rank = 0; rank < status_.size() && !text.empty(); ++rank) {
-    if (status_[rank].state == RankStatus::State::waiting && has_lost_peer(status_[rank], torn)) {
+  for (std::size_t rank = 0; rank < run_.status.size() && !text.empty(); ++rank) {
+    if (run_.status[rank].state == RankStatus::State::waiting && has_lost_peer(run_.status[rank], torn)) {
       lost.emplace_back(static_cast<Rank>(rank), Interruption{false, text});
     }
   }
@@ -67,16 +67,16 @@ bool Engine::fail_lost_peers() {
 // By group: whether some member's process is gone. Asked once for all waiting ranks.
 std::vector<bool> Engine::torn_groups() const {
   std::vector<bool> torn;
-  for (const GroupMembers& group : members_) {
+  for (const GroupMembers& group : run_.members) {
     torn.push_back(std::ranges::any_of(group.ranks, [this](Rank rank) { return has_left(rank); }));
   }
   return torn;
 }
 
 bool Engine::has_left(Rank rank) const {
-  const RankStatus::State state = status_[static_cast<std::size_t>(rank)].state;
+  const RankStatus::State state = run_.status[static_cast<std::size_t>(rank)].state;
   const bool ended = state == RankStatus::State::finished || state == RankStatus::State::raised;
-  return state == RankStatus::State::crashed || (ended && options_.finished_ranks_exit);
+  return state == RankStatus::State::crashed || (ended && run_.options.finished_ranks_exit);
 }
 
 // A message is torn by its other end's end, but for one that was half written by then (gloo::leaves_unread); a
@@ -88,24 +88,24 @@ bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& to
   if (!status.in_message()) {
     const check::Stuck* stuck = torn[status.group] ? stuck_of(status) : nullptr;
     return stuck == nullptr ? torn[status.group] : std::ranges::any_of(stuck->peers, [&](Rank peer) {
-      return has_left(members_[status.group].ranks[static_cast<std::size_t>(peer)]);
+      return has_left(run_.members[status.group].ranks[static_cast<std::size_t>(peer)]);
     });
   }
-  if (messages_of(status.group).at(status.message).phase == check::Message::Phase::stuck) {
+  if (messages_.of(status.group).at(status.message).phase == check::Message::Phase::stuck) {
     return false;
   }
   check::Evidence all;
-  all.groups = groups_;
+  all.groups = run_.groups;
   return std::ranges::any_of(check::awaited(all, status), [this](Rank peer) { return has_left(peer); });
 }
 
 // Between two portions of steps. The running rank ends here when there is no more memory.
 void Engine::look() {
-  const Watch& watch = options_.watch;
+  const Watch& watch = run_.options.watch;
   if (watch.progress) {
-    watch.progress({ops_, ended_, now_});
+    watch.progress({ops_, ended_, run_.now});
   }
-  const std::int64_t limit = options_.limits.memory_bytes;
+  const std::int64_t limit = run_.options.limits.memory_bytes;
   if (!aborting_ && limit > 0 && watch.memory_in_use && watch.memory_in_use() > limit) {
     stop(FindingKind::memory, limit);
     throw RankAborted{};
@@ -114,7 +114,7 @@ void Engine::look() {
 
 void Engine::stop(FindingKind limit, std::int64_t value) {
   if (!aborting_) {
-    notes_->limit = check::LimitIncident{limit, value};
+    run_.notes->limit = check::LimitIncident{limit, value};
     conclude();
     aborting_ = true;
     steps_.close();  // ranks that have not run yet, and may never call us, end at their first step
@@ -143,16 +143,16 @@ void Engine::abort_waiting() {
   bool anybody = false;
   const auto end = [&](Rank rank) {
     anybody = true;
-    scheduler_->make_ready(rank);
+    run_.scheduler->make_ready(rank);
   };
-  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
-    if (status_[rank].state == RankStatus::State::waiting) {
+  for (std::size_t rank = 0; rank < run_.status.size(); ++rank) {
+    if (run_.status[rank].state == RankStatus::State::waiting) {
       end(static_cast<Rank>(rank));
     }
   }
-  while (!events_.empty()) {
-    const Event event = events_.pop();
-    if (event.kind == Event::Kind::wake) {
+  while (!run_.events.empty()) {
+    const RunEvent event = run_.events.pop();
+    if (event.kind == RunEvent::Kind::wake) {
       end(event.rank);
     }
   }
@@ -161,10 +161,10 @@ void Engine::abort_waiting() {
 
 check::Evidence Engine::evidence() {
   resolve_host_waits();
-  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
-    status_[rank].inputs = contexts_[rank].inputs_taken;
+  for (std::size_t rank = 0; rank < run_.status.size(); ++rank) {
+    run_.status[rank].inputs = contexts_[rank].inputs_taken;
   }
-  return notes_->evidence(rules_->traits().name, status_, options_.check_leaks);
+  return run_.notes->evidence(run_.rules->traits().name, run_.status, run_.options.check_leaks);
 }
 
 // Takes the final state down, once; it needs the tensors and frames of ranks that still wait.
@@ -178,15 +178,15 @@ void Engine::conclude() {
     verdict_ = check::judge(all);
   }
   classes_ = check::classify(all);
-  if (recorder_) {
-    recorder_->end();
-    for (const check::GroupEvidence& group : groups_) {
+  if (run_.recorder) {
+    run_.recorder->end();
+    for (const check::GroupEvidence& group : run_.groups) {
       for (std::int64_t seq = group.matcher->first_live(); seq < group.matcher->end(); ++seq) {
-        recorder_->finished(group, *group.matcher->find(seq), Span::open);
+        run_.recorder->finished(group, *group.matcher->find(seq), Span::open);
       }
       if (group.messages != nullptr) {
         for (const check::MessageId id : group.messages->pending()) {
-          recorder_->message(group, group.messages->at(id), Span::open);
+          run_.recorder->message(group, group.messages->at(id), Span::open);
         }
       }
     }
@@ -195,19 +195,19 @@ void Engine::conclude() {
 
 Report Engine::report() {
   Report report;
-  report.seed = options_.seed;
-  report.world_size = options_.world_size;
-  report.backend = rules_->traits().name;
+  report.seed = run_.options.seed;
+  report.world_size = run_.options.world_size;
+  report.backend = run_.rules->traits().name;
   report.verdict = std::move(*verdict_);
   report.ranks = std::move(classes_);
   std::ranges::stable_sort(output_, {}, &OutputLine::rank);
   report.output = std::move(output_);
-  report.simulated_time = now_;
+  report.simulated_time = run_.now;
   report.ops = ops_;
-  report.joins = joins_.costs(members_, now_);
-  if (recorder_) {
-    report.timeline = recorder_->take();
-    for (const GroupMembers& group : members_) {
+  report.joins = joins_.costs(run_.members, run_.now);
+  if (run_.recorder) {
+    report.timeline = run_.recorder->take();
+    for (const GroupMembers& group : run_.members) {
       report.groups.push_back({group.name, RankSet::of(group.ranks)});
     }
   }

@@ -14,8 +14,7 @@ using check::GroupMatcher;
 using check::Slot;
 
 bool Engine::has_called(GroupId group, Rank member) const {
-  const std::unique_ptr<GroupMatcher>& batches =
-      channels_[group][static_cast<std::size_t>(Channel::first_use)];
+  const GroupMatcher* batches = group_calls_.find(group, Channel::first_use);
   return launches_[group]->lane(member).launched > 0 || (batches != nullptr && batches->calls_of(member) > 0);
 }
 
@@ -25,17 +24,17 @@ void Engine::await_communicators(std::span<const Op> batch) {
     if (!lazy_[op.group] || meets_nobody(op) || has_called(op.group, op.rank)) {
       continue;
     }
-    if (is_odd_on(*matchers_[op.group], op)) {
+    if (is_odd_on(*run_.matchers[op.group], op)) {
       check_device(op);  // what torch refuses gets no communicator
     }
-    if (channels_[op.group][static_cast<std::size_t>(Channel::first_use)] == nullptr) {
+    if (group_calls_.find(op.group, Channel::first_use) == nullptr) {
       gather_callers(op.group);
     }
     Op first = first_call(op.group, op.rank);
     first.scope = op.scope;
     first.site = op.site;
-    Slot& slot = enter_channel(first);
-    notes_->note_late_call(now_, first, slot.seq);
+    Slot& slot = group_calls_.enter(first);
+    run_.notes->note_late_call(run_.now, first, slot.seq);
     wait_in_channel(first, slot, std::nullopt);
   }
 }
@@ -50,27 +49,27 @@ Op Engine::first_call(GroupId group, Rank member) {
 
 // The group's first batch: members whose first call was a collective have come already.
 void Engine::gather_callers(GroupId group) {
-  channel_matcher(group, Channel::first_use);
-  for (Rank member = 0; member < members_[group].size(); ++member) {
+  group_calls_.matcher(group, Channel::first_use);
+  for (Rank member = 0; member < run_.members[group].size(); ++member) {
     if (launches_[group]->lane(member).launched > 0) {
-      enter_channel(first_call(group, member));
+      group_calls_.enter(first_call(group, member));
     }
   }
 }
 
 // The running rank makes a collective. Where batches wait for members and this is its first call, it has come.
 void Engine::tell_batches(const Op& op) {
-  const bool batches = channels_[op.group][static_cast<std::size_t>(Channel::first_use)] != nullptr;
+  const bool batches = group_calls_.find(op.group, Channel::first_use) != nullptr;
   if (batches && !has_called(op.group, op.rank)) {
     const Op first = first_call(op.group, op.rank);
-    notes_->note_late_call(now_, first, enter_channel(first).seq);
+    run_.notes->note_late_call(run_.now, first, group_calls_.enter(first).seq);
   }
 }
 
 // The running rank has launched a message in no batch: it goes on once the other one has launched one as well.
 void Engine::meet_peer(const Work& work) {
   using Meeting = check::MessageMatcher::Meeting;
-  check::MessageMatcher& messages = messages_of(work.group());
+  check::MessageMatcher& messages = messages_.of(work.group());
   const Meeting meeting = messages.meet(work.message());
   if (meeting == Meeting::before) [[likely]] {
     return;
@@ -84,7 +83,7 @@ void Engine::meet_peer(const Work& work) {
     return;
   }
   const Rank peer =
-      members_[work.group()].ranks[static_cast<std::size_t>(messages.at(work.message()).op.root)];
+      run_.members[work.group()].ranks[static_cast<std::size_t>(messages.at(work.message()).op.root)];
   if (HostWait& wait = host_waits_[static_cast<std::size_t>(peer)]; wait.kind == HostWait::Kind::peer) {
     wait.has_met = true;
     wake_host(peer);

@@ -17,24 +17,24 @@ using check::GroupMatcher;
 }  // namespace
 
 void Engine::check_device(const Op& op) {
-  const GroupMatcher& matcher = *matchers_[op.group];
-  const Rank rank = scheduler_->running();
+  const GroupMatcher& matcher = *run_.matchers[op.group];
+  const Rank rank = run_.scheduler->running();
   check::DeviceIncident incident;
-  incident.at = now_;
+  incident.at = run_.now;
   incident.seq = next_number(op);
   incident.ranks = {rank};
   incident.op = op;
-  if (const std::optional<Error> error = argument_error(rules_->traits(), op, matcher.size())) {
+  if (const std::optional<Error> error = argument_error(run_.rules->traits(), op, matcher.size())) {
     raise(*error, op.site);
   }
   if (!admission_.admits(op)) {
-    if (rules_->raises_late(op, matcher.size())) {
+    if (run_.rules->raises_late(op, matcher.size())) {
       return;
     }
     if (admission_.one_gpu_per_rank() && op.device.type != DeviceType::cuda) {
-      notes_->incidents.device(incident);
+      run_.notes->incidents.device(incident);
     }
-    raise(rules_->refusal(op, matcher.size()), op.site);
+    raise(run_.rules->refusal(op, matcher.size()), op.site);
   }
   if (!admission_.one_gpu_per_rank()) {
     return;
@@ -46,7 +46,7 @@ void Engine::check_device(const Op& op) {
   if (before) {
     incident.kind = FindingKind::stray_device;
     incident.expected = *before;
-    notes_->incidents.device(incident);
+    run_.notes->incidents.device(incident);
     throw Error(
         "torch.distributed.DistBackendError",
         fmt::format("Attempt to perform collective on tensor not on device passed to init_process_group: {} "
@@ -54,14 +54,14 @@ void Engine::check_device(const Op& op) {
                     to_string(op.device), to_string(*before)));
   }
   // The default mapping gives every rank a GPU of its own: whoever uses another rank's is the odd one.
-  const bool is_own = options_.devices.empty() && op.device == device_of_rank(options_, rank);
+  const bool is_own = run_.options.devices.empty() && op.device == device_of_rank(run_.options, rank);
   const Rank user =
       is_own ? intruder_on_gpu(op.group, op.device, rank) : user_of_gpu(op.group, op.device, rank);
   if (user != rank) {
     incident.kind = FindingKind::duplicate_gpu;
     incident.ranks = {is_own ? user : rank};
     incident.other = is_own ? rank : user;
-    notes_->incidents.device(incident);
+    run_.notes->incidents.device(incident);
     throw Error(
         "torch.distributed.DistBackendError",
         fmt::format("NCCL error: invalid usage. Duplicate GPU detected : rank {} and rank {} both on {}",
@@ -72,11 +72,11 @@ void Engine::check_device(const Op& op) {
 // Who works with a GPU in a group: whoever came first, and of those that came in one instant the lowest rank.
 // That is known only when the instant is over, so the ranks that ask sleep until then.
 Rank Engine::user_of_gpu(GroupId group, Device device, Rank rank) {
-  GpuUser& user = gpu_users_[{group, {host_of_rank(options_, rank), device}}];
+  GpuUser& user = gpu_users_[{group, {host_of_rank(run_.options, rank), device}}];
   if (!user.settled) {
     user.rank = user.rank < 0 ? rank : std::min(user.rank, rank);
-    events_.add(now_, {.kind = Event::Kind::wake, .rank = rank});
-    scheduler_->park();
+    run_.events.add(run_.now, {.kind = RunEvent::Kind::wake, .rank = rank});
+    run_.scheduler->park();
     if (aborting_) [[unlikely]] {
       throw RankAborted{};
     }
@@ -89,20 +89,20 @@ Rank Engine::user_of_gpu(GroupId group, Device device, Rank rank) {
 
 // Who works with a rank's own GPU since an earlier instant; usually nobody else.
 Rank Engine::intruder_on_gpu(GroupId group, Device device, Rank rank) const {
-  const auto found = gpu_users_.find({group, {host_of_rank(options_, rank), device}});
+  const auto found = gpu_users_.find({group, {host_of_rank(run_.options, rank), device}});
   return found != gpu_users_.end() && found->second.settled ? found->second.rank : rank;
 }
 
 // The rank on this host whose own GPU it is by the default mapping, if it works with it in the group; or -1.
 Rank Engine::owner_of_gpu(GroupId group, Device device, Rank rank) const {
-  if (!options_.devices.empty()) {
+  if (!run_.options.devices.empty()) {
     return -1;
   }
-  for (Rank member = 0; member < members_[group].size(); ++member) {
-    const Rank owner = members_[group].ranks[static_cast<std::size_t>(member)];
-    const bool is_owner = host_of_rank(options_, owner) == host_of_rank(options_, rank) &&
-                          device_of_rank(options_, owner) == device;
-    if (is_owner && matchers_[group]->device_of(member) == device) {
+  for (Rank member = 0; member < run_.members[group].size(); ++member) {
+    const Rank owner = run_.members[group].ranks[static_cast<std::size_t>(member)];
+    const bool is_owner = host_of_rank(run_.options, owner) == host_of_rank(run_.options, rank) &&
+                          device_of_rank(run_.options, owner) == device;
+    if (is_owner && run_.matchers[group]->device_of(member) == device) {
       return owner;
     }
   }

@@ -59,10 +59,7 @@ Contender::Access access_of(const StoreCall& call) {
 
 // True when a call went ahead, or the run is over.
 bool Engine::order_calls() {
-  const auto receives = [](const auto& messages) {
-    return messages != nullptr && messages->anyone_receives();
-  };
-  if ((store_requests_.empty() && std::ranges::none_of(messengers_, receives)) || others_may_come()) {
+  if ((store_.requests().empty() && !messages_.anyone_receives()) || others_may_come()) {
     return false;
   }
   gather_contenders();
@@ -72,7 +69,7 @@ bool Engine::order_calls() {
   if (!verdict_ && !contests_.empty()) {
     std::vector<Contender> contenders;
     std::ranges::transform(contests_, std::back_inserter(contenders), &Contest::contender);
-    way = options_.decisions->decide(
+    way = run_.options.decisions->decide(
         {.kind = Decision::Kind::order, .rank = -1, .ways = ready, .contenders = contenders});
   }
   if (way == Decisions::cut) {
@@ -88,13 +85,13 @@ bool Engine::order_calls() {
 
 // Something is still to happen by itself, and to wait for it makes nobody give up or die.
 bool Engine::others_may_come() {
-  if (events_.empty()) {
+  if (run_.events.empty()) {
     return false;
   }
-  const Time death = next_dead_.empty() ? never : next_dead_.back().first;
-  const bool in_time = events_.next_time() <= std::min(death, next_deadline(false).value_or(never));
+  const bool in_time =
+      run_.events.next_time() <= std::min(deaths_.next(), deadlines_.first(false).value_or(never));
   if (!in_time) {
-    options_.decisions->ordered_by_clock();
+    run_.options.decisions->ordered_by_clock();
   }
   return in_time;
 }
@@ -102,8 +99,8 @@ bool Engine::others_may_come() {
 void Engine::gather_contenders() {
   contests_.clear();
   gather_requests();
-  for (GroupId group = 0; group < messengers_.size(); ++group) {
-    if (messengers_[group] != nullptr && messengers_[group]->anyone_receives()) {
+  for (GroupId group = 0; group < run_.members.size(); ++group) {
+    if (messages_.anyone_receives(group)) {
       gather_offers(group);
     }
   }
@@ -114,12 +111,12 @@ void Engine::gather_contenders() {
 }
 
 void Engine::gather_requests() {
-  for (const auto& [rank, request] : store_requests_) {
+  for (const auto& [rank, request] : store_.requests()) {
     const StoreCall& call = *request->call;
     Contest contest;
     contest.contender = {.id = Mix().add(as_bits(rank)).add(request->number).value(),
                          .rank = rank,
-                         .ready = is_servable(rank, call),
+                         .ready = store_.is_servable(rank, call),
                          .since = request->since,
                          .access = access_of(call)};
     for (const std::string& key : call.keys) {
@@ -130,10 +127,10 @@ void Engine::gather_requests() {
 }
 
 void Engine::gather_offers(GroupId group) {
-  const MessageMatcher& messages = *messengers_[group];
+  const MessageMatcher& messages = messages_.of(group);
   for (const auto& [send, receive] : messages.offers_to_anyone()) {
     const check::Message& offer = messages.at(send);
-    const Rank receiver = members_[group].ranks[static_cast<std::size_t>(offer.op.root)];
+    const Rank receiver = run_.members[group].ranks[static_cast<std::size_t>(offer.op.root)];
     const bool ready = receive != check::no_message;
     Contest contest{
         .contender = {.id = Mix().add(group).add(as_bits(offer.op.rank)).add(as_bits(offer.seq)).value(),
@@ -153,12 +150,9 @@ void Engine::gather_offers(GroupId group) {
 void Engine::let_go_ahead(std::size_t way) {
   const Contest& contest = contests_[way];
   if (contest.contender.source < 0) {
-    const auto request = store_requests_.find(contest.contender.rank);
-    serve(request->first, *request->second);
-    store_requests_.erase(request);
+    store_.serve_one(contest.contender.rank);
   } else {
-    messengers_[contest.group]->accept(contest.send, contest.receive);
-    posted_groups_.push_back(contest.group);
+    messages_.accept(contest.group, {contest.send, contest.receive});
   }
 }
 

@@ -23,11 +23,11 @@ constexpr std::size_t launches_min = 8;
 }  // namespace
 
 void Engine::make_devices() {
-  if (queues_launches_) {
-    const auto ranks = static_cast<std::size_t>(options_.world_size);
+  if (run_.queues_calls) {
+    const auto ranks = static_cast<std::size_t>(run_.options.world_size);
     devices_.reserve(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      devices_.emplace_back(options_.comm_slots);
+      devices_.emplace_back(run_.options.comm_slots);
     }
     host_waits_.resize(ranks);
     launch_limit_ = std::clamp(launches_of_all_ranks / ranks, launches_min, launches_max);
@@ -35,10 +35,12 @@ void Engine::make_devices() {
 }
 
 // What the rank queues, or asks about, next.
-DeviceQueue& Engine::running_device() { return devices_[static_cast<std::size_t>(scheduler_->running())]; }
+DeviceQueue& Engine::running_device() {
+  return devices_[static_cast<std::size_t>(run_.scheduler->running())];
+}
 
 Work Engine::launch(const Op& op) {
-  const Rank rank = scheduler_->running();
+  const Rank rank = run_.scheduler->running();
   DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
   if (device.backlog() >= launch_limit_) [[unlikely]] {
     wait_on_host({.kind = HostWait::Kind::room});
@@ -46,12 +48,12 @@ Work Engine::launch(const Op& op) {
   if (is_point_to_point(op.kind)) [[unlikely]] {
     return launch_message(op);
   }
-  matchers_[op.group]->use_device(op.rank, op.device);
+  run_.matchers[op.group]->use_device(op.rank, op.device);
   const std::int64_t seq = device.launch(*launches_[op.group], op);
   if (device.has_next()) {
     pump(rank);
   }
-  if (options_.debug == DebugLevel::detail) [[unlikely]] {
+  if (run_.options.debug == DebugLevel::detail) [[unlikely]] {
     // DETAIL compares with the others first, and the host blocks in that.
     wait_on_host({.kind = HostWait::Kind::collective, .group = op.group, .group_rank = op.rank, .seq = seq});
   }
@@ -59,12 +61,12 @@ Work Engine::launch(const Op& op) {
 }
 
 Work Engine::launch_message(const Op& op) {
-  check::MessageMatcher& messages = messages_of(op.group);
-  const check::MessageId id = plan_message(messages, op);
+  const check::MessageId id = messages_.plan(op);
+  const check::MessageMatcher& messages = messages_.of(op.group);
   const std::int64_t seq = messages.at(id).seq;
   const bool is_in_pair = lazy_[op.group] && !messages.at(id).in_batch;
   running_device().launch_message(op, seq, id);
-  pump(scheduler_->running());
+  pump(run_.scheduler->running());
   const Work work(op.group, op.rank, seq, id);
   if (is_in_pair) {
     meet_peer(work);
@@ -76,7 +78,7 @@ Work Engine::launch_message(const Op& op) {
 // (ProcessGroupNCCL.cpp, WorkNCCL::synchronizeInternal).
 void Engine::wait_on_device(const Work& work) {
   DeviceQueue& device = running_device();
-  const Stream stream = contexts_[static_cast<std::size_t>(scheduler_->running())].stream;
+  const Stream stream = contexts_[static_cast<std::size_t>(run_.scheduler->running())].stream;
   if (work.is_point_to_point()) {
     device.await_message(stream, work.group(), work.rank(), work.seq(), work.message());
     return;
@@ -92,20 +94,20 @@ void Engine::wait_on_device(const Work& work) {
 }
 
 bool Engine::has_finished_message_on_device(const Work& work) const {
-  const Rank rank = members_[work.group()].ranks[static_cast<std::size_t>(work.rank())];
+  const Rank rank = run_.members[work.group()].ranks[static_cast<std::size_t>(work.rank())];
   return devices_[static_cast<std::size_t>(rank)].has_finished_message(work.group(), work.seq());
 }
 
 // ---- The host's waits ----
 
 void Engine::wait_on_host(const HostWait& wait) {
-  const Rank rank = scheduler_->running();
+  const Rank rank = run_.scheduler->running();
   const auto index = static_cast<std::size_t>(rank);
   if (is_over(rank, wait)) {
     return;
   }
   host_waits_[index] = wait;
-  status_[index].state = RankStatus::State::waiting;
+  run_.status[index].state = RankStatus::State::waiting;
   suspend_rank(nullptr);
 }
 
@@ -160,7 +162,7 @@ void Engine::resolve_host_wait(Rank rank) {
   } else {
     block = device.blocking();
   }
-  RankStatus& status = status_[static_cast<std::size_t>(rank)];
+  RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   status.group = block ? block->group : world_group;
   status.group_rank = block ? block->group_rank : -1;
   status.seq = block ? block->seq : -1;
@@ -200,16 +202,16 @@ void Engine::launch_kernel(Stream stream, Duration duration) {
     return end_call();
   }
   if (duration > 0) {
-    running_device().launch_kernel(stream, compute_times_.next(scheduler_->running(), duration));
-    pump(scheduler_->running());
+    running_device().launch_kernel(stream, compute_times_.next(run_.scheduler->running(), duration));
+    pump(run_.scheduler->running());
   }
 }
 
 // The program has returned. The process ends once its streams are through: what it asked to wait for must
 // come, what it never waited for need not.
 void Engine::drain(Rank rank) {
-  expects(rank == scheduler_->running(), "a rank drains its own GPU");
-  if (queues_launches_ && !aborting_) {
+  expects(rank == run_.scheduler->running(), "a rank drains its own GPU");
+  if (run_.queues_calls && !aborting_) {
     wait_on_host({.kind = HostWait::Kind::streams});
   }
 }
@@ -229,14 +231,14 @@ void Engine::pump(Rank rank) {
         start(*action.table, action.group_rank);
         break;
       case Kind::post:
-        post_planned(messages_of(action.group), action.group, action.message);
+        messages_.post(action.group, action.message);
         break;
       case Kind::run_kernel:
-        if (recorder_) {
-          recorder_->computed(rank, now_, now_ + action.duration);
+        if (run_.recorder) {
+          run_.recorder->computed(rank, run_.now, run_.now + action.duration);
         }
-        events_.add(now_ + action.duration,
-                    {.kind = Event::Kind::kernel, .rank = rank, .seq = action.stream.id});
+        run_.events.add(run_.now + action.duration,
+                        {.kind = RunEvent::Kind::kernel, .rank = rank, .seq = action.stream.id});
         break;
     }
   }
@@ -255,19 +257,19 @@ void Engine::wake_waiting_host(Rank rank) {
 // The GPU has come to a collective, the front of its lane: now it takes its place among the others'. The slot, if
 // members of the same row that say the same may simply follow (GroupMatcher::arrive_like); else null.
 [[gnu::noinline]] Slot* Engine::start(LaunchTable& table, Rank member) {
-  GroupMatcher& matcher = *matchers_[table.group()];
+  GroupMatcher& matcher = *run_.matchers[table.group()];
   const std::int64_t seq = table.lane(member).finished;
   const LaunchTable::Place& place = table.front(member);
   Slot& slot = place.is_own ? matcher.arrive(table.op_of(member, seq))
                             : matcher.arrive_alike(table.call(seq), member, place.input);
   expects(slot.seq == seq, "calls arrive in the order in which they were launched");
   if (place.is_own ? table.op_of(member, seq).shadow : table.call(seq).shadow) [[unlikely]] {
-    joins_.came(members_[table.group()].ranks[static_cast<std::size_t>(member)], now_);
+    joins_.came(run_.members[table.group()].ranks[static_cast<std::size_t>(member)], run_.now);
   }
   if (slot.phase == Slot::Phase::full) {
     full_.push_back({table.group(), slot.seq});
   }
-  if (slot.differs || recorder_ || notes_->has_given_up()) [[unlikely]] {
+  if (slot.differs || run_.recorder || run_.notes->has_given_up()) [[unlikely]] {
     started(table.op_of(member, seq), slot);
     return nullptr;
   }
@@ -277,11 +279,11 @@ void Engine::wake_waiting_host(Rank rank) {
 // What only some calls, or only some runs, have to do then.
 void Engine::started(const Op& op, Slot& slot) {
   if (slot.differs) {
-    notes_->incidents.suspect(now_, op.group, slot.seq);
+    run_.notes->incidents.suspect(run_.now, op.group, slot.seq);
   }
-  notes_->note_late_call(now_, op, slot.seq);
-  if (recorder_) {
-    recorder_->arrived(slot, op.rank, matchers_[op.group]->size(), now_);
+  run_.notes->note_late_call(run_.now, op, slot.seq);
+  if (run_.recorder) {
+    run_.recorder->arrived(slot, op.rank, run_.matchers[op.group]->size(), run_.now);
   }
 }
 
@@ -293,8 +295,8 @@ void Engine::finish_on_devices(GroupId group, const Slot& slot) {
     return;
   }
   LaunchTable& table = *launches_[group];
-  GroupMatcher& matcher = *matchers_[group];
-  const RankList& ranks = members_[group].ranks;
+  GroupMatcher& matcher = *run_.matchers[group];
+  const RankList& ranks = run_.members[group].ranks;
   Slot* next_slot = nullptr;
   for (Rank member = 0; member < matcher.size(); ++member) {
     const Rank rank = ranks[static_cast<std::size_t>(member)];
@@ -317,8 +319,8 @@ void Engine::finish_on_devices(GroupId group, const Slot& slot) {
 // The same where not all have the same fate.
 void Engine::finish_unequally(GroupId group, const Slot& slot) {
   LaunchTable& table = *launches_[group];
-  const RankList& ranks = members_[group].ranks;
-  for (Rank member = 0; member < members_[group].size(); ++member) {
+  const RankList& ranks = run_.members[group].ranks;
+  for (Rank member = 0; member < run_.members[group].size(); ++member) {
     const Fate fate = slot.fates[static_cast<std::size_t>(member)];
     if (fate == Fate::hangs) {
       continue;
@@ -348,7 +350,7 @@ void Engine::finish_kernel(Rank rank, Stream stream) {
 
 // The host hears of a failure on its GPU where it next waits, or now if it does.
 void Engine::fail_on_device(Rank rank, Interruption interruption) {
-  if (status_[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
+  if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
     wake_interrupted(rank, std::move(interruption));
   } else {
     interruptions_.emplace(rank, std::move(interruption));

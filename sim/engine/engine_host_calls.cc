@@ -1,0 +1,118 @@
+// The engine's part about calls of hosts: a rank that makes one parks, and GroupCalls or StoreService say when it
+// goes on.
+
+#include "sim/base/expects.h"
+#include "sim/engine/engine.h"
+#include "sim/engine/park_in_channel.h"
+
+namespace rollcall::sim {
+
+using check::Channel;
+using check::RankStatus;
+using check::Slot;
+
+ProcessGroup Engine::manage(GroupCall call) {
+  if (refuses_calls()) [[unlikely]] {
+    return ProcessGroup::non_member();
+  }
+  ++ops_;
+  switch (check::channel_of(call.op.kind)) {
+    case Channel::new_group:
+    case Channel::split_group:
+      return make_group(std::move(call));
+    case Channel::destroy:
+      destroy_group(call);
+      return ProcessGroup::non_member();
+    case Channel::collectives:
+    case Channel::first_use:
+    case Channel::store:
+      break;
+  }
+  expects(false, "a call about groups makes, splits or ends one");
+  return ProcessGroup::non_member();
+}
+
+ProcessGroup Engine::make_group(GroupCall call) {
+  Op op = call.op;
+  const bool splits = op.kind == OpKind::split_group;
+  op.numel = run_.notes->number_of(std::move(call.ranks), run_.members[op.group]);
+  Slot& slot = splits ? group_calls_.enter(op) : group_calls_.enter_creation(op);
+  const std::int64_t seq = slot.seq;
+  if (!splits) {
+    run_.notes->note_late_call(run_.now, op, seq);
+  }
+  wait_in_channel(op, slot, call.timeout);
+  if (refuses_calls()) [[unlikely]] {
+    return ProcessGroup::non_member();
+  }
+  return group_calls_.made(op, call.name, seq, [&](const std::string& name, const RankList& ranks) {
+    return add_group(name, ranks, call.timeout.value_or(0), splits);  // ncclCommSplit makes the communicator
+  });
+}
+
+void Engine::destroy_group(const GroupCall& call) {
+  const Op& op = call.op;
+  if (run_.rules->traits().destroys_together) {
+    synchronize_device();  // ncclCommFinalize waits for what was queued
+    wait_in_channel(op, group_calls_.enter(op), call.timeout);
+    any_broken_ = broken_[op.group] = true;
+  }
+  run_.notes->destroy(op.group, run_.scheduler->running());
+}
+
+void Engine::wait_in_channel(const Op& op, Slot& slot, const std::optional<Duration>& limit) {
+  const Rank rank = run_.scheduler->running();
+  slot.waiters.push_back(rank);
+  const ParkInChannel wait(run_.status_of(rank), op.group, check::channel_of(op.kind), op.rank, slot.seq);
+  deadlines_.limit_next(limit);
+  if (run_.recorder) {
+    run_.recorder->entered(rank, run_.members[op.group], op, slot.seq, run_.now);
+  }
+  suspend_rank(nullptr);
+}
+
+StoreReply Engine::store(const StoreCall& call) {
+  if (refuses_calls()) [[unlikely]] {
+    return {};
+  }
+  ++ops_;
+  const Rank rank = run_.scheduler->running();
+  StoreRequest request = store_.ask(rank, call);
+  store_.post(rank, request);
+  const ParkInChannel wait(run_.status_of(rank), world_group, Channel::store, rank, rank);
+  deadlines_.limit_next(call.timeout);
+  if (run_.recorder) {
+    run_.recorder->entered(rank, run_.members.front(), call, run_.now);
+  }
+  suspend_rank(nullptr);
+  if (request.error) {
+    raise(*request.error, call.op.site);
+  }
+  return request.reply;
+}
+
+// True when that made some rank ready at once.
+bool Engine::attend_to_hosts() {
+  const std::size_t told = interruptions_.size();
+  for (auto& [rank, interruption] : group_calls_.advance()) {
+    wake_interrupted(rank, std::move(interruption));
+  }
+  if (!run_.orders_calls) {
+    store_.serve_all();
+  }
+  return interruptions_.size() > told;
+}
+
+// The rank's wait has been given up, for whatever reason.
+void Engine::leave_channel(Rank rank) {
+  if (run_.recorder) {
+    run_.recorder->left(rank, run_.now);
+  }
+  if (run_.status_of(rank).channel == Channel::store) {
+    store_.give_up(rank);
+  } else {
+    group_calls_.give_up(rank);
+  }
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,154 @@
+#include "sim/engine/group_calls.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+namespace rollcall::sim {
+namespace {
+
+using check::Channel;
+using check::GroupMatcher;
+using check::RankStatus;
+using check::Slot;
+
+// What a call about groups costs once everybody has come: a word with the store.
+constexpr std::int64_t word_bytes = 8;
+
+}  // namespace
+
+GroupMatcher& GroupCalls::matcher(GroupId group, Channel channel) {
+  std::unique_ptr<GroupMatcher>& matcher = channels_[group][static_cast<std::size_t>(channel)];
+  if (matcher == nullptr) {
+    matcher = std::make_unique<GroupMatcher>(run_.members[group].size());
+    run_.groups[group].others[static_cast<std::size_t>(channel)] = matcher.get();
+  }
+  return *matcher;
+}
+
+Slot& GroupCalls::enter(const Op& op) {
+  const Channel channel = check::channel_of(op.kind);
+  expects(channel != Channel::collectives, "collectives have a matcher of their own");
+  expects(channel != Channel::store, "the store matches nothing");
+  Slot& slot = matcher(op.group, channel).arrive(op);
+  if (slot.differs) {
+    run_.notes->incidents.suspect(run_.now, op.group, slot.seq, channel);
+  }
+  if (slot.phase == Slot::Phase::full) {
+    full_.push_back({op.group, channel, slot.seq});
+  }
+  return slot;
+}
+
+Slot& GroupCalls::enter_creation(const Op& op) {
+  Slot& slot = enter(op);
+  const auto entry =
+      creations_
+          .try_emplace(slot.seq, slot.seq, run_.options.world_size, run_.rules->traits().exchanges_addresses)
+          .first;
+  entry->second.enter(op.rank, run_.notes->lists(op.numel).front());
+  creations_moved_ = true;
+  return slot;
+}
+
+// What everybody has come to is over, unless it is a new_group: that has steps of its own.
+void GroupCalls::open() {
+  std::sort(full_.begin(), full_.end());
+  for (const ChannelSlot& full : full_) {
+    Slot& slot = *matcher(full.group, full.channel).find(full.seq);
+    expects(slot.phase == Slot::Phase::full, "everybody has come");
+    if (full.channel != Channel::first_use) {  // first calls may be different ones
+      run_.notes->incidents.inspect_full(run_.now, full.group, slot);
+    }
+    if (full.channel == Channel::new_group) {
+      continue;
+    }
+    const Duration cost =
+        full.channel == Channel::first_use
+            ? 0  // no model has the seconds that making a communicator takes
+            : run_.host_cost.of(slot.reference.kind, word_bytes, run_.members[full.group].size());
+    std::sort(slot.waiters.begin(), slot.waiters.end());
+    for (const Rank rank : slot.waiters) {
+      const RankStatus& status = run_.status_of(rank);
+      if (run_.waits(rank) && status.channel == full.channel && status.group == full.group &&
+          status.seq == full.seq) {
+        run_.release(rank, run_.now + cost);
+      }
+    }
+    close(full);
+  }
+  full_.clear();
+}
+
+Interruptions GroupCalls::advance() {
+  open();
+  Interruptions failed;
+  if (!std::exchange(creations_moved_, false)) {
+    return failed;
+  }
+  std::vector<std::int64_t> complete;
+  for (auto& [seq, creation] : creations_) {
+    const Time end = run_.now + run_.host_cost.of(OpKind::new_group, word_bytes, run_.options.world_size);
+    for (const GroupCreation::Outcome& outcome : creation.advance()) {
+      if (outcome.error.empty()) {
+        run_.release(outcome.rank, end);
+      } else {
+        failed.emplace_back(outcome.rank, Interruption{false, outcome.error});
+      }
+    }
+    if (creation.is_complete()) {
+      close({world_group, Channel::new_group, seq});
+      complete.push_back(seq);
+    }
+  }
+  for (const std::int64_t seq : complete) {
+    creations_.erase(seq);
+  }
+  return failed;
+}
+
+void GroupCalls::close(const ChannelSlot& key) {
+  GroupMatcher& matcher = this->matcher(key.group, key.channel);
+  Slot& slot = *matcher.find(key.seq);
+  slot.phase = Slot::Phase::done;
+  slot.waiters.clear();
+  matcher.retire();
+}
+
+void GroupCalls::give_up(Rank rank) {
+  const RankStatus& status = run_.status_of(rank);
+  if (status.channel == Channel::new_group) {
+    creations_.at(status.seq).give_up(rank);
+  }
+}
+
+std::string GroupCalls::timeout_text(const RankStatus& status, Duration limit) const {
+  return creations_.at(status.seq).timeout_text(status.group_rank, limit);
+}
+
+// What a group is called that its program gave no name: g1, g2, ... in the order of the calls.
+std::string GroupCalls::name_of(const Op& op, const std::string& given, std::int64_t seq,
+                                const std::string& index) const {
+  if (!given.empty()) {
+    return given + index;
+  }
+  return op.kind == OpKind::new_group ? fmt::format("g{}", seq + 1)
+                                      : fmt::format("{}.split{}{}{}", run_.members[op.group].name, seq,
+                                                    index.empty() ? "" : ".", index);
+}
+
+ProcessGroup GroupCalls::handle_to(std::span<const GroupId> made, OpKind kind) const {
+  const Rank self = run_.scheduler->running();
+  ProcessGroup handle = ProcessGroup::non_member();
+  for (const GroupId id : made) {
+    const GroupMembers& group = run_.members[id];
+    if (const Rank rank = group.rank_of(self); rank >= 0) {
+      handle = ProcessGroup(group, rank);
+    } else if (kind == OpKind::new_group) {
+      handle = ProcessGroup(group, -1);  // its name is worth keeping
+    }
+  }
+  return handle;
+}
+
+}  // namespace rollcall::sim

@@ -1,0 +1,83 @@
+#pragma once
+
+// Messages: sends and receives under way. Like collectives they are matched by a pure matcher and completed by
+// events; unlike them, each is between two ranks, so what arrives at one time is delivered in one event.
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sim/engine/run.h"
+
+namespace rollcall::sim {
+
+class Messages {
+ public:
+  using Pair = std::pair<check::MessageId, check::MessageId>;  // (send, receive)
+
+  // Both are borrowed.
+  Messages(Run& run, CostModel& cost) : run_(run), cost_(cost) {}
+
+  // The run has one more group. `keeps_batches_apart`: they travel on another communicator than other messages.
+  void add_group(bool keeps_batches_apart);
+
+  // The group's; made when somebody sends.
+  check::MessageMatcher& of(GroupId group) {
+    const std::unique_ptr<check::MessageMatcher>& messages = of_[group];
+    return messages != nullptr ? *messages : open(group);
+  }
+  bool is_current(const Work& work) {
+    return of(work.group()).is_current(work.message(), work.rank(), work.seq());
+  }
+
+  // A call takes its number. Throws what torch raises for it.
+  check::MessageId plan(const Op& op);
+  // From now on it can be matched.
+  void post(GroupId group, check::MessageId id);
+  // Gives every newly matched pair its time of arrival.
+  void schedule();
+  // Calls `deliver(group, send, receive)` for every pair of an event that schedule() has added.
+  template <typename Deliver>
+  void arrive(std::int64_t number, Deliver&& deliver) {
+    Delivery& delivery = deliveries_[static_cast<std::size_t>(number)];
+    expects(!delivery.pairs.empty(), "something arrives");
+    for (const auto& [send, receive] : delivery.pairs) {
+      deliver(delivery.group, send, receive);
+    }
+    delivery.pairs.clear();
+    free_.push_back(static_cast<std::size_t>(number));
+  }
+  // What the two ends come to, the sender's fate first. What arrives is in the receiver's tensor.
+  std::pair<check::Fate, check::Fate> exchange(GroupId group, check::MessageId send,
+                                               check::MessageId receive);
+
+  // A rank does not wait for its message any more. One on its way arrives all the same, and needs its tensor.
+  void give_up(const check::RankStatus& status);
+  // The rank is dead: what nobody has matched is taken back.
+  void withdraw(Rank rank);
+
+  // For who decides in which order receives from anyone take messages.
+  bool anyone_receives() const;
+  bool anyone_receives(GroupId group) const { return of_[group] != nullptr && of_[group]->anyone_receives(); }
+  void accept(GroupId group, const Pair& pair);
+
+ private:
+  // What arrives at one time, in one group. The vectors are reused.
+  struct Delivery {
+    GroupId group = 0;
+    std::vector<Pair> pairs;
+  };
+
+  [[gnu::noinline]] check::MessageMatcher& open(GroupId group);
+  std::size_t take_delivery(GroupId group);
+
+  Run& run_;
+  CostModel& cost_;
+  std::vector<std::unique_ptr<check::MessageMatcher>> of_;  // by GroupId; null while nobody sends
+  std::vector<bool> keeps_batches_apart_;                   // by GroupId
+  std::vector<GroupId> posted_;  // groups with messages posted since the last quiescence
+  std::vector<Delivery> deliveries_;
+  std::vector<std::size_t> free_;  // of deliveries_
+};
+
+}  // namespace rollcall::sim

@@ -1,0 +1,81 @@
+#pragma once
+
+// Run: what the parts of an engine share. Who stands where, what time it is, what is scheduled. Each part owns what
+// only it changes (StoreService, GroupCalls, Messages, Deadlines, Deaths) and is given this.
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/base/expects.h"
+#include "sim/engine/backends.h"
+#include "sim/engine/cost_model.h"
+#include "sim/engine/event_queue.h"
+#include "sim/engine/rank_scheduler.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/timeline_recorder.h"
+#include "sim/match/evidence.h"
+#include "sim/match/run_notes.h"
+
+namespace rollcall::sim {
+
+// What happens at a time.
+struct RunEvent {
+  enum class Kind : std::uint8_t { complete, deliver, wake, kernel };
+  Kind kind;
+  GroupId group = 0;
+  Rank rank = 0;         // wake, kernel
+  std::int64_t seq = 0;  // complete: the slot; deliver: a number of Messages'; kernel: the stream
+};
+
+// How a rank's wait ends when not by completion.
+struct Interruption {
+  bool crash = false;
+  std::string text;
+  const char* signal = "SIGABRT";  // crash: that ends the process
+};
+using Interruptions = std::vector<std::pair<Rank, Interruption>>;
+
+struct Run {
+  explicit Run(const Options& all)
+      : options(all),
+        rules(make_backend_rules(all.backend)),
+        queues_calls(rules->traits().queues_calls),
+        orders_calls(all.decisions != nullptr && all.decisions->orders_calls()) {}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  std::size_t ranks() const { return static_cast<std::size_t>(options.world_size); }
+  check::RankStatus& status_of(Rank rank) { return status[static_cast<std::size_t>(rank)]; }
+  const check::RankStatus& status_of(Rank rank) const { return status[static_cast<std::size_t>(rank)]; }
+  bool waits(Rank rank) const { return status_of(rank).state == check::RankStatus::State::waiting; }
+
+  // The wait of a rank in a call of hosts is over at `end`.
+  void release(Rank rank, Time end) {
+    expects(waits(rank), "only a rank that waits is released");
+    expects(end >= now, "nobody is released in the past");
+    status_of(rank).state = check::RankStatus::State::running;
+    if (recorder) {
+      recorder->left(rank, end);
+    }
+    events.add(end, {.kind = RunEvent::Kind::wake, .rank = rank});
+  }
+
+  const Options& options;
+  std::unique_ptr<BackendRules> rules;
+  bool queues_calls;                   // hosts only queue their calls on GPUs
+  bool orders_calls;                   // options.decisions does
+  UniformCost host_cost{};             // of calls about groups and on the store: they go from host to host
+  std::deque<GroupMembers> members{};  // by GroupId; addresses are stable
+  std::vector<std::unique_ptr<check::GroupMatcher>> matchers{};  // by GroupId
+  std::vector<check::GroupEvidence> groups{};                    // the same, as the judge sees them
+  std::vector<check::RankStatus> status{};                       // by global rank
+  std::unique_ptr<RankScheduler> scheduler{};
+  std::unique_ptr<check::RunNotes> notes{};
+  std::optional<TimelineRecorder> recorder{};
+  EventQueue<RunEvent> events{};
+  Time now = 0;
+};
+
+}  // namespace rollcall::sim

@@ -1,0 +1,81 @@
+#include "sim/engine/store_service.h"
+
+namespace rollcall::sim {
+
+StoreRequest StoreService::ask(Rank rank, const StoreCall& call) {
+  const auto at = static_cast<std::size_t>(rank);
+  run_.notes->store_waits.resize(run_.ranks());
+  requested_.resize(run_.ranks());
+  run_.notes->store_waits[at] = {call.op, call.keys};
+  return {&call, run_.now, requested_[at]++};
+}
+
+void StoreService::post(Rank rank, StoreRequest& request) {
+  expects(request.call != nullptr, "a request is a call");
+  const bool is_new = requests_.emplace(rank, &request).second;
+  expects(is_new, "a rank that waits for the store asks for nothing else");
+  moved_ = true;
+}
+
+void StoreService::give_up(Rank rank) {
+  expects(requests_.contains(rank), "who gives up waits for the store");
+  requests_.erase(rank);
+}
+
+void StoreService::serve_all() {
+  if (run_.options.decisions != nullptr && !requests_.empty()) {
+    run_.options.decisions->kept_order();
+  }
+  while (moved_) {
+    moved_ = false;
+    for (auto request = requests_.begin(); request != requests_.end();) {
+      if (serve(request->first, *request->second)) {
+        moved_ = true;
+        request = requests_.erase(request);
+      } else {
+        ++request;
+      }
+    }
+  }
+}
+
+bool StoreService::is_servable(Rank rank, const StoreCall& call) {
+  if (call.kind == StoreCall::Kind::get || call.kind == StoreCall::Kind::wait) {
+    std::vector<std::string> missing = state_.missing(call.keys);
+    if (!missing.empty()) {
+      run_.notes->store_waits[static_cast<std::size_t>(rank)].keys = std::move(missing);
+      return false;
+    }
+  }
+  return true;
+}
+
+void StoreService::serve_one(Rank rank) {
+  const auto request = requests_.find(rank);
+  expects(request != requests_.end(), "who is served waits for the store");
+  const bool served = serve(rank, *request->second);
+  expects(served, "only what can be served is let go ahead");
+  requests_.erase(request);
+}
+
+// False when the rank has to wait.
+bool StoreService::serve(Rank rank, StoreRequest& request) {
+  const StoreCall& call = *request.call;
+  if (!is_servable(rank, call)) {
+    return false;
+  }
+  try {
+    request.reply = state_.apply(call);
+  } catch (const Error& error) {
+    request.error = error;
+  }
+  if (call.want && request.reply.value != *call.want) {
+    run_.notes->incidents.store(
+        {run_.now, rank, call.op, call.keys.front(), request.reply.value, *call.want});
+  }
+  run_.release(rank,
+               run_.now + run_.host_cost.of(call.op.kind, static_cast<std::int64_t>(call.value.size()), 2));
+  return true;
+}
+
+}  // namespace rollcall::sim
