@@ -5,7 +5,7 @@
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/terminal/machine_memory.h"
 #include "scenarios/cli/terminal/progress.h"
-#include "sim/engine/stack_arena.h"
+#include "sim/fibers/stack_arena.h"
 #include "viz/rows/phrases.h"
 
 namespace rollcall::cli {

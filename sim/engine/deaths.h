@@ -2,9 +2,12 @@
 
 // Deaths: when ranks die because the scenario says so. A rank dies at a time, whatever it does then.
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
+#include "sim/base/expects.h"
 #include "sim/engine/simulate.h"
 
 namespace rollcall::sim {
@@ -26,5 +29,34 @@ class Deaths {
   std::vector<Time> at_;                     // by rank; empty while nobody is to die
   std::vector<std::pair<Time, Rank>> left_;  // the last first
 };
+
+inline Deaths::Deaths(const Options& options) {
+  if (options.crashes.empty()) {
+    return;
+  }
+  if (options.decisions != nullptr) {
+    options.decisions->looked_at_clock();
+  }
+  at_.assign(static_cast<std::size_t>(options.world_size), never);
+  for (const Crash& crash : options.crashes) {
+    for (const Rank rank : crash.ranks.to_vector()) {
+      Time& at = at_[static_cast<std::size_t>(rank)];
+      at = std::min(at, crash.at);
+    }
+  }
+  for (Rank rank = 0; rank < options.world_size; ++rank) {
+    if (of(rank) != never) {
+      left_.emplace_back(of(rank), rank);
+    }
+  }
+  std::ranges::sort(left_, std::greater());
+}
+
+inline Rank Deaths::pop() {
+  expects(!left_.empty(), "somebody is left to die");
+  const Rank rank = left_.back().second;
+  left_.pop_back();
+  return rank;
+}
 
 }  // namespace rollcall::sim

@@ -3,13 +3,37 @@
 
 #include "sim/base/expects.h"
 #include "sim/engine/engine.h"
-#include "sim/engine/park_in_channel.h"
 
 namespace rollcall::sim {
 
 using check::Channel;
 using check::RankStatus;
 using check::Slot;
+
+namespace {
+
+// While it lives, a rank's status says that it waits in a call of hosts.
+class ParkInChannel {
+ public:
+  ParkInChannel(check::RankStatus& status, GroupId group, check::Channel channel, Rank group_rank,
+                std::int64_t seq)
+      : status_(status) {
+    status.state = check::RankStatus::State::waiting;
+    status.group = group;
+    status.channel = channel;
+    status.group_rank = group_rank;
+    status.seq = seq;
+    status.message = check::no_message;
+  }
+  ~ParkInChannel() { status_.channel = check::Channel::collectives; }
+  ParkInChannel(const ParkInChannel&) = delete;
+  ParkInChannel& operator=(const ParkInChannel&) = delete;
+
+ private:
+  check::RankStatus& status_;
+};
+
+}  // namespace
 
 ProcessGroup Engine::manage(GroupCall call) {
   if (refuses_calls()) [[unlikely]] {

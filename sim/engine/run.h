@@ -12,9 +12,9 @@
 #include "sim/engine/backends.h"
 #include "sim/engine/cost_model.h"
 #include "sim/engine/event_queue.h"
-#include "sim/engine/rank_scheduler.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/timeline_recorder.h"
+#include "sim/fibers/rank_scheduler.h"
 #include "sim/match/evidence.h"
 #include "sim/match/run_notes.h"
 

@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
-#include "sim/engine/rank_scheduler.h"
 #include "sim/explore/sampler.h"
+#include "sim/fibers/rank_scheduler.h"
 
 namespace rollcall::sim {
 namespace {

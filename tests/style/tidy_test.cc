@@ -73,6 +73,7 @@ const std::vector<std::string> folders_from_below = {
     "sim/diagnose",
     "sim/gloo",
     "sim/nccl",
+    "sim/fibers",
     "sim/engine",
     "sim/explore",
     "viz/base",
@@ -122,9 +123,9 @@ const std::vector<Forbidden> forbidden = {
      {"sim/match", "sim/wording", "sim/judge", "sim/diagnose", "sim/gloo", "sim/nccl", "sim/engine",
       "sim/explore", "sim/train", "sim/cost"},
      "writers see what a run left behind, never the run"},
-    {"traces", {"sim/engine", "sim/explore", "viz"}, "readers of recordings run nothing"},
+    {"traces", {"sim/fibers", "sim/engine", "sim/explore", "viz"}, "readers of recordings run nothing"},
     {"real",
-     {"sim/engine", "sim/explore", "sim/gloo", "sim/nccl", "sim/cost", "viz", "traces"},
+     {"sim/fibers", "sim/engine", "sim/explore", "sim/gloo", "sim/nccl", "sim/cost", "viz", "traces"},
      "real ranks are not simulated"},
     {"sim/judge", {"sim/train", "sim/cost"}, "a judge is pure"},
     {"sim/match", {"sim/train", "sim/cost"}, "a judge is pure"},
@@ -140,7 +141,7 @@ const std::vector<std::string> value_headers = {"sim/c10d/op.h", "sim/c10d/backe
 
 // The seam to Boost.Fiber is narrow so that another kind of stack could replace it, and Boost's headers
 // are slow to compile. Benchmarks of Boost.Fiber itself are no part of the program.
-const std::vector<std::string> files_with_boost = {"sim/engine/rank_scheduler.cc"};
+const std::vector<std::string> files_with_boost = {"sim/fibers/rank_scheduler.cc"};
 
 // From below, counted from 0; nothing for folders that may see everything: tests and benchmarks.
 std::optional<std::size_t> height(const std::string& folder) {

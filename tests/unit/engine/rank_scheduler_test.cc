@@ -1,4 +1,4 @@
-#include "sim/engine/rank_scheduler.h"
+#include "sim/fibers/rank_scheduler.h"
 
 #include <exception>
 #include <numeric>

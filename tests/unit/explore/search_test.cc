@@ -17,10 +17,10 @@
 #include "sim/c10d/p2p.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/c10d/store.h"
-#include "sim/engine/rank_scheduler.h"
 #include "sim/engine/simulate.h"
 #include "sim/explore/explore.h"
 #include "sim/explore/sampler.h"
+#include "sim/fibers/rank_scheduler.h"
 #include "tests/catch.h"
 
 namespace rollcall::sim {

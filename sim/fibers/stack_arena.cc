@@ -1,4 +1,4 @@
-#include "sim/engine/stack_arena.h"
+#include "sim/fibers/stack_arena.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "sim/engine/rank_scheduler.h"
+#include "sim/fibers/rank_scheduler.h"
 
 #include <cxxabi.h>
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <boost/fiber/scheduler.hpp>
 
 #include "sim/base/expects.h"
-#include "sim/engine/stack_arena.h"
+#include "sim/fibers/stack_arena.h"
 
 namespace rollcall::sim {
 
