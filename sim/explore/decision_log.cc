@@ -32,6 +32,8 @@ std::size_t DecisionLog::decide(const Decision& decision) {
   if (was_cut_) {
     return 0;  // the run is about to end
   }
+  expects(decision.contenders.size() >= decision.ways || decision.kind != Decision::Kind::order,
+          "calls that can go first are among those that contend");
   if (decision.ways <= 1 && decision.kind != Decision::Kind::order) {
     return 0;
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/expects.h"
+
 namespace rollcall::sim {
 namespace {
 
@@ -29,6 +31,7 @@ std::size_t Replay::choose(const Decision& decision) {
     return 0;
   }
   const Deviation& planned = followed_.deviations[next_++];
+  expects(planned.way > 0 && planned.way < planned.ways, "a deviation takes another way than the usual one");
   const bool is_order = planned.kind == Decision::Kind::order;
   const bool fits = decision.kind == planned.kind && decision.ways == planned.ways &&
                     (is_order ? decision.contenders[planned.way].rank : decision.rank) == planned.rank;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/base/expects.h"
 #include "sim/explore/sampler.h"
 
 namespace rollcall::sim {
@@ -89,6 +90,8 @@ std::size_t SearchTree::choose(const Decision& decision) {
   if (depth_ == path_.size() && descend(decision) == cut) {
     return cut;
   }
+  expects(depth_ < path_.size(), "a run that follows a path is on it");
+  expects(path_[depth_].wanted.size() == decision.ways, "a program repeats its decisions");
   settle(depth_);
   deal(path_[depth_]);
   return path_[depth_++].way;
@@ -104,6 +107,7 @@ std::size_t SearchTree::descend(const Decision& decision) {
   if (node.way == decision.ways) {
     return cut;  // every way from here leads where another branch has been
   }
+  expects(node.way < node.wanted.size(), "a way that is taken exists");
   node.wanted[node.way] = node.tried[node.way] = true;
   path_.push_back(std::move(node));
   return path_.back().way;
@@ -197,7 +201,10 @@ void SearchTree::find_races(const Contender& call, const std::vector<bool>& afte
 // calls that could have begun that has to be tried at the earlier one's place; where none of them was there yet,
 // whoever may have kept them from coming has.
 void SearchTree::want_turn(std::size_t earlier, const Contender& call, const std::vector<bool>& after) {
+  expects(earlier < after.size(), "a race is with an earlier call");
+  expects(after[earlier], "a race is with a call that depends on the later one");
   Node& node = path_[earlier];
+  expects(node.is_order, "only orders of calls can be turned");
   std::vector<std::size_t> led;  // nodes, in order
   std::vector<const Contender*> first;
   for (std::size_t i = earlier + 1; i < after.size(); ++i) {
@@ -243,6 +250,7 @@ bool SearchTree::advance() {
   while (!path_.empty()) {
     Node& node = path_.back();
     if (const std::optional<std::size_t> next = next_way(node)) {
+      expects(!node.tried[*next], "no way is tried twice");
       node.way = *next;
       node.tried[*next] = true;
       node.is_settled = false;

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/expects.h"
+
 namespace rollcall::sim {
 namespace {
 
@@ -74,6 +76,7 @@ void Tally::merge(Tally other) {
   space_sum_ += other.space_sum_;
   seen_.merge(other.seen_);
   for (Ending& ending : other.endings_) {
+    expects(ending.count > 0, "an ending was seen");
     const std::int64_t count = std::exchange(ending.count, 0);
     entry_for(std::move(ending)).count += count;
   }

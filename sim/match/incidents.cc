@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/base/expects.h"
+
 namespace rollcall::check {
 
 void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, Channel channel) {
@@ -17,7 +19,9 @@ void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, Channel chan
 
 void IncidentLog::inspect_full(Time at, GroupId group, const Slot& slot) {
   const Channel channel = channel_of(slot.reference.kind);
+  expects(groups_[group].calls(channel) != nullptr, "a slot is in its group's matcher");
   const GroupMatcher& matcher = *groups_[group].calls(channel);
+  expects(slot.arrived == matcher.size(), "a full slot is inspected");
   if (slot.differs && is_suspect(group, channel, slot.seq)) {
     mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
     if (slot.uneven) {
@@ -48,6 +52,7 @@ bool IncidentLog::is_suspect(GroupId group, Channel channel, std::int64_t seq) c
 // Of a slot that never filled up: the calls that are there, and those that were.
 std::vector<OpVariant> IncidentLog::variants_of_suspect() const {
   const GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
+  expects(matcher.find(mismatch_key_->seq) != nullptr, "a slot that calls disagree in is never retired");
   const Slot& slot = *matcher.find(mismatch_key_->seq);
   std::vector<OpVariant> variants;
   if (slot.arrived > 0) {
@@ -67,6 +72,7 @@ std::vector<OpVariant> IncidentLog::variants_of_suspect() const {
 }
 
 void IncidentLog::device(const DeviceIncident& incident) {
+  expects(!incident.ranks.empty(), "an incident happens to somebody");
   const auto key = [](const DeviceIncident& i) { return std::tuple(i.at, i.op.group, i.seq, i.kind); };
   if (!device_ || key(incident) < key(*device_)) {
     device_ = incident;
@@ -142,6 +148,7 @@ std::vector<PartMisfit> IncidentLog::misfits_of(GroupId group, const Slot& slot)
 
 Incident IncidentLog::incident_of(const Key& key, std::vector<OpVariant> variants) const {
   const std::vector<Rank>& members = groups_[key.group].members->ranks;
+  expects(variants.size() > 1 || key.is_message, "calls that disagree are of two kinds at least");
   for (OpVariant& variant : variants) {
     for (Rank& rank : variant.ranks) {
       rank = members[static_cast<std::size_t>(rank)];

@@ -38,6 +38,7 @@ namespace {
 // What is rare in a call is kept out of line, so that arrive() stays small.
 
 [[gnu::noinline]] void note_deviant(Slot& slot, const Op& op, Rank size) {
+  expects(slot.arrived > 0, "only a call after the first can differ from it");
   if (slot.deviants.empty()) {
     slot.deviant_of.assign(static_cast<std::size_t>(size), -1);
   }
@@ -47,6 +48,7 @@ namespace {
 }
 
 [[gnu::noinline]] void keep_op(Slot& slot, const Op& op, Rank size) {
+  expects(op.rank >= 0 && op.rank < size, "a kept call is a member's");
   slot.ops.resize(static_cast<std::size_t>(size));
   slot.ops[static_cast<std::size_t>(op.rank)] = op;
   slot.uneven = slot.uneven || op.uneven;
@@ -57,6 +59,7 @@ namespace {
 Storage GroupMatcher::no_tensor;
 
 [[gnu::noinline]] void GroupMatcher::fill_up(Slot& slot) {
+  expects(slot.phase == Slot::Phase::collecting, "a slot fills up once");
   slot.phase = Slot::Phase::full;
   if (slot.uneven && !slot.differs) {
     slot.differs = !parts_fit_each_other(slot);
@@ -67,10 +70,14 @@ GroupMatcher::GroupMatcher(Rank group_size)
     : size_(group_size),
       ring_(2),
       next_(static_cast<std::size_t>(group_size), 0),
-      devices_(static_cast<std::size_t>(group_size), no_device) {}
+      devices_(static_cast<std::size_t>(group_size), no_device) {
+  expects(group_size > 0, "a group has members");
+}
 
 // What a call leaves in its slot besides its tensor: the first one, one that differs, one with lists, a rank's first.
 [[gnu::noinline]] void GroupMatcher::note(Slot& slot, const Op& op) {
+  expects(slot.phase == Slot::Phase::collecting, "a call comes to a slot that is not full");
+  expects(!slot.has(op.rank), "a member comes to a slot once");
   if (slot.arrived == 0) {
     slot.reference = op;
     slot.plain = slot.seq != 0 && !needs_every_op(op);
@@ -97,6 +104,8 @@ void GroupMatcher::withdraw(Slot& slot, Rank rank) {
   for (const Op& op : others) {
     enter(slot, op);
   }
+  expects(slot.arrived == static_cast<Rank>(others.size()), "the others are still there");
+  expects(slot.phase == Slot::Phase::collecting, "a slot that lost a member is not full");
 }
 
 Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
@@ -112,6 +121,8 @@ Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
 
 // The first of those who are alike: the reference if it is the very first, or one that deviates.
 [[gnu::noinline]] void GroupMatcher::join(Slot& slot, const Op& call, Rank member, Storage* input) const {
+  expects(!needs_every_op(call), "a call that members share has no lists and no outputs");
+  expects(devices_[static_cast<std::size_t>(member)] != no_device, "a shared call is not a member's first");
   Op op = call;
   op.rank = member;
   op.device = devices_[static_cast<std::size_t>(member)];
@@ -133,6 +144,8 @@ Op GroupMatcher::op_of(const Slot& slot, Rank rank) const {
     return slot.ops[static_cast<std::size_t>(rank)];
   }
   if (!slot.deviants.empty() && slot.deviant_of[static_cast<std::size_t>(rank)] >= 0) {
+    expects(slot.deviant_of[static_cast<std::size_t>(rank)] < static_cast<std::int32_t>(slot.deviants.size()),
+            "a deviating call is in the slot's list");
     return slot.deviants[static_cast<std::size_t>(slot.deviant_of[static_cast<std::size_t>(rank)])];
   }
   Op op = slot.reference;
@@ -144,6 +157,7 @@ Op GroupMatcher::op_of(const Slot& slot, Rank rank) const {
 }
 
 std::optional<Device> GroupMatcher::device_of(Rank rank) const {
+  expects(rank >= 0 && rank < size_, "a device is a member's");
   const Device device = devices_[static_cast<std::size_t>(rank)];
   return device == no_device ? std::nullopt : std::optional<Device>(device);
 }
@@ -151,6 +165,8 @@ std::optional<Device> GroupMatcher::device_of(Rank rank) const {
 void GroupMatcher::retire() {
   while (base_ < end_ && ring_[index(base_)]->phase == Slot::Phase::done) {
     const Slot& slot = *ring_[index(base_)];
+    expects(slot.seq == base_, "slots are retired in order");
+    expects(slot.arrived == size_, "a slot is done when every member has come");
     last_done_ = LastDone{slot.seq, op_of(slot, 0)};  // not the reference: who came first must not be visible
     ++base_;
   }
@@ -198,6 +214,8 @@ void GroupMatcher::empty(Slot& slot) const {
 }
 
 void GroupMatcher::grow() {
+  // index() masks with the size, so it must be a power of two.
+  expects((ring_.size() & (ring_.size() - 1)) == 0, "the ring's size is a power of two");
   std::vector<std::unique_ptr<Slot>> larger(ring_.size() * 2);
   for (std::int64_t seq = base_; seq < end_; ++seq) {
     larger[static_cast<std::size_t>(seq) & (larger.size() - 1)] = std::move(ring_[index(seq)]);
@@ -257,6 +275,7 @@ std::vector<OpVariant> group_arrivals(const GroupMatcher& matcher, const Slot& s
     }
   }
   for (OpVariant& variant : variants) {
+    expects(!variant.ranks.empty(), "somebody made every variant of a call");
     std::sort(variant.ranks.begin(), variant.ranks.end());
     variant.op = matcher.op_of(slot, variant.ranks.front());  // independent of the order of arrival
   }
@@ -280,6 +299,7 @@ void sort_variants(std::vector<OpVariant>& variants) {
 }
 
 std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot& slot) {
+  expects(slot.arrived > 0, "a slot that nobody has come to has no calls to compare");
   std::vector<OpVariant> variants = group_arrivals(matcher, slot, keys_by_call);
   if (slot.differs && variants.size() == 1) {
     // Only the sizes of parts disagree, between pairs of ranks: nobody is of one mind with another.

@@ -35,6 +35,8 @@ void MessageMatcher::begin_batch() {
 
 MessageId MessageMatcher::plan(const Op& op) {
   expects(is_point_to_point(op.kind), "only sends and receives are messages");
+  expects(op.rank >= 0 && op.rank < group_size_, "a message is a member's");
+  expects(op.root < group_size_, "the other end of a message is a member, or anyone");
   MessageId id = 0;
   if (free_.empty()) {
     id = static_cast<MessageId>(messages_.size());
@@ -107,6 +109,7 @@ MessageMatcher::Channel& MessageMatcher::channel_of(const Message& message) {
 }
 
 void MessageMatcher::post_tagged(MessageId id) {
+  expects(messages_[id].op.root >= 0, "a message with a tag names its other end, or is from anyone");
   const bool sends = messages_[id].op.kind == OpKind::send;
   Channel& channel = channel_of(messages_[id]);
   MessageQueue& partners = sends ? channel.second : channel.first;
@@ -121,6 +124,7 @@ void MessageMatcher::post_tagged(MessageId id) {
 
 void MessageMatcher::post_ordered(MessageId id) {
   const Op& op = messages_[id].op;
+  expects(op.root >= 0, "in order, a message names its other end");
   Channel& channel = channel_of(messages_[id]);
   (op.rank < op.root ? channel.first : channel.second).push(id);
   while (match_heads(channel)) {
@@ -160,6 +164,7 @@ bool MessageMatcher::match_heads(Channel& channel) {
 }
 
 MessageMatcher::Meeting MessageMatcher::meet(MessageId id) {
+  expects(is_ordered(), "only ordered messages make communicators");
   const Message& message = messages_[id];
   Channel& channel = channel_of(message);
   const bool is_first = message.op.rank < message.op.root;
@@ -172,6 +177,7 @@ MessageMatcher::Meeting MessageMatcher::meet(MessageId id) {
 }
 
 void MessageMatcher::match_any_source() {
+  expects(any_source_.empty() || discipline_ == Discipline::tagged, "only Gloo receives from anyone");
   std::ranges::sort(any_source_, [this](MessageId a, MessageId b) {
     return std::pair(messages_[a].op.rank, messages_[a].seq) <
            std::pair(messages_[b].op.rank, messages_[b].seq);
@@ -220,12 +226,19 @@ std::vector<std::pair<MessageId, MessageId>> MessageMatcher::offers_to_anyone() 
 }
 
 void MessageMatcher::accept(MessageId send, MessageId receive) {
+  expects(messages_[send].op.tag == messages_[receive].op.tag, "an accepted send has the receive's tag");
+  expects(messages_[send].op.root == messages_[receive].op.rank, "an accepted send goes to the receiver");
   queue_of(messages_[send]).remove(send);
   std::erase(any_source_, receive);
   pair_up(send, receive);
 }
 
+// Checked here again, where both disciplines end: what has been paired is never looked at twice.
 void MessageMatcher::pair_up(MessageId send, MessageId receive) {
+  expects(messages_[send].op.kind == OpKind::send, "the first of a pair is the send");
+  expects(messages_[receive].op.kind == OpKind::recv, "the second of a pair is the receive");
+  expects(messages_[send].phase == Message::Phase::pending, "a send is paired once");
+  expects(messages_[receive].phase == Message::Phase::pending, "a receive is paired once");
   messages_[send].phase = Message::Phase::matched;
   messages_[send].partner = receive;
   messages_[receive].phase = Message::Phase::matched;
@@ -247,6 +260,7 @@ bool MessageMatcher::is_current(MessageId id, Rank rank, std::int64_t seq) const
 }
 
 void MessageMatcher::forget(MessageId id) {
+  expects(messages_[id].seq >= 0, "a message is forgotten once");
   messages_[id].seq = -1;  // no ticket names it any more
   if (messages_[id].kept) {
     messages_[id].kept = {};

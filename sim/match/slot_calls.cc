@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/base/expects.h"
+
 namespace rollcall::sim {
 
 std::vector<Op> calls_of(const check::GroupMatcher& matcher, const check::Slot& slot) {
+  expects(slot.arrived == matcher.size(), "every member of a full slot has a call");
   std::vector<Op> calls;
   for (Rank rank = 0; rank < matcher.size(); ++rank) {
     calls.push_back(matcher.op_of(slot, rank));
@@ -33,6 +36,8 @@ void write_bytes(Storage& storage, const std::byte* bytes, std::size_t count) {
 }
 
 void copy_front(const Op& send, const Op& receive) {
+  expects(send.kind == OpKind::send && receive.kind == OpKind::recv,
+          "a message goes from a send to a receive");
   Storage& source = *send.tensors.input;
   Storage& target = *receive.tensors.input;
   if (source.form != Storage::Form::meta && target.form != Storage::Form::meta) {

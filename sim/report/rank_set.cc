@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/expects.h"
+
 namespace rollcall {
 
 RankSet::RankSet(std::initializer_list<Rank> ranks) : RankSet(of(std::vector<Rank>(ranks))) {}
@@ -31,6 +33,8 @@ namespace {
 
 // Appends `next`, which begins no earlier than the last range, joining the two where they touch.
 void append(std::vector<RankSet::Range>& ranges, RankSet::Range next) {
+  expects(next.first <= next.last, "a range of ranks is not empty");
+  expects(ranges.empty() || ranges.back().first <= next.first, "ranges are appended in order");
   if (ranges.empty() || next.first - ranges.back().last > 1) {
     ranges.push_back(next);
   } else {

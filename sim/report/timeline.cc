@@ -1,6 +1,9 @@
 #include "sim/report/timeline.h"
 
+#include <limits>
 #include <utility>
+
+#include "sim/base/expects.h"
 
 namespace rollcall {
 
@@ -8,6 +11,8 @@ std::uint32_t Timeline::intern(std::string_view name) {
   if (name.empty()) {
     return 0;
   }
+  expects(names_.size() < std::numeric_limits<std::uint32_t>::max(),
+          "names of a timeline have 32-bit numbers");
   auto [entry, is_new] = indexes_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
   if (is_new) {
     names_.emplace_back(name);

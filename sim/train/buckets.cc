@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "sim/base/expects.h"
 #include "sim/c10d/collectives.h"
 #include "sim/train/flat.h"
 
@@ -34,6 +35,8 @@ OpenBucket& open_bucket_of(std::vector<OpenBucket>& open, const Tensor& tensor) 
 
 BucketIndices assign_buckets(std::span<const Tensor> tensors, std::span<const std::int64_t> limits,
                              std::span<const std::uint32_t> indices) {
+  expects(!limits.empty(), "buckets have a limit of bytes");
+  expects(indices.empty() || indices.size() == tensors.size(), "every tensor has its index");
   BucketIndices result;
   std::vector<OpenBucket> open;  // by dtype and device, in order of appearance: very few
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -82,6 +85,7 @@ void broadcast_coalesced(const TensorList& tensors, Rank root, std::int64_t chun
   if (tensors.empty()) {
     return;
   }
+  expects(root >= 0 && root < group.size(), "tensors are broadcast by a member");
   const Rank source = group.members().ranks[static_cast<std::size_t>(root)];
   const bool is_root = group.rank() == root;
   std::deque<Flight> flights;

@@ -17,6 +17,7 @@ bool all_uniform_alike(std::span<const Tensor> tensors) {
 }
 
 void copy_from_flat(const Storage& flat, std::int64_t offset, Storage& target) {
+  expects(offset >= 0 && offset + target.numel <= flat.numel, "a part lies inside its flat tensor");
   if (flat.form == Storage::Form::meta || target.form == Storage::Form::meta || target.numel == 0) {
     return;
   }

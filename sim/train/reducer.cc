@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/base/error.h"
+#include "sim/base/expects.h"
 #include "sim/c10d/warnings.h"
 #include "sim/train/flat.h"
 
@@ -40,6 +41,7 @@ Reducer::Reducer(std::vector<Parameter*> parameters, ReducerOptions options)
       unused_pairing_("ddp.unused_bitmap" + options_.pairing),
       rebuild_pairing_("ddp.rebuild" + options_.pairing),
       ready_(parameters_.size()) {
+  expects(!parameters_.empty(), "a reducer has parameters: DDP refuses a module without");
   // distributed.py, _ddp_init_helper: without detection of unused parameters one bucket per dtype is enough
   // for the first iteration, as the buckets are rebuilt afterwards.
   std::vector<std::int64_t> limits{options_.first_bucket_bytes, options_.bucket_cap_bytes};
@@ -94,12 +96,16 @@ void Reducer::initialize_buckets(BucketIndices indices) {
   }
   buckets_.clear();
   places_.resize(parameters_.size());
+  std::size_t placed = 0;
   for (std::vector<std::uint32_t>& variables : indices) {
+    expects(!variables.empty(), "a bucket holds a parameter");
+    placed += variables.size();
     for (std::size_t i = 0; i < variables.size(); ++i) {
       places_[variables[i]] = {static_cast<std::uint32_t>(buckets_.size()), static_cast<std::uint32_t>(i)};
     }
     buckets_.push_back({.variables = std::move(variables)});
   }
+  expects(placed == parameters_.size(), "every parameter is in one bucket");
 }
 
 std::vector<std::int64_t> Reducer::bucket_bytes() const {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "sim/base/error.h"
+#include "sim/base/expects.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/scope.h"
 #include "sim/train/flat.h"
@@ -65,12 +66,14 @@ void Reducer::set_divide_factor() {
 }
 
 void Reducer::mark_variable_ready(std::uint32_t index, Site site) {
+  expects(index < parameters_.size(), "a gradient is a parameter's");
   refuse_marking_twice(index);
   ready_[index] = true;
   requires_finalize_ = true;
   set_divide_factor();
   mark_variable_ready_dense(index);
   Bucket& bucket = buckets_[places_[index].bucket];
+  expects(bucket.pending > 0, "a full bucket waits for no parameter");
   if (--bucket.pending == 0 && places_[index].bucket == next_bucket_) {
     issue_full_buckets(site);
   }
@@ -129,6 +132,7 @@ void Reducer::fill(Bucket& bucket) const {
     }
     bucket.contents = flatten(gradients);
   }
+  expects(divisor_ > 0 || hook_, "the divisor is known when a bucket is filled");
   if (!hook_ && !divides_in_place() && !bucket.contents.is_meta()) {
     bucket.contents.mul_(1.0 / divisor_);
   }
@@ -250,6 +254,7 @@ void Reducer::finalize_bucket(Bucket& bucket) {
     }
     offset += parameter.value.numel();
   }
+  expects(offset == result.numel(), "a bucket is as long as its parameters");
 }
 
 // Asks the other ranks only when this one did not use the parameter: most passes never wait for the map.

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/base/error.h"
+#include "sim/base/expects.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/scope.h"
 #include "sim/train/flat.h"
@@ -64,6 +65,7 @@ BucketIndices Reducer::agree_on_buckets(const BucketIndices& mine, Site site) co
   const Tensor size_tensor = int_tensor(sizes, device);
   broadcast(size_tensor, root, {.group = options_.group}, site);
 
+  expects(count > 0, "there is a bucket to agree on");
   BucketIndices agreed(count);
   std::int64_t next = 0;
   for (std::size_t bucket = 0; bucket < count; ++bucket) {
