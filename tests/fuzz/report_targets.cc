@@ -73,7 +73,7 @@ viz::TestRun run_of(const Report& report) {
   outcome.title = report.replay;
   outcome.verdict = verdict_word(report.verdict);
   if (const Finding* finding = finding_of(report.verdict)) {
-    outcome.kind = finding->kind;
+    outcome.kind = to_string(finding->kind);
     outcome.headline = finding->headline;
   }
   outcome.problems = report.unmet;

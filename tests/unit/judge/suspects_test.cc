@@ -9,7 +9,7 @@ namespace rollcall::check {
 namespace {
 
 // One call of a program, on the world unless said otherwise.
-struct Step {
+struct ProgramStep {
   OpKind kind;
   std::int64_t numel = 0;
   std::string label;
@@ -17,10 +17,10 @@ struct Step {
   bool is_root = false;
 };
 
-RankProgram program(Rank rank, const std::vector<Step>& steps) {
+RankProgram program(Rank rank, const std::vector<ProgramStep>& steps) {
   RankProgram result{rank, {}};
   std::map<std::pair<std::string, bool>, std::int64_t> next;
-  for (const Step& step : steps) {
+  for (const ProgramStep& step : steps) {
     const bool is_message = is_point_to_point(step.kind);
     result.calls.push_back({step.kind, step.group, next[{step.group, is_message}]++, step.numel,
                             step.kind == OpKind::barrier ? "" : "float32", step.label, step.is_root});
@@ -29,7 +29,8 @@ RankProgram program(Rank rank, const std::vector<Step>& steps) {
 }
 
 // Two ranks met in slot `seq` with different calls. Who is suspected first; -1: nobody.
-Rank first_suspect(const std::vector<Step>& zero, const std::vector<Step>& one, std::int64_t seq) {
+Rank first_suspect(const std::vector<ProgramStep>& zero, const std::vector<ProgramStep>& one,
+                   std::int64_t seq) {
   Mismatch mismatch;
   mismatch.finding.culprits = {0, 1};
   mismatch.finding.tie = true;
@@ -47,10 +48,10 @@ Rank first_suspect(const std::vector<Step>& zero, const std::vector<Step>& one, 
 }
 
 // Two ranks wait for each other in the first calls of their programs.
-Rank first_in_cycle(const std::vector<Step>& zero, const std::vector<Step>& one) {
+Rank first_in_cycle(const std::vector<ProgramStep>& zero, const std::vector<ProgramStep>& one) {
   Deadlock deadlock;
   deadlock.finding.culprits = {0, 1};
-  const auto place = [](Rank rank, const Step& step) {
+  const auto place = [](Rank rank, const ProgramStep& step) {
     Call call;
     call.op = to_string(step.kind);
     call.group = step.group;
@@ -63,11 +64,11 @@ Rank first_in_cycle(const std::vector<Step>& zero, const std::vector<Step>& one)
   return suspects.empty() ? -1 : suspects.front();
 }
 
-const Step grads{OpKind::all_reduce, 1000, "grads"};
-const Step vote{OpKind::all_reduce, 1, "has_data"};
-const Step loss{OpKind::all_reduce, 1, "val_loss"};
-const Step shard{OpKind::broadcast, 500, "shard"};
-const Step save{OpKind::barrier, 0, "save"};
+const ProgramStep grads{OpKind::all_reduce, 1000, "grads"};
+const ProgramStep vote{OpKind::all_reduce, 1, "has_data"};
+const ProgramStep loss{OpKind::all_reduce, 1, "val_loss"};
+const ProgramStep shard{OpKind::broadcast, 500, "shard"};
+const ProgramStep save{OpKind::barrier, 0, "save"};
 
 }  // namespace
 
@@ -100,7 +101,7 @@ TEST_CASE("whoever breaks the pattern of its own steps is suspected", "[check]")
 }
 
 TEST_CASE("the longer pattern counts: two steps and then a vote, not one", "[check]") {
-  const std::vector<Step> usual{grads, grads, loss, grads, grads, loss};
+  const std::vector<ProgramStep> usual{grads, grads, loss, grads, grads, loss};
   CHECK(first_suspect(usual, {grads, grads, loss, grads, loss}, 4) == 1);
   CHECK(first_suspect(usual, {grads, grads, loss, grads, grads, grads, loss}, 5) == 1);
 }
@@ -111,16 +112,15 @@ TEST_CASE("what the root hands out alone is its own doing", "[check]") {
 }
 
 TEST_CASE("a flag where the others are in the middle of a step is on a path of its own", "[check]") {
-  const Step bucket{OpKind::all_reduce, 300, "bucket1"};
-  const Step flag{OpKind::all_reduce, 1, "oom"};
+  const ProgramStep bucket{OpKind::all_reduce, 300, "bucket1"};
+  const ProgramStep flag{OpKind::all_reduce, 1, "oom"};
   CHECK(first_suspect({grads, bucket}, {grads, flag}, 1) == 1);
 }
 
 TEST_CASE("programs that say nothing name nobody", "[check]") {
   CHECK(first_suspect({grads}, {loss}, 0) == -1);
   CHECK(first_suspect({grads, shard}, {shard, grads}, 0) == -1);
-  CHECK(first_in_cycle({{OpKind::barrier, 0, "", "a"}, grads}, {grads, {OpKind::barrier, 0, "", "a"}}) ==
-        -1);
+  CHECK(first_in_cycle({{OpKind::barrier, 0, "", "a"}, grads}, {grads, {OpKind::barrier, 0, "", "a"}}) == -1);
 }
 
 TEST_CASE("in a cycle, a call that the other never makes is one too many", "[check]") {
@@ -136,13 +136,13 @@ TEST_CASE("in a cycle, what is sent has to be received", "[check]") {
 }
 
 TEST_CASE("in a cycle, whoever is in the later step by its label is ahead", "[check]") {
-  const Step report{OpKind::barrier, 0, "report_s1", "report"};
-  const Step next{OpKind::all_reduce, 1000, "grads_s2"};
+  const ProgramStep report{OpKind::barrier, 0, "report_s1", "report"};
+  const ProgramStep next{OpKind::all_reduce, 1000, "grads_s2"};
   CHECK(first_in_cycle({report, next}, {next, report}) == 1);
 }
 
 TEST_CASE("in a cycle, ranks that stand by show which call comes first", "[check]") {
-  const Step inner{OpKind::all_reduce, 4, "cp", "pair"};
+  const ProgramStep inner{OpKind::all_reduce, 4, "cp", "pair"};
   Deadlock deadlock;
   deadlock.finding.culprits = {2, 3};
   Call in_pair;
@@ -154,7 +154,7 @@ TEST_CASE("in a cycle, ranks that stand by show which call comes first", "[check
   deadlock.cycle = {Place{in_pair, {2}, {3}}, Place{in_world, {0, 1, 3}, {2}}};
   Verdict verdict = deadlock;
   CHECK(ranks_to_compare(verdict) == std::vector<Rank>{0, 2, 3});
-  const Step others{OpKind::all_reduce, 4, "cp", "other pair"};
+  const ProgramStep others{OpKind::all_reduce, 4, "cp", "other pair"};
   order_suspects(verdict, {program(0, {others, save}), program(2, {inner, save}), program(3, {save, inner})});
   CHECK(finding_of(verdict)->suspects == std::vector<Rank>{3, 2});
 }
