@@ -1,7 +1,7 @@
 #pragma once
 
-// LoggedOutlook: what logs tell of a program besides the evidence: the calls of each rank as far as it got. Where a rank
-// came to its end, that is all of its program.
+// LoggedOutlook: what logs tell of a program besides the evidence: the calls of each rank as far as it got. Where a
+// rank came to its end, that is all of its program.
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Apart: an outlook that is asked in a child process. A program in C++ that is run again there leaves this process as it
-// was: its variables, its output, and its life where the program crashes on values that the others would have sent.
+// Apart: an outlook that is asked in a child process. A program in C++ that is run again there leaves this process as
+// it was: its variables, its output, and its life where the program crashes on values that the others would have sent.
 
 #include <vector>
 

@@ -71,7 +71,7 @@ GroupMatcher::GroupMatcher(Rank group_size)
       ring_(2),
       next_(static_cast<std::size_t>(group_size), 0),
       devices_(static_cast<std::size_t>(group_size), no_device) {
-  expects(group_size > 0, "a group has members");
+  expects(group_size >= 0, "a group has members, or none");
 }
 
 // What a call leaves in its slot besides its tensor: the first one, one that differs, one with lists, a rank's first.

@@ -1,7 +1,7 @@
 #pragma once
 
-// RunNotes: what is noted of a run besides its calls, as it goes on: what went wrong first, who gave up, how ranks ended,
-// which lists of ranks were named and which groups ended. The engine writes it while ranks run, and the reader of real
+// RunNotes: what is noted of a run besides its calls, as it goes on: what went wrong first, who gave up, how ranks
+// ended, which lists of ranks were named and which groups ended. The engine writes it while ranks run, and the reader of real
 // ranks' logs while it replays them; the judge's evidence is made of it.
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class RunNotes {
   // A rank (global) ends a group for itself. The world's end is that of all its groups.
   void destroy(GroupId group, Rank rank);
 
-  // A rank gives up in a slot, `place`, after `patience`. Of all such only the first is remembered, and only where others
-  // have not come. `op`: the rank's call.
+  // A rank gives up in a slot, `place`, after `patience`. Of all such only the first is remembered, and only where
+  // others have not come. `op`: the rank's call.
   void give_up(Time at, Rank rank, const RankStatus& place, const Op& op, Duration patience,
                std::span<const RankStatus> ranks);
   bool has_given_up() const { return timeout_.has_value(); }

@@ -82,7 +82,7 @@ TEST_CASE("predict says what is wrong with its arguments, and exits with 4", "[c
       {"predict new_group --cluster h100-8", "unknown operation 'new_group'"},
       {"predict all_reduce --cluster h100-8 --dtype float31", "--dtype: unknown 'float31'"},
       {"predict all_reduce --cluster h100-8 --algorithm rong", "--algorithm: unknown 'rong'"},
-      {"predict all_reduce --cluster h100-8 --explain --format json", "--explain is text"},
+      {"predict all_reduce --cluster h100-8 --explain --format json", "--explain prints text"},
       {"predict all_reduce --cluster missing.json", "missing.json"},
       {"predict missing.json", "missing.json"},
       {"predict all_reduce --cluster h100-8 --svg no/such/folder.svg", "No such file or directory"},
@@ -145,7 +145,7 @@ TEST_CASE("predict of a scenario needs a cluster, and nccl", "[cli][predict][fib
   shell.write("hang.json", training("", true));
   const Outcome hang = shell.rollcall("predict hang.json --cluster h100-8");
   CHECK(hang.code == 0);
-  CHECK_THAT(hang.err, Contains("ends in a deadlock"));
+  CHECK_THAT(hang.err, Contains("ends with verdict deadlock"));
 }
 
 TEST_CASE("traces of every kind are sound and the same each time", "[cli][fiber][trace]") {
@@ -176,7 +176,7 @@ TEST_CASE("ranks and time choose a part of a trace", "[cli][fiber][trace]") {
   CHECK_FALSE(std::filesystem::exists(shell.path("d/rank4.json")));
   const std::pair<const char*, const char*> cases[] = {
       {"--trace-ranks 0-99", "--trace-ranks:"},
-      {"--trace-window 1ms", "write two times"},
+      {"--trace-window 1ms", "expected two times"},
       {"--trace-window 2ms:1ms", "later than the second"},
       {"--trace-window 1:2", "--trace-window:"},
       {"--ascii", "--timeline"},

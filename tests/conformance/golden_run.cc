@@ -191,6 +191,9 @@ json output_to_json(const Report& report, Rank rank, bool warnings) {
     if (warnings && line.text.starts_with("Warning: ")) {
       continue;  // torch's C++ writes these to stderr, past Python's warnings
     }
+    if (warnings && line.text.starts_with("warning: ")) {
+      continue;  // rollcall's own, about orders of groups
+    }
     if (warnings) {
       std::string_view text = line.text;
       text.remove_prefix(text.starts_with(category) ? category.size() : 0);

@@ -44,6 +44,10 @@ std::string not_in_ops(const Report& report) {
   if (std::holds_alternative<LimitReached>(report.verdict)) {
     return "the limits of the run";
   }
+  const Finding* finding = finding_of(report.verdict);
+  if (finding != nullptr && finding->kind == FindingKind::samples_repeated) {
+    return "the samples of the inputs";
+  }
   return "";
 }
 
@@ -54,7 +58,7 @@ std::string answer(const Verdict& verdict) {
   }
   std::string text = fmt::format("{} {} [{}]", verdict_word(verdict), to_string(finding->kind),
                                  to_string(finding->culprits));
-  if (finding->at) {
+  if (finding->at && finding->at->call.op != "raise") {  // no op says where a rank raised
     const Call& call = finding->at->call;
     text += fmt::format(" in {} #{} on {}: {} wait, {} missing", call.op, call.seq, call.group,
                         to_string(finding->at->waiting), to_string(finding->at->missing));
@@ -78,6 +82,7 @@ Answers answers_of(const scenario::Scenario& scenario) {
   OpTape tape(scenario.options.world_size);
   sim::Options options = scenario.options;
   options.eager_communicators = true;  // nothing on a tape says who made them
+  options.may_run_again = false;       // nor what a rank would have called next
   options.decorate = [&](Backend& inner) { return tape_around(inner, tape); };
   scenario::RunState state;
   const Report report = sim::run(

@@ -94,7 +94,7 @@ void read_dump(std::string_view bytes, ReadValue read) {
 
 }  // namespace
 
-void read_pickle_dump(std::string_view bytes) { read_dump(bytes, traces::read_pickle); }
+void read_pickle_dump(std::string_view bytes) { read_dump(bytes, values::read_pickle); }
 
 void read_json_dump(std::string_view bytes) { read_dump(bytes, traces::read_json_sequence); }
 

@@ -110,8 +110,8 @@ class FileReader {
       return {std::nullopt, "", read_job_log(bytes, rank, file.path)};
     }
     Value value;
-    if (looks_like_pickle(bytes)) {
-      value = read_pickle(bytes, arena_);
+    if (values::looks_like_pickle(bytes)) {
+      value = values::read_pickle(bytes, arena_);
     } else if (looks_like_json(bytes)) {
       value = read_json_sequence(bytes, arena_);
     }

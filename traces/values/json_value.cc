@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::ptrdiff_t depth_max = 64;
 
-// Where the first bracket stands that leaves so many open, or closes what none has opened; the text's size if none does.
+// Where the first bracket stands that leaves so many open, or closes what none has opened; the text's size if none
+// does.
 std::size_t bracket_to_depth(std::string_view text, std::ptrdiff_t depth) {
   std::ptrdiff_t open = 0;
   bool in_text = false;
@@ -35,9 +36,9 @@ std::size_t bracket_to_depth(std::string_view text, std::ptrdiff_t depth) {
   return text.size();
 }
 
-class Builder : public JsonBuilder {
+class Builder : public values::JsonBuilder {
  public:
-  Builder(std::string_view text, Arena& arena) : JsonBuilder(arena), text_(text) {}
+  Builder(std::string_view text, Arena& arena) : values::JsonBuilder(arena), text_(text) {}
 
   // nlohmann's parser calls these while it reads.
   bool null() { return push({}); }
@@ -64,7 +65,7 @@ class Builder : public JsonBuilder {
     throw BadFile(position, std::string(colon == std::string_view::npos ? text : text.substr(colon)));
   }
 
-  using JsonBuilder::root;
+  using values::JsonBuilder::root;
 
  private:
   bool begin(Value::Kind kind) {

@@ -6,6 +6,10 @@
 
 namespace rollcall::traces {
 
-using namespace values;
+using values::Arena;
+using values::BadFile;
+using values::Node;
+using values::Value;
+using values::find;
 
 }  // namespace rollcall::traces

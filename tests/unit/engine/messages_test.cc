@@ -150,7 +150,7 @@ TEST_CASE("messages of two groups do not meet", "[messages][fiber]") {
         recv(job.number(), 1, high);
       }
     });
-    CHECK(kind(bad) == "deadlock p2p_order");
+    CHECK(kind(bad) == "deadlock wrong_peer");
     CHECK(finding(bad).at->call.group == "low");
     CHECK(finding(bad).at->call.peer == 2);  // global, though it is rank 1 of "high"
   }

@@ -274,8 +274,8 @@ namespace {
 std::string telling(const Verdict& verdict) {
   std::string text(verdict_word(verdict));
   if (const Finding* found = finding_of(verdict)) {
-    text += "\n" + std::string(to_string(found->kind)) + "\n" + to_string(found->culprits) + "\n" + found->headline + "\n" +
-            found->cause + "\n" + found->advice + "\n" + found->on_backend;
+    text += "\n" + std::string(to_string(found->kind)) + "\n" + to_string(found->culprits);
+    text += "\n" + found->headline + "\n" + found->cause + "\n" + found->advice + "\n" + found->on_backend;
     for (const std::string& step : found->chain) {
       text += "\n" + step;
     }

@@ -77,7 +77,7 @@ TEST_CASE("a hostile pickle is an error with its file and its byte, and the othe
 
 TEST_CASE("lists nested a million deep need no stack", "[hostile]") {
   Arena arena(std::size_t{64} << 20);
-  CHECK_NOTHROW(read_pickle(nested_lists(1'000'000), arena));
+  CHECK_NOTHROW(values::read_pickle(nested_lists(1'000'000), arena));
   const test::Folder folder;
   folder.write("trace_1", nested_lists(1'000'000));
   CHECK(read_recordings({folder.path("trace_1")}).job.ranks.empty());
@@ -90,7 +90,7 @@ TEST_CASE("a memo bomb stays as small as its file", "[hostile]") {
             static_cast<char>(level);
   }
   Arena arena(little_memory * 2);
-  CHECK_NOTHROW(read_pickle(bomb + "t.", arena));
+  CHECK_NOTHROW(values::read_pickle(bomb + "t.", arena));
 }
 
 TEST_CASE("a file that asks for more memory than it may have is told where", "[hostile]") {
@@ -101,7 +101,7 @@ TEST_CASE("a file that asks for more memory than it may have is told where", "[h
   }
   Arena arena(little_memory);
   try {
-    read_pickle(greedy + ".", arena);
+    values::read_pickle(greedy + ".", arena);
     FAIL("it was read");
   } catch (const BadFile& error) {
     CHECK_THAT(error.what(), Contains("too much memory"));

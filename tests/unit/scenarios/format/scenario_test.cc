@@ -223,7 +223,7 @@ TEST_CASE("an expectation that no report can meet is refused", "[scenarios]") {
   CHECK(expecting(R"("kind": "missing_participnt")") ==
         "/expect/kind: unknown kind \"missing_participnt\"; `rollcall explain` lists them -> "
         "missing_participant");
-  CHECK(expecting(R"("kind": "store_circle")").empty());  // an older word
+  CHECK(expecting(R"("kind": "store_circle")") == "0 problems: ");  // an older word
   CHECK(expecting(R"("at": {"group": "evns"})") == "/expect/at/group: unknown group \"evns\" -> evens");
   CHECK(expecting(R"("at": {"op": "al_reduce"})") ==
         "/expect/at/op: unknown operation \"al_reduce\" -> all_reduce");

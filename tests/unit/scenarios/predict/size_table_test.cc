@@ -32,7 +32,7 @@ TEST_CASE("sizes double from the first to the last", "[predict]") {
 
 TEST_CASE("sizes that cannot be read say what would be right", "[predict]") {
   CHECK_THAT(problem("8GiB:1KiB"), Contains("write 1KiB:8GiB"));
-  CHECK_THAT(problem("1XB:8GiB"), Contains("no unit of size"));
+  CHECK_THAT(problem("1XB:8GiB"), Contains("not a unit of size"));
   CHECK_THAT(problem("0:8"), Contains("at least 1B"));
   CHECK_FALSE(problem("").empty());
   CHECK_FALSE(problem("1KiB:").empty());

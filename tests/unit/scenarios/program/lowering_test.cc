@@ -133,7 +133,7 @@ TEST_CASE("unknown words are errors with a suggestion", "[scenarios]") {
   CHECK(wrong(R"({"all_reduce": {"dtype": "float23"}})").ends_with("-> float32"));
   CHECK(wrong(R"({"all_reduce": {"reduce_op": "MXA"}})").ends_with("-> MAX"));
   CHECK(wrong(R"({"all_reduce": {"device": "gpu"}})")
-            .starts_with("/program/0/all_reduce/device: \"gpu\" is no device"));
+            .starts_with("/program/0/all_reduce/device: \"gpu\" is not a device"));
   CHECK(problem(quartet(R"({"barrier": {"group": "evns"}})", R"("groups": {"evens": [0, 2]},)")) ==
         "/program/0/barrier/group: unknown group \"evns\"; the groups are evens, world -> evens");
   CHECK(problem(with_counter(R"("forward": [])", R"({"forward": "countr"})")) ==

@@ -41,7 +41,7 @@ TEST_CASE("a number without a unit is refused with a hint", "[scenarios]") {
 }
 
 TEST_CASE("bad quantities say what is wrong", "[scenarios]") {
-  CHECK(parse_duration("").problem == "\"\" is no duration; write a number and a unit, such as \"5ms\"");
+  CHECK(parse_duration("").problem == "\"\" is not a duration; write a number and a unit, such as \"5ms\"");
   CHECK(parse_duration("ms").problem ==
         "\"ms\" is not a duration; write a number and a unit, such as \"5ms\"");
   CHECK(parse_duration("1.2.3ms").problem ==

@@ -18,7 +18,7 @@ TEST_CASE("a test whose process ended early says how", "[scenarios]") {
   CHECK(phrase(Kind::killed, SIGSEGV) == "crashed: Segmentation fault");
   CHECK(phrase(Kind::killed, SIGABRT) == "crashed: Aborted");
   CHECK(phrase(Kind::exited, 7) == "failed with an internal error");
-  CHECK(phrase(Kind::too_slow, 0) == "took longer than 1.5min");
+  CHECK(phrase(Kind::too_slow, 0) == "took longer than 90 s");
   CHECK(phrase(Kind::too_large, 0) == "took more than 200 MiB of memory");
 }
 
