@@ -14,8 +14,8 @@ namespace rollcall::sim {
 using ReplayLine = std::function<std::string(const Schedule* schedule)>;
 
 // The report of the first schedule that fails, or of the usual one if none does, with a `search`; still to be
-// completed. Where schedules come to different verdicts and the usual one is ok, or a rank's own decision makes the difference,
-// the verdict is a race with that schedule's evidence.
+// completed. Where schedules end with different verdicts and the usual one is ok, or a rank's own decision makes the
+// difference, the verdict is a race with that schedule's evidence.
 Report report_of(const Exploration& found, const ReplayLine& replay);
 
 }  // namespace rollcall::sim

@@ -1,8 +1,8 @@
 #pragma once
 
 // RunNotes: what is noted of a run besides its calls, as it goes on: what went wrong first, who gave up, how ranks
-// ended, which lists of ranks were named and which groups ended. The engine writes it while ranks run, and the reader of real
-// ranks' logs while it replays them; the judge's evidence is made of it.
+// ended, which lists of ranks were named and which groups ended. The engine writes it while ranks run, and the reader
+// of real ranks' logs while it replays them; the judge's evidence is made of it.
 
 #include <cstdint>
 #include <map>

@@ -25,7 +25,8 @@ struct Diagnosis {
   Confidence confidence = Confidence::high;
 
   // Its kind is the verdict: no_fault, straggler, or what went wrong. Numbers of calls are the recorder's
-  // collective_seq_id (or p2p_seq_id for messages). `at` is where the fault lies, `first_symptom_seq` the later call in which it was noticed, or -1.
+  // collective_seq_id (or p2p_seq_id for messages). `at` is where the fault lies, `first_symptom_seq` the later call
+  // in which it was noticed, or -1.
   Finding finding;
   std::int64_t first_symptom_seq = -1;
   bool is_message = false;        // `at` is a send, a receive or a batch of them

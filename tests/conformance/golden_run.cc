@@ -291,6 +291,7 @@ Report run_golden_on_tape(const GoldenCase& golden, const Program& program, conf
   std::vector<RankNotes> notes(tape.ranks.size());
   sim::Options options = options_of(golden, program);
   options.decorate = [&tape](Backend& inner) { return conformance::tape_around(inner, tape); };
+  options.may_run_again = false;  // a tape does not say what a rank would have called next
   Report report = sim::run(options, [&](Rank rank) {
     conformance::run_on_tape(tape, [&] {
       const auto index = static_cast<std::size_t>(rank);

@@ -95,7 +95,8 @@ TEST_CASE("what is wrong with a report is said with its place") {
              Contains("/kind: unknown kind \"store_cicle\" (did you mean \"store_cycle\"?)"));
   CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": [ { "ranks": "0", "state": "asleep" } ] })"),
              Contains("\"asleep\" is not a rank state"));
-  CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": {} })"), Contains("/ranks: expected an array here, found an object"));
+  CHECK_THAT(error_of(start + R"("verdict": "ok", "ranks": {} })"),
+             Contains("/ranks: expected an array here, found an object"));
   CHECK_THAT(error_of(R"({ "schema_version": 2 })"), Contains("reports of version 1"));
   CHECK_THAT(error_of(R"({ "schema_version": 1, "verdict": "ok" })"), Contains("world_size"));
   CHECK_THAT(error_of("{ \"schema_version\": 1, "), Contains("report.json:1:"));
