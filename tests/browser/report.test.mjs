@@ -119,7 +119,7 @@ test("with styles and scripts forbidden the text can still be read", async () =>
   const page = await browser.open(pathToFileURL(file).href);
   const shown = await page.value(`document.body.innerText`);
   assert.match(shown, /deadlock: rank 0 never called all_reduce #5/);
-  assert.match(shown, /The timeline is drawn by a script/);
+  assert.match(shown, /The timeline needs JavaScript/);
   assert.equal(await page.value(`getComputedStyle(document.querySelector("header")).borderLeftWidth`), "0px");
   const box = await page.value(`document.querySelector("svg").getBoundingClientRect().toJSON()`);
   assert.ok(box.width > 300 && box.height > 50);
