@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/c10d/backend_traits.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::real {
 namespace {
@@ -76,6 +77,8 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
     timeline_.add(span);
   }
   evidence_ = notes_.evidence(options_.backend, status_, options_.check_leaks);
+  evidence_.torch = &traits_of(options_.torch);
+  evidence_.new_group_waits_for_all = evidence_.torch->new_group_waits_for_all;
 }
 
 EvidenceBuilder::Queue EvidenceBuilder::queue_of(const Op& op) {

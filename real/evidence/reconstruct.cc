@@ -9,6 +9,8 @@
 #include "sim/judge/order_warning.h"
 #include "sim/match/wait_graph.h"
 
+#include "sim/torch/torch_traits.h"
+
 namespace rollcall::real {
 namespace {
 
@@ -83,6 +85,7 @@ Report reconstruct(const Options& options, const std::vector<GroupMembers>& grou
   Report report;
   report.world_size = options.world_size;
   report.backend = options.backend;
+  report.torch = traits_of(options.torch).name;
   report.verdict = judge_log(options, groups, log);
   report.ranks = check::classify(end.evidence());
   report.output = output_of(log);

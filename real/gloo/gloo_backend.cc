@@ -19,6 +19,7 @@
 #include "sim/c10d/gloo_admission.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/p2p.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::real {
 namespace {
@@ -80,18 +81,18 @@ class GlooBackend final : public Backend, private Observer {
   Work issue(const Op& op) override {
     deliver_completed();
     GlooGroup& group = *groups_[op.group];
-    if (op.malformed || gloo_refuses(op)) {
-      if (const std::optional<Error> error = gloo_argument_error(op, group.size())) {
+    if (op.malformed || gloo_refuses(op, torch_)) {
+      if (const std::optional<Error> error = gloo_argument_error(op, group.size(), torch_)) {
         raise(*error, op.site);
       }
     }
-    if (gloo_refuses(op)) {
-      raise(gloo_refusal(op), op.site);
+    if (gloo_refuses(op, torch_)) {
+      raise(gloo_refusal(op, torch_), op.site);
     }
     if (!is_point_to_point(op.kind)) {
-      return Work(op.group, op.rank, group.start(op));
+      return Work(op.group, op.rank, group.start(op, torch_));
     }
-    detail::check_message(op, group.size(), false);
+    detail::check_message(op, group.size(), false, torch_);
     const std::int64_t number = group.post(op);
     return Work(op.group, op.rank, number, static_cast<std::uint32_t>(number));
   }
@@ -199,6 +200,7 @@ class GlooBackend final : public Backend, private Observer {
   }
 
   Seat seat_;
+  const TorchTraits& torch_ = traits_of(seat_.torch);
   std::shared_ptr<gloo::transport::Device> device_;
   MadeGroups made_;
   std::vector<std::unique_ptr<GlooGroup>> groups_;  // by GroupId; null where the rank is not a member

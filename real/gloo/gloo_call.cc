@@ -38,6 +38,7 @@ template <typename T>
 ReduceFunction function_of(ReduceOp reduce) {
   switch (reduce) {
     case ReduceOp::sum:
+    case ReduceOp::avg:  // and is divided later
       return &gloo::sum<T>;
     case ReduceOp::product:
       return &gloo::product<T>;
@@ -48,7 +49,6 @@ ReduceFunction function_of(ReduceOp reduce) {
     case ReduceOp::band:
     case ReduceOp::bor:
     case ReduceOp::bxor:
-    case ReduceOp::avg:
     case ReduceOp::premul_sum:
       break;
   }
@@ -90,9 +90,10 @@ void with_type(Dtype dtype, Run&& run) {
       return run(static_cast<std::int32_t*>(nullptr));
     case Dtype::int64:
       return run(static_cast<std::int64_t*>(nullptr));
+    case Dtype::boolean:
+      return run(static_cast<bool*>(nullptr));
     case Dtype::bfloat16:
     case Dtype::int16:
-    case Dtype::boolean:
     case Dtype::complex64:
     case Dtype::complex128:
       break;
@@ -114,15 +115,28 @@ void append_bytes(std::vector<std::byte>& bytes, const Storage& storage) {
   }
 }
 
-GlooCall::GlooCall(const Op& op, Rank group_size) : op_(op), group_size_(group_size) {
+GlooCall::GlooCall(const Op& op, Rank group_size, const TorchTraits& torch)
+    : op_(op), group_size_(group_size) {
   op_.tensors = {};
-  if (!gloo_raises_late(op)) {
+  if (gloo_raises_late(op, torch)) {
+    refusal_ = gloo_refusal(op, torch);
+  } else if (op.dtype == Dtype::bfloat16 && has_tensor(op.kind)) {
+    refusal_ = NotImplementedError("the Gloo that rollcall was built with has no bfloat16");
+  } else {
     take_tensors(op);
   }
 }
 
 void GlooCall::take_tensors(const Op& op) {
   expects(row_of(op_.kind).gloo != GlooFunction::none, "what torch does not give to Gloo is refused before");
+  const OpRow& row = row_of(op_.kind);
+  if (row.gloo == GlooFunction::all_reduce &&
+      row.sizes == Sizes::divided) {  // everything is reduced, a part is kept
+    work_on(given_tensors(op));
+    results_ = filled_tensors(op);
+    results_at_ = static_cast<std::size_t>(op.rank) * static_cast<std::size_t>(op.tensors.output->bytes());
+    return;
+  }
   send(given_tensors(op));
   work_on(filled_tensors(op));
   if (fills_list(op_.kind)) {
@@ -154,8 +168,8 @@ bool GlooCall::continues(const GlooCall& before) const {
 }
 
 void GlooCall::run(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {
-  if (gloo_raises_late(op_)) {
-    raise(gloo_refusal(op_), op_.site);
+  if (refusal_) {
+    raise(*refusal_, op_.site);
   }
   if (op_.kind == OpKind::barrier) {
     gloo::BarrierOptions options(context);
@@ -164,6 +178,23 @@ void GlooCall::run(const std::shared_ptr<gloo::Context>& context, std::uint32_t 
     return;
   }
   with_type(op_.dtype, [&]<typename T>(T*) { run_as<T>(context, tag); });
+  if (has_reduce_op(op_.kind) && op_.reduce == ReduceOp::avg) {
+    average();
+  }
+}
+
+// Gloo has added up.
+void GlooCall::average() {
+  with_type(op_.dtype, [&]<typename T>(T*) {
+    T* elements = elements_of<T>(memory_);
+    std::transform(elements, elements + memory_.size() / sizeof(T), elements, [this](T sum) {
+      if constexpr (std::is_same_v<T, gloo::float16>) {
+        return sum / gloo::float16(static_cast<float>(group_size_));
+      } else {
+        return static_cast<T>(sum / static_cast<T>(group_size_));
+      }
+    });
+  });
 }
 
 template <typename T>
@@ -251,7 +282,7 @@ void GlooCall::run_all_to_all(const std::shared_ptr<gloo::Context>& context, std
 }
 
 void GlooCall::deliver() {
-  const std::byte* from = memory_.data();
+  const std::byte* from = memory_.data() + results_at_;
   for (const Tensor& tensor : results_) {
     Storage& storage = *tensor.storage();
     const auto bytes = static_cast<std::size_t>(storage.bytes());

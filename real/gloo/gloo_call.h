@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <gloo/context.h>
 
+#include "sim/base/error.h"
 #include "sim/c10d/op.h"
 
 namespace rollcall::real {
@@ -23,7 +25,7 @@ void append_bytes(std::vector<std::byte>& bytes, const Storage& storage);
 class GlooCall {
  public:
   // Copies what the caller sends. `op` has been found sound; ranks are inside the group.
-  GlooCall(const Op& op, Rank group_size);
+  GlooCall(const Op& op, Rank group_size, const TorchTraits& torch);
 
   // True when it begins with what `before` leaves in the same tensor: Gloo works in place.
   bool continues(const GlooCall& before) const;
@@ -44,6 +46,7 @@ class GlooCall {
   void work_on(const TensorList& tensors);
   void send(const TensorList& tensors);
   bool is_root() const { return op_.rank == op_.root; }
+  void average();
   template <typename T>
   void run_as(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);
   template <typename T>
@@ -51,7 +54,9 @@ class GlooCall {
 
   Op op_;  // its tensors are looked at by the constructor only
   Rank group_size_;
+  std::optional<Error> refusal_{};        // what torch finds only when it runs the call
   TensorList results_;                    // filled from memory_, one after the other
+  std::size_t results_at_ = 0;            // where in memory_ they begin
   Bytes memory_;                          // what Gloo writes, and where it works in place also what it reads
   Bytes sent_;                            // what it only reads
   std::vector<std::int64_t> sent_parts_;  // all_to_all_single with splits: elements to each member

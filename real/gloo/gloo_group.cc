@@ -25,9 +25,9 @@ GlooGroup::~GlooGroup() {
   }
 }
 
-std::int64_t GlooGroup::start(const Op& op) {
+std::int64_t GlooGroup::start(const Op& op, const TorchTraits& torch) {
   Task task;
-  task.call = std::make_shared<GlooCall>(op, size());
+  task.call = std::make_shared<GlooCall>(op, size(), torch);
   task.number = collectives_++;
   task.waits_for_prior = op.kind == OpKind::barrier;
   const std::int64_t number = task.number;

@@ -34,7 +34,7 @@ class GlooGroup {
   Rank size() const { return context_->size; }
 
   // Queues a collective. Returns its number, which is also its tag: collectives count from 0.
-  std::int64_t start(const Op& op);
+  std::int64_t start(const Op& op, const TorchTraits& torch);
   // Blocks until it is done and its results are in the tensors. Throws what it failed of, every time.
   void wait(std::int64_t number);
   bool is_completed(std::int64_t number);

@@ -68,6 +68,7 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
                          .groups = groups,
                          .store = {},
                          .address = local_address(hub),
+                         .torch = options.torch,
                          .timeout = options.timeout,
                          .time_scale = options.time_scale},
                 .hub = connect_to(launched.master_address, launched.master_port),

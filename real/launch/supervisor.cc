@@ -62,6 +62,7 @@ Supervisor::Child Supervisor::start(Rank rank) {
                 .seat = {.rank = rank,
                          .groups = groups_,
                          .store = {},
+                         .torch = options_.torch,
                          .timeout = options_.timeout,
                          .time_scale = options_.time_scale},
                 .hub = hub_->connect(),

@@ -191,6 +191,7 @@ void run_worker(Worker worker) {
   StepBudget steps(worker.options.ops);
   RankContext context;
   context.scopes = &scopes;
+  context.torch = &traits_of(worker.options.torch);
   context.rank = worker.seat.rank;
   context.world = ProcessGroup(worker.seat.groups.front(), worker.seat.rank);
   context.device = device_of(worker.options, worker.seat.rank);

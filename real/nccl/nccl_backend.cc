@@ -139,9 +139,9 @@ class NcclBackend final : public Backend {
     }
   }
 
-  static void check(const Op& op, Rank group_size) {
+  void check(const Op& op, Rank group_size) const {
     if (op.malformed) {
-      if (const std::optional<Error> error = nccl_argument_error(op, group_size)) {
+      if (const std::optional<Error> error = nccl_argument_error(op, group_size, traits_of(seat_.torch))) {
         raise(*error, op.site);
       }
     }
@@ -154,7 +154,7 @@ class NcclBackend final : public Backend {
           "{} with tensors of different sizes is not supported on real NCCL ranks yet", to_string(op.kind)));
     }
     if (is_point_to_point(op.kind)) {
-      detail::check_message(op, group_size, true);
+      detail::check_message(op, group_size, true, traits_of(seat_.torch));
     }
   }
 

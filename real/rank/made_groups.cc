@@ -6,6 +6,7 @@
 
 #include "real/rank/recorder.h"
 #include "sim/c10d/store_barrier.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::real {
 
@@ -22,6 +23,9 @@ ProcessGroup MadeGroups::find(std::string_view name) const {
 
 // Every rank counts its own calls, and the n-th of one is taken for the n-th of all others.
 ProcessGroup MadeGroups::make(const GroupCall& call, const Connect& connect) {
+  if (call.is_local) {
+    throw NotImplementedError("real ranks make groups together: use_local_synchronization is only simulated");
+  }
   const std::size_t number = groups_.size() - seat_.groups.size() + 1;
   const RankList& wanted = call.ranks.front();
   const GroupMembers& made =
@@ -29,6 +33,9 @@ ProcessGroup MadeGroups::make(const GroupCall& call, const Connect& connect) {
                                         .name = call.name.empty() ? fmt::format("g{}", number) : call.name,
                                         .ranks = wanted.empty() ? groups_.front().ranks : wanted});
   connect(made, call.timeout.value_or(0));
+  if (!traits_of(seat_.torch).new_group_waits_for_all) {
+    return {made, made.rank_of(seat_.rank)};
+  }
   const std::string step = fmt::format("made-{}", number);
   try {
     wait_for_all(step, call.timeout);

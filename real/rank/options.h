@@ -26,9 +26,10 @@ struct Group {
 
 struct Options {
   Rank world_size = 1;
-  std::string backend = "gloo";   // "gloo" or "nccl": see real/backends/backends.h
-  std::vector<Device> devices{};  // what get_device() says, per rank; empty: the CPU
-  std::vector<Group> groups{};    // besides "world"
+  std::string backend = "gloo";       // "gloo" or "nccl": see real/backends/backends.h
+  TorchRelease torch = newest_torch;  // whose rules hold
+  std::vector<Device> devices{};      // what get_device() says, per rank; empty: the CPU
+  std::vector<Group> groups{};        // besides "world"
   // From the moment all ranks are connected. Ranks that can be proven to wait forever are not given that long.
   Duration deadline = 10 * second;
   // How long nothing must have been heard before the supervisor asks whether anything can still happen. What

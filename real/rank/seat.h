@@ -17,6 +17,7 @@ struct Seat {
   std::vector<GroupMembers> groups{};  // by GroupId; the world first
   std::shared_ptr<Store> store{};
   std::string address{};  // of this machine, as others reach it; empty: the loopback device
+  TorchRelease torch = newest_torch;
   Duration timeout = 0;   // of operations; 0: the backend's own default
   double time_scale = 1;  // real seconds per second that the program computes
 };

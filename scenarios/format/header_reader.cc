@@ -11,6 +11,7 @@
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/units.h"
 #include "sim/c10d/backend_traits.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -78,6 +79,16 @@ void HeaderReader::read_names() {
     options.backend = backend->text();
   }
   options.backend = overrides_.backend.value_or(options.backend);
+  if (const auto torch = root_.find("torch")) {
+    const std::optional<TorchRelease> release = parse_torch_release(torch->text());
+    if (!release) {
+      const std::optional<TorchRelease> nearest = nearest_torch_release(torch->text());
+      error(*torch, fmt::format("rollcall knows PyTorch {}; {}", names_of_torch_releases(),
+                                nearest ? fmt::format("\"{}\" comes nearest", traits_of(*nearest).name)
+                                        : "a version looks like \"2.6\""));
+    }
+    options.torch = release.value_or(newest_torch);
+  }
   if (const auto debug = root_.find("debug")) {
     options.debug = debug->text() == "DETAIL" ? sim::DebugLevel::detail : sim::DebugLevel::off;
   }

@@ -37,6 +37,7 @@ class ReportReader {
     report.seed = static_cast<std::uint64_t>(number(root_, "seed", 0));
     report.replay = text(root_, "replay");
     report.backend = text(root_, "backend");
+    report.torch = text(root_, "torch");
     report.verdict = read_verdict();
     report.ranks = list_of<RankClass>(root_, "ranks", [this](const Json& each) { return read_class(each); });
     read_output(report);

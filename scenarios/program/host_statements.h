@@ -16,12 +16,13 @@ struct GroupStatement {
 
   Kind kind = Kind::new_group;
   SlotIndex group =
-      no_slot;          // of the frame's groups: split_group's parent, or what the call is on; no_slot: world
-  SlotIndex made = no_slot;  // of the frame's groups: `as`
+      no_slot;  // of the frame's groups: split_group's parent, or what the call is on; no_slot: world
+  SlotIndex made = no_slot;                    // of the frame's groups: `as`
   std::optional<RankList> ranks;               // new_group; none: everybody
   std::optional<std::vector<RankList>> lists;  // split_group; none: one of everybody
   Operand size;                                // new_subgroups; absent: the GPUs of a host
   std::optional<Duration> timeout;
+  bool is_local = false;        // new_group: use_local_synchronization
   bool everything = false;      // destroy_process_group without a group
   bool wait_all_ranks = false;  // monitored_barrier
   TableIndex label = none;      // of Program::strings
@@ -34,7 +35,7 @@ struct StoreStatement {
   TableIndex expected = none;       // of Program::texts: what compare_set looks for; none: nothing is there
   TableIndex want = none;           // of Program::texts: what get relies on
   Operand amount;                   // add
-  SlotIndex variable = no_slot;          // `as`: of the frame's variables
+  SlotIndex variable = no_slot;     // `as`: of the frame's variables
   std::optional<Duration> timeout;  // get, wait
   TableIndex label = none;          // of Program::strings
 };

@@ -51,6 +51,9 @@ void Lowering::lower_new_group(const Statement& statement) {
     }
     call.ranks = ranks ? ranks->to_vector() : RankList{0};
   }
+  if (const auto local = statement.find("use_local_synchronization")) {
+    call.is_local = read_.flag(*local);
+  }
   end_group_call(statement, std::move(call));
 }
 

@@ -110,7 +110,9 @@ void Lowering::lower_model(const Json& object) {
       flag = read_.flag(*value);
     }
   };
-  read_flag("broadcast_buffers", model.broadcast_buffers);
+  if (const auto value = object.find("broadcast_buffers")) {
+    model.broadcast_buffers = read_.flag(*value);
+  }
   read_flag("find_unused_parameters", model.find_unused_parameters);
   read_flag("gradient_as_bucket_view", model.gradient_as_bucket_view);
   read_flag("static_graph", model.static_graph);

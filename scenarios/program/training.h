@@ -36,9 +36,9 @@ struct ModelObject {
   SlotIndex group = no_slot;  // of the frame's groups; no_slot: world
   std::vector<ParameterSpec> parameters;
   std::vector<ParameterSpec> buffers;
-  std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
+  std::optional<std::int64_t> bucket_cap_bytes{};
   std::int64_t first_bucket_bytes = 1024 * 1024;
-  bool broadcast_buffers = true;
+  std::optional<bool> broadcast_buffers{};
   bool find_unused_parameters = false;
   bool gradient_as_bucket_view = false;
   bool static_graph = false;

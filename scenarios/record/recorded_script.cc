@@ -18,6 +18,7 @@
 #include "scenarios/run/runner.h"
 #include "sim/c10d/backend_traits.h"
 #include "sim/report/blame.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -107,10 +108,14 @@ class ScenarioBuilder {
  private:
   OrderedJson header() const {
     const ScriptRank& first = record_.ranks.front();
-    return {{"version", 1},
-            {"name", base_name(first.script)},
-            {"world_size", world_size_},
-            {"backend", backend_}};
+    OrderedJson header{{"version", 1},
+                       {"name", base_name(first.script)},
+                       {"world_size", world_size_},
+                       {"backend", backend_}};
+    if (const std::optional<TorchRelease> torch = nearest_torch_release(first.torch)) {
+      header["torch"] = traits_of(*torch).name;
+    }
+    return header;
   }
 
   OrderedJson apart_from(const std::vector<RankProgram>& programs) const {

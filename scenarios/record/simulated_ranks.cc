@@ -14,6 +14,7 @@
 #include "sim/c10d/backend_traits.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
+#include "sim/torch/torch_traits.h"
 #include "traces/values/json_value.h"
 #include "traces/values/value_access.h"
 
@@ -145,30 +146,41 @@ class RankServer {
   std::map<Ticket, Issued> issued_;
 };
 
-// The backend that the rank's script asks for: known when it has initialized its job. Empty when it ends without.
-std::string backend_of(RankLink& link) {
+// What the rank's script runs on: known when it has initialized its job. Empty when it ends without.
+struct Job {
+  std::string backend;
+  std::string torch;
+};
+
+Job job_of(RankLink& link) {
   traces::Arena arena(line_bytes_max);
   while (const std::optional<std::string> line = link.line()) {  // nothing comes before it
     arena.reset();
-    if (const Value* init = find(traces::read_json(*line, arena), "init")) {
-      return std::string(traces::text_or_empty(init));
+    const Value said = traces::read_json(*line, arena);
+    if (const Value* init = find(said, "init")) {
+      return {std::string(traces::text_or_empty(init)),
+              std::string(traces::text_or_empty(find(said, "torch")))};
     }
   }
   return {};
 }
 
-// The one on GPUs, where ranks differ. Ranks that do not come to it become silent.
-std::string agree_on_backend(std::vector<RankLink>& links, RankSet& silent) {
+// The backend on GPUs, where ranks differ. Ranks that do not come to it become silent.
+sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
+  sim::Options options{.world_size = static_cast<Rank>(links.size())};
   std::string_view backend = default_backend(DeviceType::cpu).name;
   for (std::size_t rank = 0; rank < links.size(); ++rank) {
     try {
-      const BackendTraits* own = find_backend_traits(backend_of(links[rank]));
+      const Job job = job_of(links[rank]);
+      const BackendTraits* own = find_backend_traits(job.backend);
+      options.torch = nearest_torch_release(job.torch).value_or(options.torch);
       backend = own != nullptr && own->device == DeviceType::cuda ? own->name : backend;
     } catch (const RankIsSilent&) {
       silent.insert(static_cast<Rank>(rank));
     }
   }
-  return std::string(backend);
+  options.backend = backend;
+  return options;
 }
 
 }  // namespace
@@ -180,8 +192,7 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, std::ch
   }
   SimulatedRanks result;
   try {
-    sim::Options options{.world_size = static_cast<Rank>(links.size()),
-                         .backend = agree_on_backend(links, result.silent)};
+    const sim::Options options = options_of_job(links, result.silent);
     Rank ended = 0;
     sim::run_once(options, [&](Rank rank) {
       if (!result.silent.empty() || !result.problem.empty()) {

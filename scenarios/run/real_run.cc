@@ -17,6 +17,7 @@ real::Options real_options(const Scenario& scenario, const RealRunOptions& optio
   const sim::Options& simulated = scenario.options;
   real::Options real{.world_size = simulated.world_size,
                      .backend = options.backend,
+                     .torch = simulated.torch,
                      .deadline = options.deadline,
                      .timeout = simulated.timeout,
                      .finished_ranks_exit = simulated.finished_ranks_exit,

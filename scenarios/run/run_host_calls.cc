@@ -52,7 +52,8 @@ void run_group_call(RankFrame& frame, const GroupStatement& call, Site site) {
   using Kind = GroupStatement::Kind;
   std::optional<Scope> scope;
   enter(scope, frame, call.label);
-  const GroupOptions options{.timeout = call.timeout, .name = name_of(frame, call)};
+  const GroupOptions options{
+      .timeout = call.timeout, .name = name_of(frame, call), .use_local_synchronization = call.is_local};
   ProcessGroup made;
   switch (call.kind) {
     case Kind::new_group:

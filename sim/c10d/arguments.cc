@@ -9,18 +9,30 @@
 #include "sim/c10d/gloo_admission.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 
+Error usage_error(const std::string& text) { return {this_rank().torch->usage_error, text}; }
+
+namespace {
+
+[[noreturn]] void refuse_argument(const char* parameter, const char* expected, const char* given) {
+  const TorchTraits& torch = *this_rank().torch;
+  raise(Error(torch.argument_type_error,
+              fmt::format(fmt::runtime(torch.not_a_tensor), parameter, expected, given)),
+        {});
+}
+
+}  // namespace
+
 void refuse_missing_tensor(const char* parameter) {
-  throw RuntimeError(fmt::format(
-      "Invalid function argument. Expected parameter `{}` to be of type torch.Tensor.", parameter));
+  refuse_argument(parameter, "torch.Tensor", "<class 'NoneType'>");
 }
 
 void check_tensor_list(const TensorList& tensors, const char* parameter) {
   if (!std::ranges::all_of(tensors, [](const Tensor& tensor) { return static_cast<bool>(tensor); })) {
-    throw RuntimeError(fmt::format(
-        "Invalid function argument. Expected parameter `{}` to be of type List[torch.Tensor].", parameter));
+    refuse_argument(parameter, "List[torch.Tensor]", "<class 'list'>");
   }
 }
 
@@ -30,9 +42,8 @@ void check_same_dtype(std::span<const Tensor> tensors, std::span<const Tensor> m
     for (const Tensor& tensor : list) {
       first = first == nullptr ? &tensor : first;
       if (tensor.storage()->dtype != first->storage()->dtype) {  // complex and its element type may mix
-        throw RuntimeError(
-            fmt::format("Invalid usage of tensors with different dtypesFound torch.{} and  torch.{}",
-                        to_string(first->dtype()), to_string(tensor.dtype())));
+        refuse_use(fmt::format("Invalid usage of tensors with different dtypesFound torch.{} and  torch.{}",
+                               to_string(first->dtype()), to_string(tensor.dtype())));
       }
     }
   }
@@ -50,7 +61,7 @@ Rank root_in(const ProcessGroup& group, Rank global, OpKind kind) {
     observation.op.rank = group.rank();
     observation.op.scope = this_rank().scope;
     this_rank().backend->observer().observe(observation);
-    throw RuntimeError(fmt::format("Global rank {} is not part of group {}", global, group.name()));
+    refuse_use(fmt::format("Global rank {} is not part of group {}", global, group.name()));
   }
   return root;
 }
@@ -154,6 +165,32 @@ bool takes_list(const OpRow& row) {
 // all_gather_flat has measured.
 bool has_no_list(const Op& op) { return has_root(op.kind) ? op.rank != op.root : list_of(op) == nullptr; }
 
+// at::chunk(whole, size): what Gloo makes of a flat tensor. Parts by rank; fewer than `size` where the rows end before.
+std::vector<Shape> chunks_of(const Shape& whole, Rank size) {
+  std::vector<Shape> chunks;
+  if (whole.sizes().empty()) {
+    return chunks;
+  }
+  std::vector<std::int64_t> sizes(whole.sizes().begin(), whole.sizes().end());
+  const std::int64_t rows = sizes.front();
+  const std::int64_t step = std::max<std::int64_t>((rows + size - 1) / size, 1);
+  for (std::int64_t row = 0; row < rows; row += step) {
+    sizes.front() = std::min(step, rows - row);
+    chunks.emplace_back(sizes);
+  }
+  return chunks;
+}
+
+// Of flat tensors, Gloo's part of each rank has the shape of what the rank gives or gets.
+bool flat_shapes_fit(const Op& op, Rank size) {
+  const bool gathers = row_of(op.kind).sizes == Sizes::gathered;
+  const Shape& part = gathers ? op.tensors.input->shape : op.tensors.output->shape;
+  const Shape& whole = gathers ? op.tensors.output->shape : op.tensors.input->shape;
+  const auto rest = [](const Shape& shape) { return shape.sizes().subspan(shape.sizes().empty() ? 0 : 1); };
+  return !part.sizes().empty() && part.sizes().size() == whole.sizes().size() &&
+         whole.sizes().front() == part.sizes().front() * size && std::ranges::equal(rest(part), rest(whole));
+}
+
 bool same_dtype(const Op& op) { return op.tensors.input->dtype == op.tensors.output->dtype; }
 
 }  // namespace
@@ -176,7 +213,7 @@ bool is_well_formed(const Op& op, Rank size) {
     case Sizes::gathered:
     case Sizes::divided:
       if (!takes_list(row)) {
-        return same_dtype(op) && flat_sizes_fit(op, size);
+        return same_dtype(op) && flat_sizes_fit(op, size) && flat_shapes_fit(op, size);
       }
       if (has_no_list(op)) {
         return true;
@@ -184,7 +221,8 @@ bool is_well_formed(const Op& op, Rank size) {
       return is_full(list_of(op)) && !misshapen(*list_of(op), single_of(op).shape);
     case Sizes::exchanged:
       if (takes_list(row)) {
-        return is_full(tensors.inputs) && is_full(tensors.outputs);
+        return is_full(tensors.inputs) && is_full(tensors.outputs) && all_alike(*tensors.inputs) &&
+               all_alike(*tensors.outputs);
       }
       return tensors.splits != nullptr
                  ? split_error(op, size) == nullptr && gloo_enforce_text(op, size).empty()
@@ -246,6 +284,107 @@ std::string all_gather_text(const Op& op, Rank size) {
   return index ? misshapen_text(*op.tensors.outputs, *index, expected) : std::string();
 }
 
+// As C++ calls an element.
+std::string_view element_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::int64:
+      return "long int";
+    case Dtype::int32:
+      return "int";
+    case Dtype::int16:
+      return "short int";
+    case Dtype::int8:
+      return "signed char";
+    case Dtype::uint8:
+      return "unsigned char";
+    case Dtype::float64:
+      return "double";
+    case Dtype::float32:
+      return "float";
+    case Dtype::float16:
+      return "c10::Half";
+    case Dtype::bfloat16:
+      return "c10::BFloat16";
+    default:
+      return to_string(dtype);
+  }
+}
+
+std::string tensor_options(const Storage& tensor) {
+  return fmt::format(
+      "TensorOptions(dtype={}, device=cpu, layout=Strided, requires_grad=false (default), "
+      "pinned_memory=false "
+      "(default), memory_format=(nullopt))",
+      element_type(tensor.dtype));
+}
+
+// all_gather_into_tensor is an allgather into chunks of the output.
+std::string all_gather_flat_text(const Op& op, Rank size) {
+  const std::vector<Shape> chunks = chunks_of(op.tensors.output->shape, size);
+  if (chunks.size() != static_cast<std::size_t>(size)) {
+    return fmt::format("invalid output tensor list at index 0 (expected length {}, got {})", size,
+                       chunks.size());
+  }
+  if (!same_dtype(op)) {
+    return fmt::format("invalid tensor type at index 0 (expected {}, got {})",
+                       tensor_options(*op.tensors.input), tensor_options(*op.tensors.output));
+  }
+  const Shape& expected = op.tensors.input->shape;
+  const auto wrong = std::ranges::find_if(chunks, [&](const Shape& chunk) { return !(chunk == expected); });
+  return wrong == chunks.end()
+             ? std::string()
+             : fmt::format("invalid tensor size at index {} (expected {}, got {})", wrong - chunks.begin(),
+                           tuple_text(expected), tuple_text(*wrong));
+}
+
+std::string failed_check(std::string_view condition, std::string_view left, std::string_view right) {
+  return fmt::format("Check failed: {} ({} vs. {}). ", condition, left, right);
+}
+
+// ProcessGroupGloo::reduce_scatter_tensor_coalesced and, of 2.14, reduce_scatter.
+std::string reduce_scatter_text(const Op& op, Rank size) {
+  const Storage& output = *op.tensors.output;
+  if (op.tensors.inputs != nullptr) {
+    if (op.tensors.inputs->size() != static_cast<std::size_t>(size)) {
+      return "invalid input tensor list size, must be world size";
+    }
+    const Shape& own = (*op.tensors.inputs)[static_cast<std::size_t>(op.rank)].shape();
+    return own == output.shape ? std::string()
+                               : failed_check("outputs[0].sizes().vec() == inputs[0][i].sizes().vec()",
+                                              fmt::format("{}", fmt::join(output.shape.sizes(), " ")),
+                                              fmt::format("{}", fmt::join(own.sizes(), " ")));
+  }
+  const Storage& input = *op.tensors.input;
+  if (!same_dtype(op)) {
+    return failed_check("outputTensors[i].dtype() == inputTensors[i].dtype()", element_type(output.dtype),
+                        element_type(input.dtype));
+  }
+  if (rows_of(output) * size != rows_of(input)) {
+    return failed_check("outputShape[0] * worldSize == inputShape[0]", std::to_string(rows_of(output) * size),
+                        std::to_string(rows_of(input)));
+  }
+  for (std::size_t i = 1; i < std::min(output.shape.sizes().size(), input.shape.sizes().size()); ++i) {
+    if (output.shape.sizes()[i] != input.shape.sizes()[i]) {
+      return failed_check("outputShape[i] == inputShape[i]", std::to_string(output.shape.sizes()[i]),
+                          std::to_string(input.shape.sizes()[i]));
+    }
+  }
+  return {};
+}
+
+std::string all_to_all_text(const Op& op, Rank size) {
+  for (const auto& [list, name] :
+       {std::pair(op.tensors.inputs, "input"), std::pair(op.tensors.outputs, "output")}) {
+    if (length(list) != static_cast<std::size_t>(size)) {
+      return fmt::format("{} tensor list size {} does not match world size {}", name, length(list), size);
+    }
+    if (const auto index = misshapen(*list, list->front().shape())) {
+      return misshapen_text(*list, *index, list->front().shape());
+    }
+  }
+  return {};
+}
+
 // What is wrong with the device, once everything else is right. Meta tensors of the operations that are
 // not listed here never reach the process group: the dispatcher refuses them.
 std::string or_device(std::string text, const Op& op) {
@@ -254,9 +393,9 @@ std::string or_device(std::string text, const Op& op) {
 
 }  // namespace
 
-std::optional<Error> gloo_argument_error(const Op& op, Rank size) {
+std::optional<Error> gloo_argument_error(const Op& op, Rank size, const TorchTraits& torch) {
   const OpRow& row = row_of(op.kind);
-  if (row.gloo_method.empty()) {
+  if (row.gloo_method.empty() || torch.release < row.gloo_since) {
     return std::nullopt;  // not checked, not supported at all, or checked elsewhere
   }
   const auto error = [&](const std::string& text) {
@@ -271,8 +410,18 @@ std::optional<Error> gloo_argument_error(const Op& op, Rank size) {
                                                                          : error(invalid_root_text(op));
     case Sizes::gathered:
     case Sizes::divided:
-      return error(row.root == Root::none ? all_gather_text(op, size) : rooted_list_text(op, size));
+      if (row.root != Root::none) {
+        return error(rooted_list_text(op, size));
+      }
+      if (row.reduces) {
+        const std::string text = reduce_scatter_text(op, size);
+        return text.empty() ? std::nullopt : std::optional<Error>(RuntimeError(text));
+      }
+      return error(row.filled == Tensors::one ? all_gather_flat_text(op, size) : all_gather_text(op, size));
     case Sizes::exchanged:
+      if (row.given == Tensors::per_member) {
+        return error(all_to_all_text(op, size));
+      }
       break;
   }
   if (op.device.type == DeviceType::meta) {
@@ -357,7 +506,7 @@ std::optional<Error> nccl_all_to_all_error(const Op& op, Rank size) {
 
 }  // namespace
 
-std::optional<Error> nccl_argument_error(const Op& op, Rank size) {
+std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTraits& /*torch*/) {
   const OpRow& row = row_of(op.kind);
   if (op.device.type != DeviceType::cuda || row.family != Family::collective) {
     return std::nullopt;  // refused for that first; or checked elsewhere
@@ -383,11 +532,12 @@ std::optional<Error> nccl_argument_error(const Op& op, Rank size) {
   return nccl_all_to_all_error(op, size);
 }
 
-std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, Rank group_size) {
+std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, Rank group_size,
+                                    const TorchTraits& torch) {
   if (takes_list(row_of(op.kind)) && !has_root(op.kind) && has_no_list(op)) {
     return std::nullopt;
   }
-  return backend.argument_error(op, group_size);
+  return backend.argument_error(op, group_size, torch);
 }
 
 }  // namespace rollcall

@@ -7,7 +7,7 @@
 //   the process group     when it is handed the operation: roots, list lengths, sizes. The call has been
 //                         issued then, a recorder has seen it, and what is wrong depends on the backend.
 //
-// The texts are torch's: those of 1.13 for the first layer and for Gloo (ProcessGroupGloo.cpp and
+// The texts are torch's: those of the run's release for the first layer, and for Gloo (ProcessGroupGloo.cpp and
 // Utils.hpp of torch/csrc/distributed/c10d), those of 2.x for NCCL (ProcessGroupNCCL.cpp).
 
 #include <optional>
@@ -20,6 +20,9 @@
 #include "sim/c10d/process_group.h"
 
 namespace rollcall {
+
+// Raises what torch does when groups, lists or dtypes are used wrongly: another type since 2.0.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_use(const std::string& text);
 
 // A missing tensor (None) is refused under the parameter's name.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_missing_tensor(const char* parameter);
@@ -60,10 +63,11 @@ bool is_well_formed(const Op& op, Rank group_size);
 
 // What the process group of `backend` raises for the arguments of `op`; nothing when it takes them. Every backend
 // asks for operations that are marked as malformed.
-std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, Rank group_size);
+std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, Rank group_size,
+                                    const TorchTraits& torch);
 
 // The same, for the rows of the table.
-std::optional<Error> gloo_argument_error(const Op& op, Rank size);
-std::optional<Error> nccl_argument_error(const Op& op, Rank size);
+std::optional<Error> gloo_argument_error(const Op& op, Rank size, const TorchTraits& torch);
+std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTraits& torch);
 
 }  // namespace rollcall

@@ -32,7 +32,6 @@ constexpr std::array<BackendTraits, 2> table{{
                 .hang = "every waiting rank hangs until its watchdog ends it (after 10 min by default): "
                         "\"Watchdog caught collective operation timeout: WorkNCCL(SeqNum=...)\"",
                 .crash = "torchrun ends the other ranks when it sees the exit; without it, {hang}",
-                .new_group_hang = "",
                 .group_args_mismatch = "nothing is compared: new_group returns everywhere, and the first "
                                        "collective on the group hangs",
                 .op_mismatch = "operations are not compared: every rank involved usually hangs until its "
@@ -71,10 +70,7 @@ constexpr std::array<BackendTraits, 2> table{{
                         "closed by peer\" once a missing rank's process is gone",
                 .crash = "every waiting rank raises \"Connection closed by peer\" once the process is gone; "
                          "while it lingers they block in {op} until the group's timeout (30 min by default)",
-                .new_group_hang = ", or \"Wait timeout\" where an address never comes",
-                .group_args_mismatch =
-                    "ranks look for each other's addresses under one name: \"Wait timeout\" where one never "
-                    "comes, \"enforce fail at ./gloo/transport/tcp/address.cc\" where lists differ in length",
+                .group_args_mismatch = "",  // TorchTraits::gloo_group_args_mismatch
                 .op_mismatch = "different operations never exchange data: every rank involved hangs until "
                                "the group's timeout",
                 .size_mismatch = "sizes are not compared: a rank that receives more than it expects aborts "

@@ -20,9 +20,8 @@ namespace rollcall {
 
 // What the real job shows, one line per kind of failure. {op} is the call's name, {hang} the text `hang`.
 struct BackendTexts {
-  std::string_view hang;            // some members never come to a collective or message
-  std::string_view crash;           // the same where the missing rank's process is gone
-  std::string_view new_group_hang;  // what the store's own errors are followed by; may be empty
+  std::string_view hang;   // some members never come to a collective or message
+  std::string_view crash;  // the same where the missing rank's process is gone
   std::string_view group_args_mismatch;
   std::string_view op_mismatch;
   std::string_view size_mismatch;
@@ -49,7 +48,7 @@ struct BackendTraits {
   bool connects_at_first_use;  // a group's communicator is made by the first call that needs it
   bool records_messages;       // its Flight Recorder does, and writes a barrier as the all_reduce that it is
   // What it raises for arguments of a call by itself; asked where Op::malformed is set.
-  std::optional<Error> (*argument_error)(const Op& op, Rank group_size);
+  std::optional<Error> (*argument_error)(const Op& op, Rank group_size, const TorchTraits& torch);
   BackendTexts texts;
 };
 

@@ -10,6 +10,7 @@
 #include "sim/c10d/groups.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
@@ -64,8 +65,8 @@ Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool a
 // As pairs of real numbers, complex ones can be added and averaged; the rest would be garbage.
 void check_complex_reduction(ReduceOp reduce) {
   if (reduce != ReduceOp::sum && reduce != ReduceOp::avg && reduce != ReduceOp::premul_sum) {
-    throw RuntimeError(
-        fmt::format("all_reduce does not support ReduceOp.{} on complex tensors", to_string(reduce)));
+    refuse_use(fmt::format("all_reduce does not support {}.{} on complex tensors",
+                           this_rank().torch->reduction_class, to_string(reduce)));
   }
 }
 
@@ -156,7 +157,11 @@ void take_root(Op& op, const ProcessGroup& group, Rank global) {
 
 // A barrier on GPUs works on the first that is named.
 Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& device_ids) {
-  if (!self.backend->traits().barrier_takes_device) {
+  const BackendTraits& backend = self.backend->traits();
+  if (backend.device == DeviceType::cpu && self.torch->gloo_barrier_takes_devices) {
+    return self.device;  // a hint that Gloo has no use for
+  }
+  if (!backend.barrier_takes_device) {
     throw RuntimeError(fmt::format("Function argument device_ids not supported for the selected backend {}",
                                    self.backend->name()));
   }
@@ -206,10 +211,12 @@ Work all_reduce(const Tensor& tensor, const ReduceOptions& options, Site site) {
 }
 
 Work all_reduce_coalesced(const TensorList& tensors, const ReduceOptions& options, Site site) {
-  warn(
-      "UserWarning: torch.distributed.all_reduce_coalesced will be deprecated. If you must use it, please "
-      "revisit our documentation later at "
-      "https://pytorch.org/docs/master/distributed.html#collective-functions");
+  if (this_rank().torch->all_reduce_coalesced_warns) {
+    warn(
+        "UserWarning: torch.distributed.all_reduce_coalesced will be deprecated. If you must use it, please "
+        "revisit our documentation later at "
+        "https://pytorch.org/docs/master/distributed.html#collective-functions");
+  }
   check_tensor_list(tensors, "tensor");
   check_same_dtype(tensors);
   const RankContext& self = this_rank();

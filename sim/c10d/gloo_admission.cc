@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "sim/c10d/apply.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
@@ -16,36 +17,55 @@ std::string c10d_name(OpKind kind) {
   return name + "_";
 }
 
-// ProcessGroupGloo.cpp has a case for these dtypes only, whatever the operation.
-bool has_scalar_type(Dtype dtype) {
-  return dtype != Dtype::bfloat16 && dtype != Dtype::boolean && dtype != Dtype::int16 && !is_complex(dtype);
+// ProcessGroupGloo.cpp has a case for these dtypes only, whatever the operation (GENERATE_ALL_TYPES).
+bool has_scalar_type(Dtype dtype, const TorchTraits& torch) {
+  const bool is_small = dtype == Dtype::bfloat16 || dtype == Dtype::boolean;
+  return is_small ? torch.gloo_small_types : dtype != Dtype::int16 && !is_complex(dtype);
+}
+
+bool is_supported(const Op& op, const TorchTraits& torch) {
+  return torch.release >= row_of(op.kind).gloo_since;
+}
+
+bool has_reduction(const Op& op, const TorchTraits& torch) {
+  if (!has_reduce_op(op.kind)) {
+    return true;
+  }
+  if (op.reduce == ReduceOp::avg) {
+    return torch.gloo_averages && is_floating(op.dtype);
+  }
+  return op.reduce != ReduceOp::premul_sum && supports(op.reduce, op.dtype);
 }
 
 bool is_meta(const Op& op) { return op.device.type == DeviceType::meta && has_tensor(op.kind); }
 
 }  // namespace
 
-bool gloo_refuses(const Op& op) { return is_meta(op) || !row_of(op.kind).gloo_refusal.empty(); }
-
-bool gloo_raises_late(const Op& op) {
-  if (gloo_refuses(op) || !has_tensor(op.kind) || is_point_to_point(op.kind)) {
-    return false;
-  }
-  const bool is_nccls = op.reduce == ReduceOp::avg || op.reduce == ReduceOp::premul_sum;
-  const bool reduces = !has_reduce_op(op.kind) || (!is_nccls && supports(op.reduce, op.dtype));
-  return !has_scalar_type(op.dtype) || !reduces;
+bool gloo_refuses(const Op& op, const TorchTraits& torch) {
+  return (is_meta(op) && !torch.ignores_meta_tensors) || !is_supported(op, torch);
 }
 
-Error gloo_refusal(const Op& op) {
+bool gloo_raises_late(const Op& op, const TorchTraits& torch) {
+  if (gloo_refuses(op, torch) || is_meta(op) || !has_tensor(op.kind) || is_point_to_point(op.kind)) {
+    return false;
+  }
+  return !has_scalar_type(op.dtype, torch) || !has_reduction(op, torch);
+}
+
+Error gloo_refusal(const Op& op, const TorchTraits& torch) {
   if (is_meta(op)) {
-    return NotImplementedError(fmt::format(
-        "Could not run 'c10d::{}' with arguments from the 'AutogradMeta' backend.", c10d_name(op.kind)));
+    return {torch.meta_tensor_refused.type,
+            fmt::format(fmt::runtime(torch.meta_tensor_refused.text), c10d_name(op.kind))};
   }
-  if (const std::string_view text = row_of(op.kind).gloo_refusal; !text.empty()) {
-    return RuntimeError(std::string(text));
+  if (!is_supported(op, torch)) {
+    return RuntimeError(fmt::format(fmt::runtime(row_of(op.kind).gloo_refusal), torch.gloo_base_class));
   }
-  if (!has_scalar_type(op.dtype)) {
+  if (!has_scalar_type(op.dtype, torch)) {
     return RuntimeError("Invalid scalar type");
+  }
+  if (op.reduce == ReduceOp::avg && torch.gloo_averages) {
+    return RuntimeError(fmt::format("result type Float can't be cast to the desired output type {}",
+                                    op.dtype == Dtype::int64 ? "Long" : scalar_type_name(op.dtype)));
   }
   if (op.reduce == ReduceOp::avg || op.reduce == ReduceOp::premul_sum) {
     return RuntimeError(fmt::format("Cannot use ReduceOp.{} with Gloo", to_string(op.reduce)));

@@ -2,7 +2,7 @@
 
 // What torch's process group for Gloo refuses by itself, before Gloo hears of it: operations it lacks, dtypes
 // and reductions it has no function for. Facts: torch/csrc/distributed/c10d/ProcessGroupGloo.cpp and
-// ProcessGroup.hpp of PyTorch 1.13. The simulated and the real backend ask the same questions.
+// Backend.hpp of the releases of TorchTraits. The simulated and the real backend ask the same questions.
 
 #include <string>
 
@@ -12,14 +12,14 @@
 namespace rollcall {
 
 // True when the call itself raises.
-bool gloo_refuses(const Op& op);
+bool gloo_refuses(const Op& op, const TorchTraits& torch);
 
 // True when the call is accepted and takes its number, and the thread that runs it finds that it cannot: its
 // rank raises when it waits, and the others wait for it.
-bool gloo_raises_late(const Op& op);
+bool gloo_raises_late(const Op& op, const TorchTraits& torch);
 
 // The error of either. `op` must be one of them.
-Error gloo_refusal(const Op& op);
+Error gloo_refusal(const Op& op, const TorchTraits& torch);
 
 // What Gloo itself finds wrong with a call when it begins to run it (gloo/alltoall.cc, gloo/alltoallv.cc), before
 // anything is sent: its rank raises when it waits, too. Empty for nothing.

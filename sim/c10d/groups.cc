@@ -10,6 +10,7 @@
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
@@ -33,30 +34,37 @@ ProcessGroup manage(GroupCall call) {
   return self.backend->manage(std::move(call));
 }
 
+std::string python_list(const RankList& ranks) { return fmt::format("[{}]", fmt::join(ranks, ", ")); }
+
 // The ranks as a GroupCall has them.
 RankList checked(RankList ranks, Rank world_size) {
+  const TorchTraits& torch = *this_rank().torch;
   std::sort(ranks.begin(), ranks.end());
+  const bool all_differ = std::ranges::adjacent_find(ranks) == ranks.end();
+  if (!all_differ && torch.new_group_refuses_duplicates) {
+    throw ValueError(
+        fmt::format("ranks list must not contain duplicate entries, got {}", python_list(ranks)));
+  }
   if (ranks.size() > static_cast<std::size_t>(world_size)) {
-    throw RuntimeError(
+    refuse_use(
         "the new group's world size should be less or equal to the world size set by init_process_group");
   }
-  if (!ranks.empty() && (ranks.front() < 0 || ranks.back() >= world_size)) {
-    throw RuntimeError("The new group's rank should be within the the world_size set by init_process_group");
+  const auto stranger =
+      std::ranges::find_if(ranks, [&](Rank rank) { return rank < 0 || rank >= world_size; });
+  if (stranger != ranks.end()) {
+    refuse_use(fmt::format(fmt::runtime(torch.rank_out_of_range), *stranger, world_size - 1, world_size));
   }
-  if (ranks.empty()) {  // torch takes it for the default group's, and its constructor refuses the rank None
-    throw TypeError("__init__(): incompatible constructor arguments.");
+  if (ranks.empty()) {  // torch takes it for the default group's, which the caller has no rank in
+    raise(Error(torch.empty_group.type, std::string(torch.empty_group.text)), {});
   }
-  const bool all_differ = std::ranges::adjacent_find(ranks) == ranks.end();
   return all_differ && ranks.size() == static_cast<std::size_t>(world_size) ? RankList() : ranks;
 }
 
 void check_cuda() {
-  if (this_rank().device.type != DeviceType::cuda) {
+  if (this_rank().torch->subgroups_need_cuda && this_rank().device.type != DeviceType::cuda) {
     throw ValueError("Subgroups can only be created when CUDA is available");
   }
 }
-
-std::string python_list(const RankList& ranks) { return fmt::format("[{}]", fmt::join(ranks, ", ")); }
 
 // Groups of one call are told apart in reports.
 GroupOptions numbered(GroupOptions options, std::size_t index) {
@@ -76,7 +84,7 @@ void forget_all(RankContext& self) {
 const ProcessGroup& detail::default_group() {
   const RankContext& self = this_rank();
   if (!self.world) {
-    throw RuntimeError(
+    refuse_use(
         "Default process group has not been initialized, please make sure to call init_process_group.");
   }
   return self.world;
@@ -87,7 +95,7 @@ void detail::check_registered(const ProcessGroup& group) {
   const bool destroyed = !self.world || (self.destroyed && std::ranges::find(*self.destroyed, group.id()) !=
                                                                self.destroyed->end());
   if (destroyed) {
-    throw RuntimeError(
+    refuse_use(
         fmt::format("Group {} is not registered, please create group with torch.distributed.new_group API",
                     group.name()));
   }
@@ -96,6 +104,15 @@ void detail::check_registered(const ProcessGroup& group) {
 ProcessGroup new_group(const std::optional<RankList>& ranks, const GroupOptions& options, Site site) {
   const ProcessGroup& world = detail::default_group();
   GroupCall call;
+  call.is_local = options.use_local_synchronization;
+  if (call.is_local) {
+    if (this_rank().torch->local_names == LocalGroupNames::unknown) {
+      throw TypeError("new_group() got an unexpected keyword argument 'use_local_synchronization'");
+    }
+    if (ranks && std::ranges::find(*ranks, this_rank().rank) == ranks->end()) {
+      return ProcessGroup::non_member();
+    }
+  }
   call.op = start(OpKind::new_group, world, site);
   call.ranks.push_back(ranks ? checked(*ranks, world.size()) : RankList());
   call.timeout = options.timeout;
@@ -106,15 +123,22 @@ ProcessGroup new_group(const std::optional<RankList>& ranks, const GroupOptions&
 Subgroups new_subgroups(std::optional<Rank> group_size, const GroupOptions& options, Site site) {
   check_cuda();
   const Rank world_size = detail::default_group().size();
+  const TorchTraits& torch = *this_rank().torch;
+  if (!group_size && this_rank().device.type != DeviceType::cuda) {
+    throw ValueError(std::string(torch.subgroups_need_size));
+  }
   const Rank size = group_size.value_or(this_rank().gpus);
+  if (size <= 0 && !torch.subgroups_need_cuda) {
+    throw ValueError(fmt::format("The arg 'group_size' ({}) must be positive", size));
+  }
   if (world_size < size) {
-    throw ValueError("The arg 'group_size' must not exceed the world size");
+    throw ValueError(fmt::format(fmt::runtime(torch.subgroup_too_large), size, world_size));
   }
   if (size <= 0) {
     throw Error("ZeroDivisionError", "integer division or modulo by zero");
   }
   if (world_size % size != 0) {
-    throw ValueError("The world size must be divisible by 'group_size'");
+    throw ValueError(fmt::format(fmt::runtime(torch.subgroup_indivisible), size, world_size));
   }
   Subgroups made;
   for (Rank first = 0; first < world_size; first += size) {
@@ -162,7 +186,7 @@ ProcessGroup split_group(const std::vector<RankList>& split_ranks, const SplitOp
     return ProcessGroup::non_member();
   }
   if (!this_rank().backend->traits().splits_groups) {
-    throw RuntimeError("No backend for the parent process group or its backend does not support splitting");
+    throw RuntimeError("No device associated with the default pg, not safe to split any process groups");
   }
   GroupCall call;
   call.op = start(OpKind::split_group, parent, site);
@@ -195,7 +219,7 @@ void destroy_process_group(const ProcessGroup& group, Site site) {
   const bool everything = !group || group == self.world;
   const ProcessGroup target = everything ? self.world : group;
   if (self.destroyed && std::ranges::find(*self.destroyed, target.id()) != self.destroyed->end()) {
-    throw RuntimeError("Invalid process group specified");
+    refuse_use("Invalid process group specified");
   }
   GroupCall call;
   call.op = start(OpKind::destroy_process_group, target, site);
@@ -219,7 +243,7 @@ Rank get_group_rank(const ProcessGroup& group, Rank global_rank) {
   detail::check_registered(group);
   const Rank rank = group.members().rank_of(global_rank);
   if (rank < 0) {
-    throw RuntimeError(fmt::format("Global rank {} is not part of group {}", global_rank, group.name()));
+    refuse_use(fmt::format("Global rank {} is not part of group {}", global_rank, group.name()));
   }
   return rank;
 }
@@ -230,7 +254,7 @@ Rank get_global_rank(const ProcessGroup& group, Rank group_rank) {
   }
   detail::check_registered(group);
   if (group_rank < 0 || group_rank >= group.members().size()) {
-    throw RuntimeError(fmt::format("Group rank {} is not part of group {}", group_rank, group.name()));
+    refuse_use(fmt::format("Group rank {} is not part of group {}", group_rank, group.name()));
   }
   return group.members().ranks[static_cast<std::size_t>(group_rank)];
 }
@@ -245,7 +269,7 @@ void monitored_barrier(const MonitoredBarrierOptions& options, Site site) {
   }
   const RankContext& self = this_rank();
   if (!self.backend->traits().has_monitored_barrier) {
-    throw RuntimeError("monitored_barrier is only implemented for GLOO backend.");
+    refuse_use("monitored_barrier is only implemented for GLOO backend.");
   }
   spend_step(self);
   self.backend->monitored_barrier(start(OpKind::monitored_barrier, group, site),

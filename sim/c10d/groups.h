@@ -15,11 +15,15 @@ namespace rollcall {
 struct GroupOptions {
   std::optional<Duration> timeout{};  // of the making and of the group's calls
   std::string name{};  // for reports and find_group; by default g1, g2, ... in order of creation
+  // Only members have to call it, each as often as the others. TypeError before 2.x.
+  bool use_local_synchronization = false;
 };
 
 // A group of the given global ranks, in ascending order; of everybody without a list. All ranks of the world
-// have to call it, members or not, and in the same order. Others than members get a handle that is none.
-// RuntimeError for ranks that do not exist, and when others do not come in time.
+// have to call it, members or not, and in the same order: its name is the number of the call. In 1.13 nobody goes on
+// before all have called; later, members wait for members, and the others for nobody. Others than members get a handle
+// that is none. RuntimeError or ValueError (TorchTraits) for ranks that do not exist, and when others do not come in
+// time.
 ProcessGroup new_group(const std::optional<RankList>& ranks = {}, const GroupOptions& options = {},
                        Site site = Site::here());
 

@@ -23,6 +23,7 @@ struct GroupCall {
   std::vector<RankList> ranks{};
   std::optional<Duration> timeout{};  // of the making and of the group's calls; none: the run's
   std::string name{};                 // empty: the backend finds one
+  bool is_local = false;              // new_group: a call of the members only
 };
 
 struct StoreCall {

@@ -8,6 +8,7 @@
 #include "sim/base/error.h"
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/collectives.h"
+#include "sim/c10d/p2p.h"
 #include "sim/c10d/rank_context.h"
 
 namespace rollcall {
@@ -71,6 +72,51 @@ void unpickle_all(const TensorList& parts, const std::vector<std::int64_t>& size
   }
 }
 
+// A list of objects on its way: their sizes, and their bytes end to end.
+struct Packed {
+  Tensor sizes;
+  Tensor bytes;
+};
+
+Packed pack(const ObjectList& objects) {
+  if (objects.empty()) {
+    throw ValueError("not enough values to unpack (expected 2, got 0)");  // of Python's zip
+  }
+  Tensor sizes = size_tensor(static_cast<std::int64_t>(objects.size()));
+  std::string bytes;
+  std::byte* place = sizes.storage()->make_dense();
+  for (const Object& object : objects) {
+    const std::string pickled = pickle(object);
+    const std::int64_t size = size_of(pickled);
+    std::memcpy(place, &size, sizeof size);
+    place += sizeof size;
+    bytes += pickled;
+  }
+  sizes.storage()->collapse_if_uniform();
+  return {std::move(sizes), padded(bytes, size_of(bytes))};
+}
+
+std::int64_t size_at(const Tensor& sizes, std::int64_t index) {
+  return decode_integer(sizes.settle().storage()->at(index), Dtype::int64);
+}
+
+std::int64_t total_of(const Tensor& sizes) {
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < sizes.numel(); ++i) {
+    total += size_at(sizes, i);
+  }
+  return total;
+}
+
+void unpack(const Packed& packed, ObjectList& objects) {
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const std::int64_t size = size_at(packed.sizes, static_cast<std::int64_t>(i));
+    objects[i] = unpickle(bytes_of(packed.bytes, offset, size));
+    offset += size;
+  }
+}
+
 }  // namespace
 
 void all_gather_object(ObjectList& objects, const Object& object, const ProcessGroup& group, Site site) {
@@ -116,36 +162,44 @@ void broadcast_object_list(ObjectList& objects, Rank src, const ProcessGroup& gr
     return;
   }
   const bool is_source = get_rank() == src;
-  Tensor sizes = size_tensor(static_cast<std::int64_t>(objects.size()));
-  std::string bytes;
-  if (is_source) {
-    if (objects.empty()) {
-      throw ValueError("not enough values to unpack (expected 2, got 0)");  // of Python's zip
-    }
-    std::byte* place = sizes.storage()->make_dense();
-    for (const Object& object : objects) {
-      const std::string pickled = pickle(object);
-      const std::int64_t size = size_of(pickled);
-      std::memcpy(place, &size, sizeof size);
-      place += sizeof size;
-      bytes += pickled;
-    }
-    sizes.storage()->collapse_if_uniform();
+  Packed packed =
+      is_source ? pack(objects) : Packed{size_tensor(static_cast<std::int64_t>(objects.size())), {}};
+  broadcast(packed.sizes, src, {.group = group}, site);
+  if (!is_source) {
+    packed.bytes = bytes_tensor(total_of(packed.sizes));
   }
-  broadcast(sizes, src, {.group = group}, site);
-  std::vector<std::int64_t> lengths;
-  std::int64_t total = 0;
-  for (std::int64_t i = 0; i < sizes.numel(); ++i) {
-    lengths.push_back(decode_integer(sizes.settle().storage()->at(i), Dtype::int64));
-    total += lengths.back();
+  broadcast(packed.bytes, src, {.group = group}, site);
+  if (!is_source) {
+    unpack(packed, objects);
   }
-  const Tensor data = is_source ? padded(bytes, total) : bytes_tensor(total);
-  broadcast(data, src, {.group = group}, site);
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < objects.size() && !is_source; ++i) {
-    objects[i] = unpickle(bytes_of(data, offset, lengths[i]));
-    offset += lengths[i];
+}
+
+void send_object_list(const ObjectList& objects, Rank dst, const ProcessGroup& group, Site site) {
+  if (get_rank() == dst) {
+    throw ValueError(
+        "Invalid destination rank: destination rank should not be the same as the rank of the current "
+        "process.");
   }
+  if (stands_outside(group, "send_object_list")) {
+    return;
+  }
+  const Packed packed = pack(objects);
+  send(packed.sizes, dst, {.group = group}, site);
+  send(packed.bytes, dst, {.group = group}, site);
+}
+
+Rank recv_object_list(ObjectList& objects, std::optional<Rank> src, const ProcessGroup& group, Site site) {
+  if (stands_outside(group, "recv_object_list")) {
+    return -1;
+  }
+  Packed packed{size_tensor(static_cast<std::int64_t>(objects.size())), {}};
+  const Rank from = recv(packed.sizes, src, {.group = group}, site);
+  packed.bytes = bytes_tensor(total_of(packed.sizes));
+  if (recv(packed.bytes, src, {.group = group}, site) != from) {
+    throw RuntimeError("Mismatch in return ranks for object sizes and objects.");
+  }
+  unpack(packed, objects);
+  return from;
 }
 
 void scatter_object_list(ObjectList& outputs, const ObjectList& inputs, Rank src, const ProcessGroup& group,
@@ -154,7 +208,7 @@ void scatter_object_list(ObjectList& outputs, const ObjectList& inputs, Rank src
     return;
   }
   if (outputs.empty()) {
-    throw RuntimeError("Expected argument scatter_object_output_list to be a list of size at least 1.");
+    refuse_use("Expected argument scatter_object_output_list to be a list of size at least 1.");
   }
   // torch 1.13 compares the rank inside the group with the global src, which only agree in the world (and
   // in groups that begin like it); scatter, below, then complains about its list.

@@ -6,6 +6,8 @@
 //
 // All of them block. With NCCL the tensors live on the rank's GPU.
 
+#include <optional>
+
 #include "sim/base/site.h"
 #include "sim/c10d/object.h"
 #include "sim/c10d/process_group.h"
@@ -21,6 +23,11 @@ void broadcast_object_list(ObjectList& objects, Rank src = 0, const ProcessGroup
 // objects: world_size places on global rank `dst`, null elsewhere.
 void gather_object(const Object& object, ObjectList* objects, Rank dst = 0, const ProcessGroup& group = {},
                    Site site = Site::here());
+// The same between two ranks, since 2.5. The receiver gives a list as long as the sender's, and gets the sender.
+void send_object_list(const ObjectList& objects, Rank dst, const ProcessGroup& group = {},
+                      Site site = Site::here());
+Rank recv_object_list(ObjectList& objects, std::optional<Rank> src = {}, const ProcessGroup& group = {},
+                      Site site = Site::here());
 // inputs: world_size objects on `src`, ignored elsewhere. outputs: the first place receives one.
 void scatter_object_list(ObjectList& outputs, const ObjectList& inputs, Rank src = 0,
                          const ProcessGroup& group = {}, Site site = Site::here());

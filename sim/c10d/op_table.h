@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "sim/torch/torch_release.h"
+
 namespace rollcall {
 
 enum class OpKind : std::uint8_t {
@@ -62,7 +64,7 @@ enum class Sizes : std::uint8_t {
 
 enum class Root : std::uint8_t { none, source, destination };
 
-// Gloo's function behind torch's (gloo/*.h). none: ProcessGroupGloo does not support the operation.
+// Gloo's function behind torch's (gloo/*.h).
 enum class GlooFunction : std::uint8_t {
   none,
   all_reduce,
@@ -100,8 +102,9 @@ struct OpRow {
   bool as_real = false;  // of complex tensors, the backend is handed torch.view_as_real
 
   GlooFunction gloo = GlooFunction::none;
-  std::string_view gloo_method{};   // which complains about arguments (ProcessGroupGloo.cpp)
-  std::string_view gloo_refusal{};  // the error of c10d's ProcessGroup, where Gloo's does not override it
+  std::string_view gloo_method{};  // which complains about arguments (ProcessGroupGloo.cpp)
+  TorchRelease gloo_since = TorchRelease::v1_13;
+  std::string_view gloo_refusal{};  // of releases before; {}: TorchTraits::gloo_base_class
   NcclFunction nccl = NcclFunction::none;
 
   std::string_view op_type{};  // c10d's OpType

@@ -5,30 +5,36 @@
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/groups.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
 
 constexpr Rank from_anyone = -1;
 
-// torch 1.13 dies of a message to oneself with SIGSEGV. Later releases raise in send, and have the same text
-// for a source; here all functions raise. That the peer exists at all is the backend's to check.
-void check_peer(OpKind kind, const ProcessGroup& group, std::optional<Rank> global, Rank peer) {
-  if (peer == group.rank()) [[unlikely]] {
+// torch 1.13 dies of a message to oneself with SIGSEGV; here all functions raise. Later releases raise in send, and leave
+// the others to Gloo.
+void check_peer(OpKind kind, bool async_op, const ProcessGroup& group, std::optional<Rank> global,
+                Rank peer) {
+  const RankContext& self = this_rank();
+  const bool is_gloos = self.backend->traits().has_tags && !self.torch->gloo_self_message.empty();
+  const bool is_send = kind == OpKind::send && !async_op;
+  if (peer == group.rank() && (is_send || !is_gloos)) [[unlikely]] {
     throw ValueError(
         fmt::format("Invalid {0} rank: {0} rank should not be the same as the rank of the current process.",
                     kind == OpKind::send ? "destination" : "source"));
   }
   if (kind == OpKind::recv && global && peer < 0) [[unlikely]] {
-    throw detail::no_such_peer(peer, group.size());  // not the "anyone" that an Op spells -1
+    detail::refuse_peer(peer, group.size(), *self.torch);  // not the "anyone" that an Op spells -1
   }
 }
 
 Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> global_peer,
-                    const PointToPointOptions& options, const ProcessGroup& group, const Site& site) {
+                    const PointToPointOptions& options, const ProcessGroup& group, bool async_op,
+                    const Site& site) {
   const RankContext& self = this_rank();
   if (!is_point_to_point(kind)) {
-    throw RuntimeError(
+    refuse_use(
         "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
         "``torch.distributed.irecv``.");
   }
@@ -38,7 +44,7 @@ Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> globa
   op.group = group.id();
   op.rank = group.rank();
   op.root = global_peer ? root_in(group, *global_peer, kind) : from_anyone;
-  check_peer(kind, group, global_peer, op.root);
+  check_peer(kind, async_op, group, global_peer, op.root);
   op.tag = options.tag;
   op.scope = self.scope;
   op.shadow = self.shadowing;
@@ -68,7 +74,14 @@ Error detail::no_such_peer(Rank peer, Rank group_size) {
                                     static_cast<std::uint64_t>(static_cast<std::int64_t>(peer)), group_size)};
 }
 
-void detail::check_message(const Op& op, Rank group_size, bool is_ordered) {
+void detail::refuse_peer(Rank peer, Rank group_size, const TorchTraits& torch) {
+  if (!torch.gloo_connects_late) {
+    throw no_such_peer(peer, group_size);
+  }
+  throw ProcessKilled{"SIGSEGV"};
+}
+
+void detail::check_message(const Op& op, Rank group_size, bool is_ordered, const TorchTraits& torch) {
   if (op.tag < 0 && !is_ordered) {
     throw RuntimeError("Tag must be nonnegative");
   }
@@ -77,14 +90,23 @@ void detail::check_message(const Op& op, Rank group_size, bool is_ordered) {
     throw RuntimeError("ProcessGroupNCCL does not support recvAnysource");
   }
   if (!names_nobody && (op.root < 0 || op.root >= group_size)) {
-    throw no_such_peer(op.root, group_size);
+    if (is_ordered) {
+      throw no_such_peer(op.root, group_size);
+    }
+    if (torch.gloo_connects_late && op.kind == OpKind::send && op.root >= group_size) {
+      throw RuntimeError("Wait timeout");
+    }
+    refuse_peer(op.root, group_size, torch);
+  }
+  if (op.root == op.rank && !is_ordered) {
+    throw RuntimeError(fmt::format(fmt::runtime(torch.gloo_self_message), op.rank));
   }
 }
 
 void send(const Tensor& tensor, Rank dst, const PointToPointOptions& options, Site site) {
   const ProcessGroup& group = group_of(options);
   if (!stands_outside(group, "send")) {
-    post(describe_message(OpKind::send, tensor, dst, options, group, site), false).wait();
+    post(describe_message(OpKind::send, tensor, dst, options, group, false, site), false).wait();
   }
 }
 
@@ -93,7 +115,7 @@ Rank recv(const Tensor& tensor, std::optional<Rank> src, const PointToPointOptio
   if (stands_outside(group, "recv")) {
     return -1;
   }
-  const Work work = post(describe_message(OpKind::recv, tensor, src, options, group, site), false);
+  const Work work = post(describe_message(OpKind::recv, tensor, src, options, group, false, site), false);
   work.wait();
   return src ? *src : group.members().ranks[static_cast<std::size_t>(this_rank().backend->source_of(work))];
 }
@@ -102,14 +124,14 @@ Work isend(const Tensor& tensor, Rank dst, const PointToPointOptions& options, S
   const ProcessGroup& group = group_of(options);
   return stands_outside(group, "isend")
              ? Work()
-             : post(describe_message(OpKind::send, tensor, dst, options, group, site), true);
+             : post(describe_message(OpKind::send, tensor, dst, options, group, true, site), true);
 }
 
 Work irecv(const Tensor& tensor, std::optional<Rank> src, const PointToPointOptions& options, Site site) {
   const ProcessGroup& group = group_of(options);
   return stands_outside(group, "irecv")
              ? Work()
-             : post(describe_message(OpKind::recv, tensor, src, options, group, site), true);
+             : post(describe_message(OpKind::recv, tensor, src, options, group, true, site), true);
 }
 
 std::vector<Work> batch_isend_irecv(std::span<const PointToPoint> batch, Site site) {
@@ -118,7 +140,7 @@ std::vector<Work> batch_isend_irecv(std::span<const PointToPoint> batch, Site si
     const ProcessGroup& group = group_of(message.options);
     if (!stands_outside(group, message.kind == OpKind::send ? "isend" : "irecv")) {
       ops.push_back(
-          describe_message(message.kind, message.tensor, message.peer, message.options, group, site));
+          describe_message(message.kind, message.tensor, message.peer, message.options, group, true, site));
       ops.back().async_op = true;
     }
   }

@@ -48,9 +48,12 @@ namespace detail {
 // What Gloo raises for a peer that its table of connections has no entry for.
 Error no_such_peer(Rank peer, Rank group_size);
 
+// Ends a call to such a peer as the release does. Throws.
+[[noreturn]] void refuse_peer(Rank peer, Rank group_size, const TorchTraits& torch);
+
 // What the backend itself refuses about a send or receive, in Gloo's order. `is_ordered`: as NCCL, which has
 // no tags; and where it would wait for a peer that does not exist, an error says more.
-void check_message(const Op& op, Rank group_size, bool is_ordered);
+void check_message(const Op& op, Rank group_size, bool is_ordered, const TorchTraits& torch);
 
 }  // namespace detail
 

@@ -13,12 +13,14 @@
 #include "sim/c10d/step_budget.h"
 #include "sim/c10d/stream.h"
 #include "sim/c10d/warnings.h"
+#include "sim/torch/torch_release.h"
 
 namespace rollcall {
 
 struct RankContext {
   Backend* backend = nullptr;
-  ScopeTable* scopes = nullptr;  // shared by the ranks of one process
+  ScopeTable* scopes = nullptr;                         // shared by the ranks of one process
+  const TorchTraits* torch = &traits_of(newest_torch);  // what the run stands for
   ProcessGroup world;
   Device device;  // where tensors live when the program names no device
   Rank gpus = 0;  // of its host: torch.cuda.device_count()

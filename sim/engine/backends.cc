@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "sim/base/expects.h"
 #include "sim/gloo/gloo_rules.h"
 #include "sim/nccl/nccl_rules.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim {
 
@@ -14,27 +16,30 @@ namespace {
 
 struct Simulated {
   std::string_view name;
-  std::unique_ptr<BackendRules> (*make_rules)();
+  std::unique_ptr<BackendRules> (*make_rules)(const TorchTraits& torch);
 };
 constexpr std::array<Simulated, 2> simulated{{{"gloo", make_gloo_rules}, {"nccl", make_nccl_rules}}};
 
 }  // namespace
 
-std::unique_ptr<BackendRules> make_backend_rules(std::string_view name) {
+std::unique_ptr<BackendRules> make_backend_rules(std::string_view name, const TorchTraits& torch) {
   const auto entry = std::ranges::find(simulated, name, &Simulated::name);
   expects(entry != simulated.end(), "the backend's name has been checked");
-  return entry->make_rules();
+  return entry->make_rules(torch);
 }
 
-const Admission& Admission::to(std::string_view backend) {
-  static const std::map<std::string_view, Admission> made = [] {
-    std::map<std::string_view, Admission> all;
+const Admission& Admission::to(std::string_view backend, TorchRelease torch) {
+  using Key = std::pair<std::string_view, TorchRelease>;
+  static const std::map<Key, Admission> made = [] {
+    std::map<Key, Admission> all;
     for (const Simulated& entry : simulated) {
-      all.emplace(entry.name, Admission(*entry.make_rules()));
+      for (const TorchTraits& release : known_torch_releases()) {
+        all.emplace(Key(entry.name, release.release), Admission(*entry.make_rules(release)));
+      }
     }
     return all;
   }();
-  return made.at(backend);
+  return made.at({backend, torch});
 }
 
 Admission::Admission(const BackendRules& rules)

@@ -11,13 +11,14 @@
 namespace rollcall::sim {
 
 // The name must be that of a backend that is known.
-std::unique_ptr<BackendRules> make_backend_rules(std::string_view name);
+std::unique_ptr<BackendRules> make_backend_rules(std::string_view name,
+                                                 const TorchTraits& torch = traits_of(newest_torch));
 
 // BackendRules::refuses as a table, because it is asked for every call.
 class Admission {
  public:
-  // Of the backend of this name; made once, because it takes as long as a small run.
-  static const Admission& to(std::string_view backend);
+  // Of the backend of this name in this release; made once, because it takes as long as a small run.
+  static const Admission& to(std::string_view backend, TorchRelease torch);
   explicit Admission(const BackendRules& rules);
 
   bool admits(const Op& op) const {

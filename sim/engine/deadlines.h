@@ -39,6 +39,9 @@ class Deadlines {
   // The rank, whose status says for what, waits from now on.
   void begin(Rank rank);
 
+  // The rank goes on waiting, for as long as it takes.
+  void lift(Rank rank) { of_[static_cast<std::size_t>(rank)].limit = 0; }
+
   // When the first of the waiting ranks gives up. `own`: of those whose call says when.
   std::optional<Time> first(bool own) const;
   // The rank waits, and has waited for too long.

@@ -23,7 +23,7 @@ std::int64_t ops_max(const Options& options) { return std::min(options.limits.op
 Engine::Engine(const Options& options, const Program& program)
     : program_(program),
       run_(options),
-      admission_(Admission::to(run_.rules->traits().name)),
+      admission_(Admission::to(run_.rules->traits().name, options.torch)),
       watches_issues_(options.timeline || options.debug == DebugLevel::detail),
       has_own_order_(run_.rules->has_own_order()),
       cost_(make_cost_model(options)),
@@ -89,6 +89,7 @@ void Engine::make_ranks() {
       context.backend = decorators_.back().get();
     }
     context.scopes = &scopes_;
+    context.torch = run_.torch;
     context.rank = static_cast<Rank>(rank);
     context.world = ProcessGroup(run_.members.front(), context.rank);
     context.device = device_of_rank(run_.options, context.rank);

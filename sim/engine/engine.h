@@ -30,6 +30,7 @@
 #include "sim/engine/store_service.h"
 #include "sim/engine/watched_steps.h"
 #include "sim/nccl/device_queue.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim {
 
@@ -111,7 +112,13 @@ class Engine final : public Backend, private Streams, private Observer {
 
   static void end_call();
   // Its rank's story is over, or its group's connections are closed.
-  bool meets_nobody(const Op& op) const { return aborting_ || (any_broken_ && broken_[op.group]); }
+  bool meets_nobody(const Op& op) const {
+    return aborting_ || (any_broken_ && broken_[op.group]) || is_ignored(op);
+  }
+  // It has no data, and torch does nothing with it.
+  bool is_ignored(const Op& op) const {
+    return op.device.type == DeviceType::meta && run_.torch->ignores_meta_tensors && has_tensor(op.kind);
+  }
   // It does not go straight to its slot.
   bool goes_elsewhere(const Op& op) const { return run_.queues_calls || is_point_to_point(op.kind); }
   [[gnu::noinline]] Work issue_elsewhere(const Op& op);
@@ -176,6 +183,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void delist(const Work& work);
 
   // Calls of hosts: engine_host_calls.cc.
+  ProcessGroup make_local_group(GroupCall call);
   ProcessGroup make_group(GroupCall call);
   void destroy_group(const GroupCall& call);
   void wait_in_channel(const Op& op, check::Slot& slot, const std::optional<Duration>& limit);
@@ -200,6 +208,7 @@ class Engine final : public Backend, private Streams, private Observer {
 
   // Limits of time: engine_timeouts.cc.
   bool expire_timeouts();
+  bool waits_without_limit(Rank rank);
   void take_off(const Interruptions& leaving);
   void give_up(Rank rank, Interruptions& expired);
   Interruption timeout_of(Rank rank);

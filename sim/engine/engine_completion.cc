@@ -67,8 +67,9 @@ void Engine::complete(GroupId group, Slot& slot) {
 // A full slot whose calls disagree, or cannot be run: everyone fares as on the real backend.
 void Engine::settle(GroupId group, Slot& slot) {
   GroupMatcher& matcher = *run_.matchers[group];
-  const std::vector<std::string> refused =
-      run_.options.debug == DebugLevel::detail ? detail_mismatch(matcher, slot) : std::vector<std::string>();
+  const std::vector<std::string> refused = run_.options.debug == DebugLevel::detail
+                                               ? detail_mismatch(matcher, slot, *run_.torch)
+                                               : std::vector<std::string>();
   if (refused.empty()) {
     run_.rules->settle(matcher, slot);
   } else {

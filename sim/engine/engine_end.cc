@@ -164,7 +164,11 @@ check::Evidence Engine::evidence() {
   for (std::size_t rank = 0; rank < run_.status.size(); ++rank) {
     run_.status[rank].inputs = contexts_[rank].inputs_taken;
   }
-  return run_.notes->evidence(run_.rules->traits().name, run_.status, run_.options.check_leaks);
+  check::Evidence all =
+      run_.notes->evidence(run_.rules->traits().name, run_.status, run_.options.check_leaks);
+  all.torch = run_.torch;
+  all.new_group_waits_for_all = run_.new_group_waits_for_all();
+  return all;
 }
 
 // Takes the final state down, once; it needs the tensors and frames of ranks that still wait.
@@ -198,6 +202,7 @@ Report Engine::report() {
   report.seed = run_.options.seed;
   report.world_size = run_.options.world_size;
   report.backend = run_.rules->traits().name;
+  report.torch = run_.torch->name;
   report.verdict = std::move(*verdict_);
   report.ranks = std::move(classes_);
   std::ranges::stable_sort(output_, {}, &OutputLine::rank);

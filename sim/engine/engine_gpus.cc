@@ -24,7 +24,8 @@ void Engine::check_device(const Op& op) {
   incident.seq = next_number(op);
   incident.ranks = {rank};
   incident.op = op;
-  if (const std::optional<Error> error = argument_error(run_.rules->traits(), op, matcher.size())) {
+  if (const std::optional<Error> error =
+          argument_error(run_.rules->traits(), op, matcher.size(), *run_.torch)) {
     raise(*error, op.site);
   }
   if (!admission_.admits(op)) {

@@ -57,21 +57,50 @@ ProcessGroup Engine::manage(GroupCall call) {
 }
 
 ProcessGroup Engine::make_group(GroupCall call) {
+  if (call.is_local) {
+    return make_local_group(std::move(call));
+  }
   Op op = call.op;
   const bool splits = op.kind == OpKind::split_group;
   op.numel = run_.notes->number_of(std::move(call.ranks), run_.members[op.group]);
-  Slot& slot = splits ? group_calls_.enter(op) : group_calls_.enter_creation(op);
+  bool waits = true;
+  Slot& slot = splits ? group_calls_.enter(op) : group_calls_.enter_creation(op, waits);
   const std::int64_t seq = slot.seq;
   if (!splits) {
     run_.notes->note_late_call(run_.now, op, seq);
   }
-  wait_in_channel(op, slot, call.timeout);
+  if (waits) {
+    wait_in_channel(op, slot, call.timeout);
+  }
   if (refuses_calls()) [[unlikely]] {
     return ProcessGroup::non_member();
   }
-  return group_calls_.made(op, call.name, seq, [&](const std::string& name, const RankList& ranks) {
-    return add_group(name, ranks, call.timeout.value_or(0), splits);  // ncclCommSplit makes the communicator
-  });
+  const ProcessGroup made =
+      group_calls_.made(op, call.name, seq, [&](const std::string& name, const RankList& ranks) {
+        return add_group(name, ranks, call.timeout.value_or(0),
+                         splits);  // ncclCommSplit makes the communicator
+      });
+  if (made.is_member()) {
+    group_calls_.count_held(1);
+  }
+  return made;
+}
+
+// A call of the group's members, who are all of its ranks.
+ProcessGroup Engine::make_local_group(GroupCall call) {
+  const GroupId group = group_calls_.local_group(
+      call.ranks.front(), call.name, [&](const std::string& name, const RankList& ranks) {
+        return add_group(name, ranks, call.timeout.value_or(0), false);
+      });
+  Op op = call.op;
+  op.group = group;
+  op.rank = run_.members[group].rank_of(run_.scheduler->running());
+  op.numel = run_.notes->number_of(std::move(call.ranks), run_.members.front());
+  if (run_.rules->traits().exchanges_addresses) {
+    wait_in_channel(op, group_calls_.enter(op), call.timeout);
+  }
+  group_calls_.count_held(1);
+  return ProcessGroup(run_.members[group], op.rank);
 }
 
 void Engine::destroy_group(const GroupCall& call) {
@@ -80,6 +109,9 @@ void Engine::destroy_group(const GroupCall& call) {
     synchronize_device();  // ncclCommFinalize waits for what was queued
     wait_in_channel(op, group_calls_.enter(op), call.timeout);
     any_broken_ = broken_[op.group] = true;
+  }
+  if (op.group != world_group) {
+    group_calls_.count_held(-1);
   }
   run_.notes->destroy(op.group, run_.scheduler->running());
 }

@@ -17,9 +17,9 @@ using check::RankStatus;
 
 std::int64_t message_bytes(const Op& op) { return op.numel * static_cast<std::int64_t>(size_of(op.dtype)); }
 
-std::string overflow_of(const Message& message) {
+std::string overflow_of(const Message& message, const TorchTraits& torch) {
   return gloo::overflow_text(static_cast<std::size_t>(message.sent_bytes),
-                             static_cast<std::size_t>(message_bytes(message.op)));
+                             static_cast<std::size_t>(message_bytes(message.op)), torch);
 }
 
 // Ends the batches, also when one of their operations is refused.
@@ -66,7 +66,7 @@ void Engine::wait_message(const Work& work) {
     return;
   }
   if (message.phase == Message::Phase::failed) {
-    interrupt({true, overflow_of(message)});
+    interrupt({true, overflow_of(message, *run_.torch)});
   }
   message.waiting = true;
   RankStatus& status = run_.status[static_cast<std::size_t>(run_.scheduler->running())];
@@ -126,8 +126,9 @@ void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
   }
   message.phase = Message::Phase::failed;
   if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
-    wake_interrupted(rank,
-                     {true, overflow_of(message)});  // Gloo's own thread ends the process, wherever it waits
+    wake_interrupted(
+        rank,
+        {true, overflow_of(message, *run_.torch)});  // Gloo's own thread ends the process, wherever it waits
   }
 }
 

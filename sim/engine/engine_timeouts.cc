@@ -39,7 +39,7 @@ bool Engine::expire_timeouts() {
   }
   Interruptions expired;
   for (std::size_t rank = 0; rank < run_.status.size(); ++rank) {
-    if (deadlines_.is_over(static_cast<Rank>(rank))) {
+    if (deadlines_.is_over(static_cast<Rank>(rank)) && !waits_without_limit(static_cast<Rank>(rank))) {
       note_timeout(static_cast<Rank>(rank));
       give_up(static_cast<Rank>(rank), expired);
     }
@@ -51,6 +51,17 @@ bool Engine::expire_timeouts() {
     }
   }
   return true;
+}
+
+// Whether what the rank waits for has no limit, whatever its group's is; it has none from now on.
+bool Engine::waits_without_limit(Rank rank) {
+  const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  const bool is_unlimited =
+      status.channel == Channel::new_group && !group_calls_.timeout_text(status, deadlines_.of(rank).limit);
+  if (is_unlimited) {
+    deadlines_.lift(rank);
+  }
+  return is_unlimited;
 }
 
 // Takes ranks off the lists of waiters of their slots, all at once: one by one, a million take a million times as
@@ -106,7 +117,7 @@ Interruption Engine::timeout_of(Rank rank) {
     return {false, "Socket Timeout"};
   }
   if (status.channel == Channel::new_group) {
-    return {false, group_calls_.timeout_text(status, limit)};
+    return {false, *group_calls_.timeout_text(status, limit)};
   }
   if (status.channel != Channel::collectives || status.in_message()) {
     return {false, transport};

@@ -40,15 +40,34 @@ Slot& GroupCalls::enter(const Op& op) {
   return slot;
 }
 
-Slot& GroupCalls::enter_creation(const Op& op) {
+Slot& GroupCalls::enter_creation(const Op& op, bool& waits) {
   Slot& slot = enter(op);
-  const auto entry =
-      creations_
-          .try_emplace(slot.seq, slot.seq, run_.options.world_size, run_.rules->traits().exchanges_addresses)
-          .first;
-  entry->second.enter(op.rank, run_.notes->lists(op.numel).front());
+  GroupCreation::Rules rules{.waits_for_all = run_.new_group_waits_for_all()};
+  if (run_.rules->traits().exchanges_addresses) {
+    rules.rendezvous = run_.torch->gloo_rendezvous;
+  }
+  const auto entry = creations_.try_emplace(slot.seq, slot.seq, run_.options.world_size, rules).first;
+  waits = entry->second.enter(op.rank, run_.notes->lists(op.numel).front());
   creations_moved_ = true;
   return slot;
+}
+
+// What tells groups of the same members apart, in a name that every member makes up by itself
+// (distributed_c10d.py, _hash_ranks_to_str). Members that count otherwise never find each other.
+std::int64_t GroupCalls::take_local_salt() {
+  const Rank self = run_.scheduler->running();
+  if (run_.torch->local_names == LocalGroupNames::salted_by_groups) {
+    return held_.empty() ? 0 : held_[static_cast<std::size_t>(self)];
+  }
+  GroupMatcher& calls = matcher(world_group, Channel::new_group);
+  const std::int64_t salt = calls.calls_of(self);
+  calls.pass(self);  // the names of its other groups count this call, too
+  return salt;
+}
+
+void GroupCalls::count_held(int change) {
+  held_.resize(run_.ranks());
+  held_[static_cast<std::size_t>(run_.scheduler->running())] += change;
 }
 
 // What everybody has come to is over, unless it is a new_group: that has steps of its own.
@@ -60,7 +79,7 @@ void GroupCalls::open() {
     if (full.channel != Channel::first_use) {  // first calls may be different ones
       run_.notes->incidents.inspect_full(run_.now, full.group, slot);
     }
-    if (full.channel == Channel::new_group) {
+    if (full.channel == Channel::new_group && full.group == world_group) {
       continue;
     }
     const Duration cost =
@@ -117,12 +136,15 @@ void GroupCalls::close(const ChannelSlot& key) {
 
 void GroupCalls::give_up(Rank rank) {
   const RankStatus& status = run_.status_of(rank);
-  if (status.channel == Channel::new_group) {
+  if (status.channel == Channel::new_group && status.group == world_group) {
     creations_.at(status.seq).give_up(rank);
   }
 }
 
-std::string GroupCalls::timeout_text(const RankStatus& status, Duration limit) const {
+std::optional<std::string> GroupCalls::timeout_text(const RankStatus& status, Duration limit) const {
+  if (status.group != world_group) {
+    return "Wait timeout";
+  }
   return creations_.at(status.seq).timeout_text(status.group_rank, limit);
 }
 

@@ -12,8 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "sim/engine/group_creation.h"
 #include "sim/engine/run.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim {
 
@@ -32,16 +35,29 @@ class GroupCalls {
   }
   // The call takes its place among those of the others.
   check::Slot& enter(const Op& op);
-  // The same of a new_group, whose rank then goes through the steps of its making.
-  check::Slot& enter_creation(const Op& op);
+  // The same of a new_group, whose rank then goes through the steps of its making. `waits`: false when there is
+  // nobody to wait for.
+  check::Slot& enter_creation(const Op& op, bool& waits);
+  // Of a new_group by members only: which of the groups of these members it is, as the running rank counts.
+  // `make(name, ranks)` gives the GroupId of one that nobody has called yet.
+  template <typename Make>
+  GroupId local_group(const RankList& ranks, const std::string& name, Make&& make) {
+    const auto [entry, is_new] = local_.try_emplace({ranks, take_local_salt()});
+    if (is_new) {
+      entry->second = make(name.empty() ? fmt::format("local{}", local_.size()) : name, ranks);
+    }
+    return entry->second;
+  }
+  // The running rank holds a group more, or one less.
+  void count_held(int change);
 
   // Lets go on who can, since everybody has come. Those that cannot go on, and why.
   Interruptions advance();
 
   // The rank's wait has been given up, for whatever reason.
   void give_up(Rank rank);
-  // What a rank raises that has waited for `limit` in new_group.
-  std::string timeout_text(const check::RankStatus& status, Duration limit) const;
+  // What a rank raises that has waited for `limit` in new_group; nothing where it waits without a limit.
+  std::optional<std::string> timeout_text(const check::RankStatus& status, Duration limit) const;
   // Takes back what a dead rank has called and others have not come to. `withdraw(matcher, member, group)` does.
   template <typename Withdraw>
   void withdraw(GroupId group, Rank member, Withdraw&& withdraw) {
@@ -82,6 +98,7 @@ class GroupCalls {
     Rank asked = 0;
   };
 
+  std::int64_t take_local_salt();
   void open();
   void close(const ChannelSlot& key);
   std::string name_of(const Op& op, const std::string& given, std::int64_t seq,
@@ -94,6 +111,8 @@ class GroupCalls {
   std::vector<ChannelSlot> full_;                    // filled up since the last quiescence
   std::map<std::int64_t, GroupCreation> creations_;  // new_group calls under way, by number
   bool creations_moved_ = false;
+  std::map<std::pair<RankList, std::int64_t>, GroupId> local_;  // by members and salt
+  std::vector<std::int32_t> held_;  // by rank: groups besides the world; empty while nobody has made any
   std::map<std::pair<ChannelSlot, std::int64_t>, MadeGroups> made_;  // by call and number of its lists
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/expects.h"
 #include "sim/c10d/store_barrier.h"
 
 namespace rollcall::sim {
@@ -13,38 +14,41 @@ constexpr std::size_t address_bytes = 136;  // of one pair (gloo/transport/tcp/a
 
 }  // namespace
 
-GroupCreation::GroupCreation(std::int64_t number, Rank world_size, bool exchanges_addresses)
-    : number_(number),
-      exchanges_addresses_(exchanges_addresses),
-      participants_(static_cast<std::size_t>(world_size)) {}
+GroupCreation::GroupCreation(std::int64_t number, Rank world_size, Rules rules)
+    : number_(number), rules_(rules), participants_(static_cast<std::size_t>(world_size)) {}
 
-void GroupCreation::enter(Rank rank, const RankList& ranks) {
+bool GroupCreation::enter(Rank rank, const RankList& ranks) {
   Participant& participant = participants_[static_cast<std::size_t>(rank)];
+  expects(participant.phase == Phase::absent, "a rank comes to a new_group once");
   const auto found = std::ranges::lower_bound(ranks, rank);
-  if (found == ranks.end() || *found != rank || !exchanges_addresses_) {
+  if (found != ranks.end() && *found == rank && rules_.rendezvous) {
+    participant = {.phase = Phase::exchange,
+                   .group_rank = static_cast<Rank>(found - ranks.begin()),
+                   .group_size = ranks.size()};
+    addresses_.insert_or_assign(participant.group_rank, Address{ranks.size(), rank});
+    sizes_.insert(ranks.size());
+    return true;
+  }
+  if (rules_.waits_for_all) {
     participant.phase = Phase::barrier;
     ++counted_in_;
-    return;
+    return true;
   }
-  participant.phase = Phase::exchange;
-  participant.group_rank = static_cast<Rank>(found - ranks.begin());
-  participant.group_size = ranks.size();
+  participant.phase = Phase::ended;
+  ++through_;
+  return false;
 }
 
 void GroupCreation::give_up(Rank rank) { participants_[static_cast<std::size_t>(rank)].phase = Phase::ended; }
 
 std::vector<GroupCreation::Outcome> GroupCreation::advance() {
-  for (const Participant& participant : participants_) {
-    if (participant.phase == Phase::exchange) {
-      addresses_[participant.group_rank] = participant.group_size;
-      sizes_.insert(participant.group_size);
-    }
-  }
   std::vector<Outcome> outcomes;
-  for (std::size_t rank = 0; rank < participants_.size(); ++rank) {
-    if (participants_[rank].phase == Phase::exchange) {
-      if (std::optional<Outcome> failure = connect(static_cast<Rank>(rank), participants_[rank])) {
-        outcomes.push_back(*failure);
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (std::size_t rank = 0; rank < participants_.size(); ++rank) {
+      Participant& participant = participants_[rank];
+      if (participant.phase == Phase::exchange || participant.phase == Phase::connect) {
+        moves = go_on(static_cast<Rank>(rank), participant, outcomes) || moves;
       }
     }
   }
@@ -61,19 +65,56 @@ std::vector<GroupCreation::Outcome> GroupCreation::advance() {
 }
 
 // True when all addresses are there and fit, which is known without looking at each.
-bool GroupCreation::knows_everybody(const Participant& participant) const {
+bool GroupCreation::everybody_is_there(const Participant& participant) const {
   return sizes_.size() == 1 && addresses_.size() == participant.group_size;
 }
 
-// Takes the addresses of the others, in order, as far as they are there. A rank leaves one for every other
-// member that it knows of; who knows of more or fewer cuts them wrongly.
-std::optional<GroupCreation::Outcome> GroupCreation::connect(Rank rank, Participant& participant) {
-  if (sizes_.size() == 1 && addresses_.size() < participant.group_size) {
-    return std::nullopt;  // and so far all of them fit
+// True when that made a difference to others.
+bool GroupCreation::go_on(Rank rank, Participant& participant, std::vector<Outcome>& outcomes) {
+  if (everybody_is_there(participant)) {
+    leave_exchange(rank, participant, outcomes);
+    return false;
   }
+  if (sizes_.size() == 1 && rules_.rendezvous != GlooRendezvous::one_by_one) {
+    return false;  // and so far all of them fit
+  }
+  if (rules_.rendezvous == GlooRendezvous::address_per_pair) {
+    const std::optional<std::string> error = read_addresses(participant);
+    if (error && error->empty()) {
+      leave_exchange(rank, participant, outcomes);
+    } else if (error) {
+      participant.phase = Phase::ended;
+      outcomes.push_back({rank, *error});
+    }
+    return false;
+  }
+  const Rank before = participant.at;
+  const Phase phase = participant.phase;
+  if (connect(participant)) {
+    leave_exchange(rank, participant, outcomes);
+    participant.at = static_cast<Rank>(participant.group_size);
+    return true;
+  }
+  return participant.at != before || participant.phase != phase;
+}
+
+void GroupCreation::leave_exchange(Rank rank, Participant& participant, std::vector<Outcome>& outcomes) {
+  if (rules_.waits_for_all) {
+    participant.phase = Phase::barrier;
+    ++counted_in_;
+    return;
+  }
+  participant.phase = Phase::ended;
+  ++through_;
+  outcomes.push_back({rank, {}});
+}
+
+// Takes the addresses of the others, in order, as far as they are there. A rank leaves one for every other
+// member that it knows of; who knows of more or fewer cuts them wrongly. The error; empty when all are there and
+// fit; nothing while one is missing.
+std::optional<std::string> GroupCreation::read_addresses(Participant& participant) const {
   const std::size_t others = participant.group_size - 1;
-  for (Rank peer = 0; peer < static_cast<Rank>(participant.group_size) && !knows_everybody(participant);
-       ++peer) {
+  for (Rank peer = 0; peer < static_cast<Rank>(participant.group_size); ++peer) {
     if (peer == participant.group_rank) {
       continue;
     }
@@ -81,26 +122,57 @@ std::optional<GroupCreation::Outcome> GroupCreation::connect(Rank rank, Particip
     if (found == addresses_.end()) {
       return std::nullopt;
     }
-    const std::size_t bytes = address_bytes * (found->second - 1) / others;
+    const std::size_t bytes = address_bytes * (found->second.group_size - 1) / others;
     if (bytes != address_bytes) {
-      participant.phase = Phase::ended;
-      return Outcome{rank,
-                     fmt::format("[enforce fail at ./gloo/transport/tcp/address.cc:45] sizeof(impl_) == "
-                                 "bytes.size(). {} vs {}",
-                                 address_bytes, bytes)};
+      return fmt::format(
+          "[enforce fail at ./gloo/transport/tcp/address.cc:45] sizeof(impl_) == bytes.size(). {} vs {}",
+          address_bytes, bytes);
     }
   }
-  participant.phase = Phase::barrier;
-  ++counted_in_;
-  return std::nullopt;
+  return std::string();
 }
 
-std::string GroupCreation::timeout_text(Rank rank, Duration timeout) const {
-  if (participants_[static_cast<std::size_t>(rank)].phase == Phase::exchange) {
-    return "Wait timeout";
+// Goes on from peer to peer. True when it is connected with all.
+bool GroupCreation::connect(Participant& participant) {
+  const auto size = static_cast<Rank>(participant.group_size);
+  const auto is_missing = [&](Rank peer) {
+    return peer != participant.group_rank && !addresses_.contains(peer);
+  };
+  if (rules_.rendezvous == GlooRendezvous::all_then_connect && participant.phase == Phase::exchange) {
+    for (Rank peer = 0; peer < size; ++peer) {
+      if (is_missing(peer)) {
+        return false;
+      }
+    }
   }
-  return store_barrier_timeout_text(rank, number_, static_cast<Rank>(participants_.size()), counted_in_,
-                                    timeout);
+  for (; participant.at < size; ++participant.at) {
+    participant.phase = is_missing(participant.at) ? Phase::exchange : Phase::connect;
+    const bool is_itself = participant.at == participant.group_rank;
+    if (participant.phase == Phase::exchange ||
+        (!is_itself && !has_turned_to(addresses_.at(participant.at), participant.group_rank))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Both sides have to connect: which of them only listens is chance.
+bool GroupCreation::has_turned_to(const Address& peer, Rank group_rank) const {
+  const Participant& other = participants_[static_cast<std::size_t>(peer.owner)];
+  const bool is_listed = static_cast<std::size_t>(group_rank) < peer.group_size;
+  return is_listed && (other.at > group_rank || (other.at == group_rank && other.phase == Phase::connect));
+}
+
+std::optional<std::string> GroupCreation::timeout_text(Rank rank, Duration timeout) const {
+  switch (participants_[static_cast<std::size_t>(rank)].phase) {
+    case Phase::exchange:
+      return "Wait timeout";
+    case Phase::connect:
+      return std::nullopt;
+    default:
+      return store_barrier_timeout_text(rank, number_, static_cast<Rank>(participants_.size()), counted_in_,
+                                        timeout);
+  }
 }
 
 }  // namespace rollcall::sim

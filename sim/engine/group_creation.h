@@ -3,10 +3,10 @@
 // How the ranks of a world come through one new_group (torch/distributed/distributed_c10d.py). Pure: no fibers
 // and no time.
 //
-// Members of a Gloo group first exchange addresses through the store (gloo/rendezvous/context.cc,
-// connectFullMesh): each leaves its own under its rank inside the group and waits for those of the others. Then
-// all ranks of the world, members or not, count themselves in at the store and wait until everybody has. NCCL
-// makes its communicator later, so that only the second part is left.
+// Members of a Gloo group first find each other through the store (GlooRendezvous): each leaves where it listens
+// under its rank inside the group, waits for the others' and connects. In releases that let nobody go before
+// everybody has come, all ranks of the world, members or not, then count themselves in at the store and wait for
+// the others. NCCL makes its communicator later, so that at most that second part is left.
 
 #include <map>
 #include <optional>
@@ -15,16 +15,23 @@
 #include <vector>
 
 #include "sim/c10d/host_calls.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim {
 
 class GroupCreation {
  public:
-  // Of the `number`-th new_group, from 0.
-  GroupCreation(std::int64_t number, Rank world_size, bool exchanges_addresses);
+  struct Rules {
+    std::optional<GlooRendezvous> rendezvous{};  // none: members do not look for each other
+    bool waits_for_all = false;
+  };
 
-  // A rank calls, with its idea of the members. Once per rank.
-  void enter(Rank rank, const RankList& ranks);
+  // Of the `number`-th new_group, from 0.
+  GroupCreation(std::int64_t number, Rank world_size, Rules rules);
+
+  // A rank calls, with its idea of the members. Once per rank. False when it is through at once, having nobody to
+  // wait for.
+  bool enter(Rank rank, const RankList& ranks);
   // Takes back a rank whose patience is over. What it left in the store stays there.
   void give_up(Rank rank);
 
@@ -39,25 +46,35 @@ class GroupCreation {
   // True when every rank is through.
   bool is_complete() const { return through_ == static_cast<Rank>(participants_.size()); }
 
-  // What a rank raises that has waited for `timeout`.
-  std::string timeout_text(Rank rank, Duration timeout) const;
+  // What a rank raises that has waited for `timeout`. Nothing where Gloo waits without a limit: for a peer that
+  // listens, and never connects.
+  std::optional<std::string> timeout_text(Rank rank, Duration timeout) const;
 
  private:
-  enum class Phase : std::uint8_t { absent, exchange, barrier, ended };
+  enum class Phase : std::uint8_t { absent, exchange, connect, barrier, ended };
 
   struct Participant {
     Phase phase = Phase::absent;
     Rank group_rank = -1;
+    Rank at = 0;  // the peer whose turn it is
     std::size_t group_size = 0;
   };
+  struct Address {
+    std::size_t group_size = 0;  // of the group that it is meant for
+    Rank owner = 0;
+  };
 
-  bool knows_everybody(const Participant& participant) const;
-  std::optional<Outcome> connect(Rank rank, Participant& participant);
+  bool everybody_is_there(const Participant& participant) const;
+  bool go_on(Rank rank, Participant& participant, std::vector<Outcome>& outcomes);
+  std::optional<std::string> read_addresses(Participant& participant) const;
+  bool connect(Participant& participant);
+  bool has_turned_to(const Address& peer, Rank group_rank) const;
+  void leave_exchange(Rank rank, Participant& participant, std::vector<Outcome>& outcomes);
 
   std::int64_t number_;
-  bool exchanges_addresses_;
+  Rules rules_;
   std::vector<Participant> participants_;  // by rank
-  std::map<Rank, std::size_t> addresses_;  // by rank inside the group: the size of the group it is meant for
+  std::map<Rank, Address> addresses_;      // in the store, by rank inside the group
   std::set<std::size_t> sizes_;            // those of addresses_
   Rank counted_in_ = 0;
   Rank through_ = 0;

@@ -31,7 +31,7 @@ MessageMatcher& Messages::open(GroupId group) {
 MessageId Messages::plan(const Op& op) {
   expects(is_point_to_point(op.kind), "a message is sent or received");
   MessageMatcher& messages = of(op.group);
-  detail::check_message(op, run_.members[op.group].size(), messages.is_ordered());
+  detail::check_message(op, run_.members[op.group].size(), messages.is_ordered(), *run_.torch);
   return messages.plan(op);
 }
 

@@ -17,6 +17,7 @@
 #include "sim/fibers/rank_scheduler.h"
 #include "sim/match/evidence.h"
 #include "sim/match/run_notes.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim {
 
@@ -40,11 +41,18 @@ using Interruptions = std::vector<std::pair<Rank, Interruption>>;
 struct Run {
   explicit Run(const Options& all)
       : options(all),
-        rules(make_backend_rules(all.backend)),
+        torch(&traits_of(all.torch)),
+        rules(make_backend_rules(all.backend, *torch)),
         queues_calls(rules->traits().queues_calls),
         orders_calls(all.decisions != nullptr && all.decisions->orders_calls()) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
+
+  // Of new_group. Where communicators are made with their groups, ranks that are in none of them help to split them
+  // off the world's (distributed_c10d.py, perform_nocolor_split).
+  bool new_group_waits_for_all() const {
+    return torch->new_group_waits_for_all || (queues_calls && options.eager_communicators);
+  }
 
   std::size_t ranks() const { return static_cast<std::size_t>(options.world_size); }
   check::RankStatus& status_of(Rank rank) { return status[static_cast<std::size_t>(rank)]; }
@@ -63,6 +71,7 @@ struct Run {
   }
 
   const Options& options;
+  const TorchTraits* torch;
   std::unique_ptr<BackendRules> rules;
   bool queues_calls;                   // hosts only queue their calls on GPUs
   bool orders_calls;                   // options.decisions does

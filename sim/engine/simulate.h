@@ -21,6 +21,7 @@
 #include "sim/engine/compute_times.h"
 #include "sim/engine/decisions.h"
 #include "sim/report/report.h"
+#include "sim/torch/torch_release.h"
 
 namespace rollcall::sim {
 
@@ -63,6 +64,7 @@ struct Options {
   Rank world_size = 1;
   std::uint64_t seed = 0;
   std::string backend = "nccl";            // or "gloo"
+  TorchRelease torch = newest_torch;       // the PyTorch that the run stands for
   std::vector<Device> devices{};           // per rank; empty: cuda:<local rank> on nccl, cpu on gloo
   Rank ranks_per_host = 8;                 // as most machines have GPUs. Equal devices of two hosts differ
   std::vector<Rank> hosts{};               // by rank: its host's number; empty: blocks of ranks_per_host

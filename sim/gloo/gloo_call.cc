@@ -60,6 +60,10 @@ void Call::lay_out() {
       }
       return;
     case Sizes::divided:
+      if (row.root == Root::none) {  // everybody has everything reduced, and keeps a part
+        lay_out_reduced();
+        return;
+      }
       if (!is_root()) {
         add(tensors.output, Use::both, 0);
         return;
@@ -72,6 +76,17 @@ void Call::lay_out() {
       add_parts();
       return;
   }
+}
+
+void Call::lay_out_reduced() {
+  const OpTensors& tensors = op_.tensors;
+  if (tensors.inputs == nullptr) {
+    add(tensors.input, Use::read, 0);
+  }
+  for (std::size_t i = 0; tensors.inputs != nullptr && i < tensors.inputs->size(); ++i) {
+    add((*tensors.inputs)[i].storage(), Use::read, memory_bytes_);
+  }
+  add(tensors.output, Use::write, seat_.rank * static_cast<std::size_t>(tensors.output->bytes()));
 }
 
 void Call::add(Storage* tensor, Use use, std::size_t offset) {
@@ -87,6 +102,10 @@ void Call::add_blocks(const TensorList& tensors, Use use) {
 }
 
 void Call::add_parts() {
+  if (op_.tensors.inputs != nullptr) {
+    add_listed_parts();
+    return;
+  }
   if (op_.tensors.splits != nullptr) {
     output_ = in_bytes(expected_parts(op_, op_.tensors, seat_.ranks), op_.dtype);
     input_ = in_bytes(sent_parts(op_, op_.tensors, seat_.ranks), op_.dtype);
@@ -98,6 +117,21 @@ void Call::add_parts() {
   const std::size_t own = std::min(input_.lengths[seat_.rank], output_.lengths[seat_.rank]);
   pieces_.push_back(
       {op_.tensors.input, Use::read, output_.offsets[seat_.rank], input_.offsets[seat_.rank], own});
+}
+
+// torch lays lists end to end.
+void Call::add_listed_parts() {
+  for (const Tensor& tensor : *op_.tensors.outputs) {
+    add(tensor.storage(), Use::both, memory_bytes_);
+    output_.add(static_cast<std::size_t>(tensor.storage()->bytes()));
+  }
+  for (const Tensor& tensor : *op_.tensors.inputs) {
+    add(tensor.storage(), Use::read, memory_bytes_);
+    input_.add(static_cast<std::size_t>(tensor.storage()->bytes()));
+  }
+  Storage* own = (*op_.tensors.inputs)[seat_.rank].storage();
+  const std::size_t length = std::min(input_.lengths[seat_.rank], output_.lengths[seat_.rank]);
+  pieces_.push_back({own, Use::read, output_.offsets[seat_.rank], 0, length});
 }
 
 std::size_t Call::step_count() const {

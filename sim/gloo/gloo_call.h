@@ -37,9 +37,11 @@ class Call {
   };
 
   void lay_out();
+  void lay_out_reduced();
   void add(Storage* tensor, Use use, std::size_t offset);
   void add_blocks(const TensorList& tensors, Use use);
   void add_parts();
+  void add_listed_parts();
   bool is_root() const { return seat_.rank == root_; }
   Steps steps() const;
 

@@ -8,6 +8,7 @@
 
 #include "sim/base/expects.h"
 #include "sim/gloo/gloo_algorithms.h"
+#include "sim/match/slot_calls.h"
 
 namespace rollcall::sim::gloo {
 namespace {
@@ -44,6 +45,11 @@ void go_round(const Op& op, std::size_t chunk, std::vector<Bits>& held) {
   } else {
     std::fill(held.begin(), held.end(), held[chunk]);
   }
+  if (op.reduce == ReduceOp::avg) {  // torch divides what Gloo leaves, on every rank
+    for (Bits& sum : held) {
+      sum = finish_average(op.dtype, sum, static_cast<std::int64_t>(ranks));
+    }
+  }
 }
 
 void store(Storage& storage, std::size_t index, Bits bits) {
@@ -54,7 +60,9 @@ void store(Storage& storage, std::size_t index, Bits bits) {
 }  // namespace
 
 bool order_matters(ReduceOp reduce, Dtype dtype, std::span<const Bits> values) {
-  if (!is_floating(dtype) || (reduce != ReduceOp::sum && reduce != ReduceOp::product) || all_equal(values)) {
+  if (!is_floating(dtype) ||
+      (reduce != ReduceOp::sum && reduce != ReduceOp::avg && reduce != ReduceOp::product) ||
+      all_equal(values)) {
     return false;
   }
   switch (dtype) {
@@ -113,6 +121,50 @@ void reduce_by_ring(const Op& op, std::span<const Bits> values, std::span<Storag
   }
   for (Storage* tensor : tensors) {
     tensor->collapse_if_uniform();
+  }
+}
+
+namespace {
+
+// Of every rank's `tensors`, by rank: reduced in copies, which are the result.
+TensorList reduced(Op op, const TensorList& tensors) {
+  TensorList copies;
+  std::vector<Storage*> storages;
+  for (const Tensor& tensor : tensors) {
+    copies.push_back(tensor.clone());
+    storages.push_back(copies.back().storage());
+  }
+  op.numel = copies.front().numel();
+  reduce_by_ring(op, {}, storages);
+  return copies;
+}
+
+void take_part(Storage& output, Storage& whole, std::size_t offset) {
+  write_bytes(output, whole.make_dense() + offset, static_cast<std::size_t>(output.bytes()));
+}
+
+}  // namespace
+
+void reduce_and_scatter(const Op& op, std::span<const Op> calls) {
+  Op step = op;
+  step.kind = op.kind == OpKind::reduce_scatter ? OpKind::reduce : OpKind::all_reduce;
+  for (std::size_t part = 0; part < calls.size(); ++part) {
+    TensorList tensors;
+    for (const Op& call : calls) {
+      tensors.push_back(call.tensors.inputs != nullptr ? (*call.tensors.inputs)[part]
+                                                       : Tensor::share(*call.tensors.input));
+    }
+    step.root = static_cast<Rank>(part);
+    const TensorList results = reduced(step, tensors);
+    if (step.kind == OpKind::reduce) {
+      take_part(*calls[part].tensors.output, *results[part].storage(), 0);
+      continue;
+    }
+    for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+      Storage& output = *calls[rank].tensors.output;
+      take_part(output, *results[rank].storage(), rank * static_cast<std::size_t>(output.bytes()));
+    }
+    return;
   }
 }
 

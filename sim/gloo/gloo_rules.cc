@@ -8,6 +8,7 @@
 #include "sim/gloo/gloo_call.h"
 #include "sim/gloo/gloo_reduction.h"
 #include "sim/match/slot_calls.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim {
 namespace {
@@ -30,22 +31,28 @@ constexpr std::int64_t most_ordered_bytes = 256 * 1024;
 
 class GlooRules final : public BackendRules {
  public:
+  explicit GlooRules(const TorchTraits& torch) : torch_(torch) {}
+
   const BackendTraits& traits() const override { return traits_of("gloo"); }
 
-  bool refuses(const Op& op) const override { return gloo_refuses(op) || gloo_raises_late(op); }
+  bool refuses(const Op& op) const override {
+    return gloo_refuses(op, torch_) || gloo_raises_late(op, torch_);
+  }
   Error refusal(const Op& op, Rank group_size) const override {
-    return gloo_refuses(op) || gloo_raises_late(op) ? gloo_refusal(op)
-                                                    : RuntimeError(gloo_enforce_text(op, group_size));
+    return gloo_refuses(op, torch_) || gloo_raises_late(op, torch_)
+               ? gloo_refusal(op, torch_)
+               : RuntimeError(gloo_enforce_text(op, group_size));
   }
   bool raises_late(const Op& op, Rank group_size) const override {
-    return gloo_raises_late(op) || !gloo_enforce_text(op, group_size).empty();
+    return gloo_raises_late(op, torch_) || !gloo_enforce_text(op, group_size).empty();
   }
 
   bool has_own_order() const override { return true; }
 
   bool complete(const Op& op, Slot& slot) const override {
     const auto ranks = static_cast<std::int64_t>(slot.tensors.size());
-    const bool mixes = op.kind == OpKind::all_reduce || op.kind == OpKind::reduce;
+    const OpRow& row = row_of(op.kind);
+    const bool mixes = row.reduces && row.given != Tensors::several;
     if (!mixes || ranks < 2 || op.numel == 0 || bytes_of(op) > most_ordered_bytes / ranks) {
       return false;
     }
@@ -56,6 +63,12 @@ class GlooRules final : public BackendRules {
     }
     const bool any_order =
         slot.uniform ? !gloo::order_matters(op.reduce, op.dtype, slot.values) : !is_floating(op.dtype);
+    if (row.sizes == Sizes::divided) {
+      if (!any_order) {
+        gloo::reduce_and_scatter(op, slot.ops);
+      }
+      return !any_order;
+    }
     if (op.kind == OpKind::all_reduce && any_order) {
       return false;
     }
@@ -95,7 +108,7 @@ class GlooRules final : public BackendRules {
       return;
     }
     std::vector<gloo::Member> members = members_of(present);
-    const std::vector<gloo::Outcome> outcomes = gloo::exchange(members);
+    const std::vector<gloo::Outcome> outcomes = gloo::exchange(members, torch_);
     give_all(slot, members.size(), Fate::hangs);
     for (const gloo::Call& call : present.calls) {
       const std::size_t rank = call.rank();
@@ -117,7 +130,7 @@ class GlooRules final : public BackendRules {
     }
     std::vector<gloo::Member> members = members_of(present);
     std::vector<check::Stuck> stuck;
-    for (const gloo::Outcome& outcome : gloo::exchange(members)) {
+    for (const gloo::Outcome& outcome : gloo::exchange(members, torch_)) {
       stuck.push_back(outcome.stuck);
     }
     return stuck;
@@ -135,13 +148,15 @@ class GlooRules final : public BackendRules {
   std::string timeout_text(Duration timeout, bool in_send) const override {
     return fmt::format(
         "[./gloo/transport/tcp/unbound_buffer.cc:{}] Timed out waiting {}ms for {} operation to complete",
-        in_send ? 133 : 81, timeout / millisecond, in_send ? "send" : "recv");
+        in_send ? torch_.gloo_lines.send_timeout : torch_.gloo_lines.recv_timeout, timeout / millisecond,
+        in_send ? "send" : "recv");
   }
   std::string wait_timeout_text(Duration) const override {
     return "Operation timed out!";  // ProcessGroup.cpp, Work::wait
   }
   std::string lost_peer_text() const override {
-    return "[./gloo/transport/tcp/pair.cc:598] Connection closed by peer";
+    return fmt::format("[./gloo/transport/tcp/pair.cc:{}] Connection closed by peer",
+                       torch_.gloo_lines.closed);
   }
 
  private:
@@ -204,7 +219,7 @@ class GlooRules final : public BackendRules {
     for (std::size_t rank = 0; rank < ops.size(); ++rank) {
       members.push_back(error_of(ops[rank], ops.size()).empty() ? calls[rank].member() : gloo::Member());
     }
-    const std::vector<gloo::Outcome> outcomes = gloo::exchange(members);
+    const std::vector<gloo::Outcome> outcomes = gloo::exchange(members, torch_);
     slot.stuck.clear();  // to be known now: later the tensors of those who complete are gone
     for (std::size_t rank = 0; rank < ops.size(); ++rank) {
       slot.stuck.push_back(outcomes[rank].stuck);
@@ -215,10 +230,14 @@ class GlooRules final : public BackendRules {
       }
     }
   }
+
+  const TorchTraits& torch_;
 };
 
 }  // namespace
 
-std::unique_ptr<BackendRules> make_gloo_rules() { return std::make_unique<GlooRules>(); }
+std::unique_ptr<BackendRules> make_gloo_rules(const TorchTraits& torch) {
+  return std::make_unique<GlooRules>(torch);
+}
 
 }  // namespace rollcall::sim

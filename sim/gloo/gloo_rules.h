@@ -1,6 +1,6 @@
 #pragma once
 
-// Gloo's rules (backend_rules.h), as measured on PyTorch 1.13 and read in Gloo's sources.
+// Gloo's rules (backend_rules.h), as measured on the releases of TorchTraits and read in Gloo's sources.
 
 #include <memory>
 
@@ -8,6 +8,6 @@
 
 namespace rollcall::sim {
 
-std::unique_ptr<BackendRules> make_gloo_rules();
+std::unique_ptr<BackendRules> make_gloo_rules(const TorchTraits& torch);
 
 }  // namespace rollcall::sim

@@ -1,4 +1,5 @@
 #include "sim/gloo/gloo_transport.h"
+#include "sim/torch/torch_traits.h"
 
 #include <cstring>
 #include <deque>
@@ -48,8 +49,8 @@ void reduce_into(Member& member, const Arrival& arrival) {
 
 class Exchange {
  public:
-  explicit Exchange(std::vector<Member>& members)
-      : members_(members), runs_(members.size()), outcomes_(members.size()) {}
+  Exchange(std::vector<Member>& members, const TorchTraits& torch)
+      : members_(members), torch_(torch), runs_(members.size()), outcomes_(members.size()) {}
 
   std::vector<Outcome> run() {
     for (bool progress = true; progress;) {
@@ -132,7 +133,7 @@ class Exchange {
     const Step receive = channel.receives.front();
     if (!runs_[to].crashed && send.length > receive.length) {
       runs_[to].crashed = true;
-      outcomes_[to] = {.fate = Fate::crashes, .failure = overflow_text(send.length, receive.length)};
+      outcomes_[to] = {.fate = Fate::crashes, .failure = overflow_text(send.length, receive.length, torch_)};
     }
     if (runs_[to].crashed && !leaves_unread(send.length)) {
       channel.receives.clear();  // the sender stays in the middle of its message
@@ -156,6 +157,7 @@ class Exchange {
   }
 
   std::vector<Member>& members_;
+  const TorchTraits& torch_;
   std::vector<Run> runs_;
   std::vector<Outcome> outcomes_;
   std::map<std::pair<std::size_t, std::size_t>, Channel> channels_;  // by (sender, receiver)
@@ -163,11 +165,11 @@ class Exchange {
 
 }  // namespace
 
-std::string overflow_text(std::size_t sent, std::size_t room) {
+std::string overflow_text(std::size_t sent, std::size_t room, const TorchTraits& torch) {
   return fmt::format(
       "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at "
-      "./gloo/transport/tcp/pair.cc:510] op.preamble.length <= op.nbytes. {} vs {}",
-      sent, room);
+      "./gloo/transport/tcp/pair.cc:{}] op.preamble.length <= op.nbytes. {} vs {}{}",
+      torch.gloo_lines.oversized, sent, room, torch.gloo_oversized_hint);
 }
 
 bool leaves_unread(std::size_t bytes) {
@@ -175,6 +177,8 @@ bool leaves_unread(std::size_t bytes) {
   return bytes <= most;
 }
 
-std::vector<Outcome> exchange(std::vector<Member>& members) { return Exchange(members).run(); }
+std::vector<Outcome> exchange(std::vector<Member>& members, const TorchTraits& torch) {
+  return Exchange(members, torch).run();
+}
 
 }  // namespace rollcall::sim::gloo

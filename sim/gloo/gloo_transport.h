@@ -45,7 +45,8 @@ struct Outcome {
 };
 
 // Lets the members, in group-rank order, run until none can go on. A member without steps completes.
-std::vector<Outcome> exchange(std::vector<Member>& members);
+std::vector<Outcome> exchange(std::vector<Member>& members,
+                              const TorchTraits& torch = traits_of(newest_torch));
 
 // Whether a message of this size leaves its sender though its receiver dies when it sees how long it is. What the
 // sockets of a connection hold is written by then; the sender of more stays in its send, and is told nothing
@@ -53,6 +54,6 @@ std::vector<Outcome> exchange(std::vector<Member>& members);
 bool leaves_unread(std::size_t bytes);
 
 // What a process leaves on stderr when a message of `sent` bytes meets a receive of `room` bytes.
-std::string overflow_text(std::size_t sent, std::size_t room);
+std::string overflow_text(std::size_t sent, std::size_t room, const TorchTraits& torch);
 
 }  // namespace rollcall::sim::gloo

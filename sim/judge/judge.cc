@@ -198,7 +198,7 @@ void blame_cycle(const Evidence& evidence, const std::vector<BlockedSlot>& slots
   const auto about_groups =
       std::ranges::find_if(blame.slots, [&](std::size_t i) { return is_about_groups(slots[i].kind); });
   if (about_groups != blame.slots.end()) {
-    word_group_cycle(evidence.backend, place_of(evidence, slots[*about_groups]), finding);
+    word_group_cycle(evidence, place_of(evidence, slots[*about_groups]), finding);
   }
   if (any_is([](const BlockedSlot& slot) { return slot.channel == Channel::store; })) {
     word_store_cycle(finding.culprits, finding);

@@ -195,7 +195,7 @@ void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& progr
   finding.suspects.clear();
   finding.suspicion.clear();
   finding.at = *in_store;
-  finding.on_backend = host_hang_on_backend("", in_store->call.op);
+  finding.on_backend = store_hang_on_backend();
   finding.headline = fmt::format("nobody sets key {}, which {} for", in_store->call.key,
                                  with_verb(in_store->waiting, "waits", "wait"));
   finding.cause = "the program of no other rank sets it, now or later";

@@ -14,6 +14,7 @@ namespace rollcall::sim {
 
 // The error every member raises, by group rank, when the calls of a full slot have different
 // fingerprints; empty when they agree as far as DETAIL looks.
-std::vector<std::string> detail_mismatch(const check::GroupMatcher& matcher, const check::Slot& slot);
+std::vector<std::string> detail_mismatch(const check::GroupMatcher& matcher, const check::Slot& slot,
+                                         const TorchTraits& torch);
 
 }  // namespace rollcall::sim

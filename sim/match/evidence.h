@@ -126,9 +126,11 @@ struct LimitIncident {
 };
 
 struct Evidence {
-  std::string_view backend;               // "nccl" or "gloo"
-  std::span<const GroupEvidence> groups;  // by GroupId
-  std::span<const RankStatus> ranks;      // by global rank
+  std::string_view backend;                             // "nccl" or "gloo"
+  const TorchTraits* torch = &traits_of(newest_torch);  // the release that the job ran on
+  bool new_group_waits_for_all = false;                 // else its members wait for its members
+  std::span<const GroupEvidence> groups;                // by GroupId
+  std::span<const RankStatus> ranks;                    // by global rank
   std::span<const Exception> exceptions;
   const std::map<Rank, Site>* raised_at = nullptr;  // of those, where known; may be null
   const ScopeTable* scopes = nullptr;

@@ -107,6 +107,8 @@ class GroupMatcher {
     enter(slot, op);
     return slot;
   }
+  // The member makes no call of this number.
+  void pass(Rank rank) { slot_at(next_[static_cast<std::size_t>(rank)]++); }
   // The same for a call that is `call` but for who makes it and with which tensor; `call` stays where it is while
   // the slot fills. For operations without lists and outputs, of a rank whose device is known.
   Slot& arrive_alike(const Op& call, Rank rank, Storage* input);

@@ -1,5 +1,8 @@
 #include "sim/match/naming.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "sim/base/expects.h"
@@ -107,6 +110,14 @@ std::vector<Rank> possible_setters(const Evidence& evidence, const RankStatus& w
   return ranks;
 }
 
+// Of the group that is being made: those that have not come.
+std::vector<Rank> missing_members(const Evidence& evidence, const Slot& slot, const Op& op) {
+  std::vector<Rank> ranks;
+  std::ranges::copy_if(evidence.rank_lists[static_cast<std::size_t>(op.numel)].front(),
+                       std::back_inserter(ranks), [&](Rank rank) { return !slot.has(rank); });
+  return ranks;
+}
+
 }  // namespace
 
 std::vector<Rank> awaited(const Evidence& evidence, const RankStatus& status) {
@@ -120,6 +131,10 @@ std::vector<Rank> awaited(const Evidence& evidence, const RankStatus& status) {
     }
   }
   const Slot* slot = status.in_message() ? nullptr : matcher_of(evidence, status)->find(status.seq);
+  if (slot != nullptr && status.channel == Channel::new_group && status.group == world_group &&
+      !evidence.new_group_waits_for_all) {
+    return missing_members(evidence, *slot, waiting_op(evidence, status));
+  }
   std::vector<Rank> ranks;
   for (std::size_t member = 0; member < members.size(); ++member) {
     const auto rank = static_cast<Rank>(member);

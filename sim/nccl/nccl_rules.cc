@@ -152,6 +152,6 @@ class NcclRules final : public BackendRules {
 
 }  // namespace
 
-std::unique_ptr<BackendRules> make_nccl_rules() { return std::make_unique<NcclRules>(); }
+std::unique_ptr<BackendRules> make_nccl_rules(const TorchTraits&) { return std::make_unique<NcclRules>(); }
 
 }  // namespace rollcall::sim

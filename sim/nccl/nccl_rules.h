@@ -9,6 +9,6 @@
 
 namespace rollcall::sim {
 
-std::unique_ptr<BackendRules> make_nccl_rules();
+std::unique_ptr<BackendRules> make_nccl_rules(const TorchTraits& torch);
 
 }  // namespace rollcall::sim

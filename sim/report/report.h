@@ -65,6 +65,7 @@ struct Report {
   std::string replay;  // the command that repeats this run
   Rank world_size = 0;
   std::string backend;  // "nccl" or "gloo"
+  std::string torch;    // the release that it stands for: "2.14"; empty: not known
   Verdict verdict;
   std::vector<RankClass> ranks;     // by first rank
   std::vector<OutputLine> output;   // by rank, then in program order

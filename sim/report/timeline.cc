@@ -46,7 +46,7 @@ class Fingerprint {
   std::uint64_t state_ = 0;
 };
 
-void add_span(Fingerprint& hash, const Span& span) {
+void add_span(Fingerprint& hash, const std::vector<std::string>& names, const Span& span) {
   hash.add_signed(span.start);
   hash.add_signed(span.end);
   hash.add_signed(span.seq);
@@ -56,24 +56,18 @@ void add_span(Fingerprint& hash, const Span& span) {
   hash.add(static_cast<std::uint64_t>(span.kind));
   hash.add((span.async_op ? 1U : 0U) | (span.shadow ? 2U : 0U));
   hash.add(static_cast<std::uint64_t>(span.dtype));
-  hash.add(span.name);
-  hash.add(span.group);
-  hash.add(span.label);
-  hash.add(span.site);
-  hash.add(span.arguments);
+  for (const std::uint32_t name : {span.name, span.group, span.label, span.site, span.arguments}) {
+    hash.add(names[name]);  // numbers of names depend on who came first
+  }
 }
 
 }  // namespace
 
 std::uint64_t Timeline::fingerprint() const {
   Fingerprint hash;
-  hash.add(names_.size());
-  for (const std::string& name : names_) {
-    hash.add(name);
-  }
   hash.add(spans_.size());
   for (const Span& span : spans_) {
-    add_span(hash, span);
+    add_span(hash, names_, span);
   }
   for (const StepMark& step : steps_) {
     hash.add_signed(step.time);

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "sim/c10d/rank_context.h"
 #include "sim/c10d/scope.h"
 #include "sim/c10d/warnings.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
@@ -64,21 +66,33 @@ std::vector<double> layout_of(const Tensor& tensor) {
   return layout;
 }
 
+// distributed.py, _BucketCapacityConfig.
+std::vector<std::int64_t> bucket_limits(const DdpOptions& options) {
+  constexpr std::int64_t usual_cap = 25 * 1024 * 1024;
+  if (!options.bucket_cap_list.empty()) {
+    return options.bucket_cap_list;
+  }
+  const std::int64_t cap = options.bucket_cap_bytes.value_or(usual_cap);
+  const bool has_small_first = this_rank().torch->first_bucket_is_small || !options.bucket_cap_bytes;
+  return {has_small_first ? options.first_bucket_bytes : cap, cap};
+}
+
 }  // namespace
 
 DistributedDataParallel::DistributedDataParallel(Module& module, DdpOptions options, Site site)
     : module_(module), options_(std::move(options)), parameters_(trainable(module)) {
   check_devices();
+  check_options();
   group_ = or_world(options_.group);
   device_ = module_.parameters.front().value.device();
   pairing_ = options_.name.empty() ? "" : " of " + options_.name;
   verify_parameter_counts(site);
   verify_parameter_shapes(site);
-  sync_module_states(0, site);
+  sync_module_states(0, options_.forward_sync_buffers || options_.broadcast_buffers.value_or(true), site);
   reducer_ = std::make_unique<Reducer>(
       parameters_, ReducerOptions{.group = group_,
-                                  .first_bucket_bytes = options_.first_bucket_bytes,
-                                  .bucket_cap_bytes = options_.bucket_cap_bytes,
+                                  .bucket_limits = bucket_limits(options_),
+                                  .limits_first_pass = !options_.bucket_cap_list.empty(),
                                   .find_unused_parameters = options_.find_unused_parameters,
                                   .static_graph = options_.static_graph,
                                   .gradient_as_bucket_view = options_.gradient_as_bucket_view,
@@ -94,6 +108,33 @@ DistributedDataParallel::DistributedDataParallel(Module& module, DdpOptions opti
   if (module_.has_sync_batch_norm && device_.type == DeviceType::cpu) {
     throw ValueError("SyncBatchNorm layers only work with GPU modules");
   }
+}
+
+void DistributedDataParallel::check_options() const {
+  const auto refuse = [](const char* argument) {
+    throw TypeError(
+        fmt::format("DistributedDataParallel.__init__() got an unexpected keyword argument '{}'", argument));
+  };
+  const bool knows_newest = this_rank().torch->ddp_takes_bucket_list;
+  if (!knows_newest && !options_.bucket_cap_list.empty()) {
+    refuse("bucket_cap_mb_list");
+  }
+  if (!knows_newest && options_.forward_sync_buffers) {
+    refuse("forward_sync_buffers");
+  }
+  if (knows_newest && options_.broadcast_buffers) {
+    warn(
+        "FutureWarning: `broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: "
+        "unlike "
+        "`broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at init. If you rely on "
+        "buffers NOT being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` "
+        "until "
+        "`init_sync_buffers` is available.");
+  }
+}
+
+bool DistributedDataParallel::syncs_buffers() const {
+  return options_.forward_sync_buffers.value_or(options_.broadcast_buffers.value_or(true));
 }
 
 void DistributedDataParallel::check_devices() const {
@@ -162,13 +203,15 @@ void DistributedDataParallel::verify_parameter_shapes(Site site) const {
   }
 }
 
-void DistributedDataParallel::sync_module_states(Rank root, Site site) const {
+void DistributedDataParallel::sync_module_states(Rank root, bool with_buffers, Site site) const {
   const Scope scope("ddp.module_states", pairing("ddp.module_states"));
-  broadcast_coalesced(module_.states(), root, broadcast_chunk_bytes, group_, site);
+  const bool sends_all = with_buffers || this_rank().torch->sends_kept_buffers;
+  broadcast_coalesced(sends_all ? module_.states() : module_.parameter_values(), root, broadcast_chunk_bytes,
+                      group_, site);
 }
 
 bool DistributedDataParallel::will_sync_buffers() const {
-  return require_forward_param_sync_ && options_.broadcast_buffers && !module_.buffers.empty();
+  return require_forward_param_sync_ && syncs_buffers() && !module_.buffers.empty();
 }
 
 void DistributedDataParallel::sync_buffers(Rank root, Site site) const {
@@ -252,7 +295,7 @@ class DistributedDataParallel::Hook final : public JoinHook {
 
   void post_hook(bool is_last_joiner) override {
     model_.authoritative_rank_ = model_.find_common_rank(is_last_joiner, {});
-    model_.sync_module_states(model_.authoritative_rank_, {});
+    model_.sync_module_states(model_.authoritative_rank_, model_.syncs_buffers(), {});
   }
 
  private:

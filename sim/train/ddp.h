@@ -30,9 +30,14 @@ namespace rollcall {
 struct DdpOptions {
   ProcessGroup group{};  // none: the world
   std::vector<std::int16_t> device_ids{};
-  bool broadcast_buffers = true;
-  std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
+  std::optional<bool> broadcast_buffers{};  // none: true. 2.14 calls it deprecated
+  std::optional<bool>
+      forward_sync_buffers{};  // of 2.14: the same, but for the constructor, which always sends them
+  // bucket_cap_mb. None: 25 MiB, and a smaller first bucket. In 2.x the first is as large as a cap that is given.
+  std::optional<std::int64_t> bucket_cap_bytes{};
   std::int64_t first_bucket_bytes = 1024 * 1024;  // dist._DEFAULT_FIRST_BUCKET_BYTES
+  std::vector<std::int64_t>
+      bucket_cap_list{};  // of 2.14, bucket_cap_mb_list: of the first, second, ... bucket
   bool find_unused_parameters = false;
   // Saves memory in torch: gradients share the buckets' storage. All that is seen of it here is that a gradient
   // is divided as soon as it is ready, which shows when its bucket is never reduced.
@@ -130,9 +135,11 @@ class DistributedDataParallel : public Joinable {
   class Hook;
 
   void check_devices() const;
+  void check_options() const;
+  bool syncs_buffers() const;  // before every forward
   void verify_parameter_counts(Site site) const;
   void verify_parameter_shapes(Site site) const;
-  void sync_module_states(Rank root, Site site) const;
+  void sync_module_states(Rank root, bool with_buffers, Site site) const;
   bool will_sync_buffers() const;
   void sync_buffers(Rank root, Site site) const;
   Rank find_common_rank(bool is_candidate, Site site) const;

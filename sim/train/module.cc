@@ -5,15 +5,20 @@
 namespace rollcall {
 
 TensorList Module::states() const {
-  TensorList states;
-  states.reserve(parameters.size() + buffers.size());
-  for (const Parameter& parameter : parameters) {
-    states.push_back(parameter.value);
-  }
+  TensorList states = parameter_values();
   for (const Buffer& buffer : buffers) {
     states.push_back(buffer.value);
   }
   return states;
+}
+
+TensorList Module::parameter_values() const {
+  TensorList values;
+  values.reserve(parameters.size() + buffers.size());
+  for (const Parameter& parameter : parameters) {
+    values.push_back(parameter.value);
+  }
+  return values;
 }
 
 TensorList Module::buffer_values() const {

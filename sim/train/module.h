@@ -31,6 +31,7 @@ struct Module {
 
   // Every parameter, then every buffer: what a state dict holds. The handles share storage.
   TensorList states() const;
+  TensorList parameter_values() const;
   TensorList buffer_values() const;
 };
 

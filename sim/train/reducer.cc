@@ -44,8 +44,8 @@ Reducer::Reducer(std::vector<Parameter*> parameters, ReducerOptions options)
   expects(!parameters_.empty(), "a reducer has parameters: DDP refuses a module without");
   // distributed.py, _ddp_init_helper: without detection of unused parameters one bucket per dtype is enough
   // for the first iteration, as the buckets are rebuilt afterwards.
-  std::vector<std::int64_t> limits{options_.first_bucket_bytes, options_.bucket_cap_bytes};
-  if (!detects_unused_parameters()) {
+  std::vector<std::int64_t> limits = options_.bucket_limits;
+  if (!detects_unused_parameters() && !options_.limits_first_pass) {
     limits = {std::numeric_limits<std::int64_t>::max()};
   }
   BucketIndices indices = assign_buckets(values_of(parameters_), limits);

@@ -22,8 +22,9 @@ namespace rollcall {
 
 struct ReducerOptions {
   ProcessGroup group{};
-  std::int64_t first_bucket_bytes = 1024 * 1024;
-  std::int64_t bucket_cap_bytes = 25 * 1024 * 1024;
+  std::vector<std::int64_t> bucket_limits{1024 * 1024,
+                                          25 * 1024 * 1024};  // bytes; the last holds for the rest
+  bool limits_first_pass = false;  // the first iteration's buckets have these limits, too
   bool find_unused_parameters = false;
   bool static_graph = false;
   bool gradient_as_bucket_view = false;  // gradients are divided where they are, as soon as they are ready

@@ -6,6 +6,7 @@
 #include "sim/base/expects.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/scope.h"
+#include "sim/c10d/warnings.h"
 #include "sim/train/flat.h"
 #include "sim/train/reducer.h"
 
@@ -284,6 +285,12 @@ void Reducer::shadow_buckets() {
 }
 
 void Reducer::shadow_unused_map() {
+  if (iteration_ == 0) {
+    warn(
+        "warning: this rank has never run forward, and DDP sends its map of used parameters all the same: in "
+        "torch that "
+        "is undefined memory, and which parameters count as used is chance");
+  }
   const Scope scope("ddp.unused_shadow", unused_pairing_);
   all_reduce(used_everywhere_, {.group = options_.group, .async_op = true}, {});
 }

@@ -38,8 +38,8 @@ bool Reducer::rebuild_buckets(Site site) {
   for (const std::uint32_t index : rebuilt_parameters_) {
     values.push_back(parameters_[index]->value);
   }
-  const std::array limits{options_.first_bucket_bytes, options_.bucket_cap_bytes};
-  BucketIndices agreed = agree_on_buckets(assign_buckets(values, limits, rebuilt_parameters_), site);
+  BucketIndices agreed =
+      agree_on_buckets(assign_buckets(values, options_.bucket_limits, rebuilt_parameters_), site);
   has_rebuilt_ = true;
   rebuilt_parameters_.clear();
   initialize_buckets(std::move(agreed));

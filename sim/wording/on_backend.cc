@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/c10d/backend_traits.h"
+#include "sim/torch/torch_traits.h"
 #include "sim/wording/phrasing.h"
 #include "sim/wording/wording_host.h"
 
@@ -40,15 +41,15 @@ std::string filled(std::string_view text, const BackendTexts& texts, const std::
 
 }  // namespace
 
-std::string hang_on_backend(std::string_view backend, const std::string& op) {
+std::string hang_on_backend(const Evidence& evidence, const std::string& op) {
   if (op == to_string(OpKind::monitored_barrier)) {
     return "rank 0 of the group raises \"[Rank 0]: Rank ... failed to pass monitoredBarrier in ... ms\" when "
            "its timeout is over; the others only \"Please check rank 0 logs for faulty rank\"";
   }
   if (is_host_call(op)) {
-    return host_hang_on_backend(backend, op);
+    return host_hang_on_backend(evidence, op);
   }
-  const BackendTexts& texts = traits_of(backend).texts;
+  const BackendTexts& texts = traits_of(evidence.backend).texts;
   return filled(texts.hang, texts, op) + "; nothing says who is missing";
 }
 
@@ -57,9 +58,13 @@ std::string crash_on_backend(std::string_view backend, const std::string& op) {
   return filled(texts.crash, texts, op);
 }
 
-std::string mismatch_on_backend(std::string_view backend, FindingKind kind) {
+std::string mismatch_on_backend(const Evidence& evidence, FindingKind kind) {
+  const BackendTraits& backend = traits_of(evidence.backend);
+  if (kind == FindingKind::group_args_mismatch && backend.exchanges_addresses) {
+    return std::string(evidence.torch->gloo_group_args_mismatch);
+  }
   const MismatchTexts& row = row_of(mismatch_texts, kind);
-  std::string text(row.own != nullptr ? traits_of(backend).texts.*row.own : row.of_any);
+  std::string text(row.own != nullptr ? backend.texts.*row.own : row.of_any);
   return row.detail_raises ? text + "; TORCH_DISTRIBUTED_DEBUG=DETAIL would raise instead" : text;
 }
 

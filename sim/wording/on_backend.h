@@ -7,15 +7,16 @@
 #include <string>
 #include <string_view>
 
+#include "sim/match/evidence.h"
 #include "sim/report/finding_kinds.h"
 
 namespace rollcall::check {
 
 // `backend`: torch's name.
-std::string hang_on_backend(std::string_view backend, const std::string& op);
+std::string hang_on_backend(const Evidence& evidence, const std::string& op);
 // The same where the missing rank's process is gone.
 std::string crash_on_backend(std::string_view backend, const std::string& op);
-std::string mismatch_on_backend(std::string_view backend, FindingKind kind);
+std::string mismatch_on_backend(const Evidence& evidence, FindingKind kind);
 std::string hook_mismatch_on_backend();
 
 }  // namespace rollcall::check

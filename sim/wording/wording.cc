@@ -130,7 +130,7 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
       fmt::format("{} never called {} ({} of {} ranks wait)", ranks_phrase(missing), call_phrase(place.call),
                   place.waiting.size(), place.waiting.size() + place.missing.size());
   if (place.call.op == to_string(OpKind::batch_isend_irecv)) {
-    word_no_communicator(place, missing, finding);
+    word_no_communicator(evidence, place, missing, finding);
     return;
   }
   const InputRange inputs = inputs_of(evidence, missing);
@@ -144,7 +144,7 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
   finding.cause = fmt::format("{} finished {} program without the {}{}", ranks_phrase(missing),
                               is_plural(missing) ? "their" : "its", place.call.op, origin_of(place.call));
   if (is_host_call(place.call.op)) {
-    finding.advice = group_call_advice(place.call.op);
+    finding.advice = group_call_advice(evidence, place.call.op);
     return;
   }
   finding.advice =
@@ -167,7 +167,7 @@ std::string two_waits(const Evidence& evidence, const BlockedSlot& first, const 
 
 void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding) {
   const Place& place = *finding.at;
-  finding.on_backend = hang_on_backend(evidence.backend, place.call.op);
+  finding.on_backend = hang_on_backend(evidence, place.call.op);
   if (finding.kind == FindingKind::rank_crashed) {
     word_crash(evidence, place, finding);
   } else if (finding.culprits == place.waiting) {
@@ -188,7 +188,7 @@ void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
       "the ranks issue the collectives of several groups in different orders, so each waits in a call that "
       "the next one has not reached";
   finding.advice = "issue the collectives of overlapping groups in one order on every rank";
-  finding.on_backend = hang_on_backend(evidence.backend, finding.at->call.op);
+  finding.on_backend = hang_on_backend(evidence, finding.at->call.op);
   for (const std::size_t i : blame.slots) {
     const BlockedSlot& slot = slots[i];
     const Call call = name_waiting_call(evidence, slot.waiting.front());

@@ -198,7 +198,7 @@ void word_mismatch(const Evidence& evidence, const Incident& incident, Finding& 
         "post_hook runs on every rank: issue its collectives on all of them, and use is_last_joiner only to "
         "decide what they carry";
   }
-  finding.on_backend = mismatch_on_backend(evidence.backend, finding.kind);
+  finding.on_backend = mismatch_on_backend(evidence, finding.kind);
 }
 
 void word_parts(const Evidence& evidence, const Incident& incident, Finding& finding) {

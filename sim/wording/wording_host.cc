@@ -6,6 +6,7 @@
 
 #include "sim/c10d/backend_traits.h"
 #include "sim/match/naming.h"
+#include "sim/torch/torch_traits.h"
 #include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
@@ -89,19 +90,20 @@ void word_never_served(Finding& finding) {
   finding.advice =
       "let one rank set the key before anybody waits for it; check its spelling, its prefix, and which rank "
       "is meant to be the one";
-  finding.on_backend = host_hang_on_backend("", place.call.op);
+  finding.on_backend = store_hang_on_backend();
 }
 
-void word_group_cycle(std::string_view backend, const Place& place, Finding& finding) {
+void word_group_cycle(const Evidence& evidence, const Place& place, Finding& finding) {
+  const bool needs_all = place.call.op == to_string(OpKind::new_group) && evidence.new_group_waits_for_all;
   const bool makes_communicator = place.call.op == to_string(OpKind::batch_isend_irecv);
   finding.cause =
       fmt::format("{} is a call of every {}, and {} without it",
                   makes_communicator ? fmt::format("the first call on {}", place.call.group) : place.call.op,
-                  place.call.op == "new_group" ? "rank of the job, in the new group or not" : "member",
+                  needs_all ? "rank of the job, in the new group or not" : "member",
                   with_verb(place.missing, makes_communicator ? "waits elsewhere" : "goes on",
                             makes_communicator ? "wait elsewhere" : "go on"));
-  finding.advice = group_call_advice(place.call.op);
-  finding.on_backend = host_hang_on_backend(backend, place.call.op);
+  finding.advice = group_call_advice(evidence, place.call.op);
+  finding.on_backend = host_hang_on_backend(evidence, place.call.op);
 }
 
 void word_store_cycle(const RankSet& everyone, Finding& finding) {
@@ -113,7 +115,8 @@ void word_store_cycle(const RankSet& everyone, Finding& finding) {
   finding.advice = "set the key before the call that needs the others, or wait for it after that call";
 }
 
-void word_no_communicator(const Place& place, const RankSet& missing, Finding& finding) {
+void word_no_communicator(const Evidence& evidence, const Place& place, const RankSet& missing,
+                          Finding& finding) {
   finding.headline =
       fmt::format("{} never made {} first call on {} ({} of {} ranks wait)", ranks_phrase(missing),
                   is_plural(missing) ? "their" : "its", place.call.group, place.waiting.size(),
@@ -122,10 +125,15 @@ void word_no_communicator(const Place& place, const RankSet& missing, Finding& f
       "the batch_isend_irecv{} is the first call on {}, whose communicator is created by all members, also "
       "by those that it has no message for",
       origin_of(place.call), place.call.group);
-  finding.advice = group_call_advice(place.call.op);
+  finding.advice = group_call_advice(evidence, place.call.op);
 }
 
-const char* group_call_advice(const std::string& op) {
+const char* group_call_advice(const Evidence& evidence, const std::string& op) {
+  if (op == to_string(OpKind::new_group) && !evidence.new_group_waits_for_all) {
+    return "call new_group on every member, with the same ranks; and as often on the other ranks, because a "
+           "group's "
+           "name is the number of the call";
+  }
   if (op == to_string(OpKind::new_group)) {
     return "call new_group on every rank of the world, members or not, with the same ranks and in the same "
            "order";
@@ -145,12 +153,21 @@ bool is_host_call(const std::string& op) {
   return kind && (is_about_groups(*kind) || is_about_store(*kind));
 }
 
-std::string host_hang_on_backend(std::string_view backend, const std::string& op) {
+std::string store_hang_on_backend() {
+  return "waits until the store's timeout (30 min by default) and raises \"Socket Timeout\"; nothing says "
+         "who should "
+         "have set the key";
+}
+
+std::string host_hang_on_backend(const Evidence& evidence, const std::string& op) {
   if (op == to_string(OpKind::new_group)) {
-    return fmt::format(
-        "the waiting ranks poll the store until the timeout (30 min by default) and raise \"Timed out "
-        "initializing process group in store based barrier\"{}; nothing says who is missing",
-        traits_of(backend).texts.new_group_hang);
+    if (traits_of(evidence.backend).exchanges_addresses) {
+      return std::string(evidence.torch->gloo_new_group_hang);
+    }
+    if (evidence.torch->new_group_waits_for_all) {
+      return "the waiting ranks poll the store until the timeout (30 min by default) and raise \"Timed out "
+             "initializing process group in store based barrier\"; nothing says who is missing";
+    }
   }
   if (op == to_string(OpKind::batch_isend_irecv)) {
     return "the waiting ranks block inside ncclCommInitRank, where no watchdog looks after them; where rank "
@@ -159,8 +176,7 @@ std::string host_hang_on_backend(std::string_view backend, const std::string& op
   }
   const std::optional<OpKind> kind = parse_op_kind(op);
   if (kind && is_about_store(*kind)) {
-    return "waits until the store's timeout (30 min by default) and raises \"Socket Timeout\"; nothing says "
-           "who should have set the key";
+    return store_hang_on_backend();
   }
   return fmt::format("{} waits inside NCCL for all members; no watchdog looks after it", op);
 }

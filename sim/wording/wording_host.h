@@ -12,17 +12,19 @@ void word_late(const Evidence& evidence, const TimeoutIncident& incident, Findin
 void word_leaks(const Evidence& evidence, Finding& finding);
 void word_never_served(Finding& finding);
 // Headline and chain are set already. `place`: where ranks wait in a call about groups.
-void word_group_cycle(std::string_view backend, const Place& place, Finding& finding);
+void word_group_cycle(const Evidence& evidence, const Place& place, Finding& finding);
 // The same.
 void word_store_cycle(const RankSet& everyone, Finding& finding);
 
 // Ranks wait in their group's first call, a batch_isend_irecv, for members that have ended without one.
-void word_no_communicator(const Place& place, const RankSet& missing, Finding& finding);
+void word_no_communicator(const Evidence& evidence, const Place& place, const RankSet& missing,
+                          Finding& finding);
 
 // What every rank has to know about a call that makes, splits or ends groups.
-const char* group_call_advice(const std::string& op);
+const char* group_call_advice(const Evidence& evidence, const std::string& op);
 // What a rank sees that waits in such a call for others, or in a call on the store.
-std::string host_hang_on_backend(std::string_view backend, const std::string& op);
+std::string host_hang_on_backend(const Evidence& evidence, const std::string& op);
+std::string store_hang_on_backend();
 bool is_host_call(const std::string& op);
 
 }  // namespace rollcall::check

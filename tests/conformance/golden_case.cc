@@ -1,4 +1,5 @@
 #include "tests/conformance/golden_case.h"
+#include "sim/torch/torch_traits.h"
 
 #include <algorithm>
 #include <array>
@@ -175,6 +176,7 @@ GoldenCase read_golden_case(const std::filesystem::path& path) {
         .name = document->at("case").get<std::string>(),
         .family = document->at("family").get<std::string>(),
         .world_size = document->at("world_size").get<Rank>(),
+        .torch = parse_torch_release(document->at("torch").get<std::string>()).value(),
         .detail = document->at("debug") == "DETAIL",
         .debug = document->at("debug") != "OFF",
         .timeout = timeout_s < default_timeout_s ? static_cast<Duration>(timeout_s * second) : 0,
@@ -201,6 +203,14 @@ std::vector<std::filesystem::path> golden_files(const std::filesystem::path& fol
   std::sort(files.begin(), files.end(),
             [](const auto& a, const auto& b) { return a.filename() < b.filename(); });
   return files;
+}
+
+std::vector<std::filesystem::path> golden_folders() {
+  const std::filesystem::path folder = golden_folder();
+  if (std::getenv("ROLLCALL_GOLDEN") != nullptr) {
+    return {folder};
+  }
+  return {folder, folder.parent_path() / "golden_2_6", folder.parent_path() / "golden_2_14"};
 }
 
 std::filesystem::path golden_folder() {

@@ -62,6 +62,7 @@ struct GoldenCase {
   std::string name;
   std::string family;
   Rank world_size = 0;
+  TorchRelease torch = TorchRelease::v1_13;
   bool detail = false;               // TORCH_DISTRIBUTED_DEBUG=DETAIL
   bool debug = false;                // INFO or DETAIL
   Duration timeout = 0;              // of the process group; 0 where the file keeps the harness's own 60 s
@@ -85,7 +86,9 @@ GoldenCase read_golden_case(const std::filesystem::path& path);
 // always passes.
 std::vector<std::filesystem::path> golden_files(const std::filesystem::path& folder);
 
-// tests/data/golden of this checkout, or the folder in the environment variable ROLLCALL_GOLDEN.
+// tests/data/golden of this checkout, which 1.13 left, or the folder in the environment variable ROLLCALL_GOLDEN.
 std::filesystem::path golden_folder();
+// One for each release, or that of the variable.
+std::vector<std::filesystem::path> golden_folders();
 
 }  // namespace rollcall::golden

@@ -2,6 +2,7 @@
 
 // Compares a run with what real PyTorch did, field by field.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct DeliberateDifference {
   std::string_view program;  // GoldenCase::program_name
   std::string_view path;     // the field, without indexes: ".ranks[].values.value"; empty: all
   std::string_view reason;
+  std::optional<TorchRelease> torch{};  // none: on any
 };
 std::span<const DeliberateDifference> deliberate_differences();
 

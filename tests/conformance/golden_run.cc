@@ -9,6 +9,7 @@
 
 #include "sim/base/expects.h"
 #include "sim/engine/simulate.h"
+#include "sim/torch/torch_traits.h"
 #include "tests/conformance/recorder.h"
 
 namespace rollcall::golden {
@@ -26,6 +27,7 @@ sim::Options options_of(const GoldenCase& golden, const Program& program) {
   sim::Options options{
       .world_size = golden.world_size,
       .backend = "gloo",
+      .torch = golden.torch,
       .debug = golden.detail ? sim::DebugLevel::detail : sim::DebugLevel::off,
       .timeline = true,
       .timeout = golden.timeout,
@@ -105,6 +107,13 @@ std::string raised_by_call(const OpRecord& record, bool detail) {
   return record.raised.empty() && detail && is_check ? record.failed : record.raised;
 }
 
+// What the harness never saw complete: the Work of a call that torch ignores, and of those that it makes of others.
+bool never_says_so(const OpRecord& record, const TorchTraits& torch) {
+  const bool is_made_of_others = row_of(record.kind).sizes == Sizes::divided && row_of(record.kind).reduces;
+  return (record.meta && torch.ignores_meta_tensors) ||
+         (is_made_of_others && torch.release > TorchRelease::v1_13);
+}
+
 json op_to_json(const OpRecord& record, bool detail, bool is_done) {
   json op{{"op", recorded_name(record)}, {"g", record.group},   {"numel", record.numel}, {"dtype", nullptr},
           {"async", record.async_op},    {"site", record.site}, {"i", record.index}};
@@ -182,7 +191,6 @@ json stuck_to_json(const RankClass& state, const RankLog& log, const json& ops) 
 }
 
 json output_to_json(const Report& report, Rank rank, bool warnings) {
-  constexpr std::string_view category = "UserWarning: ";
   json lines = json::array();
   for (const OutputLine& line : report.output) {
     if (line.rank != rank || line.warning != warnings) {
@@ -196,8 +204,14 @@ json output_to_json(const Report& report, Rank rank, bool warnings) {
     }
     if (warnings) {
       std::string_view text = line.text;
-      text.remove_prefix(text.starts_with(category) ? category.size() : 0);
-      lines.push_back({{"type", "UserWarning"}, {"text", text}});
+      std::string_view type = "UserWarning";
+      for (const std::string_view category : {"UserWarning", "FutureWarning"}) {
+        if (text.starts_with(category) && text.substr(category.size()).starts_with(": ")) {
+          type = category;
+          text.remove_prefix(category.size() + 2);
+        }
+      }
+      lines.push_back({{"type", type}, {"text", text}});
     } else {
       lines.push_back(line.text);
     }
@@ -231,6 +245,7 @@ json rank_to_json(const GoldenCase& golden, const Report& report, Rank rank, con
   for (const OpRecord& record : log.ops) {
     bool is_done = is_dead || has_broken(log, record.group_id) ||
                    !open.contains({rank, group_name(record), record.is_message(), record.seq});
+    is_done = is_done && !never_says_so(record, traits_of(golden.torch));
     ops.push_back(op_to_json(record, golden.detail, is_done));
   }
   json result{{"rank", rank}, {"outcome", outcome_of(state.state)}, {"values", notes.values()}};

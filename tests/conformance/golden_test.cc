@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/torch/torch_traits.h"
 #include "tests/catch.h"
 #include "tests/conformance/golden_case.h"
 #include "tests/conformance/golden_compare.h"
@@ -24,10 +25,12 @@ constexpr std::size_t shown_differences = 8;
 
 std::vector<GoldenCase> cases_with_programs() {
   std::vector<GoldenCase> cases;
-  for (const auto& path : golden_files(golden_folder())) {
-    GoldenCase golden = read_golden_case(path);
-    if (has_programs(golden.family)) {
-      cases.push_back(std::move(golden));
+  for (const auto& folder : golden_folders()) {
+    for (const auto& path : golden_files(folder)) {
+      GoldenCase golden = read_golden_case(path);
+      if (has_programs(golden.family)) {
+        cases.push_back(std::move(golden));
+      }
     }
   }
   return cases;
@@ -46,10 +49,12 @@ struct Score {
   int total = 0;
 };
 
-void print_scores(const std::map<std::string, Score>& scores,
-                  const std::set<const DeliberateDifference*>& used) {
-  for (const auto& [family, score] : scores) {
-    std::cout << fmt::format("{:<10}{:>4} / {} agree with real PyTorch\n", family, score.agree, score.total);
+using Scores = std::map<std::pair<TorchRelease, std::string>, Score>;
+
+void print_scores(const Scores& scores, const std::set<const DeliberateDifference*>& used) {
+  for (const auto& [key, score] : scores) {
+    std::cout << fmt::format("{:<10}{:>4} / {} agree with real PyTorch {}\n", key.second, score.agree,
+                             score.total, traits_of(key.first).name);
   }
   for (const DeliberateDifference& row : deliberate_differences()) {
     if (used.contains(&row)) {
@@ -61,11 +66,10 @@ void print_scores(const std::map<std::string, Score>& scores,
 }  // namespace
 
 TEST_CASE("golden programs do what they do on real PyTorch", "[fiber][conformance]") {
-  std::map<std::string, Score> scores;
-  std::set<std::string_view> programs;
+  Scores scores;
   std::set<const DeliberateDifference*> used;
   for (const GoldenCase& golden : cases_with_programs()) {
-    Score& score = scores[golden.family];
+    Score& score = scores[{golden.torch, golden.family}];
     ++score.total;
     std::optional<Program> program = find_program(golden);
     if (!program) {

@@ -7,8 +7,8 @@ namespace rollcall::golden {
 
 namespace {
 
-constexpr std::array<std::string_view, 11> families{"tally", "suite",  "mismatch", "join", "args", "prim",
-                                                    "p2p",   "desync", "group",    "ddp",  "zero"};
+constexpr std::array<std::string_view, 12> families{"new",  "tally", "suite",  "mismatch", "join", "args",
+                                                    "prim", "p2p",   "desync", "group",    "ddp",  "zero"};
 
 bool fits(std::string_view pattern, std::string_view name) {
   return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
@@ -49,9 +49,9 @@ std::optional<Program> find_program(const GoldenCase& golden) {
     return program;
   }
   std::string name = golden.program_name();
-  for (auto table :
-       {post_hook_programs(), join_programs(), join_misuse_programs(), join_group_programs(), args_programs(),
-        p2p_programs(), prim_programs(), desync_programs(), group_programs(), ddp_programs()}) {
+  for (auto table : {post_hook_programs(), join_programs(), join_misuse_programs(), join_group_programs(),
+                     args_programs(), p2p_programs(), prim_programs(), desync_programs(), group_programs(),
+                     ddp_programs(), new_programs()}) {
     if (std::optional<Program> found = find_in(table, name)) {
       return found;
     }

@@ -17,11 +17,13 @@ namespace {
 DdpOptions ddp_options(const CaseContext& context) {
   const Params& params = context.params();
   const Params flags = params.nested("ddp");
-  DdpOptions options{.broadcast_buffers = flags.flag("broadcast_buffers", true),
-                     .find_unused_parameters = flags.flag("find_unused_parameters", false),
+  DdpOptions options{.find_unused_parameters = flags.flag("find_unused_parameters", false),
                      .gradient_as_bucket_view = flags.flag("gradient_as_bucket_view", false),
                      .static_graph = flags.flag("static_graph", false),
                      .name_parameters = context.debug()};
+  if (flags.has("broadcast_buffers")) {
+    options.broadcast_buffers = flags.flag("broadcast_buffers", true);
+  }
   if (params.has("bucket_bytes")) {
     options.bucket_cap_bytes = params.integer("bucket_bytes");
   }

@@ -32,15 +32,15 @@ std::vector<std::int64_t> sizes_of(const std::vector<const Storage*>& tensors) {
   return sizes;
 }
 
-// Does the caller's input mean anything? A receiver's buffer does not. The harness kept no values of what torch's
-// Gloo lacks, nor of coalesced calls.
+// Does the caller's input mean anything? A receiver's buffer does not. The harness kept no values of what the
+// Gloo of 1.13 lacks, nor of coalesced calls.
 bool sends(const Op& op) {
   const OpRow& row = row_of(op.kind);
   if (row.family != Family::collective) {
     return op.kind == OpKind::send;
   }
   return row.root == Root::source ? op.rank == op.root
-                                  : row.given == Tensors::one && row.gloo != GlooFunction::none;
+                                  : row.given == Tensors::one && row.gloo_since == TorchRelease::v1_13;
 }
 
 std::optional<std::vector<Bits>> shown_input(const Op& op, const std::vector<const Storage*>& inputs) {
@@ -96,6 +96,7 @@ OpRecord record_of(const Op& op, const RankContext& self) {
   if (op.kind == OpKind::all_to_all_single) {
     record.splits = op.tensors.splits != nullptr ? *op.tensors.splits : SplitSizes{};
   }
+  record.meta = op.device.type == DeviceType::meta && has_tensor(op.kind);
   record.async_op = op.async_op;
   record.site = self.scopes->name(op.scope);
   record.input = shown_input(op, inputs);

@@ -29,6 +29,7 @@ struct OpRecord {
   std::optional<Rank> peer;  // send, recv: inside the group; none: receives from anyone
   std::int32_t tag = 0;      // send, recv
   bool async_op = false;
+  bool meta = false;                       // of tensors without data
   std::optional<bool> wait_all_ranks;      // monitored_barrier only; it has no async_op
   std::string site;                        // the innermost scope: "join.count", "user.main_hook"
   std::optional<std::vector<Bits>> input;  // the elements given, when they are few

@@ -61,6 +61,7 @@ const std::string unseeded_chance = R"(\brandom_device\b|\b(rand|srand|drand48|g
 const std::vector<std::string> folders_from_below = {
     "sim/base",
     "sim/values",
+    "sim/torch",
     "sim/tensor",
     "sim/c10d",
     "sim/cost",

@@ -120,6 +120,7 @@ class RankReader {
       throw BadFile(0, "the header does not name a rank of the job");
     }
     rank_.mode = text_of(value, "mode");
+    rank_.torch = text_of(value, "torch");
     rank_.script = text_of(value, "script");
     rank_.folder = text_of(value, "folder");
   }

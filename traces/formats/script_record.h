@@ -78,6 +78,7 @@ struct ScriptRank {
   Rank rank = -1;
   Rank world_size = 0;
   std::string mode;     // "fake", "simulator", "live"
+  std::string torch;    // its version
   std::string script;   // as it was called
   std::string folder;   // where it ran
   std::string backend;  // that the script asked for; empty: it has not initialized anything

@@ -246,9 +246,9 @@ void html_run(Markup& out, const Report& report) {
     out.open("p").element("b", "Replay:").text(" ").element("code", report.replay).close("p").line();
   }
   out.element(
-      "p", fmt::format("World size {}, backend {}, seed {}, {}, {} {}.", report.world_size, report.backend,
-                       report.seed, count_phrase(report.ops, "call"), duration_phrase(report.simulated_time),
-                       report.measured ? "measured" : "simulated"));
+      "p", fmt::format("World size {}, backend {}{}, seed {}, {}, {} {}.", report.world_size, report.backend,
+                       torch_phrase(report.torch), report.seed, count_phrase(report.ops, "call"),
+                       duration_phrase(report.simulated_time), report.measured ? "measured" : "simulated"));
   out.element("p", report.exhaustive ? "Nothing depends on timing: every schedule gives this verdict."
                                      : fmt::format("Seen in {}; the search was not exhaustive.",
                                                    count_phrase(report.schedules, "schedule")))

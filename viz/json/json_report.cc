@@ -289,6 +289,7 @@ std::string json_report(const Report& report) {
   set(object, "replay", report.replay);
   object["world_size"] = report.world_size;
   set(object, "backend", report.backend);
+  set(object, "torch", report.torch);
   add_verdict(object, report.verdict, report.search.has_value());
   object["ranks"] = list_of(report.ranks);
   if (!report.output.empty()) {

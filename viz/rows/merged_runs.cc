@@ -53,6 +53,7 @@ Report merged_runs(const Report& first, const Report& second) {
   Report merged;
   merged.world_size = first.world_size + second.world_size;
   merged.backend = first.backend;
+  merged.torch = first.torch;
   const bool is_first = finding_of(first.verdict) != nullptr;
   merged.verdict = is_first ? first.verdict : shifted(second.verdict, by);
   merged.ranks = first.ranks;

@@ -44,6 +44,8 @@ std::string duration_phrase(Duration duration) {
   return fmt::format("{}{}{} {}", duration / unit.size, decimals.empty() ? "" : ".", decimals, unit.name);
 }
 
+std::string torch_phrase(const std::string& torch) { return torch.empty() ? "" : ", torch " + torch; }
+
 std::string count_phrase(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

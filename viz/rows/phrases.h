@@ -13,6 +13,9 @@ namespace rollcall::viz {
 // "41.25 us": the unit that leaves one to three digits before the point, three after it at most.
 std::string duration_phrase(Duration duration);
 
+// ", torch 2.14"; nothing where it is not known.
+std::string torch_phrase(const std::string& torch);
+
 // "1 call", "88 calls".
 std::string count_phrase(std::int64_t count, std::string_view noun);
 

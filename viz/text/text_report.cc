@@ -312,9 +312,9 @@ class ReportWriter {
   }
 
   void run_facts() {
-    page_.note("run", fmt::format("world size {}, backend {}, seed {}, {}, {} {}", report_.world_size,
-                                  report_.backend, report_.seed, count_phrase(report_.ops, "call"),
-                                  duration_phrase(report_.simulated_time),
+    page_.note("run", fmt::format("world size {}, backend {}{}, seed {}, {}, {} {}", report_.world_size,
+                                  report_.backend, torch_phrase(report_.torch), report_.seed,
+                                  count_phrase(report_.ops, "call"), duration_phrase(report_.simulated_time),
                                   report_.measured ? "measured" : "simulated"));
     schedules();
   }

@@ -24,11 +24,15 @@ class FakeRank final : public LoneBackend {
     context_.scopes = &scopes_;
     context_.world = ProcessGroup(world_members_, rank);
     context_.rank = rank;
+    stand_for(TorchRelease::v1_13);
     detail::current_rank = &context_;
   }
   ~FakeRank() override { detail::current_rank = nullptr; }
   FakeRank(const FakeRank&) = delete;
   FakeRank& operator=(const FakeRank&) = delete;
+
+  // Whose rules hold.
+  void stand_for(TorchRelease torch) { context_.torch = &traits_of(torch); }
 
   // What the next collectives leave in their tensor; afterwards they leave it alone.
   std::deque<double> answers;
@@ -60,7 +64,7 @@ class FakeRank final : public LoneBackend {
   const BackendTraits& traits() const override { return traits_of(backend_name); }
   Work issue(const Op& op) override {
     const GroupMembers& members = op.group == world_group ? world_members_ : groups_[op.group - 1];
-    if (const std::optional<Error> error = argument_error(traits(), op, members.size())) {
+    if (const std::optional<Error> error = argument_error(traits(), op, members.size(), *context_.torch)) {
       raise(*error);
     }
     issued.push_back(op);

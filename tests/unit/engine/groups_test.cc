@@ -11,6 +11,17 @@
 
 namespace rollcall::sim {
 
+namespace {
+
+Options on(TorchRelease torch, Options options) {
+  options.torch = torch;
+  return options;
+}
+
+constexpr TorchRelease releases_of_2[] = {TorchRelease::v2_6, TorchRelease::v2_14};
+
+}  // namespace
+
 TEST_CASE("a group made at run time reduces among its members", "[groups][fiber]") {
   for (const Options& options : {gloo(4), nccl(4)}) {
     std::vector<double> sums(4);
@@ -41,8 +52,8 @@ TEST_CASE("groups count their calls apart from each other and from the world", "
   CHECK(call_phrase(finding(report).at->call) == "all_reduce #1 on g1");
 }
 
-TEST_CASE("a rank that does not call new_group is the culprit, member or not", "[groups][fiber]") {
-  for (const Options& options : {gloo(8), nccl(8)}) {
+TEST_CASE("in 1.13 a rank that does not call new_group is the culprit, member or not", "[groups][fiber]") {
+  for (const Options& options : {on(TorchRelease::v1_13, gloo(8)), on(TorchRelease::v1_13, nccl(8))}) {
     const Report report = run(options, [](Rank rank) {
       if (rank < 2) {
         new_group(RankList{0, 1});
@@ -54,6 +65,109 @@ TEST_CASE("a rank that does not call new_group is the culprit, member or not", "
     CHECK(finding(report).at->call.ranks == "0-1");
     CHECK_THAT(finding(report).on_backend, Contains("store based barrier"));
   }
+}
+
+TEST_CASE("since 2.x nobody waits in new_group for ranks that are not members", "[groups][fiber]") {
+  for (const TorchRelease torch : releases_of_2) {
+    for (const Options& options : {on(torch, gloo(8)), on(torch, nccl(8))}) {
+      const Report report = run(options, [](Rank rank) {
+        if (rank < 2) {
+          all_reduce(one(), {.group = new_group(RankList{0, 1})});
+        }
+      });
+      CHECK(kind(report) == "ok");
+    }
+  }
+}
+
+TEST_CASE("since 2.x members of a Gloo group wait in new_group for members", "[groups][fiber]") {
+  for (const TorchRelease torch : releases_of_2) {
+    const Report report = run(on(torch, gloo(4)), [](Rank rank) {
+      if (rank != 1) {
+        new_group(RankList{0, 1});
+      }
+    });
+    CHECK(kind(report) == "deadlock missing_participant");
+    CHECK(culprits(report) == "1");
+    CHECK(report.of(0).state == RankClass::State::waiting);
+    CHECK(report.of(2).state == RankClass::State::finished);
+    CHECK_THAT(finding(report).on_backend, Contains("Wait timeout"));
+    CHECK_THAT(finding(report).advice, Contains("number of the call"));
+  }
+}
+
+TEST_CASE("a rank that skipped a group of others has other names for those that follow", "[groups][fiber]") {
+  for (const TorchRelease torch : releases_of_2) {
+    const Report report = run(on(torch, gloo(4)), [](Rank rank) {
+      if (rank != 3) {
+        new_group(RankList{0, 1});
+      }
+      all_reduce(one(), {.group = new_group()});
+    });
+    CHECK(kind(report) == "mismatch group_args_mismatch");
+    CHECK(culprits(report) == "3");
+    CHECK(finding(report).at->call.seq == 0);
+  }
+}
+
+TEST_CASE("members make a group alone with use_local_synchronization", "[groups][fiber]") {
+  for (const TorchRelease torch : releases_of_2) {
+    for (const Options& options : {on(torch, gloo(4)), on(torch, nccl(4))}) {
+      std::vector<double> sums(4);
+      const Report report = run(options, [&](Rank rank) {
+        if (rank == 0) {
+          return;
+        }
+        const ProcessGroup group = new_group(RankList{1, 3}, {.use_local_synchronization = true});
+        const Tensor tensor = one();
+        all_reduce(tensor, {.group = group});
+        sums[static_cast<std::size_t>(rank)] = tensor.item();
+      });
+      CHECK(kind(report) == "ok");
+      CHECK(sums == std::vector<double>{0, 2, 1, 2});
+    }
+  }
+}
+
+TEST_CASE("a member that does not come to a local group is the culprit", "[groups][fiber]") {
+  const Report report = run(gloo(4), [](Rank rank) {
+    if (rank != 2) {
+      new_group(RankList{1, 2}, {.use_local_synchronization = true});
+    }
+  });
+  CHECK(kind(report) == "deadlock missing_participant");
+  CHECK(culprits(report) == "2");
+}
+
+TEST_CASE("in 2.14 a local group counts among the names of later groups, in 2.6 it does not",
+          "[groups][fiber]") {
+  const Program program = [](Rank rank) {
+    if (rank < 3) {
+      new_group(RankList{0, 1, 2}, {.use_local_synchronization = true});
+    }
+    all_reduce(one(), {.group = new_group()});
+  };
+  CHECK(kind(run(on(TorchRelease::v2_6, gloo(4)), program)) == "ok");
+  CHECK_THAT(kind(run(on(TorchRelease::v2_14, gloo(4)), program)), StartsWith("deadlock"));
+}
+
+TEST_CASE("1.13 does not know use_local_synchronization", "[groups][fiber]") {
+  const Report report = run(on(TorchRelease::v1_13, gloo(2)), [](Rank) {
+    new_group(RankList{0, 1}, {.use_local_synchronization = true});
+  });
+  CHECK_THAT(std::get<RankFailed>(report.verdict).exception, StartsWith("TypeError: new_group()"));
+}
+
+TEST_CASE("communicators that are made at once are split off the world's by everybody", "[groups][fiber]") {
+  Options options = nccl(4);
+  options.eager_communicators = true;
+  const Report report = run(options, [](Rank rank) {
+    if (rank != 3) {
+      new_group(RankList{0, 1});
+    }
+  });
+  CHECK(kind(report) == "deadlock missing_participant");
+  CHECK(culprits(report) == "3");
 }
 
 TEST_CASE("ranks that make different groups in one call are a mismatch", "[groups][fiber]") {
@@ -82,7 +196,7 @@ TEST_CASE("groups made in different orders on different ranks are a mismatch", "
 }
 
 TEST_CASE("a rank that raised before new_group is found", "[groups][fiber]") {
-  const Report report = run(nccl(3), [](Rank rank) {
+  const Report report = run(gloo(3), [](Rank rank) {
     if (rank == 1) {
       throw ValueError("bad sample");
     }
@@ -129,9 +243,13 @@ TEST_CASE("new_subgroups says what torch says about its arguments", "[groups][fi
   const auto error_of = [](const Options& options, Rank size) {
     return std::get<RankFailed>(run(options, [size](Rank) { new_subgroups(size); }).verdict).exception;
   };
-  CHECK(error_of(gloo(4), 2) == "ValueError: Subgroups can only be created when CUDA is available");
-  CHECK(error_of(nccl(3), 2) == "ValueError: The world size must be divisible by 'group_size'");
-  CHECK(error_of(nccl(3), 4) == "ValueError: The arg 'group_size' must not exceed the world size");
+  const TorchRelease old = TorchRelease::v1_13;
+  CHECK(error_of(on(old, gloo(4)), 2) == "ValueError: Subgroups can only be created when CUDA is available");
+  CHECK(error_of(on(old, nccl(3)), 2) == "ValueError: The world size must be divisible by 'group_size'");
+  CHECK(error_of(on(old, nccl(3)), 4) == "ValueError: The arg 'group_size' must not exceed the world size");
+  CHECK(error_of(gloo(3), 2) == "ValueError: The world size (3) must be divisible by 'group_size=2'");
+  CHECK(error_of(gloo(3), 4) == "ValueError: The arg 'group_size' (4) must not exceed the world size (3)");
+  CHECK(error_of(gloo(3), 0) == "ValueError: The arg 'group_size' (0) must be positive");
   const Report twice = run(nccl(3), [](Rank) { new_subgroups_by_enumeration({{0, 1}, {1, 2}}); });
   CHECK(std::get<RankFailed>(twice.verdict).exception ==
         "ValueError: Rank 1 has appeared in both subgroup [0, 1] and [1, 2]");
@@ -205,7 +323,7 @@ TEST_CASE("a destroyed group is not there any more", "[groups][fiber]") {
     destroy_process_group(group);
     destroy_process_group(group);
   });
-  CHECK(std::get<RankFailed>(twice.verdict).exception == "RuntimeError: Invalid process group specified");
+  CHECK(std::get<RankFailed>(twice.verdict).exception == "ValueError: Invalid process group specified");
   const Report world = run(gloo(2), [](Rank) {
     destroy_process_group();
     all_reduce(one());

@@ -41,7 +41,7 @@ std::vector<gloo::Member> members_of(GlooFunction function, const std::vector<st
 
 std::vector<Fate> fates(std::vector<gloo::Member>& members) {
   std::vector<Fate> result;
-  for (const gloo::Outcome& outcome : gloo::exchange(members)) {
+  for (const gloo::Outcome& outcome : gloo::exchange(members, traits_of(TorchRelease::v1_13))) {
     result.push_back(outcome.fate);
   }
   return result;
@@ -120,7 +120,7 @@ TEST_CASE("a rank that sends the root of a gather too much kills it and notices 
   members[1] = {.function = GlooFunction::gather,
                 .memory = bytes("bbbbbbbb"),
                 .steps = gloo::gather_steps({1, 2}, 0, 8)};
-  const auto outcomes = gloo::exchange(members);
+  const auto outcomes = gloo::exchange(members, traits_of(TorchRelease::v1_13));
   CHECK(outcomes[0].fate == Fate::crashes);
   CHECK_THAT(outcomes[0].failure, EndsWith("8 vs 4"));
   CHECK(outcomes[1].fate == Fate::completes);

@@ -28,13 +28,19 @@ std::string error_of(Body&& body) {
   return {};
 }
 
+Options old_gloo(Rank ranks) {
+  Options options = gloo(ranks);
+  options.torch = TorchRelease::v1_13;
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("a dtype that gloo does not know is an error of waiting, not of the call", "[gloo_rules][fiber]") {
   std::string at_call = "not called";
   std::string at_wait;
   bool completed = false;
-  const Report report = run(gloo(1), [&](Rank) {
+  const Report report = run(old_gloo(1), [&](Rank) {
     Work work;
     at_call = error_of([&] { work = all_reduce(Tensor::ones({1}, Dtype::boolean), {.async_op = true}); });
     completed = work.is_completed();
@@ -49,7 +55,7 @@ TEST_CASE("a dtype that gloo does not know is an error of waiting, not of the ca
 TEST_CASE("a call that fails late has taken its number, so the others are one call apart",
           "[gloo_rules][fiber]") {
   std::string first;
-  const Report report = run(gloo(2), [&](Rank rank) {
+  const Report report = run(old_gloo(2), [&](Rank rank) {
     if (rank == 0) {
       first = error_of([] { all_reduce(Tensor::ones({1}, Dtype::boolean)); });
     }
@@ -65,7 +71,7 @@ TEST_CASE("a call that fails late has taken its number, so the others are one ca
 TEST_CASE("a call that gloo lacks takes no number", "[gloo_rules][fiber]") {
   std::string first;
   double sum = 0;
-  const Report report = run(gloo(2), [&](Rank rank) {
+  const Report report = run(old_gloo(2), [&](Rank rank) {
     if (rank == 0) {
       const TensorList two{Tensor::ones({1}), Tensor::ones({1})};
       first = error_of([&two] { all_to_all(two, two); });
@@ -81,16 +87,66 @@ TEST_CASE("a call that gloo lacks takes no number", "[gloo_rules][fiber]") {
 
 TEST_CASE("when every rank's call fails late, every rank raises and nobody is to blame for a mismatch",
           "[gloo_rules][fiber]") {
-  const Report report = run(gloo(3), [](Rank) { all_reduce(Tensor::ones({1}), {.op = ReduceOp::avg}); });
+  const Report report = run(old_gloo(3), [](Rank) { all_reduce(Tensor::ones({1}), {.op = ReduceOp::avg}); });
   CHECK(verdict_word(report.verdict) == "rank_failed");
   CHECK(report.of(2).exception == "RuntimeError: Cannot use ReduceOp.AVG with Gloo");
+}
+
+TEST_CASE("since 2.x gloo has bool and the flat collectives, since 2.14 lists and averages",
+          "[gloo_rules][fiber]") {
+  const auto texts_of = [](TorchRelease torch) {
+    Options options = gloo(2);
+    options.torch = torch;
+    std::vector<std::string> texts;
+    run(options, [&](Rank rank) {
+      const TensorList two{Tensor::ones({1}), Tensor::ones({1})};
+      const Tensor pair = Tensor::ones({2});
+      const std::vector<std::string> own{
+          error_of([] { all_reduce(Tensor::ones({1}, Dtype::boolean)); }),
+          error_of([&] { all_gather_into_tensor(pair, Tensor::ones({1})); }),
+          error_of([&] { reduce_scatter_tensor(Tensor::ones({1}), pair); }),
+          error_of([&] { reduce_scatter(Tensor::ones({1}), two); }),
+          error_of([&] { all_to_all(two, two); }),
+          error_of([] { all_reduce(Tensor::ones({1}), {.op = ReduceOp::avg}); })};
+      if (rank == 0) {
+        texts = own;
+      }
+    });
+    return texts;
+  };
+  CHECK(texts_of(TorchRelease::v2_6) ==
+        std::vector<std::string>{"", "", "", "ProcessGroupGloo does not support reduce_scatter",
+                                 "Backend gloo does not support alltoall",
+                                 "Cannot use ReduceOp.AVG with Gloo"});
+  CHECK(texts_of(TorchRelease::v2_14) == std::vector<std::string>(6));
+}
+
+// Values of real ranks of torch 2.14.1: 1e8, 1 and -1e8 in float32, which add up differently in each order.
+TEST_CASE("a reduce_scatter adds in the order of the calls that torch makes it of", "[gloo_rules][fiber]") {
+  std::vector<double> flat(3);
+  std::vector<double> lists(3);
+  std::vector<double> averages(3);
+  run(gloo(3), [&](Rank rank) {
+    const double own = std::vector<double>{1e8, 1, -1e8}[static_cast<std::size_t>(rank)];
+    const auto index = static_cast<std::size_t>(rank);
+    const Tensor part = Tensor::zeros({2});
+    reduce_scatter_tensor(part, Tensor::full({6}, own));
+    flat[index] = part.at(0);
+    reduce_scatter(part, {Tensor::full({2}, own), Tensor::full({2}, own), Tensor::full({2}, own)});
+    lists[index] = part.at(1);
+    reduce_scatter_tensor(part, Tensor::full({6}, own), {.op = ReduceOp::avg});
+    averages[index] = part.at(0);
+  });
+  CHECK(flat == std::vector<double>{0, 1, 0});
+  CHECK(lists == std::vector<double>{0, 0, 0});
+  CHECK(averages == std::vector<double>{0, static_cast<double>(1.0F / 3.0F), 0});
 }
 
 TEST_CASE("under DETAIL a late error comes after the comparison", "[gloo_rules][fiber]") {
   Options options = gloo(2);
   options.debug = DebugLevel::detail;
   const Report report = run(
-      options, [](Rank rank) { all_reduce(Tensor::ones({1}, rank == 0 ? Dtype::boolean : Dtype::float32)); });
+      options, [](Rank rank) { all_reduce(Tensor::ones({1}, rank == 0 ? Dtype::int16 : Dtype::float32)); });
   CHECK_THAT(report.of(0).exception, Contains("Detected mismatch between collectives"));
   CHECK_THAT(report.of(1).exception, Contains("Detected mismatch between collectives"));
 }

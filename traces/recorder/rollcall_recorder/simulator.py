@@ -38,7 +38,7 @@ class SimulatedAnswers:
 
     def initialized(self, backend):
         with self._lock:
-            self._say({"init": backend})
+            self._say({"init": backend, "torch": torch.__version__})
 
     def start(self, call, blocks):
         with self._lock:

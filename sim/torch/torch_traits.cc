@@ -1,0 +1,224 @@
+#include "sim/torch/torch_traits.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "sim/base/expects.h"
+
+namespace rollcall {
+namespace {
+
+constexpr std::string_view type_texts[] = {
+    "Invalid function argument. Expected parameter `{0}` to be of type {1}.",
+    "Invalid function argument. Expected parameter `{0}` of type {1}\n             but got {2} instead."};
+
+constexpr std::array<TorchTraits, 3> table{{
+    {
+        .release = TorchRelease::v1_13,
+        .name = "1.13",
+        .new_group_waits_for_all = true,
+        .local_names = LocalGroupNames::unknown,
+        .new_group_refuses_duplicates = false,
+        .rank_out_of_range =
+            "The new group's rank should be within the the world_size set by init_process_group",
+        .empty_group = {"TypeError", "__init__(): incompatible constructor arguments."},
+        .subgroups_need_cuda = true,
+        .subgroups_need_size = "",
+        .subgroup_too_large = "The arg 'group_size' must not exceed the world size",
+        .subgroup_indivisible = "The world size must be divisible by 'group_size'",
+        .usage_error = "RuntimeError",
+        .argument_type_error = "RuntimeError",
+        .not_a_tensor = type_texts[0],
+        .reduction_class = "ReduceOp",
+        .all_reduce_coalesced_warns = true,
+        .first_bucket_is_small = true,
+        .ddp_takes_bucket_list = false,
+        .sends_kept_buffers = true,
+        .gloo_rendezvous = GlooRendezvous::address_per_pair,
+        .gloo_base_class = "ProcessGroup",
+        .gloo_new_group_hang =
+            "the waiting ranks poll the store until the timeout (30 min by default) and raise \"Timed out "
+            "initializing process group in store based barrier\", or \"Wait timeout\" where an address never "
+            "comes; "
+            "nothing says who is missing",
+        .gloo_group_args_mismatch = "ranks look for each other's addresses under one name: \"Wait timeout\" "
+                                    "where one never comes, \"enforce "
+                                    "fail at ./gloo/transport/tcp/address.cc\" where lists differ in length",
+        .gloo_small_types = false,
+        .gloo_averages = false,
+        .gloo_barrier_takes_devices = false,
+        .gloo_self_message = "",
+        .gloo_connects_late = false,
+        .gloo_lines = {.oversized = 510, .closed = 598, .send_timeout = 133, .recv_timeout = 81},
+        .gloo_oversized_hint = "",
+        .ignores_meta_tensors = false,
+        .meta_tensor_refused = {"NotImplementedError",
+                                "Could not run 'c10d::{}' with arguments from the 'AutogradMeta' backend."},
+        .fingerprints_have_numbers = false,
+    },
+    {
+        .release = TorchRelease::v2_6,
+        .name = "2.6",
+        .new_group_waits_for_all = false,
+        .local_names = LocalGroupNames::salted_by_groups,
+        .new_group_refuses_duplicates = false,
+        .rank_out_of_range = "The new group's rank should be within the world_size set by init_process_group",
+        .empty_group = {"TypeError", "__init__(): incompatible constructor arguments."},
+        .subgroups_need_cuda = false,
+        .subgroups_need_size = "Default group size only takes effect when CUDA is available.If your subgroup "
+                               "using a backend that "
+                               "does not depend on CUDA,please pass in 'group_size' correctly.",
+        .subgroup_too_large = "The arg 'group_size' ({0}) must not exceed the world size ({1})",
+        .subgroup_indivisible = "The world size must be divisible by 'group_size'",
+        .usage_error = "ValueError",
+        .argument_type_error = "TypeError",
+        .not_a_tensor = type_texts[1],
+        .reduction_class = "RedOpType",
+        .all_reduce_coalesced_warns = false,
+        .first_bucket_is_small = false,
+        .ddp_takes_bucket_list = false,
+        .sends_kept_buffers = false,
+        .gloo_rendezvous = GlooRendezvous::one_by_one,
+        .gloo_base_class = "Backend",
+        .gloo_new_group_hang =
+            "a waiting member raises \"Wait timeout\" when the timeout (30 min by default) is over; one "
+            "whose peer is "
+            "there and does not connect waits on, without a limit; nothing says who is missing",
+        .gloo_group_args_mismatch = "members look for each other under the number of the call: \"Wait "
+                                    "timeout\" where one never comes, a wait "
+                                    "without a limit where it has come with another list",
+        .gloo_small_types = true,
+        .gloo_averages = false,
+        .gloo_barrier_takes_devices = true,
+        .gloo_self_message = "[./gloo/transport/tcp/pair.cc:331] writev [none]: Bad file descriptor",
+        .gloo_connects_late = false,
+        .gloo_lines = {.oversized = 446, .closed = 534, .send_timeout = 133, .recv_timeout = 81},
+        .gloo_oversized_hint = "",
+        .ignores_meta_tensors = false,
+        .meta_tensor_refused =
+            {"NotImplementedError",
+             "c10d::{}: attempted to run this operator with Meta tensors, but there was no "
+             "fake impl or Meta kernel registered."},
+        .fingerprints_have_numbers = true,
+    },
+    {
+        .release = TorchRelease::v2_14,
+        .name = "2.14",
+        .new_group_waits_for_all = false,
+        .local_names = LocalGroupNames::salted_by_calls,
+        .new_group_refuses_duplicates = true,
+        .rank_out_of_range = "Rank {0} is out of range. Valid ranks are 0 to {1} (world_size={2})",
+        .empty_group = {"AssertionError", "Group rank must be specified for group members"},
+        .subgroups_need_cuda = false,
+        .subgroups_need_size = "Default group size only takes effect when CUDA/XPU is available.If your "
+                               "subgroup using a backend "
+                               "that does not depend on CUDA/XPU,please pass in 'group_size' correctly.",
+        .subgroup_too_large = "The arg 'group_size' ({0}) must not exceed the world size ({1})",
+        .subgroup_indivisible = "The world size ({1}) must be divisible by 'group_size={0}'",
+        .usage_error = "ValueError",
+        .argument_type_error = "TypeError",
+        .not_a_tensor = type_texts[1],
+        .reduction_class = "RedOpType",
+        .all_reduce_coalesced_warns = false,
+        .first_bucket_is_small = false,
+        .ddp_takes_bucket_list = true,
+        .sends_kept_buffers = false,
+        .gloo_rendezvous = GlooRendezvous::all_then_connect,
+        .gloo_base_class = "Backend",
+        .gloo_new_group_hang =
+            "a waiting member raises \"Wait timeout\" when the timeout (30 min by default) is over; one "
+            "whose peer is "
+            "there and does not connect waits on, without a limit; nothing says who is missing",
+        .gloo_group_args_mismatch = "members look for each other under the number of the call: \"Wait "
+                                    "timeout\" where one never comes, a wait "
+                                    "without a limit where it has come with another list",
+        .gloo_small_types = true,
+        .gloo_averages = true,
+        .gloo_barrier_takes_devices = true,
+        .gloo_self_message = "[enforce fail at ./gloo/transport/tcp/pair.cc:789] state_ >= CONNECTED. 1 vs 4. Pair is not connected "
+            "(<peer>${} <--> [none])",
+        .gloo_connects_late = true,
+        .gloo_lines = {.oversized = 456, .closed = 547, .send_timeout = 129, .recv_timeout = 78},
+        .gloo_oversized_hint = ". Received data size doesn't match expected size. Is there a distributed "
+                               "collective mismatch in your code?",
+        .ignores_meta_tensors = true,
+        .meta_tensor_refused = {"", ""},
+        .fingerprints_have_numbers = true,
+    },
+}};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (static_cast<std::size_t>(table[i].release) != i) {
+      return false;
+    }
+  }
+  return table.back().release == newest_torch;
+}
+static_assert(is_in_order(), "traits_of finds a row by its release's number");
+
+using Version = std::pair<int, int>;  // major, minor; -1: not said
+
+// Of "2.6.0+cpu"; nothing for what does not begin with a number.
+std::optional<Version> parse_version(std::string_view text) {
+  Version version{-1, -1};
+  const char* end = text.data() + text.size();
+  const auto major = std::from_chars(text.data(), end, version.first);
+  if (major.ec != std::errc() || version.first < 0) {
+    return std::nullopt;
+  }
+  if (major.ptr == end) {
+    return version;
+  }
+  const auto minor = std::from_chars(major.ptr + 1, end, version.second);
+  const bool fits = *major.ptr == '.' && minor.ec == std::errc() && version.second >= 0;
+  return fits ? std::optional(version) : std::nullopt;
+}
+
+}  // namespace
+
+std::span<const TorchTraits> known_torch_releases() { return table; }
+
+const TorchTraits& traits_of(TorchRelease release) { return table[static_cast<std::size_t>(release)]; }
+
+std::optional<TorchRelease> parse_torch_release(std::string_view text) {
+  const std::optional<Version> version = parse_version(text);
+  if (!version) {
+    return std::nullopt;
+  }
+  for (std::size_t i = table.size(); i-- > 0;) {
+    const Version known = *parse_version(table[i].name);
+    if (known.first == version->first && (version->second < 0 || known.second == version->second)) {
+      return table[i].release;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<TorchRelease> nearest_torch_release(std::string_view text) {
+  if (const std::optional<TorchRelease> known = parse_torch_release(text)) {
+    return known;
+  }
+  const std::optional<Version> version = parse_version(text);
+  if (!version) {
+    return std::nullopt;
+  }
+  TorchRelease nearest = table.front().release;
+  for (const TorchTraits& row : table) {
+    nearest = *parse_version(row.name) <= *version ? row.release : nearest;
+  }
+  return nearest;
+}
+
+std::string names_of_torch_releases() {
+  std::string names;
+  for (const TorchTraits& row : table) {
+    const bool is_last = row.release == newest_torch;
+    names += (names.empty() ? "" : is_last ? " and " : ", ") + std::string(row.name);
+  }
+  return names;
+}
+
+}  // namespace rollcall

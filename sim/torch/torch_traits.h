@@ -1,0 +1,114 @@
+#pragma once
+
+// TorchTraits: one row per release of PyTorch, with what programs see change between them. Code that differs asks
+// the row of the release that the run stands for; nobody compares releases.
+//
+// Facts: the same programs on torch 1.13.0, 2.6.0 and 2.14.1 (tests/data/golden, golden_2_6, golden_2_14), and the
+// sources that a field names.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/torch/torch_release.h"
+
+namespace rollcall {
+
+// What torch raises for a mistake: Python's type, and the text, which may have places for names.
+struct TorchError {
+  const char* type;
+  std::string_view text;
+};
+
+// How the members of a Gloo group find each other through the store.
+enum class GlooRendezvous : std::uint8_t {
+  address_per_pair,  // a rank leaves as many addresses as it has peers (gloo/transport/context.cc of 2022)
+  one_by_one,  // waits for a peer and connects with it, then the next (gloo/transport/tcp/context.cc of 2023)
+  all_then_connect,  // waits for all, then connects with each (the same of 2025)
+};
+
+// Lines of Gloo's sources that its errors name (gloo/transport/tcp).
+struct GlooLines {
+  int oversized;     // pair.cc: more has come than there is room for
+  int closed;        // pair.cc: the peer's process is gone
+  int send_timeout;  // unbound_buffer.cc
+  int recv_timeout;
+};
+
+// How the members of a group make up its name, where nobody else calls new_group.
+enum class LocalGroupNames : std::uint8_t {
+  unknown,           // new_group has no use_local_synchronization
+  salted_by_groups,  // by the number of groups that the rank is in
+  salted_by_calls,   // by the number of its calls, which also number the names of other groups
+};
+
+struct TorchTraits {
+  TorchRelease release;
+  std::string_view name;
+
+  // ---- Groups (torch/distributed/distributed_c10d.py) ----
+  // new_group ends with a barrier in the store that all ranks of the world have to come to, members or not
+  // (_store_based_barrier; later releases have it with TORCH_DIST_INIT_BARRIER only).
+  bool new_group_waits_for_all;
+  LocalGroupNames local_names;         // _hash_ranks_to_str
+  bool new_group_refuses_duplicates;   // else a rank that is listed twice waits for itself
+  std::string_view rank_out_of_range;  // {0}: the rank, {1}: the world's last, {2}: its size
+  TorchError empty_group;
+  bool subgroups_need_cuda;
+  std::string_view subgroups_need_size;  // where there is no CUDA to say it
+  std::string_view subgroup_too_large;   // {0}: its size, {1}: the world's
+  std::string_view subgroup_indivisible;
+
+  // ---- Arguments (distributed_c10d.py) ----
+  const char* usage_error;  // Python's type: a rank that is not a member, an unknown group, mixed dtypes
+  const char* argument_type_error;   // Python's type: an argument that is not a tensor
+  std::string_view not_a_tensor;     // {0}: the parameter, {1}: what it should be, {2}: what it is
+  std::string_view reduction_class;  // how Python writes a reduction
+  bool all_reduce_coalesced_warns;
+
+  // ---- DDP (torch/nn/parallel/distributed.py) ----
+  bool first_bucket_is_small;  // 1 MiB, also where bucket_cap_mb was given
+  bool
+      ddp_takes_bucket_list;  // bucket_cap_mb_list; and forward_sync_buffers, which replaces broadcast_buffers
+  bool
+      sends_kept_buffers;  // with broadcast_buffers=False, the constructor and the end of a Join send them too
+
+  // ---- ProcessGroupGloo ----
+  GlooRendezvous gloo_rendezvous;
+  std::string_view gloo_base_class;           // that says what it does not support
+  std::string_view gloo_new_group_hang;       // what a rank sees that waits in new_group
+  std::string_view gloo_group_args_mismatch;  // and where the lists of ranks differ
+  bool gloo_small_types;                      // bool and bfloat16
+  bool gloo_averages;                         // ReduceOp.AVG
+  bool gloo_barrier_takes_devices;
+  // Of isend, irecv and recv to or from oneself; {}: the rank. Empty: torch dies of them, and a ValueError stands for that.
+  std::string_view gloo_self_message;
+  // Of messages to ranks that do not exist: connections are made when they are needed, so that a rank that is too large
+  // is waited for, and others end the process.
+  bool gloo_connects_late;
+  GlooLines gloo_lines;
+  std::string_view gloo_oversized_hint;  // what follows the sizes in that error
+
+  // ---- Meta tensors in a collective ----
+  bool ignores_meta_tensors;       // the call returns, and nothing was sent
+  TorchError meta_tensor_refused;  // else; {}: the operator
+
+  // ---- ProcessGroupWrapper (TORCH_DISTRIBUTED_DEBUG=DETAIL) ----
+  bool fingerprints_have_numbers;  // and the text lists what differs
+};
+
+// All that are known, oldest first.
+std::span<const TorchTraits> known_torch_releases();
+
+// The release that a version means: "2.6", or what follows it ("2.6.0+cpu"), or the newest that it begins ("2").
+// Nothing for others.
+std::optional<TorchRelease> parse_torch_release(std::string_view version);
+// The newest known that is not newer than a version that was seen somewhere ("2.8.1" counts as 2.6), or the oldest.
+// Nothing for what is not a version.
+std::optional<TorchRelease> nearest_torch_release(std::string_view version);
+// "1.13, 2.6 and 2.14".
+std::string names_of_torch_releases();
+
+}  // namespace rollcall
