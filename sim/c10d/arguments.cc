@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-Error usage_error(const std::string& text) { return {this_rank().torch->usage_error, text}; }
+void refuse_use(const std::string& text) { raise(Error(this_rank().torch->usage_error, text), {}); }
 
 namespace {
 

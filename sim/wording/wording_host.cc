@@ -93,6 +93,17 @@ void word_never_served(Finding& finding) {
   finding.on_backend = store_hang_on_backend();
 }
 
+namespace {
+
+bool all_wait_in(const Evidence& evidence, const RankSet& ranks, Channel channel) {
+  return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
+    const RankStatus& status = evidence.ranks[static_cast<std::size_t>(rank)];
+    return status.state == RankStatus::State::waiting && status.channel == channel;
+  });
+}
+
+}  // namespace
+
 void word_group_cycle(const Evidence& evidence, const Place& place, Finding& finding) {
   const bool needs_all = place.call.op == to_string(OpKind::new_group) && evidence.new_group_waits_for_all;
   const bool makes_communicator = place.call.op == to_string(OpKind::batch_isend_irecv);
@@ -102,6 +113,13 @@ void word_group_cycle(const Evidence& evidence, const Place& place, Finding& fin
                   needs_all ? "rank of the job, in the new group or not" : "member",
                   with_verb(place.missing, makes_communicator ? "waits elsewhere" : "goes on",
                             makes_communicator ? "wait elsewhere" : "go on"));
+  if (place.call.op == to_string(OpKind::new_group) &&
+      all_wait_in(evidence, place.missing, Channel::new_group)) {
+    finding.cause = fmt::format(
+        "a group's name is the number of the call, and {} at another number: an earlier call was not made by "
+        "all",
+        with_verb(place.missing, "is", "are"));
+  }
   finding.advice = group_call_advice(evidence, place.call.op);
   finding.on_backend = host_hang_on_backend(evidence, place.call.op);
 }
