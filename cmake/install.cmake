@@ -23,7 +23,7 @@ installed; the preset `package` builds it\")" COMPONENT development)
   return()
 endif()
 
-install(TARGETS rollcall_base rollcall_tensor rollcall_c10d rollcall_cost rollcall_report rollcall_train rollcall_match
+install(TARGETS rollcall_base rollcall_tensor rollcall_c10d rollcall_cost rollcall_report rollcall_train rollcall_parallel rollcall_match
     rollcall_wording rollcall_judge rollcall_backends rollcall_engine rollcall_viz
     rollcall_library
   EXPORT rollcallTargets ARCHIVE COMPONENT development)

@@ -66,6 +66,7 @@ const std::vector<std::string> folders_from_below = {
     "sim/cost",
     "sim/report",
     "sim/train",
+    "sim/pipeline",
     "sim",  // dist.h, the umbrella
     "sim/match",
     "sim/wording",
