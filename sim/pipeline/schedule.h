@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,7 +29,6 @@ struct PipelineOptions {
   // Whether PipelineStage was given input_args and output_args. Otherwise the first step sends their shapes from
   // stage to stage, as pickled objects (_forward_metadata_inference, _backward_metadata_inference).
   bool has_shapes = true;
-  std::string name{};  // in reports
 };
 
 // One computation of one stage.

@@ -18,16 +18,6 @@ std::filesystem::path data_folder(const std::string& folder) {
   return std::filesystem::path(ROLLCALL_SOURCE_DIR) / "tests/data/torch_2_14" / folder;
 }
 
-// What c10d's dispatcher calls it. Functional collectives have names of their own there.
-std::string dispatcher_name(OpKind kind) {
-  switch (kind) {
-    case OpKind::all_gather_into_tensor:
-      return "all_gather_into_tensor";
-    default:
-      return std::string(row_of(kind).name);
-  }
-}
-
 std::int64_t numel_of(const TensorList& tensors) {
   std::int64_t numel = 0;
   for (const Tensor& tensor : tensors) {
@@ -67,6 +57,9 @@ class LineBackend final : public ForwardingBackend {
   }
 
   ProcessGroup manage(GroupCall call) override {
+    if (call.op.kind == OpKind::new_group) {
+      lines_.push_back(nlohmann::json{{"op", "new_group"}, {"ranks", call.ranks.front()}}.dump());
+    }
     const ProcessGroup made = inner().manage(std::move(call));
     if (made.is_member()) {
       groups_.emplace(made.id(), made);
@@ -89,7 +82,7 @@ class LineBackend final : public ForwardingBackend {
 
   nlohmann::json line_of(const Op& op) const {
     const GroupMembers& group = members(op.group);
-    nlohmann::json line{{"op", dispatcher_name(op.kind)}, {"group", group.ranks}};
+    nlohmann::json line{{"op", row_of(op.kind).name}, {"group", group.ranks}};
     if (is_point_to_point(op.kind)) {
       line["peer"] = group.ranks[static_cast<std::size_t>(op.root)];
       line["tag"] = op.tag;
@@ -102,8 +95,12 @@ class LineBackend final : public ForwardingBackend {
       line["numel"] = gives_nothing                ? 0
                       : op.kind == OpKind::scatter ? numel_of(*op.tensors.inputs)
                                                    : op.tensors.input->numel;
-      if (!is_point_to_point(op.kind) && !works_in_place(op.kind)) {
+      if (op.kind == OpKind::scatter) {
         line["out_numel"] = op.tensors.output->numel;
+      }
+      if (op.tensors.splits != nullptr && !op.tensors.splits->input.empty()) {
+        line["input_split_sizes"] = op.tensors.splits->input;
+        line["output_split_sizes"] = op.tensors.splits->output;
       }
     }
     return line;
@@ -151,10 +148,10 @@ void CallLines::mark(const std::string& text) {
   ranks_[static_cast<std::size_t>(this_rank().rank)].push_back(nlohmann::json{{"mark", text}}.dump());
 }
 
-Report CallLines::run(const std::function<void(Rank)>& program) {
+Report CallLines::run(const std::function<void(Rank)>& program, const std::string& backend) {
   next_ = 0;
   return sim::run({.world_size = static_cast<Rank>(ranks_.size()),
-                   .backend = "gloo",
+                   .backend = backend,
                    .decorate = [this](Backend& inner) { return around(inner); },
                    .may_run_again = false},
                   program);

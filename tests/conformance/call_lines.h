@@ -38,8 +38,8 @@ class CallLines {
   void mark(const std::string& text);
   const std::vector<Lines>& ranks() const { return ranks_; }
 
-  // Runs the program on gloo, as the recorded one, and returns the report.
-  Report run(const std::function<void(Rank)>& program);
+  // Runs the program, and returns the report.
+  Report run(const std::function<void(Rank)>& program, const std::string& backend = "gloo");
 
  private:
   std::vector<Lines> ranks_;

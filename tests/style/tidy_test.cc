@@ -67,6 +67,7 @@ const std::vector<std::string> folders_from_below = {
     "sim/report",
     "sim/train",
     "sim/pipeline",
+    "sim/dtensor",
     "sim",  // dist.h, the umbrella
     "sim/match",
     "sim/wording",

@@ -4,8 +4,8 @@
     python3 -B record.py OUT [REGEX]    one JSON file per case into OUT/{pipelining,tensor_parallel,mesh}/
 
 Every rank is a process. A dispatch mode sees each call where it enters c10d: those of torch.distributed, and the
-functional collectives. A line of a file is one call: operation, group (global ranks), peer (global), tag, elements of
-the input and of the output, dtype. Calls inside one batch_isend_irecv come after a line that says how many they are. `wait` is
+functional collectives. A line of a file is one call: operation, group (global ranks), peer (global), tag, elements
+given, dtype. Calls inside one batch_isend_irecv come after a line that says how many they are. `wait` is
 a pipeline schedule's wait for one of its messages.
 """
 import json
@@ -57,7 +57,8 @@ class Calls(TorchDispatchMode):
         space, name = func._schema.name.split("::")
         has_group = any(a.name in ("process_group", "group_name") for a in func._schema.arguments)
         if space in ("c10d", "_c10d_functional") and has_group:
-            self.note(name.rstrip("_"), func._schema, args, kwargs)
+            name = {"allreduce_": "all_reduce"}.get(name, name.rstrip("_"))
+            self.note(name, func._schema, args, kwargs)
         return func(*args, **kwargs)
 
     def note(self, name, schema, args, kwargs):
@@ -87,15 +88,13 @@ class Calls(TorchDispatchMode):
                 outputs = flat(given[key])
                 break
         line["numel"] = sum(t.numel() for t in tensors)
-        if outputs:
+        if outputs and name == "scatter":
             line["out_numel"] = sum(t.numel() for t in outputs)
         if tensors or outputs:
             line["dtype"] = str((tensors or outputs)[0].dtype).replace("torch.", "")
         for key in ("output_split_sizes", "input_split_sizes"):
             if given.get(key):
                 line[key] = list(given[key])
-        if isinstance(given.get("reduce_op"), str):
-            line["reduce_op"] = given["reduce_op"]
         self.lines.append(line)
 
 
