@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scenarios/program/operand.h"
+#include "sim/c10d/device_mesh.h"
 #include "sim/c10d/host_calls.h"
 
 namespace rollcall::scenario {
@@ -16,8 +18,8 @@ struct GroupStatement {
 
   Kind kind = Kind::new_group;
   SlotIndex group =
-      no_slot;          // of the frame's groups: split_group's parent, or what the call is on; no_slot: world
-  SlotIndex made = no_slot;  // of the frame's groups: `as`
+      no_slot;  // of the frame's groups: split_group's parent, or what the call is on; no_slot: world
+  SlotIndex made = no_slot;                    // of the frame's groups: `as`
   std::optional<RankList> ranks;               // new_group; none: everybody
   std::optional<std::vector<RankList>> lists;  // split_group; none: one of everybody
   Operand size;                                // new_subgroups; absent: the GPUs of a host
@@ -27,6 +29,19 @@ struct GroupStatement {
   TableIndex label = none;      // of Program::strings
 };
 
+// init_device_mesh, and the dimensions that are flattened at once.
+struct MeshStatement {
+  MeshShape shape;
+  std::vector<SlotIndex> made;  // by dimension, of the frame's groups
+  struct Flattened {
+    std::string name;
+    std::vector<std::string> dims;
+    SlotIndex made = no_slot;
+  };
+  std::vector<Flattened> flattened;
+  TableIndex label = none;  // of Program::strings
+};
+
 struct StoreStatement {
   StoreCall::Kind kind = StoreCall::Kind::get;
   std::vector<TableIndex> keys;     // of Program::texts
@@ -34,7 +49,7 @@ struct StoreStatement {
   TableIndex expected = none;       // of Program::texts: what compare_set looks for; none: nothing is there
   TableIndex want = none;           // of Program::texts: what get relies on
   Operand amount;                   // add
-  SlotIndex variable = no_slot;          // `as`: of the frame's variables
+  SlotIndex variable = no_slot;     // `as`: of the frame's variables
   std::optional<Duration> timeout;  // get, wait
   TableIndex label = none;          // of Program::strings
 };
