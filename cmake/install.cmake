@@ -10,7 +10,8 @@ install(TARGETS rollcall EXPORT rollcallTargets RUNTIME COMPONENT program)
 install(FILES scenarios/scenario-v1.schema.json DESTINATION "${rollcall_data_dir}" COMPONENT program)
 install(FILES scenarios/counter.json scenarios/uneven_inputs.json DESTINATION "${CMAKE_INSTALL_DOCDIR}/scenarios"
   COMPONENT program)
-install(DIRECTORY scenarios/examples scenarios/real_hangs DESTINATION "${CMAKE_INSTALL_DOCDIR}/scenarios" COMPONENT program
+install(DIRECTORY scenarios/examples scenarios/large scenarios/real_hangs
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}/scenarios" COMPONENT program
   FILES_MATCHING PATTERN "*.json")
 install(FILES scenarios/pytest/pytest_rollcall.py DESTINATION lib/python3/dist-packages COMPONENT pytest)
 install(FILES README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program)
@@ -23,7 +24,7 @@ installed; the preset `package` builds it\")" COMPONENT development)
   return()
 endif()
 
-install(TARGETS rollcall_base rollcall_tensor rollcall_c10d rollcall_cost rollcall_report rollcall_train rollcall_match
+install(TARGETS rollcall_base rollcall_tensor rollcall_c10d rollcall_cost rollcall_report rollcall_train rollcall_parallel rollcall_match
     rollcall_wording rollcall_judge rollcall_backends rollcall_engine rollcall_viz
     rollcall_library
   EXPORT rollcallTargets ARCHIVE COMPONENT development)

@@ -5,7 +5,8 @@
 cmake_policy(VERSION 3.25)
 
 set(headers
-  sim/dist.h sim/c10d/forwarding_backend.h sim/train/fsdp.h sim/train/sampler.h
+  sim/dist.h sim/c10d/forwarding_backend.h sim/train/fsdp.h sim/train/sampler.h sim/pipeline/schedule.h
+  sim/dtensor/dtensor.h sim/dtensor/parallel_module.h sim/dtensor/ring_attention.h
   sim/engine/simulate.h
   sim/report/report.h
   viz/catch2.h viz/traces/chrome_trace.h viz/html/html_report.h viz/json/json_report.h viz/text/text_report.h

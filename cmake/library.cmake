@@ -4,7 +4,7 @@
 add_library(rollcall_library INTERFACE)
 add_library(rollcall::rollcall ALIAS rollcall_library)
 set_target_properties(rollcall_library PROPERTIES EXPORT_NAME rollcall)
-target_link_libraries(rollcall_library INTERFACE rollcall_engine rollcall_train rollcall_viz)
+target_link_libraries(rollcall_library INTERFACE rollcall_engine rollcall_parallel rollcall_viz)
 
 add_executable(rollcall::cli ALIAS rollcall)
 set_target_properties(rollcall PROPERTIES EXPORT_NAME cli)

@@ -47,8 +47,12 @@ ScenarioFacts HeaderReader::facts() const {
   facts.has_inputs = root_.find("inputs").has_value();
   for (const sim::Group& group : scenario_.options.groups) {
     facts.groups.push_back(group.name);
+    facts.group_sizes.emplace(group.name, static_cast<Rank>(group.ranks.size()));
   }
-  facts.mesh = scenario_.mesh.dim_names;
+  for (const MeshDim& dim : scenario_.mesh_dims) {
+    facts.mesh.push_back(dim.name);
+    facts.group_sizes.emplace(dim.name, scenario_.mesh.size_along(dim.of));
+  }
   facts.groups.insert(facts.groups.end(), facts.mesh.begin(), facts.mesh.end());
   if (const auto objects = root_.find("objects")) {
     for (Json object : objects->children()) {

@@ -39,7 +39,9 @@ class HeaderReader {
   void read_groups();
   void read_group(const Json& entry);
   void read_mesh();
-  void add_mesh_groups(const MeshShape& mesh);
+  void read_mesh_name(const Json& at, std::string_view name);
+  void read_flattened(const Json& mesh);
+  void add_mesh_groups();
   void read_inputs();
   void read_sampled_inputs(const Json& inputs);
   std::vector<std::int64_t> read_sampler_seeds(const Json& seed);

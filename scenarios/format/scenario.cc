@@ -202,12 +202,13 @@ class Loader {
 }  // namespace
 
 ProcessGroup Scenario::mesh_group(std::string_view dim_name, Rank rank) const {
-  const auto found = std::find(mesh.dim_names.begin(), mesh.dim_names.end(), dim_name);
-  if (found == mesh.dim_names.end()) {
+  const auto found = std::ranges::find(mesh_dims, dim_name, &MeshDim::name);
+  if (found == mesh_dims.end()) {
     return {};
   }
-  const auto dim = static_cast<std::size_t>(found - mesh.dim_names.begin());
-  return mesh.sizes.size() == 1 ? world() : find_group(fmt::format("{}{}", dim_name, mesh.row_of(dim, rank)));
+  return mesh.size_along(found->of) == options.world_size
+             ? world()
+             : find_group(fmt::format("{}{}", dim_name, mesh.row_of(found->of, rank)));
 }
 
 Scenario load_scenario(const std::string& address, const Overrides& overrides) {

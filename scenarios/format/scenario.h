@@ -29,6 +29,12 @@ struct Inputs {
   std::int64_t of(Rank rank) const;
 };
 
+// A name that the mesh gives to a group of every rank.
+struct MeshDim {
+  std::string name;
+  MeshShape::Dims of;
+};
+
 struct Scenario {
   std::string file;        // as the user gave it, without the case
   std::string name;        // of a case: "uneven inputs[world_size=4]"
@@ -37,8 +43,9 @@ struct Scenario {
   std::string origin;      // what made it of another file; may be empty
   sim::Options options;
   Inputs inputs;
-  MeshShape mesh;              // without dimensions: none
-  bool blocking_wait = false;  // on nccl, calls hold up the host too
+  MeshShape mesh;                  // without dimensions: none
+  std::vector<MeshDim> mesh_dims;  // its dimensions, and those flattened from them
+  bool blocking_wait = false;      // on nccl, calls hold up the host too
   Expectation expect;
   std::shared_ptr<const Program> program;
   std::vector<Block> blocks;                 // what ranks run

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scenarios/program/operand.h"
+#include "sim/c10d/device_mesh.h"
 #include "sim/c10d/host_calls.h"
 
 namespace rollcall::scenario {
@@ -26,6 +28,19 @@ struct GroupStatement {
   bool everything = false;      // destroy_process_group without a group
   bool wait_all_ranks = false;  // monitored_barrier
   TableIndex label = none;      // of Program::strings
+};
+
+// init_device_mesh, and the dimensions that are flattened at once.
+struct MeshStatement {
+  MeshShape shape;
+  std::vector<SlotIndex> made;  // by dimension, of the frame's groups
+  struct Flattened {
+    std::string name;
+    std::vector<std::string> dims;
+    SlotIndex made = no_slot;
+  };
+  std::vector<Flattened> flattened;
+  TableIndex label = none;  // of Program::strings
 };
 
 struct StoreStatement {

@@ -110,9 +110,12 @@ bool blocks_whole_rank(StatementKind kind) {
     case StatementKind::backward:
     case StatementKind::step:
     case StatementKind::no_sync:
+    case StatementKind::parallelize:
+    case StatementKind::eval:
     case StatementKind::attempt:
     case StatementKind::new_group:
     case StatementKind::new_subgroups:
+    case StatementKind::init_device_mesh:
     case StatementKind::split_group:
     case StatementKind::destroy_process_group:
     case StatementKind::monitored_barrier:
@@ -207,10 +210,16 @@ void Lowering::lower_recognized(const Statement& statement) {
       return lower_state_dict(statement);
     case StatementKind::no_sync:
       return lower_no_sync(statement);
+    case StatementKind::parallelize:
+      return lower_parallelize(statement);
+    case StatementKind::eval:
+      return lower_eval(statement);
     case StatementKind::attempt:
       return lower_try(statement);
     case StatementKind::new_group:
       return lower_new_group(statement);
+    case StatementKind::init_device_mesh:
+      return lower_init_device_mesh(statement);
     case StatementKind::new_subgroups:
       return lower_new_subgroups(statement);
     case StatementKind::split_group:

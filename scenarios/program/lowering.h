@@ -62,6 +62,15 @@ class Lowering {
   void lower_sharded(const Json& object);
   void lower_data_parallel(const Json& object);
   void lower_optimizer(const Json& object);
+  void lower_pipeline(const Json& object);
+  void lower_parallel_module(const Json& object);
+  void lower_ring(const Json& object);
+  Block lower_stage(const Json& object, std::string_view key);
+  Rank size_of_group(const Json& object);
+  ParallelLayer read_layer(const Json& node);
+  std::optional<Placement> read_placement(const Json& node);
+  std::vector<StageTensor> read_input_args(const Json& object);
+  bool lower_parallel(const Statement& statement, TableIndex object, ParallelVerb verb);
   void check_object_keys(const Json& object);
   std::vector<ParameterSpec> read_parameters(const Json& list, std::string_view singular);
   void read_parameter(const Json& node, std::string_view singular, std::vector<ParameterSpec>& parameters);
@@ -91,6 +100,9 @@ class Lowering {
   void lower_zero_grad(const Statement& statement);
   void lower_state_dict(const Statement& statement);
   void lower_no_sync(const Statement& statement);
+  void lower_parallelize(const Statement& statement);
+  void lower_eval(const Statement& statement);
+  void lower_init_device_mesh(const Statement& statement);
   TableIndex read_pass(const Statement& statement, TableIndex object);
   bool is_model(TableIndex object) const;
   bool require_model(const Statement& statement, TableIndex object);

@@ -207,6 +207,9 @@ void Lowering::lower_try(const Statement& statement) {
 void Lowering::lower_call(const Statement& statement) {
   const TableIndex object = read_.object(statement.head());
   const bool is_forward = statement.rule().kind == StatementKind::forward;
+  if (is_forward && lower_parallel(statement, object, ParallelVerb::forward)) {
+    return;
+  }
   if (is_forward && is_model(object)) {
     return lower_forward(statement, object);
   }

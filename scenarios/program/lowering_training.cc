@@ -36,7 +36,23 @@ constexpr std::array<Key, 9> data_parallel_keys{"kind",          "parameters", "
 constexpr std::array<Key, 7> optimizer_keys{
     "kind", "of", "optimizer", "lr", "momentum", "weight_decay", "parameters_as_bucket_view"};
 
+constexpr std::array<Key, 14> pipeline_keys{
+    "kind",    "group",    "schedule",        "stages",  "microbatches", "input_args",  "infer_shapes",
+    "forward", "backward", "backward_weight", "unshard", "reshard",      "reduce_grad", "defer_pp_recv"};
+constexpr std::array<Key, 4> parallel_module_keys{"kind", "group", "input_args", "modules"};
+constexpr std::array<Key, 6> ring_keys{"kind",          "group",        "input_args",
+                                       "rotate_method", "load_balance", "causal"};
+
 std::span<const Key> keys_of(std::string_view kind) {
+  if (kind == "pipeline") {
+    return pipeline_keys;
+  }
+  if (kind == "tensor_parallel") {
+    return parallel_module_keys;
+  }
+  if (kind == "context_parallel") {
+    return ring_keys;
+  }
   if (kind == "joinable") {
     return joinable_keys;
   }
@@ -71,7 +87,13 @@ void Lowering::lower_object(const Json& object) {
   if (kind == "joinable") {
     return lower_joinable(object);
   }
-  if (kind == "ddp") {
+  if (kind == "pipeline") {
+    lower_pipeline(object);
+  } else if (kind == "tensor_parallel") {
+    lower_parallel_module(object);
+  } else if (kind == "context_parallel") {
+    lower_ring(object);
+  } else if (kind == "ddp") {
     lower_model(object);
   } else if (kind == "fsdp") {
     lower_sharded(object);
@@ -380,6 +402,9 @@ void Lowering::lower_forward(const Statement& statement, TableIndex object) {
 
 void Lowering::lower_backward(const Statement& statement) {
   const TableIndex object = read_.object(statement.head());
+  if (lower_parallel(statement, object, ParallelVerb::backward)) {
+    return;
+  }
   if (require_model(statement, object)) {
     emit(statement.node(), action::Backward{object, read_pass(statement, object)});
   }
@@ -387,8 +412,13 @@ void Lowering::lower_backward(const Statement& statement) {
 
 void Lowering::lower_step(const Statement& statement) {
   const TableIndex object = read_.object(statement.head());
+  if (lower_parallel(statement, object, ParallelVerb::step)) {
+    return;
+  }
   if (object != none && !program_->training.optimizers.contains(object)) {
-    read_.error(statement.head(), "\"step\" needs an object of kind \"zero\" or \"optimizer\"");
+    read_.error(
+        statement.head(),
+        "\"step\" needs an object of kind \"zero\", \"optimizer\", \"pipeline\" or \"tensor_parallel\"");
   }
   emit(statement.node(), action::Step{object});
 }

@@ -165,7 +165,28 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::step:
     case StatementKind::zero_grad:
     case StatementKind::state_dict:
+    case StatementKind::parallelize:
+    case StatementKind::eval:
       break;
+    case StatementKind::init_device_mesh:
+      collect_mesh(statement);
+      break;
+  }
+}
+
+// Every dimension is a group.
+void Names::collect_mesh(const Statement& statement) {
+  const auto names = statement.find("mesh_dim_names");
+  if (names && names->is(JsonType::array)) {
+    for (Json name : names->children()) {
+      groups_.insert(name.is(JsonType::string) ? name.text() : std::string_view());
+    }
+  }
+  const auto flattened = statement.find("flatten");
+  if (flattened && flattened->is(JsonType::object)) {
+    for (Json entry : flattened->children()) {
+      groups_.insert(entry.key());
+    }
   }
 }
 

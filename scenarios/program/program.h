@@ -15,9 +15,11 @@
 #include <variant>
 #include <vector>
 
+#include "scenarios/program/block.h"
 #include "scenarios/program/expression.h"
 #include "scenarios/program/host_statements.h"
 #include "scenarios/program/operand.h"
+#include "scenarios/program/parallel_objects.h"
 #include "scenarios/program/training.h"
 #include "sim/c10d/object.h"
 #include "sim/c10d/observer.h"
@@ -25,9 +27,6 @@
 #include "sim/train/join.h"
 
 namespace rollcall::scenario {
-
-// Index into Program::code.
-using Address = std::uint32_t;
 
 // Elements of one tensor: 400 GB of float32. Times the largest world this still fits 63 bits.
 inline constexpr std::int64_t numel_max = 100'000'000'000;
@@ -175,12 +174,6 @@ using Text = std::vector<TextPiece>;
 struct JoinCall {
   std::vector<TableIndex> objects;  // of Program::objects
   JoinOptions options;
-};
-
-// Part of the code: [begin, end).
-struct Block {
-  Address begin = 0;
-  Address end = 0;
 };
 
 // An object of kind "joinable".
@@ -332,6 +325,13 @@ struct StateDict {
   bool consolidates = false;
   Operand to;  // the rank inside the group that gathers; absent: 0
 };
+struct RunParallel {
+  TableIndex object = none;
+  ParallelVerb verb = ParallelVerb::forward;
+};
+struct InitMesh {
+  TableIndex mesh = none;  // of Program::meshes
+};
 struct EnterNoSync {  // the body follows, up to `end`
   TableIndex object = none;
   Address end = 0;
@@ -350,7 +350,8 @@ using Action =
                  action::Fill, action::Add, action::Copy, action::Check, action::SetDevice, action::Jump,
                  action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin, action::Forward,
                  action::Notify, action::ModelForward, action::Backward, action::Step, action::ZeroGrad,
-                 action::StateDict, action::EnterNoSync, action::Try, action::CallGroup, action::CallStore>;
+                 action::StateDict, action::RunParallel, action::InitMesh, action::EnterNoSync, action::Try,
+                 action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;
@@ -389,6 +390,7 @@ struct Program {
   std::vector<JoinCall> joins;
   std::vector<JoinableObject> objects;
   TrainingObjects training;  // those of `objects` that are models or optimizers instead
+  ParallelObjects parallel;  // and those that are parallel in other ways
   std::vector<ModelPass> passes;
   std::vector<std::string> variables;     // names by slot
   std::vector<std::string> tensor_names;  // by slot; empty for scratch
@@ -397,6 +399,7 @@ struct Program {
   std::vector<bool> makes_group;          // by slot: a statement makes it
   std::vector<GroupStatement> group_statements;
   std::vector<StoreStatement> store_statements;
+  std::vector<MeshStatement> meshes;
   std::vector<SlotIndex> mesh_variables;                      // by dimension: the rank's coordinate
   std::vector<std::pair<SlotIndex, std::int64_t>> constants;  // the same value on every rank
   std::vector<std::string> object_lists;                      // names by slot

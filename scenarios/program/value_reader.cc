@@ -258,7 +258,10 @@ SlotIndex ValueReader::group(const Json& value) {
 }
 
 SlotIndex ValueReader::made_group(const Json& value) {
-  const std::string_view name = string(value, "a group's name");
+  return made_group_named(value, string(value, "a group's name"));
+}
+
+SlotIndex ValueReader::made_group_named(const Json& value, std::string_view name) {
   const bool exists =
       name == "world" || std::find(facts_.groups.begin(), facts_.groups.end(), name) != facts_.groups.end();
   if (name.empty() || exists) {

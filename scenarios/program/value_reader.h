@@ -25,18 +25,19 @@ struct ScenarioFacts {
   Rank world_size = 1;
   Rank local_ranks = 1;  // most ranks of one host
   bool has_inputs = false;
-  std::vector<std::string> groups;  // besides "world"; those of the mesh by dimension
-  std::vector<std::string> mesh;    // the dimensions' names
+  std::vector<std::string> groups;                         // besides "world"; those of the mesh by dimension
+  std::vector<std::string> mesh;                           // the dimensions' names, flattened ones too
+  std::map<std::string, Rank, std::less<>> group_sizes{};  // of `groups`
   std::vector<std::pair<std::string, std::int64_t>> constants{};  // variables that the file's matrix sets
   std::vector<std::string> objects;                               // joinables, in order
 };
 
 // Which names an expression may use where it stands.
 struct NameScope {
-  bool in_hook = false;                                  // kwargs
-  bool in_post_hook = false;                             // is_last_joiner
-  TableIndex handler = none;                             // error, error_type: of this `try`
-  bool takes_list = false;                               // peer
+  bool in_hook = false;                                       // kwargs
+  bool in_post_hook = false;                                  // is_last_joiner
+  TableIndex handler = none;                                  // error, error_type: of this `try`
+  bool takes_list = false;                                    // peer
   std::vector<std::pair<std::string_view, SlotIndex>> loops;  // loop variables, innermost last
 };
 
@@ -74,6 +75,7 @@ class ValueReader {
   SlotIndex group(const Json& value);
   // A group that a statement makes.
   SlotIndex made_group(const Json& name);
+  SlotIndex made_group_named(const Json& at, std::string_view name);
   TableIndex object(const Json& value);
   SlotIndex work(const Json& value);
   SlotIndex stream(const Json& value);

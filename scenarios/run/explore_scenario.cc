@@ -9,6 +9,7 @@ namespace rollcall::scenario {
 Report explore(const Scenario& scenario, const ExploreScenarioOptions& options) {
   sim::Options run_options = scenario.options;
   run_options.seed = options.seed.value_or(scenario.options.seed);
+  run_options.timeline = scenario.expect.needs_timeline();
   const sim::Exploration found = sim::explore(
       [&](sim::Decisions& decisions) { return run_once(scenario, run_options, decisions); }, options.search);
   Report report = sim::report_of(found, [&](const sim::Schedule* schedule) {

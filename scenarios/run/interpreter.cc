@@ -323,6 +323,16 @@ class Interpreter {
     return at_ + 1;
   }
 
+  Address operator()(const action::RunParallel& run) {
+    frame_.parallelism->run(run.object, run.verb, site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::InitMesh& init) {
+    run_init_device_mesh(frame_, program_.meshes[init.mesh], site());
+    return at_ + 1;
+  }
+
   Address operator()(const action::EnterNoSync& enter) {
     const auto guard = frame_.training->no_sync(enter.object);
     return run_block(frame_, {at_ + 1, enter.end});

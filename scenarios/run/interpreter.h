@@ -52,6 +52,7 @@ std::string compose(const RankFrame& frame, TableIndex text);
 
 // Calls about groups and on the store; they block.
 void run_group_call(RankFrame& frame, const GroupStatement& call, Site site);
+void run_init_device_mesh(RankFrame& frame, const MeshStatement& call, Site site);
 void run_store_call(RankFrame& frame, const StoreStatement& call, Site site);
 
 // Ends a rank's program: Python's SystemExit. Not a std::exception, so that `try` lets it through.

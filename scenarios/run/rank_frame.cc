@@ -36,7 +36,7 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
     set(variable, value);
   }
   for (std::size_t dim = 0; dim < program_.mesh_variables.size(); ++dim) {
-    set(program_.mesh_variables[dim], scenario.mesh.coordinate_of(rank)[dim]);
+    set(program_.mesh_variables[dim], scenario.mesh.place_in(scenario.mesh_dims[dim].of, rank));
   }
   joinables.reserve(program_.objects.size());
   for (const JoinableObject& object : program_.objects) {
@@ -247,6 +247,9 @@ void RankFrame::touch(TensorKey tensor, Observation::Access access, Site site) {
 }
 
 void RankFrame::construct_training_objects() {
+  if (!program_.parallel.empty()) {
+    parallelism = std::make_unique<Parallelism>(*this);
+  }
   if (!program_.training.empty()) {
     training = std::make_unique<Training>(*this);
   }

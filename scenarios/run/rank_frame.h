@@ -11,6 +11,7 @@
 
 #include "scenarios/format/scenario.h"
 #include "scenarios/program/program.h"
+#include "scenarios/run/parallelism.h"
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/scripted_joinable.h"
 #include "scenarios/run/training.h"
@@ -44,9 +45,9 @@ struct IssuedCall {
 // A named tensor that an asynchronous call works on.
 struct TensorUse {
   TensorKey tensor;
-  bool writes = false;  // else the call only reads it
+  bool writes = false;       // else the call only reads it
   SlotIndex work = no_slot;  // its handle; no_slot: it has none
-  Op op{};              // the call, without tensors
+  Op op{};                   // the call, without tensors
   std::int64_t seq = 0;
 };
 
@@ -147,8 +148,9 @@ class RankFrame {
   std::vector<Tensor> tensors;
   std::vector<TensorList> lists;
   std::vector<ObjectList> objects;
-  std::vector<ScriptedJoinable> joinables;  // by Program::objects
-  std::unique_ptr<Training> training;       // null: the scenario has no models
+  std::vector<ScriptedJoinable> joinables;   // by Program::objects
+  std::unique_ptr<Training> training;        // null: the scenario has no models
+  std::unique_ptr<Parallelism> parallelism;  // null: nor anything else that is parallel
   std::vector<CaughtError> caught;
   Site raised_at{};  // of the exception that is on its way out; unknown while there is none
 

@@ -9,6 +9,7 @@
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
 #include "sim/base/error.h"
+#include "sim/c10d/device_mesh.h"
 #include "sim/c10d/groups.h"
 #include "sim/c10d/scope.h"
 #include "sim/c10d/store.h"
@@ -82,6 +83,19 @@ void run_group_call(RankFrame& frame, const GroupStatement& call, Site site) {
   }
   if (call.made != no_slot) {
     frame.set_group(call.made, made);
+  }
+}
+
+void run_init_device_mesh(RankFrame& frame, const MeshStatement& call, Site site) {
+  std::optional<Scope> scope;
+  enter(scope, frame, call.label);
+  const DeviceMesh mesh =
+      init_device_mesh(call.shape, {.is_device_bound = frame.scenario().options.eager_communicators}, site);
+  for (std::size_t dim = 0; dim < call.made.size(); ++dim) {
+    frame.set_group(call.made[dim], mesh.get_group(dim));
+  }
+  for (const MeshStatement::Flattened& flattened : call.flattened) {
+    frame.set_group(flattened.made, mesh.slice(flattened.dims).flatten(flattened.name, site).get_group());
   }
 }
 

@@ -13,7 +13,7 @@ namespace rollcall::scenario {
 struct RunState {
   sim::Decisions* decisions = nullptr;  // borrowed; null: the usual way is taken everywhere
   Contributions contributions{};
-  std::uint64_t seed = 0;            // of what statements leave to chance
+  std::uint64_t seed = 0;  // of what statements leave to chance
   WatchedTensors watched{};
 };
 

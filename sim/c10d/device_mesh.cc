@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,9 +12,29 @@
 #include "sim/c10d/collectives.h"
 
 namespace rollcall {
+namespace {
+
+// ('dp', 'tp'), ('dp',): as Python shows a tuple.
+std::string python_tuple(const std::vector<std::string>& names) {
+  return fmt::format("('{}'{})", fmt::join(names, "', '"), names.size() == 1 ? "," : "");
+}
+
+std::string python_list(const std::vector<std::string>& names) {
+  return fmt::format("['{}']", fmt::join(names, "', '"));
+}
+
+}  // namespace
 
 Rank MeshShape::size() const {
   return std::accumulate(sizes.begin(), sizes.end(), Rank{1}, std::multiplies<>());
+}
+
+Rank MeshShape::size_along(const Dims& dims) const {
+  Rank ranks = 1;
+  for (const std::size_t dim : dims) {
+    ranks *= sizes[dim];
+  }
+  return ranks;
 }
 
 std::vector<Rank> MeshShape::coordinate_of(Rank rank) const {
@@ -27,62 +49,205 @@ std::vector<Rank> MeshShape::coordinate_of(Rank rank) const {
   return coordinate;
 }
 
-std::vector<RankList> MeshShape::groups_along(std::size_t dim) const {
-  std::vector<RankList> groups(static_cast<std::size_t>(size() / sizes[dim]));
+std::vector<RankList> MeshShape::groups_along(const Dims& dims) const {
+  std::vector<RankList> groups(static_cast<std::size_t>(size() / size_along(dims)));
   for (Rank rank = 0; rank < size(); ++rank) {
-    groups[static_cast<std::size_t>(row_of(dim, rank))].push_back(rank);
+    groups[static_cast<std::size_t>(row_of(dims, rank))].push_back(rank);
   }
   return groups;
 }
 
-// mesh.swapdims(-1, dim) flattened: rows are ordered by the other dimensions, the last of which stands where
-// `dim` was.
-Rank MeshShape::row_of(std::size_t dim, Rank rank) const {
+// _MeshLayout.remap_to_tensor (torch/distributed/_mesh_layout.py): rows are counted along the other dimensions.
+// Up to 2.6 a dimension changed places with the last one, which orders the rows of three and more otherwise.
+Rank MeshShape::row_of(const Dims& dims, Rank rank) const {
   const std::vector<Rank> place = coordinate_of(rank);
-  const std::size_t last = sizes.size() - 1;
   Rank row = 0;
-  for (std::size_t i = 0; i < last; ++i) {
-    const std::size_t at = i == dim ? last : i;
-    row = row * sizes[at] + place[at];
+  for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (std::ranges::find(dims, dim) == dims.end()) {
+      row = row * sizes[dim] + place[dim];
+    }
   }
   return row;
 }
 
-const ProcessGroup& DeviceMesh::get_group(const std::string& dim_name) const {
-  const auto found = std::ranges::find(shape_.dim_names, dim_name);
-  if (found == shape_.dim_names.end()) {
-    throw Error("KeyError", fmt::format("Invalid mesh_dim_name {}. Valid mesh_dim_names are {}.", dim_name,
-                                        fmt::join(shape_.dim_names, ", ")));
+Rank MeshShape::place_in(const Dims& dims, Rank rank) const {
+  const std::vector<Rank> coordinate = coordinate_of(rank);
+  Rank place = 0;
+  for (const std::size_t dim : dims) {
+    place = place * sizes[dim] + coordinate[dim];
   }
-  return groups_[static_cast<std::size_t>(found - shape_.dim_names.begin())];
+  return place;
 }
 
-std::vector<Rank> DeviceMesh::get_coordinate() const { return shape_.coordinate_of(get_rank()); }
+const DeviceMesh::Dim* DeviceMesh::find_dim(const std::string& name) const {
+  const auto found = std::ranges::find(dims_, name, &Dim::name);
+  return found == dims_.end() ? nullptr : &*found;
+}
 
-DeviceMesh init_device_mesh(const MeshShape& shape, Site site) {
+// Flattened dimensions are known to the mesh that everything was sliced from.
+bool DeviceMesh::is_root() const {
+  return dims_.size() == root_->shape.dim_names.size() &&
+         std::ranges::equal(dims_, root_->shape.dim_names, {}, &Dim::name);
+}
+
+const ProcessGroup& DeviceMesh::get_group(const std::string& dim_name) const {
+  for (const Dim& flattened : root_->flattened) {
+    if (flattened.name == dim_name) {
+      return flattened.group;
+    }
+  }
+  if (const Dim* dim = find_dim(dim_name)) {
+    return dim->group;
+  }
+  throw Error("KeyError", fmt::format("Invalid mesh_dim_name {}. Valid mesh_dim_names are {}.", dim_name,
+                                      fmt::join(dim_names(), ", ")));
+}
+
+std::vector<Rank> DeviceMesh::get_coordinate() const {
+  std::vector<Rank> coordinate;
+  if (get_rank() < root_->shape.size()) {
+    for (const Dim& dim : dims_) {
+      coordinate.push_back(root_->shape.place_in(dim.of_root, get_rank()));
+    }
+  }
+  return coordinate;
+}
+
+Rank DeviceMesh::size() const { return root_->shape.size_along(root_dims()); }
+
+std::vector<std::string> DeviceMesh::dim_names() const {
+  std::vector<std::string> names;
+  for (const Dim& dim : dims_) {
+    names.push_back(dim.name);
+  }
+  return names;
+}
+
+MeshShape::Dims DeviceMesh::root_dims() const {
+  MeshShape::Dims dims;
+  for (const Dim& dim : dims_) {
+    dims.insert(dims.end(), dim.of_root.begin(), dim.of_root.end());
+  }
+  return dims;
+}
+
+// _get_slice_mesh_layout.
+DeviceMesh DeviceMesh::slice(const std::vector<std::string>& names) const {
+  std::vector<Dim> known = dims_;
+  if (is_root()) {
+    known.insert(known.end(), root_->flattened.begin(), root_->flattened.end());
+  }
+  std::vector<Dim> chosen;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(known, name, &Dim::name);
+    if (found == known.end()) {
+      std::vector<std::string> valid;
+      for (const Dim& dim : known) {
+        valid.push_back(dim.name);
+      }
+      throw Error("KeyError", fmt::format("Invalid mesh_dim_names {} specified. Valid mesh_dim_names are {}.",
+                                          python_tuple(names), python_list(valid)));
+    }
+    chosen.push_back(*found);
+  }
+  DeviceMesh sliced(root_, std::move(chosen));
+  const MeshShape::Dims dims = sliced.root_dims();
+  if (!std::ranges::is_sorted(dims)) {
+    throw Error(
+        "KeyError",
+        fmt::format("Invalid mesh_dim_names {} specified. Mesh dim indices should be in ascending order.",
+                    python_tuple(names)));
+  }
+  if (std::ranges::adjacent_find(dims) != dims.end()) {
+    throw RuntimeError(fmt::format("Slicing overlapping dim_names {} is not allowed.", python_tuple(names)));
+  }
+  return sliced;
+}
+
+// _create_flatten_mesh.
+DeviceMesh DeviceMesh::flatten(std::string name, Site site) const {
+  if (name.empty()) {
+    name = fmt::format("{}", fmt::join(dim_names(), "_"));
+  }
+  if (ndim() == 1 && dims_.front().name == name) {
+    return *this;
+  }
+  const auto& taken = root_->shape.dim_names;
+  if (std::ranges::find(taken, name) != taken.end()) {
+    throw ValueError(fmt::format("{} already exists for submesh of the root mesh.", name));
+  }
+  MeshShape::Dims dims = root_dims();
+  for (const Dim& flattened : root_->flattened) {
+    if (flattened.name == name && flattened.of_root != dims) {
+      throw ValueError(fmt::format(
+          "Flatten mesh with mesh_dim_name {} has been created before, Please specify another valid "
+          "mesh_dim_name.",
+          name));
+    }
+    if (flattened.name == name) {
+      return {root_, {flattened}};
+    }
+  }
+  const ProcessGroup group = make_groups(*root_, name, dims, site);
+  root_->flattened.push_back({std::move(name), std::move(dims), group});
+  return {root_, {root_->flattened.back()}};
+}
+
+std::optional<DeviceMesh> DeviceMesh::find_flattened(const MeshShape::Dims& dims) const {
+  MeshShape::Dims wanted;
+  for (const std::size_t dim : dims) {
+    wanted.insert(wanted.end(), dims_[dim].of_root.begin(), dims_[dim].of_root.end());
+  }
+  const auto found = std::ranges::find(root_->flattened, wanted, &Dim::of_root);
+  return found == root_->flattened.end() ? std::nullopt
+                                         : std::optional<DeviceMesh>(DeviceMesh(root_, {*found}));
+}
+
+// _init_one_process_group: the rank's own group.
+ProcessGroup DeviceMesh::make_groups(const Root& root, const std::string& name, const MeshShape::Dims& dims,
+                                     Site site) {
+  if (root.shape.size_along(dims) == detail::default_group().size()) {
+    return world();
+  }
+  const std::vector<RankList> groups = root.shape.groups_along(dims);
+  if (root.options.is_device_bound) {
+    return split_group(groups, {.name = name}, site);
+  }
+  ProcessGroup own = ProcessGroup::non_member();
+  for (std::size_t row = 0; row < groups.size(); ++row) {
+    const ProcessGroup made = new_group(groups[row], {.name = name + std::to_string(row)}, site);
+    own = made.is_member() ? made : own;
+  }
+  return own;
+}
+
+DeviceMesh init_device_mesh(const MeshShape& shape, MeshOptions options, Site site) {
   const Rank world_size = detail::default_group().size();
+  const std::set<std::string> names(shape.dim_names.begin(), shape.dim_names.end());
+  if (names.size() != shape.dim_names.size()) {
+    throw RuntimeError(
+        fmt::format("Each mesh_dim_name must be unique. Found repeated mesh_dim_name in mesh_dim_names {}",
+                    python_tuple(shape.dim_names)));
+  }
   if (shape.sizes.size() != shape.dim_names.size()) {
-    throw RuntimeError("mesh_shape and mesh_dim_names should have same length!");
+    throw RuntimeError(fmt::format(
+        "mesh_shape and mesh_dim_names should have same length! Found len(mesh_dim_names): {} and "
+        "len(mesh_shape):{}.",
+        shape.dim_names.size(), shape.sizes.size()));
   }
   if (shape.size() > world_size) {
     throw RuntimeError(
         fmt::format("Mesh should not be bigger than default world size {}, but found {} ranks!", world_size,
                     shape.size()));
   }
-  if (shape.sizes.size() == 1 && shape.size() == world_size) {
-    return {shape, {world()}};
-  }
-  std::vector<ProcessGroup> own;
+  auto root = std::make_shared<DeviceMesh::Root>(
+      DeviceMesh::Root{.shape = shape, .options = options, .flattened = {}});
+  std::vector<DeviceMesh::Dim> dims;
   for (std::size_t dim = 0; dim < shape.sizes.size(); ++dim) {
-    own.push_back(ProcessGroup::non_member());
-    std::size_t index = 0;
-    for (const RankList& ranks : shape.groups_along(dim)) {
-      const ProcessGroup made =
-          new_group(ranks, {.name = shape.dim_names[dim] + std::to_string(index++)}, site);
-      own.back() = made.is_member() ? made : own.back();
-    }
+    dims.push_back(
+        {shape.dim_names[dim], {dim}, DeviceMesh::make_groups(*root, shape.dim_names[dim], {dim}, site)});
   }
-  return {shape, own};
+  return {std::move(root), std::move(dims)};
 }
 
 }  // namespace rollcall

@@ -4,6 +4,8 @@
 // (torch/distributed/device_mesh.py). [2, 2] with dimensions dp and tp has the dp groups {0,2}, {1,3} and the tp
 // groups {0,1}, {2,3}.
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,36 +15,81 @@ namespace rollcall {
 
 // The arithmetic alone. Ranks fill the grid row by row, the last dimension fastest.
 struct MeshShape {
+  using Dims = std::vector<std::size_t>;  // ascending; several stand for one dimension flattened from them
+
   std::vector<Rank> sizes;
   std::vector<std::string> dim_names;
 
   Rank size() const;  // of the whole grid
+  Rank size_along(const Dims& dims) const;
   // Where a rank stands; empty for a rank outside.
   std::vector<Rank> coordinate_of(Rank rank) const;
-  // The groups along one dimension, in the order in which DeviceMesh makes them.
-  std::vector<RankList> groups_along(std::size_t dim) const;
-  // The index of the rank's own among them.
-  Rank row_of(std::size_t dim, Rank rank) const;
+  // The groups along dimensions, in the order in which DeviceMesh makes them: that of their first ranks.
+  std::vector<RankList> groups_along(const Dims& dims) const;
+  std::vector<RankList> groups_along(std::size_t dim) const { return groups_along(Dims{dim}); }
+  // The index of the rank's own among them, and its rank inside.
+  Rank row_of(const Dims& dims, Rank rank) const;
+  Rank row_of(std::size_t dim, Rank rank) const { return row_of(Dims{dim}, rank); }
+  Rank place_in(const Dims& dims, Rank rank) const;
 };
 
+struct MeshOptions {
+  // init_process_group was given a device_id: the groups of a dimension come of one split_group, which needs NCCL.
+  bool is_device_bound = false;
+};
+
+// A mesh, or a slice of one. Copies share the groups of the mesh that they come from.
 class DeviceMesh {
  public:
-  DeviceMesh(MeshShape shape, std::vector<ProcessGroup> groups)
-      : shape_(std::move(shape)), groups_(std::move(groups)) {}
-
-  const MeshShape& shape() const { return shape_; }
-  // The rank's own group along a dimension. Error("KeyError") for a name that there is not.
+  // dim_name: of the mesh, or a flattened dimension of its root. KeyError for a name that there is not.
   const ProcessGroup& get_group(const std::string& dim_name) const;
+  const ProcessGroup& get_group(std::size_t dim = 0) const { return dims_[dim].group; }
   Rank get_local_rank(const std::string& dim_name) const { return get_group(dim_name).rank(); }
-  std::vector<Rank> get_coordinate() const;  // empty outside the mesh
+  std::vector<Rank> get_coordinate() const;  // of the calling rank; empty outside the mesh
+
+  std::size_t ndim() const { return dims_.size(); }
+  Rank size(std::size_t dim) const { return size_of(dims_[dim]); }
+  Rank size() const;
+  std::vector<std::string> dim_names() const;
+
+  // mesh["dp"], mesh["dp", "cp"]: some dimensions, in their order. Makes no groups. KeyError for others.
+  DeviceMesh slice(const std::vector<std::string>& names) const;
+  DeviceMesh operator[](const std::string& name) const { return slice({name}); }
+
+  // mesh["dp", "cp"]._flatten(): one dimension of all those of this mesh, by default called dp_cp, which the root
+  // knows from then on. All ranks of the world have to call it. ValueError for a name that is taken.
+  DeviceMesh flatten(std::string name = {}, Site site = Site::here()) const;
+  // The dimension flattened from these of this mesh, if somebody has flattened them.
+  std::optional<DeviceMesh> find_flattened(const MeshShape::Dims& dims) const;
 
  private:
-  MeshShape shape_;
-  std::vector<ProcessGroup> groups_;  // by dimension
+  struct Dim {
+    std::string name;
+    MeshShape::Dims of_root;  // the root's dimensions that it spans
+    ProcessGroup group;       // the calling rank's
+  };
+  struct Root {
+    MeshShape shape;
+    MeshOptions options;
+    std::vector<Dim> flattened;
+  };
+  friend DeviceMesh init_device_mesh(const MeshShape& shape, MeshOptions options, Site site);
+
+  DeviceMesh(std::shared_ptr<Root> root, std::vector<Dim> dims)
+      : root_(std::move(root)), dims_(std::move(dims)) {}
+  static ProcessGroup make_groups(const Root& root, const std::string& name, const MeshShape::Dims& dims,
+                                  Site site);
+  const Dim* find_dim(const std::string& name) const;
+  bool is_root() const;
+  Rank size_of(const Dim& dim) const { return root_->shape.size_along(dim.of_root); }
+  MeshShape::Dims root_dims() const;
+
+  std::shared_ptr<Root> root_;
+  std::vector<Dim> dims_;
 };
 
-// Makes the groups, called dp0, dp1, ...: all ranks of the world have to call it. A mesh of one dimension over
-// the whole world has the world for its group. RuntimeError for a mesh larger than the world.
-DeviceMesh init_device_mesh(const MeshShape& shape, Site site = Site::here());
+// Makes the groups, called dp0, dp1, ...: all ranks of the world have to call it. A dimension that spans the whole
+// world has the world for its group. RuntimeError for a mesh larger than the world.
+DeviceMesh init_device_mesh(const MeshShape& shape, MeshOptions options = {}, Site site = Site::here());
 
 }  // namespace rollcall

@@ -48,6 +48,7 @@ std::span<const NamedProgram> prim_programs();
 std::span<const NamedProgram> desync_programs();
 std::span<const NamedProgram> group_programs();
 std::span<const NamedProgram> new_programs();
+std::span<const NamedProgram> parallel_programs();  // of family new
 void ddp_program(CaseContext& context);
 std::span<const NamedProgram> ddp_programs();  // and zero's
 

@@ -67,6 +67,8 @@ const std::vector<std::string> folders_from_below = {
     "sim/cost",
     "sim/report",
     "sim/train",
+    "sim/pipeline",
+    "sim/dtensor",
     "sim",  // dist.h, the umbrella
     "sim/match",
     "sim/wording",

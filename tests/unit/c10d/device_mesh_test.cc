@@ -9,12 +9,19 @@ TEST_CASE("a mesh has a group along every row of every dimension", "[mesh]") {
   CHECK(mesh.groups_along(1) == std::vector<RankList>{{0, 1}, {2, 3}});
 }
 
-// What torch.arange(12).reshape(2, 3, 2).swapdims(-1, dim).reshape(-1, size) gives.
+// As tests/data/torch_2_14/mesh shows it: by their first ranks.
 TEST_CASE("a mesh orders its groups as DeviceMesh does", "[mesh]") {
   const MeshShape mesh{{2, 3, 2}, {"pp", "dp", "tp"}};
-  CHECK(mesh.groups_along(0) == std::vector<RankList>{{0, 6}, {2, 8}, {4, 10}, {1, 7}, {3, 9}, {5, 11}});
+  CHECK(mesh.groups_along(0) == std::vector<RankList>{{0, 6}, {1, 7}, {2, 8}, {3, 9}, {4, 10}, {5, 11}});
   CHECK(mesh.groups_along(1) == std::vector<RankList>{{0, 2, 4}, {1, 3, 5}, {6, 8, 10}, {7, 9, 11}});
   CHECK(mesh.groups_along(2) == std::vector<RankList>{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}});
+}
+
+TEST_CASE("flattened dimensions of a mesh have groups as one dimension has", "[mesh]") {
+  const MeshShape mesh{{2, 3, 2}, {"pp", "dp", "tp"}};
+  CHECK(mesh.groups_along({0, 2}) == std::vector<RankList>{{0, 1, 6, 7}, {2, 3, 8, 9}, {4, 5, 10, 11}});
+  CHECK(mesh.row_of({0, 2}, 9) == 1);
+  CHECK(mesh.place_in({0, 2}, 9) == 3);
 }
 
 TEST_CASE("a rank stands where its number puts it in the mesh", "[mesh]") {

@@ -50,7 +50,8 @@ TEST_CASE("training statements want objects of the right kind and parameters tha
   CHECK(problem(quartet(R"({"backward": "optimizer"})")) ==
         "/program/0/backward: \"backward\" needs an object of kind \"ddp\" or \"fsdp\"");
   CHECK(problem(quartet(R"({"step": "model"})")) ==
-        "/program/0/step: \"step\" needs an object of kind \"zero\" or \"optimizer\"");
+        "/program/0/step: \"step\" needs an object of kind \"zero\", \"optimizer\", \"pipeline\" or "
+        "\"tensor_parallel\"");
   CHECK(problem(quartet(R"({"backward": "model", "unused": ["ww"]})")) ==
         "/program/0/unused/0: \"model\" has no parameter \"ww\" that requires a gradient -> w");
 }

@@ -61,6 +61,8 @@ json stage() {
       "model": { "kind": "ddp", "parameters": [
         { "name": "0.weight", "numel": 4 }, { "name": "1.weight", "numel": 4 } ] },
       "optim": { "kind": "zero", "of": "model" },
+      "pipeline": { "kind": "pipeline", "microbatches": 4 },
+      "mlp": { "kind": "tensor_parallel", "modules": ["SequenceParallel"] },
       "counter": { "kind": "joinable", "forward": [], "main_hook": [] } },
     "program": [
       { "fill": "gradients", "value": "rank", "numel": 4 }, { "fill": "loss", "value": 1 },

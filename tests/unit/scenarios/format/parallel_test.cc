@@ -1,0 +1,93 @@
+// Pipelines, tensor parallel, context parallel and meshes in scenarios: what is wrong with them, and what they call.
+
+#include <map>
+
+#include "scenarios/format/scenario.h"
+#include "scenarios/run/runner.h"
+#include "tests/catch.h"
+#include "tests/unit/scenarios/format/scenario_texts.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using test::problem;
+using test::quartet;
+
+std::string with_objects(const std::string& objects, const std::string& program = "") {
+  return quartet(program, "\"objects\": {" + objects + "}, ");
+}
+
+std::string verdict_of(const std::string& text) {
+  return std::string(verdict_word(run(parse_scenario(text, "test.json"), {}).verdict));
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline says how many microbatches it has", "[scenarios]") {
+  CHECK(problem(with_objects(R"("p": {"kind": "pipeline"})")) ==
+        "/objects/p: a pipeline needs \"microbatches\", such as 8");
+}
+
+TEST_CASE("what a schedule does not take is wrong with the file", "[scenarios]") {
+  CHECK(problem(with_objects(R"("p": {"kind": "pipeline", "microbatches": 3})")) ==
+        "/objects/p: Number of microbatches (3) must be greater than or equal to the number of stages (4).");
+  CHECK(
+      problem(with_objects(R"("p": {"kind": "pipeline", "schedule": "DualPipeV", "microbatches": 7})")) ==
+      "/objects/p: DualPipeV requires at least as many microbatches as stages, but got 7 microbatches and 8 "
+      "stages.");
+}
+
+TEST_CASE("the group of a pipeline exists from the start", "[scenarios]") {
+  CHECK(problem(
+            with_objects(R"("p": {"kind": "pipeline", "schedule": "GPipe", "microbatches": 1, "group": "g"})",
+                         R"({"new_group": [0, 1], "as": "g"})")) ==
+        "/objects/p/group: the group \"g\" is made by the program; \"groups\" or \"mesh\" must define the "
+        "group of "
+        "a pipeline");
+}
+
+TEST_CASE("a pipeline steps, and does not forward", "[scenarios]") {
+  CHECK(problem(with_objects(R"("p": {"kind": "pipeline", "microbatches": 4})", R"({"forward": "p"})")) ==
+        "/program/0/forward: \"forward\" does not fit a pipeline, which has \"step\" and \"eval\"");
+}
+
+TEST_CASE("styles and placements of parallel modules are checked", "[scenarios]") {
+  CHECK(problem(with_objects(R"("m": {"kind": "tensor_parallel", "modules": ["ColwiseParalel"]})")) ==
+        "/objects/m/modules/0: unknown style \"ColwiseParalel\"; the styles are ColwiseParallel, "
+        "RowwiseParallel, "
+        "SequenceParallel, PrepareModuleInput, PrepareModuleOutput -> ColwiseParallel");
+  CHECK(problem(with_objects(
+            R"x("m": {"kind": "tensor_parallel", "modules": [
+              {"style": "RowwiseParallel", "output_layouts": "Shrad(1)"}]})x")) ==
+        "/objects/m/modules/0/output_layouts: \"Shrad(1)\" is not a placement; write \"Shard(0)\", "
+        "\"Replicate()\" "
+        "or \"Partial()\"");
+}
+
+TEST_CASE("a flattened dimension has dimensions of its mesh, in their order", "[scenarios]") {
+  const auto mesh = [](const std::string& flatten) {
+    return problem(
+        quartet("", R"("mesh": {"shape": [2, 2], "dim_names": ["dp", "tp"], "flatten": )" + flatten + "}, "));
+  };
+  CHECK(mesh(R"({"all": ["dp", "pt"]})") == "/mesh/flatten/all/1: the mesh has no dimension \"pt\" -> tp");
+  CHECK(mesh(R"({"all": ["tp", "dp"]})") ==
+        "/mesh/flatten/all: name the dimensions in the order in which the mesh has them");
+  CHECK(mesh(R"({"tp": ["dp", "tp"]})") ==
+        "/mesh/flatten/tp: the group \"tp\" already exists; use another name");
+}
+
+TEST_CASE("a step of a pipeline sends every microbatch forth and back", "[scenarios][fiber]") {
+  CHECK(verdict_of(with_objects(R"("p": {"kind": "pipeline", "schedule": "Interleaved1F1B", "stages": 2,
+    "microbatches": 8})",
+                                R"({"step": "p"}, {"step": "p"}, {"eval": "p"})")) == "ok");
+}
+
+TEST_CASE("ranks that make a mesh have a group along every dimension", "[scenarios][fiber]") {
+  const std::string program = R"x(
+    {"init_device_mesh": [2, 2], "mesh_dim_names": ["dp", "tp"], "flatten": {"all": ["dp", "tp"]}},
+    {"all_reduce": {"tensor": "a", "value": "rank", "group": "dp"}}, {"check": "a", "value": "2 + 2 * (rank % 2)"},
+    {"all_reduce": {"tensor": "b", "value": "rank", "group": "all"}}, {"check": "b", "value": 6})x";
+  CHECK(verdict_of(quartet(program)) == "ok");
+}
+
+}  // namespace rollcall::scenario
