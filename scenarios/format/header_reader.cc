@@ -93,6 +93,7 @@ void HeaderReader::read_names() {
     }
     options.torch = release.value_or(newest_torch);
   }
+  options.torch = overrides_.torch.value_or(options.torch);
   if (const auto debug = root_.find("debug")) {
     options.debug = debug->text() == "DETAIL" ? sim::DebugLevel::detail : sim::DebugLevel::off;
   }

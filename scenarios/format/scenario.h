@@ -63,6 +63,7 @@ struct Scenario {
 struct Overrides {
   std::optional<Rank> world_size{};
   std::optional<std::string> backend{};
+  std::optional<TorchRelease> torch{};
   std::string selection{};  // which case, as CaseAddress has it; may be empty where there is only one
 };
 

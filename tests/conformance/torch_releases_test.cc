@@ -1,0 +1,58 @@
+// Scenarios that do not say which PyTorch they stand for say the same of all of them.
+
+#include <fstream>
+#include <sstream>
+
+#include "scenarios/format/scenario.h"
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/run/runner.h"
+#include "sim/torch/torch_traits.h"
+#include "tests/catch.h"
+#include "tests/shipped_scenarios.h"
+
+namespace rollcall::scenario {
+
+namespace {
+
+constexpr Rank ranks_max = 1024;  // larger worlds take their time
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Those that a matrix makes several of are left out.
+std::optional<Scenario> loaded(const std::filesystem::path& path, TorchRelease torch) {
+  try {
+    return load_scenario(path.string(), {.torch = torch});
+  } catch (const InvalidScenario&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a scenario without a release ends as expected on every release", "[fiber][conformance]") {
+  int tried = 0;
+  for (const std::filesystem::path& path : test::shipped_scenarios()) {
+    if (text_of(path).find("\"torch\": ") != std::string::npos) {
+      continue;
+    }
+    for (const TorchTraits& torch : known_torch_releases()) {
+      const std::optional<Scenario> scenario = loaded(path, torch.release);
+      if (!scenario || scenario->options.world_size > ranks_max) {
+        continue;
+      }
+      const Report report = run(*scenario, {});
+      INFO(path.string() << " on torch " << torch.name);
+      CHECK(report.torch == torch.name);
+      CHECK(report.expected.value_or(true));
+      ++tried;
+    }
+  }
+  CHECK(tried > 300);
+}
+
+}  // namespace rollcall::scenario
