@@ -110,6 +110,8 @@ bool blocks_whole_rank(StatementKind kind) {
     case StatementKind::backward:
     case StatementKind::step:
     case StatementKind::no_sync:
+    case StatementKind::sharding:
+    case StatementKind::clip_grad_norm:
     case StatementKind::attempt:
     case StatementKind::new_group:
     case StatementKind::new_subgroups:
@@ -207,6 +209,10 @@ void Lowering::lower_recognized(const Statement& statement) {
       return lower_state_dict(statement);
     case StatementKind::no_sync:
       return lower_no_sync(statement);
+    case StatementKind::sharding:
+      return lower_sharding(statement);
+    case StatementKind::clip_grad_norm:
+      return lower_clip_grad_norm(statement);
     case StatementKind::attempt:
       return lower_try(statement);
     case StatementKind::new_group:

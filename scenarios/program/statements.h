@@ -53,6 +53,8 @@ enum class StatementKind : std::uint8_t {
   zero_grad,
   state_dict,
   no_sync,
+  sharding,
+  clip_grad_norm,
   attempt,
   new_group,
   new_subgroups,

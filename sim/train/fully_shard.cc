@@ -10,6 +10,7 @@
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/scope.h"
 #include "sim/train/flat.h"
+#include "sim/train/grad_norm.h"
 
 namespace rollcall {
 namespace {
@@ -22,22 +23,6 @@ void check_reshard_size(Rank size, Rank shard_size) {
     throw ValueError(fmt::format(
         "If passing reshard_after_forward as an int, it should be a factor of {}, not {}", shard_size, size));
   }
-}
-
-// The sum of |element|^type, or the largest |element|.
-double norm_power(const Tensor& tensor, double type) {
-  double sum = 0;
-  if (tensor.is_meta()) {
-    return sum;
-  }
-  const Storage& storage = *tensor.settle().storage();
-  const bool is_uniform = storage.form == Storage::Form::uniform;
-  const std::int64_t count = is_uniform ? std::min<std::int64_t>(storage.numel, 1) : storage.numel;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double size = std::abs(decode(storage.at(i), storage.dtype));
-    sum = std::isinf(type) ? std::max(sum, size) : sum + (type == 2 ? size * size : size);
-  }
-  return is_uniform && !std::isinf(type) ? sum * static_cast<double>(storage.numel) : sum;
 }
 
 }  // namespace
@@ -327,9 +312,7 @@ TensorList FullyShardedModule::full_tensors(Site site) {
 // torch/nn/utils/clip_grad.py on DTensors: the norms of all gradients are stacked, and the stack is reduced. A norm
 // of infinity stays a partial maximum until the end, which is one number.
 double FullyShardedModule::clip_grad_norm(double max_norm, double norm_type, Site site) {
-  if (norm_type != 1 && norm_type != 2 && !std::isinf(norm_type)) {
-    throw ValueError(fmt::format("norms of type 1, 2 and inf are simulated, not of type {}", norm_type));
-  }
+  check_norm_type(norm_type);
   const bool is_max = std::isinf(norm_type);
   TensorList gradients;
   std::vector<double> norms;  // to the power of norm_type
@@ -350,15 +333,12 @@ double FullyShardedModule::clip_grad_norm(double max_norm, double norm_type, Sit
     const Scope scope("DTensor.clip_grad_norm_", "clip_grad_norm_");
     all_reduce(stack, {.op = is_max ? ReduceOp::max : ReduceOp::sum, .group = mesh_.shard}, site);
   }
-  double norm = 0;
+  double power = 0;
   for (const double part : stack.to_vector()) {
-    norm += part;
+    power += part;
   }
-  norm = norm_type == 2 ? std::sqrt(norm) : norm;
-  const double factor = max_norm / (norm + 1e-6);
-  for (const Tensor& gradient : gradients) {
-    gradient.mul_(std::min(factor, 1.0));
-  }
+  const double norm = norm_of_power(power, norm_type);
+  scale_gradients(gradients, norm, max_norm);
   return norm;
 }
 

@@ -49,5 +49,6 @@ std::span<const NamedProgram> desync_programs();
 std::span<const NamedProgram> group_programs();
 void ddp_program(CaseContext& context);
 std::span<const NamedProgram> ddp_programs();  // and zero's
+std::span<const NamedProgram> fsdp_programs();
 
 }  // namespace rollcall::golden

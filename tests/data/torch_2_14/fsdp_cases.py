@@ -7,6 +7,7 @@ reshard                reshard_after_forward of all that have none of their own;
 mp                     {"param_dtype", "reduce_dtype"}
 program                the steps of every rank; with per_rank, of each
 backend, ranks         "fake" for calls only, of these ranks
+api                    "fsdp1" for FullyShardedDataParallel, with strategy, forward_prefetch and backward_prefetch
 """
 
 STEP = ["forward", "backward", "step", "zero_grad"]
@@ -162,3 +163,31 @@ add("one_input_more_then_full", world=2, units=THREE, per_rank=True, linger=3, p
 # Mistakes
 add("scalar_parameter", world=2, units=[[[]]], program=STEP)
 add("reshard_to_three_of_four", world=4, units=THREE, reshard=3, program=STEP)
+
+# FullyShardedDataParallel: units of one flat parameter each.
+def add_fsdp1(name, **case):
+    add("fsdp1_" + name, api="fsdp1", world=case.pop("world", 2), units=case.pop("units", THREE), **case)
+
+
+for _strategy in ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"):
+    _name = _strategy.lower()
+    add_fsdp1(_name, strategy=_strategy, program=STEP * 2 + ["full"])
+    add_fsdp1(_name + "_root", strategy=_strategy, root=STEM_AND_HEAD, program=STEP * 2)
+    add_fsdp1(_name + "_no_sync", strategy=_strategy, root=STEM_AND_HEAD,
+              program=["enter_no_sync", "forward", "backward", "leave_no_sync", "forward", "backward", "step", "zero_grad"] + STEP)
+add_fsdp1("root_before", root={"before": [[6, 4]]}, program=STEP * 2)
+add_fsdp1("root_after", root={"after": [[3, 4], [3]]}, program=STEP * 2)
+for _prefetch in ("BACKWARD_PRE", "BACKWARD_POST", None):
+    _name = str(_prefetch).lower()
+    add_fsdp1(_name, backward_prefetch=_prefetch, program=STEP * 2)
+    add_fsdp1(_name + "_root", backward_prefetch=_prefetch, root=STEM_AND_HEAD, program=STEP * 2)
+    add_fsdp1(_name + "_root_after", backward_prefetch=_prefetch, root={"after": [[3, 4], [3]]}, program=STEP * 2)
+add_fsdp1("forward_prefetch", forward_prefetch=True, root=STEM_AND_HEAD, program=STEP * 2)
+add_fsdp1("uneven", world=3, units=[[[5, 3], [6]], [[9]], [[2, 8]]], root=STEM_AND_HEAD, program=STEP * 2 + ["full"])
+add_fsdp1("clip", root=STEM_AND_HEAD, program=["forward", "backward", "clip", "step", "full"])
+add_fsdp1("clip_infinity", program=["forward", "backward", ["clip", "inf"], "step"])
+add_fsdp1("clip_no_shard", strategy="NO_SHARD", program=["forward", "backward", "clip", "step"])
+add_fsdp1("state_dict", root=STEM_AND_HEAD, program=["state_dict"] + STEP + ["state_dict"])
+add_fsdp1("evaluation", root=STEM_AND_HEAD, program=STEP + [["forward", {"grad": False}]] + STEP)
+add_fsdp1("accumulate_with_sync", program=["forward", "backward", "forward", "backward", "step", "full"])
+add_fsdp1("world_of_one", world=1, root=STEM_AND_HEAD, program=STEP * 2)

@@ -23,7 +23,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.distributed_c10d import _resolve_process_group
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import (BackwardPrefetch, FSDPModule, FullyShardedDataParallel, MixedPrecisionPolicy,
+                                    ShardingStrategy, fully_shard)
 from torch.distributed.tensor import DTensor
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -133,6 +134,7 @@ class Unit(nn.Module):
         super().__init__()
         spec = spec if isinstance(spec, dict) else {"params": spec}
         self.frozen = spec.get("frozen", [])
+        self.count = len(spec["params"])
         dtypes = spec.get("dtypes", [])
         for i, shape in enumerate(spec["params"]):
             dtype = DTYPES[dtypes[i]] if i < len(dtypes) else torch.float32
@@ -145,9 +147,9 @@ class Unit(nn.Module):
     def forward(self, x, factor, unused=()):
         for inner in self.inner:
             x = inner(x, factor)
-        for i, (name, p) in enumerate(self.named_parameters(recurse=False)):
+        for i in range(self.count):     # FullyShardedDataParallel replaces parameters by tensors
             if i not in unused:
-                x = x + (p.sum() * factor).to(x.dtype)
+                x = x + (getattr(self, "p%d" % i).sum() * factor).to(x.dtype)
         return x
 
 
@@ -213,20 +215,33 @@ def build(case):
     return model
 
 
+def build_fsdp1(case):
+    """FullyShardedDataParallel around every unit, and around the whole."""
+    model = Model(case)
+    prefetch = case.get("backward_prefetch", "default")
+    options = {"device_id": torch.device("cpu"), "sharding_strategy": ShardingStrategy[case.get("strategy", "FULL_SHARD")],
+               "forward_prefetch": case.get("forward_prefetch", False)}
+    if prefetch != "default":
+        options["backward_prefetch"] = prefetch and BackwardPrefetch[prefetch]
+    for i, unit in enumerate(model.units):
+        model.units[i] = FullyShardedDataParallel(unit, **options)
+    return FullyShardedDataParallel(model, **options)
+
+
 def local(tensor):
     tensor = tensor.to_local() if isinstance(tensor, DTensor) else tensor
     return [float(v) for v in tensor.detach().double().flatten().tolist()]
 
 
 def run_program(case, rank, log):
-    model = build(case)
+    model = build_fsdp1(case) if case.get("api") == "fsdp1" else build(case)
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
     with Recorder(log):
         run_steps(case["program"][rank] if case.get("per_rank") else case["program"], case, model, optimizer, rank, log)
 
 
 def run_steps(steps, case, model, optimizer, rank, log):
-    loss, count = None, 0
+    loss, count, no_sync = None, 0, None
     for step in steps:
         verb, *args = step if isinstance(step, list) else [step]
         if verb == "forward":
@@ -242,6 +257,17 @@ def run_steps(steps, case, model, optimizer, rank, log):
             optimizer.step()
         elif verb == "zero_grad":
             optimizer.zero_grad()
+        elif verb == "enter_no_sync":
+            no_sync = model.no_sync()
+            no_sync.__enter__()
+        elif verb == "leave_no_sync":
+            no_sync.__exit__(None, None, None)
+        elif case.get("api") == "fsdp1" and verb == "clip":
+            log("value", ["norm", local(model.clip_grad_norm_(1.0, *map(float, args)))])
+        elif case.get("api") == "fsdp1" and verb in ("full", "state_dict"):
+            state = model.state_dict()
+            if verb == "full":
+                log("value", ["full", [local(p) for p in state.values()]])
         elif verb == "clip":
             norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0, *map(float, args))
             if args != ["inf"]:     # where reading the norm is a call of its own

@@ -4,79 +4,30 @@
 #include "sim/train/fully_shard.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <map>
 
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
-#include "sim/c10d/forwarding_backend.h"
 #include "sim/c10d/rank_context.h"
-#include "sim/engine/simulate.h"
-#include "sim/report/report.h"
 #include "sim/train/optimizer.h"
 #include "tests/catch.h"
+#include "tests/unit/train/recorded_fsdp.h"
 
 namespace rollcall {
 namespace {
 
 using nlohmann::json;
-using Calls = std::vector<std::string>;
-
-// One rank: its calls as the files have them, and its values.
-struct Trace {
-  Calls calls;
-  std::vector<std::pair<std::string, json>> values;
-};
-
-class CallRecorder final : public ForwardingBackend {
- public:
-  CallRecorder(Backend& inner, std::vector<Trace>& traces) : ForwardingBackend(inner), traces_(traces) {}
-
-  Work issue(const Op& op) override {
-    const RankContext& self = this_rank();
-    const ProcessGroup group = op.group == world_group ? self.world : made_.at(op.group);
-    std::string ranks;
-    for (const Rank rank : group.members().ranks) {
-      ranks += (ranks.empty() ? "" : ",") + std::to_string(rank);
-    }
-    std::string text = row_of(op.kind).name.data();
-    const std::int64_t out = op.tensors.output != nullptr ? op.tensors.output->numel : op.numel;
-    text += " " + ranks + " " + std::to_string(op.numel) + ">" + std::to_string(out) + " " +
-            std::string(to_string(op.dtype));
-    if (has_reduce_op(op.kind)) {
-      text += " " + std::string(to_string(op.reduce));
-    }
-    traces_[static_cast<std::size_t>(self.rank)].calls.push_back(text);
-    return ForwardingBackend::issue(op);
-  }
-
-  ProcessGroup manage(GroupCall call) override {
-    const ProcessGroup group = ForwardingBackend::manage(std::move(call));
-    if (group.is_member()) {
-      made_[group.id()] = group;
-    }
-    return group;
-  }
-
- private:
-  std::vector<Trace>& traces_;
-  std::map<GroupId, ProcessGroup> made_;
-};
-
-Shape shape_of(const json& sizes) {
-  const auto list = sizes.get<std::vector<std::int64_t>>();
-  return Shape(std::span<const std::int64_t>(list));
-}
+using test::RankTrace;
 
 json values_of(const Tensor& tensor) { return tensor.to_vector(); }
 
 // record_fsdp.py's Model on one rank.
 class Model {
  public:
-  Model(const json& spec, Rank rank, Trace& trace) : spec_(spec), rank_(rank), trace_(trace) {
+  Model(const json& spec, Rank rank, RankTrace& trace) : spec_(spec), rank_(rank), trace_(trace) {
     FullyShardOptions options{.name = "model"};
     if (spec.contains("mesh")) {
       const auto sizes = spec["mesh"].get<std::vector<Rank>>();
@@ -95,8 +46,7 @@ class Model {
     const json& program = spec_["program"];
     for (const json& step :
          spec_.value("per_rank", false) ? program[static_cast<std::size_t>(rank_)] : program) {
-      do_step(step.is_string() ? step.get<std::string>() : step[0].get<std::string>(),
-              step.is_string() ? json::array() : step);
+      do_step(test::verb_of(step), step.is_string() ? json::array() : step);
     }
   }
 
@@ -113,29 +63,8 @@ class Model {
                                         : ReshardAfterForward::to(spec["reshard"].get<Rank>());
   }
 
-  static std::vector<Parameter> parameters_of(const json& spec, double base) {
-    std::vector<Parameter> parameters;
-    const json& shapes = spec.is_array() ? spec : spec["params"];
-    const json frozen = spec.is_array() ? json::array() : spec.value("frozen", json::array());
-    const json dtypes = spec.is_array() ? json::array() : spec.value("dtypes", json::array());
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      const Shape shape = shape_of(shapes[i]);
-      std::vector<double> values;
-      for (std::int64_t at = 0; at < shape.numel(); ++at) {
-        values.push_back(base + static_cast<double>(at));
-      }
-      const Dtype dtype = i < dtypes.size() ? *parse_dtype(dtypes[i].get<std::string>()) : Dtype::float32;
-      const Tensor whole = Tensor::zeros(shape, dtype, this_rank().device);
-      whole.copy_(Tensor::of(values, dtype, this_rank().device));
-      const bool is_frozen =
-          frozen.is_boolean() ? frozen.get<bool>() : std::ranges::find(frozen, json(i)) != frozen.end();
-      parameters.push_back({.name = "p" + std::to_string(i), .value = whole, .requires_grad = !is_frozen});
-    }
-    return parameters;
-  }
-
   static FsdpUnit unit_of(const json& spec, double base) {
-    FsdpUnit unit{.parameters = parameters_of(spec, base), .reshard_after_forward = reshard_in(spec)};
+    FsdpUnit unit{.parameters = test::unit_parameters(spec, base), .reshard_after_forward = reshard_in(spec)};
     for (const json& inner : spec.is_object() ? spec.value("inner", json::array()) : json::array()) {
       unit.units.push_back(unit_of(inner, base + 100));
     }
@@ -146,11 +75,11 @@ class Model {
     const json root_spec = spec_.value("root", json::object());
     FsdpUnit root{.reshard_after_forward = reshard_in(root_spec)};
     if (root_spec.contains("before")) {
-      root.parameters = parameters_of(root_spec["before"], 1);
+      root.parameters = test::unit_parameters(root_spec["before"], 1);
       root.before = root.parameters.size();
     }
     if (root_spec.contains("after")) {
-      for (Parameter& parameter : parameters_of(root_spec["after"], 7)) {
+      for (Parameter& parameter : test::unit_parameters(root_spec["after"], 7)) {
         root.parameters.push_back(parameter);
       }
     }
@@ -245,7 +174,7 @@ class Model {
     }
   }
 
-  void note(const char* what, json values) { trace_.values.emplace_back(what, std::move(values)); }
+  void note(const char* what, const json& values) { trace_.values.emplace_back(what, values.dump()); }
 
   void do_step(const std::string& verb, const json& step) {
     FullyShardedModule& model = *models_.front();
@@ -274,7 +203,7 @@ class Model {
         whole.push_back(values_of(tensor));
       }
       if (verb == "full") {
-        note("full", std::move(whole));
+        note("full", whole);
       }
     } else if (verb == "grads" || verb == "shards") {
       json list = json::array();
@@ -282,7 +211,7 @@ class Model {
         const Tensor& tensor = verb == "grads" ? parameter->grad : parameter->value;
         list.push_back(tensor ? values_of(tensor) : json());
       }
-      note(verb.c_str(), std::move(list));
+      note(verb.c_str(), list);
     } else if (verb == "unshard") {
       model.unshard(index_of(step[1]));
     } else if (verb == "reshard") {
@@ -304,7 +233,7 @@ class Model {
 
   const json& spec_;
   Rank rank_;
-  Trace& trace_;
+  RankTrace& trace_;
   std::vector<std::unique_ptr<FullyShardedModule>> models_;
   std::vector<Parameter*> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
@@ -312,87 +241,21 @@ class Model {
   int forwards_ = 0;
 };
 
-struct Run {
-  std::vector<Trace> traces;
-  Report report;
-};
-
-Run run_case(const json& spec, const std::string& backend) {
-  Run run;
-  const auto ranks = spec["world"].get<Rank>();
-  run.traces.resize(static_cast<std::size_t>(ranks));
-  sim::Options options{.world_size = ranks, .backend = backend};
-  options.decorate = [&](Backend& inner) { return std::make_unique<CallRecorder>(inner, run.traces); };
-  run.report = sim::run(
-      options, [&](Rank rank) { Model(spec, rank, run.traces[static_cast<std::size_t>(rank)]).run(); });
-  return run;
-}
-
-// Numbers of float32, which torch adds up in another order.
-bool is_close(const json& ours, const json& theirs) {
-  if (ours.is_array() && theirs.is_array()) {
-    return std::ranges::equal(ours, theirs, is_close);
-  }
-  if (!ours.is_number() || !theirs.is_number()) {
-    return ours == theirs;
-  }
-  const double a = ours.get<double>();
-  const double b = theirs.get<double>();
-  return std::abs(a - b) <= 2e-6 * std::max({1.0, std::abs(a), std::abs(b)});
-}
-
-void check_rank(const json& theirs, const Trace& ours) {
-  CHECK(ours.calls == theirs["calls"].get<Calls>());
-  if (!theirs.contains("values")) {  // a backend without values, or a case without any
-    return;
-  }
-  const json& values = theirs["values"];
-  REQUIRE(ours.values.size() == values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    CHECK(ours.values[i].first == values[i][0]);
-    INFO(json(ours.values[i].second).dump() << "\n" << values[i].dump());
-    CHECK(is_close(ours.values[i].second, values[i][1]));
-  }
-}
-
-std::vector<std::filesystem::path> recorded_cases() {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(ROLLCALL_SOURCE_DIR) /
-                                                               "tests/data/torch_2_14/fsdp")) {
-    paths.push_back(entry.path());
-  }
-  std::ranges::sort(paths);
-  return paths;
-}
-
 }  // namespace
 
 TEST_CASE("fully_shard makes the calls and the values of PyTorch 2.14", "[fiber][fsdp]") {
-  const auto paths = recorded_cases();
-  REQUIRE(paths.size() > 70);
+  const auto paths = test::recorded_cases("");
+  REQUIRE(paths.size() > 100);
   for (const std::filesystem::path& path : paths) {
     INFO(path.stem().string());
-    const json recorded = json::parse(std::ifstream(path));
+    const json recorded = test::read_json(path);
     const json& spec = recorded["case"];
-    if (spec.value("per_rank", false)) {
+    if (spec.value("per_rank", false) || spec.contains("api")) {
       continue;
     }
-    const Run run = run_case(spec, "nccl");
-    const auto ranks = spec.value("ranks", json::array());
-    for (std::size_t i = 0; i < recorded["ranks"].size(); ++i) {
-      const json& theirs = recorded["ranks"][i];
-      const std::size_t rank = ranks.empty() ? i : ranks[i].get<std::size_t>();
-      INFO("rank " << rank);
-      check_rank(theirs, run.traces[rank]);
-      const RankClass& state = run.report.of(static_cast<Rank>(rank));
-      if (theirs["end"][0] == "completed") {
-        CHECK(state.state == RankClass::State::finished);
-      } else {
-        CHECK(state.state == RankClass::State::raised);
-        CHECK(state.exception ==
-              theirs["end"][1].get<std::string>() + ": " + theirs["end"][2].get<std::string>());
-      }
-    }
+    test::check_like_recorded(recorded, test::run_traced(spec, "nccl", [&](Rank rank, RankTrace& trace) {
+                                Model(spec, rank, trace).run();
+                              }));
   }
 }
 

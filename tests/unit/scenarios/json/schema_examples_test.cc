@@ -61,6 +61,7 @@ json stage() {
       "model": { "kind": "ddp", "parameters": [
         { "name": "0.weight", "numel": 4 }, { "name": "1.weight", "numel": 4 } ] },
       "optim": { "kind": "zero", "of": "model" },
+      "sharded": { "kind": "fully_shard", "units": [ { "name": "layers.0", "parameters": [4] }, [4] ] },
       "counter": { "kind": "joinable", "forward": [], "main_hook": [] } },
     "program": [
       { "fill": "gradients", "value": "rank", "numel": 4 }, { "fill": "loss", "value": 1 },
