@@ -21,5 +21,6 @@
 #include "sim/c10d/stream.h"
 #include "sim/tensor/tensor.h"
 #include "sim/train/ddp.h"
+#include "sim/train/fully_shard.h"
 #include "sim/train/join.h"
 #include "sim/train/zero.h"

@@ -112,6 +112,8 @@ bool blocks_whole_rank(StatementKind kind) {
     case StatementKind::no_sync:
     case StatementKind::parallelize:
     case StatementKind::eval:
+    case StatementKind::sharding:
+    case StatementKind::clip_grad_norm:
     case StatementKind::attempt:
     case StatementKind::new_group:
     case StatementKind::new_subgroups:
@@ -214,6 +216,10 @@ void Lowering::lower_recognized(const Statement& statement) {
       return lower_parallelize(statement);
     case StatementKind::eval:
       return lower_eval(statement);
+    case StatementKind::sharding:
+      return lower_sharding(statement);
+    case StatementKind::clip_grad_norm:
+      return lower_clip_grad_norm(statement);
     case StatementKind::attempt:
       return lower_try(statement);
     case StatementKind::new_group:

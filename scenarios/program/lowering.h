@@ -60,6 +60,11 @@ class Lowering {
   void lower_joinable(const Json& object);
   void lower_model(const Json& object);
   void lower_sharded(const Json& object);
+  void lower_fully_sharded(const Json& object);
+  ShardedUnit read_unit(const Json& node, const std::string& name, FullyShardedObject& model);
+  void read_root(const Json& node, ShardedUnit& root);
+  void read_unit_keys(const Json& node, ShardedUnit& unit);
+  ReshardAfterForward read_reshard(const Json& value);
   void lower_data_parallel(const Json& object);
   void lower_optimizer(const Json& object);
   void lower_pipeline(const Json& object);
@@ -103,6 +108,10 @@ class Lowering {
   void lower_parallelize(const Statement& statement);
   void lower_eval(const Statement& statement);
   void lower_init_device_mesh(const Statement& statement);
+  void lower_sharding(const Statement& statement);
+  void lower_clip_grad_norm(const Statement& statement);
+  // The number of the unit of that name, and an error where there is none.
+  std::uint32_t read_unit_name(const Json& name, const FullyShardedObject& model);
   TableIndex read_pass(const Statement& statement, TableIndex object);
   bool is_model(TableIndex object) const;
   bool require_model(const Statement& statement, TableIndex object);

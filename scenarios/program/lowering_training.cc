@@ -30,6 +30,16 @@ constexpr std::array<Key, 11> model_keys{"kind",
                                          "static_graph",
                                          "comm_hook"};
 constexpr std::array<Key, 4> sharded_keys{"kind", "group", "units", "strategy"};
+constexpr std::array<Key, 10> fully_sharded_keys{"kind",
+                                                 "group",
+                                                 "replicate_group",
+                                                 "units",
+                                                 "root",
+                                                 "reshard_after_forward",
+                                                 "mp_policy",
+                                                 "forward_prefetch",
+                                                 "backward_prefetch",
+                                                 "reduce_scatter_unused_params"};
 constexpr std::array<Key, 9> data_parallel_keys{"kind",          "parameters", "gpus",
                                                 "output_device", "batch_size", "input",
                                                 "activations",   "output",     "optimizer"};
@@ -61,6 +71,9 @@ std::span<const Key> keys_of(std::string_view kind) {
   }
   if (kind == "dp") {
     return data_parallel_keys;
+  }
+  if (kind == "fully_shard") {
+    return fully_sharded_keys;
   }
   return kind == "fsdp" ? std::span<const Key>(sharded_keys) : std::span<const Key>(optimizer_keys);
 }
@@ -97,6 +110,8 @@ void Lowering::lower_object(const Json& object) {
     lower_model(object);
   } else if (kind == "fsdp") {
     lower_sharded(object);
+  } else if (kind == "fully_shard") {
+    lower_fully_sharded(object);
   } else if (kind == "dp") {
     lower_data_parallel(object);
   } else {
@@ -166,6 +181,10 @@ void Lowering::lower_sharded(const Json& object) {
   }
   if (const auto units = object.find("units")) {
     for (Json unit : units->children()) {
+      if (unit.is(JsonType::object)) {
+        read_.error(unit, "a unit of an object of kind \"fsdp\" is a list of parameters");
+        continue;
+      }
       model.units.push_back(read_parameters(unit, "parameter"));
     }
   } else {
@@ -331,14 +350,16 @@ void Lowering::lower_optimizer(const Json& object) {
 }
 
 bool Lowering::is_model(TableIndex object) const {
-  return program_->training.models.contains(object) || program_->training.sharded.contains(object) ||
-         program_->training.data_parallel.contains(object);
+  const TrainingObjects& training = program_->training;
+  return training.models.contains(object) || training.sharded.contains(object) ||
+         training.fully_sharded.contains(object) || training.data_parallel.contains(object);
 }
 
 bool Lowering::require_model(const Statement& statement, TableIndex object) {
   if (!is_model(object) && object != none) {
     read_.error(statement.head(),
-                fmt::format("\"{}\" needs an object of kind \"ddp\" or \"fsdp\"", statement.rule().key));
+                fmt::format("\"{}\" needs an object of kind \"ddp\", \"fsdp\" or \"fully_shard\"",
+                            statement.rule().key));
   }
   return is_model(object);
 }
@@ -352,10 +373,20 @@ TableIndex Lowering::read_pass(const Statement& statement, TableIndex object) {
   if (const auto value = statement.find("value")) {
     pass.value = read_.number(*value);
   }
+  const auto units = program_->training.fully_sharded.find(object);
+  const bool has_units = units != program_->training.fully_sharded.end();
+  const bool is_forward = statement.rule().kind == StatementKind::forward;
+  if (const auto unused = statement.find("unused"); unused && has_units && is_forward) {
+    for (Json node : unused->children()) {
+      pass.unused.push_back(read_unit_name(node, units->second));
+    }
+    program_->passes.push_back(std::move(pass));
+    return static_cast<TableIndex>(program_->passes.size() - 1);
+  }
   const auto model = program_->training.models.find(object);
   const bool is_sharded = model == program_->training.models.end();  // or in DataParallel
   for (const char* key : {"grad", "unused"}) {
-    if (const auto stray = statement.find(key); stray && is_sharded) {
+    if (const auto stray = statement.find(key); stray && is_sharded && !(has_units && is_forward)) {
       read_.error(*stray, fmt::format("\"{}\" is for models of kind \"ddp\"", key));
     }
   }

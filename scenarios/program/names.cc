@@ -157,6 +157,8 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::print:
     case StatementKind::raise:
     case StatementKind::exit:
+    case StatementKind::sharding:
+    case StatementKind::clip_grad_norm:
     case StatementKind::check:
     case StatementKind::set_device:
     case StatementKind::break_loop:

@@ -194,7 +194,7 @@ struct JoinableObject {
 // One forward or backward of a model.
 struct ModelPass {
   bool grad_enabled = true;
-  std::vector<std::uint32_t> unused;  // parameters that it does not use
+  std::vector<std::uint32_t> unused;  // parameters that it does not use; of a fully_shard, units
   Operand value;                      // backward: every element of the gradients; absent: 1
 };
 
@@ -336,6 +336,26 @@ struct EnterNoSync {  // the body follows, up to `end`
   TableIndex object = none;
   Address end = 0;
 };
+struct ShardingCall {  // a method of FSDPModule
+  enum class Method : std::uint8_t {
+    unshard,
+    reshard,
+    set_requires_gradient_sync,
+    set_requires_all_reduce,
+    set_reshard_after_forward,
+    set_reshard_after_backward,
+    set_is_last_backward,
+  };
+  TableIndex object = none;
+  Method method = Method::unshard;
+  std::uint32_t unit = 0;
+  bool value = true;
+};
+struct ClipGradNorm {
+  TableIndex object = none;
+  double max_norm = 1;
+  double norm_type = 2;
+};
 struct Try {  // the body follows, up to `handler`; the handler lies in [handler, end)
   Address handler = 0;
   Address end = 0;
@@ -350,8 +370,8 @@ using Action =
                  action::Fill, action::Add, action::Copy, action::Check, action::SetDevice, action::Jump,
                  action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin, action::Forward,
                  action::Notify, action::ModelForward, action::Backward, action::Step, action::ZeroGrad,
-                 action::StateDict, action::RunParallel, action::InitMesh, action::EnterNoSync, action::Try,
-                 action::CallGroup, action::CallStore>;
+                 action::StateDict, action::RunParallel, action::InitMesh, action::EnterNoSync,
+                 action::ShardingCall, action::ClipGradNorm, action::Try, action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;

@@ -55,6 +55,8 @@ enum class StatementKind : std::uint8_t {
   no_sync,
   parallelize,
   eval,
+  sharding,
+  clip_grad_norm,
   attempt,
   new_group,
   new_subgroups,

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "scenarios/program/expression.h"
+#include "sim/base/time.h"
 #include "sim/tensor/dtype.h"
 #include "sim/tensor/tensor.h"
 #include "sim/train/data_parallel.h"
 #include "sim/train/fsdp.h"
+#include "sim/train/fully_shard.h"
 #include "sim/train/optimizer.h"
 
 namespace rollcall::scenario {
@@ -59,6 +61,34 @@ struct ShardedObject {
   ShardingStrategy strategy = ShardingStrategy::full_shard;
 };
 
+// A unit of an object of kind "fully_shard", or its root.
+struct ShardedUnit {
+  std::string name;
+  std::vector<ParameterSpec> parameters;
+  std::size_t before = 0;  // of them, used before the units inside it
+  std::vector<ShardedUnit> units;
+  std::optional<ReshardAfterForward> reshard_after_forward;
+  Duration forward_time = 0;
+  Duration backward_time = 0;
+};
+
+// An object of kind "fully_shard". Constructed like a model.
+struct FullyShardedObject {
+  std::string name;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+  SlotIndex group = no_slot;
+  SlotIndex replicate_group = no_slot;
+  bool is_hybrid = false;  // has a replicate_group
+  ShardedUnit root;
+  std::vector<std::string> unit_names;  // as FullyShardedModule counts them
+  ReshardAfterForward reshard_after_forward;
+  MixedPrecisionPolicy mp_policy;
+  std::int64_t forward_prefetch = 0;  // units that each unit prefetches
+  std::int64_t backward_prefetch = 0;
+  bool reduce_scatter_unused_params = false;
+};
+
 // An object of kind "zero" or "optimizer".
 struct OptimizerObject {
   std::string name;
@@ -72,10 +102,13 @@ struct OptimizerObject {
 struct TrainingObjects {
   std::map<std::uint32_t, ModelObject> models;
   std::map<std::uint32_t, ShardedObject> sharded;
+  std::map<std::uint32_t, FullyShardedObject> fully_sharded;
   std::map<std::uint32_t, DataParallelObject> data_parallel;
   std::map<std::uint32_t, OptimizerObject> optimizers;
 
-  bool empty() const { return models.empty() && sharded.empty() && data_parallel.empty(); }
+  bool empty() const {
+    return models.empty() && sharded.empty() && fully_sharded.empty() && data_parallel.empty();
+  }
 };
 
 }  // namespace rollcall::scenario

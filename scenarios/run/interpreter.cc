@@ -338,6 +338,16 @@ class Interpreter {
     return run_block(frame_, {at_ + 1, enter.end});
   }
 
+  Address operator()(const action::ShardingCall& call) {
+    frame_.training->call_sharded(call, site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::ClipGradNorm& clip) {
+    frame_.training->clip_grad_norm(clip, site());
+    return at_ + 1;
+  }
+
   // The handler is ordinary code: it must not run inside a C++ catch block, where a rank that waits
   // would be switched away from in the middle of an exception.
   Address operator()(const action::Try& attempt) {

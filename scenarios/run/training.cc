@@ -56,6 +56,9 @@ Training::Training(RankFrame& frame) : frame_(frame) {
     if (const auto sharded = objects.sharded.find(object); sharded != objects.sharded.end()) {
       construct(object, sharded->second);
     }
+    if (const auto sharded = objects.fully_sharded.find(object); sharded != objects.fully_sharded.end()) {
+      construct(object, sharded->second);
+    }
     if (const auto optimizer = objects.optimizers.find(object); optimizer != objects.optimizers.end()) {
       construct(object, optimizer->second);
     }
@@ -99,7 +102,19 @@ void Training::construct(TableIndex object, const ShardedObject& spec) {
       units, FsdpOptions{.group = group, .strategy = spec.strategy, .name = spec.name});
 }
 
+void Training::construct(TableIndex object, const FullyShardedObject& spec) {
+  const bool is_member = frame_.group(spec.group).is_member() &&
+                         (!spec.is_hybrid || frame_.group(spec.replicate_group).is_member());
+  if (is_member) {
+    fully_sharded_[object] = std::make_unique<FullySharded>(frame_, spec);
+  }
+}
+
 void Training::construct(TableIndex object, const OptimizerObject& spec) {
+  if (FullySharded* const model = fully_sharded(spec.model)) {
+    optimizers_[object].local = make_optimizer(model->module().parameters(), spec.options);
+    return;
+  }
   if (FullyShardedDataParallel* const model = sharded(spec.model)) {
     std::vector<Parameter*> shards;
     for (Parameter& shard : model->shards()) {
@@ -143,7 +158,35 @@ FullyShardedDataParallel* Training::sharded(TableIndex object) const {
   return found == sharded_.end() ? nullptr : found->second.get();
 }
 
+FullySharded* Training::fully_sharded(TableIndex object) const {
+  const auto found = fully_sharded_.find(object);
+  return found == fully_sharded_.end() ? nullptr : found->second.get();
+}
+
+FullySharded& Training::require_fully_sharded(TableIndex object) const {
+  FullySharded* const model = fully_sharded(object);
+  if (model == nullptr) {
+    refuse(object);
+  }
+  return *model;
+}
+
+void Training::call_sharded(const action::ShardingCall& call, Site site) {
+  require_fully_sharded(call.object).call(call, site);
+}
+
+void Training::clip_grad_norm(const action::ClipGradNorm& clip, Site site) {
+  if (FullyShardedDataParallel* const sharded_model = sharded(clip.object)) {
+    sharded_model->clip_grad_norm(clip.max_norm, clip.norm_type, site);
+    return;
+  }
+  require_fully_sharded(clip.object).module().clip_grad_norm(clip.max_norm, clip.norm_type, site);
+}
+
 std::shared_ptr<void> Training::no_sync(TableIndex object) {
+  if (FullySharded* const sharded_model = fully_sharded(object)) {
+    return std::make_shared<FullyShardedModule::NoSync>(sharded_model->module());
+  }
   if (FullyShardedDataParallel* const model = sharded(object)) {
     return std::make_shared<FullyShardedDataParallel::NoSync>(*model);
   }
@@ -158,6 +201,10 @@ void Training::forward(TableIndex object, const ModelPass& pass, Site site,
                        const std::function<void()>& module_forward) {
   if (is_local(object)) {
     module_forward();
+    return;
+  }
+  if (FullySharded* const sharded_model = fully_sharded(object)) {
+    sharded_model->forward(pass, site, module_forward);
     return;
   }
   if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
@@ -180,6 +227,10 @@ void Training::forward(TableIndex object, const ModelPass& pass, Site site,
 
 void Training::backward(TableIndex object, const ModelPass& pass, Site site) {
   if (is_local(object)) {
+    return;
+  }
+  if (FullySharded* const sharded_model = fully_sharded(object)) {
+    sharded_model->backward(pass, site);
     return;
   }
   if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
@@ -238,6 +289,8 @@ void Training::step(TableIndex object, Site site) {
 void Training::state_dict(TableIndex object, Site site) {
   if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
     sharded_model->gather_state(site);
+  } else if (FullySharded* const units = fully_sharded(object)) {
+    units->module().full_tensors(site);
   } else if (is_local(object)) {
     return;
   } else if (!frame_.program().training.optimizers.contains(object)) {
@@ -264,6 +317,12 @@ void Training::zero_grad(TableIndex object, bool set_to_none) {
   if (is_local(owner)) {
     return;
   }
+  if (FullySharded* const sharded_model = fully_sharded(owner)) {
+    for (Parameter* const parameter : sharded_model->module().parameters()) {
+      rollcall::zero_grad(*parameter, set_to_none);
+    }
+    return;
+  }
   if (FullyShardedDataParallel* const sharded_model = sharded(owner)) {
     for (Parameter& shard : sharded_model->shards()) {
       rollcall::zero_grad(shard, set_to_none);
@@ -279,6 +338,9 @@ Joinable* Training::joinable(TableIndex object) {
   }
   if (sharded(object) != nullptr) {
     throw Error("AttributeError", "'FullyShardedDataParallel' object has no attribute 'join_hook'");
+  }
+  if (fully_sharded(object) != nullptr) {
+    throw Error("AttributeError", "'FSDPModule' object has no attribute 'join_hook'");
   }
   if (const auto found = models_.find(object); found != models_.end()) {
     return found->second.ddp.get();

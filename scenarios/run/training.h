@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "scenarios/program/program.h"
+#include "scenarios/run/fully_sharded.h"
 #include "sim/train/ddp.h"
 #include "sim/train/fsdp.h"
 #include "sim/train/zero.h"
@@ -35,6 +36,10 @@ class Training {
   // Gathers the state of a sharded optimizer on this rank of its group. Blocks.
   void consolidate(TableIndex object, std::int64_t to, Site site);
 
+  // Methods of a model of kind "fully_shard".
+  void call_sharded(const action::ShardingCall& call, Site site);
+  void clip_grad_norm(const action::ClipGradNorm& clip, Site site);
+
   // Starts no_sync for as long as the result lives.
   std::shared_ptr<void> no_sync(TableIndex object);
   // Null for an object that is neither a model nor a sharded optimizer. AttributeError for a sharded model,
@@ -53,11 +58,14 @@ class Training {
 
   void construct(TableIndex object, const ModelObject& spec);
   void construct(TableIndex object, const ShardedObject& spec);
+  void construct(TableIndex object, const FullyShardedObject& spec);
   void construct(TableIndex object, const OptimizerObject& spec);
   Tensor gradient_like(const Tensor& parameter, const Shape& shape, const ModelPass& pass) const;
   // Throws NameError for an object whose group the rank does not belong to.
   DistributedDataParallel& model(TableIndex object);
   FullyShardedDataParallel* sharded(TableIndex object) const;
+  FullySharded* fully_sharded(TableIndex object) const;
+  FullySharded& require_fully_sharded(TableIndex object) const;
   OneOptimizer& optimizer(TableIndex object);
   // Of kind "dp": nothing but the program's own statements happens.
   bool is_local(TableIndex object) const;
@@ -66,6 +74,7 @@ class Training {
   RankFrame& frame_;
   std::map<TableIndex, Model> models_;  // nodes: DDP keeps a reference to its module
   std::map<TableIndex, std::unique_ptr<FullyShardedDataParallel>> sharded_;
+  std::map<TableIndex, std::unique_ptr<FullySharded>> fully_sharded_;
   std::map<TableIndex, OneOptimizer> optimizers_;
 };
 

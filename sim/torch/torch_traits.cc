@@ -36,6 +36,7 @@ constexpr std::array<TorchTraits, 3> table{{
         .first_bucket_is_small = true,
         .ddp_takes_bucket_list = false,
         .sends_kept_buffers = true,
+        .fsdp_prefetches = false,
         .gloo_rendezvous = GlooRendezvous::address_per_pair,
         .gloo_base_class = "ProcessGroup",
         .gloo_new_group_hang =
@@ -80,6 +81,7 @@ constexpr std::array<TorchTraits, 3> table{{
         .first_bucket_is_small = false,
         .ddp_takes_bucket_list = false,
         .sends_kept_buffers = false,
+        .fsdp_prefetches = true,
         .gloo_rendezvous = GlooRendezvous::one_by_one,
         .gloo_base_class = "Backend",
         .gloo_new_group_hang =
@@ -125,6 +127,7 @@ constexpr std::array<TorchTraits, 3> table{{
         .first_bucket_is_small = false,
         .ddp_takes_bucket_list = true,
         .sends_kept_buffers = false,
+        .fsdp_prefetches = true,
         .gloo_rendezvous = GlooRendezvous::all_then_connect,
         .gloo_base_class = "Backend",
         .gloo_new_group_hang =
@@ -137,8 +140,9 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_small_types = true,
         .gloo_averages = true,
         .gloo_barrier_takes_devices = true,
-        .gloo_self_message = "[enforce fail at ./gloo/transport/tcp/pair.cc:789] state_ >= CONNECTED. 1 vs 4. Pair is not connected "
-            "(<peer>${} <--> [none])",
+        .gloo_self_message = "[enforce fail at ./gloo/transport/tcp/pair.cc:789] state_ >= CONNECTED. 1 vs "
+                             "4. Pair is not connected "
+                             "(<peer>${} <--> [none])",
         .gloo_connects_late = true,
         .gloo_lines = {.oversized = 456, .closed = 547, .send_timeout = 129, .recv_timeout = 78},
         .gloo_oversized_hint = ". Received data size doesn't match expected size. Is there a distributed "

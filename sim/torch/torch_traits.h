@@ -75,6 +75,9 @@ struct TorchTraits {
   bool
       sends_kept_buffers;  // with broadcast_buffers=False, the constructor and the end of a Join send them too
 
+  // ---- FullyShardedDataParallel (torch/distributed/fsdp/fully_sharded_data_parallel.py) ----
+  bool fsdp_prefetches;  // BackwardPrefetch.BACKWARD_PRE is the default
+
   // ---- ProcessGroupGloo ----
   GlooRendezvous gloo_rendezvous;
   std::string_view gloo_base_class;           // that says what it does not support

@@ -1,28 +1,10 @@
 #include "sim/train/comm_hooks.h"
 
-#include <cstring>
-
 #include "sim/c10d/collectives.h"
+#include "sim/train/flat.h"
 
 namespace rollcall {
 namespace {
-
-// tensor.div_(divisor): each element rounded once. A reciprocal would be rounded to a short type first.
-void divide(const Tensor& tensor, double divisor) {
-  Storage& storage = *tensor.settle().storage();
-  const auto quotient = [&](Bits bits) {
-    return encode(decode(bits, storage.dtype) / divisor, storage.dtype);
-  };
-  if (storage.form == Storage::Form::uniform) {
-    storage.value = quotient(storage.value);
-  } else if (storage.form == Storage::Form::dense) {
-    const std::size_t size = size_of(storage.dtype);
-    for (std::int64_t i = 0; i < storage.numel; ++i) {
-      const Bits bits = quotient(storage.at(i));
-      std::memcpy(storage.elements.data() + static_cast<std::size_t>(i) * size, &bits, size);
-    }
-  }
-}
 
 BucketFuture all_reduce_average(const Tensor& tensor, const ProcessGroup& group, Site site) {
   divide(tensor, group.size());

@@ -1,6 +1,7 @@
 #include "sim/train/flat.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "sim/base/expects.h"
 #include "sim/tensor/elements.h"
@@ -66,6 +67,70 @@ void unflatten(const Tensor& flat, std::span<const Tensor> tensors) {
   for (const Tensor& tensor : tensors) {
     copy_from_flat(*flat.settle().storage(), offset, *tensor.settle().storage());
     offset += tensor.numel();
+  }
+}
+
+std::optional<Bits> common_value(std::span<const Tensor> tensors, Dtype dtype) {
+  std::optional<Bits> common;
+  for (const Tensor& tensor : tensors) {
+    const Storage& storage = *tensor.settle().storage();
+    if (storage.numel == 0) {
+      continue;
+    }
+    if (storage.form != Storage::Form::uniform) {
+      return std::nullopt;
+    }
+    const Bits value =
+        storage.dtype == dtype ? storage.value : encode(decode(storage.value, storage.dtype), dtype);
+    if (common && *common != value) {
+      return std::nullopt;
+    }
+    common = value;
+  }
+  return common.value_or(0);
+}
+
+void fill_flat(const Tensor& flat, std::span<const FlatPiece> pieces) {
+  Storage& target = *flat.settle().storage();
+  target.set_uniform(0);
+  const Tensor* source = nullptr;  // pieces of one tensor stand in a row: it is cast once
+  Tensor cast;
+  for (const FlatPiece& piece : pieces) {
+    if (piece.source != source) {
+      source = piece.source;
+      cast = source->dtype() == flat.dtype() ? *source : source->to(flat.dtype());
+    }
+    copy_elements(target, piece.to, *cast.settle().storage(), piece.from, piece.count);
+  }
+  target.collapse_if_uniform();
+}
+
+const Tensor& reuse(Tensor& tensor, std::int64_t numel, Dtype dtype, Device device) {
+  const bool fits = tensor && !tensor.is_meta() && tensor.numel() == numel && tensor.dtype() == dtype &&
+                    tensor.device() == device &&
+                    tensor.storage()->references.load(std::memory_order_relaxed) == 1;
+  if (!fits) {
+    tensor = Tensor::zeros({numel}, dtype, device);
+  }
+  return tensor;
+}
+
+void divide(const Tensor& tensor, double divisor) {
+  Storage& storage = *tensor.settle().storage();
+  const auto quotient = [&](Bits bits) {
+    return encode(decode(bits, storage.dtype) / divisor, storage.dtype);
+  };
+  if (storage.form == Storage::Form::meta) {
+    return;
+  }
+  if (storage.form == Storage::Form::uniform) {
+    storage.set_uniform(quotient(storage.value));
+    return;
+  }
+  const std::size_t size = size_of(storage.dtype);
+  for (std::int64_t i = 0; i < storage.numel; ++i) {
+    const Bits bits = quotient(storage.at(i));
+    std::memcpy(storage.elements.data() + static_cast<std::size_t>(i) * size, &bits, size);
   }
 }
 

@@ -2,6 +2,7 @@
 
 // Flat tensors: several tensors end to end in one, as DDP's buckets and coalesced broadcasts send them.
 
+#include <optional>
 #include <span>
 
 #include "sim/tensor/tensor.h"
@@ -16,6 +17,26 @@ Tensor flatten(std::span<const Tensor> tensors);
 void unflatten_from(const Tensor& flat, std::int64_t offset, const Tensor& target);
 // The reverse of flatten: overwrites `tensors` with the elements of `flat`.
 void unflatten(const Tensor& flat, std::span<const Tensor> tensors);
+
+// Every element of every tensor has one value (empty tensors have any): it, as an element of `dtype`.
+std::optional<Bits> common_value(std::span<const Tensor> tensors, Dtype dtype);
+
+// Where `count` elements of a flat tensor come from.
+struct FlatPiece {
+  const Tensor* source = nullptr;
+  std::int64_t from = 0;
+  std::int64_t count = 0;
+  std::int64_t to = 0;
+};
+// Overwrites those elements of `flat` that a piece names; the others keep no particular value.
+void fill_flat(const Tensor& flat, std::span<const FlatPiece> pieces);
+
+// A tensor of these elements whose values may be overwritten: `tensor` if nobody else uses it, or a new one in its
+// place.
+const Tensor& reuse(Tensor& tensor, std::int64_t numel, Dtype dtype, Device device);
+
+// tensor.div_(divisor): each element rounded once. A reciprocal would be rounded to a short type first.
+void divide(const Tensor& tensor, double divisor);
 
 // A copy of `count` elements of `flat` from `offset` on, in the given shape.
 Tensor slice(const Tensor& flat, std::int64_t offset, const Shape& shape);

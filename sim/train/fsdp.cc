@@ -1,27 +1,32 @@
 #include "sim/train/fsdp.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/core.h>
 
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
 #include "sim/c10d/scope.h"
+#include "sim/torch/torch_traits.h"
 #include "sim/train/flat.h"
+#include "sim/train/grad_norm.h"
 
 namespace rollcall {
 namespace {
 
+constexpr std::size_t all_gathers_in_flight = 2;  // _limiter_utils.py
+
 // The unit's parameters end to end, and zeros up to a multiple of `ranks`. Zeros that nobody reads would cost
 // a tensor of one value its form, so padding repeats it.
-Tensor flat_parameter(const Module& unit, Rank ranks, std::int64_t& padded) {
+Tensor flat_parameter(const Module& unit, Rank ranks) {
   TensorList values;
   for (const Parameter& parameter : unit.parameters) {
     values.push_back(parameter.value);
   }
-  if (values.empty()) {
-    throw ValueError("FullyShardedDataParallel got a unit without parameters");
-  }
   const Tensor flat = flatten(values);
-  padded = (flat.numel() + ranks - 1) / ranks * ranks;
+  const std::int64_t padded = (flat.numel() + ranks - 1) / ranks * ranks;
   if (padded == flat.numel()) {
     return flat;
   }
@@ -31,6 +36,12 @@ Tensor flat_parameter(const Module& unit, Rank ranks, std::int64_t& padded) {
   return flatten(values);
 }
 
+// A tensor that may be overwritten: nobody else has it.
+Tensor own(Tensor tensor) {
+  const bool is_shared = tensor.storage()->references.load(std::memory_order_relaxed) > 1;
+  return is_shared ? tensor.clone() : tensor;
+}
+
 }  // namespace
 
 FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& units, FsdpOptions options)
@@ -38,82 +49,274 @@ FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& un
   if (units.empty()) {
     throw ValueError("FullyShardedDataParallel got no units");
   }
+  prefetch_ = options_.backward_prefetch.value_or(
+      this_rank().torch->fsdp_prefetches ? BackwardPrefetch::pre : BackwardPrefetch::none);
+  if (is_sharded() && group_.size() == 1) {
+    options_.strategy = ShardingStrategy::no_shard;  // 2.x says so in a warning
+  }
   const std::string of = options_.name.empty() ? "" : " of " + options_.name;
   gather_pairing_ = "fsdp.all_gather" + of;
   reduce_pairing_ = "fsdp.reduce" + of;
   for (const Module& unit : units) {
+    const bool is_root = units_.empty();
     units_.emplace_back();
-    const Tensor flat = flat_parameter(unit, group_.size(), units_.back().padded);
+    if (unit.parameters.empty()) {
+      if (!is_root) {
+        throw ValueError("FullyShardedDataParallel got a unit without parameters");
+      }
+      shards_.push_back({.name = "unit0", .value = Tensor::zeros({0}), .requires_grad = false});
+      continue;
+    }
+    for (const Parameter& parameter : unit.parameters) {
+      units_.back().numel += parameter.value.numel();
+    }
+    const Tensor flat = flat_parameter(unit, is_sharded() ? group_.size() : 1);
+    units_.back().padded = flat.numel();
     const std::int64_t part = is_sharded() ? flat.numel() / group_.size() : flat.numel();
     shards_.push_back({.name = fmt::format("unit{}", shards_.size()),
                        .value = slice(flat, is_sharded() ? part * group_.rank() : 0, {part})});
   }
 }
 
-void FullyShardedDataParallel::unshard(std::size_t unit, Site site) {
-  if (!is_sharded() || units_[unit].whole) {
+// _runtime_utils.py, _root_pre_forward: the optimizer has to be through before anything is gathered.
+void FullyShardedDataParallel::begin_forward() {
+  if (!std::exchange(has_streams_, true)) {
+    unshard_stream_ = new_stream();
+    reduce_stream_ = new_stream();
+  }
+  Event before;
+  before.record();
+  const StreamScope stream(unshard_stream_);
+  before.wait();
+}
+
+void FullyShardedDataParallel::unshard(std::size_t index, Site site) {
+  Unit& unit = units_[index];
+  if (!is_sharded() || !exists(index) || std::exchange(unit.is_whole, true)) {
     return;
   }
+  if (freed_.size() >= all_gathers_in_flight) {
+    freed_.front().synchronize();
+    freed_.pop_front();
+  }
+  const StreamScope stream(has_streams_ ? unshard_stream_ : current_stream());
   const Scope scope("fsdp.all_gather", gather_pairing_);
-  const Tensor& shard = shards_[unit].value;
-  units_[unit].whole = Tensor::zeros({units_[unit].padded}, shard.dtype(), shard.device());
-  all_gather_into_tensor(units_[unit].whole, shard, {.group = group_}, site);
+  const Tensor& shard = shards_[index].value;
+  if (shard.is_meta()) {
+    unit.whole = Tensor::meta({unit.padded}, shard.dtype(), shard.device());
+  } else {
+    reuse(unit.whole, unit.padded, shard.dtype(), shard.device());
+  }
+  if (shard.device().type == DeviceType::cpu) {  // _flat_param.py, _all_gather_flat_param
+    all_gather_flat(unit.whole, shard, {.group = group_}, site);
+  } else {
+    all_gather_into_tensor(unit.whole, shard, {.group = group_}, site);
+  }
+}
+
+void FullyShardedDataParallel::wait_for_unshard() const {
+  Event gathered;
+  {
+    const StreamScope stream(unshard_stream_);
+    gathered.record();
+  }
+  gathered.wait();
+}
+
+void FullyShardedDataParallel::reshard(std::size_t unit) {
+  if (std::exchange(units_[unit].is_whole, false)) {
+    freed_.emplace_back().record();
+  }
 }
 
 void FullyShardedDataParallel::forward(const std::function<void(std::size_t)>& layers, Site site) {
+  begin_forward();
   const bool frees = options_.strategy == ShardingStrategy::full_shard;
+  const bool prefetches = options_.forward_prefetch && !is_first_step_;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-    unshard(unit, site);
+    if (exists(unit)) {
+      unshard(unit, site);
+      wait_for_unshard();
+      if (prefetches && unit + 1 < units_.size()) {
+        unshard(unit + 1, site);
+      }
+    }
     if (layers) {
       layers(unit);
     }
     const bool is_root = unit == 0;  // whose parameters the backward needs at once
     if (frees && !is_root) {
-      units_[unit].whole = Tensor();
+      reshard(unit);
     }
   }
 }
 
 // fully_sharded_data_parallel.py, _full_pre_state_dict_hook: summon_full_params for the root and what is in it.
-void FullyShardedDataParallel::gather_state(Site site) {
+TensorList FullyShardedDataParallel::gather_state(Site site) {
+  TensorList state;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     unshard(unit, site);
+    if (exists(unit)) {
+      state.push_back(is_sharded() ? units_[unit].whole.clone() : shards_[unit].value.clone());
+    }
   }
-  for (Unit& unit : units_) {
-    unit.whole = Tensor();
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    reshard(unit);
+  }
+  return state;
+}
+
+// Units of a backward follow in the reverse order of their forwards' ends, in which the root is the last.
+void FullyShardedDataParallel::prefetch(std::size_t unit, Site site) {
+  const std::size_t next = unit == 0 ? units_.size() - 1 : unit - 1;
+  if (next > 0 && units_[next].needs_unshard && !std::exchange(units_[next].is_prefetched, true)) {
+    unshard(next, site);
   }
 }
 
-void FullyShardedDataParallel::backward(const std::function<Tensor(std::size_t, const Shape&)>& gradient,
-                                        Site site) {
-  for (std::size_t unit = units_.size(); unit-- > 0;) {
-    unshard(unit, site);
-    Tensor mine = gradient(unit, {units_[unit].padded});
-    units_[unit].whole = Tensor();
-    if (units_[unit].accumulated) {
-      mine.add_(units_[unit].accumulated);
-      units_[unit].accumulated = Tensor();
-    }
-    if (sync_gradients_) {
-      reduce(unit, std::move(mine), site);
-    } else {
-      units_[unit].accumulated = std::move(mine);
-    }
-  }
-}
-
-void FullyShardedDataParallel::reduce(std::size_t unit, Tensor gradient, Site site) {
-  const Scope scope("fsdp.reduce", reduce_pairing_);
-  gradient.mul_(1.0 / group_.size());
-  if (!is_sharded()) {
-    all_reduce(gradient, {.group = group_}, site);
-    accumulate_gradient(shards_[unit], std::move(gradient));
+void FullyShardedDataParallel::pre_backward(std::size_t unit, Site site) {
+  if (!exists(unit)) {
     return;
   }
-  const Tensor& shard = shards_[unit].value;
-  Tensor part = Tensor::zeros(shard.shape(), shard.dtype(), shard.device());
-  reduce_scatter_tensor(part, gradient, {.group = group_}, site);
-  accumulate_gradient(shards_[unit], std::move(part));
+  if (!units_[unit].is_prefetched) {
+    unshard(unit, site);
+  }
+  wait_for_unshard();
+  units_[unit].needs_unshard = false;
+  if (prefetch_ == BackwardPrefetch::pre) {
+    prefetch(unit, site);
+  }
+}
+
+void FullyShardedDataParallel::post_backward(std::size_t unit, Site site) {
+  if (sync_gradients_ || options_.strategy == ShardingStrategy::full_shard) {
+    reshard(unit);
+  }
+  if (prefetch_ == BackwardPrefetch::post) {
+    prefetch(unit, site);
+  }
+  if (sync_gradients_) {
+    reduce(unit, site);
+  }
+}
+
+// Flat parameters that were gathered ahead in forward were cut into views before the unit before them computed, and
+// autograd goes back in the order of creation: their gradients are complete when that unit's are.
+void FullyShardedDataParallel::backward(const std::function<Tensor(std::size_t, const Shape&)>& gradient,
+                                        Site site) {
+  for (Unit& unit : units_) {
+    unit.needs_unshard = is_sharded();
+    unit.is_prefetched = false;
+  }
+  pre_backward(0, site);
+  const bool is_late = options_.forward_prefetch && !is_first_step_;
+  std::optional<std::size_t> pending;
+  for (std::size_t unit = units_.size(); unit-- > 0;) {
+    if (!exists(unit)) {
+      continue;
+    }
+    if (unit > 0) {
+      pre_backward(unit, site);
+    }
+    Tensor mine = gradient(unit, {units_[unit].padded});
+    Tensor& accumulated = units_[unit].accumulated;
+    if (accumulated) {
+      mine = own(std::move(mine));
+      mine.add_(accumulated);
+    }
+    accumulated = std::move(mine);
+    if (pending) {
+      post_backward(*std::exchange(pending, std::nullopt), site);
+    }
+    if (is_late && unit > 0) {
+      pending = unit;
+    } else {
+      post_backward(unit, site);
+    }
+  }
+  if (pending) {
+    post_backward(*pending, site);
+  }
+  finish_backward();
+}
+
+// _init_utils.py, default_hooks.py: about the root of the ranks, so that neither half overflows.
+double FullyShardedDataParallel::divide_before() const {
+  double factor = 1;
+  while (std::fmod(group_.size(), factor) == 0 && group_.size() / factor > factor) {
+    factor *= 2;
+  }
+  return factor;
+}
+
+void FullyShardedDataParallel::reduce(std::size_t index, Site site) {
+  Unit& unit = units_[index];
+  const Scope scope("fsdp.reduce", reduce_pairing_);
+  unit.to_reduce = own(std::exchange(unit.accumulated, Tensor()));
+  divide(unit.to_reduce, divide_before());
+  Event ready;
+  ready.record();
+  const StreamScope stream(reduce_stream_);
+  ready.wait();
+  if (!is_sharded()) {
+    all_reduce(unit.to_reduce, {.group = group_}, site);
+    unit.reduced = unit.to_reduce;
+    return;
+  }
+  const Tensor& shard = shards_[index].value;
+  if (unit.to_reduce.is_meta()) {
+    unit.reduced = Tensor::meta(shard.shape(), shard.dtype(), shard.device());
+  } else {
+    reuse(unit.reduced, shard.numel(), shard.dtype(), shard.device());
+  }
+  reduce_scatter_tensor(unit.reduced, unit.to_reduce, {.group = group_}, site);
+}
+
+void FullyShardedDataParallel::finish_backward() {
+  is_first_step_ = false;
+  Event reduced;
+  {
+    const StreamScope stream(reduce_stream_);
+    reduced.record();
+  }
+  reduced.wait();
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    if (Tensor part = std::exchange(units_[unit].reduced, Tensor())) {
+      divide(part, group_.size() / divide_before());
+      units_[unit].to_reduce = Tensor();
+      accumulate_gradient(shards_[unit], std::move(part));
+    }
+  }
+}
+
+// torch's padding is zeros, which add nothing to a norm.
+Tensor FullyShardedDataParallel::without_padding(std::size_t unit, const Tensor& part) const {
+  const std::int64_t first = is_sharded() ? part.numel() * group_.rank() : 0;
+  const std::int64_t count = std::clamp<std::int64_t>(units_[unit].numel - first, 0, part.numel());
+  return count == part.numel() ? part : slice(part, 0, {count});
+}
+
+double FullyShardedDataParallel::clip_grad_norm(double max_norm, double norm_type, Site site) {
+  check_norm_type(norm_type);
+  double power = 0;
+  TensorList gradients;
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    if (const Tensor& gradient = shards_[unit].grad) {
+      gradients.push_back(gradient);
+      const double part = norm_power(without_padding(unit, gradient), norm_type);
+      power = std::isinf(norm_type) ? std::max(power, part) : power + part;
+    }
+  }
+  if (is_sharded()) {
+    const Tensor total =
+        Tensor::full({1}, power, shards_.back().value.dtype(), shards_.back().value.device());
+    const Scope scope("fsdp.clip_grad_norm", "fsdp.clip_grad_norm");
+    all_reduce(total, {.op = std::isinf(norm_type) ? ReduceOp::max : ReduceOp::sum, .group = group_}, site);
+    power = total.item();
+  }
+  const double norm = norm_of_power(power, norm_type);
+  scale_gradients(gradients, norm, max_norm);
+  return norm;
 }
 
 }  // namespace rollcall

@@ -1,22 +1,27 @@
 #pragma once
 
 // FullyShardedDataParallel: parameters, gradients and optimizer state sharded over the ranks
-// (torch/distributed/fsdp/fully_sharded_data_parallel.py). A model is cut into units, the first of which is
-// the root; each unit's parameters are one flat tensor, of which every rank keeps an equal part.
+// (torch/distributed/fsdp). A model is cut into units, the first of which is the root; each unit's parameters are one
+// flat tensor, of which every rank keeps an equal part.
 //
 //   forward   all_gather of a unit, its layers, and the whole is freed again (the root's is kept)
-//   backward  in reverse: all_gather, gradients, reduce_scatter of their average
+//   backward  in reverse: all_gather, gradients, reduce_scatter of their average. The all_gather of the next unit
+//             comes before the reduce_scatter, unless nothing is prefetched.
 //
-// It is no Joinable, in PyTorch neither: on uneven inputs nobody shadows it.
+// It is no Joinable, in PyTorch neither: on uneven inputs nobody shadows it. What 2.x does was compared with PyTorch
+// 2.14 (tests/data/torch_2_14/fsdp/fsdp1_*).
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/base/site.h"
 #include "sim/c10d/process_group.h"
+#include "sim/c10d/stream.h"
 #include "sim/train/module.h"
 
 namespace rollcall {
@@ -27,16 +32,26 @@ enum class ShardingStrategy : std::uint8_t {
   no_shard,       // every rank keeps everything: gradients are all-reduced, as in DDP
 };
 
+// When the unit that comes next in backward is gathered.
+enum class BackwardPrefetch : std::uint8_t {
+  pre,   // before the gradients of a unit
+  post,  // after them
+  none,  // when its turn comes
+};
+
 struct FsdpOptions {
   ProcessGroup group{};  // none: the world
   ShardingStrategy strategy = ShardingStrategy::full_shard;
-  std::string name{};  // in reports
+  std::optional<BackwardPrefetch>
+      backward_prefetch{};        // none: the default of the PyTorch that the run stands for
+  bool forward_prefetch = false;  // from the second step on
+  std::string name{};             // in reports
 };
 
 class FullyShardedDataParallel {
  public:
-  // units: the root's parameters first. Keeps this rank's shards of them; no communication.
-  // ValueError when there are none.
+  // units: the root's parameters first, which may be none. Keeps this rank's shards of them; no communication.
+  // ValueError for other units without parameters.
   explicit FullyShardedDataParallel(const std::vector<Module>& units, FsdpOptions options = {});
   FullyShardedDataParallel(const FullyShardedDataParallel&) = delete;
   FullyShardedDataParallel& operator=(const FullyShardedDataParallel&) = delete;
@@ -63,8 +78,10 @@ class FullyShardedDataParallel {
   NoSync no_sync() { return NoSync(*this); }
 
   // state_dict() of kind FULL_STATE_DICT: gathers the parameters of every unit, and frees them again. Every rank
-  // of the group has to call it. Blocks.
-  void gather_state(Site site = Site::here());
+  // of the group has to call it. Blocks. Returns each unit's flat parameter, with its padding.
+  TensorList gather_state(Site site = Site::here());
+  // model.clip_grad_norm_(): an all_reduce of one number, where gradients are sharded. Blocks.
+  double clip_grad_norm(double max_norm, double norm_type = 2, Site site = Site::here());
 
   // This rank's part of every unit, with its gradients: what the optimizer updates.
   std::vector<Parameter>& shards() { return shards_; }
@@ -72,22 +89,45 @@ class FullyShardedDataParallel {
 
  private:
   struct Unit {
-    std::int64_t padded = 0;  // elements, a multiple of the ranks
-    Tensor whole;             // while gathered
-    Tensor accumulated;       // gradients under no_sync
+    std::int64_t numel = 0;
+    std::int64_t padded = 0;  // elements, a multiple of the ranks where it is sharded
+    Tensor whole;             // as gathered last
+    bool is_whole = false;
+    bool is_prefetched = false;
+    bool needs_unshard = false;  // in this backward
+    Tensor accumulated;          // gradients under no_sync
+    Tensor to_reduce;
+    Tensor reduced;  // by this backward
   };
 
   bool is_sharded() const { return options_.strategy != ShardingStrategy::no_shard; }
+  bool exists(std::size_t unit) const { return units_[unit].padded > 0; }
+  void begin_forward();
   void unshard(std::size_t unit, Site site);
-  void reduce(std::size_t unit, Tensor gradient, Site site);
+  void wait_for_unshard() const;
+  void reshard(std::size_t unit);
+  void prefetch(std::size_t unit, Site site);
+  void pre_backward(std::size_t unit, Site site);
+  void post_backward(std::size_t unit, Site site);
+  void finish_backward();
+  void reduce(std::size_t unit, Site site);
+  double divide_before() const;
+  Tensor without_padding(std::size_t unit, const Tensor& part) const;
 
   FsdpOptions options_;
   ProcessGroup group_;
+  BackwardPrefetch prefetch_ = BackwardPrefetch::pre;
   std::vector<Unit> units_;
   std::vector<Parameter> shards_;
   std::string gather_pairing_;
   std::string reduce_pairing_;
   bool sync_gradients_ = true;
+  bool is_first_step_ = true;
+
+  bool has_streams_ = false;
+  Stream unshard_stream_;
+  Stream reduce_stream_;
+  std::deque<Event> freed_;  // at most two all_gathers are in flight
 };
 
 }  // namespace rollcall

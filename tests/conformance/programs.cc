@@ -51,7 +51,7 @@ std::optional<Program> find_program(const GoldenCase& golden) {
   std::string name = golden.program_name();
   for (auto table : {post_hook_programs(), join_programs(), join_misuse_programs(), join_group_programs(),
                      args_programs(), p2p_programs(), prim_programs(), desync_programs(), group_programs(),
-                     ddp_programs(), new_programs(), parallel_programs()}) {
+                     ddp_programs(), new_programs(), parallel_programs(), fsdp_programs()}) {
     if (std::optional<Program> found = find_in(table, name)) {
       return found;
     }

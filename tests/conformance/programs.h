@@ -51,5 +51,6 @@ std::span<const NamedProgram> new_programs();
 std::span<const NamedProgram> parallel_programs();  // of family new
 void ddp_program(CaseContext& context);
 std::span<const NamedProgram> ddp_programs();  // and zero's
+std::span<const NamedProgram> fsdp_programs();
 
 }  // namespace rollcall::golden

@@ -197,7 +197,7 @@ TEST_CASE("unknown keys are errors with the nearest known one", "[scenarios]") {
   CHECK(problem(world_of_four(R"("backend": "ncll")")) == "/backend: expected one of nccl, gloo -> nccl");
   CHECK(problem(world_of_four(R"("expect": {"verdict": "dedlock"})")).ends_with("-> deadlock"));
   CHECK(problem(world_of_four(R"("objects": {"c": {"kind": "joinabel"}})")) ==
-        "/objects/c/kind: expected one of joinable, ddp, fsdp, dp, zero, optimizer, pipeline, "
+        "/objects/c/kind: expected one of joinable, ddp, fsdp, fully_shard, dp, zero, optimizer, pipeline, "
         "tensor_parallel, context_parallel -> joinable");
   CHECK(problem(world_of_four(R"("objects": {"c": {"kind": "joinable", "foward": []}})")) ==
         "/objects/c/foward: unknown key \"foward\" -> forward");

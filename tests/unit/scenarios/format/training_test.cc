@@ -1,5 +1,8 @@
 // Models, optimizers and datasets in scenario files: what is read, what is refused, what a run does.
 
+#include <map>
+#include <string>
+
 #include "scenarios/run/runner.h"
 #include "sim/report/report.h"
 #include "tests/catch.h"
@@ -48,12 +51,68 @@ TEST_CASE("an optimizer belongs to a model that stands before it", "[scenarios]"
 
 TEST_CASE("training statements want objects of the right kind and parameters that exist", "[scenarios]") {
   CHECK(problem(quartet(R"({"backward": "optimizer"})")) ==
-        "/program/0/backward: \"backward\" needs an object of kind \"ddp\" or \"fsdp\"");
+        "/program/0/backward: \"backward\" needs an object of kind \"ddp\", \"fsdp\" or \"fully_shard\"");
   CHECK(problem(quartet(R"({"step": "model"})")) ==
         "/program/0/step: \"step\" needs an object of kind \"zero\", \"optimizer\", \"pipeline\" or "
         "\"tensor_parallel\"");
   CHECK(problem(quartet(R"({"backward": "model", "unused": ["ww"]})")) ==
         "/program/0/unused/0: \"model\" has no parameter \"ww\" that requires a gradient -> w");
+}
+
+TEST_CASE("a fully_shard's units are found by name, and mistakes in it are shown where they stand",
+          "[scenarios]") {
+  const auto with = [](const std::string& object, const std::string& statement) {
+    return problem(test::quartet(statement, R"("objects": {"m": {"kind": "fully_shard")" + object + "}},"));
+  };
+  const std::string units = R"(, "units": [{"name": "layers.0", "parameters": [4]}, [8]])";
+  CHECK(with(units, R"({"unshard": "m", "unit": "layers.0"})") == "0 problems: ");
+  CHECK(with(units, R"({"forward": "m", "unused": ["1"]})") == "0 problems: ");
+  CHECK(with(units, R"({"unshard": "m", "unit": "layer.0"})") ==
+        "/program/0/unit: \"m\" has no unit \"layer.0\" -> layers.0");
+  CHECK(with(units, R"({"forward": "m", "unused": ["2"]})") ==
+        "/program/0/unused/0: \"m\" has no unit \"2\"");
+  CHECK(with(units, R"({"set_is_last_backward": "m"})") ==
+        "/program/0: \"set_is_last_backward\" needs \"value\"");
+  CHECK(with("", "") ==
+        "/objects/m: a sharded model needs \"units\", such as [[1000], [\"25MiB\"]], or a \"root\"");
+  CHECK(with(R"(, "units": [{"name": "a", "parameters": [4]}, {"name": "a", "parameters": [4]}])", "") ==
+        "/objects/m/units/1: there is a unit called \"a\" already");
+  CHECK(with(R"(, "units": [{"name": "a"}])", "") ==
+        "/objects/m/units/0: a unit needs \"parameters\", such as [1000, \"25MiB\"]");
+  CHECK(problem(quartet(R"({"unshard": "model"})")) ==
+        "/program/0/unshard: \"unshard\" needs an object of kind \"fully_shard\"");
+  CHECK(
+      problem(test::quartet("", R"("objects": {"m": {"kind": "fsdp", "units": [{"parameters": [4]}]}},)")) ==
+      "/objects/m/units/0: a unit of an object of kind \"fsdp\" is a list of parameters");
+}
+
+TEST_CASE("a fully_shard gathers units in their order, one ahead in backward, and averages gradients",
+          "[fiber][scenarios][fsdp]") {
+  const std::string objects = R"("objects": {
+    "m": {"kind": "fully_shard", "units": [[4], [8], [12]]}, "o": {"kind": "optimizer", "of": "m", "lr": 1}},)";
+  const Scenario scenario = parse_scenario(
+      test::quartet(R"({"forward": "m"}, {"backward": "m", "value": "rank"}, {"clip_grad_norm": "m"},
+                       {"step": "o"}, {"state_dict": "m"})",
+                    objects),
+      "test.json");
+  const Report report = run(scenario, {.timeline = true});
+  std::map<std::int64_t, std::string> labels;
+  for (const Span& span : report.timeline.spans()) {
+    if (span.rank == 0 && span.moves_data()) {
+      labels[span.seq] = report.timeline.name(span.label);
+    }
+  }
+  std::string sequence;
+  for (const auto& [seq, label] : labels) {
+    sequence += label + "; ";
+  }
+  CHECK(verdict_word(report.verdict) == "ok");
+  CHECK(sequence ==
+        "FSDP::all_gather (0); FSDP::all_gather (1); FSDP::all_gather (2); "
+        "FSDP::all_gather (2); FSDP::all_gather (1); FSDP::post_backward_reduce (2); "
+        "FSDP::all_gather (0); FSDP::post_backward_reduce (1); FSDP::post_backward_reduce (0); "
+        "DTensor.clip_grad_norm_; "
+        "DTensor.full_tensor; DTensor.full_tensor; DTensor.full_tensor; ");
 }
 
 TEST_CASE("inputs follow from a data set, a batch size and a sampler", "[scenarios]") {

@@ -63,6 +63,7 @@ json stage() {
       "optim": { "kind": "zero", "of": "model" },
       "pipeline": { "kind": "pipeline", "microbatches": 4 },
       "mlp": { "kind": "tensor_parallel", "modules": ["SequenceParallel"] },
+      "sharded": { "kind": "fully_shard", "units": [ { "name": "layers.0", "parameters": [4] }, [4] ] },
       "counter": { "kind": "joinable", "forward": [], "main_hook": [] } },
     "program": [
       { "fill": "gradients", "value": "rank", "numel": 4 }, { "fill": "loss", "value": 1 },

@@ -1,0 +1,210 @@
+// Lowering, the part about fully_shard: models of that kind, and the statements for FSDPModule's methods.
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <fmt/core.h>
+
+#include "scenarios/json/diagnostic.h"
+#include "scenarios/json/source.h"
+#include "scenarios/json/suggest.h"
+#include "scenarios/program/lowering.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using Method = action::ShardingCall::Method;
+
+struct NamedMethod {
+  std::string_view name;
+  Method method;
+  bool takes_value = true;
+};
+constexpr std::array<NamedMethod, 7> methods{{
+    {"unshard", Method::unshard, false},
+    {"reshard", Method::reshard, false},
+    {"set_requires_gradient_sync", Method::set_requires_gradient_sync},
+    {"set_requires_all_reduce", Method::set_requires_all_reduce},
+    {"set_reshard_after_forward", Method::set_reshard_after_forward},
+    {"set_reshard_after_backward", Method::set_reshard_after_backward},
+    {"set_is_last_backward", Method::set_is_last_backward},
+}};
+
+const NamedMethod& method_called(std::string_view name) {
+  return *std::ranges::find(methods, name, &NamedMethod::name);
+}
+
+}  // namespace
+
+void Lowering::lower_fully_sharded(const Json& object) {
+  const Position position = source_.position(object.offset());
+  FullyShardedObject model;
+  model.name = object.key();
+  model.line = position.line;
+  model.column = position.column;
+  model.unit_names.emplace_back();  // the root's
+  if (const auto group = object.find("group")) {
+    model.group = read_.group(*group);
+  }
+  if (const auto group = object.find("replicate_group")) {
+    model.replicate_group = read_.group(*group);
+    model.is_hybrid = true;
+  }
+  if (const auto units = object.find("units")) {
+    for (Json unit : units->children()) {
+      const std::string name = std::to_string(model.root.units.size());
+      model.root.units.push_back(read_unit(unit, name, model));
+    }
+  }
+  if (const auto root = object.find("root")) {
+    read_root(*root, model.root);
+  }
+  if (model.root.units.empty() && model.root.parameters.empty()) {
+    read_.error(object, "a sharded model needs \"units\", such as [[1000], [\"25MiB\"]], or a \"root\"");
+  }
+  if (const auto reshard = object.find("reshard_after_forward")) {
+    model.reshard_after_forward = read_reshard(*reshard);
+  }
+  if (const auto policy = object.find("mp_policy")) {
+    if (const auto dtype = policy->find("param_dtype")) {
+      model.mp_policy.param_dtype = read_.dtype(*dtype);
+    }
+    if (const auto dtype = policy->find("reduce_dtype")) {
+      model.mp_policy.reduce_dtype = read_.dtype(*dtype);
+    }
+  }
+  if (const auto count = object.find("forward_prefetch")) {
+    model.forward_prefetch = count->integer();
+  }
+  if (const auto count = object.find("backward_prefetch")) {
+    model.backward_prefetch = count->integer();
+  }
+  if (const auto flag = object.find("reduce_scatter_unused_params")) {
+    model.reduce_scatter_unused_params = read_.flag(*flag);
+  }
+  program_->training.fully_sharded.emplace(static_cast<TableIndex>(program_->objects.size()),
+                                           std::move(model));
+}
+
+// A list of parameters, or an object. Units are numbered in the order in which they are written.
+ShardedUnit Lowering::read_unit(const Json& node, const std::string& name, FullyShardedObject& model) {
+  ShardedUnit unit;
+  unit.name = name;
+  if (node.is(JsonType::array)) {
+    unit.parameters = read_parameters(node, "parameter");
+    model.unit_names.push_back(name);
+    return unit;
+  }
+  if (const auto given = node.find("name")) {
+    unit.name = given->text();
+  }
+  if (std::ranges::find(model.unit_names, unit.name) != model.unit_names.end()) {
+    read_.error(node, fmt::format("there is a unit called \"{}\" already", unit.name));
+  }
+  model.unit_names.push_back(unit.name);
+  if (const auto parameters = node.find("parameters")) {
+    unit.parameters = read_parameters(*parameters, "parameter");
+  }
+  if (const auto units = node.find("units")) {
+    for (Json inner : units->children()) {
+      const std::string inner_name = fmt::format("{}.{}", unit.name, unit.units.size());
+      unit.units.push_back(read_unit(inner, inner_name, model));
+    }
+  }
+  if (unit.parameters.empty() && unit.units.empty()) {
+    read_.error(node, "a unit needs \"parameters\", such as [1000, \"25MiB\"]");
+  }
+  read_unit_keys(node, unit);
+  return unit;
+}
+
+// A list of parameters that the root uses on both sides of its units, or which on which.
+void Lowering::read_root(const Json& node, ShardedUnit& root) {
+  if (node.is(JsonType::array)) {
+    root.parameters = read_parameters(node, "parameter");
+    root.before = (root.parameters.size() + 1) / 2;
+    return;
+  }
+  if (const auto before = node.find("before")) {
+    root.parameters = read_parameters(*before, "before");
+    root.before = root.parameters.size();
+  }
+  if (const auto after = node.find("after")) {
+    for (ParameterSpec& parameter : read_parameters(*after, "after")) {
+      root.parameters.push_back(std::move(parameter));
+    }
+  }
+  read_unit_keys(node, root);
+}
+
+void Lowering::read_unit_keys(const Json& node, ShardedUnit& unit) {
+  if (const auto reshard = node.find("reshard_after_forward")) {
+    unit.reshard_after_forward = read_reshard(*reshard);
+  }
+  if (const auto time = node.find("forward_time")) {
+    unit.forward_time = read_.duration(*time);
+  }
+  if (const auto time = node.find("backward_time")) {
+    unit.backward_time = read_.duration(*time);
+  }
+}
+
+ReshardAfterForward Lowering::read_reshard(const Json& value) {
+  return value.is(JsonType::integer) ? ReshardAfterForward::to(static_cast<Rank>(value.integer()))
+                                     : ReshardAfterForward::of(read_.flag(value));
+}
+
+std::uint32_t Lowering::read_unit_name(const Json& name, const FullyShardedObject& model) {
+  const std::vector<std::string>& names = model.unit_names;
+  const auto found = std::ranges::find(names, name.text());
+  if (found == names.end()) {
+    read_.error(name, fmt::format("\"{}\" has no unit \"{}\"", model.name, name.text()),
+                suggest_from(name.text(), names));
+    return 0;
+  }
+  return static_cast<std::uint32_t>(found - names.begin());
+}
+
+void Lowering::lower_sharding(const Statement& statement) {
+  const NamedMethod& method = method_called(statement.rule().key);
+  action::ShardingCall call;
+  call.object = read_.object(statement.head());
+  call.method = method.method;
+  const auto model = program_->training.fully_sharded.find(call.object);
+  if (model == program_->training.fully_sharded.end()) {
+    if (call.object != none) {
+      read_.error(statement.head(),
+                  fmt::format("\"{}\" needs an object of kind \"fully_shard\"", method.name));
+    }
+    return;
+  }
+  if (const auto unit = statement.find("unit")) {
+    call.unit = read_unit_name(*unit, model->second);
+  }
+  if (method.takes_value) {
+    const auto value = require(statement, "value");
+    call.value = value && read_.flag(*value);
+  }
+  emit(statement.node(), call);
+}
+
+void Lowering::lower_clip_grad_norm(const Statement& statement) {
+  action::ClipGradNorm clip;
+  clip.object = read_.object(statement.head());
+  const bool is_sharded = program_->training.fully_sharded.contains(clip.object) ||
+                          program_->training.sharded.contains(clip.object);
+  if (!is_sharded && clip.object != none) {
+    read_.error(statement.head(), "\"clip_grad_norm\" needs an object of kind \"fully_shard\" or \"fsdp\"");
+  }
+  if (const auto norm = statement.find("max_norm")) {
+    clip.max_norm = norm->real();
+  }
+  if (const auto type = statement.find("norm_type")) {
+    clip.norm_type = type->is(JsonType::string) ? std::numeric_limits<double>::infinity()
+                                                : static_cast<double>(type->integer());
+  }
+  emit(statement.node(), clip);
+}
+
+}  // namespace rollcall::scenario

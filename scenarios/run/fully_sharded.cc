@@ -1,0 +1,135 @@
+#include "scenarios/run/fully_sharded.h"
+
+#include <algorithm>
+
+#include "scenarios/run/rank_frame.h"
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
+
+namespace rollcall::scenario {
+namespace {
+
+FsdpUnit unit_of(const ShardedUnit& spec) {
+  FsdpUnit unit{
+      .name = spec.name, .before = spec.before, .reshard_after_forward = spec.reshard_after_forward};
+  for (const ParameterSpec& parameter : spec.parameters) {
+    unit.parameters.push_back(
+        {.name = spec.name.empty() ? parameter.name : spec.name + "." + parameter.name,
+         .value = Tensor::full(parameter.shape, parameter.value, parameter.dtype, this_rank().device),
+         .requires_grad = parameter.requires_grad});
+  }
+  for (const ShardedUnit& inner : spec.units) {
+    unit.units.push_back(unit_of(inner));
+  }
+  return unit;
+}
+
+FullyShardOptions options_of(RankFrame& frame, const FullyShardedObject& spec) {
+  return {.shard_group = frame.group(spec.group),
+          .replicate_group = spec.is_hybrid ? frame.group(spec.replicate_group) : ProcessGroup(),
+          .reshard_after_forward = spec.reshard_after_forward,
+          .mp_policy = spec.mp_policy,
+          .name = spec.name};
+}
+
+}  // namespace
+
+FullySharded::FullySharded(RankFrame& frame, const FullyShardedObject& spec)
+    : frame_(frame),
+      module_(unit_of(spec.root), options_of(frame, spec),
+              Site{frame.program().file.c_str(), spec.line, spec.column}) {
+  collect_times(spec.root);
+  gradients_.resize(module_.unit_count());
+  set_prefetches(spec);
+  if (spec.reduce_scatter_unused_params) {
+    module_.set_reduce_scatter_unused_params(true);
+  }
+}
+
+void FullySharded::collect_times(const ShardedUnit& unit) {
+  times_.push_back({unit.forward_time, unit.backward_time});
+  for (const ShardedUnit& inner : unit.units) {
+    collect_times(inner);
+  }
+}
+
+// As training scripts do it: every unit prefetches the next ones, in forward or in backward order.
+void FullySharded::set_prefetches(const FullyShardedObject& spec) {
+  const auto count = static_cast<std::int64_t>(module_.unit_count());
+  for (std::int64_t unit = 1; unit < count; ++unit) {
+    std::vector<std::size_t> next;
+    std::vector<std::size_t> last;
+    for (std::int64_t i = unit + 1; i <= unit + spec.forward_prefetch && i < count; ++i) {
+      next.push_back(static_cast<std::size_t>(i));
+    }
+    for (std::int64_t i = unit - 1; i >= unit - spec.backward_prefetch && i > 0; --i) {
+      last.push_back(static_cast<std::size_t>(i));
+    }
+    module_.set_modules_to_forward_prefetch(static_cast<std::size_t>(unit), std::move(next));
+    module_.set_modules_to_backward_prefetch(static_cast<std::size_t>(unit), std::move(last));
+  }
+}
+
+void FullySharded::forward(const ModelPass& pass, Site site, const std::function<void()>& body) {
+  FsdpForwardOptions options{.grad_enabled = pass.grad_enabled};
+  options.skipped.assign(pass.unused.begin(), pass.unused.end());
+  bool is_first = true;
+  module_.forward(
+      [&](std::size_t unit) {
+        if (std::exchange(is_first, false)) {
+          body();
+        }
+        compute(times_[unit].forward);
+      },
+      options, site);
+}
+
+void FullySharded::backward(const ModelPass& pass, Site site) {
+  std::size_t computing = module_.unit_count();
+  module_.backward(
+      [&](std::size_t unit, std::size_t parameter) {
+        if (std::exchange(computing, unit) != unit) {
+          compute(times_[unit].backward);
+        }
+        return gradient(unit, parameter, pass);
+      },
+      site);
+}
+
+Tensor FullySharded::gradient(std::size_t unit, std::size_t parameter, const ModelPass& pass) {
+  const FsdpParam& param = module_.params(unit)[parameter];
+  TensorList& kept = gradients_[unit];
+  kept.resize(module_.params(unit).size());
+  Tensor& gradient = kept[parameter];
+  if (!gradient || gradient.storage()->references.load(std::memory_order_relaxed) > 1) {
+    gradient = Tensor::zeros(param.shape(), param.compute_dtype(), param.sharded.value.device());
+  }
+  if (pass.value) {
+    frame_.set_elements(gradient, pass.value);
+  } else {
+    gradient.fill_(1);
+  }
+  return gradient;
+}
+
+void FullySharded::call(const action::ShardingCall& call, Site site) {
+  using Method = action::ShardingCall::Method;
+  switch (call.method) {
+    case Method::unshard:
+      return module_.unshard(call.unit, site);
+    case Method::reshard:
+      return module_.reshard(call.unit);
+    case Method::set_requires_gradient_sync:
+      return module_.set_requires_gradient_sync(call.value, call.unit);
+    case Method::set_requires_all_reduce:
+      return module_.set_requires_all_reduce(call.value, call.unit);
+    case Method::set_reshard_after_forward:
+      return module_.set_reshard_after_forward(call.value, call.unit);
+    case Method::set_reshard_after_backward:
+      return module_.set_reshard_after_backward(call.value, call.unit);
+    case Method::set_is_last_backward:
+      return module_.set_is_last_backward(call.value);
+  }
+}
+
+}  // namespace rollcall::scenario

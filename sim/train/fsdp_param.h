@@ -1,0 +1,77 @@
+#pragma once
+
+// A parameter that fully_shard has cut along its first dimension
+// (torch/distributed/fsdp/_fully_shard/_fsdp_param.py). Every rank keeps ceil(rows / ranks) rows; the last ranks keep
+// fewer, or none, and pad what they send with rows that nobody reads.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sim/c10d/op.h"
+#include "sim/train/module.h"
+
+namespace rollcall {
+
+// torch.distributed.fsdp.MixedPrecisionPolicy, as far as it shows in collectives.
+struct MixedPrecisionPolicy {
+  std::optional<Dtype> param_dtype{};   // of all_gathers, and so of gradients
+  std::optional<Dtype> reduce_dtype{};  // of gradients while they are reduced
+
+  friend bool operator==(const MixedPrecisionPolicy&, const MixedPrecisionPolicy&) = default;
+};
+
+class FsdpParam {
+ public:
+  // This rank's rows of `whole`. ValueError for a scalar.
+  FsdpParam(const Parameter& whole, Rank shard_rank, Rank shard_size);
+
+  // What the optimizer updates: this rank's rows, and the reduced gradient of them.
+  Parameter sharded;
+
+  const Shape& shape() const { return shape_; }
+  bool requires_grad() const { return sharded.requires_grad; }
+  // Elements that each rank sends: its rows and the padding.
+  std::int64_t padded_numel() const { return padded_rows_ * row_numel_; }
+  // Elements of the rows that `rank` keeps, and of those before them.
+  std::int64_t numel_of(Rank rank) const;
+  std::int64_t offset_of(Rank rank) const;
+
+  // This rank's rows as they are sent.
+  Tensor padded_rows() const;
+
+  void init_dtypes(const MixedPrecisionPolicy& policy);
+  Dtype dtype() const { return sharded.value.dtype(); }
+  Dtype compute_dtype() const {
+    return param_dtype_.value_or(dtype());
+  }  // of the whole parameter and its gradient
+  std::optional<Dtype> reduce_dtype() const { return reduce_dtype_; }  // nothing: the gradient's own
+
+  // The gradient of the whole parameter, as autograd accumulates it.
+  void accumulate(const Tensor& gradient);
+  // A backward that does not reduce leaves the gradient in the reduce dtype.
+  void keep_accumulated();
+  void merge_accumulated();
+  // What the next reduction takes, which is then gone; no storage: no gradient.
+  Tensor take_gradient();
+  Tensor zero_gradient() const;
+
+  // Where the next reduced gradient goes: a tensor without readers, whose values count for nothing.
+  Tensor gradient_slot();
+  void add_gradient(Tensor gradient);
+
+  bool was_unsharded = false;  // torch makes the whole parameter at the first all_gather
+
+ private:
+  Shape shape_;
+  std::int64_t rows_ = 0;
+  std::int64_t row_numel_ = 0;
+  std::int64_t padded_rows_ = 0;
+  std::optional<Dtype> param_dtype_;
+  std::optional<Dtype> reduce_dtype_;
+  Tensor unsharded_grad_;
+  Tensor accumulated_grad_;
+  Tensor spare_;  // a gradient's storage, to be used again after zero_grad
+};
+
+}  // namespace rollcall
