@@ -84,7 +84,7 @@ FullyShardedModule::PostForward FullyShardedModule::post_forward_of(std::size_t 
   }
   const std::string name = fmt::format("reshard{}_", unit);
   const DeviceMesh mesh =
-      init_device_mesh({{ranks / reshard.size, reshard.size}, {name + "replicate", name + "shard"}}, site);
+      init_device_mesh({{ranks / reshard.size, reshard.size}, {name + "replicate", name + "shard"}}, {}, site);
   return {Reshards::to_smaller_group, mesh.get_group(name + "shard")};
 }
 
