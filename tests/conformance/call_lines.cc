@@ -148,10 +148,10 @@ void CallLines::mark(const std::string& text) {
   ranks_[static_cast<std::size_t>(this_rank().rank)].push_back(nlohmann::json{{"mark", text}}.dump());
 }
 
-Report CallLines::run(const std::function<void(Rank)>& program, const std::string& backend) {
+Report CallLines::run(const std::function<void(Rank)>& program) {
   next_ = 0;
   return sim::run({.world_size = static_cast<Rank>(ranks_.size()),
-                   .backend = backend,
+                   .backend = "gloo",
                    .decorate = [this](Backend& inner) { return around(inner); },
                    .may_run_again = false},
                   program);

@@ -38,8 +38,8 @@ class CallLines {
   void mark(const std::string& text);
   const std::vector<Lines>& ranks() const { return ranks_; }
 
-  // Runs the program, and returns the report.
-  Report run(const std::function<void(Rank)>& program, const std::string& backend = "gloo");
+  // Runs the program on gloo, as the recorded one, and returns the report.
+  Report run(const std::function<void(Rank)>& program);
 
  private:
   std::vector<Lines> ranks_;
