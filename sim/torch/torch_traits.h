@@ -75,8 +75,17 @@ struct TorchTraits {
   bool
       sends_kept_buffers;  // with broadcast_buffers=False, the constructor and the end of a Join send them too
 
-  // ---- FullyShardedDataParallel (torch/distributed/fsdp/fully_sharded_data_parallel.py) ----
-  bool fsdp_prefetches;  // BackwardPrefetch.BACKWARD_PRE is the default
+  // ---- FullyShardedDataParallel (torch/distributed/fsdp) ----
+  bool fsdp_prefetches;           // BackwardPrefetch.BACKWARD_PRE is the default
+  bool fsdp_limits_all_gathers;   // limit_all_gathers is: two are in flight
+  bool fsdp_alone_is_unsharded;   // a group of one takes NO_SHARD (_init_utils.py)
+  bool fsdp_gathers_cpu_tensors;  // with all_gather (_flat_param.py)
+
+  // ---- fully_shard (torch/distributed/fsdp/_fully_shard) ----
+  bool has_fully_shard;          // in torch.distributed.fsdp
+  bool fully_shard_keeps_root;   // gathered, whatever reshard_after_forward says (_fsdp_state.py, _lazy_init)
+  bool fully_shard_skips_alone;  // a shard group of one makes no calls (_fsdp_param_group.py, unshard)
+  TorchError fully_shard_on_cpu;  // raised after the first all_gather of CPU tensors; {}: nothing
 
   // ---- ProcessGroupGloo ----
   GlooRendezvous gloo_rendezvous;

@@ -51,8 +51,8 @@ FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& un
   }
   prefetch_ = options_.backward_prefetch.value_or(
       this_rank().torch->fsdp_prefetches ? BackwardPrefetch::pre : BackwardPrefetch::none);
-  if (is_sharded() && group_.size() == 1) {
-    options_.strategy = ShardingStrategy::no_shard;  // 2.x says so in a warning
+  if (is_sharded() && group_.size() == 1 && this_rank().torch->fsdp_alone_is_unsharded) {
+    options_.strategy = ShardingStrategy::no_shard;  // and torch warns
   }
   const std::string of = options_.name.empty() ? "" : " of " + options_.name;
   gather_pairing_ = "fsdp.all_gather" + of;
@@ -107,7 +107,8 @@ void FullyShardedDataParallel::unshard(std::size_t index, Site site) {
   } else {
     reuse(unit.whole, unit.padded, shard.dtype(), shard.device());
   }
-  if (shard.device().type == DeviceType::cpu) {  // _flat_param.py, _all_gather_flat_param
+  if (shard.device().type == DeviceType::cpu &&
+      this_rank().torch->fsdp_gathers_cpu_tensors) {  // _flat_param.py, _all_gather_flat_param
     all_gather_flat(unit.whole, shard, {.group = group_}, site);
   } else {
     all_gather_into_tensor(unit.whole, shard, {.group = group_}, site);
@@ -124,7 +125,7 @@ void FullyShardedDataParallel::wait_for_unshard() const {
 }
 
 void FullyShardedDataParallel::reshard(std::size_t unit) {
-  if (std::exchange(units_[unit].is_whole, false)) {
+  if (std::exchange(units_[unit].is_whole, false) && this_rank().torch->fsdp_limits_all_gathers) {
     freed_.emplace_back().record();
   }
 }

@@ -10,7 +10,9 @@
 
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
 #include "sim/c10d/scope.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
@@ -119,7 +121,7 @@ void FsdpParamGroup::unshard(Site site) {
   const ProcessGroup group = all_gather_group();
   gathered_from_ = group.size();
   fill_all_gather_input();
-  if (gathered_from_ == 1) {
+  if (gathered_from_ == 1 && this_rank().torch->fully_shard_skips_alone) {
     all_gather_output_ = all_gather_input_;
     gathered_.emplace().record();
     return;
@@ -135,6 +137,10 @@ void FsdpParamGroup::unshard(Site site) {
   }
   const Scope scope(gather_label_, gather_pairing_);
   all_gather_into_tensor(all_gather_output_, all_gather_input_, {.group = group}, site);
+  const TorchError& refused = this_rank().torch->fully_shard_on_cpu;
+  if (*refused.type != '\0' && all_gather_input_.device().type == DeviceType::cpu) {
+    throw Error(refused.type, std::string(refused.text));
+  }
   gathered_.emplace().record();
 }
 
@@ -431,7 +437,7 @@ void FsdpParamGroup::fill_reduce_scatter_input(Dtype dtype) {
 }
 
 void FsdpParamGroup::reduce_scatter(const DivideFactors& factors, Site site) {
-  if (shard_size() > 1) {
+  if (shard_size() > 1 || !this_rank().torch->fully_shard_skips_alone) {
     const Scope scope(reduce_label_, reduce_pairing_);
     reduce_scatter_tensor(reduce_output_, reduce_scatter_input_,
                           {.op = factors.reduce_scatter, .group = mesh_.shard, .factor = factors.premul},

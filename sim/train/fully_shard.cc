@@ -8,7 +8,9 @@
 
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
 #include "sim/c10d/scope.h"
+#include "sim/torch/torch_traits.h"
 #include "sim/train/flat.h"
 #include "sim/train/grad_norm.h"
 
@@ -29,6 +31,9 @@ void check_reshard_size(Rank size, Rank shard_size) {
 
 FullyShardedModule::FullyShardedModule(const FsdpUnit& root, FullyShardOptions options, Site site)
     : mesh_{options.shard_group ? options.shard_group : world(), options.replicate_group} {
+  if (!this_rank().torch->has_fully_shard) {
+    throw Error("ImportError", "cannot import name 'fully_shard' from 'torch.distributed.fsdp'");
+  }
   if (options.name.empty()) {
     options.name = "model";
   }
@@ -83,8 +88,8 @@ FullyShardedModule::PostForward FullyShardedModule::post_forward_of(std::size_t 
         "reshard_after_forward as an int makes a new DeviceMesh, which needs a mesh of all ranks");
   }
   const std::string name = fmt::format("reshard{}_", unit);
-  const DeviceMesh mesh =
-      init_device_mesh({{ranks / reshard.size, reshard.size}, {name + "replicate", name + "shard"}}, {}, site);
+  const DeviceMesh mesh = init_device_mesh(
+      {{ranks / reshard.size, reshard.size}, {name + "replicate", name + "shard"}}, {}, site);
   return {Reshards::to_smaller_group, mesh.get_group(name + "shard")};
 }
 
@@ -103,7 +108,8 @@ void FullyShardedModule::lazy_init(std::size_t root) {
     }
     units_[inner].is_root = false;
   }
-  if (units_[root].reshards_by_default && units_[root].group) {
+  const bool is_kept = units_[root].reshards_by_default || this_rank().torch->fully_shard_keeps_root;
+  if (is_kept && units_[root].group) {
     units_[root].group->reshard_after_forward = Reshards::no;
   }
   context_.lazy_init();

@@ -70,7 +70,7 @@ class FullyShardedModule {
   using GradientOf = std::function<Tensor(std::size_t unit, std::size_t parameter)>;
 
   // Keeps this rank's rows of the parameters. Communicates only to make groups for a reshard_after_forward that is a
-  // size. ValueError for a size that does not divide the shard group, and for scalars.
+  // size. ValueError for a size that does not divide the shard group, and for scalars; ImportError in PyTorch 1.13.
   explicit FullyShardedModule(const FsdpUnit& root, FullyShardOptions options = {}, Site site = Site::here());
   FullyShardedModule(const FullyShardedModule&) = delete;
   FullyShardedModule& operator=(const FullyShardedModule&) = delete;

@@ -1,16 +1,18 @@
-// FullyShardedDataParallel against real PyTorch 2.14: the files fsdp1_* of tests/data/torch_2_14/fsdp. They were
-// recorded on CPU tensors, for which FSDP calls all_gather, where it calls all_gather_into_tensor for GPUs.
+// FullyShardedDataParallel against real PyTorch 2.14: the files fsdp1_* of tests/data/torch_2_14/fsdp.
 
 #include "sim/train/fsdp.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "sim/c10d/rank_context.h"
+#include "sim/engine/simulate.h"
+#include "sim/train/fully_shard.h"
 #include "sim/train/optimizer.h"
 #include "tests/catch.h"
 #include "tests/unit/train/recorded_fsdp.h"
@@ -148,13 +150,9 @@ json flattened(const json& parameters, const json& spec) {
   return flat;
 }
 
-// Theirs as ours would be, but for values: flat, and with the GPU's calls.
+// Theirs as ours are: with flat values.
 json as_ours(json recorded) {
   for (json& rank : recorded["ranks"]) {
-    for (json& call : rank["calls"]) {
-      const auto text = call.get<std::string>();
-      call = text.starts_with("all_gather ") ? "all_gather_into_tensor" + text.substr(10) : text;
-    }
     if (!rank.contains("values")) {
       continue;
     }
@@ -180,7 +178,57 @@ void cut_padding(std::vector<RankTrace>& traces, const json& recorded) {
   }
 }
 
+Report run_on(TorchRelease release, const std::function<void()>& body) {
+  return sim::run({.world_size = 2, .backend = "nccl", .torch = release, .timeline = true},
+                  [&](Rank) { body(); });
+}
+
+// Of rank 0, by number.
+std::string calls_of(const Report& report) {
+  std::map<std::int64_t, std::string> calls;
+  for (const Span& span : report.timeline.spans()) {
+    if (span.rank == 0 && span.moves_data()) {
+      calls[span.seq] = report.timeline.name(span.name) == "reduce_scatter_tensor" ? "RS" : "AG";
+    }
+  }
+  std::string sequence;
+  for (const auto& [seq, call] : calls) {
+    sequence += call + " ";
+  }
+  return sequence;
+}
+
 }  // namespace
+
+TEST_CASE("FullyShardedDataParallel prefetches since PyTorch 2, and fully_shard exists since then",
+          "[fiber][fsdp]") {
+  const auto layer = [] {
+    return Parameter{.name = "w", .value = Tensor::ones({4}, Dtype::float32, this_rank().device)};
+  };
+  const auto fsdp = [&] {
+    Module unit;
+    unit.parameters.push_back(layer());
+    FullyShardedDataParallel model({Module(), unit, unit});
+    model.forward();
+    model.backward([](std::size_t, const Shape& shape) {
+      return Tensor::ones(shape, Dtype::float32, this_rank().device);
+    });
+  };
+  const auto fully_shard = [&] {
+    FullyShardedModule model(
+        {.parameters = {layer()}, .reshard_after_forward = ReshardAfterForward::of(true)});
+    model.forward();
+    model.backward(
+        [](std::size_t, std::size_t) { return Tensor::ones({4}, Dtype::float32, this_rank().device); });
+  };
+  CHECK(calls_of(run_on(TorchRelease::v1_13, fsdp)) == "AG AG AG RS AG RS ");
+  CHECK(calls_of(run_on(TorchRelease::v2_6, fsdp)) == "AG AG AG AG RS RS ");
+  CHECK(calls_of(run_on(TorchRelease::v2_14, fsdp)) == "AG AG AG AG RS RS ");
+  CHECK(run_on(TorchRelease::v1_13, fully_shard).of(0).exception ==
+        "ImportError: cannot import name 'fully_shard' from 'torch.distributed.fsdp'");
+  CHECK(calls_of(run_on(TorchRelease::v2_6, fully_shard)) == "AG RS ");
+  CHECK(calls_of(run_on(TorchRelease::v2_14, fully_shard)) == "AG AG RS ");
+}
 
 TEST_CASE("FullyShardedDataParallel makes the calls and the values of PyTorch 2.14", "[fiber][fsdp]") {
   const auto paths = test::recorded_cases("fsdp1_");
@@ -190,7 +238,7 @@ TEST_CASE("FullyShardedDataParallel makes the calls and the values of PyTorch 2.
     const json recorded = as_ours(test::read_json(path));
     const json& spec = recorded["case"];
     test::TracedRun run =
-        test::run_traced(spec, "nccl", [&](Rank rank, RankTrace& trace) { Model(spec, rank, trace).run(); });
+        test::run_traced(spec, "gloo", [&](Rank rank, RankTrace& trace) { Model(spec, rank, trace).run(); });
     cut_padding(run.traces, recorded);
     test::check_like_recorded(recorded, run);
   }

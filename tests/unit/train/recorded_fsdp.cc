@@ -119,6 +119,9 @@ void check_like_recorded(const json& recorded, const TracedRun& run) {
     INFO("rank " << rank);
     check_rank(theirs, run.traces[rank]);
     const RankClass& state = run.report.of(static_cast<Rank>(rank));
+    if (recorded["case"].value("per_rank", false)) {
+      continue;  // what Gloo does with calls that do not line up has tests of its own
+    }
     if (theirs["end"][0] == "completed") {
       CHECK(state.state == RankClass::State::finished);
     } else {
