@@ -80,6 +80,9 @@ class GlooBackend final : public Backend, private Observer {
 
   Work issue(const Op& op) override {
     deliver_completed();
+    if (is_ignored(op, torch_)) {
+      return {};
+    }
     GlooGroup& group = *groups_[op.group];
     if (op.malformed || gloo_refuses(op, torch_)) {
       if (const std::optional<Error> error = gloo_argument_error(op, group.size(), torch_)) {
@@ -92,12 +95,16 @@ class GlooBackend final : public Backend, private Observer {
     if (!is_point_to_point(op.kind)) {
       return Work(op.group, op.rank, group.start(op, torch_));
     }
-    detail::check_message(op, group.size(), false, torch_);
+    // The Gloo that rollcall is built with connects everybody at once.
+    detail::check_message(op, group.size(), false, traits_of(std::min(torch_.release, TorchRelease::v2_6)));
     const std::int64_t number = group.post(op);
     return Work(op.group, op.rank, number, static_cast<std::uint32_t>(number));
   }
 
   void wait(const Work& work) override {
+    if (work.is_nothing()) {
+      return;
+    }
     GlooGroup& group = *groups_[work.group()];
     if (work.is_point_to_point()) {
       group.wait_message(work.seq());

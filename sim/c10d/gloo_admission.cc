@@ -41,6 +41,8 @@ bool is_meta(const Op& op) { return op.device.type == DeviceType::meta && has_te
 
 }  // namespace
 
+bool is_ignored(const Op& op, const TorchTraits& torch) { return is_meta(op) && torch.ignores_meta_tensors; }
+
 bool gloo_refuses(const Op& op, const TorchTraits& torch) {
   return (is_meta(op) && !torch.ignores_meta_tensors) || !is_supported(op, torch);
 }

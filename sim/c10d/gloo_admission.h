@@ -11,6 +11,9 @@
 
 namespace rollcall {
 
+// True when torch does nothing with the call, on any backend: its tensors have no data.
+bool is_ignored(const Op& op, const TorchTraits& torch);
+
 // True when the call itself raises.
 bool gloo_refuses(const Op& op, const TorchTraits& torch);
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr Rank from_anyone = -1;
 
-// torch 1.13 dies of a message to oneself with SIGSEGV; here all functions raise. Later releases raise in send, and leave
-// the others to Gloo.
+// torch 1.13 dies of a message to oneself with SIGSEGV; here all functions raise. Later releases raise in send, and
+// leave the others to Gloo.
 void check_peer(OpKind kind, bool async_op, const ProcessGroup& group, std::optional<Rank> global,
                 Rank peer) {
   const RankContext& self = this_rank();

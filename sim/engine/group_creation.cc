@@ -39,7 +39,12 @@ bool GroupCreation::enter(Rank rank, const RankList& ranks) {
   return false;
 }
 
-void GroupCreation::give_up(Rank rank) { participants_[static_cast<std::size_t>(rank)].phase = Phase::ended; }
+void GroupCreation::give_up(Rank rank) {
+  Participant& participant = participants_[static_cast<std::size_t>(rank)];
+  lost_ =
+      lost_ || (participant.phase != Phase::barrier && rules_.rendezvous != GlooRendezvous::address_per_pair);
+  participant.phase = Phase::ended;
+}
 
 std::vector<GroupCreation::Outcome> GroupCreation::advance() {
   std::vector<Outcome> outcomes;
@@ -66,7 +71,7 @@ std::vector<GroupCreation::Outcome> GroupCreation::advance() {
 
 // True when all addresses are there and fit, which is known without looking at each.
 bool GroupCreation::everybody_is_there(const Participant& participant) const {
-  return sizes_.size() == 1 && addresses_.size() == participant.group_size;
+  return !lost_ && sizes_.size() == 1 && addresses_.size() == participant.group_size;
 }
 
 // True when that made a difference to others.
@@ -75,7 +80,7 @@ bool GroupCreation::go_on(Rank rank, Participant& participant, std::vector<Outco
     leave_exchange(rank, participant, outcomes);
     return false;
   }
-  if (sizes_.size() == 1 && rules_.rendezvous != GlooRendezvous::one_by_one) {
+  if (!lost_ && sizes_.size() == 1 && rules_.rendezvous != GlooRendezvous::one_by_one) {
     return false;  // and so far all of them fit
   }
   if (rules_.rendezvous == GlooRendezvous::address_per_pair) {

@@ -76,6 +76,7 @@ class GroupCreation {
   std::vector<Participant> participants_;  // by rank
   std::map<Rank, Address> addresses_;      // in the store, by rank inside the group
   std::set<std::size_t> sizes_;            // those of addresses_
+  bool lost_ = false;                      // somebody has given up before it was connected
   Rank counted_in_ = 0;
   Rank through_ = 0;
 };

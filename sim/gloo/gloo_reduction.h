@@ -19,9 +19,9 @@ bool order_matters(ReduceOp reduce, Dtype dtype, std::span<const Bits> values);
 // all tensors are uniform, empty otherwise.
 void reduce_by_ring(const Op& op, std::span<const Bits> values, std::span<Storage* const> tensors);
 
-// A reduce_scatter, as torch makes it of those: with lists a reduce to each rank in turn, of flat tensors an all_reduce
-// of which each rank keeps its part (ProcessGroupGloo.cpp, reduce_scatter_tensor_coalesced; PyTorch 2.14's reduce_scatter
-// as its results show). `calls` by group rank.
+// A reduce_scatter, as torch makes it of those: with lists a reduce to each rank in turn, of flat tensors an
+// all_reduce of which each rank keeps its part (ProcessGroupGloo.cpp, reduce_scatter_tensor_coalesced; the first as the
+// results of PyTorch 2.14 show). `calls` by group rank.
 void reduce_and_scatter(const Op& op, std::span<const Op> calls);
 
 }  // namespace rollcall::sim::gloo

@@ -95,7 +95,8 @@ struct TorchTraits {
   bool gloo_small_types;                      // bool and bfloat16
   bool gloo_averages;                         // ReduceOp.AVG
   bool gloo_barrier_takes_devices;
-  // Of isend, irecv and recv to or from oneself; {}: the rank. Empty: torch dies of them, and a ValueError stands for that.
+  // Of isend, irecv and recv to or from oneself; {}: the rank. Empty: torch dies of them, and a ValueError stands for
+  // that.
   std::string_view gloo_self_message;
   // Of messages to ranks that do not exist: connections are made when they are needed, so that a rank that is too large
   // is waited for, and others end the process.

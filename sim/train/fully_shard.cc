@@ -75,7 +75,7 @@ FullyShardedModule::PostForward FullyShardedModule::post_forward_of(std::size_t 
                                                                     Site site) const {
   using Kind = ReshardAfterForward::Kind;
   if (reshard.kind != Kind::to_size) {
-    return {reshard.kind == Kind::never ? Reshards::no : Reshards::yes, {}};
+    return {reshard.kind == Kind::not_at_all ? Reshards::no : Reshards::yes, {}};
   }
   const Rank shard_size = mesh_.shard.size();
   check_reshard_size(reshard.size, shard_size);

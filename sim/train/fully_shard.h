@@ -31,11 +31,11 @@ namespace rollcall {
 // fully_shard's argument: by default True, but for the root, whose parameters the backward needs at once. A size is
 // that of the groups inside which the parameters stay sharded between forward and backward.
 struct ReshardAfterForward {
-  enum class Kind : std::uint8_t { by_default, always, never, to_size };
+  enum class Kind : std::uint8_t { by_default, always, not_at_all, to_size };
   Kind kind = Kind::by_default;
   Rank size = 0;
 
-  static ReshardAfterForward of(bool reshards) { return {reshards ? Kind::always : Kind::never}; }
+  static ReshardAfterForward of(bool reshards) { return {reshards ? Kind::always : Kind::not_at_all}; }
   static ReshardAfterForward to(Rank size) { return {Kind::to_size, size}; }
 };
 

@@ -48,6 +48,7 @@ Report run_on_nccl(const GoldenCase& golden, const Program& program) {
   sim::Options options{
       .world_size = golden.world_size,
       .backend = "nccl",
+      .torch = golden.torch,
       .debug = golden.detail ? sim::DebugLevel::detail : sim::DebugLevel::off,
       .decorate = [](Backend& inner) { return std::make_unique<OnGpu>(inner); },
   };

@@ -40,6 +40,7 @@ void run_body(const GoldenCase& golden, const Program& program, Rank rank) {
 sim::Options options_of(const GoldenCase& golden, const Program& program) {
   sim::Options options{.world_size = golden.world_size,
                        .backend = "gloo",
+                       .torch = golden.torch,
                        .timeout = golden.timeout,
                        .finished_ranks_exit = golden.finished_ranks_exit};
   for (std::size_t i = 0; i < program.groups.size(); ++i) {

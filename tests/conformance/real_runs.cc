@@ -20,6 +20,7 @@ using compare::Facts;
 Facts run_real(const sim::Options& options, const sim::Program& program) {
   real::Options real{.world_size = options.world_size,
                      .backend = "gloo",
+                     .torch = options.torch,
                      .deadline = 30 * second,
                      .patience = 300 * millisecond,
                      .timeout = options.timeout,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/torch/torch_traits.h"
 #include "tests/conformance/tape_replay.h"
 
 namespace rollcall::conformance {
@@ -130,6 +131,8 @@ void TapeReplay::find_leaks() {
 check::Evidence TapeReplay::evidence() {
   check::Evidence evidence;
   evidence.backend = machine_.backend;
+  evidence.torch = &traits_of(machine_.torch);
+  evidence.new_group_waits_for_all = machine_.new_group_waits_for_all;
   evidence.groups = groups_;
   evidence.ranks = status_;
   evidence.exceptions = exceptions_;

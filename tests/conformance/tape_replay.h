@@ -27,6 +27,8 @@ struct TapeMachine {
   bool check_leaks = false;      // groups are to be destroyed
   std::vector<Rank> hosts{};     // by rank
   std::vector<Device> gpus{};    // by rank: its own; empty where none is anybody's
+  TorchRelease torch = newest_torch;
+  bool new_group_waits_for_all = false;
 };
 
 class TapeReplay {

@@ -4,6 +4,8 @@
 namespace rollcall::sim {
 namespace {
 
+const TorchTraits& old_torch = traits_of(TorchRelease::v1_13);
+
 using check::Fate;
 
 Op call(OpKind kind, const Tensor& tensor) {
@@ -31,7 +33,7 @@ std::vector<Fate> settle(const char* backend, std::vector<Op> calls,
     matcher.arrive(calls[rank]);
   }
   check::Slot& slot = *matcher.find(0);
-  make_backend_rules(backend)->settle(matcher, slot);
+  make_backend_rules(backend, old_torch)->settle(matcher, slot);
   if (failures != nullptr) {
     *failures = slot.failures;
   }
@@ -76,7 +78,7 @@ TEST_CASE("NCCL takes CUDA tensors only, and barriers from anywhere", "[backend_
 }
 
 TEST_CASE("Gloo refuses averages, meta tensors and dtypes it does not know", "[backend_rules]") {
-  const auto gloo = make_backend_rules("gloo");
+  const auto gloo = make_backend_rules("gloo", old_torch);
   const auto text = [&gloo](const Op& op) { return std::string(gloo->refusal(op, 2).what()); };
   Op average = call(OpKind::all_reduce, Tensor::ones({1}));
   average.reduce = ReduceOp::avg;
@@ -96,7 +98,7 @@ TEST_CASE("Gloo refuses averages, meta tensors and dtypes it does not know", "[b
 }
 
 TEST_CASE("Gloo raises at once for what it lacks, and late for what its thread looks at", "[backend_rules]") {
-  const auto gloo = make_backend_rules("gloo");
+  const auto gloo = make_backend_rules("gloo", old_torch);
   for (const OpKind kind : {OpKind::all_gather_into_tensor, OpKind::reduce_scatter,
                             OpKind::reduce_scatter_tensor, OpKind::all_to_all}) {
     CHECK(gloo->refuses(call(kind, Tensor::ones({2}))));

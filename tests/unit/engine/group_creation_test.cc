@@ -122,4 +122,16 @@ TEST_CASE("in 2.14 a rank connects with nobody before all are there", "[group_cr
   CHECK(creation.timeout_text(1, second) == "Wait timeout");
 }
 
+TEST_CASE("nobody connects with a rank that has given up", "[group_creation]") {
+  for (const GroupCreation::Rules& rules : {of_2_6, of_2_14}) {
+    GroupCreation creation(0, 2, rules);
+    creation.enter(1, {0, 1});
+    creation.advance();
+    creation.give_up(1);
+    creation.enter(0, {0, 1});
+    CHECK(told(creation.advance()).empty());
+    CHECK_FALSE(creation.timeout_text(0, second));
+  }
+}
+
 }  // namespace rollcall::sim

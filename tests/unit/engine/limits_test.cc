@@ -84,7 +84,7 @@ TEST_CASE("a monitored barrier names who is missing", "[timeout][fiber]") {
 TEST_CASE("a monitored barrier is of gloo alone", "[timeout][fiber]") {
   const Report report = run(nccl(2), [](Rank) { monitored_barrier(); });
   CHECK(std::get<RankFailed>(report.verdict).exception ==
-        "RuntimeError: monitored_barrier is only implemented for GLOO backend.");
+        "ValueError: monitored_barrier is only implemented for GLOO backend.");
 }
 
 TEST_CASE("a monitored barrier takes its number among the group's collectives", "[timeout][fiber]") {

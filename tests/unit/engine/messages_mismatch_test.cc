@@ -126,7 +126,9 @@ TEST_CASE("nccl has no receive from anyone", "[messages][fiber]") {
 
 TEST_CASE("the backend refuses peers and tags that do not exist", "[messages][fiber]") {
   std::vector<std::string> texts;
-  const Report report = gloo_job.run(2, [&](Rank rank) {
+  Options options = gloo(2);
+  options.torch = TorchRelease::v2_6;
+  const Report report = run(options, [&](Rank rank) {
     const Tensor tensor = gloo_job.number();
     const auto refused = [&](auto&& call) {
       try {

@@ -46,7 +46,7 @@ TEST_CASE("complex tensors are added as pairs of real numbers", "[fiber][complex
 TEST_CASE("reductions that would mix real and imaginary parts are refused", "[fiber][complex]") {
   on_gloo(2, [](Rank) {
     CHECK_THROWS_WITH(all_reduce(Tensor::zeros({1}, Dtype::complex64), {.op = ReduceOp::max}),
-                      "all_reduce does not support ReduceOp.MAX on complex tensors");
+                      "all_reduce does not support RedOpType.MAX on complex tensors");
   });
 }
 

@@ -71,7 +71,12 @@ bool is_close(const json& ours, const json& theirs) {
 }
 
 void check_rank(const json& theirs, const RankTrace& ours) {
-  CHECK(ours.calls == theirs["calls"].get<std::vector<std::string>>());
+  const auto expected = theirs["calls"].get<std::vector<std::string>>();
+  std::vector<std::string> calls = ours.calls;
+  if (theirs["end"][0] == "error" && calls.size() > expected.size()) {
+    calls.resize(expected.size());  // how soon a rank hears that its peer has gone is chance
+  }
+  CHECK(calls == expected);
   if (!theirs.contains("values")) {  // a backend without values, or a case without any
     return;
   }
