@@ -38,7 +38,9 @@ constexpr const char* communicator =
 const std::map<std::string, std::string> differences = {
     {"destroy_after_exit.json", groups},
     {"new_group_inside_branch.json", groups},
+    {"new_group_local.json", groups},
     {"new_group_members_only.json", groups},
+    {"new_group_skipped.json", groups},
     {"new-group-inside-branch.json", groups},
     {"uncoordinated-destroy-orphans.json", groups},
     {"first-batched-p2p-by-subset.json", communicator},
