@@ -88,8 +88,9 @@ ProcessGroup Engine::make_group(GroupCall call) {
 
 // A call of the group's members, who are all of its ranks.
 ProcessGroup Engine::make_local_group(GroupCall call) {
-  const GroupId group = group_calls_.local_group(
-      call.ranks.front(), call.name, [&](const std::string& name, const RankList& ranks) {
+  const RankList members = call.ranks.front().empty() ? run_.members.front().ranks : call.ranks.front();
+  const GroupId group =
+      group_calls_.local_group(members, call.name, [&](const std::string& name, const RankList& ranks) {
         return add_group(name, ranks, call.timeout.value_or(0), false);
       });
   Op op = call.op;

@@ -42,9 +42,10 @@ class GroupCalls {
   // `make(name, ranks)` gives the GroupId of one that nobody has called yet.
   template <typename Make>
   GroupId local_group(const RankList& ranks, const std::string& name, Make&& make) {
-    const auto [entry, is_new] = local_.try_emplace({ranks, take_local_salt()});
-    if (is_new) {
-      entry->second = make(name.empty() ? fmt::format("local{}", local_.size()) : name, ranks);
+    const std::int64_t salt = take_local_salt();
+    const auto [entry, is_new] = local_.try_emplace({ranks, salt});
+    if (is_new) {  // called by what it is, and not by who came first
+      entry->second = make(name.empty() ? fmt::format("local{}.{}", ranks.front(), salt) : name, ranks);
     }
     return entry->second;
   }

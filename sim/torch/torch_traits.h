@@ -24,9 +24,12 @@ struct TorchError {
 
 // How the members of a Gloo group find each other through the store.
 enum class GlooRendezvous : std::uint8_t {
-  address_per_pair,  // a rank leaves as many addresses as it has peers (gloo/transport/context.cc of 2022)
-  one_by_one,  // waits for a peer and connects with it, then the next (gloo/transport/tcp/context.cc of 2023)
-  all_then_connect,  // waits for all, then connects with each (the same of 2025)
+  // A rank leaves as many addresses as it has peers (gloo/transport/context.cc of 2022).
+  address_per_pair,
+  // It waits for a peer and connects with it, then the next (gloo/transport/tcp/context.cc of 2023).
+  one_by_one,
+  // It waits for all, then connects with each (the same of 2025).
+  all_then_connect,
 };
 
 // Lines of Gloo's sources that its errors name (gloo/transport/tcp).
@@ -70,10 +73,10 @@ struct TorchTraits {
 
   // ---- DDP (torch/nn/parallel/distributed.py) ----
   bool first_bucket_is_small;  // 1 MiB, also where bucket_cap_mb was given
-  bool
-      ddp_takes_bucket_list;  // bucket_cap_mb_list; and forward_sync_buffers, which replaces broadcast_buffers
-  bool
-      sends_kept_buffers;  // with broadcast_buffers=False, the constructor and the end of a Join send them too
+  // bucket_cap_mb_list; and forward_sync_buffers, which replaces broadcast_buffers.
+  bool ddp_takes_bucket_list;
+  // With broadcast_buffers=False, the constructor and the end of a Join send them all the same.
+  bool sends_kept_buffers;
 
   // ---- FullyShardedDataParallel (torch/distributed/fsdp) ----
   bool fsdp_prefetches;           // BackwardPrefetch.BACKWARD_PRE is the default

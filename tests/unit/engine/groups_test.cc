@@ -129,6 +129,18 @@ TEST_CASE("members make a group alone with use_local_synchronization", "[groups]
   }
 }
 
+TEST_CASE("everybody can make a group with use_local_synchronization, and more than one", "[groups][fiber]") {
+  for (const TorchRelease torch : releases_of_2) {
+    const Report report = run(on(torch, gloo(3)), [](Rank) {
+      const ProcessGroup first = new_group({}, {.use_local_synchronization = true});
+      const ProcessGroup second = new_group(RankList{0, 1, 2}, {.use_local_synchronization = true});
+      all_reduce(one(), {.group = first});
+      all_reduce(one(), {.group = second});
+    });
+    CHECK(kind(report) == "ok");
+  }
+}
+
 TEST_CASE("a member that does not come to a local group is the culprit", "[groups][fiber]") {
   const Report report = run(gloo(4), [](Rank rank) {
     if (rank != 2) {
