@@ -11,6 +11,7 @@
 #include "scenarios/run/runner.h"
 #include "scenarios/test/collect.h"
 #include "tests/catch.h"
+#include "tests/shipped_scenarios.h"
 #include "viz/html/html_report.h"
 #include "viz/json/json_report.h"
 
@@ -50,10 +51,11 @@ std::vector<std::string> unbalanced(const std::string& page) {
 }  // namespace
 
 TEST_CASE("the JSON report of every scenario reads back as itself, and its page is sound", "[fiber]") {
-  REQUIRE(scenario::scenario_files_in(ROLLCALL_SOURCE_DIR "/scenarios").size() > 40);
-  for (const std::string& file : scenario::scenario_files_in(ROLLCALL_SOURCE_DIR "/scenarios")) {
-    INFO(file);
-    const Report report = scenario::run(scenario::load_scenario(file), {.seed = {}, .timeline = true});
+  REQUIRE(test::shipped_scenarios().size() > 40);
+  for (const std::filesystem::path& file : test::shipped_scenarios()) {
+    INFO(file.string());
+    const Report report =
+        scenario::run(scenario::load_scenario(file.string()), {.seed = {}, .timeline = true});
     const std::string json = viz::json_report(report);
     const auto again = scenario::read_report(scenario::check_source("report.json", json));
     REQUIRE(again);
