@@ -89,6 +89,7 @@ ExitCode explain_exception() noexcept {
   if (has_run_out) {
     ::_exit(static_cast<int>(explain_no_memory()));
   }
+  remark({"rollcall: internal error: an exception went astray, as when a thread has no memory to throw one"});
   std::abort();
 }
 
