@@ -213,7 +213,7 @@ bool is_well_formed(const Op& op, Rank size) {
     case Sizes::gathered:
     case Sizes::divided:
       if (!takes_list(row)) {
-        return same_dtype(op) && flat_sizes_fit(op, size) && flat_shapes_fit(op, size);
+        return same_dtype(op) && flat_shapes_fit(op, size);  // and so do the sizes
       }
       if (has_no_list(op)) {
         return true;

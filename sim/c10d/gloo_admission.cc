@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include "sim/c10d/apply.h"
-#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
@@ -40,8 +39,6 @@ bool has_reduction(const Op& op, const TorchTraits& torch) {
 bool is_meta(const Op& op) { return op.device.type == DeviceType::meta && has_tensor(op.kind); }
 
 }  // namespace
-
-bool is_ignored(const Op& op, const TorchTraits& torch) { return is_meta(op) && torch.ignores_meta_tensors; }
 
 bool gloo_refuses(const Op& op, const TorchTraits& torch) {
   return (is_meta(op) && !torch.ignores_meta_tensors) || !is_supported(op, torch);

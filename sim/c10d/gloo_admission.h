@@ -8,11 +8,14 @@
 
 #include "sim/base/error.h"
 #include "sim/c10d/op.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 
 // True when torch does nothing with the call, on any backend: its tensors have no data.
-bool is_ignored(const Op& op, const TorchTraits& torch);
+inline bool is_ignored(const Op& op, const TorchTraits& torch) {
+  return op.device.type == DeviceType::meta && torch.ignores_meta_tensors && has_tensor(op.kind);
+}
 
 // True when the call itself raises.
 bool gloo_refuses(const Op& op, const TorchTraits& torch);

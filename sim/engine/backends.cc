@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "sim/base/expects.h"
@@ -29,17 +31,22 @@ std::unique_ptr<BackendRules> make_backend_rules(std::string_view name, const To
 }
 
 const Admission& Admission::to(std::string_view backend, TorchRelease torch) {
-  using Key = std::pair<std::string_view, TorchRelease>;
-  static const std::map<Key, Admission> made = [] {
-    std::map<Key, Admission> all;
+  struct Made {
+    std::once_flag once;
+    std::optional<Admission> admission;
+  };
+  static std::map<std::pair<std::string_view, TorchRelease>, Made> all = [] {
+    std::map<std::pair<std::string_view, TorchRelease>, Made> none;
     for (const Simulated& entry : simulated) {
       for (const TorchTraits& release : known_torch_releases()) {
-        all.emplace(Key(entry.name, release.release), Admission(*entry.make_rules(release)));
+        none.try_emplace({entry.name, release.release});
       }
     }
-    return all;
+    return none;
   }();
-  return made.at({backend, torch});
+  Made& made = all.at({backend, torch});
+  std::call_once(made.once, [&] { made.admission.emplace(*make_backend_rules(backend, traits_of(torch))); });
+  return *made.admission;
 }
 
 Admission::Admission(const BackendRules& rules)

@@ -17,7 +17,7 @@ std::unique_ptr<BackendRules> make_backend_rules(std::string_view name,
 // BackendRules::refuses as a table, because it is asked for every call.
 class Admission {
  public:
-  // Of the backend of this name in this release; made once, because it takes as long as a small run.
+  // Of the backend of this name in this release. Made when it is first asked for: it takes as long as a small run.
   static const Admission& to(std::string_view backend, TorchRelease torch);
   explicit Admission(const BackendRules& rules);
 

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/c10d/gloo_admission.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/stream.h"
 #include "sim/engine/deadlines.h"
@@ -113,11 +114,7 @@ class Engine final : public Backend, private Streams, private Observer {
   static void end_call();
   // Its rank's story is over, or its group's connections are closed.
   bool meets_nobody(const Op& op) const {
-    return aborting_ || (any_broken_ && broken_[op.group]) || is_ignored(op);
-  }
-  // It has no data, and torch does nothing with it.
-  bool is_ignored(const Op& op) const {
-    return op.device.type == DeviceType::meta && run_.torch->ignores_meta_tensors && has_tensor(op.kind);
+    return aborting_ || (any_broken_ && broken_[op.group]) || is_ignored(op, *run_.torch);
   }
   // It does not go straight to its slot.
   bool goes_elsewhere(const Op& op) const { return run_.queues_calls || is_point_to_point(op.kind); }

@@ -37,7 +37,7 @@ Work Engine::issue(const Op& op) {
 // A call that blocks finds its slot once.
 void Engine::call(const Op& op) {
   if (meets_nobody(op) || goes_elsewhere(op)) [[unlikely]] {
-    if (is_ignored(op)) {
+    if (is_ignored(op, *run_.torch)) {
       return;
     }
     return Backend::call(op);
@@ -102,7 +102,7 @@ void Engine::check_pending(GroupId group) {
 // A call of a rank whose story is over, or on a group whose connections are closed: it meets nobody. A
 // collective finds that out in the thread that runs it, so its rank hears of it when it waits.
 Work Engine::issue_nowhere(const Op& op) {
-  if (is_ignored(op)) {
+  if (is_ignored(op, *run_.torch)) {
     return {};
   }
   if (aborting_) {

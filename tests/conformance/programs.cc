@@ -25,6 +25,14 @@ std::optional<Program> find_in(std::span<const NamedProgram> table, std::string_
 
 }  // namespace
 
+Tensor ramp(std::int64_t rank, std::int64_t numel, Dtype dtype) {
+  std::vector<double> values;
+  for (std::int64_t i = 1; i <= numel; ++i) {
+    values.push_back(static_cast<double>(10 * rank + i));
+  }
+  return Tensor::of(values, dtype);
+}
+
 bool has_programs(std::string_view family) {
   return std::find(families.begin(), families.end(), family) != families.end();
 }

@@ -27,6 +27,9 @@ struct NamedProgram {
   std::vector<std::vector<Rank>> groups{};
 };
 
+// A rank's usual input: 10 * rank + 1, 10 * rank + 2, ...
+Tensor ramp(std::int64_t rank, std::int64_t numel, Dtype dtype = Dtype::float32);
+
 // True for families that have programs at all; files of others are another test's business.
 bool has_programs(std::string_view family);
 

@@ -15,15 +15,6 @@ namespace {
 Tensor zeros(std::int64_t numel, Dtype dtype = Dtype::float32) { return Tensor::zeros({numel}, dtype); }
 Tensor on_meta() { return Tensor::meta({1}); }
 
-// The harness's ramp: rank*10 + 1, 2, 3, ...
-Tensor ramp(std::int64_t rank, std::int64_t numel) {
-  std::vector<double> values;
-  for (std::int64_t i = 1; i <= numel; ++i) {
-    values.push_back(static_cast<double>(10 * rank + i));
-  }
-  return Tensor::of(values);
-}
-
 void scatter_errors(CaseContext& context) {
   Scope site("user.args_scatter");
   const Rank self = context.rank();

@@ -6,14 +6,6 @@ namespace rollcall::golden {
 
 namespace {
 
-Tensor ramp(Rank rank, std::int64_t count) {
-  std::vector<double> values;
-  for (std::int64_t i = 1; i <= count; ++i) {
-    values.push_back(static_cast<double>(10 * rank + i));
-  }
-  return Tensor::of(values);
-}
-
 void not_all_call(CaseContext& context) {
   if (context.rank() != 2) {
     new_group(RankList{0, 1});

@@ -6,14 +6,6 @@ namespace rollcall::golden {
 
 namespace {
 
-Tensor ramp(Rank rank, std::int64_t count) {
-  std::vector<double> values;
-  for (std::int64_t i = 1; i <= count; ++i) {
-    values.push_back(static_cast<double>(10 * rank + i));
-  }
-  return Tensor::of(values);
-}
-
 // Functional collectives leave their input alone and are waited for when their result is used.
 void functional(CaseContext& context) {
   Scope site("user.new_functional");

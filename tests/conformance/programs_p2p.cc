@@ -8,15 +8,6 @@ namespace rollcall::golden {
 
 namespace {
 
-// Small values that differ per rank: rank * 10 + 1, 2, 3, ...
-Tensor ramp(Rank rank, std::int64_t count, Dtype dtype = Dtype::float32) {
-  std::vector<double> values;
-  for (std::int64_t i = 1; i <= count; ++i) {
-    values.push_back(static_cast<double>(10 * rank + i));
-  }
-  return Tensor::of(values, dtype);
-}
-
 Tensor number(double value) { return Tensor::full({1}, value); }
 
 void simple(CaseContext& context) {

@@ -10,13 +10,6 @@ namespace rollcall::golden {
 
 namespace {
 
-// rank * 10 + 1, 2, 3, ...
-Tensor ramp(Rank rank, std::int64_t numel, Dtype dtype = Dtype::float32) {
-  std::vector<double> values(static_cast<std::size_t>(numel));
-  std::iota(values.begin(), values.end(), 10.0 * rank + 1);
-  return Tensor::of(values, dtype);
-}
-
 Tensor shaped(const Tensor& tensor, const Shape& shape) {
   tensor.storage()->shape = shape;
   return tensor;
