@@ -103,6 +103,8 @@ struct RecordArguments {
   bool simulate = false;
   bool fake = false;
   bool live = false;
+  bool pretends_gpus = true;
+  std::optional<Rank> gpus_per_host;  // none: one for each rank, on one host
 };
 
 // What `test` is told.

@@ -314,6 +314,12 @@ void declare_record(CLI::App& app, CommandLine& line) {
   app.add_option("--patience", record.patience,
                  "Stop a rank that makes no call for this long; 10min by default")
       ->type_name("TIME");
+  app.add_flag("!--no-pretend", record.pretends_gpus,
+               "Do not pretend GPUs where there are none and the script asks for one");
+  app.add_option("--ranks-see", record.gpus_per_host,
+                 "GPUs of each host, for one rank each; by default all ranks are on one host")
+      ->check(whole_number(1, 4096))
+      ->type_name("N");
   app.footer(
       "The script comes after the options, and its own arguments after the script:\n  rollcall record "
       "--world-size 4 -o train.json train.py --epochs 1\n  rollcall record --live -o train.json -- torchrun "

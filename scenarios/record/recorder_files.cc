@@ -14,17 +14,19 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 15> files = {{
+constexpr std::array<PackageFile, 17> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
     {"child.py", recorder_child},
+    {"claims.py", recorder_claims},
     {"data_dependence.py", recorder_data_dependence},
     {"fake.py", recorder_fake},
     {"install.py", recorder_install},
     {"hook/sitecustomize.py", recorder_sitecustomize},
     {"launcher.py", recorder_launcher},
     {"live.py", recorder_live},
+    {"pretended_cuda.py", recorder_pretended_cuda},
     {"process_group.py", recorder_process_group},
     {"rank.py", recorder_rank},
     {"record_file.py", recorder_record_file},

@@ -107,7 +107,11 @@ std::vector<std::string> command_of(const ScriptOptions& options, Answers answer
       "--hub",        folder + "/hub",
       "--patience",   std::to_string(options.patience.count()),
       "--jobs",       std::to_string(std::max(1U, std::thread::hardware_concurrency())),
-      options.script};
+      "--ranks-see",  std::to_string(options.gpus_per_host)};
+  if (!options.pretends_gpus) {
+    command.emplace_back("--no-pretend");
+  }
+  command.push_back(options.script);
   command.insert(command.end(), options.arguments.begin(), options.arguments.end());
   return command;
 }

@@ -11,9 +11,9 @@ import torch.multiprocessing as mp
 RANK = int(os.environ["RANK"])
 
 
-def train(steps):
+def train(steps, device="cpu"):
     for _ in range(steps):
-        dist.all_reduce(torch.ones(4))
+        dist.all_reduce(torch.ones(4, device=device))
 
 
 def by_address():
@@ -32,8 +32,8 @@ def again_and_again():
         dist.init_process_group("nccl")
         pair = dist.new_group([0, 2])
         if RANK in (0, 2):
-            dist.all_reduce(torch.ones(2), group=pair)
-        train(1)
+            dist.all_reduce(torch.ones(2, device="cuda"), group=pair)
+        train(1, "cuda")
         dist.destroy_process_group()
 
 

@@ -23,6 +23,8 @@ def arguments_of(given):
     parser.add_argument("--records", required=True)
     parser.add_argument("--hub")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--no-pretend", dest="pretend", action="store_false", help="no GPU where there is none")
+    parser.add_argument("--ranks-see", type=int, default=0, metavar="N", help="GPUs per host, one for each of its ranks")
     parser.add_argument("--patience", type=int, default=600_000, help="milliseconds")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)

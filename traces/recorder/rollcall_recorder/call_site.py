@@ -27,6 +27,19 @@ _REASONS = {
     "_match_all_reduce_for_bwd_pass": "ddp.bucket_shadow",
     "_match_unused_params_allreduce": "ddp.unused_shadow",
     "_broadcast_params_from_rank": "zero.shard",
+    "_init_one_process_group": "mesh",
+    "mesh_scatter": "dtensor.distribute",
+    "mesh_broadcast": "dtensor.distribute",
+    "redistribute_local_tensor": "dtensor.redistribute",
+    "foreach_all_gather": "fsdp.unshard",
+    "foreach_reduce": "fsdp.reduce",
+    "_unshard": "fsdp.unshard",
+    "_reduce_grad": "fsdp.reduce",
+    "clip_grad_norm_": "clip_grad_norm",
+    "get_total_norm": "clip_grad_norm",
+    "_batch_p2p": "pipeline.messages",
+    "forward_one_chunk": "pipeline.forward",
+    "backward_one_chunk": "pipeline.backward",
     "all_gather_object": "objects",
     "broadcast_object_list": "objects",
     "gather_object": "objects",
@@ -35,6 +48,9 @@ _REASONS = {
 _KNOWN = frozenset(_REASONS.values())
 _REDUCER = os.path.join("nn", "parallel", "distributed.py")
 _DISTRIBUTED = (os.path.join("distributed", "distributed_c10d.py"), os.path.join("distributed", "c10d_logger.py"))
+# What lies between a function and the reason why it communicates.
+_PLUMBING = frozenset(("overrides.py", "_ops.py", "_contextlib.py", "module.py", "_functional_collectives.py", "_dispatch.py",
+                       "_fsdp_collectives.py", "eval_frame.py", "_utils.py", "_python_dispatch.py", "_compile.py"))
 # From here the C++ engine calls the reducer's hooks, without a Python frame of their own.
 _AUTOGRAD = (os.path.join("autograd", "__init__.py"), os.path.join("autograd", "graph.py"))
 
@@ -74,7 +90,7 @@ def is_users(path):
 def call_site(frame, dtype=None):
     """Of the call that is being made from `frame`."""
     site = CallSite()
-    outside = None
+    outside = unit = None
     while frame is not None:
         code = frame.f_code
         path = code.co_filename
@@ -83,6 +99,7 @@ def call_site(frame, dtype=None):
         if site.file is None:
             if path.startswith(_TORCH):
                 site.reason = _better_reason(site.reason, code.co_name, path, dtype)
+                unit = unit or _unit_of(frame)
             elif is_users(path):
                 site.file, site.line, site.function = path, frame.f_lineno, code.co_name
                 site.module = _module_of(frame)
@@ -92,7 +109,16 @@ def call_site(frame, dtype=None):
     if site.file is None and outside is not None:
         code = outside.f_code
         site.file, site.line, site.function = code.co_filename, outside.f_lineno, code.co_name
+    if unit and site.reason:
+        site.reason += " " + unit
     return site
+
+
+def _unit_of(frame):
+    """The module whose parameters FSDP2 handles together: "layers.3". (fsdp/_fully_shard/_fsdp_param_group.py)"""
+    if frame.f_code.co_name not in ("unshard", "post_backward"):
+        return None
+    return getattr(frame.f_locals.get("self"), "_module_fqn", None)
 
 
 def _better_reason(known, name, path, dtype):
@@ -105,7 +131,8 @@ def _better_reason(known, name, path, dtype):
         return "ddp.rebuild"
     if path.endswith(_AUTOGRAD):
         return "ddp.unused_bitmap" if dtype == "int32" else "ddp.bucket"
-    return os.path.splitext(os.path.basename(path))[0] + "." + name
+    file = os.path.basename(path)
+    return None if file in _PLUMBING else os.path.splitext(file)[0] + "." + name
 
 
 def _module_of(frame):

@@ -7,10 +7,11 @@ import socket
 import sys
 import threading
 import traceback
+import warnings
 
 import torch
 
-from . import data_dependence, install, spawn
+from . import claims, data_dependence, install, pretended_cuda, spawn
 from .call_site import call_site, is_users, stack_of
 from .fake import FakeAnswers
 from .rank import Rank
@@ -18,6 +19,7 @@ from .record_file import RecordFile
 from .simulator import SimulatedAnswers
 
 _FAILED = 1
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def record_path(folder, rank):
@@ -26,6 +28,7 @@ def record_path(folder, rank):
 
 def run(arguments, rank, output, control):
     """Never returns."""
+    console = os.dup(2)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
@@ -37,6 +40,10 @@ def run(arguments, rank, output, control):
                 "arguments": arguments.arguments, "folder": os.getcwd()})
     _set_environment(arguments, rank)
     _answer_to(control, record)
+    if arguments.pretend and pretended_cuda.is_wanted():
+        pretended_cuda.install(_ranks_per_host(arguments), lambda: _announce(arguments, console))
+    if rank > 0:  # torch warns every rank of the same
+        warnings.filterwarnings("ignore", module=r"torch(\.|$)")
     gc.enable()
     code = _run_script(arguments, rank, record)
     sys.stdout.flush()
@@ -44,11 +51,56 @@ def run(arguments, rank, output, control):
     os._exit(code)  # atexit handlers of torch and of the parent have nothing to do here
 
 
+def _ranks_per_host(arguments):
+    return arguments.ranks_see or arguments.world_size
+
+
 def _set_environment(arguments, rank):
-    """As torchrun does."""
-    size = str(arguments.world_size)
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), GROUP_RANK="0", ROLE_RANK=str(rank), WORLD_SIZE=size,
-                      LOCAL_WORLD_SIZE=size, ROLE_WORLD_SIZE=size, MASTER_ADDR="localhost", MASTER_PORT="29500")
+    """As torchrun does, with one rank per GPU."""
+    size, room = arguments.world_size, _ranks_per_host(arguments)
+    host = rank // room
+    place = {"RANK": rank, "LOCAL_RANK": rank % room, "GROUP_RANK": host, "ROLE_RANK": rank, "WORLD_SIZE": size,
+             "LOCAL_WORLD_SIZE": min(room, size - host * room), "ROLE_WORLD_SIZE": size, "MASTER_PORT": 29500}
+    place.update(_of_other_launchers(arguments.script, place))
+    os.environ.update({name: str(value) for name, value in place.items()}, MASTER_ADDR="localhost")
+
+
+# What other launchers call them: SLURM's srun, and mpirun of Open MPI, MPICH and MVAPICH2.
+_OTHER_NAMES = {
+    "SLURM_": {"SLURM_PROCID": "RANK", "SLURM_LOCALID": "LOCAL_RANK", "SLURM_NTASKS": "WORLD_SIZE", "SLURM_NPROCS": "WORLD_SIZE",
+               "SLURM_NODEID": "GROUP_RANK", "SLURM_NTASKS_PER_NODE": "LOCAL_WORLD_SIZE",
+               "SLURM_GPUS_ON_NODE": "LOCAL_WORLD_SIZE"},
+    "OMPI_": {"OMPI_COMM_WORLD_RANK": "RANK", "OMPI_COMM_WORLD_LOCAL_RANK": "LOCAL_RANK", "OMPI_COMM_WORLD_SIZE": "WORLD_SIZE",
+              "OMPI_COMM_WORLD_LOCAL_SIZE": "LOCAL_WORLD_SIZE"},
+    "PMI_": {"PMI_RANK": "RANK", "PMI_SIZE": "WORLD_SIZE"},
+    "MV2_": {"MV2_COMM_WORLD_RANK": "RANK", "MV2_COMM_WORLD_LOCAL_RANK": "LOCAL_RANK", "MV2_COMM_WORLD_SIZE": "WORLD_SIZE"},
+}
+
+
+def _of_other_launchers(script, place):
+    """For scripts that ask for them; libraries would take others for a cluster's job."""
+    try:
+        with open(script, encoding="utf-8", errors="replace") as file:
+            source = file.read()
+    except OSError:
+        return {}  # running it will say so
+    found = {name: place[ours] for prefix, names in _OTHER_NAMES.items() if prefix in source for name, ours in names.items()}
+    if "SLURM_" in source:
+        hosts = -(-place["WORLD_SIZE"] // max(1, place["LOCAL_WORLD_SIZE"]))
+        found.update(SLURM_JOB_ID=1, SLURM_NNODES=hosts, SLURM_JOB_NUM_NODES=hosts, SLURM_NODELIST="localhost",
+                     SLURM_JOB_NODELIST="localhost", SLURM_LAUNCH_NODE_IPADDR="127.0.0.1")
+    return found
+
+
+def _announce(arguments, console):
+    """Once for all ranks: the first that asks for a GPU says so."""
+    count = _ranks_per_host(arguments)
+    try:
+        os.close(os.open(os.path.join(arguments.records, "pretended"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return
+    devices = "1 device" if count == 1 else f"{count} devices"
+    os.write(console, f"rollcall: no GPU here: cuda is pretended, {devices}\n".encode())
 
 
 def _answer_to(control, record):
@@ -104,11 +156,22 @@ def _raised(error, record):
 
 
 def _print_traceback(error):
-    """Without our own frames above the script's."""
+    """Without our own frames."""
     shown = error.__traceback__
     while shown is not None and not is_users(shown.tb_frame.f_code.co_filename):
         shown = shown.tb_next
-    traceback.print_exception(type(error), error, shown or error.__traceback__)
+    told = traceback.TracebackException(type(error), error, shown or error.__traceback__)
+    for each in _chain(told):
+        frames = [frame for frame in each.stack if not frame.filename.startswith(_HERE)]
+        each.stack[:] = frames
+    print("".join(told.format()), end="", file=sys.stderr)
+
+
+def _chain(told):
+    """An exception, and those it came from."""
+    while told is not None:
+        yield told
+        told = told.__cause__ or told.__context__
 
 
 def _place(error):

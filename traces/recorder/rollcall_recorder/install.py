@@ -1,5 +1,6 @@
 """Puts our process group behind torch.distributed: patches of distributed_c10d, made before the script runs."""
 
+import datetime
 import functools
 import inspect
 import sys
@@ -8,6 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
+from . import claims
 from .process_group import RecordingGroup
 
 BACKEND = "rollcall"
@@ -30,7 +32,8 @@ def replace(name, function):
 
 def install(rank):
     """For a rank whose calls are answered only by `rank.answers`."""
-    dist.Backend.register_backend(BACKEND, lambda *_: None)
+    _replace_compile()
+    _register()
     if hasattr(c10d, "_store_based_barrier"):
         c10d._store_based_barrier = lambda *_, **__: None
     _replace_helper(rank)
@@ -38,6 +41,29 @@ def install(rank):
     _replace_new_group(rank)
     _replace_destroy(rank)
     _replace_batch(rank)
+
+
+def _replace_compile():
+    """What is compiled makes the same calls as what is not."""
+    if not hasattr(torch, "compile"):
+        return
+
+    def compile(model=None, **_):
+        return model if model is not None else lambda later: later
+
+    torch.compile = functools.update_wrapper(compile, torch.compile)
+    torch.nn.Module.compile = lambda self, *_, **__: None
+
+
+def _register():
+    """torch 2 warns of a backend that does not say which devices it has."""
+    register = dist.Backend.register_backend
+    devices = {"devices": ["cpu", "cuda"]} if "devices" in inspect.signature(register).parameters else {}
+    register(BACKEND, lambda *_: None, **devices)
+    if not hasattr(torch._C, "_nccl_version"):  # torch without NCCL asks for both when a group's backend is nccl
+        torch.cuda.nccl.version = lambda: (2, 21, 5)
+    if hasattr(c10d, "default_pg_nccl_timeout"):
+        c10d.default_pg_nccl_timeout = c10d.default_pg_nccl_timeout or datetime.timedelta(minutes=10)
 
 
 def _replace_helper(rank):
@@ -48,13 +74,16 @@ def _replace_helper(rank):
     def helper(*positional, **named):
         bound = signature.bind(*positional, **named)
         arguments = bound.arguments
-        members = list(arguments["global_ranks_in_group"]) or list(range(rank.world_size))
+        members = list(arguments["global_ranks_in_group"]) or list(range(rank.process_size))
         requested = _single_backend(arguments["backend"])
+        if requested == BACKEND:
+            requested = rank.backend  # the default group's
         made = []
 
         def create(*_):
             number = rank.next_group if rank.is_initialized else rank.world
-            made.append(RecordingGroup(rank, number, members, arguments["group_rank"], arguments["group_size"]))
+            made.append(RecordingGroup(rank, number, members, arguments["group_rank"], arguments["group_size"],
+                                       requested))
             return made[0]
 
         c10d.Backend._plugins[BACKEND.upper()] = _plugin(create)
@@ -79,10 +108,16 @@ def _single_backend(requested):
     """"cpu:gloo,cuda:nccl" and None mean the backends of the available devices."""
     text = str(requested or "").lower()
     if text in ("", "undefined", "none") or ":" in text:
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+        wanted = "cuda" if has_gpu() else "cpu"
         pairs = dict(part.split(":") for part in text.split(",") if ":" in part)
         return pairs.get(wanted, "nccl" if wanted == "cuda" else "gloo")
     return text
+
+
+def has_gpu():
+    """Is there one, or does the script use one that is pretended?"""
+    gpus = claims.gpus()
+    return gpus.count > 0 and gpus.was_asked_for if gpus is not None else torch.cuda.is_available()
 
 
 def _say_backend(group, requested):
@@ -103,11 +138,12 @@ def _replace_init(rank):
         if rank.is_initialized:
             raise RuntimeError("trying to initialize the default process group twice!")
         is_another = rank.begins_world({"backend": requested, **_seconds(timeout)}, sys._getframe(1))
+        rank.backend = requested
         rank.answers.initialized(requested)
         if is_another:
-            rank.answers.new_group(rank.world, None, timeout)
+            rank.answers.new_group(rank.world, list(range(rank.process_size)), timeout)
         extra = {"timeout": timeout} if timeout is not None else {}
-        original(BACKEND, store=rank.default_store(), rank=rank.rank, world_size=rank.world_size, **extra)
+        original(BACKEND, store=rank.default_store(), rank=rank.rank, world_size=rank.process_size, **extra)
         _say_backend(c10d._get_default_group(), requested)
         rank.is_initialized = True
 
@@ -119,9 +155,9 @@ def _seconds(timeout):
 
 
 def _check_place(rank, own, world_size):
-    if world_size not in (-1, None, rank.world_size):
+    if world_size not in (-1, None, rank.process_size):
         raise ScriptError(
-            f"the script creates a job of {world_size} ranks, but it is recorded with {rank.world_size}: "
+            f"the script creates a job of {world_size} ranks, but it is recorded with {rank.process_size}: "
             f"use --world-size {world_size}")
     if own not in (-1, None, rank.rank):
         raise ScriptError(
@@ -133,15 +169,19 @@ def _replace_new_group(rank):
     def new_group(ranks=None, timeout=None, *rest, **named):
         rank.refuse_in_child()
         extra = {"timeout": timeout} if timeout is not None else {}
-        rank.next_group += 1
+        is_local = bool(named.get("use_local_synchronization"))
+        before, rank.next_group = rank.next_group, rank.number_of_group(ranks, is_local)
         try:
             group = original(ranks, *rest, **extra, **named)
         except BaseException:
-            rank.next_group -= 1  # torch refuses the list before anybody else hears of it
+            rank.next_group = before  # torch refuses the list before anybody else hears of it
             raise
         members = sorted(ranks) if ranks is not None else None
-        rank.host_call("new_group", rank.next_group, members=members, caller=sys._getframe(1), **_seconds(timeout))
-        rank.answers.new_group(rank.next_group, members, timeout)
+        number = rank.next_group
+        rank.host_call("new_group", number, members=members, caller=sys._getframe(1), is_local=is_local, **_seconds(timeout))
+        if is_local:
+            rank.next_group = before
+        rank.answers.new_group(number, members, timeout)
         return group
 
     original = replace("new_group", new_group)
@@ -161,6 +201,7 @@ def _replace_destroy(rank):
             rank.is_initialized = False
 
     original = replace("destroy_process_group", destroy_process_group)
+    rank.forget = original
 
 
 def _replace_batch(rank):

@@ -5,6 +5,7 @@ import ctypes
 import importlib
 import json
 import os
+import re
 import select
 import selectors
 import signal
@@ -184,13 +185,21 @@ class Launcher:
             return True
 
 
+# Words of scripts that make torch 2 import its compiler: DDP's constructor does, for one.
+_NEED_COMPILER = re.compile(r"\b(cuda|accelerator|compile|DistributedDataParallel|fully_shard|FullyShardedDataParallel|"
+                            r"device_mesh|DeviceMesh|DTensor|pipelining|transformers|accelerate|lightning|ignite)\b")
+
+
 def import_for(script):
     """What the script imports of torch in any case: here once, and not once per rank."""
     try:
         with open(script, "rb") as file:
-            statements = ast.parse(file.read()).body
+            source = file.read()
+        statements = ast.parse(source).body
     except (OSError, SyntaxError, ValueError):
         return  # every rank will say so
+    if _NEED_COMPILER.search(source.decode(errors="replace")):
+        _import_quietly("torch._dynamo")
     for statement in statements:
         names = []
         if isinstance(statement, ast.Import):

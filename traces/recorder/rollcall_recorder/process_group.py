@@ -13,10 +13,13 @@ import torch.distributed as dist
 import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import ProcessGroup, Work
 
+from . import claims
 from .call_site import call_site
 
 _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 _C10D = ("distributed_c10d.py",)
+_NO_BACKEND_FOR_CPU = ("No backend type associated with device type cpu" if hasattr(ProcessGroup, "_get_backend")
+                       else "Tensors must be CUDA and dense")
 _SMALL = 12  # elements: tensors of up to so many have their values recorded in live runs
 
 
@@ -43,11 +46,11 @@ class Call:
     """One call, as the answering side sees it. `given` and `filled` are lists of tensors; they may be the same."""
 
     __slots__ = ("op", "group", "given", "filled", "reduce", "root", "peer", "tag", "splits", "wait_all_ranks", "number",
-                 "handle", "timeout")
+                 "handle", "timeout", "device")
 
     def __init__(self, op, group, given, filled):
         self.op, self.group, self.given, self.filled = op, group, given, filled
-        self.reduce = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = None
+        self.reduce = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = self.device = None
         self.tag = 0
         self.number = -1
 
@@ -59,7 +62,7 @@ class Call:
         shapes = tuple([tensor.numel() for tensor in self.given])
         filled = None if self.filled is self.given else tuple([tensor.numel() for tensor in self.filled])
         return (self.op, self.group.number, shapes, filled, self.dtype(), self.reduce, self.root, self.peer, self.tag,
-                self.splits, self.wait_all_ranks, site.key())
+                self.splits, self.wait_all_ranks, self.device, site.key())
 
     def describe(self, site):
         call = {"op": self.op, "group": self.group.number}
@@ -68,7 +71,7 @@ class Call:
             call["dtype"] = self.dtype()
             if self.filled is not self.given:
                 call["out_numel"] = [tensor.numel() for tensor in self.filled]
-        for name in ("reduce", "root", "peer", "splits", "wait_all_ranks", "timeout"):
+        for name in ("reduce", "root", "peer", "splits", "wait_all_ranks", "timeout", "device"):
             if getattr(self, name) is not None:
                 call[name] = getattr(self, name)
         if self.tag:
@@ -127,16 +130,34 @@ class RecordedWork(Work):
         self._rank.answers.finish(self._call)
 
 
-class RecordingGroup(ProcessGroup):
-    """`number`: of the record's groups. `ranks`: the members' global ranks, in the group's order."""
+class CoalescedWork(Work):
+    """What _end_coalescing returns: all calls since _start_coalescing."""
 
-    def __init__(self, rank, number, ranks, group_rank, size):
+    def __init__(self, works):
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout=datetime.timedelta(0)):
+        return all([work.wait(timeout) for work in self._works])
+
+
+class RecordingGroup(ProcessGroup):
+    """`number`: of the record's groups. `ranks`: the members' global ranks, in the group's order. `backend`: what the script
+    asked for, with the devices that it serves."""
+
+    supports_splitting = supports_coalescing = supports_time_estimate = supports_shrinking = False
+    supports_reconfigure = supports_window = supports_tensor_alloc = False
+
+    def __init__(self, rank, number, ranks, group_rank, size, backend="gloo"):
         super().__init__(group_rank, size)
         self._of = rank
         self.number = number
         self.ranks = ranks
+        self.backend = backend
+        self._name = self._description = "undefined"
         # C++ keeps the base object of a Work alive and not what Python adds to it.
         self._recent = collections.deque(maxlen=4096)
+        self._coalesced = None  # the calls since _start_coalescing
 
     def getBackendName(self):
         return "rollcall"
@@ -144,17 +165,62 @@ class RecordingGroup(ProcessGroup):
     def name(self):
         return "rollcall"
 
+    # torch 2 looks groups up by name, from C++ as well. (ProcessGroup.hpp)
+
+    def getGroupName(self):
+        return self._name
+
+    def setGroupName(self, name):
+        self._name = name
+
+    def getGroupDesc(self):
+        return self._description
+
+    def setGroupDesc(self, description):
+        self._description = description
+
+    @property
+    def _device_types(self):
+        names = {"gloo": ("cpu", "cuda"), "nccl": ("cuda",), "mpi": ("cpu",)}.get(self.backend, ("cpu", "cuda"))
+        return [torch.device(name) for name in names]
+
+    def _get_backend(self, device):
+        """The group is its only backend."""
+        if torch.device(device) not in self._device_types and torch.device(torch.device(device).type) not in self._device_types:
+            raise RuntimeError(f"No backend type associated with device type {torch.device(device).type}")
+        return self
+
+    get_backend = _get_backend
+
+    def _get_backend_name(self):
+        return self.backend
+
+    def eager_connect_single_device(self, device=None):
+        pass
+
     def _set_sequence_number_for_group(self):
         pass
 
     def _get_sequence_number_for_group(self):
         return 0
 
-    def _start_coalescing(self, *_):
+    def _wait_for_pending_works(self):
         pass
 
-    def _end_coalescing(self, *_):
+    def _has_hooks(self):
+        return False
+
+    def shutdown(self):
         pass
+
+    abort = shutdown
+
+    def _start_coalescing(self, *_):
+        self._coalesced = []
+
+    def _end_coalescing(self, *_):
+        works, self._coalesced = self._coalesced, None
+        return CoalescedWork(works)
 
     def global_rank(self, group_rank):
         return self.ranks[group_rank]
@@ -165,6 +231,8 @@ class RecordingGroup(ProcessGroup):
         work = RecordedWork(self._of, call, call.filled if result is None else result)
         self._of.start(call, is_blocking)
         self._recent.append(work)
+        if self._coalesced is not None:
+            self._coalesced.append(work)
         return work
 
     def _note(self, call, opts, caller, peer):
@@ -178,6 +246,7 @@ class RecordingGroup(ProcessGroup):
             call.root = self.global_rank(opts.rootRank)
         if peer is not None:
             call.peer = self.global_rank(peer)
+        self._check_devices(call)
         site = call_site(caller, call.dtype())
         call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
         is_blocking = blocks(caller)
@@ -194,6 +263,19 @@ class RecordingGroup(ProcessGroup):
             raise RuntimeError(f"{call.op}: invalid root rank: {root}")
         if peer is not None and not 0 <= peer < len(self.ranks):
             raise IndexError(f"{call.op}: there is no rank {peer} in a group of {len(self.ranks)}")
+
+    def _check_devices(self, call):
+        """NCCL has no calls for tensors on the CPU; and where two GPUs are one, it is told which."""
+        if claims.gpus() is None or self.backend != "nccl":
+            return
+        for tensor in (*call.given, *call.filled):
+            place = claims.claimed(tensor)
+            if place is None:
+                continue
+            if place.type == "cpu":
+                raise RuntimeError(_NO_BACKEND_FOR_CPU)
+            if place.type == "cuda" and place.index != self._of.local_rank:
+                call.device = str(place)
 
     # As in C++, a tensor stands for a list of one, and a reduce op or a root for options.
 
@@ -242,6 +324,25 @@ class RecordingGroup(ProcessGroup):
         return self._issue(Call("reduce_scatter", self, tensors_in(inputs), tensors_in(outputs)),
                            _options(bindings.ReduceScatterOptions, opts, op=op), sys._getframe(1))
 
+    # What torch 2.14 calls them. (torch/distributed/distributed_c10d.py)
+
+    def all_gather_single(self, output, given, opts=None):
+        return self._issue(Call("all_gather_into_tensor", self, [given], [output]), opts, sys._getframe(1))
+
+    def all_gather_single_coalesced(self, outputs, inputs, opts=None):
+        return self._issue(Call("all_gather_into_tensor", self, list(inputs), list(outputs)), opts, sys._getframe(1))
+
+    def reduce_scatter_single(self, output, given, opts=None):
+        return self._issue(Call("reduce_scatter_tensor", self, [given], [output]),
+                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
+
+    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
+        return self._issue(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)),
+                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
+
+    def all_to_all_single(self, output, given, output_splits, input_splits, opts=None):
+        return self._all_to_all_single(output, given, output_splits, input_splits, opts, sys._getframe(1))
+
     def _reduce_scatter_base(self, output, given, opts=None):
         return self._issue(Call("reduce_scatter_tensor", self, [given], [output]),
                            _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
@@ -254,10 +355,13 @@ class RecordingGroup(ProcessGroup):
         return self._issue(Call("all_to_all", self, list(inputs), list(outputs)), opts, sys._getframe(1))
 
     def alltoall_base(self, output, given, output_splits, input_splits, opts=None):
+        return self._all_to_all_single(output, given, output_splits, input_splits, opts, sys._getframe(1))
+
+    def _all_to_all_single(self, output, given, output_splits, input_splits, opts, caller):
         call = Call("all_to_all_single", self, [given], [output])
         if output_splits or input_splits:
             call.splits = (tuple(output_splits), tuple(input_splits))
-        return self._issue(call, opts, sys._getframe(1))
+        return self._issue(call, opts, caller)
 
     def barrier(self, opts=None):
         return self._issue(Call("barrier", self, [], []), opts, sys._getframe(1))

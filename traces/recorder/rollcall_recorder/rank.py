@@ -1,20 +1,29 @@
 """One rank of a recorded run: its record, who answers its calls, and what the patches need to know."""
 
 import os
+import zlib
 
 import torch.distributed as dist
 
 from .call_site import call_site
 
 
+_LOCAL = 1_000_000  # numbers of groups that only their members make begin here
+
+
 class Rank:
     def __init__(self, rank, world_size, record, answers, keeps_values=False):
         self.rank, self.world_size = rank, world_size
         self.record, self.answers = record, answers
+        self.local_rank = int(os.environ.get("LOCAL_RANK", rank))
         self.is_initialized = False
         self.next_group = 0  # the record's number of the group made last
+        self.local_groups = {}  # how many of these members
+        self.backend = None  # what the script asked for, for the default group
         self.world = 0  # that of the default group
         self.worlds = 0  # how often the job was initialized
+        self.process_size = world_size  # ranks of the world that this process is started for
+        self.forget = None  # takes a default group down that its process has left behind
         self.batch = None  # the calls of the batch_isend_irecv under way
         self._keeps_values = keeps_values
         self._process = os.getpid()
@@ -30,8 +39,27 @@ class Rank:
         if self.worlds > 1:
             self.next_group += 1
             self.world = self.next_group
-            self.host_call("new_group", self.world, caller)
+            self.host_call("new_group", self.world, caller, list(range(self.process_size)))
         return self.worlds > 1
+
+    def begins_process(self, size):
+        """The script starts `size` ranks, of which this is one."""
+        self.process_size = size
+
+    def skips_process(self, size, caller):
+        """The same, without this one: the world that they make is a group that this rank is not in."""
+        self.worlds += 1
+        self.next_group += 1
+        members = list(range(size))
+        self.host_call("new_group", self.next_group, caller, members)
+        self.answers.new_group(self.next_group, members, None)
+
+    def ends_process(self):
+        """The next one begins without a default group."""
+        self.process_size = self.world_size
+        if self.is_initialized:
+            self.forget()
+            self.is_initialized = False
 
     def refuse_in_child(self):
         """A forked child shares the record and the answers of its parent, and must not touch them."""
@@ -71,13 +99,22 @@ class Rank:
             return None
         return [value for tensor in call.given for value in tensor.detach().reshape(-1).tolist()]
 
-    def host_call(self, op, number, caller, members=None, timeout_s=None):
+    def number_of_group(self, members, is_local):
+        """Of the group about to be made. All ranks count alike, but for groups that only their members make."""
+        if not is_local:
+            return self.next_group + 1
+        self.local_groups[tuple(members)] = again = self.local_groups.get(tuple(members), 0) + 1
+        return _LOCAL + zlib.crc32(f"{members} {again}".encode())
+
+    def host_call(self, op, number, caller, members=None, timeout_s=None, is_local=False):
         """A call about a group."""
         site = call_site(caller)
         key = (op, number, site.key())
         described = {"op": op, "group": number, "site": site.describe()}
         if op == "new_group":
             described["ranks"] = members if members is not None else list(range(self.world_size))
+        if is_local:
+            described["local"] = True
         if timeout_s is not None:
             described["timeout"] = timeout_s
         self.record.issued(self.record.call_number(key, lambda: described))

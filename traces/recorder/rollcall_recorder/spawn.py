@@ -1,7 +1,8 @@
 """Scripts that start their ranks themselves: torch.multiprocessing.spawn, or a Process per rank.
 
 Every rank of a recording is a process already, in which the whole script runs. So of the processes that the script
-starts for its ranks, each of ours runs its own in place and ignores the others.
+starts for its ranks, each of ours runs its own in place and ignores the others. A script may do so more than once, with as
+many ranks as are recorded or fewer.
 """
 
 import multiprocessing.process
@@ -19,12 +20,20 @@ def _replace_spawn(rank):
     import torch.multiprocessing as mp
     import torch.multiprocessing.spawn as module
 
+    started = []
+
     def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-        if nprocs != rank.world_size:
+        if nprocs > rank.world_size or (nprocs < rank.world_size and not started):
             raise ScriptError(
                 f"the script spawns {nprocs} ranks, but it is recorded with {rank.world_size}: "
                 f"use --world-size {nprocs}")
-        fn(rank.rank, *args)
+        started.append(nprocs)
+        if rank.rank < nprocs:
+            rank.begins_process(nprocs)
+            fn(rank.rank, *args)
+            rank.ends_process()
+        else:
+            rank.skips_process(nprocs, sys._getframe(1))
         return None if join else _Joined()
 
     def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):

@@ -1,0 +1,107 @@
+// Scripts for GPUs where there is none: cuda is pretended, on every torch with which scripts are recorded.
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/contents.h"
+#include "tests/scripts.h"
+
+namespace rollcall::test {
+namespace {
+using nlohmann::json;
+
+Outcome record(const Shell& shell, const std::string& name, const std::string& options = "-n 2") {
+  return shell.rollcall("record -o out.json " + options + " " + script("gpu") + " " + name);
+}
+
+}  // namespace
+
+TEST_CASE("a script for GPUs is recorded without one", "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = record(shell, "trains", "-n 2 --simulate");
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Contains("rollcall: no GPU here: cuda is pretended, 2 devices\n"));
+  CHECK_THAT(outcome.err, Contains("[rank 1] total 3.0 on cuda:1 nccl"));
+  CHECK_THAT(contents(shell.path("out.json")), Contains(R"("backend": "nccl")"));
+}
+
+TEST_CASE("tensors on pretended GPUs say so, wherever they come from", "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  for (const std::string name : {"converts", "uses_the_rest"}) {
+    for (const std::string answers : {"--fake", "--simulate"}) {
+      INFO(name << ' ' << answers);
+      const Shell shell;
+      const Outcome outcome = record(shell, name, "-n 2 " + answers);
+      INFO(outcome.err);
+      CHECK(outcome.code == 0);
+    }
+  }
+  const Shell shell;
+  const Outcome split = record(shell, "splits_its_model", "-n 2 --ranks-see 4");
+  INFO(split.err);
+  CHECK(split.code == 0);
+  // DDP broadcasts and reduces what is on one GPU by itself.
+  const std::string scenario = contents(shell.path("out.json"));
+  CHECK_THAT(scenario, Contains(R"({"broadcast": {"numel": 110,)") && Contains(R"({"broadcast": {"numel": 55,)"));
+}
+
+TEST_CASE("a script that falls back to the CPU trains together all the same", "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  CHECK(record(shell, "falls_back").code == 0);
+  CHECK_THAT(contents(shell.path("out.json")), Contains(R"({"all_reduce": {"numel": 165,)"));
+  const Outcome without = record(shell, "falls_back", "-n 2 --no-pretend");
+  CHECK_THAT(without.err, !Contains("pretended"));
+  CHECK_THAT(contents(shell.path("out.json")), !Contains("all_reduce"));
+}
+
+TEST_CASE("what a GPU would refuse is refused, at the line of Python", "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  struct Mistake {
+    std::string name;
+    std::string message;
+  };
+  const std::vector<Mistake> mistakes = {
+      {"forgets_to_move", "RuntimeError: Expected all tensors to be on the same device, but found at least two "
+                          "devices, cuda:0 and cpu!"},
+      {"reduces_on_the_cpu", "RuntimeError: "},
+      {"has_too_few", "RuntimeError: CUDA error: invalid device ordinal"},
+      {"reads_from_the_gpu", "TypeError: can't convert cuda:0 device type tensor to numpy"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    INFO(mistake.name);
+    const Shell shell;
+    const Outcome outcome = record(shell, mistake.name);
+    INFO(outcome.err);
+    CHECK(outcome.code != 0);
+    CHECK_THAT(outcome.err, Contains(mistake.message));
+    CHECK_THAT(outcome.err, Contains(mistake_line(mistake.name, "gpu")));
+    CHECK_THAT(outcome.err, !Contains("rollcall_recorder"));  // no frames of ours
+  }
+}
+
+TEST_CASE("hosts have as many GPUs as ranks see", "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = record(shell, "says_where_it_is", "-n 4 --ranks-see 2");
+  CHECK_THAT(outcome.err, Contains("[rank 3] {'RANK': '3', 'LOCAL_RANK': '1', 'GROUP_RANK': '1', "
+                                   "'LOCAL_WORLD_SIZE': '2'} 2\n"));
+  CHECK_THAT(outcome.err, Contains("cuda is pretended, 2 devices"));
+}
+
+}  // namespace rollcall::test

@@ -1,0 +1,170 @@
+"""Scripts for GPUs, each as people write it. gpu.py NAME, recorded where there is none."""
+
+import os
+import sys
+import threading
+
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+RANK = int(os.environ["RANK"])
+LOCAL_RANK = int(os.environ["LOCAL_RANK"])
+
+
+def begin():
+    torch.cuda.set_device(LOCAL_RANK)
+    dist.init_process_group("nccl")
+
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(10, 10), nn.ReLU(), nn.Linear(10, 5))
+
+
+def train(model, device, steps=3):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        inputs = torch.full((4, 10), float(RANK + step)).to(device, non_blocking=True)
+        loss = model(inputs).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss
+
+
+def trains():
+    begin()
+    model = DDP(net().cuda(), device_ids=[LOCAL_RANK])
+    loss = train(model, LOCAL_RANK)
+    assert loss.device == torch.device("cuda", LOCAL_RANK) and loss.is_cuda and loss.get_device() == LOCAL_RANK
+    total = torch.tensor([RANK + 1.0], device="cuda")
+    dist.all_reduce(total)
+    print("total", total.item(), "on", total.device, dist.get_backend())
+    dist.destroy_process_group()
+
+
+def falls_back():
+    """Asks first, as libraries do; trains by itself where there is no GPU."""
+    device = torch.device("cuda", LOCAL_RANK) if torch.cuda.is_available() else torch.device("cpu")
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    model = net().to(device)
+    train(DDP(model, device_ids=[LOCAL_RANK]) if device.type == "cuda" else model, device)
+
+
+def converts():
+    """Everything that moves a tensor, and what the result says of its device."""
+    begin()
+    here = torch.device("cuda", LOCAL_RANK)
+    cpu = torch.arange(4.0)
+    moved = [cpu.cuda(), cpu.cuda(LOCAL_RANK), cpu.to("cuda"), cpu.to(here), cpu.to(LOCAL_RANK), cpu.to(here, torch.float64),
+             cpu.to(device=here, dtype=torch.float16), torch.zeros(4, device="cuda"), torch.tensor([1.0], device=here),
+             cpu.new_zeros(3, device=here), torch.zeros_like(cpu, device=here), torch.as_tensor(cpu, device="cuda")]
+    moved += [cpu.to(moved[0]), cpu.type_as(moved[0]), moved[0] + 1, moved[0][1:], 2 * moved[0].sum(), moved[0].detach(),
+              moved[0].clone(), torch.ones_like(moved[0]), moved[0].numpy is not None and moved[0].view(2, 2)]
+    assert all(each.device == here for each in moved), [each.device for each in moved]
+    back = [moved[0].cpu(), moved[0].to("cpu"), moved[0].to(cpu), torch.zeros(4), cpu + 1]
+    assert all(each.device.type == "cpu" for each in back), [each.device for each in back]
+    back[0].zero_()
+    assert moved[0].sum() == 6 and cpu.sum() == 6  # what was moved is a copy
+    assert moved[0].to(here) is moved[0] and moved[0].cuda() is moved[0]
+    layer = nn.Linear(2, 2)
+    weight = layer.weight
+    assert layer.to(here).weight is weight and weight.device == here and layer.cpu().weight.device.type == "cpu"
+    assert layer.cuda().state_dict()["weight"].device == here
+    assert moved[0].type() == "torch.cuda.FloatTensor" and cpu.type() == "torch.FloatTensor"
+    learned = torch.ones(2, requires_grad=True)
+    (learned.to(here) * moved[0][:2]).sum().backward()
+    assert learned.grad.device.type == "cpu" and learned.grad.tolist() == [0.0, 1.0]
+    torch.save({"weight": moved[0]}, f"saved{RANK}.pt")
+    assert torch.load(f"saved{RANK}.pt", map_location=f"cuda:{LOCAL_RANK}")["weight"].device == here
+    assert torch.load(f"saved{RANK}.pt", map_location="cpu")["weight"].device.type == "cpu"
+    dist.barrier()
+
+
+def uses_the_rest():
+    """Streams, events, memory, seeds, mixed precision."""
+    begin()
+    torch.cuda.manual_seed_all(1)
+    stream, start, end = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    with torch.cuda.stream(stream):
+        start.record()
+        value = torch.randn(8, device="cuda")
+        end.record()
+    torch.cuda.current_stream().wait_stream(stream)
+    value.record_stream(torch.cuda.current_stream())
+    torch.cuda.synchronize()
+    assert start.elapsed_time(end) >= 0 and torch.cuda.memory_allocated() >= 0 and torch.cuda.get_device_name(0)
+    assert torch.cuda.get_device_properties(0).total_memory > 0 and torch.cuda.device_count() == dist.get_world_size()
+    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.empty_cache()
+    with torch.cuda.device(0):
+        assert torch.cuda.current_device() == 0
+    assert torch.cuda.current_device() == LOCAL_RANK
+    model = DDP(net().cuda(), device_ids=[LOCAL_RANK])
+    optimizer = torch.optim.Adam(model.parameters())
+    scaler = torch.cuda.amp.GradScaler()
+    with torch.cuda.amp.autocast():
+        loss = model(torch.ones(2, 10, device="cuda")).sum()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    found = []
+    worker = threading.Thread(target=lambda: found.append(torch.ones(2).cuda(LOCAL_RANK).device))
+    worker.start()
+    worker.join()
+    assert found == [torch.device("cuda", LOCAL_RANK)]
+    loader = torch.utils.data.DataLoader(torch.arange(8.0), batch_size=4, pin_memory=True)
+    for batch in loader:
+        dist.all_reduce(batch.cuda(non_blocking=True))
+
+
+def splits_its_model():
+    """Two GPUs for each rank."""
+    dist.init_process_group("gloo")
+    first, second = 2 * RANK, 2 * RANK + 1
+
+    class Split(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(10, 10).to(first), nn.Linear(10, 5).to(second)
+
+        def forward(self, inputs):
+            return self.second(self.first(inputs.to(first)).to(second))
+
+    assert train(DDP(Split()), "cpu").device == torch.device("cuda", second)
+
+
+def forgets_to_move():
+    begin()
+    model = DDP(net().cuda())
+    labels = torch.zeros(4, 5)
+    outputs = model(torch.ones(4, 10).cuda())
+    nn.functional.mse_loss(outputs, labels).backward()  # MISTAKE forgets_to_move
+
+
+def reduces_on_the_cpu():
+    begin()
+    dist.all_reduce(torch.ones(1))  # MISTAKE reduces_on_the_cpu
+
+
+def has_too_few():
+    torch.cuda.set_device(7)  # MISTAKE has_too_few
+
+
+def reads_from_the_gpu():
+    begin()
+    torch.ones(2).cuda().numpy()  # MISTAKE reads_from_the_gpu
+
+
+def says_where_it_is():
+    print({name: os.environ[name] for name in ("RANK", "LOCAL_RANK", "GROUP_RANK", "LOCAL_WORLD_SIZE")},
+          torch.cuda.device_count())
+    dist.init_process_group()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -1,0 +1,500 @@
+"""Which device a tensor claims to be on, where GPUs are pretended.
+
+Every tensor lives on the CPU, so its values are true. A tensor that the script has put on a GPU carries the device that it
+would be on: a claim. `tensor.device` says it, what is computed from the tensor inherits it, and operations that mix devices
+raise what torch raises. Two modes keep claims:
+
+    a function mode     sees what Python calls, with the device that was asked for ("cuda", 1, torch.device("cuda:0"))
+    a dispatch mode     sees every operation on tensors, those of autograd and of libraries as well; from the first claim on
+
+A tensor that C++ makes for itself, such as a bucket of gradients, claims nothing: it gets along with all others, and says that
+it is on the current GPU.
+"""
+
+import contextlib
+import threading
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_CLAIM = "_rollcall_device"
+_CPU = torch.device("cpu")
+_BASE = torch.Tensor.__mro__[1]  # where C++ defines what torch.Tensor has
+_REAL_DEVICE = _BASE.device
+
+# Operations that take tensors of several devices. (aten/src/ATen/native: Copy.cpp, TensorAdvancedIndexing.cpp, RNN.cpp,
+# LossCTC.cpp)
+_MIXING = frozenset(("copy_", "_to_copy", "_foreach_copy_", "index", "index_put_", "index_put", "_index_put_impl_",
+                     "_unsafe_index", "set_", "resize_as_", "_pack_padded_sequence", "_ctc_loss",
+                     "ctc_loss", "_has_compatible_shallow_copy_type", "_fused_sgd_", "_local_scalar_dense"))
+_TYPE_NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16",
+               torch.uint8: "Byte", torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long",
+               torch.bool: "Bool"}
+
+
+class Gpus:
+    """The GPUs that are pretended: how many, and which one is current in this thread."""
+
+    def __init__(self, count, announce):
+        self._count = count
+        self._announce = announce
+        self._current = threading.local()
+        self.was_asked_for = False
+        self.is_used = False  # a tensor has been put on one
+        self._asked = threading.local()
+
+    @property
+    def count(self):
+        return self._count()
+
+    @property
+    def current(self):
+        return getattr(self._current, "index", 0)
+
+    @current.setter
+    def current(self, index):
+        self._current.index = self.checked(index)
+
+    def checked(self, index):
+        if not 0 <= index < self.count:
+            raise RuntimeError(f"CUDA error: invalid device ordinal (this is cuda:{index} of {self.count} pretended devices)")
+        return index
+
+    def asked_for(self):
+        """The script wants a GPU."""
+        if not self.was_asked_for:
+            self.was_asked_for = True
+            self._announce()
+
+    def asked_for_by(self, caller):
+        """The same, unless it is torch that asks."""
+        if not caller.f_globals.get("__name__", "").startswith("torch."):
+            self.asked_for()
+
+    @property
+    def asked(self):
+        """The device that the function asked for that is running, or None."""
+        return getattr(self._asked, "device", None)
+
+    def is_moving(self, tensor):
+        """A function mode is told of torch.Tensor.to, which is ours, when C++ has been called already."""
+        return getattr(self._asked, "tensor", None) is tensor
+
+    def while_asked_for(self, device, function, arguments, named, tensor=None):
+        before = self._asked.__dict__.copy()
+        self._asked.device, self._asked.tensor = device, tensor
+        try:
+            return function(*arguments, **named)
+        finally:
+            self._asked.__dict__.update(before, **({} if before else {"device": None, "tensor": None}))
+
+    @property
+    def is_backward(self):
+        """Gradients are where the forward pass has put them."""
+        return getattr(self._asked, "is_backward", False)
+
+    @contextlib.contextmanager
+    def in_backward(self):
+        before, self._asked.is_backward = self.is_backward, True
+        try:
+            yield
+        finally:
+            self._asked.is_backward = before
+
+    def device(self, asked):
+        """The device that the script means: 1, "cuda" and torch.device("cuda", 1) may be the same. None stays None."""
+        if asked is None:
+            return None
+        if isinstance(asked, int) and not isinstance(asked, bool):
+            asked = _raw_device("cuda", asked)
+        elif not isinstance(asked, torch.device):
+            asked = _raw_device(asked)
+        if asked.type != "cuda":
+            return asked
+        self.asked_for()
+        return _raw_device("cuda", self.current if asked.index is None else self.checked(asked.index))
+
+
+_gpus = None
+_raw_device = torch.device
+
+
+def real(device):
+    """Where memory for it comes from."""
+    return _CPU if device is not None and device.type == "cuda" else device
+
+
+def claimed(tensor):
+    """The device that is known, or None."""
+    return tensor.__dict__.get(_CLAIM)
+
+
+def claim(tensor, device):
+    """Returns the tensor."""
+    tensor.__dict__[_CLAIM] = device
+    if device.type == "cuda" and not _gpus.is_used:
+        _gpus.is_used = True
+        _modes.dispatch_too()
+    return tensor
+
+
+def forget(tensor):
+    """The tensor claims nothing from now on."""
+    tensor.__dict__.pop(_CLAIM, None)
+
+
+def gpus():
+    """None where no GPU is pretended."""
+    return _gpus
+
+
+def install(pretended):
+    """From now on, for all threads."""
+    global _gpus
+    _gpus = pretended
+    _replace_attributes()
+    _replace_conversions()
+    _replace_state()
+    _modes.enter()
+    _replace_threads()
+
+
+class _Modes(threading.local):
+    """The modes of one thread, which are entered for good."""
+
+    def __init__(self):
+        self._function = self._dispatch = None
+
+    def enter(self):
+        if self._function is None:
+            self._function = _FunctionMode()
+            self._function.__enter__()
+        if _gpus.is_used:
+            self.dispatch_too()
+
+    def dispatch_too(self):
+        if self._dispatch is None:
+            self._dispatch = _DispatchMode()
+            self._dispatch.__enter__()
+
+
+_modes = _Modes()
+
+
+def _replace_threads():
+    run = threading.Thread.run
+
+    def run_with_modes(self):
+        _modes.enter()
+        run(self)
+
+    threading.Thread.run = run_with_modes
+
+
+class _FunctionMode(TorchFunctionMode):
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        named = named or {}
+        if isinstance(function, torch._ops.OpOverload) or (
+                arguments and _gpus.is_moving(arguments[0])):
+            return function(*arguments, **named)  # it is known already where the result is to be
+        if function is torch.Tensor.backward:
+            with self, _gpus.in_backward():  # hooks and computations made again are the script's, too
+                return _backward(*arguments, **named)
+        if function is _raw_device:
+            return _make_device(arguments, named)
+        wanted = None
+        if named.get("device") is not None:
+            wanted = _gpus.device(named["device"])
+            if function in _FROM_TENSORS and arguments and isinstance(arguments[0], torch.Tensor):
+                return arguments[0].to(wanted, named.get("dtype"))
+            named = {**named, "device": real(wanted)}
+        result = _gpus.while_asked_for(wanted, function, arguments, named)
+        if isinstance(result, torch.Tensor):
+            if wanted is not None:
+                claim(result, wanted)
+            elif _CLAIM not in result.__dict__ and (
+                    not _gpus.is_used or not _has_tensor((*arguments, *named.values()))):
+                result.__dict__[_CLAIM] = _CPU
+        return result
+
+
+_FROM_TENSORS = frozenset(getattr(torch, name) for name in ("as_tensor", "asarray") if hasattr(torch, name))
+
+
+def _backward(tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    return torch.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _make_device(arguments, named):
+    """torch.device(1) needs a GPU to be there; torch.device("cuda") does not."""
+    first = arguments[0] if arguments else named.get("device", named.get("type"))
+    if isinstance(first, int) and not isinstance(first, bool):
+        return _gpus.device(first)
+    return _raw_device(*arguments, **named)
+
+
+def _has_tensor(values):
+    return any(isinstance(value, torch.Tensor) or (isinstance(value, (list, tuple)) and _has_tensor(value))
+               for value in values)
+
+
+class _DispatchMode(TorchDispatchMode):
+    supports_higher_order_operators = True
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        named = named or {}
+        if not isinstance(function, torch._ops.OpOverload):
+            function, arguments = _inner(function, arguments)
+        if any(getattr(kind, "__torch_dispatch__", None) is not _NO_DISPATCH for kind in types):
+            if any(kind.__name__ == "FakeTensor" for kind in types):
+                return function(*arguments, **named)  # it has a device, and no values
+            return NotImplemented  # the subclass makes ordinary operations of it
+        wanted = None
+        place = named.get("device", _device_in(arguments))
+        if place is not None and place.type == "cuda":
+            wanted = _gpus.device(place)
+            arguments = tuple(_CPU if isinstance(value, _raw_device) else value for value in arguments)
+            named = {**named, "device": _CPU} if "device" in named else named
+        elif place is not None:  # the memory's: the script may have asked for a GPU
+            wanted = _gpus.asked
+            result = function(*arguments, **named)
+            if wanted is None and place.type != "cpu":
+                wanted = place
+            if wanted is not None and real(wanted) == place:
+                _pass_on(result, wanted)
+            return result
+        place = wanted or _common_device(function, arguments, named)
+        result = function(*arguments, **named)
+        if place is not None:
+            _pass_on(result, place)
+        return result
+
+
+def _inner(operator, arguments):
+    """The operation in an operator of higher order: what it adds is the GPU's business, such as its random numbers."""
+    for index, value in enumerate(arguments):
+        if isinstance(value, torch._ops.OpOverload):
+            return value, arguments[index + 1:]
+    raise NotImplementedError(f"rollcall: {operator} on a pretended GPU")
+
+
+def _device_in(arguments):
+    for value in arguments:
+        if isinstance(value, _raw_device):
+            return value
+    return None
+
+
+_NO_DISPATCH = torch.Tensor.__torch_dispatch__
+
+
+def _common_device(function, arguments, named):
+    """The one that the operands claim; a tensor of no dimensions on the CPU goes with any."""
+    place = scalar = None
+    is_known = True
+    for tensor in _tensors(arguments, named):
+        known = claimed(tensor)
+        if known is None:
+            is_known = is_known and tensor.dim() == 0
+        elif tensor.dim() == 0:
+            scalar = scalar if scalar is not None and known.type == "cpu" else known
+        elif place is None:
+            place = known
+        elif known != place and not _gpus.is_backward and not _may_mix(function):
+            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {place} "
+                               f"and {known}! (in {_name_of(function)})")
+    return place if place is not None or not is_known else scalar
+
+
+def _tensors(arguments, named):
+    for value in (*arguments, *named.values()):
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                if isinstance(each, torch.Tensor):
+                    yield each
+
+
+def _name_of(function):
+    packet = getattr(function, "overloadpacket", function)
+    return getattr(packet, "__name__", str(packet))
+
+
+def _may_mix(function):
+    name = _name_of(function)
+    return getattr(function, "namespace", "aten") != "aten" or name in _MIXING or name.startswith(("_foreach_", "_fused_"))
+
+
+def _pass_on(result, place):
+    if isinstance(result, torch.Tensor):
+        result.__dict__.setdefault(_CLAIM, place)
+    elif isinstance(result, (list, tuple)):
+        for each in result:
+            if isinstance(each, torch.Tensor):
+                each.__dict__.setdefault(_CLAIM, place)
+
+
+def device_of(tensor):
+    """What `tensor.device` says."""
+    place = tensor.__dict__.get(_CLAIM)
+    if place is not None:
+        return place
+    place = _real_device(tensor)
+    return _raw_device("cuda", _gpus.current) if _gpus.is_used and place.type == "cpu" else place
+
+
+def _real_device(tensor):
+    """Modes would ask torch.Tensor.device again, which is ours. torch 1.x cannot leave them out; there it is the CPU."""
+    if not hasattr(torch._C, "DisableTorchFunctionSubclass"):
+        return _CPU
+    with torch._C.DisableTorchFunction():
+        return _REAL_DEVICE.__get__(tensor)
+
+
+def _set_data(tensor, value):
+    _BASE.data.__set__(tensor, value)
+    known = claimed(value)
+    if known is not None:
+        claim(tensor, known)
+
+
+def _replace_attributes():
+    tensor = torch.Tensor
+    tensor.data = property(_BASE.data.__get__, _set_data)
+    tensor.device = property(device_of)
+    tensor.is_cuda = property(lambda self: device_of(self).type == "cuda")
+    if hasattr(_BASE, "is_cpu"):
+        tensor.is_cpu = property(lambda self: device_of(self).type == "cpu")
+    tensor.get_device = lambda self: device_of(self).index if device_of(self).type == "cuda" else -1
+
+
+def _replace_conversions():
+    original = {name: getattr(torch.Tensor, name) for name in ("to", "numpy", "__array__", "type", "_make_subclass",
+                                                               "_make_wrapper_subclass") if hasattr(torch.Tensor, name)}
+
+    def to(self, *arguments, **named):
+        if _gpus.is_moving(self):
+            return original["to"](self, *arguments, **named)
+        asked, named = _keywords_of_to(arguments, named)
+        if asked is None:
+            return original["to"](self, **named)
+        return _moved(self, _gpus.device(asked), named)
+
+    def _moved(tensor, target, named):
+        named = {**named, "device": real(target)}
+        known = claimed(tensor)
+        if known != target and target.type != "meta" and not (known is None and target.type == "cuda"):
+            named["copy"] = True
+        result = claim(_gpus.while_asked_for(target, original["to"], (tensor,), named, tensor), target)
+        if known is not None and known != target and result.requires_grad:
+            result.register_hook(lambda gradient: claim(gradient.view_as(gradient), known))
+        return result
+
+    def cuda(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
+        return to(self, _gpus.device("cuda" if device is None else device), memory_format=memory_format)
+
+    def cpu(self, memory_format=torch.preserve_format):
+        return to(self, _CPU, memory_format=memory_format)
+
+    def type_as(self, other):
+        return to(self, other)
+
+    def kind(self, dtype=None, non_blocking=False, **named):
+        if dtype is None and self.is_cuda and self.dtype in _TYPE_NAMES:
+            return f"torch.cuda.{_TYPE_NAMES[self.dtype]}Tensor"
+        if dtype is None:
+            return original["type"](self)
+        if isinstance(dtype, str) and dtype.startswith("torch.cuda."):
+            return cuda(original["type"](self, dtype.replace("torch.cuda.", "torch.")))
+        return original["type"](self, dtype, **named)
+
+    def numpy(self, *arguments, **named):
+        _refuse_numpy(self, named)
+        return original["numpy"](self, *arguments, **named)
+
+    def array(self, *arguments, **named):
+        _refuse_numpy(self, {})
+        return original["__array__"](self, *arguments, **named)
+
+    def make_subclass(kind, data, *arguments, **named):
+        made = original["_make_subclass"](kind, data, *arguments, **named)
+        known = claimed(data)
+        return made if known is None else claim(made, known)
+
+    def make_wrapper_subclass(*arguments, **named):
+        wanted = named.get("device")
+        if wanted is None or wanted.type != "cuda":
+            return original["_make_wrapper_subclass"](*arguments, **named)
+        wanted = _gpus.device(wanted)
+        return claim(original["_make_wrapper_subclass"](*arguments, **{**named, "device": _CPU}), wanted)
+
+    tensor = torch.Tensor
+    tensor.to, tensor.cuda, tensor.cpu, tensor.type, tensor.type_as = to, cuda, cpu, kind, type_as
+    tensor.numpy, tensor.__array__ = numpy, array
+    tensor.pin_memory = lambda self, *_, **__: self
+    tensor.is_pinned = lambda self, *_, **__: False
+    tensor.record_stream = lambda self, stream: None
+    tensor._make_subclass = staticmethod(make_subclass)
+    if "_make_wrapper_subclass" in original:
+        tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
+    _replace_parse_to()
+
+
+def _refuse_numpy(tensor, named):
+    known = claimed(tensor)
+    if known is not None and known.type == "cuda" and not named.get("force"):
+        raise TypeError(f"can't convert {known} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                        "memory first.")
+
+
+def _keywords_of_to(arguments, named):
+    """What Tensor.to was given: the device, if any, and the rest by name."""
+    named = dict(named)
+    device = named.pop("device", None)
+    other = named.pop("other", None)
+    rest = list(arguments)
+    if rest and isinstance(rest[0], torch.Tensor):
+        other = rest.pop(0)
+    elif rest and not isinstance(rest[0], torch.dtype):
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], torch.dtype)):
+            named["dtype"] = rest.pop(0)
+    elif rest:
+        named["dtype"] = rest.pop(0)
+    if other is not None:
+        device, named["dtype"] = device_of(other), other.dtype
+    named.update(zip(("non_blocking", "copy"), rest))
+    if named.get("dtype", False) is None:
+        del named["dtype"]
+    return device, named
+
+
+def _replace_parse_to():
+    """What nn.Module.to asks."""
+    original = torch._C._nn._parse_to
+
+    def parse_to(*arguments, **named):
+        if arguments and isinstance(arguments[0], int) and not isinstance(arguments[0], bool):
+            arguments = (_gpus.device(arguments[0]), *arguments[1:])
+        if isinstance(named.get("device"), int):
+            named["device"] = _gpus.device(named["device"])
+        return original(*arguments, **named)
+
+    torch._C._nn._parse_to = parse_to
+
+
+def _replace_state():
+    """Claims are ours: they are not part of what is pickled."""
+    original = getattr(torch._utils, "_get_obj_state", None)
+    if original is None:
+        return
+
+    def get_obj_state(value):
+        state = original(value)
+        if isinstance(value, torch.Tensor) and isinstance(state, dict):
+            return {name: each for name, each in state.items() if not name.startswith("_rollcall_")}
+        return state
+
+    torch._utils._get_obj_state = get_obj_state

@@ -1,0 +1,450 @@
+"""torch.cuda and torch.accelerator of a machine with GPUs, for scripts that ask for them where there is none.
+
+Tensors are claims' business (claims.py). Here is the rest: devices, streams, events, memory and seeds. Nothing takes time, and
+nothing takes memory. What is missing says so by name.
+"""
+
+import collections
+import contextlib
+import functools
+import os
+import struct
+import sys
+import types
+
+import torch
+
+from . import claims
+
+_MEMORY = 80 * 1024**3
+_NAME = "NVIDIA A100-SXM4-80GB"  # with bfloat16, and nothing that only newer ones have
+_CAPABILITY = (8, 0)
+_NCCL = (2, 21, 5)
+
+
+def is_wanted():
+    """Does this machine lack a GPU that torch could use?"""
+    return not torch.cuda.is_available()
+
+
+def install(count, announce):
+    """`count` GPUs for each process; `announce()` when the script first asks for one."""
+    gpus = claims.Gpus(lambda: _visible(count), announce)
+    claims.install(gpus)
+    _replace_all(torch.cuda, _cuda(gpus))
+    _replace_all(torch.cuda, _streams(gpus))
+    if hasattr(torch, "accelerator"):
+        _replace_all(torch.accelerator, _accelerator(gpus))
+    _replace_parts_of_cuda()
+    _replace_default_types()
+    _replace_generator()
+    _replace_load(gpus)
+    _replace_attention()
+    _replace_buckets()
+    _name_what_is_missing()
+
+
+def _visible(count):
+    """A script may choose devices before it first asks for one."""
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return count
+    return min(count, len([name for name in chosen.split(",") if name.strip() not in ("", "-1")]))
+
+
+def _replace_all(module, functions):
+    """Under their names, also in modules of torch that imported them from there."""
+    for name, function in functions.items():
+        original = getattr(module, name, None)
+        if original is None:
+            continue
+        setattr(module, name, function)
+        if isinstance(original, types.FunctionType):
+            for other in list(sys.modules.values()):
+                if getattr(other, "__name__", "").startswith("torch.") and other.__dict__.get(name) is original:
+                    setattr(other, name, function)
+
+
+def _answer(value):
+    return lambda *_, **__: value
+
+
+def _cuda(gpus):
+    def index_of(device=None):
+        """Of a device that may be None, a number, a name or a torch.device."""
+        return gpus.current if device is None else gpus.device("cuda" if device == "" else device).index
+
+    def is_available():
+        gpus.asked_for_by(sys._getframe(1))
+        return gpus.count > 0
+
+    def device_count():
+        gpus.asked_for_by(sys._getframe(1))
+        return gpus.count
+
+    def set_device(device):
+        gpus.asked_for()
+        index = device if isinstance(device, int) else index_of(device)
+        if index >= 0:
+            gpus.current = index
+
+    def current_device():
+        return gpus.current
+
+    class device:
+        """A context in which another device is current; -1 and None change nothing."""
+
+        def __init__(self, device):
+            self.idx = -1 if device is None or device == -1 else index_of(device)
+            self.prev_idx = -1
+
+        def __enter__(self):
+            self.prev_idx = gpus.current
+            if self.idx >= 0:
+                gpus.current = self.idx
+
+        def __exit__(self, *_):
+            gpus.current = self.prev_idx
+            return False
+
+    class device_of(device):
+        def __init__(self, tensor):
+            super().__init__(tensor.get_device() if tensor.is_cuda else None)
+
+    def exchange_device(index):
+        before = gpus.current
+        if index >= 0:
+            gpus.current = index
+        return before
+
+    def seed_of_gpus():
+        return torch.initial_seed()
+
+    states = {}  # of the generators: 8 bytes of seed, 8 of offset
+
+    def get_rng_state(device="cuda"):
+        index = gpus.device(device).index
+        if index not in states:
+            states[index] = torch.frombuffer(bytearray(struct.pack("<QQ", torch.initial_seed() % 2**64, 0)), dtype=torch.uint8)
+        return states[index].clone()
+
+    def set_rng_state(state, device="cuda"):
+        states[gpus.device(device).index] = state.cpu()
+
+    def set_rng_state_all(given):
+        for index, state in enumerate(given):
+            set_rng_state(state, index)
+
+    properties = types.SimpleNamespace(
+        name=_NAME, major=_CAPABILITY[0], minor=_CAPABILITY[1], total_memory=_MEMORY, multi_processor_count=108,
+        is_integrated=0, is_multi_gpu_board=0, max_threads_per_multi_processor=2048, warp_size=32, gcnArchName="",
+        regs_per_multiprocessor=65536, shared_memory_per_block=49152, shared_memory_per_block_optin=166912,
+        shared_memory_per_multiprocessor=167936, L2_cache_size=41943040, uuid="pretended")
+
+    answers = {
+        "is_available": is_available, "device_count": device_count, "set_device": set_device,
+        "current_device": current_device, "device": device, "device_of": device_of, "_DeviceGuard": device,
+        "_exchange_device": exchange_device, "_maybe_exchange_device": exchange_device,
+        "memory_stats": lambda *_: collections.defaultdict(int), "memory_stats_as_nested_dict": lambda *_: {},
+        "memory_snapshot": lambda *_: [], "initial_seed": seed_of_gpus,
+        "get_rng_state": get_rng_state, "set_rng_state": set_rng_state, "set_rng_state_all": set_rng_state_all,
+        "is_initialized": lambda: gpus.is_used,
+        "get_rng_state_all": lambda: [get_rng_state(index) for index in range(gpus.count)],
+    }
+    constants = {
+        True: ("_is_compiled", "is_bf16_supported", "is_tf32_supported", "can_device_access_peer"),
+        False: ("_is_in_bad_fork", "is_current_stream_capturing"),
+        "": ("get_gencode_flags", "memory_summary", "list_gpu_processes"),
+        "native": ("get_allocator_backend",),
+        _NAME: ("get_device_name",),
+        _CAPABILITY: ("get_device_capability",),
+        (_MEMORY, _MEMORY): ("mem_get_info",),
+    }
+    answers.update((name, _answer(value)) for value, names in constants.items() for name in names)
+    answers.update((name, _answer(0)) for name in (
+        "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
+        "max_memory_cached", "get_sync_debug_mode", "clock_rate", "power_draw", "temperature", "utilization", "memory_usage"))
+    # Seeds are those of the CPU, where all random numbers are drawn; a script that seeds its GPU has seeded its CPU, too.
+    answers.update((name, _answer(None)) for name in (
+        "manual_seed", "manual_seed_all", "seed", "seed_all", "_lazy_init", "init",
+        "synchronize", "empty_cache", "ipc_collect", "reset_peak_memory_stats", "reset_max_memory_allocated",
+        "reset_max_memory_cached", "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "set_sync_debug_mode",
+        "_sleep", "_lazy_call", "_set_allocator_settings", "cudart"))
+    answers["get_device_properties"] = _answer(properties)
+    answers["get_per_process_memory_fraction"] = _answer(1.0)
+    answers["get_arch_list"] = _answer(["sm_80"])
+    return answers
+
+
+def _streams(gpus):
+    """Work is done when it is asked for, so every stream is idle and every event has happened."""
+
+    class Stream:
+        def __init__(self, device=None, priority=0, **_):
+            self.device = gpus.device("cuda" if device is None else device)
+            self.priority = priority
+            self.stream_id = self.cuda_stream = 0
+            self.device_index, self.device_type = self.device.index, 1
+
+        @staticmethod
+        def priority_range():
+            return (0, -5)
+
+        def query(self):
+            return True
+
+        def is_capturing(self):
+            return False
+
+        def record_event(self, event=None):
+            return Event() if event is None else event
+
+        def synchronize(self):
+            pass
+
+        wait_event = wait_stream = lambda self, _: None
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return False
+
+    class Event:
+        def __init__(self, *_, **__):
+            self.event_id = self.cuda_event = 0
+            self.device = gpus.device("cuda")
+
+        @classmethod
+        def from_ipc_handle(cls, *_):
+            return cls()
+
+        def query(self):
+            return True
+
+        def elapsed_time(self, _):
+            return 0.0
+
+        record = wait = synchronize = lambda self, *_: None
+
+    class StreamContext:
+        def __init__(self, stream):
+            self.stream = stream
+
+        def __enter__(self):
+            return self.stream
+
+        def __exit__(self, *_):
+            return False
+
+    streams = {}
+
+    def stream_of(device=None):
+        place = gpus.device("cuda" if device is None else device)
+        return streams.setdefault(place.index, Stream(place))
+
+    return {"Stream": Stream, "ExternalStream": Stream, "Event": Event, "StreamContext": StreamContext, "stream": StreamContext,
+            "current_stream": stream_of, "default_stream": stream_of, "set_stream": lambda stream: None,
+            "get_stream_from_external": lambda pointer, device=None: stream_of(device)}
+
+
+def _accelerator(gpus):
+    def current_accelerator(check_available=False):
+        gpus.asked_for_by(sys._getframe(1))
+        return torch.device("cuda") if gpus.count else None
+
+    def set_index(device):
+        gpus.current = gpus.device(device).index
+
+    if hasattr(torch._C, "_get_accelerator"):
+        torch._C._get_accelerator = lambda *_: torch.device("cuda" if gpus.count else "cpu")
+
+    answers = {
+        "current_accelerator": current_accelerator, "is_available": lambda: current_accelerator() is not None,
+        "device_count": lambda: gpus.count, "set_device_index": set_index, "set_device_idx": lambda device: set_index(device),
+        "current_device_index": lambda: gpus.current, "current_device_idx": lambda: gpus.current,
+        "get_device_capability": lambda *_: {"supported_dtypes": set()}, "memory_stats": lambda *_: collections.OrderedDict(),
+        "current_stream": lambda *_: torch.cuda.current_stream(), "device_index": lambda index: torch.cuda.device(index),
+        "get_memory_info": _answer((_MEMORY, _MEMORY)),
+    }
+    answers.update((name, _answer(None)) for name in (
+        "synchronize", "empty_cache", "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_stream"))
+    answers.update((name, _answer(0)) for name in (
+        "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"))
+    return answers
+
+
+def _replace_parts_of_cuda():
+    parts = {
+        torch.cuda.nvtx: {"range_push": 0, "range_pop": 0, "range_start": 0, "mark": None, "range_end": None},
+        torch.cuda.nccl: {"version": _NCCL, "is_available": True},
+        torch.cuda.memory: {"_record_memory_history": None, "_dump_snapshot": None, "_snapshot": None},
+    }
+    for module, values in parts.items():
+        _replace_all(module, {name: _answer(value) for name, value in values.items()})
+    _replace_all(torch.cuda.nvtx, {"range": lambda *_, **__: contextlib.nullcontext()})
+    if not hasattr(torch, "_amp_foreach_non_finite_check_and_unscale_") or _is_before_2():
+        _without_scaling()
+
+
+def _replace_attention():
+    """The CPU's kernel for attention has no rule for DTensors, and CUDA's has: heads and batches stay where they are.
+    (torch/distributed/tensor/_ops/_matrix_ops.py)"""
+    functional = torch.nn.functional
+    original = getattr(functional, "scaled_dot_product_attention", None)
+    if original is None:
+        return
+
+    def scaled_dot_product_attention(query, key, value, *arguments, **named):
+        if not hasattr(query, "placements") or any(place.is_shard() and place.dim > 1 for place in query.placements):
+            return original(query, key, value, *arguments, **named)
+        local = original(query.to_local(), key.to_local(), value.to_local(), *arguments, **named)
+        return type(query).from_local(local, query.device_mesh, query.placements, run_check=False)
+
+    functional.scaled_dot_product_attention = functools.update_wrapper(scaled_dot_product_attention, original)
+
+
+def _replace_buckets():
+    """DDP puts tensors of a device together. (torch/csrc/distributed/c10d/reducer.cpp, comm.cpp) C++ sees the devices where
+    tensors really are, so each device's are given to it by themselves."""
+    import torch.distributed as dist
+    broadcast, assign = dist._broadcast_coalesced, dist._compute_bucket_assignment_by_size
+
+    def broadcast_coalesced(group, tensors, *arguments, **named):
+        for indices in _by_device(tensors):
+            broadcast(group, [tensors[index] for index in indices], *arguments, **named)
+
+    def compute_bucket_assignment_by_size(tensors, limits, expect_sparse=(), indices=(), *rest):
+        places = _by_device(tensors)
+        if len(places) < 2 or len(indices) > 0:
+            return assign(tensors, limits, expect_sparse, indices, *rest)
+        buckets = []
+        for own in places:
+            found, sizes = assign([tensors[index] for index in own], limits, [expect_sparse[index] for index in own]
+                                  if len(expect_sparse) else [], [], *rest)
+            buckets.extend(([own[index] for index in bucket], size) for bucket, size in zip(found, sizes))
+        buckets.sort(key=lambda bucket: min(bucket[0]))
+        return [bucket for bucket, _ in buckets], [size for _, size in buckets]
+
+    dist._broadcast_coalesced = broadcast_coalesced
+    dist._compute_bucket_assignment_by_size = compute_bucket_assignment_by_size
+
+
+def _by_device(tensors):
+    """Indices of tensors that claim the same device, in order of the first of each."""
+    places = {}
+    for index, tensor in enumerate(tensors):
+        places.setdefault(claims.claimed(tensor), []).append(index)
+    return list(places.values())
+
+
+def _is_before_2():
+    return int(torch.__version__.partition(".")[0]) < 2
+
+
+def _without_scaling():
+    """torch 1.x scales losses on GPUs only. A scale that is always 1 changes no call."""
+    scaler = torch.cuda.amp.GradScaler
+    original = scaler.__init__
+
+    @functools.wraps(original)
+    def __init__(self, *arguments, **named):
+        original(self, enabled=False)
+
+    scaler.__init__ = __init__
+
+
+def _replace_default_types():
+    original = torch.set_default_tensor_type
+
+    def set_default_tensor_type(kind):
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
+        if name.startswith("torch.cuda.") and hasattr(torch, "set_default_device"):
+            torch.set_default_device("cuda")
+        original(name.replace("torch.cuda.", "torch."))
+
+    torch.set_default_tensor_type = set_default_tensor_type
+    for name in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool"):
+        setattr(torch.cuda, f"{name}Tensor", _legacy_type(getattr(torch, f"{name}Tensor")))
+
+
+def _legacy_type(kind):
+    def make(*arguments):
+        return kind(*arguments).cuda()
+
+    return make
+
+
+def _replace_generator():
+    """Generators of GPUs draw their numbers on the CPU."""
+    original = torch.Generator
+
+    class OfAnyDevice(type):
+        def __instancecheck__(cls, value):
+            return isinstance(value, original)
+
+        def __call__(cls, device="cpu"):
+            claims.gpus().device(device)
+            return original()
+
+    class Generator(metaclass=OfAnyDevice):
+        __doc__ = original.__doc__
+
+    torch.Generator = Generator
+
+
+def _replace_load(gpus):
+    """Tensors are loaded to the CPU, and claim the device that map_location says."""
+    original = torch.load
+
+    @functools.wraps(original)
+    def load(file, map_location=None, *arguments, **named):
+        target, plain = _target_of(gpus, map_location)
+        return _claim_all(original(file, plain, *arguments, **named), target)
+
+    torch.load = load
+    torch.UntypedStorage.cuda = lambda self, *_, **__: self
+
+
+def _target_of(gpus, where):
+    """The device, or None for the one that the tensors were saved from, which nobody knows."""
+    if isinstance(where, dict):
+        devices = [gpus.device(value) for value in where.values()]
+        return (devices[0] if devices else None), "cpu"
+    if isinstance(where, (str, torch.device, int)):
+        target = gpus.device(where)
+        return target, claims.real(target)
+    return None, where
+
+
+def _claim_all(value, target, seen=None):
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return value
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        claims.forget(value) if target is None else claims.claim(value, target)
+    elif isinstance(value, dict):
+        for each in value.values():
+            _claim_all(each, target, seen)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            _claim_all(each, target, seen)
+    elif isinstance(value, torch.nn.Module):
+        _claim_all([*value.parameters(), *value.buffers()], target, seen)
+    return value
+
+
+def _name_what_is_missing():
+    """torch built without CUDA lacks functions that torch.cuda calls; they say who called for what."""
+
+    def missing(name):
+        if not name.startswith(("_cuda_", "_nccl_", "_accelerator_", "_cudart")):
+            raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
+
+        def refuse(*_, **__):
+            raise NotImplementedError(f"rollcall: the pretended GPU has no {sys._getframe(1).f_code.co_name}() ({name})")
+
+        return refuse
+
+    torch._C.__getattr__ = missing
