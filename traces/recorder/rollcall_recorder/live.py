@@ -2,7 +2,6 @@
 
 `rollcall record --live` puts the folder `hook` on PYTHONPATH and the folder for records into ROLLCALL_RECORDS. Every
 process that creates a group writes down what its rank does, line by line, so that a killed rank leaves its record.
-With torch 1.x the calls of DDP's reducer are seen as well; torch 2 makes them inside C++.
 """
 
 import atexit
@@ -16,6 +15,7 @@ import threading
 import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
+import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import Work
 
 from . import install
@@ -26,7 +26,9 @@ from .record_file import RecordFile
 
 _METHODS = ("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced",
             "_allgather_base", "gather", "scatter", "reduce_scatter", "_reduce_scatter_base", "alltoall",
-            "alltoall_base", "barrier", "monitored_barrier", "send", "recv", "recv_anysource")
+            "alltoall_base", "barrier", "monitored_barrier", "send", "recv", "recv_anysource",
+            "allgather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced", "all_gather_single",
+            "all_gather_single_coalesced", "reduce_scatter_single", "reduce_scatter_single_coalesced", "all_to_all_single")
 
 
 class LiveWork(Work):
@@ -91,6 +93,27 @@ class LiveGroup(RecordingGroup):
         self._recent.append(work)
         return work
 
+    def getGroupName(self):
+        return self.inner.group_name
+
+    def getGroupDesc(self):
+        return self.inner.group_desc
+
+    @property
+    def _device_types(self):
+        return self.inner._device_types
+
+    def _get_backend(self, device):
+        return self.inner._get_backend(device)
+
+    get_backend = _get_backend
+
+    def shutdown(self):
+        return self.inner.shutdown()
+
+    def abort(self):
+        return self.inner.abort()
+
     def _set_sequence_number_for_group(self):
         return self.inner._set_sequence_number_for_group()
 
@@ -115,7 +138,8 @@ def _through(name):
 
 
 for _name in _METHODS:
-    setattr(LiveGroup, _name, _through(_name))
+    if hasattr(c10d.ProcessGroup, _name):
+        setattr(LiveGroup, _name, _through(_name))
 
 
 def _outside(frame):
@@ -166,19 +190,36 @@ def _replace_helper(process):
         arguments = signature.bind(*positional, **named).arguments
         result = original(*positional, **named)
         real = result[0] if isinstance(result, tuple) else result
-        if real is None or not hasattr(c10d, "_pg_map") or not isinstance(real, c10d.ProcessGroup):
-            return result  # none for this rank, or a torch whose groups cannot be wrapped
+        if not isinstance(real, c10d.ProcessGroup):
+            return result  # none for this rank
         if process.rank is None:
             process.begin(arguments["group_rank"], arguments["group_size"])
         rank = process.rank
         members = list(arguments["global_ranks_in_group"]) or list(range(rank.world_size))
         number = rank.next_group if rank.is_initialized else rank.world
         group = LiveGroup(real, rank, number, members, arguments["group_rank"], arguments["group_size"])
-        for table in (c10d._pg_map, c10d._pg_names):
-            table[group] = table.pop(real)
-        return group
+        _replace_in_tables(real, group)
+        return (group, *result[1:]) if isinstance(result, tuple) else group
 
     install.replace("_new_process_group_helper", helper)
+
+
+def _replace_in_tables(real, group):
+    """torch knows the group as `group` from now on."""
+    world = getattr(c10d, "_world", None)
+    if world is None:  # torch 1.x
+        for table in (c10d._pg_map, c10d._pg_names):
+            table[group] = table.pop(real)
+        return
+    for name in ("pg_map", "pg_names", "pg_group_ranks", "pg_backend_config", "pg_to_tag"):
+        table = getattr(world, name, {})
+        if real in table:
+            table[group] = table.pop(real)
+    for groups in getattr(world, "tags_to_pg", {}).values():
+        groups[:] = [group if each is real else each for each in groups]
+    if hasattr(bindings, "_register_process_group"):
+        bindings._unregister_process_group(real.group_name)
+        bindings._register_process_group(real.group_name, group)
 
 
 def _replace_init(process):
@@ -204,10 +245,14 @@ def _replace_groups(process):
         rank = process.rank
         if rank is None:
             return new(ranks, *rest, **named)
-        rank.next_group += 1
+        is_local = bool(named.get("use_local_synchronization"))
+        before, rank.next_group = rank.next_group, rank.number_of_group(ranks, is_local)
         members = sorted(ranks) if ranks is not None else None
-        rank.host_call("new_group", rank.next_group, members=members, caller=sys._getframe(1))
-        group = new(ranks, *rest, **named)
+        rank.host_call("new_group", rank.next_group, members=members, caller=sys._getframe(1), is_local=is_local)
+        try:
+            group = new(ranks, *rest, **named)
+        finally:
+            rank.next_group = before if is_local else rank.next_group
         rank.record.returned()
         return group
 

@@ -1,4 +1,4 @@
-"""On PYTHONPATH of a job that is recorded while it runs: waits for torch.distributed, and has it recorded."""
+"""On PYTHONPATH of a job that is recorded while it runs: waits for torch, and has its torch.distributed recorded."""
 
 import importlib.abc
 import importlib.util
@@ -9,24 +9,33 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds distributed_c10d as everybody else would, and does our part as soon as it has run."""
+    """Finds torch as everybody else would, and does our part as soon as it is whole: torch.distributed comes with it."""
 
     def find_spec(self, name, path, target=None):
-        if name != "torch.distributed.distributed_c10d":
+        if name != "torch":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
+        if spec is None:
+            return None
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
-            sys.path.append(os.path.dirname(os.path.dirname(_HERE)))
-            from rollcall_recorder.live import install_live
-
-            install_live(os.environ["ROLLCALL_RECORDS"])
+            _install(module)
 
         spec.loader.exec_module = exec_module
         return spec
+
+
+def _install(torch):
+    importlib.import_module("torch.distributed")
+    if not torch.distributed.is_available():
+        return
+    sys.path.append(os.path.dirname(os.path.dirname(_HERE)))
+    from rollcall_recorder.live import install_live
+
+    install_live(os.environ["ROLLCALL_RECORDS"])
 
 
 if os.environ.get("ROLLCALL_RECORDS"):
