@@ -48,6 +48,11 @@ def main(given=None):
     from rollcall_recorder.launcher import Launcher, import_for
 
     import_for(arguments.script)
+    arguments.ranks_see = arguments.ranks_see or arguments.world_size
+    if arguments.pretend and not torch.cuda.is_available():
+        from rollcall_recorder import pretended_cuda
+
+        pretended_cuda.install(arguments.ranks_see)
     gc.freeze()  # ranks share it all
     Launcher(arguments).run()
     return 0

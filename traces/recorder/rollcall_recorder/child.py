@@ -11,7 +11,7 @@ import warnings
 
 import torch
 
-from . import claims, data_dependence, install, pretended_cuda, spawn
+from . import claims, data_dependence, install, spawn
 from .call_site import call_site, is_users, stack_of
 from .fake import FakeAnswers
 from .rank import Rank
@@ -40,8 +40,8 @@ def run(arguments, rank, output, control):
                 "arguments": arguments.arguments, "folder": os.getcwd()})
     _set_environment(arguments, rank)
     _answer_to(control, record)
-    if arguments.pretend and pretended_cuda.is_wanted():
-        pretended_cuda.install(_ranks_per_host(arguments), lambda: _announce(arguments, console))
+    if claims.gpus() is not None:
+        claims.gpus().announce = lambda: _announce(arguments, console)
     if rank > 0:  # torch warns every rank of the same
         warnings.filterwarnings("ignore", module=r"torch(\.|$)")
     gc.enable()
@@ -51,13 +51,9 @@ def run(arguments, rank, output, control):
     os._exit(code)  # atexit handlers of torch and of the parent have nothing to do here
 
 
-def _ranks_per_host(arguments):
-    return arguments.ranks_see or arguments.world_size
-
-
 def _set_environment(arguments, rank):
     """As torchrun does, with one rank per GPU."""
-    size, room = arguments.world_size, _ranks_per_host(arguments)
+    size, room = arguments.world_size, arguments.ranks_see
     host = rank // room
     place = {"RANK": rank, "LOCAL_RANK": rank % room, "GROUP_RANK": host, "ROLE_RANK": rank, "WORLD_SIZE": size,
              "LOCAL_WORLD_SIZE": min(room, size - host * room), "ROLE_WORLD_SIZE": size, "MASTER_PORT": 29500}
@@ -94,7 +90,7 @@ def _of_other_launchers(script, place):
 
 def _announce(arguments, console):
     """Once for all ranks: the first that asks for a GPU says so."""
-    count = _ranks_per_host(arguments)
+    count = arguments.ranks_see
     try:
         os.close(os.open(os.path.join(arguments.records, "pretended"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:

@@ -36,9 +36,9 @@ _TYPE_NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "
 class Gpus:
     """The GPUs that are pretended: how many, and which one is current in this thread."""
 
-    def __init__(self, count, announce):
+    def __init__(self, count):
         self._count = count
-        self._announce = announce
+        self.announce = None  # is called when the script first asks for one
         self._current = threading.local()
         self.was_asked_for = False
         self.is_used = False  # a tensor has been put on one
@@ -65,7 +65,8 @@ class Gpus:
         """The script wants a GPU."""
         if not self.was_asked_for:
             self.was_asked_for = True
-            self._announce()
+            if self.announce is not None:
+                self.announce()
 
     def asked_for_by(self, caller):
         """The same, unless it is torch that asks."""

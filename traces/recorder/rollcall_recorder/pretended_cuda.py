@@ -22,14 +22,9 @@ _CAPABILITY = (8, 0)
 _NCCL = (2, 21, 5)
 
 
-def is_wanted():
-    """Does this machine lack a GPU that torch could use?"""
-    return not torch.cuda.is_available()
-
-
-def install(count, announce):
-    """`count` GPUs for each process; `announce()` when the script first asks for one."""
-    gpus = claims.Gpus(lambda: _visible(count), announce)
+def install(count):
+    """`count` GPUs for this process and those that it forks."""
+    gpus = claims.Gpus(lambda: _visible(count))
     claims.install(gpus)
     _replace_all(torch.cuda, _cuda(gpus))
     _replace_all(torch.cuda, _streams(gpus))
