@@ -137,7 +137,8 @@ ExitCode record_script(const CommandLine& line) {
   }
   const std::string file = line.output.empty() ? "recorded.json" : line.output;
   // Throws InvalidScenario for a record that somebody else made, or a call that no scenario can have.
-  const RecordedScript recorded = scenario::recorded_script(done.record, file);
+  const RecordedScript recorded = scenario::recorded_script(
+      done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr);
   say_problems(done, recorded);
   if (recorded.text.empty()) {
     remark("rollcall: error: no rank called init_process_group, so there is nothing to write");

@@ -69,6 +69,10 @@ class StatementWriter {
   std::vector<OrderedJson> write() {
     for (std::size_t i = 0; i < rank_.events.size(); ++i) {
       const ScriptEvent& event = rank_.events[i];
+      if (event.was_refused) {
+        add_refusal(i);
+        continue;
+      }
       switch (event.kind) {
         case ScriptEvent::Kind::call:
           finish_backward(event.calls.front());
@@ -140,6 +144,25 @@ class StatementWriter {
     statements_.back() = {{"try", {{"do", {std::move(raising)}}, {"except", OrderedJson::array()}}}};
   }
 
+  // Nobody else has seen the call: what is left of it is the exception, where the script got it. One that ended the
+  // script is its end.
+  void add_refusal(std::size_t i) {
+    const ScriptEvent& event = rank_.events[i];
+    if (was_caught(i)) {
+      statements_.push_back(raise_statement(event.type, event.message, site_of_call(i)));
+      catch_last();
+    }
+  }
+
+  // Of the call that this event is about.
+  const ScriptSite& site_of_call(std::size_t i) const {
+    const Handle handle = rank_.events[i].handle;
+    while (i > 0 && (rank_.events[i].calls.empty() || rank_.events[i].handle != handle)) {
+      --i;
+    }
+    return rank_.events[i].calls.empty() ? rank_.end.site : rank_.calls[rank_.events[i].calls.front()].site;
+  }
+
   // No bucket comes twice: the first one of the next backward is none of this.
   bool is_another_bucket(std::uint32_t bucket, std::uint32_t next) const {
     return next != bucket && is_of_backward(rank_.calls[next]);
@@ -202,6 +225,9 @@ class StatementWriter {
       if (!dtype || *dtype != Dtype::float32) {
         arguments["dtype"] = dtype ? call.dtype : "uint8";
       }
+    }
+    if (!call.device.empty() && !traces::is_own_device(call.device, rank_.backend, rank_.rank)) {
+      arguments["device"] = call.device;
     }
     if (!call.reduce_op.empty() && call.reduce_op != "SUM") {
       arguments["reduce_op"] = call.reduce_op;
@@ -296,12 +322,17 @@ class StatementWriter {
                                : "the process was killed";
         break;
     }
+    statements_.push_back(raise_statement(type, message, end_site()));
+  }
+
+  OrderedJson raise_statement(const std::string& type, const std::string& message,
+                              const ScriptSite& site) const {
     const std::size_t first_line = std::min(message.find('\n'), std::size_t{200});
     OrderedJson arguments = {{"type", type}, {"message", without_holes(message.substr(0, first_line))}};
-    if (const std::string place = place_text(rank_, end_site()); notes_.has_sites && !place.empty()) {
+    if (const std::string place = place_text(rank_, site); notes_.has_sites && !place.empty()) {
       arguments["site"] = place;
     }
-    statements_.push_back({{"raise", arguments}});
+    return {{"raise", arguments}};
   }
 
   // Where it raised; of a process that was ended from outside, its last call.

@@ -10,7 +10,7 @@ import traceback
 
 import torch
 
-from . import data_dependence, install, spawn
+from . import data_dependence, install, spawn, training
 from .call_site import call_site, is_users, stack_of
 from .fake import FakeAnswers
 from .rank import Rank
@@ -34,11 +34,13 @@ def run(arguments, rank, output, control):
     record = RecordFile(record_path(arguments.records, rank))
     record.say({"rollcall_record": 1, "rank": rank, "world_size": arguments.world_size, "mode": arguments.mode,
                 "torch": torch.__version__, "python": sys.version.split()[0], "script": arguments.script,
-                "arguments": arguments.arguments, "folder": os.getcwd()})
+                "arguments": arguments.arguments, "folder": os.getcwd(),
+                "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
     _set_environment(arguments, rank)
     _answer_to(control, record)
     gc.enable()
-    code = _run_script(arguments, rank, record)
+    with training.watched(record):
+        code = _run_script(arguments, rank, record)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # atexit handlers of torch and of the parent have nothing to do here

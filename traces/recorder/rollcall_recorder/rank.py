@@ -2,9 +2,8 @@
 
 import os
 
-import torch.distributed as dist
-
 from .call_site import call_site
+from .store import store_of
 
 
 class Rank:
@@ -20,7 +19,7 @@ class Rank:
         self._process = os.getpid()
 
     def default_store(self):
-        return dist.HashStore()
+        return store_of(self)
 
     def begins_world(self, init, caller):
         """The job is initialized, perhaps not for the first time: then its world is a group like others. Whether it is
