@@ -112,10 +112,14 @@ std::optional<Verdict> trained_apart(const traces::ScriptRecord& record) {
 
 std::optional<std::string> contradiction(const traces::ScriptRecord& record, const Report& run,
                                          const Report& scenario) {
+  // Recorded ranks begin their job alone; only the scenario waits for those that never do.
+  if (!std::ranges::all_of(record.ranks, [](const ScriptRank& rank) { return !rank.backend.empty(); })) {
+    return std::nullopt;
+  }
   for (const ScriptRank& rank : record.ranks) {
     const std::optional<State> recorded = recorded_state(rank);
     const State played = played_state(scenario.of(rank.rank));
-    if (!rank.backend.empty() && recorded && *recorded != played) {
+    if (recorded && *recorded != played) {
       return fmt::format("rank {} {}, and in the scenario it {}", rank.rank, word_of(*recorded),
                          word_of(played));
     }

@@ -79,8 +79,9 @@ std::optional<Failure> failure_of(Part&& part) {
 class RankServer {
  public:
   // `folder`: where the script was started; places in it are named from there. `record`: the rank's own.
-  RankServer(RankLink& link, std::string folder, std::string record)
-      : link_(link), folder_(std::move(folder) + "/"), record_(std::move(record)) {}
+  // `compares`: calls are compared between ranks before they run.
+  RankServer(RankLink& link, std::string folder, std::string record, bool compares)
+      : link_(link), folder_(std::move(folder) + "/"), record_(std::move(record)), compares_(compares) {}
 
   // Until the rank has gone, in the way that its record says. Throws what the script did not catch.
   void serve() {
@@ -114,7 +115,7 @@ class RankServer {
       Issued issued;
       const ScriptCall& made = call(issue);
       issued.failure = failure_of([&] { issued.pending = made_.issue(made, payload); });
-      issued.refused = issued.failure && made.op != to_string(OpKind::monitored_barrier);  // it blocks here
+      issued.refused = issued.failure && !may_involve_others(made);
       issued_.emplace(traces::count_or(find(message, "ticket"), 0), std::move(issued));
     } else if (find(message, "batch") != nullptr) {
       issue_batch(message);
@@ -157,6 +158,14 @@ class RankServer {
                                     reply.number));
   }
 
+  // Does making the call, before anybody waits for it, depend on other ranks?
+  bool may_involve_others(const ScriptCall& made) const {
+    const RankContext& self = this_rank();
+    const bool is_at_home =
+        made.device.empty() || traces::is_own_device(made.device, self.backend->name(), self.rank);
+    return compares_ || !is_at_home || made.op == to_string(OpKind::monitored_barrier);
+  }
+
   void issue_batch(const Value& message) {
     std::vector<const ScriptCall*> calls;
     std::vector<std::string> payloads;
@@ -172,7 +181,7 @@ class RankServer {
     for (std::uint32_t i = 0; i < calls.size(); ++i) {
       issued_.emplace(
           traces::count_or(&tickets[i], 0),
-          Issued{failure ? ScriptCalls::Pending{} : std::move(pending[i]), failure, failure.has_value()});
+          Issued{failure ? ScriptCalls::Pending{} : std::move(pending[i]), failure, failure && !compares_});
     }
   }
 
@@ -224,6 +233,7 @@ class RankServer {
   RankLink& link_;
   std::string folder_;
   std::string record_;
+  bool compares_;
   traces::Arena arena_{line_bytes_max};
   std::deque<ScriptSite> store_sites_;  // as those of the calls
   std::deque<ScriptCall> calls_;        // the run's evidence names places in them
@@ -281,14 +291,15 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
     links.emplace_back(std::move(connection), patience);
   }
   const std::string folder = std::filesystem::current_path();
-  std::deque<RankServer> servers;  // until the report has been written
-  for (std::size_t rank = 0; rank < links.size(); ++rank) {
-    servers.emplace_back(links[rank], folder, fmt::format("{}/rank{}.jsonl", records, rank));
-  }
   SimulatedRanks result;
   try {
     sim::Options options = options_of_job(links, result.silent);
     options.may_run_again = false;  // it is run by processes that have gone
+    std::deque<RankServer> servers;
+    for (std::size_t rank = 0; rank < links.size(); ++rank) {
+      servers.emplace_back(links[rank], folder, fmt::format("{}/rank{}.jsonl", records, rank),
+                           options.debug == sim::DebugLevel::detail);
+    }
     Rank ended = 0;
     result.report = sim::run(options, [&](Rank rank) {
       if (!result.silent.empty() || !result.problem.empty()) {

@@ -91,7 +91,7 @@ class SimulatedStore(dist.Store):
         return self._bytes(self._ask("compare_set", [key], expected=expected, value=desired))
 
     def delete_key(self, key):
-        return self._ask("delete_key", [key])["number"] != 0
+        return self._ask("delete", [key])["number"] != 0
 
     def num_keys(self):
         return self._ask("num_keys", [])["number"]

@@ -100,6 +100,29 @@ TEST_CASE("a refusal that ended the script leaves the others waiting", "[scenari
   CHECK(script.report.of(1).state == RankClass::State::waiting);
 }
 
+TEST_CASE("lists that torch refuses are found in the record of a rank that ran alone",
+          "[scenarios][record]") {
+  const auto scatters = [](Rank rank, const std::string& given) {
+    return record_of(
+        rank, 2,
+        {call(0, "scatter", fmt::format(R"("numel":[{}],"out_numel":[1],"dtype":"float32","root":0)", given)),
+         R"(["c",0])", finished});
+  };
+  CHECK(refused_places(job({scatters(0, "1"), scatters(1, "")})) == std::vector<std::string>{"train.py:7"});
+  CHECK(refused_places(job({scatters(0, "1,1"), scatters(1, "")})).empty());
+
+  const auto gathers = [](const std::string& group, const std::string& filled) {
+    const std::string made = call(0, "new_group", R"("group":1,"ranks":[0,1,2])");
+    const std::string gather =
+        call(1, "all_gather",
+             fmt::format(R"("group":{},"numel":[1],"out_numel":[{}],"dtype":"float32")", group, filled));
+    return record_of(0, 4, {made, R"(["c",0])", gather, R"(["c",1])", finished});
+  };
+  CHECK(refused_places(job({gathers("0", "1,1,1,1")})).empty());
+  CHECK(refused_places(job({gathers("0", "1,1,1")})).size() == 1);
+  CHECK(refused_places(job({gathers("1", "1,1,1")})).empty());
+}
+
 // ---- What the recorded run came to ----
 
 TEST_CASE("where the scenario does not do what the script did, the report is the recorded run's",
@@ -132,6 +155,17 @@ TEST_CASE("two runs that end alike with different verdicts contradict each other
   const RecordedScript script = scripted(ranks, &run);
   CHECK(verdict_word(script.report.verdict) == "mismatch");
   CHECK_THAT(script.text, !Contains("does not do"));
+}
+
+TEST_CASE("only the scenario waits for ranks that never begin the job", "[scenarios][record]") {
+  std::string absent = record_of(1, 2, {finished});
+  absent.erase(absent.find(R"({"init")"), absent.find(finished) - absent.find(R"({"init")"));
+  Report run;
+  run.world_size = 2;
+  const RecordedScript script =
+      scripted({record_of(0, 2, {call(0, "all_reduce"), R"(["c",0])", finished}), absent}, &run);
+  CHECK(verdict_word(script.report.verdict) == "deadlock");
+  CHECK(to_string(finding(script).culprits) == "1");
 }
 
 TEST_CASE("a rank that waits for the end of the job has come to its end", "[scenarios][record]") {
@@ -171,7 +205,7 @@ TEST_CASE("ranks that trained without a word to each other are no green run", "[
 }
 
 TEST_CASE("gradients, parameters and messages between the steps are a word", "[scenarios][record]") {
-  for (const std::string op : {"all_reduce", "all_gather", "reduce_scatter", "broadcast"}) {
+  for (const std::string op : {"all_reduce", "all_gather", "broadcast"}) {
     INFO(op);
     const auto trained = [&](Rank rank) {
       return record_of(rank, 2,
