@@ -61,6 +61,16 @@ def tells_through_the_store():
     store.add("seen", 1)
     dist.barrier()
     assert store.add("seen", 0) == 2
+    if rank == 1:
+        store.set("bytes", bytes([0, 255, 10]))
+        store.compare_set("swapped", "", "once")
+    dist.barrier()
+    dist.new_group([0, 1])
+    assert store.get("bytes") == bytes([0, 255, 10])
+    assert store.compare_set("swapped", "other", "twice") == b"once"
+    dist.barrier()
+    if rank == 0:
+        assert store.delete_key("swapped")
 
 
 def nobody_sets_the_key():

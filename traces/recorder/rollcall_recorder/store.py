@@ -12,10 +12,16 @@ import torch.distributed as dist
 from .call_site import call_site
 
 
+_kept = []  # C++ keeps the base object of a store alive and not what Python adds to it
+
+
 def store_of(rank):
     if hasattr(rank.answers, "ask_store"):
-        return SimulatedStore(rank.answers)
-    return LonelyStore(rank) if rank.answers is not None else dist.HashStore()
+        store = SimulatedStore(rank.answers)
+    else:
+        store = LonelyStore(rank) if rank.answers is not None else dist.HashStore()
+    _kept.append(store)
+    return store
 
 
 class LonelyStore(dist.Store):
