@@ -1,7 +1,7 @@
 #pragma once
 
-// What a recorded run came to, held against what its scenario comes to: a scenario that says something else says nothing
-// about the script.
+// What a recorded run came to, held against what its scenario comes to: a scenario that says something else says
+// nothing about the script.
 
 #include <optional>
 #include <string>

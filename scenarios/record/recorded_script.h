@@ -23,8 +23,8 @@ RecordedScript recorded_script(traces::ScriptRecord record, const std::string& f
 // The lines that read what was received, "train.py:17": of a rank that was alone, what follows is a guess. Each once.
 std::vector<std::string> data_dependent_places(const traces::ScriptRecord& record);
 
-// The lines of calls whose lists have not one tensor per member, so that a backend refuses them: a rank that is alone does
-// not notice. Each once.
+// The lines of calls whose lists have not one tensor per member, so that a backend refuses them: a rank that is alone
+// does not notice. Each once.
 std::vector<std::string> refused_places(const traces::ScriptRecord& record);
 
 }  // namespace rollcall::scenario

@@ -113,7 +113,7 @@ struct ScriptRecord {
   std::vector<FileProblem> problems;
 };
 
-// Is `device` the one that a rank has by default, the GPU of its own number or no GPU at all? Says nothing of no device.
+// Is `device` the one that a rank has by default: the GPU of its own number on nccl, else no GPU?
 bool is_own_device(const std::string& device, std::string_view backend, Rank rank);
 
 // A place as the recorder describes it; may be null.
