@@ -222,35 +222,6 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
   return remarks;
 }
 
-// ---- Lists ----
-
-// Which tensors of a call are one per member of its group, where it has such a list.
-struct ListRule {
-  std::string_view op;
-  std::vector<std::int64_t> traces::ScriptCall::*list;
-  bool on_root_only;
-};
-constexpr ListRule list_rules[] = {
-    {"all_gather", &traces::ScriptCall::filled, false}, {"gather", &traces::ScriptCall::filled, true},
-    {"scatter", &traces::ScriptCall::given, true},      {"reduce_scatter", &traces::ScriptCall::given, false},
-    {"all_to_all", &traces::ScriptCall::given, false},  {"all_to_all", &traces::ScriptCall::filled, false},
-};
-
-std::size_t members_of(const ScriptRank& rank, std::int64_t group) {
-  const auto made = std::ranges::find_if(rank.calls, [&](const traces::ScriptCall& call) {
-    return call.op == "new_group" && call.group == group;
-  });
-  const bool is_world = group == 0 || made == rank.calls.end();
-  return is_world ? static_cast<std::size_t>(rank.world_size) : made->ranks.size();
-}
-
-bool is_refused(const ScriptRank& rank, const traces::ScriptCall& call) {
-  return std::ranges::any_of(list_rules, [&](const ListRule& rule) {
-    const bool counts = !rule.on_root_only || call.root == rank.rank;
-    return rule.op == call.op && counts && (call.*rule.list).size() != members_of(rank, call.group);
-  });
-}
-
 }  // namespace
 
 RecordedScript recorded_script(ScriptRecord record, const std::string& file, const Report* run) {
@@ -300,7 +271,7 @@ std::vector<std::string> refused_places(const ScriptRecord& record) {
   std::set<std::string> places;
   for (const ScriptRank& rank : record.ranks) {
     for (const traces::ScriptCall& call : rank.calls) {
-      if (is_refused(rank, call)) {
+      if (has_odd_list(rank, call)) {
         places.insert(place_text(rank, call.site));
       }
     }

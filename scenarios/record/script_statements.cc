@@ -56,6 +56,27 @@ bool is_of_backward(const ScriptCall& call) {
   return call.site.reason == "ddp.bucket" || call.site.reason == "ddp.unused_bitmap";
 }
 
+// ---- Lists ----
+
+// Which tensors of a call are one per member of its group, where it has such a list.
+struct ListRule {
+  std::string_view op;
+  std::vector<std::int64_t> ScriptCall::*list;
+  bool on_root_only;
+};
+constexpr ListRule list_rules[] = {
+    {"all_gather", &ScriptCall::filled, false}, {"gather", &ScriptCall::filled, true},
+    {"scatter", &ScriptCall::given, true},      {"reduce_scatter", &ScriptCall::given, false},
+    {"all_to_all", &ScriptCall::given, false},  {"all_to_all", &ScriptCall::filled, false},
+};
+
+std::size_t members_of(const ScriptRank& rank, std::int64_t group) {
+  const auto made = std::ranges::find_if(
+      rank.calls, [&](const ScriptCall& call) { return call.op == "new_group" && call.group == group; });
+  const bool is_world = group == 0 || made == rank.calls.end();
+  return is_world ? static_cast<std::size_t>(rank.world_size) : made->ranks.size();
+}
+
 class StatementWriter {
  public:
   StatementWriter(const ScriptRank& rank, const CallNotes& notes) : rank_(rank), notes_(notes) {
@@ -69,7 +90,7 @@ class StatementWriter {
   std::vector<OrderedJson> write() {
     for (std::size_t i = 0; i < rank_.events.size(); ++i) {
       const ScriptEvent& event = rank_.events[i];
-      if (event.was_refused) {
+      if (is_left_out(rank_, event)) {
         add_refusal(i);
         continue;
       }
@@ -377,6 +398,24 @@ std::int64_t numel_of(const ScriptCall& call) {
     return call.given.empty() ? 0 : call.given.front();
   }
   return sum(call.given);
+}
+
+bool has_odd_list(const ScriptRank& rank, const ScriptCall& call) {
+  return std::ranges::any_of(list_rules, [&](const ListRule& rule) {
+    const bool counts = !rule.on_root_only || call.root == rank.rank;
+    return rule.op == call.op && counts && (call.*rule.list).size() != members_of(rank, call.group);
+  });
+}
+
+bool is_left_out(const ScriptRank& rank, const ScriptEvent& event) {
+  if (!event.was_refused) {
+    return false;
+  }
+  const auto made = std::ranges::find_if(rank.events, [&](const ScriptEvent& other) {
+    return !other.calls.empty() &&
+           (&other == &event || (event.calls.empty() && other.handle == event.handle));
+  });
+  return made != rank.events.end() && has_odd_list(rank, rank.calls[made->calls.front()]);
 }
 
 std::string place_text(const ScriptRank& rank, const ScriptSite& site) {

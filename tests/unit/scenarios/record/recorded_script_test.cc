@@ -90,12 +90,12 @@ TEST_CASE("where every rank's own call was refused, nothing is left of it", "[sc
 }
 
 TEST_CASE("a refusal that ended the script leaves the others waiting", "[scenarios][record]") {
-  const std::string broadcast = call(0, "broadcast", R"("numel":[1],"dtype":"float32","root":0)");
+  const std::string scatter = call(0, "scatter", R"("numel":[1],"out_numel":[1],"dtype":"float32","root":0)");
   const RecordedScript script =
       scripted({record_of(0, 2,
-                          {broadcast, R"(["c",0,0])", R"(["w",0])", R"(["x","RuntimeError","no",true])",
+                          {scatter, R"(["c",0,0])", R"(["w",0])", R"(["x","RuntimeError","no",true])",
                            R"({"end":"raised","type":"RuntimeError","message":"no"})"}),
-                record_of(1, 2, {broadcast, R"(["c",0])", stuck})});
+                record_of(1, 2, {scatter, R"(["c",0])", stuck})});
   CHECK(script.report.of(0).state == RankClass::State::raised);
   CHECK(script.report.of(1).state == RankClass::State::waiting);
 }
