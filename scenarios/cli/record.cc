@@ -58,6 +58,16 @@ ScriptRun run_live(const CommandLine& line) {
   return run;
 }
 
+// Why ranks that ran alone cannot stand for a job; empty: they can.
+std::string doubt_about(const traces::ScriptRecord& alone) {
+  if (const std::vector<std::string> reads = scenario::data_dependent_places(alone); !reads.empty()) {
+    return fmt::format("the script reads what it received ({})", fmt::join(reads, ", "));
+  }
+  const std::vector<std::string> refused = scenario::refused_places(alone);
+  return refused.empty() ? std::string()
+                         : fmt::format("a list has not one tensor per rank ({})", fmt::join(refused, ", "));
+}
+
 // Alone, unless the script decides by what it receives; then together.
 ScriptRun run(const CommandLine& line) {
   if (line.paths.empty() && !line.record.records.empty()) {
@@ -74,16 +84,15 @@ ScriptRun run(const CommandLine& line) {
     return run_script(options, Answers::simulator);
   }
   ScriptRun alone = run_script(options, Answers::fake);
-  const std::vector<std::string> places = scenario::data_dependent_places(alone.record);
-  if (places.empty()) {
+  const std::string doubt = doubt_about(alone.record);
+  if (doubt.empty()) {
     return alone;
   }
-  const std::string reads = fmt::format("the script reads what it received ({})", fmt::join(places, ", "));
   if (line.record.fake) {
-    remark(fmt::format("rollcall: {}: the rest is recorded as if every rank had sent the same data", reads));
+    remark(fmt::format("rollcall: {}: the rest is recorded as if every rank had sent the same data", doubt));
     return alone;
   }
-  remark(fmt::format("rollcall: {}: running it again with all ranks in the simulator", reads));
+  remark(fmt::format("rollcall: {}: running it again with all ranks in the simulator", doubt));
   return run_script(options, Answers::simulator);
 }
 
@@ -139,7 +148,8 @@ ExitCode record_script(const CommandLine& line) {
   }
   const std::string file = line.output.empty() ? "recorded.json" : line.output;
   // Throws InvalidScenario for a record that somebody else made, or a call that no scenario can have.
-  const RecordedScript recorded = scenario::recorded_script(done.record, file);
+  const RecordedScript recorded = scenario::recorded_script(
+      done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr);
   say_problems(done, recorded);
   if (recorded.text.empty()) {
     remark("rollcall: error: no rank called init_process_group, so there is nothing to write");

@@ -13,6 +13,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/record/live_ends.h"
 #include "scenarios/record/merged_programs.h"
+#include "scenarios/record/recorded_outcome.h"
 #include "scenarios/record/script_notes.h"
 #include "scenarios/record/script_statements.h"
 #include "scenarios/run/runner.h"
@@ -92,14 +93,15 @@ class ScenarioBuilder {
     }
   }
 
-  // With one program for all, or one for each set of equal ranks, whichever is shorter.
-  std::string text(const NoteOptions& options) const {
+  // With one program for all, or one for each set of equal ranks, whichever is shorter. `reservation`: what it does not
+  // say of the script; may be empty.
+  std::string text(const NoteOptions& options, const std::string& reservation = {}) const {
     std::vector<RankProgram> programs = programs_of(record_, options);
     if (const RankSet lost = difference(RankSet::range(0, world_size_ - 1), recorded_); !lost.empty()) {
       programs.push_back({lost, {{{"raise", "left no record"}}}});
     }
-    const std::string apart = scenario_text(apart_from(programs), comment());
-    const std::string merged = scenario_text(merged_from(programs), comment());
+    const std::string apart = scenario_text(apart_from(programs), comment() + reservation);
+    const std::string merged = scenario_text(merged_from(programs), comment() + reservation);
     return merged.size() <= apart.size() && is_sound(merged) ? merged : apart;
   }
 
@@ -114,6 +116,9 @@ class ScenarioBuilder {
                        {"backend", backend_}};
     if (const std::optional<TorchRelease> torch = nearest_torch_release(first.torch)) {
       header["torch"] = traits_of(*torch).name;
+    }
+    if (first.detail) {
+      header["debug"] = "DETAIL";
     }
     return header;
   }
@@ -219,7 +224,7 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
 
 }  // namespace
 
-RecordedScript recorded_script(ScriptRecord record, const std::string& file) {
+RecordedScript recorded_script(ScriptRecord record, const std::string& file, const Report* run) {
   settle_live_ends(record);
   RecordedScript result;
   result.remarks = remarks_of(record);
@@ -230,6 +235,20 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file) {
   const ScenarioBuilder builder(record, file);
   result.text = builder.text({.labels = false});
   result.report = builder.run(result.text);
+  if (const auto difference = run == nullptr ? std::nullopt : contradiction(record, *run, result.report)) {
+    const std::string reservation = "This scenario does not do what the script did: " + *difference;
+    result.text = builder.text({.labels = false}, reservation + ".\n");
+    result.report = *run;
+    result.report.scenario = base_name(record.ranks.front().script);
+    result.remarks.push_back(reservation + "; the report is that of the recorded run");
+    return result;
+  }
+  if (auto apart = trained_apart(record); apart && finding_of(result.report.verdict) == nullptr) {
+    result.text = builder.text({.labels = false},
+                               fmt::format("Not in this scenario: {}.\n", finding_of(*apart)->headline));
+    result.report.verdict = *std::move(apart);
+    return result;
+  }
   if (finding_of(result.report.verdict) != nullptr) {
     // Something is wrong: lines of the script may tell where it began.
     result.text = builder.text({.labels = true});
@@ -243,6 +262,18 @@ std::vector<std::string> data_dependent_places(const ScriptRecord& record) {
   for (const ScriptRank& rank : record.ranks) {
     for (const traces::ScriptSite& site : rank.data_dependent) {
       places.insert(place_text(rank, site));
+    }
+  }
+  return {places.begin(), places.end()};
+}
+
+std::vector<std::string> refused_places(const ScriptRecord& record) {
+  std::set<std::string> places;
+  for (const ScriptRank& rank : record.ranks) {
+    for (const traces::ScriptCall& call : rank.calls) {
+      if (has_odd_list(rank, call)) {
+        places.insert(place_text(rank, call.site));
+      }
     }
   }
   return {places.begin(), places.end()};

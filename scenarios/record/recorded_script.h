@@ -11,15 +11,20 @@
 namespace rollcall::scenario {
 
 struct RecordedScript {
-  std::string text;                  // the scenario; empty: no rank has initialized a job
-  Report report;                     // of its run
+  std::string text;  // the scenario; empty: no rank has initialized a job
+  Report report;     // of its run; where it does not say what the script did, of the recorded run
   std::vector<std::string> remarks;  // per rank that did not come to its end, and what else there is to know
 };
 
-// `file`: what reports call the scenario.
-RecordedScript recorded_script(traces::ScriptRecord record, const std::string& file);
+// `file`: what reports call the scenario. `run`: the report of the recorded run, where all ranks ran in the simulator.
+RecordedScript recorded_script(traces::ScriptRecord record, const std::string& file,
+                               const Report* run = nullptr);
 
 // The lines that read what was received, "train.py:17": of a rank that was alone, what follows is a guess. Each once.
 std::vector<std::string> data_dependent_places(const traces::ScriptRecord& record);
+
+// The lines of calls whose lists have not one tensor per member, so that a backend refuses them: a rank that is alone
+// does not notice. Each once.
+std::vector<std::string> refused_places(const traces::ScriptRecord& record);
 
 }  // namespace rollcall::scenario

@@ -14,7 +14,7 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 17> files = {{
+constexpr std::array<PackageFile, 19> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
@@ -32,6 +32,8 @@ constexpr std::array<PackageFile, 17> files = {{
     {"record_file.py", recorder_record_file},
     {"simulator.py", recorder_simulator},
     {"spawn.py", recorder_spawn},
+    {"store.py", recorder_store},
+    {"training.py", recorder_training},
 }};
 
 }  // namespace

@@ -24,6 +24,8 @@ std::string_view recorder_record_file();
 std::string_view recorder_simulator();
 std::string_view recorder_sitecustomize();
 std::string_view recorder_spawn();
+std::string_view recorder_store();
+std::string_view recorder_training();
 
 // Writes the package into `folder`; where Python is to be started. Throws std::system_error.
 std::string unpack_recorder(const std::string& folder);

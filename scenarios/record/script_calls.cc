@@ -28,11 +28,20 @@ Dtype dtype_of(const ScriptCall& call) {
   return *dtype;
 }
 
+// The rank's own, where the script does not say another one.
+Device device_of(const ScriptCall& call) {
+  const RankContext& self = this_rank();
+  const bool is_own =
+      call.device.empty() || traces::is_own_device(call.device, self.backend->name(), self.rank);
+  return is_own ? self.device : parse_device(call.device).value_or(self.device);
+}
+
 // Tensors of these sizes, with elements from `payload` as far as it goes.
-TensorList tensors_of(const std::vector<std::int64_t>& counts, Dtype dtype, std::string_view payload) {
+TensorList tensors_of(const std::vector<std::int64_t>& counts, Dtype dtype, Device device,
+                      std::string_view payload) {
   TensorList tensors;
   for (const std::int64_t count : counts) {
-    Tensor tensor = Tensor::full({count}, 0, dtype, this_rank().device);
+    Tensor tensor = Tensor::full({count}, 0, dtype, device);
     const std::size_t bytes = std::min(static_cast<std::size_t>(tensor.storage()->bytes()), payload.size());
     if (bytes > 0) {
       std::memcpy(tensor.storage()->make_dense(), payload.data(), bytes);
@@ -51,6 +60,12 @@ const Tensor& first_of(const TensorList& list, const ScriptCall& call) {
   return list.front();
 }
 
+// The call outlives the run.
+Site site_of(const ScriptCall& call) {
+  return call.site.line == 0 ? Site{}
+                             : Site{call.site.file.c_str(), static_cast<std::uint32_t>(call.site.line), 0};
+}
+
 // Who waits is for the script to say: every call is asynchronous.
 Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& group, const Pending& tensors) {
   if (works_in_place(kind) && has_reduce_op(kind) && !has_root(kind)) {
@@ -64,13 +79,16 @@ Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& grou
       .root = call.root.value_or(0),
       .options = {parse_reduce_op(call.reduce_op).value_or(ReduceOp::sum), group, true, 1},
       .splits = &splits};
+  if (const Device device = device_of(call); !has_tensor(kind) && device != this_rank().device) {
+    arguments.device_ids = {device.index};
+  }
   if (row.given == Tensors::one) {
     arguments.input = &first_of(tensors.given, call);
   }
   if (row.filled == Tensors::one) {
     arguments.output = &first_of(tensors.filled, call);
   }
-  return call_collective(kind, arguments);
+  return call_collective(kind, arguments, site_of(call));
 }
 
 Work monitored_barrier_of(const ScriptCall& call, const ProcessGroup& group) {
@@ -78,17 +96,17 @@ Work monitored_barrier_of(const ScriptCall& call, const ProcessGroup& group) {
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
   }
-  monitored_barrier(options);
+  monitored_barrier(options, site_of(call));
   return {};
 }
 
 Work work_of(const ScriptCall& call, const ProcessGroup& group, const Pending& tensors) {
   const std::optional<OpKind> kind = parse_op_kind(call.op);
   if (kind == OpKind::send) {
-    return isend(first_of(tensors.given, call), call.peer.value_or(-1), {group, call.tag});
+    return isend(first_of(tensors.given, call), call.peer.value_or(-1), {group, call.tag}, site_of(call));
   }
   if (kind == OpKind::recv) {
-    return irecv(first_of(tensors.filled, call), call.peer, {group, call.tag});
+    return irecv(first_of(tensors.filled, call), call.peer, {group, call.tag}, site_of(call));
   }
   if (kind == OpKind::monitored_barrier) {
     return monitored_barrier_of(call, group);
@@ -105,9 +123,10 @@ Pending with_tensors(const ScriptCall& call, std::string_view payload) {
     return pending;
   }
   const Dtype dtype = dtype_of(call);
-  pending.given = tensors_of(call.given, dtype, payload);
+  const Device device = device_of(call);
+  pending.given = tensors_of(call.given, dtype, device, payload);
   const bool is_in_place = call.filled.empty() && call.op != "gather" && call.op != "send";
-  pending.filled = is_in_place ? pending.given : tensors_of(call.filled, dtype, {});
+  pending.filled = is_in_place ? pending.given : tensors_of(call.filled, dtype, device, {});
   pending.is_receive_from_anybody = call.op == "recv" && !call.peer;
   return pending;
 }
@@ -145,7 +164,7 @@ std::vector<Pending> ScriptCalls::issue_batch(const std::vector<const ScriptCall
                         call.peer.value_or(-1),
                         {group(call.group), call.tag}});
   }
-  const std::vector<Work> works = batch_isend_irecv(messages);
+  const std::vector<Work> works = batch_isend_irecv(messages, site_of(*calls.front()));
   for (std::size_t i = 0; i < works.size(); ++i) {
     all[i].work = works[i];
   }
@@ -154,14 +173,14 @@ std::vector<Pending> ScriptCalls::issue_batch(const std::vector<const ScriptCall
 
 void ScriptCalls::manage(const ScriptCall& call) {
   if (call.op == "destroy_process_group") {
-    destroy_process_group(group(call.group));
+    destroy_process_group(group(call.group), site_of(call));
     return;
   }
   GroupOptions options;
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
   }
-  groups_[call.group] = new_group(call.ranks, options);
+  groups_[call.group] = new_group(call.ranks, options, site_of(call));
 }
 
 std::string ScriptCalls::finish(const Pending& pending) {

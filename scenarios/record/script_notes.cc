@@ -111,7 +111,8 @@ class NoteTaker {
     const ScriptRank& rank = record_.ranks[index];
     std::map<std::int64_t, std::size_t> counts;
     for (const ScriptEvent& event : rank.events) {
-      if (event.kind != ScriptEvent::Kind::call || !meets_by_number(rank.calls[event.calls.front()])) {
+      if (event.kind != ScriptEvent::Kind::call || is_left_out(rank, event) ||
+          !meets_by_number(rank.calls[event.calls.front()])) {
         continue;
       }
       const std::int64_t group = rank.calls[event.calls.front()].group;

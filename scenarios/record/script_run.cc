@@ -185,12 +185,13 @@ std::unique_ptr<Launcher> first_with_torch(
   return nullptr;
 }
 
-SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const ScriptOptions& options) {
+SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const std::string& records,
+                        const ScriptOptions& options) {
   std::vector<Descriptor> connections = accept_ranks(listener, launcher, options.world_size);
   if (connections.empty()) {
     return {};
   }
-  SimulatedRanks simulated = simulate_ranks(std::move(connections), options.patience);
+  SimulatedRanks simulated = simulate_ranks(std::move(connections), records, options.patience);
   if (simulated.stands_still || !simulated.silent.empty() || !simulated.problem.empty()) {
     launcher.stop();
   }
@@ -227,7 +228,7 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
     launcher->go();
     ScriptRun run;
     if (answers == Answers::simulator) {
-      run.simulated = simulate(listener, *launcher, options);
+      run.simulated = simulate(listener, *launcher, records, options);
     }
     const int code = launcher->wait();
     run.record = traces::read_script_record(records);

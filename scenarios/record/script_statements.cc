@@ -56,6 +56,27 @@ bool is_of_backward(const ScriptCall& call) {
   return call.site.reason == "ddp.bucket" || call.site.reason == "ddp.unused_bitmap";
 }
 
+// ---- Lists ----
+
+// Which tensors of a call are one per member of its group, where it has such a list.
+struct ListRule {
+  std::string_view op;
+  std::vector<std::int64_t> ScriptCall::*list;
+  bool on_root_only;
+};
+constexpr ListRule list_rules[] = {
+    {"all_gather", &ScriptCall::filled, false}, {"gather", &ScriptCall::filled, true},
+    {"scatter", &ScriptCall::given, true},      {"reduce_scatter", &ScriptCall::given, false},
+    {"all_to_all", &ScriptCall::given, false},  {"all_to_all", &ScriptCall::filled, false},
+};
+
+std::size_t members_of(const ScriptRank& rank, std::int64_t group) {
+  const auto made = std::ranges::find_if(
+      rank.calls, [&](const ScriptCall& call) { return call.op == "new_group" && call.group == group; });
+  const bool is_world = group == 0 || made == rank.calls.end();
+  return is_world ? static_cast<std::size_t>(rank.world_size) : made->ranks.size();
+}
+
 class StatementWriter {
  public:
   StatementWriter(const ScriptRank& rank, const CallNotes& notes) : rank_(rank), notes_(notes) {
@@ -69,6 +90,10 @@ class StatementWriter {
   std::vector<OrderedJson> write() {
     for (std::size_t i = 0; i < rank_.events.size(); ++i) {
       const ScriptEvent& event = rank_.events[i];
+      if (is_left_out(rank_, event)) {
+        add_refusal(i);
+        continue;
+      }
       switch (event.kind) {
         case ScriptEvent::Kind::call:
           finish_backward(event.calls.front());
@@ -140,6 +165,25 @@ class StatementWriter {
     statements_.back() = {{"try", {{"do", {std::move(raising)}}, {"except", OrderedJson::array()}}}};
   }
 
+  // Nobody else has seen the call: what is left of it is the exception, where the script got it. One that ended the
+  // script is its end.
+  void add_refusal(std::size_t i) {
+    const ScriptEvent& event = rank_.events[i];
+    if (was_caught(i)) {
+      statements_.push_back(raise_statement(event.type, event.message, site_of_call(i)));
+      catch_last();
+    }
+  }
+
+  // Of the call that this event is about.
+  const ScriptSite& site_of_call(std::size_t i) const {
+    const Handle handle = rank_.events[i].handle;
+    while (i > 0 && (rank_.events[i].calls.empty() || rank_.events[i].handle != handle)) {
+      --i;
+    }
+    return rank_.events[i].calls.empty() ? rank_.end.site : rank_.calls[rank_.events[i].calls.front()].site;
+  }
+
   // No bucket comes twice: the first one of the next backward is none of this.
   bool is_another_bucket(std::uint32_t bucket, std::uint32_t next) const {
     return next != bucket && is_of_backward(rank_.calls[next]);
@@ -202,6 +246,9 @@ class StatementWriter {
       if (!dtype || *dtype != Dtype::float32) {
         arguments["dtype"] = dtype ? call.dtype : "uint8";
       }
+    }
+    if (!call.device.empty() && !traces::is_own_device(call.device, rank_.backend, rank_.rank)) {
+      arguments["device"] = call.device;
     }
     if (!call.reduce_op.empty() && call.reduce_op != "SUM") {
       arguments["reduce_op"] = call.reduce_op;
@@ -296,12 +343,17 @@ class StatementWriter {
                                : "the process was killed";
         break;
     }
+    statements_.push_back(raise_statement(type, message, end_site()));
+  }
+
+  OrderedJson raise_statement(const std::string& type, const std::string& message,
+                              const ScriptSite& site) const {
     const std::size_t first_line = std::min(message.find('\n'), std::size_t{200});
     OrderedJson arguments = {{"type", type}, {"message", without_holes(message.substr(0, first_line))}};
-    if (const std::string place = place_text(rank_, end_site()); notes_.has_sites && !place.empty()) {
+    if (const std::string place = place_text(rank_, site); notes_.has_sites && !place.empty()) {
       arguments["site"] = place;
     }
-    statements_.push_back({{"raise", arguments}});
+    return {{"raise", arguments}};
   }
 
   // Where it raised; of a process that was ended from outside, its last call.
@@ -346,6 +398,24 @@ std::int64_t numel_of(const ScriptCall& call) {
     return call.given.empty() ? 0 : call.given.front();
   }
   return sum(call.given);
+}
+
+bool has_odd_list(const ScriptRank& rank, const ScriptCall& call) {
+  return std::ranges::any_of(list_rules, [&](const ListRule& rule) {
+    const bool counts = !rule.on_root_only || call.root == rank.rank;
+    return rule.op == call.op && counts && (call.*rule.list).size() != members_of(rank, call.group);
+  });
+}
+
+bool is_left_out(const ScriptRank& rank, const ScriptEvent& event) {
+  if (!event.was_refused) {
+    return false;
+  }
+  const auto made = std::ranges::find_if(rank.events, [&](const ScriptEvent& other) {
+    return !other.calls.empty() &&
+           (&other == &event || (event.calls.empty() && other.handle == event.handle));
+  });
+  return made != rank.events.end() && has_odd_list(rank, rank.calls[made->calls.front()]);
 }
 
 std::string place_text(const ScriptRank& rank, const ScriptSite& site) {

@@ -29,6 +29,11 @@ std::vector<OrderedJson> script_statements(const traces::ScriptRank& rank, const
 // Elements of what the statement's `numel` speaks of: of each tensor where it takes one per rank.
 std::int64_t numel_of(const traces::ScriptCall& call);
 
+// Has a list of the call another length than one tensor per member? Backends refuse that, and no statement can say it.
+bool has_odd_list(const traces::ScriptRank& rank, const traces::ScriptCall& call);
+// Is it such a call that was refused, or the wait for one? Its exception stands in its place.
+bool is_left_out(const traces::ScriptRank& rank, const traces::ScriptEvent& event);
+
 // "src/train.py:61", seen from where the script was started; empty when unknown.
 std::string place_text(const traces::ScriptRank& rank, const traces::ScriptSite& site);
 

@@ -1,6 +1,10 @@
 #include "scenarios/record/simulated_ranks.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <deque>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -12,6 +16,7 @@
 #include "scenarios/record/script_calls.h"
 #include "sim/base/error.h"
 #include "sim/c10d/backend_traits.h"
+#include "sim/c10d/host_calls.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
 #include "sim/torch/torch_traits.h"
@@ -22,6 +27,8 @@ namespace rollcall::scenario {
 namespace {
 
 using traces::ScriptCall;
+using traces::ScriptEnd;
+using traces::ScriptSite;
 using traces::Value;
 
 constexpr std::size_t line_bytes_max = std::size_t{64} << 20;
@@ -32,9 +39,29 @@ struct Failure {
   std::string message;
 };
 
-std::string answer_of(const Failure& failure) {
-  const nlohmann::json answer = {{"error", failure.type}, {"message", failure.message}};
+// `refused`: the call did not reach anybody else.
+std::string answer_of(const Failure& failure, bool refused = false) {
+  const nlohmann::json answer = {{"error", failure.type}, {"message", failure.message}, {"refused", refused}};
   return answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+// Values of the store may be any bytes, and lines are text.
+std::string to_hex(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) {
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return text;
+}
+
+std::string from_hex(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    unsigned value = 0;
+    std::from_chars(text.data() + i, text.data() + i + 2, value, 16);
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
 }
 
 // Runs `part`, which may park the rank; what it throws is returned, for nothing that parks may run in a handler.
@@ -51,13 +78,23 @@ std::optional<Failure> failure_of(Part&& part) {
 // One rank's side, on its fiber.
 class RankServer {
  public:
-  explicit RankServer(RankLink& link) : link_(link) {}
+  // `folder`: where the script was started; places in it are named from there. `record`: the rank's own.
+  // `compares`: calls are compared between ranks before they run.
+  RankServer(RankLink& link, std::string folder, std::string record, bool compares)
+      : link_(link), folder_(std::move(folder) + "/"), record_(std::move(record)), compares_(compares) {}
 
-  // Until the rank has gone.
+  // Until the rank has gone, in the way that its record says. Throws what the script did not catch.
   void serve() {
     while (const std::optional<std::string> line = link_.line()) {
       arena_.reset();
       answer(traces::read_json(*line, arena_));
+    }
+    end_ = traces::last_script_end(record_);
+    if (end_.how == ScriptEnd::How::raised) {
+      raise(Error(end_.type.c_str(), end_.message), site_of(end_.site));
+    }
+    if (end_.how == ScriptEnd::How::unknown) {
+      throw ProcessKilled{"an early exit"};
     }
   }
 
@@ -66,15 +103,19 @@ class RankServer {
   struct Issued {
     ScriptCalls::Pending pending;
     std::optional<Failure> failure;
+    bool refused = false;  // before anybody else could notice the call
   };
 
   void answer(const Value& message) {
     if (find(message, "call") != nullptr) {
       calls_.push_back(traces::script_call(message));
+      shorten(calls_.back().site);
     } else if (const Value* issue = find(message, "issue")) {
       const std::string payload = link_.bytes(traces::count_or(find(message, "bytes"), 0));
       Issued issued;
-      issued.failure = failure_of([&] { issued.pending = made_.issue(call(issue), payload); });
+      const ScriptCall& made = call(issue);
+      issued.failure = failure_of([&] { issued.pending = made_.issue(made, payload); });
+      issued.refused = issued.failure && !may_involve_others(made);
       issued_.emplace(traces::count_or(find(message, "ticket"), 0), std::move(issued));
     } else if (find(message, "batch") != nullptr) {
       issue_batch(message);
@@ -84,7 +125,45 @@ class RankServer {
       const ScriptCall& made = call(host);
       const std::optional<Failure> failure = failure_of([&] { made_.manage(made); });
       link_.say(failure ? answer_of(*failure) : R"({"bytes":0})");
+    } else if (const Value* kind = find(message, "store")) {
+      ask_store(traces::text_or_empty(kind), message);
     }
+  }
+
+  void ask_store(std::string_view name, const Value& message) {
+    const std::optional<StoreCall::Kind> kind = parse_store_kind(name);
+    if (!kind) {
+      throw traces::BadFile(0, fmt::format("the store has no {}", name));
+    }
+    StoreCall call;
+    call.kind = *kind;
+    call.op.kind = call.kind == StoreCall::Kind::wait ? OpKind::store_wait : OpKind::store_get;
+    call.op.rank = this_rank().rank;
+    store_sites_.push_back(traces::script_site(find(message, "site")));
+    call.op.site = site_of(store_sites_.back());
+    const auto [keys, count] = traces::items_of(find(message, "keys"));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      call.keys.emplace_back(traces::text_or_empty(&keys[i]));
+    }
+    call.value = from_hex(traces::text_or_empty(find(message, "value")));
+    call.expected = from_hex(traces::text_or_empty(find(message, "expected")));
+    call.amount = traces::number_or(find(message, "amount"), 0);
+    if (const double limit = traces::real_or(find(message, "timeout"), 0); limit > 0) {
+      call.timeout = static_cast<Duration>(std::llround(limit * 1e9));
+    }
+    StoreReply reply;
+    const std::optional<Failure> failure = failure_of([&] { reply = this_rank().backend->store(call); });
+    link_.say(failure ? answer_of(*failure)
+                      : fmt::format(R"({{"bytes":0,"value":"{}","number":{}}})", to_hex(reply.value),
+                                    reply.number));
+  }
+
+  // Does making the call, before anybody waits for it, depend on other ranks?
+  bool may_involve_others(const ScriptCall& made) const {
+    const RankContext& self = this_rank();
+    const bool is_at_home =
+        made.device.empty() || traces::is_own_device(made.device, self.backend->name(), self.rank);
+    return compares_ || !is_at_home || made.op == to_string(OpKind::monitored_barrier);
   }
 
   void issue_batch(const Value& message) {
@@ -100,8 +179,9 @@ class RankServer {
     std::vector<ScriptCalls::Pending> pending;
     const std::optional<Failure> failure = failure_of([&] { pending = made_.issue_batch(calls, payloads); });
     for (std::uint32_t i = 0; i < calls.size(); ++i) {
-      issued_.emplace(traces::count_or(&tickets[i], 0),
-                      Issued{failure ? ScriptCalls::Pending{} : std::move(pending[i]), failure});
+      issued_.emplace(
+          traces::count_or(&tickets[i], 0),
+          Issued{failure ? ScriptCalls::Pending{} : std::move(pending[i]), failure, failure && !compares_});
     }
   }
 
@@ -118,7 +198,7 @@ class RankServer {
       issued.failure = failure_of([&] { bytes = ScriptCalls::finish(issued.pending); });
     }
     if (issued.failure) {
-      link_.say(answer_of(*issued.failure));
+      link_.say(answer_of(*issued.failure, issued.refused));
     } else {
       link_.say(fmt::format(R"({{"bytes":{}{}}})", bytes.size(), source_of(issued.pending)), bytes);
     }
@@ -139,9 +219,25 @@ class RankServer {
     return calls_[static_cast<std::size_t>(index)];
   }
 
+  void shorten(ScriptSite& site) const {
+    if (site.file.starts_with(folder_)) {
+      site.file.erase(0, folder_.size());
+    }
+  }
+
+  Site site_of(ScriptSite& site) const {
+    shorten(site);
+    return site.line == 0 ? Site{} : Site{site.file.c_str(), static_cast<std::uint32_t>(site.line), 0};
+  }
+
   RankLink& link_;
+  std::string folder_;
+  std::string record_;
+  bool compares_;
   traces::Arena arena_{line_bytes_max};
-  std::vector<ScriptCall> calls_;
+  std::deque<ScriptSite> store_sites_;  // as those of the calls
+  std::deque<ScriptCall> calls_;        // the run's evidence names places in them
+  traces::ScriptEnd end_;               // likewise
   ScriptCalls made_;
   std::map<Ticket, Issued> issued_;
 };
@@ -150,6 +246,7 @@ class RankServer {
 struct Job {
   std::string backend;
   std::string torch;
+  bool detail = false;
 };
 
 Job job_of(RankLink& link) {
@@ -159,7 +256,8 @@ Job job_of(RankLink& link) {
     const Value said = traces::read_json(*line, arena);
     if (const Value* init = find(said, "init")) {
       return {std::string(traces::text_or_empty(init)),
-              std::string(traces::text_or_empty(find(said, "torch")))};
+              std::string(traces::text_or_empty(find(said, "torch"))),
+              traces::text_or_empty(find(said, "debug")) == "DETAIL"};
     }
   }
   return {};
@@ -174,6 +272,7 @@ sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
       const Job job = job_of(links[rank]);
       const BackendTraits* own = find_backend_traits(job.backend);
       options.torch = nearest_torch_release(job.torch).value_or(options.torch);
+      options.debug = job.detail ? sim::DebugLevel::detail : options.debug;
       backend = own != nullptr && own->device == DeviceType::cuda ? own->name : backend;
     } catch (const RankIsSilent&) {
       silent.insert(static_cast<Rank>(rank));
@@ -185,21 +284,29 @@ sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
 
 }  // namespace
 
-SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, std::chrono::milliseconds patience) {
+SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const std::string& records,
+                              std::chrono::milliseconds patience) {
   std::vector<RankLink> links;
   for (real::Descriptor& connection : connections) {
     links.emplace_back(std::move(connection), patience);
   }
+  const std::string folder = std::filesystem::current_path();
   SimulatedRanks result;
   try {
-    const sim::Options options = options_of_job(links, result.silent);
+    sim::Options options = options_of_job(links, result.silent);
+    options.may_run_again = false;  // it is run by processes that have gone
+    std::deque<RankServer> servers;
+    for (std::size_t rank = 0; rank < links.size(); ++rank) {
+      servers.emplace_back(links[rank], folder, fmt::format("{}/rank{}.jsonl", records, rank),
+                           options.debug == sim::DebugLevel::detail);
+    }
     Rank ended = 0;
-    sim::run_once(options, [&](Rank rank) {
+    result.report = sim::run(options, [&](Rank rank) {
       if (!result.silent.empty() || !result.problem.empty()) {
         return;
       }
       try {
-        RankServer(links[static_cast<std::size_t>(rank)]).serve();
+        servers[static_cast<std::size_t>(rank)].serve();
         ++ended;
       } catch (const RankIsSilent&) {
         result.silent.insert(rank);
@@ -209,6 +316,9 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, std::ch
         throw;
       } catch (const traces::BadFile& problem) {
         result.problem = fmt::format("rank {}: {}", rank, problem.what());
+      } catch (const Error&) {
+        ++ended;
+        throw;
       }
     });
     result.stands_still = ended < options.world_size && result.silent.empty() && result.problem.empty();

@@ -9,7 +9,7 @@
 
 #include "real/process/process.h"
 #include "sim/c10d/op.h"
-#include "sim/report/rank_set.h"
+#include "sim/report/report.h"
 
 namespace rollcall::scenario {
 
@@ -17,9 +17,15 @@ struct SimulatedRanks {
   bool stands_still = false;  // ranks wait, and nothing can move any more
   RankSet silent;             // have neither called anything nor ended, for longer than the patience
   std::string problem;        // of the connections; empty: none
+  Report report;  // of the run itself, as far as it went; calls have the script's lines and no labels
+
+  // Did it come to its end, or to a proven standstill?
+  bool is_whole() const { return report.world_size > 0 && silent.empty() && problem.empty(); }
 };
 
-// `connections` by rank. Returns when all ranks have ended, when they stand still, or when one is silent.
-SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, std::chrono::milliseconds patience);
+// `connections` by rank; `records` is the folder that the ranks write to. Returns when all ranks have ended, when they
+// stand still, or when one is silent.
+SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const std::string& records,
+                              std::chrono::milliseconds patience);
 
 }  // namespace rollcall::scenario

@@ -45,6 +45,7 @@ requires std::same_as<std::remove_const_t<AnyStep>, Step>
 void visit(Visitor& visitor, AnyStep& step) {
   visitor(step.text);
   visitor(step.label);
+  visitor(step.site);
   visitor(step.group);
   visitor(step.seq);
   visitor(step.shadow);

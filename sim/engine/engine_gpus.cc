@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "sim/base/error.h"
 #include "sim/c10d/arguments.h"
@@ -34,6 +34,8 @@ void Engine::check_device(const Op& op) {
     }
     if (admission_.one_gpu_per_rank() && op.device.type != DeviceType::cuda) {
       run_.notes->incidents.device(incident);
+      const TorchError& refusal = run_.torch->nccl_host_tensor;
+      raise(Error(refusal.type, fmt::format(fmt::runtime(refusal.text), to_string(op.device))), op.site);
     }
     raise(run_.rules->refusal(op, matcher.size()), op.site);
   }

@@ -32,7 +32,7 @@ class StepWriter final : public ForwardingBackend {
 
  private:
   ProcessGroup known(const ProcessGroup& group) {
-    if (group) {
+    if (group && group.is_member()) {
       log_.groups[group.id()] = group.name();
     }
     return group;

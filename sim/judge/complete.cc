@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "sim/judge/endings.h"
 #include "sim/judge/hook_diff.h"
 #include "sim/judge/judge_samples.h"
 #include "sim/judge/suspects.h"
@@ -24,6 +25,9 @@ void complete(Report& report, const Outlook& outlook) {
     std::vector<Rank> everyone(static_cast<std::size_t>(report.world_size));
     std::iota(everyone.begin(), everyone.end(), 0);
     find_wrong_peer(verdict, outlook.programs(everyone));
+  }
+  if (report.world_size <= compared_ranks_max && has_unexplained_endings(verdict)) {
+    explain_endings(outlook, verdict);
   }
   add_hook_diff(outlook, verdict);
   if (report.samples && std::holds_alternative<Completed>(verdict)) {

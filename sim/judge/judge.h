@@ -14,7 +14,7 @@
 
 namespace rollcall::check {
 
-Verdict judge(const Evidence& evidence);
+Verdict judge(const Evidence& run);
 
 RankClass::State state_of(const RankStatus& status);
 // The final state of every rank, ranks in equal states together, ordered by first rank.

@@ -35,6 +35,7 @@ Step step_of(const Op& op, const ScopeTable& scopes, std::int64_t seq) {
   const bool is_presence = pairing == "join.presence";
   return {.text = std::move(text),
           .label = scopes.path(op.scope),
+          .site = to_string(op.site),
           .group = op.group,
           .seq = seq,
           .shadow = op.shadow,

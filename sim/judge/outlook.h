@@ -50,6 +50,7 @@ struct RankProgram {
 struct Step {
   std::string text;   // "all_reduce 1000 float32"
   std::string label;  // the scopes it was issued in
+  std::string site;   // "train.json:12:9"; may be empty
   GroupId group = 0;
   std::int64_t seq = 0;
   bool shadow = false;

@@ -42,6 +42,7 @@ constexpr FindingRow rows[] = {
     {Kind::value, "value", "wrong_result"},
     {Kind::stale_shard, "stale_shard", "wrong_result"},
     {Kind::samples_repeated, "samples_repeated", "wrong_result"},
+    {Kind::trained_apart, "trained_apart", "wrong_result"},
     {Kind::stale_key, "stale_key", "wrong_result"},
 
     {Kind::watchdog_timeout, "watchdog_timeout", "race"},

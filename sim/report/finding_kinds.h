@@ -43,6 +43,7 @@ enum class FindingKind : std::uint8_t {
   value,
   stale_shard,
   samples_repeated,
+  trained_apart,
   stale_key,
   watchdog_timeout,
   read_before_wait,

@@ -61,6 +61,8 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_connects_late = false,
         .gloo_lines = {.oversized = 510, .closed = 598, .send_timeout = 133, .recv_timeout = 81},
         .gloo_oversized_hint = "",
+        // check_gpu_single_tensor (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp)
+        .nccl_host_tensor = {"RuntimeError", "Tensors must be CUDA and dense"},
         .ignores_meta_tensors = false,
         .meta_tensor_refused = {"NotImplementedError",
                                 "Could not run 'c10d::{}' with arguments from the 'AutogradMeta' backend."},
@@ -112,6 +114,8 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_connects_late = false,
         .gloo_lines = {.oversized = 446, .closed = 534, .send_timeout = 133, .recv_timeout = 81},
         .gloo_oversized_hint = "",
+        // getBackend (torch/csrc/distributed/c10d/ProcessGroup.hpp)
+        .nccl_host_tensor = {"RuntimeError", "No backend type associated with device type {0}"},
         .ignores_meta_tensors = false,
         .meta_tensor_refused =
             {"NotImplementedError",
@@ -168,6 +172,7 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_lines = {.oversized = 456, .closed = 547, .send_timeout = 129, .recv_timeout = 78},
         .gloo_oversized_hint = ". Received data size doesn't match expected size. Is there a distributed "
                                "collective mismatch in your code?",
+        .nccl_host_tensor = {"RuntimeError", "No backend type associated with device type {0}"},
         .ignores_meta_tensors = true,
         .meta_tensor_refused = {"", ""},
         .fingerprints_have_numbers = true,

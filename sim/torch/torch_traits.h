@@ -107,6 +107,9 @@ struct TorchTraits {
   GlooLines gloo_lines;
   std::string_view gloo_oversized_hint;  // what follows the sizes in that error
 
+  // ---- ProcessGroupNCCL ----
+  TorchError nccl_host_tensor;  // for a tensor that is on no GPU; {0}: the type of its device
+
   // ---- Meta tensors in a collective ----
   bool ignores_meta_tensors;       // the call returns, and nothing was sent
   TorchError meta_tensor_refused;  // else; {}: the operator

@@ -16,8 +16,14 @@ namespace rollcall::check {
 namespace {
 
 constexpr const char* even_inputs_advice =
-    "wrap the loop in Join (torch.distributed.algorithms.join, with enable=True), or give every rank the "
-    "same number of inputs (drop_last=True, DistributedSampler)";
+    "wrap the loop in Join (torch.distributed.algorithms.join.Join, with enable=True), or give every rank "
+    "the same number of inputs (drop_last=True, DistributedSampler)";
+constexpr const char* extra_call_advice =
+    "move the collective out of the branch that only some ranks take, or let every rank of the group take "
+    "it";
+constexpr const char* left_early_advice =
+    "let every rank of the group reach this call: look for a branch, an early return or a loop bound that "
+    "depends on the rank";
 
 const RankStatus& status_of(const Evidence& evidence, Rank rank) {
   return evidence.ranks[static_cast<std::size_t>(rank)];
@@ -119,9 +125,7 @@ void word_extra_call(const Evidence& evidence, const Place& place, Finding& find
   }
   finding.cause = fmt::format("the {}{} is reached by {} alone", place.call.op, origin_of(place.call),
                               ranks_phrase(place.waiting));
-  finding.advice =
-      "move the collective out of the branch that only some ranks take, or let every rank of the group take "
-      "it";
+  finding.advice = extra_call_advice;
 }
 
 void word_left_early(const Evidence& evidence, const Place& place, Finding& finding) {
@@ -147,9 +151,7 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
     finding.advice = group_call_advice(evidence, place.call.op);
     return;
   }
-  finding.advice =
-      "let every rank of the group reach this call: look for a branch, an early return or a loop bound that "
-      "depends on the rank";
+  finding.advice = left_early_advice;
 }
 
 // "rank 0 waits in barrier #2 on tp for rank 1, and rank 1 in all_reduce #5 on dp for rank 0".
@@ -175,6 +177,26 @@ void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding
   } else {
     word_left_early(evidence, place, finding);
   }
+}
+
+bool needs_history(const Finding& finding) {
+  return finding.kind == FindingKind::missing_participant &&
+         (finding.advice == extra_call_advice || finding.advice == left_early_advice);
+}
+
+void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding) {
+  const Place& place = *finding.at;
+  finding.cause = fmt::format("{} made the {}{} {} time{}, and {} in number {}", ranks_phrase(ended),
+                              place.call.op, origin_of(place.call), made, made == 1 ? "" : "s",
+                              with_verb(place.waiting, "waits", "wait"), wanted);
+  finding.advice =
+      "let every rank go round as often: no break, continue or no_sync that depends on the rank; if inputs "
+      "run out, give every rank the same number of steps (DistributedSampler, drop_last=True), or wrap the "
+      "loop in Join (torch.distributed.algorithms.join.Join)";
+}
+
+void word_last_call(const RankSet& ended, const std::string& call, Finding& finding) {
+  finding.cause += fmt::format("; the last call of {} is the {}", ranks_phrase(ended), call);
 }
 
 void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,

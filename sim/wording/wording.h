@@ -13,6 +13,12 @@ namespace rollcall::check {
 
 // Fills headline, cause, advice and on_backend of a finding whose other fields are set.
 void word_missing(const Evidence& evidence, const BlockedSlot& slot, Finding& finding);
+// Does it say no more than that ranks are missing, so that their calls before may tell more?
+bool needs_history(const Finding& finding);
+// `ended` made the call so often, and the others wait in a later one of the same line.
+void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding);
+// `ended` never come to the line: "all_reduce at train.py:12" is their last.
+void word_last_call(const RankSet& ended, const std::string& call, Finding& finding);
 void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                    Finding& finding);
 void word_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding);

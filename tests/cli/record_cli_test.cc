@@ -1,5 +1,6 @@
 // `rollcall record` as users meet it: plain PyTorch scripts, real Python, ranks that are not there.
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -228,6 +229,65 @@ TEST_CASE("who does not begin the job is named, and what no backend takes", "[re
       CHECK_THAT(outcome.out + outcome.err, Contains(mistake_line(start.name, "starts")));
     }
   }
+}
+
+TEST_CASE("what a script came to is its report, whatever its scenario can say", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  struct Ending {
+    std::string name;
+    std::string verdict;
+    std::string text;
+  };
+  const std::vector<Ending> endings = {
+      {"leaves_early", "deadlock", "rank 1 made the all_reduce in leaves_early"},
+      {"catches_a_refusal", "deadlock", "rank 0 never called scatter"},
+      {"all_are_refused", "ok", "\"ok\""},
+      {"trains_apart", "wrong_result", "rank 1 updated 2 parameters that rank 0 never saw"},
+      {"trains_together", "ok", "\"ok\""},
+      {"tells_through_the_store", "ok", "\"ok\""},
+      {"nobody_sets_the_key", "deadlock", "nobody sets key"},
+  };
+  for (const Ending& ending : endings) {
+    for (const std::string answers : {"", "--simulate"}) {
+      INFO(ending.name << ' ' << answers);
+      const Shell shell;
+      const Outcome outcome = shell.rollcall("record -n 2 --patience 20s --format json -o out.json " +
+                                             answers + " " + script("endings") + " " + ending.name);
+      INFO(outcome.out << outcome.err);
+      CHECK(json::parse(outcome.out).at("verdict") == ending.verdict);
+      CHECK(outcome.code == (ending.verdict == "ok" ? 0 : 1));
+      CHECK_THAT(outcome.out, Contains(ending.text));
+    }
+  }
+}
+
+TEST_CASE("a key that nobody sets is in no scenario, which says so", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("record -n 2 --simulate -o out.json " + script("endings") + " nobody_sets_the_key");
+  CHECK_THAT(contents(shell.path("out.json")),
+             Contains("// This scenario does not do what the script did: rank 0 waited"));
+  CHECK_THAT(outcome.err, Contains("the report is that of the recorded run"));
+  CHECK_THAT(place_in(outcome.out), EndsWith(mistake_line("nobody_sets_the_key", "endings")));
+}
+
+TEST_CASE("simulated ranks compare their calls under TORCH_DISTRIBUTED_DEBUG=DETAIL", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  ::setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL", 1);
+  const Outcome outcome =
+      shell.rollcall("record -n 2 --simulate -o out.json " + script("endings") + " sizes_differ");
+  ::unsetenv("TORCH_DISTRIBUTED_DEBUG");
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.err, Contains("Detected mismatch between collectives on ranks"));
+  CHECK_THAT(contents(shell.path("out.json")), Contains(R"("debug": "DETAIL")"));
 }
 
 TEST_CASE("no process of a script outlives its recording", "[record]") {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include <fmt/core.h>
 
+#include "sim/c10d/backend_traits.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
 #include "traces/values/value_access.h"
@@ -48,6 +50,18 @@ ScriptSite site_of(const Value* dict) {
             text_of(*dict, "module"), text_of(*dict, "reason"),         is_true(*dict, "shadow")};
   }
   return site;
+}
+
+ScriptEnd::How end_of(std::string_view word) {
+  if (word == "finished" || word == "terminated") {
+    return word == "finished" ? ScriptEnd::How::finished : ScriptEnd::How::terminated;
+  }
+  return ScriptEnd::How::raised;
+}
+
+ScriptEnd script_end(const Value& value) {
+  return {end_of(text_of(value, "end")), text_of(value, "type"), text_of(value, "message"), 0,
+          site_of(find(value, "site"))};
 }
 
 class RankReader {
@@ -94,19 +108,16 @@ class RankReader {
     } else if (const Value* stack = find(value, "stack")) {
       read_stack(*stack);
       rank_.place = site_of(find(value, "site"));
+    } else if (find(value, "step") != nullptr) {
+      rank_.trains_from = rank_.events.size();
+    } else if (const Value* updated = find(value, "updated")) {
+      rank_.training = {count_or(find(*updated, "parameters"), 0), count_or(find(*updated, "steps"), 0),
+                        text_of(*updated, "digest"), site_of(find(*updated, "site"))};
     } else if (find(value, "end") != nullptr) {
-      rank_.end = {end_of(text_of(value, "end")), text_of(value, "type"), text_of(value, "message"), 0,
-                   site_of(find(value, "site"))};
+      rank_.end = script_end(value);
     } else if (const Value* process = find(value, "process")) {
       read_process(*process);
     }
-  }
-
-  static ScriptEnd::How end_of(std::string_view word) {
-    if (word == "finished" || word == "terminated") {
-      return word == "finished" ? ScriptEnd::How::finished : ScriptEnd::How::terminated;
-    }
-    return ScriptEnd::How::raised;
   }
 
   void read_header(const Value& value) {
@@ -121,6 +132,7 @@ class RankReader {
     }
     rank_.mode = text_of(value, "mode");
     rank_.torch = text_of(value, "torch");
+    rank_.detail = text_of(value, "debug") == "DETAIL";
     rank_.script = text_of(value, "script");
     rank_.folder = text_of(value, "folder");
   }
@@ -181,9 +193,7 @@ class RankReader {
       event.kind = word == "w" ? ScriptEvent::Kind::wait : ScriptEvent::Kind::future;
       event.handle = number_or(&parts[1], -1);
     } else if (word == "x") {
-      if (!rank_.events.empty()) {
-        rank_.events.back().has_raised = true;
-      }
+      read_exception(parts, size);
       return;
     } else if (word == "r") {
       event.kind = ScriptEvent::Kind::returned;
@@ -191,6 +201,26 @@ class RankReader {
       return;
     }
     rank_.events.push_back(std::move(event));
+  }
+
+  // ["x", type, message, refused]: what the call or wait before has raised. Older records say no more than that it did.
+  void read_exception(const Value* parts, std::uint32_t size) {
+    if (rank_.events.empty()) {
+      return;
+    }
+    ScriptEvent& raised = rank_.events.back();
+    raised.has_raised = true;
+    if (size == 4) {
+      raised.type = text_or_empty(&parts[1]);
+      raised.message = text_or_empty(&parts[2]);
+      raised.was_refused = parts[3].is(Value::Kind::boolean) && parts[3].integer != 0;
+    }
+    const auto call = std::find_if(rank_.events.rbegin(), rank_.events.rend(), [&](const ScriptEvent& event) {
+      return event.handle == raised.handle && !event.calls.empty();
+    });
+    if (raised.was_refused && call != rank_.events.rend()) {
+      call->was_refused = true;
+    }
   }
 
   std::uint32_t known_call(const Value* number) const {
@@ -207,6 +237,14 @@ class RankReader {
 
 }  // namespace
 
+bool is_own_device(const std::string& device, std::string_view backend, Rank rank) {
+  const BackendTraits* traits = find_backend_traits(backend);
+  const bool on_gpu = traits != nullptr && traits->device == DeviceType::cuda;
+  return device == (on_gpu ? fmt::format("cuda:{}", rank) : "cpu");
+}
+
+ScriptSite script_site(const Value* description) { return site_of(description); }
+
 ScriptCall script_call(const Value& description) {
   ScriptCall call;
   call.op = text_of(description, "op");
@@ -214,6 +252,7 @@ ScriptCall script_call(const Value& description) {
   call.given = counts_of(find(description, "numel"));
   call.filled = counts_of(find(description, "out_numel"));
   call.dtype = text_of(description, "dtype");
+  call.device = text_of(description, "device");
   call.reduce_op = text_of(description, "reduce");
   call.root = rank_of(description, "root");
   call.peer = rank_of(description, "peer");
@@ -231,6 +270,22 @@ ScriptCall script_call(const Value& description) {
     throw BadFile(0, "a call without a kind");
   }
   return call;
+}
+
+ScriptEnd last_script_end(const std::string& path) {
+  constexpr std::int64_t end_bytes_max = std::int64_t{64} << 10;  // a message and a place are shorter
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  const std::int64_t size = in.tellg();
+  in.seekg(std::max<std::int64_t>(size - end_bytes_max, 0));
+  ScriptEnd end;
+  Arena arena(line_bytes_max);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(R"({"end":)")) {
+      arena.reset();
+      end = script_end(read_json(line, arena));
+    }
+  }
+  return end;
 }
 
 ScriptRank read_script_rank(const std::string& text) { return RankReader().read(text); }

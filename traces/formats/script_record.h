@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/c10d/op.h"
@@ -35,6 +36,7 @@ struct ScriptCall {
   std::vector<std::int64_t> given;   // elements of each tensor
   std::vector<std::int64_t> filled;  // likewise, where they are others than those given
   std::string dtype;
+  std::string device;  // "cuda:1" of its tensors; empty: the backend's own for this rank
   std::string reduce_op;
   std::optional<Rank> root;  // global
   std::optional<Rank> peer;  // global; none: receives from anybody
@@ -54,6 +56,9 @@ struct ScriptEvent {
   std::int64_t handle = -1;          // -1: a call that blocks
   std::vector<std::uint32_t> calls;  // of ScriptRank::calls; several in a batch
   bool has_raised = false;           // the call, or the wait for it
+  bool was_refused = false;  // a call that raised before any other rank could notice it, or the wait for it
+  std::string type{};        // raised: Python's, where known
+  std::string message{};     // raised, likewise
 };
 
 struct ScriptFrame {
@@ -74,11 +79,20 @@ struct ScriptEnd {
   ScriptSite site;         // raised, stopped
 };
 
+// What the rank's optimizers did until its end.
+struct ScriptTraining {
+  std::int64_t parameters = 0;  // that were stepped; 0: none, or the record does not say
+  std::int64_t steps = 0;
+  std::string digest;  // of their values at the end
+  ScriptSite site;     // of the first step
+};
+
 struct ScriptRank {
   Rank rank = -1;
   Rank world_size = 0;
   std::string mode;     // "fake", "simulator", "live"
   std::string torch;    // its version
+  bool detail = false;  // TORCH_DISTRIBUTED_DEBUG=DETAIL
   std::string script;   // as it was called
   std::string folder;   // where it ran
   std::string backend;  // that the script asked for; empty: it has not initialized anything
@@ -89,6 +103,8 @@ struct ScriptRank {
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
   std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
   ScriptSite place;                        // the user's line there
+  std::size_t trains_from = 0;             // the event that its first step of an optimizer came before
+  ScriptTraining training;
   ScriptEnd end;
 };
 
@@ -97,8 +113,16 @@ struct ScriptRecord {
   std::vector<FileProblem> problems;
 };
 
+// Is `device` the one that a rank has by default: the GPU of its own number on nccl, else no GPU?
+bool is_own_device(const std::string& device, std::string_view backend, Rank rank);
+
+// A place as the recorder describes it; may be null.
+ScriptSite script_site(const Value* description);
 // A call as the recorder describes it. Throws BadFile.
 ScriptCall script_call(const Value& description);
+
+// How the rank says that it ended: the last such line of a record that is still being written. Unknown: it does not.
+ScriptEnd last_script_end(const std::string& path);
 
 // One rank's record.
 ScriptRank read_script_rank(const std::string& text);

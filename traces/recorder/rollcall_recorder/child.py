@@ -11,7 +11,7 @@ import warnings
 
 import torch
 
-from . import claims, data_dependence, install, spawn
+from . import claims, data_dependence, install, spawn, training
 from .call_site import call_site, is_users, stack_of
 from .fake import FakeAnswers
 from .rank import Rank
@@ -37,7 +37,8 @@ def run(arguments, rank, output, control):
     record = RecordFile(record_path(arguments.records, rank))
     record.say({"rollcall_record": 1, "rank": rank, "world_size": arguments.world_size, "mode": arguments.mode,
                 "torch": torch.__version__, "python": sys.version.split()[0], "script": arguments.script,
-                "arguments": arguments.arguments, "folder": os.getcwd()})
+                "arguments": arguments.arguments, "folder": os.getcwd(),
+                "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
     _set_environment(arguments, rank)
     _answer_to(control, record)
     if claims.gpus() is not None:
@@ -45,7 +46,8 @@ def run(arguments, rank, output, control):
     if rank > 0:  # torch warns every rank of the same
         warnings.filterwarnings("ignore", module=r"torch(\.|$)")
     gc.enable()
-    code = _run_script(arguments, rank, record)
+    with training.watched(record):
+        code = _run_script(arguments, rank, record)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # atexit handlers of torch and of the parent have nothing to do here

@@ -3,9 +3,8 @@
 import os
 import zlib
 
-import torch.distributed as dist
-
 from .call_site import call_site
+from .store import store_of
 
 
 _LOCAL = 1_000_000  # numbers of groups that only their members make begin here
@@ -29,7 +28,7 @@ class Rank:
         self._process = os.getpid()
 
     def default_store(self):
-        return dist.HashStore()
+        return store_of(self)
 
     def begins_world(self, init, caller):
         """The job is initialized, perhaps not for the first time: then its world is a group like others. Whether it is

@@ -9,7 +9,10 @@ happened is a short array:
     ["f", handle]            the gradient reducer will wait for it before backward() is over
     ["b", [call, ...], handle]   calls of one batch_isend_irecv
     ["x"]                    the blocking call or wait just recorded has raised
+    ["x", type, message, refused]    likewise; refused: before any other rank could notice the call
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
+
+Training leaves {"step": 1} at the rank's first step of an optimizer, and {"updated": {...}} at its end (training.py).
 
 A call whose tensors are small has their values as its last element in live runs.
 """

@@ -38,7 +38,8 @@ class SimulatedAnswers:
 
     def initialized(self, backend):
         with self._lock:
-            self._say({"init": backend, "torch": torch.__version__})
+            self._say({"init": backend, "torch": torch.__version__,
+                       "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
 
     def start(self, call, blocks):
         with self._lock:
@@ -74,6 +75,12 @@ class SimulatedAnswers:
 
     destroy_group = _host_call
 
+    def ask_store(self, question):
+        """Store calls are not in the record: what goes wrong in one is no call's exception."""
+        with self._lock:
+            self._say(question)
+            return self._answer([], is_call=False)
+
     def _describe(self):
         while self._said < len(self._record.described):
             self._say(self._record.described[self._said])
@@ -105,7 +112,7 @@ class SimulatedAnswers:
         except OSError:
             _wait_to_be_ended()
 
-    def _answer(self, filled):
+    def _answer(self, filled, is_call=True):
         try:
             line = self._lines.readline()
         except OSError:
@@ -117,13 +124,20 @@ class SimulatedAnswers:
             os.kill(os.getpid(), getattr(signal, answer["killed"]))
             threading.Event().wait()
         if "error" in answer:
-            self._record.raised()
-            kind = getattr(builtins, answer["error"], SimulatorError)
-            raise kind(answer["message"])
+            if is_call:
+                self._record.say(["x", answer["error"], answer["message"][:2000], answer["refused"]])
+            raise _exception_type(answer["error"])(answer["message"])
         payload = self._lines.read(answer["bytes"])
         if payload:
             _fill(filled, payload)
         return answer
+
+
+def _exception_type(name):
+    """Python's own, or torch.distributed's: older releases raise a RuntimeError where newer ones have a type."""
+    if name.startswith("torch.distributed."):
+        return getattr(torch.distributed, name.rpartition(".")[2], RuntimeError)
+    return getattr(builtins, name, SimulatorError)
 
 
 def _wait_to_be_ended():

@@ -1,0 +1,135 @@
+#include "scenarios/record/recorded_outcome.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "scenarios/record/script_statements.h"
+#include "sim/c10d/backend_traits.h"
+#include "sim/c10d/op_table.h"
+#include "sim/judge/judge_training.h"
+#include "sim/tensor/dtype.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using State = RankClass::State;
+using traces::ScriptEnd;
+using traces::ScriptRank;
+
+// Of a rank that the simulator answered; nothing where its record does not say.
+std::optional<State> recorded_state(const ScriptRank& rank) {
+  switch (rank.end.how) {
+    case ScriptEnd::How::finished:
+      return State::finished;
+    case ScriptEnd::How::raised:
+    case ScriptEnd::How::exited:
+    case ScriptEnd::How::killed:
+      return State::raised;
+    case ScriptEnd::How::unknown:
+      return rank.stack.empty() ? std::nullopt : std::optional(State::waiting);
+    case ScriptEnd::How::stopped:
+    case ScriptEnd::How::terminated:
+      break;
+  }
+  return std::nullopt;
+}
+
+// Recorded ranks do not wait for each other when they end their job, and those of a scenario may.
+bool is_at_its_end(const std::optional<Call>& call) {
+  return call && call->op == to_string(OpKind::destroy_process_group);
+}
+
+// A scenario has exceptions where processes die.
+State played_state(const RankClass& rank) {
+  if (rank.state == State::waiting && is_at_its_end(rank.call)) {
+    return State::finished;
+  }
+  return rank.state == State::crashed ? State::raised : rank.state;
+}
+
+bool is_about_the_end(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  return finding != nullptr && finding->at && is_at_its_end(finding->at->call);
+}
+
+const char* word_of(State state) {
+  switch (state) {
+    case State::finished:
+      return "finished";
+    case State::waiting:
+      return "waited for ever";
+    case State::raised:
+    case State::crashed:
+      return "failed";
+    case State::running:
+      break;
+  }
+  return "ran";
+}
+
+// Gradients and parameters are floating point, and messages may be anything.
+bool may_carry_a_model(const traces::ScriptCall& call) {
+  const std::optional<Dtype> dtype = parse_dtype(call.dtype);
+  return call.op == "send" || call.op == "recv" || (dtype && (is_floating(*dtype) || is_complex(*dtype)));
+}
+
+// After its first step, when ranks that had begun alike begin to differ. Of a single step, what led to it counts.
+bool communicates_while_training(const ScriptRank& rank) {
+  const std::size_t first = rank.training.steps > 1 ? rank.trains_from : 0;
+  for (std::size_t i = first; i < rank.events.size(); ++i) {
+    for (const std::uint32_t call : rank.events[i].calls) {
+      if (may_carry_a_model(rank.calls[call])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool is_on_cpu(const ScriptRank& rank) {
+  const BackendTraits* backend = find_backend_traits(rank.backend);
+  return backend == nullptr || backend->device == DeviceType::cpu;
+}
+
+}  // namespace
+
+std::optional<Verdict> trained_apart(const traces::ScriptRecord& record) {
+  std::vector<check::RankTraining> ranks;
+  for (const ScriptRank& rank : record.ranks) {
+    if (communicates_while_training(rank)) {
+      return std::nullopt;
+    }
+    if (rank.training.parameters > 0) {
+      const traces::ScriptTraining& training = rank.training;
+      ranks.push_back(
+          {rank.rank, training.parameters, training.steps, training.digest, place_text(rank, training.site)});
+    }
+  }
+  return check::judge_training(ranks, std::ranges::all_of(record.ranks, is_on_cpu));
+}
+
+std::optional<std::string> contradiction(const traces::ScriptRecord& record, const Report& run,
+                                         const Report& scenario) {
+  // Recorded ranks begin their job alone; only the scenario waits for those that never do.
+  if (!std::ranges::all_of(record.ranks, [](const ScriptRank& rank) { return !rank.backend.empty(); })) {
+    return std::nullopt;
+  }
+  for (const ScriptRank& rank : record.ranks) {
+    const std::optional<State> recorded = recorded_state(rank);
+    const State played = played_state(scenario.of(rank.rank));
+    if (recorded && *recorded != played) {
+      return fmt::format("rank {} {}, and in the scenario it {}", rank.rank, word_of(*recorded),
+                         word_of(played));
+    }
+  }
+  const std::string_view recorded = verdict_word(run.verdict);
+  const std::string_view played = verdict_word(scenario.verdict);
+  if (recorded == played || is_about_the_end(scenario.verdict)) {
+    return std::nullopt;
+  }
+  return fmt::format("the recorded run is \"{}\", and the scenario is \"{}\"", recorded, played);
+}
+
+}  // namespace rollcall::scenario

@@ -1,0 +1,83 @@
+#include "sim/judge/endings.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/core.h>
+
+#include "sim/wording/phrasing.h"
+#include "sim/wording/wording.h"
+
+namespace rollcall::check {
+namespace {
+
+bool is_at(const Step& step, const StepLog& log, const Call& call) {
+  return step.seq == call.seq && log.group_name(step.group) == call.group;
+}
+
+// Made by one line, of one size.
+bool are_rounds(const Step& a, const Step& b) {
+  return a.group == b.group && a.text == b.text && a.label == b.label && a.site == b.site;
+}
+
+const Steps* steps_of(const StepLog& log, const RankSet& ranks) {
+  const auto own = log.ranks.find(ranks.first());
+  return own == log.ranks.end() ? nullptr : &own->second;
+}
+
+std::size_t rounds_in(const Steps& steps, const Step& like) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(steps, [&](const Step& step) { return are_rounds(step, like); }));
+}
+
+// "all_reduce in train (train.py:61) at train.py:61".
+std::string step_phrase(const Step& step) {
+  Call call;
+  call.label = step.label;
+  call.site = step.site;
+  return step.text.substr(0, step.text.find(' ')) + origin_of(call);
+}
+
+// The missing ranks that are to blame: others may be on their way, and wait elsewhere.
+RankSet gone_from(const Finding& finding) {
+  const RankSet& missing = finding.at->missing;
+  const RankSet blamed = difference(missing, difference(missing, finding.culprits));
+  return blamed.empty() ? missing : blamed;
+}
+
+}  // namespace
+
+bool has_unexplained_endings(const Verdict& verdict) {
+  const auto* deadlock = std::get_if<Deadlock>(&verdict);
+  return deadlock != nullptr && needs_history(deadlock->finding);
+}
+
+void explain_endings(const Outlook& outlook, Verdict& verdict) {
+  Finding& finding = *finding_of(verdict);
+  const Place& place = *finding.at;
+  const RankSet ended = gone_from(finding);
+  RankSet asked = {ended.first()};
+  asked.insert(RankSet{place.waiting.first()});
+  const StepLog log = outlook.steps(asked.to_vector());
+  const Steps* gone = steps_of(log, ended);
+  const Steps* left = steps_of(log, place.waiting);
+  if (gone == nullptr || left == nullptr) {
+    return;
+  }
+  const auto met =
+      std::ranges::find_if(*left, [&](const Step& step) { return is_at(step, log, place.call); });
+  const bool uses_join =
+      std::ranges::any_of(*gone, [](const Step& step) { return step.shadow || step.is_joins; });
+  if (met == left->end() || uses_join) {
+    return;
+  }
+  const std::size_t made = rounds_in(*gone, *met);
+  const std::size_t wanted = rounds_in(Steps(left->begin(), met), *met) + 1;
+  if (made > 0 && made < wanted) {
+    word_uneven_steps(ended, made, wanted, finding);
+  } else if (made == 0 && !gone->empty()) {
+    word_last_call(ended, step_phrase(gone->back()), finding);
+  }
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,27 @@
+#pragma once
+
+// Ranks that trained one model each without a word to one another. Nothing hangs, and nothing is wrong with any call.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/report/verdict.h"
+
+namespace rollcall::check {
+
+// What the optimizers of a rank did.
+struct RankTraining {
+  Rank rank = 0;
+  std::int64_t parameters = 0;  // that were stepped
+  std::int64_t steps = 0;
+  std::string digest;  // of the parameters' values at the end
+  std::string site;    // of the step: "train.py:61"
+};
+
+// `ranks`: those that trained and sent nothing that others could have trained with. `on_cpu`: no rank had a GPU.
+// Nothing where all have the same parameters in the end.
+std::optional<Verdict> judge_training(const std::vector<RankTraining>& ranks, bool on_cpu);
+
+}  // namespace rollcall::check

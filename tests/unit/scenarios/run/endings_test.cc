@@ -1,0 +1,92 @@
+// Programs that end with destroy_process_group, as nearly every script does: it blocks on one backend and not on the
+// other, and who is to blame is the same.
+
+#include <string>
+
+#include "scenarios/run/runner.h"
+#include "tests/catch.h"
+#include "tests/unit/scenarios/format/scenario_texts.h"
+
+namespace rollcall::scenario {
+namespace {
+
+struct Ending {
+  std::string name;
+  int ranks;
+  std::string program;
+  std::string culprits;
+  FindingKind kind;
+  std::string cause;
+  std::string advice;
+};
+
+const std::string step = R"({"all_reduce": {"numel": 64, "label": "grads", "site": "train.py:9"}})";
+
+std::string steps(const std::string& count) {
+  return R"({"repeat": ")" + count + R"(", "do": [)" + step + "]}";
+}
+
+std::string only(const std::string& ranks, const std::string& statement) {
+  return R"({"if": ")" + ranks + R"(", "do": [)" + statement + "]}";
+}
+
+Report report_of(const Ending& ending, const std::string& backend) {
+  return run(parse_scenario(R"({"world_size": )" + std::to_string(ending.ranks) + R"(, "backend": ")" +
+                                backend + R"(", "program": [)" + ending.program +
+                                R"(, {"destroy_process_group": {}}]})",
+                            "test.json"));
+}
+
+}  // namespace
+
+TEST_CASE("whoever waits in destroy_process_group has left, on nccl as on gloo", "[scenarios][judge]") {
+  const std::string loop = "go round as often";
+  const std::string branch = "branch";
+  const Ending endings[] = {
+      {"uneven shards, two ranks", 2, steps("rank == 1 ? 4 : 5"), "1", FindingKind::missing_participant,
+       "rank 1 made the all_reduce in grads at train.py:9 4 times, and rank 0 waits in number 5", loop},
+      {"uneven shards, four ranks", 4, steps("rank == 0 ? 6 : 5"), "0", FindingKind::missing_participant,
+       "ranks 1-3 made the all_reduce in grads at train.py:9 5 times", loop},
+      {"an early stop", 4, steps("rank == 2 ? 3 : 9"), "2", FindingKind::missing_participant,
+       "rank 2 made the all_reduce in grads at train.py:9 3 times, and ranks 0-1,3 wait in number 4", loop},
+      {"skipped batches", 4, steps("rank < 2 ? 7 : 6"), "2-3", FindingKind::missing_participant,
+       "wait in number 7", loop},
+      {"validation on rank 0", 4,
+       steps("3") + "," + only("rank == 0", R"({"broadcast": {"numel": 8, "site": "val.py:3"}})"), "0",
+       FindingKind::missing_participant,
+       "at val.py:3 is reached by rank 0 alone; the last call of ranks 1-3 is the all_reduce in grads at "
+       "train.py:9",
+       branch},
+      {"a checkpoint on rank 0", 2, steps("3") + "," + only("rank == 0", R"({"all_gather": {"numel": 800}})"),
+       "1", FindingKind::missing_participant, "the last call of rank 1 is the all_reduce in grads", branch},
+      {"one more pipeline step", 2,
+       steps("1") + "," + only("rank == 0", R"({"send": {"dst": 1, "numel": 4}})"), "1",
+       FindingKind::unmatched_send, "rank 1 finished without the matching recv", "one recv for every send"},
+  };
+  for (const Ending& ending : endings) {
+    for (const std::string backend : {"gloo", "nccl"}) {
+      INFO(ending.name << " on " << backend);
+      const Report report = report_of(ending, backend);
+      const Finding* finding = finding_of(report.verdict);
+      REQUIRE(finding != nullptr);
+      CHECK(finding->kind == ending.kind);
+      CHECK(to_string(finding->culprits) == ending.culprits);
+      CHECK_THAT(finding->cause, Contains(ending.cause));
+      CHECK_THAT(finding->advice, Contains(ending.advice) && !Contains("destroy_process_group"));
+    }
+  }
+}
+
+TEST_CASE("where nobody waits elsewhere, destroy_process_group itself is what hangs", "[scenarios][judge]") {
+  const Report report = run(parse_scenario(
+      R"({"world_size": 3, "backend": "nccl", "program": [{"barrier": {}},
+          {"if": "rank != 1", "do": [{"destroy_process_group": {}}]}]})",
+      "test.json"));
+  const Finding* finding = finding_of(report.verdict);
+  REQUIRE(finding != nullptr);
+  CHECK(to_string(finding->culprits) == "1");
+  CHECK(finding->at->call.op == "destroy_process_group");
+  CHECK_THAT(finding->advice, Contains("call destroy_process_group on every member"));
+}
+
+}  // namespace rollcall::scenario

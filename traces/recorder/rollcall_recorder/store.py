@@ -1,0 +1,129 @@
+"""The job's store. Where all ranks run in the simulator it is one for all of them, as TCPStore is; a rank that runs alone
+has one that says when it needs another rank's key.
+
+torch itself and the script see it through prefix stores, whose calls arrive at the methods of dist.Store that C++ calls by
+these names (torch/csrc/distributed/c10d/init.cpp, PythonStore).
+"""
+
+import sys
+
+import torch.distributed as dist
+
+from .call_site import call_site
+
+
+_kept = []  # C++ keeps the base object of a store alive and not what Python adds to it
+
+
+def store_of(rank):
+    if hasattr(rank.answers, "ask_store"):
+        store = SimulatedStore(rank.answers)
+    else:
+        store = LonelyStore(rank) if rank.answers is not None else dist.HashStore()
+    _kept.append(store)
+    return store
+
+
+class LonelyStore(dist.Store):
+    """Holds what this rank sets. Whoever waits for another rank's key depends on what the others do."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self._rank = rank
+        self._values = {}
+
+    def set(self, key, value):
+        self._values[key] = _bytes_of(value)
+
+    def get(self, key):
+        self.wait([key])
+        return self._values[key]
+
+    def add(self, key, amount):
+        total = int(self._values.get(key, b"0")) + int(amount)
+        self._values[key] = str(total).encode()
+        return total
+
+    def wait(self, keys, timeout=None):
+        missing = [key for key in keys if key not in self._values]
+        if missing:
+            self._rank.record.say({"data_dependent": call_site(sys._getframe(1)).describe()})
+            raise RuntimeError(f"rollcall: another rank sets the store's key {missing[0]}: record with --simulate")
+
+    def check(self, keys):
+        return all(key in self._values for key in keys)
+
+    def compare_set(self, key, expected, desired):
+        if self._values.get(key, b"") == _bytes_of(expected):
+            self._values[key] = _bytes_of(desired)
+        return self._values.get(key, _bytes_of(expected))
+
+    def delete_key(self, key):
+        return self._values.pop(key, None) is not None
+
+    def num_keys(self):
+        return len(self._values)
+
+    deleteKey, getNumKeys = delete_key, num_keys
+
+    def has_extended_api(self):
+        return False
+
+    hasExtendedApi = has_extended_api
+
+
+class SimulatedStore(dist.Store):
+    def __init__(self, answers):
+        super().__init__()
+        self._answers = answers
+        self._usual_timeout = self.timeout  # without another one a rank waits until nothing can move any more
+
+    def set(self, key, value):
+        self._ask("set", [key], value=value)
+
+    def get(self, key):
+        return self._bytes(self._ask("get", [key], timeout=self._own_timeout()))
+
+    def add(self, key, amount):
+        return self._ask("add", [key], amount=int(amount))["number"]
+
+    def wait(self, keys, timeout=None):
+        self._ask("wait", list(keys), timeout=self._own_timeout() if timeout is None else timeout)
+
+    def check(self, keys):
+        return self._ask("check", list(keys))["number"] != 0
+
+    def compare_set(self, key, expected, desired):
+        return self._bytes(self._ask("compare_set", [key], expected=expected, value=desired))
+
+    def delete_key(self, key):
+        return self._ask("delete", [key])["number"] != 0
+
+    def num_keys(self):
+        return self._ask("num_keys", [])["number"]
+
+    deleteKey, getNumKeys = delete_key, num_keys
+
+    def has_extended_api(self):
+        return False
+
+    hasExtendedApi = has_extended_api
+
+    def _own_timeout(self):
+        return None if self.timeout == self._usual_timeout else self.timeout
+
+    @staticmethod
+    def _bytes(answer):
+        return bytes.fromhex(answer["value"])
+
+    def _ask(self, kind, keys, value=b"", expected=b"", amount=0, timeout=None):
+        question = {"store": "store_" + kind, "keys": keys, "value": _bytes_of(value).hex(),
+                    "expected": _bytes_of(expected).hex(), "amount": amount,
+                    "site": call_site(sys._getframe(2)).describe()}
+        if timeout is not None:
+            question["timeout"] = timeout.total_seconds()
+        return self._answers.ask_store(question)
+
+
+def _bytes_of(value):
+    return value.encode() if isinstance(value, str) else bytes(value)

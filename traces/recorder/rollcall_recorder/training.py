@@ -1,0 +1,84 @@
+"""Notes which parameters the script's optimizers have stepped. Ranks that trained without telling each other are found by
+it: nothing that they asked of torch.distributed is wrong.
+
+The record gets {"step": 1} at the first step of the rank, and at its end {"updated": {"parameters": 124, "steps": 40,
+"digest": "9f...", "site": {...}}}: how many parameters, and a digest of their values.
+"""
+
+import contextlib
+import hashlib
+import importlib
+import sys
+
+import torch
+
+from .call_site import call_site
+
+
+class Training:
+    def __init__(self, record):
+        self._record = record
+        self._optimizers = {}  # by id; each is kept, so that no other gets its id
+        self._steps = 0
+        self._site = None
+
+    def stepped(self, optimizer):
+        self._steps += 1
+        if self._site is None:
+            self._site = call_site(sys._getframe(1)).describe()
+            self._record.say({"step": 1})
+        self._optimizers.setdefault(id(optimizer), optimizer)
+
+    def end(self):
+        parameters = self._parameters()
+        if parameters:
+            self._record.say({"updated": {"parameters": len(parameters), "steps": self._steps,
+                                          "digest": _digest_of(parameters), "site": self._site}})
+
+    def _parameters(self):
+        """Each once, in the order of the optimizers' groups."""
+        known = {}
+        for optimizer in self._optimizers.values():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    known.setdefault(id(parameter), parameter)
+        return list(known.values())
+
+
+def _digest_of(parameters):
+    """Equal values have equal digests."""
+    digest = hashlib.sha256()
+    for parameter in parameters:
+        digest.update(repr((tuple(parameter.shape), str(parameter.dtype))).encode())
+        digest.update(_bytes_of(parameter))
+    return digest.hexdigest()[:32]
+
+
+def _bytes_of(parameter):
+    """Nothing of parameters that have no values here, as on device meta."""
+    try:
+        value = parameter.detach()
+        value = value.to_local() if hasattr(value, "to_local") else value
+        return value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b""
+    except (NotImplementedError, RuntimeError, TypeError):
+        return b""
+
+
+@contextlib.contextmanager
+def watched(record):
+    """What goes on inside is the training of this rank."""
+    training = Training(record)
+    _call_after_steps(training.stepped)
+    try:
+        yield
+    finally:
+        training.end()
+
+
+def _call_after_steps(note):
+    module = importlib.import_module("torch.optim.optimizer")  # which 1.13 hides
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register is not None:
+        register(lambda optimizer, arguments, named: note(optimizer))
+    else:  # before 2.0, every step ends with a call of this for the profiler (torch/optim/optimizer.py)
+        torch.optim.Optimizer._optimizer_step_code = lambda optimizer: note(optimizer)
