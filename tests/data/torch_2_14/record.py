@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Runs small programs on real PyTorch 2.14 with Gloo and writes down every c10d call of every rank.
+"""Runs small programs on real PyTorch 2.14 with Gloo and writes down every c10d call of every rank. (The meshes of
+../torch_2_6 come of it, too, on PyTorch 2.6.)
 
     python3 -B record.py OUT [REGEX]    one JSON file per case into OUT/{pipelining,tensor_parallel,mesh,ddp}/
 

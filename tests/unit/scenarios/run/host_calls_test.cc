@@ -165,6 +165,15 @@ TEST_CASE("the names of 2.14 mean the collectives of older releases", "[scenario
                                  "2: [0, 1, 2, 3]", "3: [0, 1, 2, 3] 6"});
 }
 
+TEST_CASE("expectations take an operation by any of its names", "[scenarios][fiber]") {
+  const Report report = run_text(quartet(R"({"all_gather_single": {"value": 1}},
+      {"if": "rank > 0", "do": [{"reduce_scatter_single": {"value": 1}}]})",
+                                         R"("expect": {"verdict": "deadlock", "culprits": [0],
+                                            "at": {"op": "reduce_scatter_single", "seq": 1},
+                                            "counts": {"0": {"all_gather_single": 1}}},)"));
+  CHECK(report.expected == true);
+}
+
 TEST_CASE("a functional collective leaves its input alone, and its output is another tensor",
           "[scenarios][fiber]") {
   CHECK(lines(run_text(quartet(R"(
