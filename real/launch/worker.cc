@@ -195,6 +195,7 @@ void run_worker(Worker worker) {
   context.rank = worker.seat.rank;
   context.world = ProcessGroup(worker.seat.groups.front(), worker.seat.rank);
   context.device = device_of(worker.options, worker.seat.rank);
+  context.is_device_bound = true;  // a rank connects before it calls anything
   context.steps = &steps;
   try {
     worker.seat.store = std::make_shared<Store>(std::move(worker.hub));

@@ -109,8 +109,9 @@ void HeaderReader::read_expect() {
 void HeaderReader::read_place(const Json& at) {
   Expectation::At place;
   if (const auto op = at.find("op")) {
-    place.op = op->text();
-    if (!parse_op_kind(op->text())) {
+    const std::optional<OpKind> kind = parse_op_kind(op->text());
+    place.op = kind ? to_string(*kind) : op->text();  // reports have one name for it
+    if (!kind) {
       error(*op, fmt::format("unknown operation \"{}\"", op->text()),
             suggest_from(op->text(), known_operations()));
     }
@@ -177,7 +178,7 @@ void HeaderReader::read_count(const Json& entry, const std::optional<RankSet>& r
   } else if (!entry.is(JsonType::integer)) {
     error(entry, fmt::format("expected the number of calls, found {}", to_phrase(entry.type())));
   } else {
-    scenario_.expect.counts.push_back({ranks, op, entry.integer()});
+    scenario_.expect.counts.push_back({ranks, std::string(to_string(*kind)), entry.integer()});
   }
 }
 

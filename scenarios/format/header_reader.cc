@@ -44,6 +44,7 @@ ScenarioFacts HeaderReader::facts() const {
   ScenarioFacts facts;
   facts.world_size = scenario_.options.world_size;
   facts.local_ranks = local_ranks();
+  facts.torch = scenario_.options.torch;
   facts.has_inputs = root_.find("inputs").has_value();
   for (const sim::Group& group : scenario_.options.groups) {
     facts.groups.push_back(group.name);

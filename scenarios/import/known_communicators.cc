@@ -11,20 +11,22 @@
 namespace rollcall::scenario {
 namespace {
 
-constexpr std::array<std::string_view, 5> messages = {"send", "recv", "isend", "irecv", "batch_isend_irecv"};
+// A message waits for the other end where there is no communicator, and there is none to split.
+constexpr std::array<std::string_view, 6> statements = {
+    "send", "recv", "isend", "irecv", "batch_isend_irecv", "split_group"};
 
-bool sends_messages(const OrderedJson& value) {
-  const bool is_message = value.is_object() && std::ranges::any_of(messages, [&](std::string_view name) {
-                            return value.contains(name);
-                          });
-  return is_message || (value.is_structured() && std::ranges::any_of(value, sends_messages));
+bool needs_communicators(const OrderedJson& value) {
+  const bool is_one = value.is_object() && std::ranges::any_of(statements, [&](std::string_view name) {
+                        return value.contains(name);
+                      });
+  return is_one || (value.is_structured() && std::ranges::any_of(value, needs_communicators));
 }
 
 }  // namespace
 
 void assume_communicators(const OrderedJson& programs, OrderedJson& scenario) {
   if (traits_of(scenario.at("backend").get<std::string>()).connects_at_first_use &&
-      sends_messages(programs)) {
+      needs_communicators(programs)) {
     scenario["communicators"] = "eager";
   }
 }

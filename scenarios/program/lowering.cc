@@ -8,6 +8,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "scenarios/json/suggest.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::scenario {
 
@@ -137,7 +138,7 @@ void Lowering::lower_statement(const Json& node) {
     return;
   }
   check_arguments(*statement);
-  if (in_thread_ && blocks_whole_rank(statement->rule().kind)) {
+  if (in_thread_ && (statement->rule().functional || blocks_whole_rank(statement->rule().kind))) {
     read_.error(node, fmt::format("\"{}\" inside \"parallel\" is not supported by this version",
                                   statement->rule().key));
     return;
@@ -147,7 +148,20 @@ void Lowering::lower_statement(const Json& node) {
   given_site_ = {};
 }
 
+void Lowering::check_release(const Statement& statement) {
+  const StatementRule& rule = statement.rule();
+  if (facts_.torch >= rule.since) {
+    return;
+  }
+  const std::string_view older = rule.op && !rule.functional ? to_string(*rule.op) : rule.key;
+  read_.error(statement.node(),
+              fmt::format("torch.distributed of PyTorch {} has no {}, which came with {}{}",
+                          traits_of(facts_.torch).name, rule.key, traits_of(rule.since).name,
+                          older == rule.key ? "" : fmt::format("; there it is {}", older)));
+}
+
 void Lowering::lower_recognized(const Statement& statement) {
+  check_release(statement);
   switch (statement.rule().kind) {
     case StatementKind::collective:
     case StatementKind::barrier:

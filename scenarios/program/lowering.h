@@ -59,6 +59,8 @@ class Lowering {
 
   void lower_joinable(const Json& object);
   void lower_model(const Json& object);
+  void check_model_release(const Json& object);
+  std::vector<std::int64_t> read_caps(const Json& list);
   void lower_sharded(const Json& object);
   void lower_fully_sharded(const Json& object);
   ShardedUnit read_unit(const Json& node, const std::string& name, FullyShardedObject& model);
@@ -86,6 +88,7 @@ class Lowering {
   void lower_statements(const Json& list);
   void lower_statement(const Json& node);
   void lower_recognized(const Statement& statement);
+  void check_release(const Statement& statement);
   void check_arguments(const Statement& statement);
   void check_argument(const Statement& statement, const Json& member);
   void report_unrecognized(const Json& node);

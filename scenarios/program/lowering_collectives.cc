@@ -27,10 +27,14 @@ void Lowering::lower_collective(const Statement& statement) {
   }
   Collective call;
   call.kind = *kind;
+  call.functional = statement.rule().functional;
+  if (call.functional) {
+    require(statement, "output");
+  }
   read_call(statement, call);
   if (has_tensor(*kind)) {
     read_.scope().takes_list = gives_list(*kind);
-    call.tensor = read_tensor(statement, !call.async_op && !in_thread_);
+    call.tensor = read_tensor(statement, !call.async_op && !call.functional && !in_thread_);
     read_.scope().takes_list = false;
     read_lists(statement, call);
     read_splits(statement, call);
@@ -80,7 +84,7 @@ void Lowering::read_call(const Statement& statement, Collective& call) {
 }
 
 void Lowering::read_lists(const Statement& statement, Collective& call) {
-  if (has_output(call.kind)) {
+  if (has_output(call.kind) || call.functional) {
     call.output = read_output(statement, call.kind);
   }
   if (!gives_list(call.kind)) {

@@ -109,7 +109,7 @@ void Lowering::lower_touch(const Statement& statement) {
   const std::string_view key = statement.rule().key;
   action::Touch touch;
   touch.tensor = read_.tensor_name(statement.head());
-  touch.access = key == "read" ? Access::read : key == "write" ? Access::write : Access::free;
+  touch.access = key == "write" ? Access::write : key == "free" ? Access::free : Access::read;
   emit(statement.node(), touch);
 }
 

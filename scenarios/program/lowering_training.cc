@@ -10,6 +10,7 @@
 #include "scenarios/json/suggest.h"
 #include "scenarios/program/lowering.h"
 #include "scenarios/program/units.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -18,17 +19,23 @@ using Key = std::string_view;
 
 constexpr std::array<Key, 7> joinable_keys{"kind",        "forward", "main_hook", "post_hook",
                                            "join_device", "group",   "notify"};
-constexpr std::array<Key, 11> model_keys{"kind",
+constexpr std::array<Key, 14> model_keys{"kind",
                                          "group",
                                          "parameters",
                                          "buffers",
                                          "bucket_cap",
+                                         "bucket_cap_mb_list",
                                          "first_bucket",
                                          "broadcast_buffers",
+                                         "forward_sync_buffers",
                                          "find_unused_parameters",
+                                         "skip_all_reduce_unused_params",
                                          "gradient_as_bucket_view",
                                          "static_graph",
                                          "comm_hook"};
+// Arguments that DistributedDataParallel got late: TorchTraits::ddp_takes_new_arguments.
+constexpr std::array<Key, 3> new_model_keys{"bucket_cap_mb_list", "forward_sync_buffers",
+                                            "skip_all_reduce_unused_params"};
 constexpr std::array<Key, 4> sharded_keys{"kind", "group", "units", "strategy"};
 constexpr std::array<Key, 10> fully_sharded_keys{"kind",
                                                  "group",
@@ -130,7 +137,30 @@ std::int64_t Lowering::read_bytes(const Json& value) {
   return std::max<std::int64_t>(bytes.value.value_or(1), 1);
 }
 
+// distributed.py, _BucketCapacityConfig.
+std::vector<std::int64_t> Lowering::read_caps(const Json& list) {
+  constexpr double mebi = 1024 * 1024;
+  std::vector<std::int64_t> caps;
+  for (Json cap : list.children()) {
+    caps.push_back(std::max<std::int64_t>(static_cast<std::int64_t>(cap.real() * mebi), 1));
+  }
+  return caps;
+}
+
+void Lowering::check_model_release(const Json& object) {
+  const TorchTraits& torch = traits_of(facts_.torch);
+  for (const Key key : new_model_keys) {
+    const auto value = object.find(key);
+    if (value && !torch.ddp_takes_new_arguments) {
+      read_.error(*value,
+                  fmt::format("DistributedDataParallel of PyTorch {} has no argument \"{}\"; {} has it",
+                              torch.name, key, traits_of(newest_torch).name));
+    }
+  }
+}
+
 void Lowering::lower_model(const Json& object) {
+  check_model_release(object);
   const Position position = source_.position(object.offset());
   ModelObject model;
   model.name = object.key();
@@ -150,7 +180,11 @@ void Lowering::lower_model(const Json& object) {
   if (const auto value = object.find("broadcast_buffers")) {
     model.broadcast_buffers = read_.flag(*value);
   }
+  if (const auto value = object.find("forward_sync_buffers")) {
+    model.forward_sync_buffers = read_.flag(*value);
+  }
   read_flag("find_unused_parameters", model.find_unused_parameters);
+  read_flag("skip_all_reduce_unused_params", model.skip_all_reduce_unused_params);
   read_flag("gradient_as_bucket_view", model.gradient_as_bucket_view);
   read_flag("static_graph", model.static_graph);
   if (const auto group = object.find("group")) {
@@ -158,6 +192,9 @@ void Lowering::lower_model(const Json& object) {
   }
   if (const auto cap = object.find("bucket_cap")) {
     model.bucket_cap_bytes = read_bytes(*cap);
+  }
+  if (const auto caps = object.find("bucket_cap_mb_list")) {
+    model.bucket_cap_list = read_caps(*caps);
   }
   if (const auto first = object.find("first_bucket")) {
     model.first_bucket_bytes = read_bytes(*first);

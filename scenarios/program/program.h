@@ -76,6 +76,7 @@ struct Collective {
   OpKind kind = OpKind::barrier;
   ReduceOp reduce = ReduceOp::sum;
   bool async_op = false;
+  bool functional = false;         // the result is a tensor of its own, and waits where it is used first
   bool value_has_peer = false;     // the parts of a list differ
   SlotIndex group = no_slot;       // of the frame's groups; no_slot: world
   SlotIndex work = no_slot;        // of the frame's works: `as`
@@ -363,15 +364,14 @@ struct Try {  // the body follows, up to `handler`; the handler lies in [handler
 };
 }  // namespace action
 
-using Action =
-    std::variant<action::Collect, action::Wait, action::Exchange, action::ExchangeBatch,
-                 action::ExchangeObjects, action::Synchronize, action::Touch, action::Choose,
-                 action::Parallel, action::Compute, action::Print, action::Raise, action::Exit, action::Item,
-                 action::Fill, action::Add, action::Copy, action::Check, action::SetDevice, action::Jump,
-                 action::JumpUnless, action::LoopBegin, action::LoopNext, action::EnterJoin, action::Forward,
-                 action::Notify, action::ModelForward, action::Backward, action::Step, action::ZeroGrad,
-                 action::StateDict, action::RunParallel, action::InitMesh, action::EnterNoSync,
-                 action::ShardingCall, action::ClipGradNorm, action::Try, action::CallGroup, action::CallStore>;
+using Action = std::variant<
+    action::Collect, action::Wait, action::Exchange, action::ExchangeBatch, action::ExchangeObjects,
+    action::Synchronize, action::Touch, action::Choose, action::Parallel, action::Compute, action::Print,
+    action::Raise, action::Exit, action::Item, action::Fill, action::Add, action::Copy, action::Check,
+    action::SetDevice, action::Jump, action::JumpUnless, action::LoopBegin, action::LoopNext,
+    action::EnterJoin, action::Forward, action::Notify, action::ModelForward, action::Backward, action::Step,
+    action::ZeroGrad, action::StateDict, action::RunParallel, action::InitMesh, action::EnterNoSync,
+    action::ShardingCall, action::ClipGradNorm, action::Try, action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;

@@ -25,8 +25,8 @@ Words join(std::initializer_list<Words> parts) {
   return all;
 }
 
-// What a collective's row says of it.
-StatementRule rule_of(const OpRow& row) {
+// What a collective's row says of it, under one of its names.
+StatementRule rule_of(const OpRow& row, std::string_view name) {
   Words arguments = join({tensor_arguments, place_arguments, async_arguments});
   const auto add_if = [&](bool takes, const Words& names) {
     arguments = takes ? join({arguments, names}) : arguments;
@@ -36,7 +36,32 @@ StatementRule rule_of(const OpRow& row) {
   add_if(row.sizes == Sizes::exchanged && row.given == Tensors::one,
          {"input_split_sizes", "output_split_sizes"});
   add_if(row.reduces, {"reduce_op", "factor"});
-  return {row.name, Kind::collective, "tensor", true, arguments, row.kind};
+  return {name, Kind::collective, "tensor", true, arguments, row.kind, function_since(name)};
+}
+
+// torch.distributed._functional_collectives, as programs import it.
+struct FunctionalName {
+  ArgumentName name;
+  OpKind kind;
+};
+constexpr std::array<FunctionalName, 5> functional_names{{
+    {"funcol.all_reduce", OpKind::all_reduce},
+    {"funcol.broadcast", OpKind::broadcast},
+    {"funcol.all_gather_tensor", OpKind::all_gather_into_tensor},
+    {"funcol.reduce_scatter_tensor", OpKind::reduce_scatter_tensor},
+    {"funcol.all_to_all_single", OpKind::all_to_all_single},
+}};
+
+// The collective without what functional ones do not have; their result is always another tensor.
+StatementRule functional_rule(const FunctionalName& functional) {
+  StatementRule rule = rule_of(row_of(functional.kind), functional.name);
+  std::erase_if(rule.arguments, [](ArgumentName name) {
+    return name == "async_op" || name == "as" || name == "factor" || name == "output";
+  });
+  rule.arguments.emplace_back("output");
+  rule.since = TorchRelease::v2_6;
+  rule.functional = true;
+  return rule;
 }
 
 std::vector<StatementRule> make_rules() {
@@ -44,8 +69,14 @@ std::vector<StatementRule> make_rules() {
   for (const OpRow& row : op_rows) {
     const bool is_statement = row.given != Tensors::none && row.given != Tensors::several;
     if (row.family == Family::collective && is_statement) {
-      rules.push_back(rule_of(row));
+      rules.push_back(rule_of(row, row.name));
     }
+  }
+  for (const OpAlias& alias : op_aliases) {
+    rules.push_back(rule_of(row_of(alias.kind), alias.name));
+  }
+  for (const FunctionalName& functional : functional_names) {
+    rules.push_back(functional_rule(functional));
   }
   const Words message = join({tensor_arguments, place_arguments, {"stream"}});
   const Words receive = join({message, {"src", "tag", "as"}});
@@ -75,6 +106,7 @@ std::vector<StatementRule> make_rules() {
       {"check", Kind::check, "tensor", false, {"value"}},
       {"read", Kind::touch, "tensor", false},
       {"write", Kind::touch, "tensor", false},
+      {"funcol.wait_tensor", Kind::touch, "tensor", false, {}, std::nullopt, TorchRelease::v2_6, true},
       {"free", Kind::touch, "tensor", false},
       {"set_device", Kind::set_device, "device", false},
       {"for", Kind::for_loop, "variable", false, {"in", "do"}},
@@ -123,7 +155,9 @@ std::vector<StatementRule> make_rules() {
        Kind::split_group,
        "split_ranks",
        true,
-       {"split_ranks", "group", "as", "timeout", "label", "site"}},
+       {"split_ranks", "group", "as", "timeout", "label", "site"},
+       std::nullopt,
+       function_since("split_group")},
       {"destroy_process_group", Kind::destroy_process_group, "group", true, {"group", "label", "site"}},
       {"monitored_barrier",
        Kind::monitored_barrier,

@@ -74,6 +74,8 @@ struct StatementRule {
   bool takes_object = false;  // may the key's value be an object with all arguments?
   std::vector<std::string_view> arguments{};  // besides the key itself
   std::optional<OpKind> op{};                 // of a collective
+  TorchRelease since = TorchRelease::v1_13;   // has the function
+  bool functional = false;                    // of torch.distributed._functional_collectives
 };
 
 std::span<const StatementRule> statement_rules();

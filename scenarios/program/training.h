@@ -40,7 +40,10 @@ struct ModelObject {
   std::vector<ParameterSpec> buffers;
   std::optional<std::int64_t> bucket_cap_bytes{};
   std::int64_t first_bucket_bytes = 1024 * 1024;
+  std::vector<std::int64_t> bucket_cap_list{};
   std::optional<bool> broadcast_buffers{};
+  std::optional<bool> forward_sync_buffers{};
+  bool skip_all_reduce_unused_params = false;
   bool find_unused_parameters = false;
   bool gradient_as_bucket_view = false;
   bool static_graph = false;

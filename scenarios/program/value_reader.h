@@ -14,6 +14,7 @@
 #include "scenarios/json/json_tree.h"
 #include "scenarios/program/names.h"
 #include "scenarios/program/program.h"
+#include "sim/torch/torch_release.h"
 
 namespace rollcall::scenario {
 
@@ -24,6 +25,7 @@ class SourceText;
 struct ScenarioFacts {
   Rank world_size = 1;
   Rank local_ranks = 1;  // most ranks of one host
+  TorchRelease torch = newest_torch;
   bool has_inputs = false;
   std::vector<std::string> groups;                         // besides "world"; those of the mesh by dimension
   std::vector<std::string> mesh;                           // the dimensions' names, flattened ones too

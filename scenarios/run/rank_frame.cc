@@ -88,6 +88,7 @@ void require_size(std::int64_t numel) {
 }  // namespace
 
 Tensor& RankFrame::shape(const TensorSpec& spec, std::int64_t default_numel) {
+  finish(spec.slot);
   Tensor& tensor = tensors[spec.slot];
   const bool keeps = tensor && !spec.scratch;  // what the statement leaves open stays as it is
   if (!tensor && !spec.creates) {
@@ -118,6 +119,7 @@ Tensor& RankFrame::make(const TensorSpec& spec, std::int64_t default_numel) {
 }
 
 Tensor& RankFrame::output(SlotIndex slot, std::int64_t numel, const Tensor& model) {
+  finish(slot);
   Tensor& tensor = tensors[slot];
   if (!agrees(tensor, numel, model.dtype(), model.device()) || is_shared(tensor)) {
     tensor = Tensor::zeros({numel}, model.dtype(), model.device());
@@ -152,6 +154,7 @@ const TensorList& RankFrame::read_list(SlotIndex slot) const {
 
 const Tensor& RankFrame::read(const TensorName& name) const {
   if (!name.is_list) {
+    finish(name.slot);
     const Tensor& tensor = tensors[name.slot];
     if (!tensor) {
       throw Error("NameError", fmt::format("name '{}' is not defined", program_.tensor_names[name.slot]));
@@ -231,7 +234,26 @@ void RankFrame::release(SlotIndex work) {
   std::erase_if(uses_, [work](const TensorUse& known) { return known.work == work; });
 }
 
+void RankFrame::finish_at_use(SlotIndex tensor, const Work& work) {
+  keep_work(no_slot, work);
+  if (!work.is_nothing()) {
+    results_.emplace_back(tensor, work);
+  }
+}
+
+void RankFrame::finish(SlotIndex tensor) const {
+  const auto found = std::ranges::find(results_, tensor, &std::pair<SlotIndex, Work>::first);
+  if (found != results_.end()) [[unlikely]] {
+    const Work work = found->second;
+    results_.erase(found);
+    work.wait();
+  }
+}
+
 void RankFrame::touch(TensorKey tensor, Observation::Access access, Site site) {
+  if (!tensor.is_list) {
+    finish(tensor.slot);
+  }
   for (const TensorUse& known : uses_) {
     if (known.tensor == tensor && (known.writes || access != Observation::Access::read)) {
       Observation observation{.kind = Observation::Kind::touched_early, .access = access};

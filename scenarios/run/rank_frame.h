@@ -97,6 +97,8 @@ class RankFrame {
 
   // Says that `op` works on a named tensor until its handle is waited for.
   void use(const TensorUse& tensor_use);
+  // `tensor` is the result of a functional collective: the first use of it waits for `work`.
+  void finish_at_use(SlotIndex tensor, const Work& work);
   // Its handle was waited for.
   void release(SlotIndex work);
   // A statement touches a tensor: says so when a call still works on it.
@@ -155,6 +157,8 @@ class RankFrame {
   Site raised_at{};  // of the exception that is on its way out; unknown while there is none
 
  private:
+  void finish(SlotIndex tensor) const;
+
   const Scenario& scenario_;
   const Program& program_;
   Rank rank_;
@@ -168,7 +172,8 @@ class RankFrame {
   std::vector<IssuedCall> works_;     // by slot
   std::vector<Work> open_works_;      // for `synchronize`, if the program has one
   std::vector<TensorUse> uses_;
-  std::vector<std::optional<Stream>> streams_;  // by slot
+  mutable std::vector<std::pair<SlotIndex, Work>> results_;  // of functional collectives, not used yet
+  std::vector<std::optional<Stream>> streams_;               // by slot
   bool calls_block_;
   std::map<GroupId, std::int64_t> calls_;
 };

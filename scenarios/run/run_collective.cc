@@ -46,14 +46,14 @@ class CollectiveRun {
       tensor_ = &frame_.make(call_.tensor, sum(splits.input));
     }
     if (row.given == Tensors::one) {
-      arguments.input = &tensor();
+      arguments.input = call_.functional && works_in_place(call_.kind) ? &copied() : &tensor();
     } else {
       arguments.inputs =
           row.root == Root::none || is_root() ? &parts(is_filled() ? received() : model()) : &nothing_;
     }
     if (is_filled()) {
       arguments.output = &received();
-    } else if (row.filled == Tensors::one) {
+    } else if (row.filled == Tensors::one && (row.root == Root::none || is_root())) {
       arguments.output = &output(call_.splits == none ? output_numel(row) : sum(splits.output));
     } else if (fills_list(call_.kind)) {
       arguments.outputs = row.root == Root::none || is_root() ? &output_list(model()) : &nothing_;
@@ -156,6 +156,13 @@ class CollectiveRun {
     return *tensor_;
   }
 
+  // What a functional collective works on in place of its input.
+  Tensor& copied() {
+    Tensor& copy = frame_.output(call_.output, tensor().numel(), tensor());
+    copy = tensor().clone();
+    return copy;
+  }
+
   double factor() const {
     if (call_.factor.kind == Operand::Kind::real) {
       return call_.factor.real;
@@ -228,10 +235,14 @@ void run_collective(RankFrame& frame, const Collective& call, Site site, std::ve
   // A barrier's host waits on nccl, too.
   const bool blocks = frame.calls_block() || call.kind == OpKind::barrier;
   const bool defers = unfinished != nullptr && !call.async_op && blocks;
-  CollectiveRun run(frame, call, site, call.async_op || defers);
+  CollectiveRun run(frame, call, site, call.async_op || call.functional || defers);
   const Work work = run.issue();
   run.count();
   run.release();
+  if (call.functional) {
+    frame.finish_at_use(call.output, work);
+    return;
+  }
   if (!call.async_op && !defers) {
     block_host(frame);
   }

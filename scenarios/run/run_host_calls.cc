@@ -89,8 +89,7 @@ void run_group_call(RankFrame& frame, const GroupStatement& call, Site site) {
 void run_init_device_mesh(RankFrame& frame, const MeshStatement& call, Site site) {
   std::optional<Scope> scope;
   enter(scope, frame, call.label);
-  const DeviceMesh mesh =
-      init_device_mesh(call.shape, {.is_device_bound = frame.scenario().options.eager_communicators}, site);
+  const DeviceMesh mesh = init_device_mesh(call.shape, site);
   for (std::size_t dim = 0; dim < call.made.size(); ++dim) {
     frame.set_group(call.made[dim], mesh.get_group(dim));
   }

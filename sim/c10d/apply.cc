@@ -226,10 +226,12 @@ void apply_all_gather(std::span<const OpTensors> members) {
 }
 
 void apply_gather(const Op& op, std::span<const OpTensors> members) {
-  const TensorList& outputs = *members[static_cast<std::size_t>(op.root)].outputs;
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    copy(whole(outputs[r]), whole(members[r].input));
+  const OpTensors& root = members[static_cast<std::size_t>(op.root)];
+  std::vector<View> sources;
+  for (const OpTensors& member : members) {
+    sources.push_back(whole(member.input));
   }
+  assemble(root, incoming(root, members.size()), sources);
 }
 
 void apply_scatter(const Op& op, std::span<const OpTensors> members) {

@@ -13,6 +13,12 @@
 
 namespace rollcall {
 
+void require_function(std::string_view name) {
+  if (!has_function(this_rank().torch->release, name)) {
+    raise(Error("AttributeError", fmt::format("module 'torch.distributed' has no attribute '{}'", name)), {});
+  }
+}
+
 void refuse_use(const std::string& text) { raise(Error(this_rank().torch->usage_error, text), {}); }
 
 namespace {
@@ -212,6 +218,9 @@ bool is_well_formed(const Op& op, Rank size) {
       return row.given != Tensors::several || !tensors.inputs->empty();
     case Sizes::gathered:
     case Sizes::divided:
+      if (has_root(op.kind) && !takes_list(row)) {  // gather_single, which looks at sizes only
+        return op.rank != op.root || (same_dtype(op) && flat_sizes_fit(op, size));
+      }
       if (!takes_list(row)) {
         return same_dtype(op) && flat_shapes_fit(op, size);  // and so do the sizes
       }
@@ -504,6 +513,18 @@ std::optional<Error> nccl_all_to_all_error(const Op& op, Rank size) {
   return std::nullopt;
 }
 
+// A list on the root, or one tensor: ProcessGroupNCCL.cpp, gather, scatter and gather_single.
+std::optional<Error> nccl_rooted_error(const Op& op, Rank size) {
+  const OpRow& row = row_of(op.kind);
+  const std::string text = takes_list(row)         ? rooted_list_text(op, size)
+                           : root_exists(op, size) ? std::string()
+                                                   : invalid_root_text(op);
+  if (!text.empty()) {
+    return ValueError(fmt::format("ProcessGroupNCCL::{}: {}", row.name, text));
+  }
+  return takes_list(row) || op.rank != op.root ? std::nullopt : nccl_flat_error(op, size);
+}
+
 }  // namespace
 
 std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTraits& /*torch*/) {
@@ -520,10 +541,7 @@ std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTra
     case Sizes::gathered:
     case Sizes::divided:
       if (row.root != Root::none) {
-        const std::string text = rooted_list_text(op, size);
-        return text.empty() ? std::nullopt
-                            : std::optional<Error>(
-                                  ValueError(fmt::format("ProcessGroupNCCL::{}: {}", row.name, text)));
+        return nccl_rooted_error(op, size);
       }
       return takes_list(row) ? nccl_list_error(op, size) : nccl_flat_error(op, size);
     case Sizes::exchanged:

@@ -24,6 +24,9 @@ namespace rollcall {
 // Raises what torch does when groups, lists or dtypes are used wrongly: another type since 2.0.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_use(const std::string& text);
 
+// AttributeError where the run's release has no torch.distributed function of that name.
+void require_function(std::string_view name);
+
 // A missing tensor (None) is refused under the parameter's name.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_missing_tensor(const char* parameter);
 inline void check_tensor(const Tensor& tensor, const char* parameter) {

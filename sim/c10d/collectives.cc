@@ -25,7 +25,7 @@ const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group)
   if (!group) {
     detail::default_group();  // says that the world was destroyed
   }
-  warn_not_in_group(to_string(kind));
+  warn_not_in_group(name_in(this_rank().torch->release, kind));
   Observation observation{.kind = Observation::Kind::stood_outside};
   observation.op.kind = kind;
   observation.op.group = group.id();
@@ -183,6 +183,19 @@ Work issue_checked(const RankContext& self, const ProcessGroup& group, Op& op) {
   return issue(self, op);
 }
 
+// TorchTraits::gloo_reduce_scatter_tensor_sums: the reduction never reaches Gloo, so that different ones do not clash.
+void drop_reduction(const RankContext& self, Op& op) {
+  const bool is_dropped =
+      self.backend->traits().device == DeviceType::cpu && self.torch->gloo_reduce_scatter_tensor_sums;
+  if (!is_dropped || op.reduce == ReduceOp::sum) {
+    return;
+  }
+  warn(fmt::format("warning: on Gloo, reduce_scatter_tensor of PyTorch {} adds up, and ignores ReduceOp.{}",
+                   self.torch->name, to_string(op.reduce)));
+  op.reduce = ReduceOp::sum;
+  op.tensors.factor = 1;
+}
+
 }  // namespace
 
 Rank get_rank(const ProcessGroup& group) {
@@ -302,6 +315,12 @@ Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const Col
   return issue_checked(self, group, op);
 }
 
+Work all_gather_single(const Tensor& output, const Tensor& input, const CollectiveOptions& options,
+                       Site site) {
+  require_function("all_gather_single");
+  return all_gather_into_tensor(output, input, options, site);
+}
+
 Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const CollectiveOptions& options,
             Site site) {
   check_tensor(tensor, "tensor");
@@ -318,6 +337,29 @@ Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const Col
   if (!outputs.empty()) {
     op.tensors.outputs = &outputs;
   }
+  return issue_checked(self, group, op);
+}
+
+Work gather_single(const Tensor& tensor, const Tensor& output, Rank dst, const CollectiveOptions& options,
+                   Site site) {
+  require_function("gather_single");
+  check_tensor(tensor, "tensor");
+  const RankContext& self = this_rank();
+  const ProcessGroup& group = or_world(self, options.group);
+  if (outside(group, OpKind::gather_single)) {
+    return {};
+  }
+  const Rank root = root_in(group, dst, OpKind::gather_single);
+  const bool is_root = root == group.rank();
+  if (is_root && !output) {
+    throw ValueError("gather_tensor must be specified on the destination rank");
+  }
+  if (is_root) {
+    check_same_dtype(only(tensor), only(output));
+  }
+  Op op = start_on(tensor, self, OpKind::gather_single, group, options, site);
+  op.root = root;
+  op.tensors.output = is_root ? output.storage() : nullptr;
   return issue_checked(self, group, op);
 }
 
@@ -371,8 +413,15 @@ Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const Redu
     return {};
   }
   Op op = start_on(input, self, OpKind::reduce_scatter_tensor, group, options, site);
+  drop_reduction(self, op);
   op.tensors.output = output.storage();
   return issue_checked(self, group, op);
+}
+
+Work reduce_scatter_single(const Tensor& output, const Tensor& input, const ReduceOptions& options,
+                           Site site) {
+  require_function("reduce_scatter_single");
+  return reduce_scatter_tensor(output, input, options, site);
 }
 
 Work all_to_all(const TensorList& outputs, const TensorList& inputs, const CollectiveOptions& options,
@@ -463,6 +512,10 @@ constexpr CollectiveFunction collective_functions[] = {
      }},
     {OpKind::gather, [](const Arguments& a, const Options& options,
                         Site site) { return gather(*a.input, *a.outputs, a.root, options, site); }},
+    {OpKind::gather_single,
+     [](const Arguments& a, const Options& options, Site site) {
+       return gather_single(*a.input, a.output == nullptr ? Tensor() : *a.output, a.root, options, site);
+     }},
     {OpKind::scatter, [](const Arguments& a, const Options& options,
                          Site site) { return scatter(*a.output, *a.inputs, a.root, options, site); }},
     {OpKind::reduce_scatter, [](const Arguments& a, const Options&,

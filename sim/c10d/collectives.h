@@ -70,9 +70,16 @@ Work all_gather_flat(const Tensor& outputs, const Tensor& tensor, const Collecti
 // output: world_size * input.numel() elements, in group-rank order.
 Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {},
                             Site site = Site::here());
+// What torch 2.14 calls it. AttributeError in releases before.
+Work all_gather_single(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {},
+                       Site site = Site::here());
 // outputs: world_size tensors on `dst`, empty elsewhere.
 Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const CollectiveOptions& options = {},
             Site site = Site::here());
+// output: world_size * tensor.numel() elements on `dst`, none elsewhere. Of torch 2.14, on NCCL; AttributeError in
+// releases before.
+Work gather_single(const Tensor& tensor, const Tensor& output, Rank dst,
+                   const CollectiveOptions& options = {}, Site site = Site::here());
 // inputs: world_size tensors on `src`, empty elsewhere; each rank receives one in `tensor`.
 Work scatter(const Tensor& tensor, const TensorList& inputs, Rank src, const CollectiveOptions& options = {},
              Site site = Site::here());
@@ -81,6 +88,9 @@ Work reduce_scatter(const Tensor& output, const TensorList& inputs, const Reduce
                     Site site = Site::here());
 // input: world_size * output.numel() elements.
 Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const ReduceOptions& options = {},
+                           Site site = Site::here());
+// What torch 2.14 calls it. AttributeError in releases before.
+Work reduce_scatter_single(const Tensor& output, const Tensor& input, const ReduceOptions& options = {},
                            Site site = Site::here());
 // inputs[r] goes to group rank r; outputs[r] comes from it.
 Work all_to_all(const TensorList& outputs, const TensorList& inputs, const CollectiveOptions& options = {},

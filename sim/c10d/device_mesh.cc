@@ -10,6 +10,8 @@
 
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
@@ -58,7 +60,6 @@ std::vector<RankList> MeshShape::groups_along(const Dims& dims) const {
 }
 
 // _MeshLayout.remap_to_tensor (torch/distributed/_mesh_layout.py): rows are counted along the other dimensions.
-// Up to 2.6 a dimension changed places with the last one, which orders the rows of three and more otherwise.
 Rank MeshShape::row_of(const Dims& dims, Rank rank) const {
   const std::vector<Rank> place = coordinate_of(rank);
   Rank row = 0;
@@ -68,6 +69,25 @@ Rank MeshShape::row_of(const Dims& dims, Rank rank) const {
     }
   }
   return row;
+}
+
+// device_mesh.py of 2.6, _init_process_groups: mesh.swapdims(-1, dim).
+std::vector<Rank> MeshShape::rows_by_swap(std::size_t dim) const {
+  std::vector<std::pair<std::vector<Rank>, Rank>> rows;  // with where they are after the swap
+  for (Rank rank = 0; rank < size(); ++rank) {
+    std::vector<Rank> place = coordinate_of(rank);
+    if (place[dim] == 0) {
+      std::swap(place[dim], place.back());
+      place.pop_back();
+      rows.emplace_back(std::move(place), row_of(dim, rank));
+    }
+  }
+  std::ranges::sort(rows);
+  std::vector<Rank> order;
+  for (const auto& [place, row] : rows) {
+    order.push_back(row);
+  }
+  return order;
 }
 
 Rank MeshShape::place_in(const Dims& dims, Rank rank) const {
@@ -203,25 +223,86 @@ std::optional<DeviceMesh> DeviceMesh::find_flattened(const MeshShape::Dims& dims
                                          : std::optional<DeviceMesh>(DeviceMesh(root_, {*found}));
 }
 
+// _unflatten. What is outside this mesh's dimensions stays as it is.
+DeviceMesh DeviceMesh::unflatten(const std::string& name, const MeshShape& shape, Site site) const {
+  if (!this_rank().torch->mesh_unflattens) {
+    throw Error("AttributeError", "'DeviceMesh' object has no attribute '_unflatten'");
+  }
+  const Dim* const dim = find_dim(name);
+  if (dim == nullptr) {
+    throw ValueError(
+        fmt::format("dim {} specified in `_unflatten` is not in {}", name, python_tuple(dim_names())));
+  }
+  if (shape.sizes.size() != shape.dim_names.size()) {
+    throw RuntimeError("mesh_dim_names must have same length as mesh_sizes in _unflatten!");
+  }
+  if (shape.size() != size_of(*dim)) {
+    throw ValueError(
+        fmt::format("The product of mesh_sizes=({}) is {}, but the original dimension at dim={} has size {}. "
+                    "These must be equal for unflatten to work correctly.",
+                    fmt::join(shape.sizes, ", "), shape.size(), dim - dims_.data(), size_of(*dim)));
+  }
+  if (dim->of_root.size() != 1) {
+    throw NotImplementedError(
+        "a dimension that was flattened is not unflattened again: slice the mesh it is of");
+  }
+  const std::size_t at = dim->of_root.front();
+  const std::size_t added = shape.sizes.size();
+  auto root = std::make_shared<Root>(Root{.shape = root_->shape, .flattened = {}});
+  const auto put = [at](auto& list, const auto& parts) {
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
+    list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), parts.begin(), parts.end());
+  };
+  put(root->shape.sizes, shape.sizes);
+  put(root->shape.dim_names, shape.dim_names);
+  std::vector<Dim> dims;
+  for (const Dim& old : dims_) {
+    if (&old != dim) {
+      dims.push_back(old);
+      for (std::size_t& index : dims.back().of_root) {
+        index += index > at ? added - 1 : 0;
+      }
+      continue;
+    }
+    for (std::size_t i = 0; i < added; ++i) {
+      dims.push_back({shape.dim_names[i], {at + i}, make_groups(*root, shape.dim_names[i], {at + i}, site)});
+    }
+  }
+  return {std::move(root), std::move(dims)};
+}
+
+std::vector<Rank> DeviceMesh::creation_order(const MeshShape& shape, const MeshShape::Dims& dims) {
+  if (this_rank().torch->mesh_swaps_dims && dims.size() == 1) {
+    return shape.rows_by_swap(dims.front());
+  }
+  std::vector<Rank> rows(static_cast<std::size_t>(shape.size() / shape.size_along(dims)));
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
 // _init_one_process_group: the rank's own group.
 ProcessGroup DeviceMesh::make_groups(const Root& root, const std::string& name, const MeshShape::Dims& dims,
                                      Site site) {
-  if (root.shape.size_along(dims) == detail::default_group().size()) {
+  const bool is_whole = root.shape.size_along(dims) == detail::default_group().size();
+  const bool is_alone =
+      root.shape.sizes.size() == 1 || dims.size() > 1;  // what is flattened is a mesh of its own
+  if (is_whole && (is_alone || this_rank().torch->mesh_reuses_world)) {
     return world();
   }
   const std::vector<RankList> groups = root.shape.groups_along(dims);
-  if (root.options.is_device_bound) {
+  if (this_rank().is_device_bound) {
     return split_group(groups, {.name = name}, site);
   }
   ProcessGroup own = ProcessGroup::non_member();
-  for (std::size_t row = 0; row < groups.size(); ++row) {
-    const ProcessGroup made = new_group(groups[row], {.name = name + std::to_string(row)}, site);
+  for (const Rank row : creation_order(root.shape, dims)) {
+    const ProcessGroup made =
+        new_group(groups[static_cast<std::size_t>(row)], {.name = name + std::to_string(row)}, site);
     own = made.is_member() ? made : own;
   }
   return own;
 }
 
-DeviceMesh init_device_mesh(const MeshShape& shape, MeshOptions options, Site site) {
+DeviceMesh init_device_mesh(const MeshShape& shape, Site site) {
   const Rank world_size = detail::default_group().size();
   const std::set<std::string> names(shape.dim_names.begin(), shape.dim_names.end());
   if (names.size() != shape.dim_names.size()) {
@@ -240,8 +321,7 @@ DeviceMesh init_device_mesh(const MeshShape& shape, MeshOptions options, Site si
         fmt::format("Mesh should not be bigger than default world size {}, but found {} ranks!", world_size,
                     shape.size()));
   }
-  auto root = std::make_shared<DeviceMesh::Root>(
-      DeviceMesh::Root{.shape = shape, .options = options, .flattened = {}});
+  auto root = std::make_shared<DeviceMesh::Root>(DeviceMesh::Root{.shape = shape, .flattened = {}});
   std::vector<DeviceMesh::Dim> dims;
   for (std::size_t dim = 0; dim < shape.sizes.size(); ++dim) {
     dims.push_back(

@@ -27,15 +27,12 @@ struct MeshShape {
   // The groups along dimensions, in the order in which DeviceMesh makes them: that of their first ranks.
   std::vector<RankList> groups_along(const Dims& dims) const;
   std::vector<RankList> groups_along(std::size_t dim) const { return groups_along(Dims{dim}); }
+  // Their indexes in the order in which releases with TorchTraits::mesh_swaps_dims make them.
+  std::vector<Rank> rows_by_swap(std::size_t dim) const;
   // The index of the rank's own among them, and its rank inside.
   Rank row_of(const Dims& dims, Rank rank) const;
   Rank row_of(std::size_t dim, Rank rank) const { return row_of(Dims{dim}, rank); }
   Rank place_in(const Dims& dims, Rank rank) const;
-};
-
-struct MeshOptions {
-  // init_process_group was given a device_id: the groups of a dimension come of one split_group, which needs NCCL.
-  bool is_device_bound = false;
 };
 
 // A mesh, or a slice of one. Copies share the groups of the mesh that they come from.
@@ -59,6 +56,10 @@ class DeviceMesh {
   // mesh["dp", "cp"]._flatten(): one dimension of all those of this mesh, by default called dp_cp, which the root
   // knows from then on. All ranks of the world have to call it. ValueError for a name that is taken.
   DeviceMesh flatten(std::string name = {}, Site site = Site::here()) const;
+  // mesh._unflatten("world", {2, 2}, {"dp", "tp"}): a mesh with these dimensions in the place of one. Makes
+  // their groups each time, which this mesh does not know. All ranks of the world have to call it. ValueError
+  // for sizes that do not fit, AttributeError in releases without it.
+  DeviceMesh unflatten(const std::string& name, const MeshShape& shape, Site site = Site::here()) const;
   // The dimension flattened from these of this mesh, if somebody has flattened them.
   std::optional<DeviceMesh> find_flattened(const MeshShape::Dims& dims) const;
 
@@ -70,13 +71,13 @@ class DeviceMesh {
   };
   struct Root {
     MeshShape shape;
-    MeshOptions options;
     std::vector<Dim> flattened;
   };
-  friend DeviceMesh init_device_mesh(const MeshShape& shape, MeshOptions options, Site site);
+  friend DeviceMesh init_device_mesh(const MeshShape& shape, Site site);
 
   DeviceMesh(std::shared_ptr<Root> root, std::vector<Dim> dims)
       : root_(std::move(root)), dims_(std::move(dims)) {}
+  static std::vector<Rank> creation_order(const MeshShape& shape, const MeshShape::Dims& dims);
   static ProcessGroup make_groups(const Root& root, const std::string& name, const MeshShape::Dims& dims,
                                   Site site);
   const Dim* find_dim(const std::string& name) const;
@@ -89,7 +90,8 @@ class DeviceMesh {
 };
 
 // Makes the groups, called dp0, dp1, ...: all ranks of the world have to call it. A dimension that spans the whole
-// world has the world for its group. RuntimeError for a mesh larger than the world.
-DeviceMesh init_device_mesh(const MeshShape& shape, MeshOptions options = {}, Site site = Site::here());
+// world has the world for its group. With a device_id, the groups of a dimension come of one split_group. RuntimeError
+// for a mesh larger than the world.
+DeviceMesh init_device_mesh(const MeshShape& shape, Site site = Site::here());
 
 }  // namespace rollcall

@@ -177,16 +177,18 @@ Subgroups new_subgroups_by_enumeration(const std::vector<RankList>& lists, const
 }
 
 ProcessGroup split_group(const std::vector<RankList>& split_ranks, const SplitOptions& options, Site site) {
+  require_function("split_group");
   const ProcessGroup& parent = options.parent ? options.parent : detail::default_group();
   if (split_ranks.empty()) {
     throw ValueError("split_ranks cannot be None or empty");
   }
+  const bool can_split = this_rank().backend->traits().splits_groups && this_rank().is_device_bound;
+  if (!can_split) {
+    throw RuntimeError("No device associated with the default pg, not safe to split any process groups");
+  }
   if (!parent.is_member()) {
     warn_not_in_group("split_group");
     return ProcessGroup::non_member();
-  }
-  if (!this_rank().backend->traits().splits_groups) {
-    throw RuntimeError("No device associated with the default pg, not safe to split any process groups");
   }
   GroupCall call;
   call.op = start(OpKind::split_group, parent, site);

@@ -73,6 +73,7 @@ constexpr std::array<OpRow, op_kind_count> op_rows{{
      .nccl = NcclFunction::all_gather,
      .op_type = "_ALLGATHER_BASE",
      .titles = {"_all_gather_base"},
+     .aliases = {"allgathersingle"},
      .kineto = "_allgather_base"},
     {.kind = OpKind::gather,
      .name = "gather",
@@ -85,6 +86,18 @@ constexpr std::array<OpRow, op_kind_count> op_rows{{
      .nccl = NcclFunction::messages,
      .op_type = "GATHER",
      .titles = {"gather"}},
+    {.kind = OpKind::gather_single,
+     .name = "gather_single",
+     .since = TorchRelease::v2_14,
+     .given = Tensors::one,
+     .filled = Tensors::one,  // on the root only
+     .sizes = Sizes::gathered,
+     .root = Root::destination,
+     .gloo_since = no_torch,
+     .gloo_refusal = "{} gloo does not support gather_single",
+     .nccl = NcclFunction::messages,
+     .op_type = "GATHER",
+     .titles = {"gather_single"}},
     {.kind = OpKind::scatter,
      .name = "scatter",
      .given = Tensors::per_member_on_root,
@@ -124,7 +137,7 @@ constexpr std::array<OpRow, op_kind_count> op_rows{{
      .nccl = NcclFunction::reduce_scatter,
      .op_type = "_REDUCE_SCATTER_BASE",
      .titles = {"_reduce_scatter_base"},
-     .aliases = {"reducescatterblock"},
+     .aliases = {"reducescatterblock", "reducescattersingle"},
      .kineto = "_reduce_scatter_base"},
     {.kind = OpKind::all_to_all,
      .name = "all_to_all",
@@ -178,7 +191,10 @@ constexpr std::array<OpRow, op_kind_count> op_rows{{
      .aliases = {"irecv"}},
     {.kind = OpKind::monitored_barrier, .name = "monitored_barrier", .gloo = GlooFunction::monitored_barrier},
     {.kind = OpKind::new_group, .name = "new_group", .family = Family::about_groups},
-    {.kind = OpKind::split_group, .name = "split_group", .family = Family::about_groups},
+    {.kind = OpKind::split_group,
+     .name = "split_group",
+     .since = TorchRelease::v2_6,
+     .family = Family::about_groups},
     {.kind = OpKind::destroy_process_group, .name = "destroy_process_group", .family = Family::about_groups},
     {.kind = OpKind::batch_isend_irecv, .name = "batch_isend_irecv", .family = Family::about_groups},
     {.kind = OpKind::store_get, .name = "store_get", .family = Family::about_store},
@@ -201,7 +217,25 @@ static_assert(is_in_order(), "row_of finds a row by its kind's number");
 
 std::optional<OpKind> parse_op_kind(std::string_view text) {
   const auto found = std::ranges::find(op_rows, text, &OpRow::name);
-  return found == op_rows.end() ? std::nullopt : std::optional(found->kind);
+  if (found != op_rows.end()) {
+    return found->kind;
+  }
+  const auto alias = std::ranges::find(op_aliases, text, &OpAlias::name);
+  return alias == op_aliases.end() ? std::nullopt : std::optional(alias->kind);
+}
+
+TorchRelease function_since(std::string_view name) {
+  const auto alias = std::ranges::find(op_aliases, name, &OpAlias::name);
+  if (alias != op_aliases.end()) {
+    return alias->since;
+  }
+  const auto row = std::ranges::find(op_rows, name, &OpRow::name);
+  return row == op_rows.end() ? TorchRelease::v1_13 : row->since;
+}
+
+std::string_view name_in(TorchRelease torch, OpKind kind) {
+  const auto alias = std::ranges::find(op_aliases, kind, &OpAlias::kind);
+  return alias != op_aliases.end() && torch >= alias->since ? alias->name : to_string(kind);
 }
 
 }  // namespace rollcall

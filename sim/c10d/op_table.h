@@ -22,6 +22,7 @@ enum class OpKind : std::uint8_t {
   all_gather,
   all_gather_into_tensor,
   gather,
+  gather_single,
   scatter,
   reduce_scatter,
   reduce_scatter_tensor,
@@ -91,7 +92,8 @@ enum class NcclFunction : std::uint8_t {
 
 struct OpRow {
   OpKind kind;
-  std::string_view name;  // torch.distributed's function
+  std::string_view name;                     // torch.distributed's function
+  TorchRelease since = TorchRelease::v1_13;  // has it
   Family family = Family::collective;
 
   Tensors given = Tensors::none;
@@ -119,7 +121,25 @@ extern const std::array<OpRow, op_kind_count> op_rows;
 
 inline const OpRow& row_of(OpKind kind) { return op_rows[static_cast<std::size_t>(kind)]; }
 
+// A second name of torch's for an operation. The older one remains, and reports use it.
+struct OpAlias {
+  std::string_view name;
+  OpKind kind;
+  TorchRelease since;
+};
+inline constexpr std::array<OpAlias, 2> op_aliases{{
+    {"all_gather_single", OpKind::all_gather_into_tensor, TorchRelease::v2_14},
+    {"reduce_scatter_single", OpKind::reduce_scatter_tensor, TorchRelease::v2_14},
+}};
+
+// Since when torch.distributed has a function of this name; what is not in the tables, it always has.
+TorchRelease function_since(std::string_view name);
+inline bool has_function(TorchRelease torch, std::string_view name) { return torch >= function_since(name); }
+// What a release's own texts call the operation: its newest name.
+std::string_view name_in(TorchRelease torch, OpKind kind);
+
 inline std::string_view to_string(OpKind kind) { return row_of(kind).name; }
+// By any of its names.
 std::optional<OpKind> parse_op_kind(std::string_view text);
 
 inline bool has_reduce_op(OpKind kind) { return row_of(kind).reduces; }

@@ -24,6 +24,8 @@ struct RankContext {
   ProcessGroup world;
   Device device;  // where tensors live when the program names no device
   Rank gpus = 0;  // of its host: torch.cuda.device_count()
+  bool is_device_bound =
+      false;  // init_process_group was given a device_id, and made NCCL's communicators at once
   ScopeId scope = no_scope;
   Rank rank = 0;             // global
   bool shadowing = false;    // has joined: what it issues comes from its hooks

@@ -94,6 +94,7 @@ void Engine::make_ranks() {
     context.world = ProcessGroup(run_.members.front(), context.rank);
     context.device = device_of_rank(run_.options, context.rank);
     context.gpus = run_.options.ranks_per_host;
+    context.is_device_bound = run_.queues_calls && run_.options.eager_communicators;
     context.steps = &steps_;
   }
 }

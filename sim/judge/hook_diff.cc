@@ -67,6 +67,7 @@ struct JoinRule {
   std::string_view scope;  // in the label of the call that nobody shadowed
   std::string_view cause;
   std::string_view advice;
+  std::string_view shadow{};  // in that of the joined rank's call; empty: whatever it is
 };
 constexpr JoinRule join_rules[] = {
     {"zero.shard", "ZeroRedundancyOptimizer broadcasts its shards in step(), but no hook shadows this",
@@ -75,6 +76,10 @@ constexpr JoinRule join_rules[] = {
      "SyncBatchNorm exchanges statistics inside forward, and DistributedDataParallel's hook does not shadow "
      "this",
      "use Join(..., throw_on_early_termination=True), so that all ranks stop together"},
+    {"ddp.unused",
+     "skip_all_reduce_unused_params leaves out a bucket without a used parameter, but a rank that has joined "
+     "shadows every bucket",
+     "turn skip_all_reduce_unused_params off under Join", "ddp.bucket_shadow"},
     {"ddp.unused", "find_unused_parameters exchanges a map of used parameters, but the hook does not",
      "shadow this exchange after the gradients, as DistributedDataParallel's own hook does"},
     {"ddp.buffers", "the buffers are broadcast before every forward, but the hook does not take part",
@@ -142,7 +147,8 @@ void explain_difference(const Iteration& active, const Iteration& shadow, const 
   } else if (const JoinRule* rule = std::ranges::find_if(
                  join_rules,
                  [&](const JoinRule& each) {
-                   return met.label.find(each.scope) != std::string::npos && met_shadow.label != met.label;
+                   return met.label.find(each.scope) != std::string::npos && met_shadow.label != met.label &&
+                          met_shadow.label.find(each.shadow) != std::string::npos;
                  });
              rule != std::end(join_rules)) {
     finding.cause = rule->cause;

@@ -64,6 +64,13 @@ struct TorchTraits {
   std::string_view subgroup_too_large;   // {0}: its size, {1}: the world's
   std::string_view subgroup_indivisible;
 
+  // ---- DeviceMesh (torch/distributed/device_mesh.py; 1.13 has none, and stands for 2.6) ----
+  // A dimension changes places with the last one, which orders the groups of three and more dimensions otherwise.
+  bool mesh_swaps_dims;
+  bool
+      mesh_reuses_world;  // a dimension as large as the world has the world for its group, beside others, too
+  bool mesh_unflattens;   // DeviceMesh._unflatten
+
   // ---- Arguments (distributed_c10d.py) ----
   const char* usage_error;  // Python's type: a rank that is not a member, an unknown group, mixed dtypes
   const char* argument_type_error;   // Python's type: an argument that is not a tensor
@@ -73,8 +80,8 @@ struct TorchTraits {
 
   // ---- DDP (torch/nn/parallel/distributed.py) ----
   bool first_bucket_is_small;  // 1 MiB, also where bucket_cap_mb was given
-  // bucket_cap_mb_list; and forward_sync_buffers, which replaces broadcast_buffers.
-  bool ddp_takes_bucket_list;
+  // bucket_cap_mb_list; skip_all_reduce_unused_params; and forward_sync_buffers, which replaces broadcast_buffers.
+  bool ddp_takes_new_arguments;
   // With broadcast_buffers=False, the constructor and the end of a Join send them all the same.
   bool sends_kept_buffers;
 
@@ -97,6 +104,7 @@ struct TorchTraits {
   std::string_view gloo_group_args_mismatch;  // and where the lists of ranks differ
   bool gloo_small_types;                      // bool and bfloat16
   bool gloo_averages;                         // ReduceOp.AVG
+  bool gloo_reduce_scatter_tensor_sums;       // whatever reduction it is given, and without a look at it
   bool gloo_barrier_takes_devices;
   // Of isend, irecv and recv to or from oneself; {}: the rank. Empty: torch dies of them, and a ValueError stands for
   // that.

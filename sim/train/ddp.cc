@@ -94,6 +94,7 @@ DistributedDataParallel::DistributedDataParallel(Module& module, DdpOptions opti
                                   .bucket_limits = bucket_limits(options_),
                                   .limits_first_pass = !options_.bucket_cap_list.empty(),
                                   .find_unused_parameters = options_.find_unused_parameters,
+                                  .skip_unused = options_.skip_all_reduce_unused_params,
                                   .static_graph = options_.static_graph,
                                   .gradient_as_bucket_view = options_.gradient_as_bucket_view,
                                   .name_parameters = options_.name_parameters,
@@ -115,12 +116,15 @@ void DistributedDataParallel::check_options() const {
     throw TypeError(
         fmt::format("DistributedDataParallel.__init__() got an unexpected keyword argument '{}'", argument));
   };
-  const bool knows_newest = this_rank().torch->ddp_takes_bucket_list;
+  const bool knows_newest = this_rank().torch->ddp_takes_new_arguments;
   if (!knows_newest && !options_.bucket_cap_list.empty()) {
     refuse("bucket_cap_mb_list");
   }
   if (!knows_newest && options_.forward_sync_buffers) {
     refuse("forward_sync_buffers");
+  }
+  if (!knows_newest && options_.skip_all_reduce_unused_params) {
+    refuse("skip_all_reduce_unused_params");
   }
   if (knows_newest && options_.broadcast_buffers) {
     warn(

@@ -39,6 +39,9 @@ struct DdpOptions {
   std::vector<std::int64_t>
       bucket_cap_list{};  // of 2.14, bucket_cap_mb_list: of the first, second, ... bucket
   bool find_unused_parameters = false;
+  // Of 2.14: a bucket without a used parameter is not reduced. Ranks that differ in what they use part there, and so
+  // does a rank that has joined, which shadows every bucket.
+  bool skip_all_reduce_unused_params = false;
   // Saves memory in torch: gradients share the buckets' storage. All that is seen of it here is that a gradient
   // is divided as soon as it is ready, which shows when its bucket is never reduced.
   bool gradient_as_bucket_view = false;

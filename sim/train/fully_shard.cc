@@ -88,8 +88,8 @@ FullyShardedModule::PostForward FullyShardedModule::post_forward_of(std::size_t 
         "reshard_after_forward as an int makes a new DeviceMesh, which needs a mesh of all ranks");
   }
   const std::string name = fmt::format("reshard{}_", unit);
-  const DeviceMesh mesh = init_device_mesh(
-      {{ranks / reshard.size, reshard.size}, {name + "replicate", name + "shard"}}, {}, site);
+  const DeviceMesh mesh =
+      init_device_mesh({{ranks / reshard.size, reshard.size}, {name + "replicate", name + "shard"}}, site);
   return {Reshards::to_smaller_group, mesh.get_group(name + "shard")};
 }
 

@@ -26,6 +26,7 @@ struct ReducerOptions {
                                           25 * 1024 * 1024};  // bytes; the last holds for the rest
   bool limits_first_pass = false;  // the first iteration's buckets have these limits, too
   bool find_unused_parameters = false;
+  bool skip_unused = false;  // buckets of unused parameters only are not reduced
   bool static_graph = false;
   bool gradient_as_bucket_view = false;  // gradients are divided where they are, as soon as they are ready
   bool name_parameters = false;          // in errors, as with TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL
@@ -97,6 +98,7 @@ class Reducer {
   void mark_variable_ready_dense(std::uint32_t index);
   bool divides_in_place() const { return options_.gradient_as_bucket_view && !hook_; }
   void issue_full_buckets(Site site);
+  bool skips(const Bucket& bucket) const;
   BucketFuture reduce(std::size_t index, const Tensor& contents, Site site) const;
   void fill(Bucket& bucket) const;
   bool fill_with_one_value(Bucket& bucket) const;

@@ -1,5 +1,7 @@
 // Reducer: one backward pass, real or shadowed.
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "sim/base/error.h"
@@ -107,9 +109,23 @@ void Reducer::issue_full_buckets(Site site) {
   const Scope scope("ddp.bucket", bucket_pairing_);
   for (; next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0; ++next_bucket_) {
     Bucket& bucket = buckets_[next_bucket_];
-    fill(bucket);
-    bucket.future = reduce(next_bucket_, bucket.contents, site);
+    bucket.future = {};
+    if (!skips(bucket)) {
+      fill(bucket);
+      bucket.future = reduce(next_bucket_, bucket.contents, site);
+    }
   }
+}
+
+// skip_all_reduce_unused_params: each rank goes by what it found unused itself. The first pass of a static graph
+// reduces everything, because what is unused is not known before its end.
+bool Reducer::skips(const Bucket& bucket) const {
+  if (!options_.skip_unused || is_first_static_iteration()) {
+    return false;
+  }
+  return std::ranges::all_of(bucket.variables, [this](std::uint32_t variable) {
+    return std::ranges::find(unused_, variable) != unused_.end();
+  });
 }
 
 BucketFuture Reducer::reduce(std::size_t index, const Tensor& contents, Site site) const {
@@ -218,9 +234,16 @@ void Reducer::finalize_backward() {
   finalize_is_queued_ = false;
   if (!hook_) {
     // On a GPU the buckets end in order: who has waited for the last need not stop at each of them.
-    buckets_.back().contents.settle();
+    const auto last = std::ranges::find_if(buckets_.rbegin(), buckets_.rend(),
+                                           [](const Bucket& bucket) { return bool(bucket.future.result); });
+    if (last != buckets_.rend()) {
+      last->contents.settle();
+    }
   }
   for (Bucket& bucket : buckets_) {
+    if (!bucket.future.result) {
+      continue;  // skipped
+    }
     bucket.future.work.wait();
     if (bucket.future.then) {
       bucket.future.then();

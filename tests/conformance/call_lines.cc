@@ -10,12 +10,15 @@
 
 #include "sim/c10d/forwarding_backend.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::golden {
 namespace {
 
-std::filesystem::path data_folder(const std::string& folder) {
-  return std::filesystem::path(ROLLCALL_SOURCE_DIR) / "tests/data/torch_2_14" / folder;
+std::filesystem::path data_folder(const std::string& folder, TorchRelease torch) {
+  std::string release = "torch_" + std::string(traits_of(torch).name);
+  std::ranges::replace(release, '.', '_');
+  return std::filesystem::path(ROLLCALL_SOURCE_DIR) / "tests/data" / release / folder;
 }
 
 std::int64_t numel_of(const TensorList& tensors) {
@@ -58,7 +61,10 @@ class LineBackend final : public ForwardingBackend {
 
   ProcessGroup manage(GroupCall call) override {
     if (call.op.kind == OpKind::new_group) {
-      lines_.push_back(nlohmann::json{{"op", "new_group"}, {"ranks", call.ranks.front()}}.dump());
+      const RankList& ranks = call.ranks.front();  // none: all
+      lines_.push_back(
+          nlohmann::json{{"op", "new_group"}, {"ranks", ranks.empty() ? members(world_group).ranks : ranks}}
+              .dump());
     }
     const ProcessGroup made = inner().manage(std::move(call));
     if (made.is_member()) {
@@ -113,8 +119,8 @@ class LineBackend final : public ForwardingBackend {
 
 }  // namespace
 
-RecordedCalls read_recorded_calls(const std::string& folder, const std::string& name) {
-  std::ifstream file(data_folder(folder) / (name + ".json"));
+RecordedCalls read_recorded_calls(const std::string& folder, const std::string& name, TorchRelease torch) {
+  std::ifstream file(data_folder(folder, torch) / (name + ".json"));
   const nlohmann::json whole = nlohmann::json::parse(file);
   RecordedCalls calls;
   calls.params = std::make_shared<nlohmann::json>(whole.at("params"));
@@ -131,9 +137,9 @@ RecordedCalls read_recorded_calls(const std::string& folder, const std::string& 
   return calls;
 }
 
-std::vector<std::string> recorded_call_cases(const std::string& folder) {
+std::vector<std::string> recorded_call_cases(const std::string& folder, TorchRelease torch) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(data_folder(folder))) {
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder(folder, torch))) {
     names.push_back(entry.path().stem().string());
   }
   std::ranges::sort(names);
@@ -148,10 +154,11 @@ void CallLines::mark(const std::string& text) {
   ranks_[static_cast<std::size_t>(this_rank().rank)].push_back(nlohmann::json{{"mark", text}}.dump());
 }
 
-Report CallLines::run(const std::function<void(Rank)>& program) {
+Report CallLines::run(const std::function<void(Rank)>& program, TorchRelease torch) {
   next_ = 0;
   return sim::run({.world_size = static_cast<Rank>(ranks_.size()),
                    .backend = "gloo",
+                   .torch = torch,
                    .decorate = [this](Backend& inner) { return around(inner); },
                    .may_run_again = false},
                   program);

@@ -24,9 +24,10 @@ struct RecordedCalls {
   std::shared_ptr<const nlohmann::json> notes;  // by rank: "error", and what the case noted
 };
 
-// tests/data/torch_2_14/<folder>/<name>.json, and the names of all of a folder.
-RecordedCalls read_recorded_calls(const std::string& folder, const std::string& name);
-std::vector<std::string> recorded_call_cases(const std::string& folder);
+// tests/data/torch_2_14/<folder>/<name>.json, or those of another release, and the names of all of a folder.
+RecordedCalls read_recorded_calls(const std::string& folder, const std::string& name,
+                                  TorchRelease torch = newest_torch);
+std::vector<std::string> recorded_call_cases(const std::string& folder, TorchRelease torch = newest_torch);
 
 // What the ranks of a simulated run called. `mark` adds a line of its own for the running rank.
 class CallLines {
@@ -39,7 +40,7 @@ class CallLines {
   const std::vector<Lines>& ranks() const { return ranks_; }
 
   // Runs the program on gloo, as the recorded one, and returns the report.
-  Report run(const std::function<void(Rank)>& program);
+  Report run(const std::function<void(Rank)>& program, TorchRelease torch = newest_torch);
 
  private:
   std::vector<Lines> ranks_;

@@ -1,4 +1,4 @@
-// DeviceMesh against real PyTorch 2.14: which groups it makes, in which order, and what slices and flattened
+// DeviceMesh against real PyTorch 2.14 and 2.6: which groups it makes, in which order, and what slices and flattened
 // dimensions see.
 
 #include <regex>
@@ -54,6 +54,14 @@ void run_mesh(CallLines& lines, const nlohmann::json& params) {
     all_reduce(Tensor::ones({1}),
                {.group = mesh[std::regex_replace(dims, std::regex(" "), "_")].get_group()});
   }
+  if (const nlohmann::json more = params.value("unflatten", nlohmann::json()); !more.is_null()) {
+    const std::string name = more[0];
+    lines.mark("unflatten " + name);
+    const DeviceMesh unflattened = mesh.unflatten(name, {more[1], more[2]});
+    for (const std::string dim : more[2]) {
+      lines.mark(dim + " " + list_of(get_process_group_ranks(unflattened.get_group(dim))));
+    }
+  }
 }
 
 // The lines of slices have their ranks, which simulated meshes have no list for.
@@ -66,18 +74,13 @@ Lines comparable(Lines lines) {
   return lines;
 }
 
-}  // namespace
-
-TEST_CASE("a DeviceMesh makes the groups of real PyTorch 2.14", "[fiber][mesh]") {
-  for (const std::string& name : recorded_call_cases("mesh")) {
-    const RecordedCalls calls = read_recorded_calls("mesh", name);
-    if (calls.params->contains("unflatten") && !(*calls.params)["unflatten"].is_null()) {
-      continue;  // not simulated
-    }
+void check_meshes(TorchRelease torch) {
+  for (const std::string& name : recorded_call_cases("mesh", torch)) {
+    const RecordedCalls calls = read_recorded_calls("mesh", name, torch);
     DYNAMIC_SECTION(name) {
       CallLines lines(calls.world_size);
       std::string raised;
-      lines.run([&](Rank rank) {
+      const auto program = [&](Rank rank) {
         try {
           run_mesh(lines, *calls.params);
         } catch (const Error& error) {
@@ -86,7 +89,8 @@ TEST_CASE("a DeviceMesh makes the groups of real PyTorch 2.14", "[fiber][mesh]")
             throw;
           }
         }
-      });
+      };
+      lines.run(program, torch);
       for (std::size_t rank = 0; rank < calls.ranks.size(); ++rank) {
         INFO("rank " << rank);
         CHECK(to_text(comparable(lines.ranks()[rank])) == to_text(comparable(calls.ranks[rank])));
@@ -97,6 +101,16 @@ TEST_CASE("a DeviceMesh makes the groups of real PyTorch 2.14", "[fiber][mesh]")
       CHECK(raised == expected);
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("a DeviceMesh makes the groups of real PyTorch 2.14", "[fiber][mesh]") {
+  check_meshes(TorchRelease::v2_14);
+}
+
+TEST_CASE("on 2.6 a DeviceMesh makes its groups in the order of real PyTorch 2.6", "[fiber][mesh]") {
+  check_meshes(TorchRelease::v2_6);
 }
 
 }  // namespace rollcall::golden

@@ -9,6 +9,8 @@
 #include "sim/torch/torch_traits.h"
 #include "tests/catch.h"
 #include "tests/shipped_scenarios.h"
+#include "viz/json/json_report.h"
+#include "viz/traces/chrome_trace.h"
 
 namespace rollcall::scenario {
 
@@ -32,7 +34,43 @@ std::optional<Scenario> loaded(const std::filesystem::path& path, TorchRelease t
   }
 }
 
+// What a run of it says, call by call, but for the release's name.
+std::string told(const Scenario& scenario) {
+  Report report = run(scenario, {.timeline = true});
+  report.torch.clear();
+  std::ostringstream timeline;
+  viz::chrome_trace(report, timeline);
+  return viz::json_report(report) + timeline.str();
+}
+
+// PyTorch's tutorial of Join (the Counter, uneven inputs), and what the examples make of Join and DDP.
+bool is_of_join(const std::filesystem::path& path) {
+  const std::string chapter = path.parent_path().filename();
+  return chapter == "scenarios" || chapter == "join" || chapter == "ddp" || path.stem() == "ddp_zero_join";
+}
+
 }  // namespace
+
+TEST_CASE("programs of Join and DDP make the same calls, with the same values, on every release",
+          "[fiber][conformance]") {
+  int compared = 0;
+  for (const std::filesystem::path& path : test::shipped_examples()) {
+    if (!is_of_join(path) || text_of(path).find("\"torch\": ") != std::string::npos) {
+      continue;
+    }
+    const std::optional<Scenario> newest = loaded(path, newest_torch);
+    for (const TorchTraits& torch : known_torch_releases()) {
+      const std::optional<Scenario> scenario = loaded(path, torch.release);
+      INFO(path.string() << " on torch " << torch.name);
+      CHECK(scenario.has_value() == newest.has_value());
+      if (scenario && newest && torch.release != newest_torch) {
+        CHECK(told(*scenario) == told(*newest));
+        ++compared;
+      }
+    }
+  }
+  CHECK(compared > 50);
+}
 
 TEST_CASE("a scenario without a release ends as expected on every release", "[fiber][conformance]") {
   int tried = 0;

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""Runs small programs on real PyTorch 2.14 with Gloo and writes down every c10d call of every rank.
+"""Runs small programs on real PyTorch 2.14 with Gloo and writes down every c10d call of every rank. (The meshes of
+../torch_2_6 come of it, too, on PyTorch 2.6.)
 
-    python3 -B record.py OUT [REGEX]    one JSON file per case into OUT/{pipelining,tensor_parallel,mesh}/
+    python3 -B record.py OUT [REGEX]    one JSON file per case into OUT/{pipelining,tensor_parallel,mesh,ddp}/
 
 Every rank is a process. A dispatch mode sees each call where it enters c10d: those of torch.distributed, and the
 functional collectives. A line of a file is one call: operation, group (global ranks), peer (global), tag, elements
 given, dtype. Calls inside one batch_isend_irecv come after a line that says how many they are. `wait` is
 a pipeline schedule's wait for one of its messages.
 """
+import datetime
 import json
 import os
 import re
@@ -22,6 +24,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 from torch import nn
+from torch.distributed.algorithms.join import Join
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import PipelineStage, schedules
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
@@ -122,7 +125,8 @@ def watch_batches(calls):
 
 
 def run_rank(body, params, rank, world, store, path):
-    dist.init_process_group("gloo", store=dist.FileStore(store, world), rank=rank, world_size=world)
+    timeout = datetime.timedelta(seconds=params.get("timeout_s", 300))
+    dist.init_process_group("gloo", store=dist.FileStore(store, world), rank=rank, world_size=world, timeout=timeout)
     calls = Calls()
     watch_batches(calls)
     error = None
@@ -496,6 +500,51 @@ case("mesh", "mesh_too_large", 2, shape=[2, 2], names=["dp", "tp"])(mesh)
 case("mesh", "mesh_smaller", 4, shape=[2], names=["dp"])(mesh)
 case("mesh", "mesh_bad_slice", 4, shape=[2, 2], names=["dp", "tp"], slices=["pp"])(mesh)
 case("mesh", "mesh_reversed_slice", 4, shape=[2, 2], names=["dp", "tp"], slices=["tp dp"], flatten=["tp dp"])(mesh)
+
+
+# DistributedDataParallel and parameters that are not used
+
+class Chain(nn.Module):
+    def __init__(self, widths):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(i, o, bias=False) for i, o in zip(widths, widths[1:]))
+
+    def forward(self, x, used):
+        for layer, is_used in zip(self.layers, used):
+            x = layer(x) if is_used else x
+        return x.sum()
+
+
+def ddp(calls, rank, world, widths, used, join=False, timeout_s=0, **options):
+    """used: of each rank, for each of its steps, 1 for every layer that the step uses."""
+    net = Chain(widths)
+    model = nn.parallel.DistributedDataParallel(net, **options)
+    steps = used[rank] if len(used) > 1 else used[0]
+    with Join([model], enable=join):
+        for number, step in enumerate(steps):
+            calls.mark("step %d" % number)
+            model(torch.ones(1, widths[0]), step).backward()
+            calls.mark("has gradients %s" % [int(p.grad is not None) for p in net.parameters()])
+            net.zero_grad()
+
+
+_ALL, _FIRST, _TWO = [1, 1, 1], [1, 0, 0], [1, 1, 0]
+_SKIP = dict(widths=[2, 3, 3, 3], find_unused_parameters=True, skip_all_reduce_unused_params=True)
+_TINY = dict(_SKIP, bucket_cap_mb=1e-6)     # a bucket for each parameter
+case("ddp", "skip_one_bucket", 2, used=[[_FIRST, _TWO]], **_SKIP)(ddp)
+case("ddp", "skip_all_but_first", 2, used=[[_FIRST, _FIRST]], **_TINY)(ddp)
+case("ddp", "skip_nothing_unused", 2, used=[[_ALL, _ALL]], **_TINY)(ddp)
+case("ddp", "skip_by_step", 3, used=[[_FIRST, _TWO, _ALL, _FIRST]], **_TINY)(ddp)
+case("ddp", "skip_off", 2, used=[[_FIRST, _TWO]], **dict(_TINY, skip_all_reduce_unused_params=False))(ddp)
+case("ddp", "skip_views", 2, used=[[_ALL, _FIRST]], gradient_as_bucket_view=True, **_TINY)(ddp)
+case("ddp", "skip_static", 2, used=[[_FIRST] * 4], static_graph=True, **_TINY)(ddp)
+case("ddp", "skip_static_list", 2, used=[[_TWO] * 3], static_graph=True, bucket_cap_mb_list=[1e-6], **_SKIP)(ddp)
+case("ddp", "skip_not_detected", 2, used=[[_ALL, _ALL]], **dict(_TINY, find_unused_parameters=False))(ddp)
+case("ddp", "skip_unequal", 2, timeout_s=5, used=[[_TWO], [_FIRST]], **dict(_TINY, widths=[2, 2, 2, 2]))(ddp)
+case("ddp", "skip_join", 2, timeout_s=5, join=True, used=[[_FIRST], [_FIRST, _FIRST]],
+     **dict(_TINY, widths=[2, 2, 2, 2]))(ddp)
+case("ddp", "skip_join_nothing_unused", 2, join=True, used=[[_ALL], [_ALL, _ALL]], **_TINY)(ddp)
+case("ddp", "cap_list", 2, used=[[_ALL] * 3], widths=[2, 3, 3, 3], bucket_cap_mb_list=[1e-6, 1])(ddp)
 
 
 if __name__ == "__main__":

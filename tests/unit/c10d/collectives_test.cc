@@ -338,4 +338,46 @@ TEST_CASE("what a rank prints reaches its backend") {
   CHECK(rank.printed == std::vector<std::string>{"epoch 1"});
 }
 
+TEST_CASE("gather_single checks what torch 2.14 checks, in its order") {
+  FakeRank rank(0, 2);
+  const Tensor one = Tensor::ones({1});
+  CHECK_THROWS_WITH(gather_single(one, {}, 0), "module 'torch.distributed' has no attribute 'gather_single'");
+  CHECK_THROWS_WITH(all_gather_single(one, one),
+                    "module 'torch.distributed' has no attribute 'all_gather_single'");
+  CHECK_THROWS_WITH(reduce_scatter_single(one, one),
+                    "module 'torch.distributed' has no attribute 'reduce_scatter_single'");
+  rank.stand_for(TorchRelease::v2_14);
+  rank.backend_name = "nccl";
+  const Tensor mine = Tensor::ones({1}, Dtype::float32, {DeviceType::cuda, 0});
+  const Tensor both = Tensor::ones({2}, Dtype::float32, {DeviceType::cuda, 0});
+  CHECK_THROWS_WITH(gather_single({}, both, 0),
+                    StartsWith("Invalid function argument. Expected parameter `tensor`"));
+  CHECK_THROWS_WITH(gather_single(mine, {}, 0), "gather_tensor must be specified on the destination rank");
+  CHECK_THROWS_WITH(gather_single(mine, Tensor::ones({2}, Dtype::int32), 0),
+                    StartsWith("Invalid usage of tensors with different dtypes"));
+  CHECK_THROWS_WITH(gather_single(mine, mine, 0),
+                    "output tensor size must be equal to world_size times input tensor size");
+  CHECK_THROWS_WITH(gather_single(mine, both, 7), "ProcessGroupNCCL::gather_single: invalid root rank: 7");
+  CHECK(rank.issued.empty());
+
+  gather_single(mine, both, 0);
+  gather_single(mine, {}, 1);
+  REQUIRE(rank.issued.size() == 2);
+  CHECK(rank.issued[0].tensors.output == both.storage());
+  CHECK(rank.issued[1].tensors.output == nullptr);
+}
+
+TEST_CASE("a warning about a group calls an operation what the release calls it") {
+  FakeRank rank(0, 2);
+  const Tensor one = Tensor::ones({1});
+  rank.add_group("other", {1});
+  const ProcessGroup other = find_group("other");
+  all_gather_into_tensor(one, one, {.group = other});
+  rank.stand_for(TorchRelease::v2_14);
+  all_gather_into_tensor(one, one, {.group = other});
+  REQUIRE(rank.warnings.size() == 2);
+  CHECK_THAT(rank.warnings[0], Contains("Running all_gather_into_tensor on"));
+  CHECK_THAT(rank.warnings[1], Contains("Running all_gather_single on"));
+}
+
 }  // namespace rollcall

@@ -17,6 +17,14 @@ TEST_CASE("a mesh orders its groups as DeviceMesh does", "[mesh]") {
   CHECK(mesh.groups_along(2) == std::vector<RankList>{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}});
 }
 
+// As tests/data/torch_2_6/mesh shows it.
+TEST_CASE("before 2.14 a dimension of a mesh changed places with the last one", "[mesh]") {
+  const MeshShape mesh{{2, 2, 2}, {"pp", "dp", "tp"}};
+  CHECK(mesh.rows_by_swap(0) == std::vector<Rank>{0, 2, 1, 3});
+  CHECK(mesh.rows_by_swap(1) == std::vector<Rank>{0, 1, 2, 3});
+  CHECK(mesh.rows_by_swap(2) == std::vector<Rank>{0, 1, 2, 3});
+}
+
 TEST_CASE("flattened dimensions of a mesh have groups as one dimension has", "[mesh]") {
   const MeshShape mesh{{2, 3, 2}, {"pp", "dp", "tp"}};
   CHECK(mesh.groups_along({0, 2}) == std::vector<RankList>{{0, 1, 6, 7}, {2, 3, 8, 9}, {4, 5, 10, 11}});

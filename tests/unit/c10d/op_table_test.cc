@@ -8,11 +8,12 @@
 
 namespace rollcall {
 
-TEST_CASE("Gloo has a function for every collective, and torch an error for releases without") {
+TEST_CASE(
+    "Gloo has a function for a collective that some release has on it, and torch an error for the others") {
   for (const OpRow& row : op_rows) {
     INFO(row.name);
     if (row.family == Family::collective) {
-      CHECK(row.gloo != GlooFunction::none);
+      CHECK((row.gloo == GlooFunction::none) == (row.gloo_since == no_torch));
       CHECK((row.gloo_since == TorchRelease::v1_13) == row.gloo_refusal.empty());
     } else {
       CHECK(row.gloo == GlooFunction::none);
@@ -97,6 +98,18 @@ TEST_CASE("off the root a scatter hands over nothing, and a gather fills nothing
   const Op gather = call_of(OpKind::gather, tensor);
   CHECK(given_tensors(gather).front().storage() == tensor.storage());
   CHECK(filled_tensors(gather).empty());
+}
+
+TEST_CASE("an operation has one name per release, and is read by all of them") {
+  CHECK(parse_op_kind("all_gather_single") == OpKind::all_gather_into_tensor);
+  CHECK(parse_op_kind("reduce_scatter_single") == OpKind::reduce_scatter_tensor);
+  CHECK(name_in(TorchRelease::v2_14, OpKind::all_gather_into_tensor) == "all_gather_single");
+  CHECK(name_in(TorchRelease::v2_6, OpKind::all_gather_into_tensor) == "all_gather_into_tensor");
+  CHECK(name_in(TorchRelease::v2_14, OpKind::all_reduce) == "all_reduce");
+  CHECK_FALSE(has_function(TorchRelease::v2_6, "gather_single"));
+  CHECK_FALSE(has_function(TorchRelease::v2_6, "all_gather_single"));
+  CHECK(has_function(TorchRelease::v2_14, "all_gather_single"));
+  CHECK(has_function(TorchRelease::v1_13, "all_gather_into_tensor"));
 }
 
 }  // namespace rollcall

@@ -49,8 +49,8 @@ TEST_CASE("reductions, roots and tensors belong to torch's operations that have 
   }
   CHECK(reducing == std::set<OpKind>{OpKind::all_reduce, OpKind::all_reduce_coalesced, OpKind::reduce,
                                      OpKind::reduce_scatter, OpKind::reduce_scatter_tensor});
-  CHECK(rooted == std::set<OpKind>{OpKind::broadcast, OpKind::reduce, OpKind::gather, OpKind::scatter,
-                                   OpKind::send, OpKind::recv});
+  CHECK(rooted == std::set<OpKind>{OpKind::broadcast, OpKind::reduce, OpKind::gather, OpKind::gather_single,
+                                   OpKind::scatter, OpKind::send, OpKind::recv});
   CHECK(without_tensor == std::set<OpKind>{OpKind::barrier, OpKind::monitored_barrier, OpKind::new_group,
                                            OpKind::split_group, OpKind::destroy_process_group,
                                            OpKind::batch_isend_irecv, OpKind::store_get, OpKind::store_wait});

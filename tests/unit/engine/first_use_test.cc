@@ -118,7 +118,6 @@ TEST_CASE("every group has a communicator of its own", "[first_use][fiber]") {
   CHECK(kind(all) == "deadlock missing_participant");
   CHECK(finding(all).at->call.group == "g1");
   CHECK(kind(in_group([] { return new_group(RankList{0, 1}); })) == "ok");
-  CHECK(kind(in_group([] { return split_group({{0, 1, 2}}); })) == "ok");  // a split makes it at once
 }
 
 TEST_CASE("a member that waits in another call closes a cycle", "[first_use][fiber]") {

@@ -269,7 +269,7 @@ TEST_CASE("new_subgroups says what torch says about its arguments", "[groups][fi
 
 TEST_CASE("split_group takes ranks of the parent and needs all of them", "[groups][fiber]") {
   std::vector<Rank> seen(6, -2);
-  const Report report = run(nccl(6), [&](Rank rank) {
+  const Report report = nccl_job.run_eagerly(6, [&](Rank rank) {
     const ProcessGroup upper = new_group(RankList{2, 3, 4, 5});
     if (rank < 2) {
       return;
@@ -283,15 +283,24 @@ TEST_CASE("split_group takes ranks of the parent and needs all of them", "[group
   CHECK(kind(report) == "ok");
   CHECK(seen == std::vector<Rank>{-2, -2, 0, 1, -1, 0});
 
-  const Report missing = run(nccl(3), [](Rank rank) {
+  const Report missing = nccl_job.run_eagerly(3, [](Rank rank) {
     if (rank != 2) {
       split_group({{0, 1}});
     }
   });
   CHECK(kind(missing) == "deadlock missing_participant");
   CHECK(culprits(missing) == "2");
-  const Report on_gloo = run(gloo(2), [](Rank) { split_group({{0, 1}}); });
-  CHECK(kind(on_gloo) == "rank_failed raised");
+}
+
+TEST_CASE("split_group needs a device_id, and a release that has it", "[groups][fiber]") {
+  const auto split = [](Rank) { split_group({{0, 1}}); };
+  const std::string unbound =
+      "RuntimeError: No device associated with the default pg, not safe to split any process groups";
+  CHECK(std::get<RankFailed>(run(gloo(2), split).verdict).exception == unbound);
+  CHECK(std::get<RankFailed>(run(nccl(2), split).verdict).exception == unbound);
+  CHECK(kind(nccl_job.run_eagerly(2, split)) == "ok");
+  CHECK(std::get<RankFailed>(run(on(TorchRelease::v1_13, nccl(2)), split).verdict).exception ==
+        "AttributeError: module 'torch.distributed' has no attribute 'split_group'");
 }
 
 TEST_CASE("a device mesh gives every rank its group in every dimension", "[groups][fiber]") {
@@ -368,6 +377,7 @@ TEST_CASE("reports about groups and keys do not depend on the order in which ran
     Options options = nccl(6);
     options.seed = seed;
     options.timeline = true;
+    options.eager_communicators = true;
     Report report = run(options, [](Rank rank) {
       const Subgroups pairs = new_subgroups(2);
       const ProcessGroup part = split_group({{0}, {1}}, {.parent = pairs.current});

@@ -181,4 +181,32 @@ TEST_CASE("a rank whose peers are merely slow gives up at its timeout", "[gloo_r
   CHECK(report.simulated_time == 3 * second);
 }
 
+// Values of real ranks of torch 2.6.0.
+TEST_CASE("reduce_scatter_tensor of 2.6 adds up on gloo, whatever it is told", "[gloo_rules][fiber]") {
+  const auto scattered = [](TorchRelease torch, ReduceOp reduce) {
+    Options options = gloo(2);
+    options.torch = torch;
+    double value = 0;
+    run(options, [&](Rank rank) {
+      const Tensor part = Tensor::zeros({1});
+      reduce_scatter_tensor(part, Tensor::full({2}, rank + 2), {.op = reduce});
+      value = part.at(0);
+    });
+    return value;
+  };
+  for (const ReduceOp reduce : {ReduceOp::sum, ReduceOp::max, ReduceOp::product, ReduceOp::avg}) {
+    CHECK(scattered(TorchRelease::v2_6, reduce) == 5);
+  }
+  CHECK(scattered(TorchRelease::v2_14, ReduceOp::max) == 3);
+  CHECK(scattered(TorchRelease::v2_14, ReduceOp::product) == 6);
+}
+
+TEST_CASE("gloo has no gather_single, in any release", "[gloo_rules][fiber]") {
+  std::string text;
+  run(gloo(2), [&](Rank) {
+    text = error_of([] { gather_single(Tensor::ones({1}), Tensor::zeros({2}), get_rank()); });
+  });
+  CHECK(text == "Backend gloo does not support gather_single");
+}
+
 }  // namespace rollcall::sim

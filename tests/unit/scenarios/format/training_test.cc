@@ -37,9 +37,37 @@ TEST_CASE("a model's description is checked where it stands", "[scenarios]") {
         "/objects/m/parameters/0: give one of \"numel\", \"shape\" and \"bytes\"");
   CHECK(model(R"(, "parameters": [1], "of": "x")") ==
         "/objects/m/of: an object of kind \"ddp\" has no \"of\"; it takes kind, group, parameters, buffers, "
-        "bucket_cap, first_bucket, broadcast_buffers, find_unused_parameters, gradient_as_bucket_view, "
-        "static_graph, comm_hook");
+        "bucket_cap, bucket_cap_mb_list, first_bucket, broadcast_buffers, forward_sync_buffers, "
+        "find_unused_parameters, skip_all_reduce_unused_params, gradient_as_bucket_view, static_graph, "
+        "comm_hook");
   CHECK(model(R"(, "parameters": [1], "bucket_cap": "25")").starts_with("/objects/m/bucket_cap: "));
+}
+
+TEST_CASE("a model of an older PyTorch has no newer arguments", "[scenarios]") {
+  for (const std::string argument : {R"("bucket_cap_mb_list": [1, 25])", R"("forward_sync_buffers": true)",
+                                     R"("skip_all_reduce_unused_params": true)"}) {
+    const std::string key = argument.substr(1, argument.find(':') - 2);
+    const auto found = problem(test::quartet("", R"("torch": "2.6", "objects": {"m": {"kind": "ddp",
+        "parameters": [1], )" + argument + "}},"));
+    CHECK(found == "/objects/m/" + key + ": DistributedDataParallel of PyTorch 2.6 has no argument \"" + key +
+                       "\"; 2.14 has it");
+  }
+}
+
+TEST_CASE("a list of caps makes buckets, and a bucket of unused parameters is skipped",
+          "[scenarios][fiber]") {
+  const auto makes = [](int reductions, const std::string& keys) {
+    const Report report = run_text(
+        test::quartet(R"({"forward": "m", "unused": ["b"]}, {"backward": "m", "unused": ["b"]})",
+                      R"("expect": {"counts": {"0": {"all_reduce": )" + std::to_string(reductions) + R"(}}},
+           "objects": {"m": {"kind": "ddp", "find_unused_parameters": true, )" +
+                          keys + R"(
+           "parameters": [{"name": "a", "numel": 4}, {"name": "b", "numel": 4}]}},)"));
+    return report.expected == true;
+  };
+  CHECK(makes(3, R"("bucket_cap_mb_list": [0.000001], )"));  // two buckets and the map
+  CHECK(makes(2, R"("bucket_cap_mb_list": [25], )"));
+  CHECK(makes(2, R"("bucket_cap_mb_list": [0.000001], "skip_all_reduce_unused_params": true,)"));
 }
 
 TEST_CASE("an optimizer belongs to a model that stands before it", "[scenarios]") {

@@ -244,4 +244,28 @@ TEST_CASE("a list of bad statements reports each, up to twenty", "[scenarios]") 
   CHECK(problems(quartet(many)).size() == 20);
 }
 
+TEST_CASE("a functional collective names its result", "[scenarios]") {
+  CHECK(wrong(R"({"funcol.all_reduce": {"value": 1}})") ==
+        "/program/0: \"funcol.all_reduce\" needs \"output\"");
+  CHECK(
+      wrong(R"({"parallel": [[{"funcol.all_reduce": {"value": 1, "output": "sum"}}], []]})") ==
+      "/program/0/parallel/0/0: \"funcol.all_reduce\" inside \"parallel\" is not supported by this version");
+}
+
+TEST_CASE("a statement of a later release is refused, with its older name", "[scenarios]") {
+  const auto on = [](const std::string& torch, const std::string& statement) {
+    return problem(quartet(statement, R"("torch": ")" + torch + R"(",)"));
+  };
+  CHECK(
+      on("2.6", R"({"all_gather_single": {"value": 1}})") ==
+      "/program/0: torch.distributed of PyTorch 2.6 has no all_gather_single, which came with 2.14; there it "
+      "is all_gather_into_tensor");
+  CHECK(on("1.13", R"({"gather_single": {"value": 1}})") ==
+        "/program/0: torch.distributed of PyTorch 1.13 has no gather_single, which came with 2.14");
+  CHECK(on("1.13", R"({"funcol.all_reduce": {"value": 1, "output": "sum"}})") ==
+        "/program/0: torch.distributed of PyTorch 1.13 has no funcol.all_reduce, which came with 2.6");
+  CHECK(on("1.13", R"({"split_group": {}})") ==
+        "/program/0: torch.distributed of PyTorch 1.13 has no split_group, which came with 2.6");
+}
+
 }  // namespace rollcall::scenario

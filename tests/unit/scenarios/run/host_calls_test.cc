@@ -68,7 +68,7 @@ TEST_CASE("a group is split by ranks inside it, or kept together", "[scenarios][
       {"if": "rank > 0", "do": [
         {"all_reduce": {"tensor": "t", "value": 1, "group": "part"}},
         {"all_reduce": {"tensor": "t", "group": "same"}}, {"check": "t", "value": 5}]})",
-                        R"("groups": {"upper": "1-3"},)")) == "ok");
+                        R"("communicators": "eager", "groups": {"upper": "1-3"},)")) == "ok");
 }
 
 TEST_CASE("groups of a mesh are named by its dimensions", "[scenarios][groups][fiber]") {
@@ -153,6 +153,49 @@ TEST_CASE("an expectation may name a group that a statement makes", "[scenarios]
   };
   CHECK_NOTHROW(parse_scenario(expecting("pair1"), "test.json"));
   CHECK(problem(expecting("pear1")).find("/expect/at/group: unknown group \"pear1\"") == 0);
+}
+
+TEST_CASE("the names of 2.14 mean the collectives of older releases", "[scenarios][fiber]") {
+  CHECK(lines(run_text(quartet(R"(
+      {"all_gather_single": {"value": "rank", "output": "all"}},
+      {"reduce_scatter_single": {"value": "rank", "output": "mine"}},
+      {"gather_single": {"value": "rank", "output": "root"}, "dst": 2},
+      {"print": "{all} {mine}"}, {"if": "rank == 2", "do": [{"print": "{root}"}]})"))) ==
+        std::vector<std::string>{"0: [0, 1, 2, 3] 6", "1: [0, 1, 2, 3] 6", "2: [0, 1, 2, 3] 6",
+                                 "2: [0, 1, 2, 3]", "3: [0, 1, 2, 3] 6"});
+}
+
+TEST_CASE("expectations take an operation by any of its names", "[scenarios][fiber]") {
+  const Report report = run_text(quartet(R"({"all_gather_single": {"value": 1}},
+      {"if": "rank > 0", "do": [{"reduce_scatter_single": {"value": 1}}]})",
+                                         R"("expect": {"verdict": "deadlock", "culprits": [0],
+                                            "at": {"op": "reduce_scatter_single", "seq": 1},
+                                            "counts": {"0": {"all_gather_single": 1}}},)"));
+  CHECK(report.expected == true);
+}
+
+TEST_CASE("a functional collective leaves its input alone, and its output is another tensor",
+          "[scenarios][fiber]") {
+  CHECK(lines(run_text(quartet(R"(
+      {"fill": "t", "value": "rank", "numel": 4},
+      {"funcol.all_reduce": "t", "output": "sum"}, {"funcol.all_gather_tensor": {"value": "rank", "output": "all"}},
+      {"funcol.reduce_scatter_tensor": "t", "reduce_op": "MAX", "output": "part"},
+      {"funcol.all_to_all_single": "t", "output": "theirs"}, {"funcol.broadcast": "t", "src": 2, "output": "two"},
+      {"funcol.wait_tensor": "sum"},
+      {"if": "rank == 1", "do": [{"print": "{t} {sum} {all} {part} {theirs} {two}"}]})"))) ==
+        std::vector<std::string>{"1: [1, 1, 1, 1] [6, 6, 6, 6] [0, 1, 2, 3] 3 [0, 1, 2, 3] [2, 2, 2, 2]"});
+}
+
+TEST_CASE("a functional collective waits where its output is used first", "[scenarios][fiber]") {
+  const Report report = run_text(quartet(R"(
+      {"if": "rank > 0", "do": [{"funcol.all_reduce": {"value": 1, "output": "sum"}}]},
+      {"print": "issued"},
+      {"if": "rank == 1", "do": [{"add": "total", "tensor": "sum"}, {"print": "used"}]})",
+                                         R"("backend": "gloo",)"));
+  CHECK(lines(report) == std::vector<std::string>{"0: issued", "1: issued", "2: issued", "3: issued"});
+  REQUIRE(finding_of(report.verdict) != nullptr);
+  CHECK(verdict_word(report.verdict) == "deadlock");
+  CHECK(finding_of(report.verdict)->culprits == RankSet{0});
 }
 
 }  // namespace rollcall::scenario
