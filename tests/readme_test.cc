@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -59,6 +60,17 @@ std::vector<fs::path> documents() {
 TEST_CASE("the README shows the report that its scenario gives") {
   CHECK_THAT(contents(root / "README.md"),
              Contains("\n```text\n" + contents(root / "scenarios/uneven_inputs.expected") + "```\n"));
+}
+
+TEST_CASE("the job that the README begins with is the one that can be recorded") {
+  const std::string script = contents(root / "scenarios/hero.py");
+  const std::vector<std::string> jobs = blocks("python");
+  REQUIRE(!jobs.empty());
+  std::istringstream lines(jobs.front());
+  for (std::string line; std::getline(lines, line);) {
+    const std::string code = std::regex_replace(line, std::regex("^ +| *#.*$"), "");
+    CHECK_THAT(script, Contains(code));
+  }
 }
 
 TEST_CASE("every scenario in the README comes out as it expects", "[fiber]") {

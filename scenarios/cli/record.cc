@@ -63,9 +63,13 @@ std::string doubt_about(const traces::ScriptRecord& alone) {
   if (const std::vector<std::string> reads = scenario::data_dependent_places(alone); !reads.empty()) {
     return fmt::format("the script reads what it received ({})", fmt::join(reads, ", "));
   }
-  const std::vector<std::string> refused = scenario::refused_places(alone);
-  return refused.empty() ? std::string()
-                         : fmt::format("a list has not one tensor per rank ({})", fmt::join(refused, ", "));
+  if (const std::vector<std::string> refused = scenario::refused_places(alone); !refused.empty()) {
+    return fmt::format("a list has not one tensor per rank ({})", fmt::join(refused, ", "));
+  }
+  if (const std::string failure = scenario::lone_failure(alone); !failure.empty()) {
+    return failure + " while it ran alone";
+  }
+  return {};
 }
 
 // Alone, unless the script decides by what it receives; then together.

@@ -279,4 +279,18 @@ std::vector<std::string> refused_places(const ScriptRecord& record) {
   return {places.begin(), places.end()};
 }
 
+std::string lone_failure(const ScriptRecord& record) {
+  const auto has_raised = [](const ScriptRank& rank) { return rank.end.how == ScriptEnd::How::raised; };
+  const auto failed = std::ranges::find_if(record.ranks, has_raised);
+  if (failed == record.ranks.end()) {
+    return {};
+  }
+  const bool is_everywhere = std::ranges::all_of(record.ranks, [&](const ScriptRank& rank) {
+    return has_raised(rank) && rank.end.type == failed->end.type && rank.end.site == failed->end.site;
+  });
+  return is_everywhere ? std::string()
+                       : fmt::format("rank {} raised {} ({})", failed->rank, failed->end.type,
+                                     place_text(*failed, failed->end.site));
+}
+
 }  // namespace rollcall::scenario

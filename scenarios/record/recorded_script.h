@@ -27,4 +27,8 @@ std::vector<std::string> data_dependent_places(const traces::ScriptRecord& recor
 // does not notice. Each once.
 std::vector<std::string> refused_places(const traces::ScriptRecord& record);
 
+// A rank that raised where others did not, "rank 1 raised FileNotFoundError (train.py:17)": a rank that was alone may
+// have missed what they do. Empty: none.
+std::string lone_failure(const traces::ScriptRecord& record);
+
 }  // namespace rollcall::scenario

@@ -177,6 +177,7 @@ void ScriptCalls::manage(const ScriptCall& call) {
     return;
   }
   GroupOptions options;
+  options.use_local_synchronization = call.is_local;
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
   }

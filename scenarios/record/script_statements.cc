@@ -210,6 +210,9 @@ class StatementWriter {
     OrderedJson arguments = OrderedJson::object();
     if (call.op == "new_group") {
       arguments = {{"ranks", call.ranks}, {"as", group_name(call.group)}};
+      if (call.is_local) {
+        arguments["use_local_synchronization"] = true;
+      }
     } else if (call.op == "destroy_process_group") {
       if (call.group != 0) {
         arguments["group"] = group_name(call.group);

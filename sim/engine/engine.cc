@@ -164,10 +164,10 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
   RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   run_.notes->end(status, state, type != nullptr ? type : "", message);
   ++ended_;
-  if (run_.queues_calls && state != RankStatus::State::finished) {
-    devices_[static_cast<std::size_t>(rank)].drop_unstarted();
-  }
   if (state == RankStatus::State::crashed) {
+    if (run_.queues_calls) {
+      devices_[static_cast<std::size_t>(rank)].drop_unstarted();
+    }
     withdraw_calls(rank);
   }
 }

@@ -36,7 +36,7 @@ struct MismatchRow {
 
 constexpr MismatchRow mismatch_rows[] = {
     {FindingKind::op_mismatch, [](const Call& a, const Call& b) { return a.op != b.op; },
-     [](const Call& call) { return call.op; }, "an operation", one_order_advice},
+     [](const Call& call) { return call.op; }, "", one_order_advice},
     {FindingKind::group_args_mismatch, [](const Call& a, const Call& b) { return a.ranks != b.ranks; },
      [](const Call& call) { return "ranks " + call.ranks; }, "a list of ranks that",
      "make every group on all ranks, members or not: loop over all the lists of ranks, in one order", "for"},
@@ -134,6 +134,11 @@ std::string who_is_at(const Variant& variant) {
                      variant.call.site.empty() ? "an unknown place" : variant.call.site);
 }
 
+// "rank 1 calls all_gather in metrics (a.py:11)".
+std::string who_calls(const Variant& variant) {
+  return fmt::format("{} {}{}", with_verb(variant.ranks, "calls", "call"), variant.call.op, origin_of(variant.call));
+}
+
 // What `tell` says of each variant, the odd one first.
 template <typename Tell>
 std::string list_of(std::vector<Variant> variants, Tell&& tell) {
@@ -148,6 +153,10 @@ std::string list_of(std::vector<Variant> variants, Tell&& tell) {
 
 std::string mismatch_cause(const std::vector<Variant>& variants, const MismatchRow& row) {
   const Call& call = variants.front().call;
+  if (same_site(variants) && row.kind == FindingKind::op_mismatch) {
+    return fmt::format("which call comes from {} depends on the rank or on its data: {}", call.site,
+                       list_of(variants, who_calls));
+  }
   if (same_site(variants)) {
     return fmt::format("the {}{} gets {} depends on the rank or on its data", call.op, origin_of(call),
                        row.depends);

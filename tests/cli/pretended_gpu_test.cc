@@ -1,5 +1,6 @@
 // Scripts for GPUs where there is none: cuda is pretended, on every torch with which scripts are recorded.
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,19 @@ TEST_CASE("what a GPU would refuse is refused, at the line of Python", "[record]
     CHECK_THAT(outcome.err, Contains(mistake_line(mistake.name, "gpu")));
     CHECK_THAT(outcome.err, !Contains("rollcall_recorder"));  // no frames of ours
   }
+}
+
+TEST_CASE("the job that the README begins with gets the report that it shows", "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  std::filesystem::create_directory(shell.path("scenarios"));
+  std::filesystem::copy_file(ROLLCALL_SOURCE_DIR "/scenarios/hero.py", shell.path("scenarios/hero.py"));
+  const Outcome outcome = shell.rollcall("record --world-size 4 -o hero.json scenarios/hero.py");
+  CHECK(outcome.code == 1);
+  const std::string shown = outcome.err + outcome.out.substr(0, outcome.out.find("   = help: "));
+  CHECK_THAT(contents(ROLLCALL_SOURCE_DIR "/README.md"), Contains("scenarios/hero.py\n" + shown + "```\n"));
 }
 
 TEST_CASE("hosts have as many GPUs as ranks see", "[record][gpu]") {

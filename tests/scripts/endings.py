@@ -9,8 +9,9 @@ import torch.distributed as dist
 def leaves_early():
     """On nccl, destroy_process_group waits for the rank that still has a batch."""
     begin("nccl")
+    torch.cuda.set_device(rank)
     for _ in range(5 - rank):
-        dist.all_reduce(torch.ones(4))  # MISTAKE leaves_early
+        dist.all_reduce(torch.ones(4, device="cuda"))  # MISTAKE leaves_early
     dist.destroy_process_group()
 
 

@@ -28,6 +28,7 @@ def by_file():
 
 
 def again_and_again():
+    torch.cuda.set_device(RANK)
     for _ in range(3):
         dist.init_process_group("nccl")
         pair = dist.new_group([0, 2])

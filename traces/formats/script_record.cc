@@ -263,6 +263,7 @@ ScriptCall script_call(const Value& description) {
     call.input_splits = counts_of(&splits[1]);
   }
   call.ranks = members_of(find(description, "ranks"));
+  call.is_local = is_true(description, "local");
   call.wait_all_ranks = is_true(description, "wait_all_ranks");
   call.timeout_s = real_or(find(description, "timeout"), 0);
   call.site = site_of(find(description, "site"));

@@ -44,6 +44,7 @@ struct ScriptCall {
   std::vector<std::int64_t> output_splits;
   std::vector<std::int64_t> input_splits;
   std::vector<Rank> ranks;  // of a new_group
+  bool is_local = false;    // a new_group of which only its members know: use_local_synchronization
   bool wait_all_ranks = false;
   double timeout_s = 0;  // 0: the default
   ScriptSite site;

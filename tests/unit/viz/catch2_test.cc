@@ -39,7 +39,7 @@ TEST_CASE("a matcher asks for the verdict and for as much of the rest as it is t
   CHECK_THAT(report, IsDeadlock().missing({0}));
   CHECK_THAT(report, IsDeadlock().missing({0}).waiting(RankSet::range(1, 3)).culprits({0}));
   CHECK_THAT(report, IsDeadlock().at("all_reduce", 5).on("world").in("gradients"));
-  CHECK_THAT(report, IsDeadlock().kind(FindingKind::missing_participant).saying("without the all_reduce"));
+  CHECK_THAT(report, IsDeadlock().kind(FindingKind::missing_participant).saying("5 times"));
   CHECK_THAT(report, IsDeadlock() && Printed("rank 2 starts") && Printed(2, "rank 2 starts"));
   CHECK_THAT(report, !IsOk() && !Printed(1, "rank 2 starts"));
   CHECK_THAT(report, !IsDeadlock().missing({1}) && !IsDeadlock().missing({0, 1}));

@@ -33,6 +33,7 @@ def replace(name, function):
 def install(rank):
     """For a rank whose calls are answered only by `rank.answers`."""
     _replace_compile()
+    _refuse_rpc()
     _register()
     if hasattr(c10d, "_store_based_barrier"):
         c10d._store_based_barrier = lambda *_, **__: None
@@ -53,6 +54,18 @@ def _replace_compile():
 
     torch.compile = functools.update_wrapper(compile, torch.compile)
     torch.nn.Module.compile = lambda self, *_, **__: None
+
+
+def _refuse_rpc():
+    """What is not recorded says so, instead of waiting for processes that are not there."""
+    rpc = sys.modules.get("torch.distributed.rpc")
+
+    def init_rpc(*_, **__):
+        raise ScriptError("the script uses torch.distributed.rpc, which is not recorded: only collectives, messages and the "
+                          "store are")
+
+    if rpc is not None:
+        rpc.init_rpc = init_rpc
 
 
 def _register():
