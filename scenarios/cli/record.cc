@@ -83,7 +83,7 @@ ScriptRun run(const CommandLine& line) {
   if (line.record.live) {
     return run_live(line);
   }
-  const scenario::ScriptOptions options = script_options(line);
+  scenario::ScriptOptions options = script_options(line);
   if (line.record.simulate) {
     return run_script(options, Answers::simulator);
   }
@@ -97,6 +97,7 @@ ScriptRun run(const CommandLine& line) {
     return alone;
   }
   remark(fmt::format("rollcall: {}: running it again with all ranks in the simulator", doubt));
+  options.says_that_it_pretends = false;  // it has
   return run_script(options, Answers::simulator);
 }
 

@@ -12,6 +12,7 @@
 #include "sim/c10d/groups.h"
 #include "sim/c10d/p2p.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/c10d/scope.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -131,6 +132,26 @@ Pending with_tensors(const ScriptCall& call, std::string_view payload) {
   return pending;
 }
 
+// Calls that torch makes for Join pair with each other and with nothing else, and a rank that has joined makes its calls
+// for others: a hook that leaves one out is found, although all calls have met. (torch/distributed/algorithms/join.py)
+class ForJoin {
+ public:
+  explicit ForJoin(const traces::ScriptSite& site) : outer_(this_rank().shadowing) {
+    const bool is_of_joined = site.reason == "join.count" || site.reason == "join.terminate";
+    if (is_of_joined || site.reason == "join.notify") {
+      scope_.emplace(site.reason, "join.presence");
+    }
+    this_rank().shadowing = site.shadow || is_of_joined;
+  }
+  ~ForJoin() { this_rank().shadowing = outer_; }
+  ForJoin(const ForJoin&) = delete;
+  ForJoin& operator=(const ForJoin&) = delete;
+
+ private:
+  std::optional<Scope> scope_;
+  bool outer_;
+};
+
 }  // namespace
 
 ProcessGroup ScriptCalls::group(std::int64_t number) const {
@@ -142,6 +163,7 @@ ProcessGroup ScriptCalls::group(std::int64_t number) const {
 }
 
 Pending ScriptCalls::issue(const ScriptCall& call, std::string_view payload) {
+  const ForJoin part(call.site);
   Pending pending = with_tensors(call, payload);
   pending.work = work_of(call, group(call.group), pending);
   return pending;

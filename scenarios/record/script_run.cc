@@ -111,6 +111,9 @@ std::vector<std::string> command_of(const ScriptOptions& options, Answers answer
   if (!options.pretends_gpus) {
     command.emplace_back("--no-pretend");
   }
+  if (!options.says_that_it_pretends) {
+    command.emplace_back("--quiet");
+  }
   command.push_back(options.script);
   command.insert(command.end(), options.arguments.begin(), options.arguments.end());
   return command;

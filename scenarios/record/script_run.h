@@ -27,6 +27,7 @@ struct ScriptOptions {
   std::string python{};                         // empty: the first that has torch
   std::chrono::milliseconds patience{600'000};  // with a rank that calls nothing and does not end
   bool pretends_gpus = true;                    // where there is none and the script asks for one
+  bool says_that_it_pretends = true;            // in one line
   Rank gpus_per_host = 0;                       // for one rank each; 0: all ranks are on one host
   std::string records{};  // the folder to keep the ranks' records in; empty: they are not kept
 };

@@ -345,10 +345,10 @@ void word_hook_mismatch(const Evidence& evidence, const Incident& incident, Find
   finding.on_backend = hook_mismatch_on_backend();
   if (!meeting.in_joinable) {
     finding.cause = fmt::format(
-        "{} {}{} inside the Join loop but outside every joinable, so no main_hook shadows it",
+        "{} {}{} inside the Join loop, and no main_hook shadows it",
         with_verb(meeting.active, "calls", "call"), meeting.active_call.op, origin_of(meeting.active_call));
     finding.advice =
-        "issue the collective from a Joinable whose main_hook repeats it, or move it out of the loop";
+        "repeat the collective in the main_hook of its Joinable; where it has none, move it out of the loop";
   } else if (meeting.shadow_pairing == presence && meeting.active_pairing != presence) {
     word_short_hook(evidence, meeting, finding);
   } else if (meeting.active_pairing == presence) {

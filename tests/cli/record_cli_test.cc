@@ -118,6 +118,22 @@ TEST_CASE("a script that reads what it receives runs again in the simulator", "[
   CHECK_THAT(alone.err, Contains("as if every rank had sent the same"));
 }
 
+TEST_CASE("a Join hook that leaves a call out is found, although all calls of the script have met", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("record --world-size 2 --format json -o out.json " + script("counter") + " 5,6 1 forgetful");
+  INFO(outcome.err);
+  CHECK(outcome.code == 1);
+  const json report = json::parse(outcome.out);
+  CHECK(report.at("verdict") == "wrong_result");
+  CHECK(report.at("kind") == "join_hook_mismatch");
+  CHECK(report.at("headline") ==
+        "joined rank 0 and active rank 1 get out of step in collective #11 on world");
+}
+
 TEST_CASE("equal programs of all ranks become one that people can read", "[record]") {
   if (!has_torch()) {
     return;

@@ -13,7 +13,8 @@ class CounterJoinHook(JoinHook):
         self.sync_max_count = sync_max_count
 
     def main_hook(self):
-        dist.all_reduce(torch.zeros(1))
+        if "forgetful" not in sys.argv:
+            dist.all_reduce(torch.zeros(1))
 
     def post_hook(self, is_last_joiner):
         if not self.sync_max_count:

@@ -257,7 +257,7 @@ TEST_CASE("a collective outside every joinable is the active rank's fault", "[ju
   const Verdict verdict = shadowed({count}, {run.labeled("log", all_reduce(1))}, run);
   CHECK(kind(verdict) == FindingKind::join_hook_mismatch);
   CHECK(culprits(verdict) == "1");
-  CHECK_THAT(finding(verdict).cause, Contains("outside every joinable"));
+  CHECK_THAT(finding(verdict).cause, Contains("inside the Join loop, and no main_hook shadows it"));
   CHECK_THAT(finding(verdict).cause, Contains("log"));
 }
 

@@ -24,6 +24,7 @@ def arguments_of(given):
     parser.add_argument("--hub")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--no-pretend", dest="pretend", action="store_false", help="no GPU where there is none")
+    parser.add_argument("--quiet", action="store_true", help="do not say that GPUs are pretended")
     parser.add_argument("--ranks-see", type=int, default=0, metavar="N", help="GPUs per host, one for each of its ranks")
     parser.add_argument("--patience", type=int, default=600_000, help="milliseconds")
     parser.add_argument("script")

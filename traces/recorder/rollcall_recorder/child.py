@@ -41,7 +41,7 @@ def run(arguments, rank, output, control):
                 "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
     _set_environment(arguments, rank)
     _answer_to(control, record)
-    if claims.gpus() is not None:
+    if claims.gpus() is not None and not arguments.quiet:
         claims.gpus().announce = lambda: _announce(arguments, console)
     if rank > 0:  # torch warns every rank of the same
         warnings.filterwarnings("ignore", module=r"torch(\.|$)")
