@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/contents.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
@@ -37,6 +38,19 @@ inline bool has_torch() {
     return found;
   }();
   return has;
+}
+
+// The release of PyTorch that the torch here stands for: "1.13".
+inline std::string recorded_torch() {
+  static const std::string release = [] {
+    const Shell shell;
+    shell.rollcall("record --fake -n 4 -o out.json " + script("starts") + " by_file");
+    const std::string scenario = contents(shell.path("out.json"));
+    const std::string before = "\"torch\": \"";
+    const std::size_t begin = scenario.find(before) + before.size();
+    return scenario.substr(begin, scenario.find('"', begin) - begin);
+  }();
+  return release;
 }
 
 }  // namespace rollcall::test

@@ -132,8 +132,9 @@ Pending with_tensors(const ScriptCall& call, std::string_view payload) {
   return pending;
 }
 
-// Calls that torch makes for Join pair with each other and with nothing else, and a rank that has joined makes its calls
-// for others: a hook that leaves one out is found, although all calls have met. (torch/distributed/algorithms/join.py)
+// Calls that torch makes for Join pair with each other and with nothing else, and a rank that has joined makes its
+// calls for others: a hook that leaves one out is found, although all calls have met.
+// (torch/distributed/algorithms/join.py)
 class ForJoin {
  public:
   explicit ForJoin(const traces::ScriptSite& site) : outer_(this_rank().shadowing) {
