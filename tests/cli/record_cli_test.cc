@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -132,6 +133,24 @@ TEST_CASE("a Join hook that leaves a call out is found, although all calls of th
   CHECK(report.at("kind") == "join_hook_mismatch");
   CHECK(report.at("headline") ==
         "joined rank 0 and active rank 1 get out of step in collective #11 on world");
+}
+
+TEST_CASE("every call returns and refuses what it does on real ranks of the same PyTorch", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const std::string data = contents(ROLLCALL_SOURCE_DIR "/tests/data/calls/" + recorded_torch() + ".txt");
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("record --world-size 4 --simulate --no-pretend -o out.json " + script("calls") + " gloo");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 0);
+  std::istringstream lines(data);
+  int compared = 0;
+  for (std::string line; std::getline(lines, line); ++compared) {
+    CHECK_THAT(outcome.err, Contains(line + "\n"));
+  }
+  CHECK(compared == 4 * 49);
 }
 
 TEST_CASE("equal programs of all ranks become one that people can read", "[record]") {

@@ -24,8 +24,7 @@ TapeReplay::TapeReplay(const OpTape& tape, TapeMachine machine)
       store_waits_(tape.ranks.size()) {
   for (std::size_t rank = 0; rank < tape.ranks.size(); ++rank) {
     players_.push_back({0, false, false, TapeDevice(queues_, machine_.comm_slots)});
-    if (const RankTape& own = tape.ranks[rank];
-        own.end == RankTape::End::raised || own.end == RankTape::End::died) {
+    if (const RankTape& own = tape.ranks[rank]; own.end == RankTape::End::died) {
       players_.back().device.end_with(own.completed);
     }
   }

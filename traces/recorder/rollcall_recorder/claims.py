@@ -33,16 +33,25 @@ _TYPE_NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "
                torch.bool: "Bool"}
 
 
+class _Now(threading.local):
+    """What is going on in one thread."""
+
+    def __init__(self):
+        self.current = 0  # the current device
+        self.device = None  # what the function asked for that is running
+        self.tensor = None  # what it moves
+        self.is_backward = False
+
+
 class Gpus:
     """The GPUs that are pretended: how many, and which one is current in this thread."""
 
     def __init__(self, count):
         self._count = count
         self.announce = None  # is called when the script first asks for one
-        self._current = threading.local()
         self.was_asked_for = False
         self.is_used = False  # a tensor has been put on one
-        self._asked = threading.local()
+        self._now = _Now()
 
     @property
     def count(self):
@@ -50,11 +59,11 @@ class Gpus:
 
     @property
     def current(self):
-        return getattr(self._current, "index", 0)
+        return self._now.current
 
     @current.setter
     def current(self, index):
-        self._current.index = self.checked(index)
+        self._now.current = self.checked(index)
 
     def checked(self, index):
         if not 0 <= index < self.count:
@@ -76,32 +85,32 @@ class Gpus:
     @property
     def asked(self):
         """The device that the function asked for that is running, or None."""
-        return getattr(self._asked, "device", None)
+        return self._now.device
 
     def is_moving(self, tensor):
         """A function mode is told of torch.Tensor.to, which is ours, when C++ has been called already."""
-        return getattr(self._asked, "tensor", None) is tensor
+        return self._now.tensor is tensor
 
     def while_asked_for(self, device, function, arguments, named, tensor=None):
-        before = self._asked.__dict__.copy()
-        self._asked.device, self._asked.tensor = device, tensor
+        before = self._now.device, self._now.tensor
+        self._now.device, self._now.tensor = device, tensor
         try:
             return function(*arguments, **named)
         finally:
-            self._asked.__dict__.update(before, **({} if before else {"device": None, "tensor": None}))
+            self._now.device, self._now.tensor = before
 
     @property
     def is_backward(self):
         """Gradients are where the forward pass has put them."""
-        return getattr(self._asked, "is_backward", False)
+        return self._now.is_backward
 
     @contextlib.contextmanager
     def in_backward(self):
-        before, self._asked.is_backward = self.is_backward, True
+        before, self._now.is_backward = self._now.is_backward, True
         try:
             yield
         finally:
-            self._asked.is_backward = before
+            self._now.is_backward = before
 
     def device(self, asked):
         """The device that the script means: 1, "cuda" and torch.device("cuda", 1) may be the same. None stays None."""

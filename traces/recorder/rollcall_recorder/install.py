@@ -140,6 +140,9 @@ def _say_backend(group, requested):
         groups = c10d._world.pg_map
     _, store = groups[group]
     groups[group] = (requested, store)
+    configurations = getattr(getattr(c10d, "_world", None), "pg_backend_config", {})
+    if group in configurations:
+        configurations[group] = str(c10d.BackendConfig(requested))
 
 
 def _replace_init(rank):

@@ -216,6 +216,8 @@ class RecordingGroup(ProcessGroup):
     abort = shutdown
 
     def _start_coalescing(self, *_):
+        if self.backend == "gloo" and hasattr(ProcessGroup, "_get_backend"):  # torch 1.x has it do nothing
+            raise RuntimeError("Backend gloo does not implement startCoalescing")
         self._coalesced = []
 
     def _end_coalescing(self, *_):
@@ -342,6 +344,13 @@ class RecordingGroup(ProcessGroup):
 
     def all_to_all_single(self, output, given, output_splits, input_splits, opts=None):
         return self._all_to_all_single(output, given, output_splits, input_splits, opts, sys._getframe(1))
+
+    def gather_single(self, output, given, opts=None):
+        if self.backend == "gloo":
+            raise RuntimeError("Backend gloo does not support gather_single")
+        filled = tensors_in(output) if isinstance(output, (torch.Tensor, list)) else []
+        return self._issue(Call("gather_single", self, tensors_in(given), filled), _options(bindings.GatherOptions, opts),
+                           sys._getframe(1))
 
     def _reduce_scatter_base(self, output, given, opts=None):
         return self._issue(Call("reduce_scatter_tensor", self, [given], [output]),
