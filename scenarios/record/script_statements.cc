@@ -24,6 +24,17 @@ using traces::ScriptSite;
 
 using Handle = std::int64_t;
 
+// A long one ends with a whole word.
+std::string first_line_of(const std::string& message) {
+  constexpr std::size_t length_max = 300;
+  std::string line = message.substr(0, message.find('\n'));
+  if (line.size() > length_max) {
+    line.resize(std::min(line.rfind(' ', length_max), length_max));
+    line += " ...";
+  }
+  return line;
+}
+
 std::int64_t sum(const std::vector<std::int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
@@ -351,8 +362,7 @@ class StatementWriter {
 
   OrderedJson raise_statement(const std::string& type, const std::string& message,
                               const ScriptSite& site) const {
-    const std::size_t first_line = std::min(message.find('\n'), std::size_t{200});
-    OrderedJson arguments = {{"type", type}, {"message", without_holes(message.substr(0, first_line))}};
+    OrderedJson arguments = {{"type", type}, {"message", without_holes(first_line_of(message))}};
     if (const std::string place = place_text(rank_, site); notes_.has_sites && !place.empty()) {
       arguments["site"] = place;
     }
