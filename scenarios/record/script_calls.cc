@@ -31,10 +31,8 @@ Dtype dtype_of(const ScriptCall& call) {
 
 // The rank's own, where the script does not say another one.
 Device device_of(const ScriptCall& call) {
-  const RankContext& self = this_rank();
-  const bool is_own =
-      call.device.empty() || traces::is_own_device(call.device, self.backend->name(), self.rank);
-  return is_own ? self.device : parse_device(call.device).value_or(self.device);
+  const Device own = this_rank().device;
+  return is_at_home(call) ? own : parse_device(call.device).value_or(own);
 }
 
 // Tensors of these sizes, with elements from `payload` as far as it goes.
@@ -61,12 +59,6 @@ const Tensor& first_of(const TensorList& list, const ScriptCall& call) {
   return list.front();
 }
 
-// The call outlives the run.
-Site site_of(const ScriptCall& call) {
-  return call.site.line == 0 ? Site{}
-                             : Site{call.site.file.c_str(), static_cast<std::uint32_t>(call.site.line), 0};
-}
-
 // Who waits is for the script to say: every call is asynchronous.
 Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& group, const Pending& tensors) {
   if (works_in_place(kind) && has_reduce_op(kind) && !has_root(kind)) {
@@ -89,7 +81,7 @@ Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& grou
   if (row.filled == Tensors::one) {
     arguments.output = &first_of(tensors.filled, call);
   }
-  return call_collective(kind, arguments, site_of(call));
+  return call_collective(kind, arguments, line_of(call.site));
 }
 
 Work monitored_barrier_of(const ScriptCall& call, const ProcessGroup& group) {
@@ -97,17 +89,18 @@ Work monitored_barrier_of(const ScriptCall& call, const ProcessGroup& group) {
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
   }
-  monitored_barrier(options, site_of(call));
+  monitored_barrier(options, line_of(call.site));
   return {};
 }
 
 Work work_of(const ScriptCall& call, const ProcessGroup& group, const Pending& tensors) {
   const std::optional<OpKind> kind = parse_op_kind(call.op);
   if (kind == OpKind::send) {
-    return isend(first_of(tensors.given, call), call.peer.value_or(-1), {group, call.tag}, site_of(call));
+    return isend(first_of(tensors.given, call), call.peer.value_or(-1), {group, call.tag},
+                 line_of(call.site));
   }
   if (kind == OpKind::recv) {
-    return irecv(first_of(tensors.filled, call), call.peer, {group, call.tag}, site_of(call));
+    return irecv(first_of(tensors.filled, call), call.peer, {group, call.tag}, line_of(call.site));
   }
   if (kind == OpKind::monitored_barrier) {
     return monitored_barrier_of(call, group);
@@ -137,23 +130,31 @@ Pending with_tensors(const ScriptCall& call, std::string_view payload) {
 // (torch/distributed/algorithms/join.py)
 class ForJoin {
  public:
-  explicit ForJoin(const traces::ScriptSite& site) : outer_(this_rank().shadowing) {
-    const bool is_of_joined = site.reason == "join.count" || site.reason == "join.terminate";
-    if (is_of_joined || site.reason == "join.notify") {
+  explicit ForJoin(const traces::ScriptSite& site) : shadowing_(site.shadow || is_of_joined(site)) {
+    if (is_of_joined(site) || site.reason == "join.notify") {
       scope_.emplace(site.reason, "join.presence");
     }
-    this_rank().shadowing = site.shadow || is_of_joined;
   }
-  ~ForJoin() { this_rank().shadowing = outer_; }
-  ForJoin(const ForJoin&) = delete;
-  ForJoin& operator=(const ForJoin&) = delete;
 
  private:
+  static bool is_of_joined(const traces::ScriptSite& site) {
+    return site.reason == "join.count" || site.reason == "join.terminate";
+  }
+
+  Shadowing shadowing_;
   std::optional<Scope> scope_;
-  bool outer_;
 };
 
 }  // namespace
+
+Site line_of(const traces::ScriptSite& site) {
+  return site.line == 0 ? Site{} : Site{site.file.c_str(), static_cast<std::uint32_t>(site.line), 0};
+}
+
+bool is_at_home(const ScriptCall& call) {
+  const RankContext& self = this_rank();
+  return call.device.empty() || traces::is_own_device(call.device, self.backend->name(), self.rank);
+}
 
 ProcessGroup ScriptCalls::group(std::int64_t number) const {
   if (number == 0) {
@@ -187,7 +188,7 @@ std::vector<Pending> ScriptCalls::issue_batch(const std::vector<const ScriptCall
                         call.peer.value_or(-1),
                         {group(call.group), call.tag}});
   }
-  const std::vector<Work> works = batch_isend_irecv(messages, site_of(*calls.front()));
+  const std::vector<Work> works = batch_isend_irecv(messages, line_of(calls.front()->site));
   for (std::size_t i = 0; i < works.size(); ++i) {
     all[i].work = works[i];
   }
@@ -196,7 +197,7 @@ std::vector<Pending> ScriptCalls::issue_batch(const std::vector<const ScriptCall
 
 void ScriptCalls::manage(const ScriptCall& call) {
   if (call.op == "destroy_process_group") {
-    destroy_process_group(group(call.group), site_of(call));
+    destroy_process_group(group(call.group), line_of(call.site));
     return;
   }
   GroupOptions options;
@@ -204,7 +205,7 @@ void ScriptCalls::manage(const ScriptCall& call) {
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
   }
-  groups_[call.group] = new_group(call.ranks, options, site_of(call));
+  groups_[call.group] = new_group(call.ranks, options, line_of(call.site));
 }
 
 std::string ScriptCalls::finish(const Pending& pending) {

@@ -8,12 +8,19 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/site.h"
 #include "sim/c10d/process_group.h"
 #include "sim/c10d/work.h"
 #include "sim/tensor/tensor.h"
 #include "traces/formats/script_record.h"
 
 namespace rollcall::scenario {
+
+// A line of the script, for as long as `site` lives.
+Site line_of(const traces::ScriptSite& site);
+
+// Are its tensors on the device that the running rank has by default?
+bool is_at_home(const traces::ScriptCall& call);
 
 // Belongs to the running rank. Errors are those of the simulated backend, thrown as rollcall::Error.
 class ScriptCalls {

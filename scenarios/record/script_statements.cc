@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/c10d/op_table.h"
 #include "sim/tensor/dtype.h"
 
 namespace rollcall::scenario {
@@ -66,20 +67,6 @@ std::string without_holes(const std::string& text) {
 bool is_of_backward(const ScriptCall& call) {
   return call.site.reason == "ddp.bucket" || call.site.reason == "ddp.unused_bitmap";
 }
-
-// ---- Lists ----
-
-// Which tensors of a call are one per member of its group, where it has such a list.
-struct ListRule {
-  std::string_view op;
-  std::vector<std::int64_t> ScriptCall::*list;
-  bool on_root_only;
-};
-constexpr ListRule list_rules[] = {
-    {"all_gather", &ScriptCall::filled, false}, {"gather", &ScriptCall::filled, true},
-    {"scatter", &ScriptCall::given, true},      {"reduce_scatter", &ScriptCall::given, false},
-    {"all_to_all", &ScriptCall::given, false},  {"all_to_all", &ScriptCall::filled, false},
-};
 
 std::size_t members_of(const ScriptRank& rank, std::int64_t group) {
   const auto made = std::ranges::find_if(
@@ -414,10 +401,13 @@ std::int64_t numel_of(const ScriptCall& call) {
 }
 
 bool has_odd_list(const ScriptRank& rank, const ScriptCall& call) {
-  return std::ranges::any_of(list_rules, [&](const ListRule& rule) {
-    const bool counts = !rule.on_root_only || call.root == rank.rank;
-    return rule.op == call.op && counts && (call.*rule.list).size() != members_of(rank, call.group);
-  });
+  const std::optional<OpKind> kind = parse_op_kind(call.op);
+  const auto is_odd = [&](Tensors rule, const std::vector<std::int64_t>& list) {
+    const bool counts =
+        rule == Tensors::per_member || (rule == Tensors::per_member_on_root && call.root == rank.rank);
+    return counts && list.size() != members_of(rank, call.group);
+  };
+  return kind && (is_odd(row_of(*kind).given, call.given) || is_odd(row_of(*kind).filled, call.filled));
 }
 
 bool is_left_out(const ScriptRank& rank, const ScriptEvent& event) {

@@ -160,10 +160,7 @@ class RankServer {
 
   // Does making the call, before anybody waits for it, depend on other ranks?
   bool may_involve_others(const ScriptCall& made) const {
-    const RankContext& self = this_rank();
-    const bool is_at_home =
-        made.device.empty() || traces::is_own_device(made.device, self.backend->name(), self.rank);
-    return compares_ || !is_at_home || made.op == to_string(OpKind::monitored_barrier);
+    return compares_ || !is_at_home(made) || made.op == to_string(OpKind::monitored_barrier);
   }
 
   void issue_batch(const Value& message) {
@@ -227,7 +224,7 @@ class RankServer {
 
   Site site_of(ScriptSite& site) const {
     shorten(site);
-    return site.line == 0 ? Site{} : Site{site.file.c_str(), static_cast<std::uint32_t>(site.line), 0};
+    return line_of(site);
   }
 
   RankLink& link_;

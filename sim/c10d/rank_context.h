@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "sim/base/expects.h"
 #include "sim/base/scope_table.h"
@@ -24,8 +25,8 @@ struct RankContext {
   ProcessGroup world;
   Device device;  // where tensors live when the program names no device
   Rank gpus = 0;  // of its host: torch.cuda.device_count()
-  bool is_device_bound =
-      false;  // init_process_group was given a device_id, and made NCCL's communicators at once
+  // init_process_group was given a device_id, and made NCCL's communicators at once.
+  bool is_device_bound = false;
   ScopeId scope = no_scope;
   Rank rank = 0;             // global
   bool shadowing = false;    // has joined: what it issues comes from its hooks
@@ -48,6 +49,19 @@ inline RankContext& this_rank() {
   expects(detail::current_rank != nullptr, "torch.distributed's functions are called by a running rank");
   return *detail::current_rank;
 }
+
+// Marks what the rank issues as its hooks' doing, or not, for as long as the object lives. Nested ones restore what
+// they found.
+class Shadowing {
+ public:
+  explicit Shadowing(bool shadows = true) : outer_(std::exchange(this_rank().shadowing, shadows)) {}
+  ~Shadowing() { this_rank().shadowing = outer_; }
+  Shadowing(const Shadowing&) = delete;
+  Shadowing& operator=(const Shadowing&) = delete;
+
+ private:
+  bool outer_;
+};
 
 // Pays for one loop iteration or call out of the run's step limit.
 inline void spend_step(const RankContext& rank) {

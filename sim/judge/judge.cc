@@ -359,26 +359,34 @@ bool any_is_left_behind(const Evidence& evidence) {
 // Destroying the world holds up a program at its end on some backends, and not on others. The judgment is the same:
 // whoever got there without the calls that others wait for has finished without them. If nobody waits elsewhere, the
 // end itself is what hangs.
-std::vector<RankStatus> with_the_ended_gone(const Evidence& evidence) {
+std::optional<std::vector<RankStatus>> with_the_ended_gone(const Evidence& evidence) {
+  if (std::ranges::none_of(evidence.ranks, waits_to_end) || !any_is_left_behind(evidence)) {
+    return std::nullopt;  // they are what they seem
+  }
   std::vector<RankStatus> ranks(evidence.ranks.begin(), evidence.ranks.end());
-  if (any_is_left_behind(evidence)) {
-    for (RankStatus& status : ranks) {
-      status.state = waits_to_end(status) ? State::finished : status.state;
-    }
+  for (RankStatus& status : ranks) {
+    status.state = waits_to_end(status) ? State::finished : status.state;
   }
   return ranks;
 }
 
-}  // namespace
-
-Verdict judge(const Evidence& run) {
-  Evidence evidence = run;
-  const std::vector<RankStatus> ranks = with_the_ended_gone(run);
-  evidence.ranks = ranks;
+Verdict judge_settled(const Evidence& evidence) {
   Verdict verdict = judge_all(evidence);
   expects(occurs_with(kind_of(verdict), verdict_word(verdict)), "a finding has a kind that its verdict has");
   say_where_raised(evidence, verdict);
   return verdict;
+}
+
+}  // namespace
+
+Verdict judge(const Evidence& evidence) {
+  const std::optional<std::vector<RankStatus>> ranks = with_the_ended_gone(evidence);
+  if (!ranks) {
+    return judge_settled(evidence);
+  }
+  Evidence settled = evidence;
+  settled.ranks = *ranks;
+  return judge_settled(settled);
 }
 
 }  // namespace rollcall::check

@@ -14,7 +14,7 @@
 
 namespace rollcall::check {
 
-Verdict judge(const Evidence& run);
+Verdict judge(const Evidence& evidence);
 
 RankClass::State state_of(const RankStatus& status);
 // The final state of every rank, ranks in equal states together, ordered by first rank.

@@ -27,19 +27,6 @@ void observe_notifying_hook(const Joinable& joinable) {
   this_rank().backend->observer().observe(observation);
 }
 
-// Marks what the rank issues as its hooks' doing, for as long as the object lives. Nested contexts
-// restore what they found.
-class Shadowing {
- public:
-  Shadowing() : outer_(std::exchange(this_rank().shadowing, true)) {}
-  ~Shadowing() { this_rank().shadowing = outer_; }
-  Shadowing(const Shadowing&) = delete;
-  Shadowing& operator=(const Shadowing&) = delete;
-
- private:
-  bool outer_;
-};
-
 }  // namespace
 
 Join::Join(const Joinables& joinables, JoinOptions options)

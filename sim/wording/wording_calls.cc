@@ -136,7 +136,8 @@ std::string who_is_at(const Variant& variant) {
 
 // "rank 1 calls all_gather in metrics (a.py:11)".
 std::string who_calls(const Variant& variant) {
-  return fmt::format("{} {}{}", with_verb(variant.ranks, "calls", "call"), variant.call.op, origin_of(variant.call));
+  return fmt::format("{} {}{}", with_verb(variant.ranks, "calls", "call"), variant.call.op,
+                     origin_of(variant.call));
 }
 
 // What `tell` says of each variant, the odd one first.
@@ -344,9 +345,9 @@ void word_hook_mismatch(const Evidence& evidence, const Incident& incident, Find
                   ranks_phrase(meeting.active), slot_phrase(evidence, incident));
   finding.on_backend = hook_mismatch_on_backend();
   if (!meeting.in_joinable) {
-    finding.cause = fmt::format(
-        "{} {}{} inside the Join loop, and no main_hook shadows it",
-        with_verb(meeting.active, "calls", "call"), meeting.active_call.op, origin_of(meeting.active_call));
+    finding.cause = fmt::format("{} {}{} inside the Join loop, and no main_hook shadows it",
+                                with_verb(meeting.active, "calls", "call"), meeting.active_call.op,
+                                origin_of(meeting.active_call));
     finding.advice =
         "repeat the collective in the main_hook of its Joinable; where it has none, move it out of the loop";
   } else if (meeting.shadow_pairing == presence && meeting.active_pairing != presence) {

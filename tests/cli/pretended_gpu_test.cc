@@ -52,7 +52,8 @@ TEST_CASE("tensors on pretended GPUs say so, wherever they come from", "[record]
   CHECK(split.code == 0);
   // DDP broadcasts and reduces what is on one GPU by itself.
   const std::string scenario = contents(shell.path("out.json"));
-  CHECK_THAT(scenario, Contains(R"({"broadcast": {"numel": 110,)") && Contains(R"({"broadcast": {"numel": 55,)"));
+  CHECK_THAT(scenario,
+             Contains(R"({"broadcast": {"numel": 110,)") && Contains(R"({"broadcast": {"numel": 55,)"));
 }
 
 TEST_CASE("a script that falls back to the CPU trains together all the same", "[record][gpu]") {
@@ -76,8 +77,9 @@ TEST_CASE("what a GPU would refuse is refused, at the line of Python", "[record]
     std::string message;
   };
   const std::vector<Mistake> mistakes = {
-      {"forgets_to_move", "RuntimeError: Expected all tensors to be on the same device, but found at least two "
-                          "devices, cuda:0 and cpu!"},
+      {"forgets_to_move",
+       "RuntimeError: Expected all tensors to be on the same device, but found at least two "
+       "devices, cuda:0 and cpu!"},
       {"reduces_on_the_cpu", "RuntimeError: "},
       {"has_too_few", "RuntimeError: CUDA error: invalid device ordinal"},
       {"reads_from_the_gpu", "TypeError: can't convert cuda:0 device type tensor to numpy"},

@@ -119,13 +119,14 @@ TEST_CASE("a script that reads what it receives runs again in the simulator", "[
   CHECK_THAT(alone.err, Contains("as if every rank had sent the same"));
 }
 
-TEST_CASE("a Join hook that leaves a call out is found, although all calls of the script have met", "[record]") {
+TEST_CASE("a Join hook that leaves a call out is found, although all calls of the script have met",
+          "[record]") {
   if (!has_torch()) {
     return;
   }
   const Shell shell;
-  const Outcome outcome =
-      shell.rollcall("record --world-size 2 --format json -o out.json " + script("counter") + " 5,6 1 forgetful");
+  const Outcome outcome = shell.rollcall("record --world-size 2 --format json -o out.json " +
+                                         script("counter") + " 5,6 1 forgetful");
   INFO(outcome.err);
   CHECK(outcome.code == 1);
   const json report = json::parse(outcome.out);
@@ -141,8 +142,8 @@ TEST_CASE("every call returns and refuses what it does on real ranks of the same
   }
   const std::string data = contents(ROLLCALL_SOURCE_DIR "/tests/data/calls/" + recorded_torch() + ".txt");
   const Shell shell;
-  const Outcome outcome =
-      shell.rollcall("record --world-size 4 --simulate --no-pretend -o out.json " + script("calls") + " gloo");
+  const Outcome outcome = shell.rollcall("record --world-size 4 --simulate --no-pretend -o out.json " +
+                                         script("calls") + " gloo");
   INFO(outcome.out << outcome.err);
   CHECK(outcome.code == 0);
   std::istringstream lines(data);

@@ -43,15 +43,6 @@ std::optional<Rank> rank_of(const Value& dict, std::string_view key) {
   return static_cast<Rank>(std::clamp<std::int64_t>(value->integer, -1, ranks_max));
 }
 
-ScriptSite site_of(const Value* dict) {
-  ScriptSite site;
-  if (dict != nullptr && dict->is(Value::Kind::dict)) {
-    site = {text_of(*dict, "file"),   count_or(find(*dict, "line"), 0), text_of(*dict, "function"),
-            text_of(*dict, "module"), text_of(*dict, "reason"),         is_true(*dict, "shadow")};
-  }
-  return site;
-}
-
 ScriptEnd::How end_of(std::string_view word) {
   if (word == "finished" || word == "terminated") {
     return word == "finished" ? ScriptEnd::How::finished : ScriptEnd::How::terminated;
@@ -61,7 +52,7 @@ ScriptEnd::How end_of(std::string_view word) {
 
 ScriptEnd script_end(const Value& value) {
   return {end_of(text_of(value, "end")), text_of(value, "type"), text_of(value, "message"), 0,
-          site_of(find(value, "site"))};
+          script_site(find(value, "site"))};
 }
 
 class RankReader {
@@ -104,15 +95,15 @@ class RankReader {
     } else if (const Value* init = find(value, "init")) {
       read_init(*init);
     } else if (const Value* site = find(value, "data_dependent")) {
-      rank_.data_dependent.push_back(site_of(site));
+      rank_.data_dependent.push_back(script_site(site));
     } else if (const Value* stack = find(value, "stack")) {
       read_stack(*stack);
-      rank_.place = site_of(find(value, "site"));
+      rank_.place = script_site(find(value, "site"));
     } else if (find(value, "step") != nullptr) {
       rank_.trains_from = rank_.events.size();
     } else if (const Value* updated = find(value, "updated")) {
       rank_.training = {count_or(find(*updated, "parameters"), 0), count_or(find(*updated, "steps"), 0),
-                        text_of(*updated, "digest"), site_of(find(*updated, "site"))};
+                        text_of(*updated, "digest"), script_site(find(*updated, "site"))};
     } else if (find(value, "end") != nullptr) {
       rank_.end = script_end(value);
     } else if (const Value* process = find(value, "process")) {
@@ -140,7 +131,7 @@ class RankReader {
   // A job that is initialized again has ended one world, and goes on in a group that it has made.
   void read_init(const Value& init) {
     if (rank_.backend.empty()) {
-      rank_.init_site = site_of(find(init, "site"));
+      rank_.init_site = script_site(find(init, "site"));
     }
     rank_.backend = text_of(init, "backend");
     rank_.timeout_s = real_or(find(init, "timeout_s"), 0);
@@ -237,13 +228,21 @@ class RankReader {
 
 }  // namespace
 
+ScriptSite script_site(const Value* description) {
+  ScriptSite site;
+  if (description != nullptr && description->is(Value::Kind::dict)) {
+    site = {text_of(*description, "file"),     count_or(find(*description, "line"), 0),
+            text_of(*description, "function"), text_of(*description, "module"),
+            text_of(*description, "reason"),   is_true(*description, "shadow")};
+  }
+  return site;
+}
+
 bool is_own_device(const std::string& device, std::string_view backend, Rank rank) {
   const BackendTraits* traits = find_backend_traits(backend);
   const bool on_gpu = traits != nullptr && traits->device == DeviceType::cuda;
   return device == (on_gpu ? fmt::format("cuda:{}", rank) : "cpu");
 }
-
-ScriptSite script_site(const Value* description) { return site_of(description); }
 
 ScriptCall script_call(const Value& description) {
   ScriptCall call;
@@ -266,7 +265,7 @@ ScriptCall script_call(const Value& description) {
   call.is_local = is_true(description, "local");
   call.wait_all_ranks = is_true(description, "wait_all_ranks");
   call.timeout_s = real_or(find(description, "timeout"), 0);
-  call.site = site_of(find(description, "site"));
+  call.site = script_site(find(description, "site"));
   if (call.op.empty()) {
     throw BadFile(0, "a call without a kind");
   }

@@ -6,7 +6,7 @@ import sysconfig
 
 import torch
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
 _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
@@ -82,7 +82,7 @@ class CallSite:
 
 def is_users(path):
     """Does a person who reads the script know this file?"""
-    if path.startswith((_HERE, _TORCH, "<frozen")):
+    if path.startswith((HERE, _TORCH, "<frozen")):
         return False
     return not path.startswith(_LIBRARY) and not any(part in path for part in _PACKAGES)
 
@@ -103,7 +103,7 @@ def call_site(frame, dtype=None):
             elif is_users(path):
                 site.file, site.line, site.function = path, frame.f_lineno, code.co_name
                 site.module = _module_of(frame)
-            elif outside is None and not path.startswith((_HERE, "<frozen")):
+            elif outside is None and not path.startswith((HERE, "<frozen")):
                 outside = frame
         frame = frame.f_back
     if site.file is None and outside is not None:
@@ -147,8 +147,8 @@ def stack_of(thread):
     lines = []
     while frame is not None and len(lines) < 100:
         path = frame.f_code.co_filename
-        if not path.startswith((_HERE, _LIBRARY, "<frozen")) or any(part in path for part in _PACKAGES):
-            if not path.startswith(_HERE):
+        if not path.startswith((HERE, _LIBRARY, "<frozen")) or any(part in path for part in _PACKAGES):
+            if not path.startswith(HERE):
                 lines.append([path, frame.f_lineno, frame.f_code.co_name])
         frame = frame.f_back
     return lines

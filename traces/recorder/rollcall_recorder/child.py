@@ -12,14 +12,13 @@ import warnings
 import torch
 
 from . import claims, data_dependence, install, spawn, training
-from .call_site import call_site, is_users, stack_of
+from .call_site import HERE, call_site, is_users, stack_of
 from .fake import FakeAnswers
 from .rank import Rank
 from .record_file import RecordFile
 from .simulator import SimulatedAnswers
 
 _FAILED = 1
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def record_path(folder, rank):
@@ -160,8 +159,7 @@ def _print_traceback(error):
         shown = shown.tb_next
     told = traceback.TracebackException(type(error), error, shown or error.__traceback__)
     for each in _chain(told):
-        frames = [frame for frame in each.stack if not frame.filename.startswith(_HERE)]
-        each.stack[:] = frames
+        each.stack[:] = [frame for frame in each.stack if not frame.filename.startswith(HERE)]
     print("".join(told.format()), end="", file=sys.stderr)
 
 

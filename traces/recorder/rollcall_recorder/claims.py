@@ -25,9 +25,9 @@ _REAL_DEVICE = _BASE.device
 
 # Operations that take tensors of several devices. (aten/src/ATen/native: Copy.cpp, TensorAdvancedIndexing.cpp, RNN.cpp,
 # LossCTC.cpp)
-_MIXING = frozenset(("copy_", "_to_copy", "_foreach_copy_", "index", "index_put_", "index_put", "_index_put_impl_",
+_MIXING = frozenset(("copy_", "_to_copy", "index", "index_put_", "index_put", "_index_put_impl_",
                      "_unsafe_index", "set_", "resize_as_", "_pack_padded_sequence", "_ctc_loss",
-                     "ctc_loss", "_has_compatible_shallow_copy_type", "_fused_sgd_", "_local_scalar_dense"))
+                     "ctc_loss", "_has_compatible_shallow_copy_type", "_local_scalar_dense"))
 _TYPE_NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bfloat16: "BFloat16",
                torch.uint8: "Byte", torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long",
                torch.bool: "Bool"}
@@ -260,25 +260,25 @@ class _DispatchMode(TorchDispatchMode):
             if any(kind.__name__ == "FakeTensor" for kind in types):
                 return function(*arguments, **named)  # it has a device, and no values
             return NotImplemented  # the subclass makes ordinary operations of it
-        wanted = None
-        place = named.get("device", _device_in(arguments))
-        if place is not None and place.type == "cuda":
-            wanted = _gpus.device(place)
-            arguments = tuple(_CPU if isinstance(value, _raw_device) else value for value in arguments)
-            named = {**named, "device": _CPU} if "device" in named else named
-        elif place is not None:  # the memory's: the script may have asked for a GPU
-            wanted = _gpus.asked
-            result = function(*arguments, **named)
-            if wanted is None and place.type != "cpu":
-                wanted = place
-            if wanted is not None and real(wanted) == place:
-                _pass_on(result, wanted)
-            return result
-        place = wanted or _common_device(function, arguments, named)
+        place, arguments, named = _place_of_results(function, arguments, named)
         result = function(*arguments, **named)
         if place is not None:
-            _pass_on(result, place)
+            for tensor in _tensors((result,)):
+                tensor.__dict__.setdefault(_CLAIM, place)
         return result
+
+
+def _place_of_results(function, arguments, named):
+    """Where the results are, if that is known; and the arguments, which ask for memory of the CPU instead of a GPU's."""
+    asked = named.get("device", _device_in(arguments))
+    if asked is None:
+        return _common_device(function, arguments, named), arguments, named
+    if asked.type == "cuda":
+        named = {**named, "device": _CPU} if "device" in named else named
+        return _gpus.device(asked), tuple(_CPU if isinstance(value, _raw_device) else value for value in arguments), named
+    # The memory's device: the script may have asked for a GPU.
+    place = _gpus.asked or (asked if asked.type != "cpu" else None)
+    return (place if real(place) == asked else None), arguments, named
 
 
 def _inner(operator, arguments):
@@ -303,7 +303,7 @@ def _common_device(function, arguments, named):
     """The one that the operands claim; a tensor of no dimensions on the CPU goes with any."""
     place = scalar = None
     is_known = True
-    for tensor in _tensors(arguments, named):
+    for tensor in _tensors((*arguments, *named.values())):
         known = claimed(tensor)
         if known is None:
             is_known = is_known and tensor.dim() == 0
@@ -317,8 +317,9 @@ def _common_device(function, arguments, named):
     return place if place is not None or not is_known else scalar
 
 
-def _tensors(arguments, named):
-    for value in (*arguments, *named.values()):
+def _tensors(values):
+    """Those among the values, and in lists among them."""
+    for value in values:
         if isinstance(value, torch.Tensor):
             yield value
         elif isinstance(value, (list, tuple)):
@@ -335,15 +336,6 @@ def _name_of(function):
 def _may_mix(function):
     name = _name_of(function)
     return getattr(function, "namespace", "aten") != "aten" or name in _MIXING or name.startswith(("_foreach_", "_fused_"))
-
-
-def _pass_on(result, place):
-    if isinstance(result, torch.Tensor):
-        result.__dict__.setdefault(_CLAIM, place)
-    elif isinstance(result, (list, tuple)):
-        for each in result:
-            if isinstance(each, torch.Tensor):
-                each.__dict__.setdefault(_CLAIM, place)
 
 
 def device_of(tensor):

@@ -13,20 +13,29 @@ from . import claims
 from .process_group import RecordingGroup
 
 BACKEND = "rollcall"
+NCCL_VERSION = (2, 21, 5)  # of torch without NCCL, where a script or torch itself asks
 
 
 class ScriptError(Exception):
     """The script does something that cannot be recorded. The text says what to do instead."""
 
 
+def replace_everywhere(module, functions):
+    """Functions of a module, by name, there and in all modules of torch that imported them from there."""
+    originals = {name: getattr(module, name) for name in functions}
+    for name in functions:
+        setattr(module, name, functions[name])
+    for other in list(sys.modules.values()):
+        known = getattr(other, "__dict__", {})
+        if known.get("__name__", "").split(".")[0] == "torch":
+            for name in [name for name, original in originals.items() if known.get(name) is original]:
+                setattr(other, name, functions[name])
+
+
 def replace(name, function):
-    """In distributed_c10d and in all torch modules that imported it from there."""
+    """In distributed_c10d. Returns what was there."""
     original = getattr(c10d, name)
-    functools.update_wrapper(function, original)
-    for module in list(sys.modules.values()):
-        known = getattr(module, "__dict__", {})
-        if known.get("__name__", "").split(".")[0] == "torch" and known.get(name) is original:
-            setattr(module, name, function)
+    replace_everywhere(c10d, {name: functools.update_wrapper(function, original)})
     return original
 
 
@@ -74,7 +83,7 @@ def _register():
     devices = {"devices": ["cpu", "cuda"]} if "devices" in inspect.signature(register).parameters else {}
     register(BACKEND, lambda *_: None, **devices)
     if not hasattr(torch._C, "_nccl_version"):  # torch without NCCL asks for both when a group's backend is nccl
-        torch.cuda.nccl.version = lambda: (2, 21, 5)
+        torch.cuda.nccl.version = lambda: NCCL_VERSION
     if hasattr(c10d, "default_pg_nccl_timeout"):
         c10d.default_pg_nccl_timeout = c10d.default_pg_nccl_timeout or datetime.timedelta(minutes=10)
 

@@ -19,7 +19,7 @@ import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import Work
 
 from . import install
-from .call_site import call_site, is_users
+from .call_site import HERE, call_site, is_users
 from .process_group import RecordingGroup
 from .rank import Rank
 from .record_file import RecordFile
@@ -144,8 +144,7 @@ for _name in _METHODS:
 
 def _outside(frame):
     """The caller of our own functions."""
-    here = os.path.dirname(os.path.abspath(__file__)) + os.sep
-    while frame.f_code.co_filename.startswith(here):
+    while frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
     return frame
 

@@ -15,11 +15,11 @@ import types
 import torch
 
 from . import claims
+from .install import NCCL_VERSION, replace_everywhere
 
 _MEMORY = 80 * 1024**3
 _NAME = "NVIDIA A100-SXM4-80GB"  # with bfloat16, and nothing that only newer ones have
 _CAPABILITY = (8, 0)
-_NCCL = (2, 21, 5)
 
 
 def install(count):
@@ -47,17 +47,13 @@ def _visible(count):
     return min(count, len([name for name in chosen.split(",") if name.strip() not in ("", "-1")]))
 
 
-def _replace_all(module, functions):
-    """Under their names, also in modules of torch that imported them from there."""
-    for name, function in functions.items():
-        original = getattr(module, name, None)
-        if original is None:
-            continue
-        setattr(module, name, function)
-        if isinstance(original, types.FunctionType):
-            for other in list(sys.modules.values()):
-                if getattr(other, "__name__", "").startswith("torch.") and other.__dict__.get(name) is original:
-                    setattr(other, name, function)
+def _replace_all(module, answers):
+    """What the module has of it; functions also where modules of torch have imported them."""
+    known = {name: getattr(module, name) for name in answers if getattr(module, name, None) is not None}
+    for name in known:
+        if not isinstance(known[name], types.FunctionType):
+            setattr(module, name, answers[name])
+    replace_everywhere(module, {name: answers[name] for name, was in known.items() if isinstance(was, types.FunctionType)})
 
 
 def _answer(value):
@@ -112,9 +108,6 @@ def _cuda(gpus):
             gpus.current = index
         return before
 
-    def seed_of_gpus():
-        return torch.initial_seed()
-
     states = {}  # of the generators: 8 bytes of seed, 8 of offset
 
     def get_rng_state(device="cuda"):
@@ -141,33 +134,32 @@ def _cuda(gpus):
         "current_device": current_device, "device": device, "device_of": device_of, "_DeviceGuard": device,
         "_exchange_device": exchange_device, "_maybe_exchange_device": exchange_device,
         "memory_stats": lambda *_: collections.defaultdict(int), "memory_stats_as_nested_dict": lambda *_: {},
-        "memory_snapshot": lambda *_: [], "initial_seed": seed_of_gpus,
+        "memory_snapshot": lambda *_: [], "initial_seed": lambda: torch.initial_seed(),
         "get_rng_state": get_rng_state, "set_rng_state": set_rng_state, "set_rng_state_all": set_rng_state_all,
         "is_initialized": lambda: gpus.is_used,
         "get_rng_state_all": lambda: [get_rng_state(index) for index in range(gpus.count)],
     }
-    constants = {
-        True: ("_is_compiled", "is_bf16_supported", "is_tf32_supported", "can_device_access_peer"),
-        False: ("_is_in_bad_fork", "is_current_stream_capturing"),
-        "": ("get_gencode_flags", "memory_summary", "list_gpu_processes"),
-        "native": ("get_allocator_backend",),
-        _NAME: ("get_device_name",),
-        _CAPABILITY: ("get_device_capability",),
-        (_MEMORY, _MEMORY): ("mem_get_info",),
-    }
-    answers.update((name, _answer(value)) for value, names in constants.items() for name in names)
-    answers.update((name, _answer(0)) for name in (
-        "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
-        "max_memory_cached", "get_sync_debug_mode", "clock_rate", "power_draw", "temperature", "utilization", "memory_usage"))
     # Seeds are those of the CPU, where all random numbers are drawn; a script that seeds its GPU has seeded its CPU, too.
-    answers.update((name, _answer(None)) for name in (
-        "manual_seed", "manual_seed_all", "seed", "seed_all", "_lazy_init", "init",
-        "synchronize", "empty_cache", "ipc_collect", "reset_peak_memory_stats", "reset_max_memory_allocated",
-        "reset_max_memory_cached", "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "set_sync_debug_mode",
-        "_sleep", "_lazy_call", "_set_allocator_settings", "cudart"))
-    answers["get_device_properties"] = _answer(properties)
-    answers["get_per_process_memory_fraction"] = _answer(1.0)
-    answers["get_arch_list"] = _answer(["sm_80"])
+    constants = (
+        (True, ("_is_compiled", "is_bf16_supported", "is_tf32_supported", "can_device_access_peer")),
+        (False, ("_is_in_bad_fork", "is_current_stream_capturing")),
+        ("", ("get_gencode_flags", "memory_summary", "list_gpu_processes")),
+        (0, ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
+             "max_memory_cached", "get_sync_debug_mode", "clock_rate", "power_draw", "temperature", "utilization",
+             "memory_usage")),
+        (1.0, ("get_per_process_memory_fraction",)),
+        ("native", ("get_allocator_backend",)),
+        (_NAME, ("get_device_name",)),
+        (_CAPABILITY, ("get_device_capability",)),
+        (properties, ("get_device_properties",)),
+        (["sm_80"], ("get_arch_list",)),
+        ((_MEMORY, _MEMORY), ("mem_get_info",)),
+        (None, ("manual_seed", "manual_seed_all", "seed", "seed_all", "_lazy_init", "init", "synchronize", "empty_cache",
+                "ipc_collect", "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+                "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "set_sync_debug_mode", "_sleep",
+                "_lazy_call", "_set_allocator_settings", "cudart")),
+    )
+    answers.update((name, _answer(value)) for value, names in constants for name in names)
     return answers
 
 
@@ -236,7 +228,9 @@ def _streams(gpus):
 
     def stream_of(device=None):
         place = gpus.device("cuda" if device is None else device)
-        return streams.setdefault(place.index, Stream(place))
+        if place.index not in streams:
+            streams[place.index] = Stream(place)
+        return streams[place.index]
 
     return {"Stream": Stream, "ExternalStream": Stream, "Event": Event, "StreamContext": StreamContext, "stream": StreamContext,
             "current_stream": stream_of, "default_stream": stream_of, "set_stream": lambda stream: None,
@@ -272,13 +266,13 @@ def _accelerator(gpus):
 def _replace_parts_of_cuda():
     parts = {
         torch.cuda.nvtx: {"range_push": 0, "range_pop": 0, "range_start": 0, "mark": None, "range_end": None},
-        torch.cuda.nccl: {"version": _NCCL, "is_available": True},
+        torch.cuda.nccl: {"version": NCCL_VERSION, "is_available": True},
         torch.cuda.memory: {"_record_memory_history": None, "_dump_snapshot": None, "_snapshot": None},
     }
     for module, values in parts.items():
         _replace_all(module, {name: _answer(value) for name, value in values.items()})
     _replace_all(torch.cuda.nvtx, {"range": lambda *_, **__: contextlib.nullcontext()})
-    if not hasattr(torch, "_amp_foreach_non_finite_check_and_unscale_") or _is_before_2():
+    if int(torch.__version__.partition(".")[0]) < 2:
         _without_scaling()
 
 
@@ -331,10 +325,6 @@ def _by_device(tensors):
     for index, tensor in enumerate(tensors):
         places.setdefault(claims.claimed(tensor), []).append(index)
     return list(places.values())
-
-
-def _is_before_2():
-    return int(torch.__version__.partition(".")[0]) < 2
 
 
 def _without_scaling():

@@ -18,8 +18,8 @@ from .call_site import call_site
 
 _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 _C10D = ("distributed_c10d.py",)
-_NO_BACKEND_FOR_CPU = ("No backend type associated with device type cpu" if hasattr(ProcessGroup, "_get_backend")
-                       else "Tensors must be CUDA and dense")
+_IS_TORCH_1 = not hasattr(ProcessGroup, "_get_backend")
+_NO_BACKEND_FOR_CPU = "Tensors must be CUDA and dense" if _IS_TORCH_1 else "No backend type associated with device type cpu"
 _SMALL = 12  # elements: tensors of up to so many have their values recorded in live runs
 
 
@@ -186,8 +186,9 @@ class RecordingGroup(ProcessGroup):
 
     def _get_backend(self, device):
         """The group is its only backend."""
-        if torch.device(device) not in self._device_types and torch.device(torch.device(device).type) not in self._device_types:
-            raise RuntimeError(f"No backend type associated with device type {torch.device(device).type}")
+        kind = torch.device(device).type
+        if torch.device(kind) not in self._device_types:
+            raise RuntimeError(f"No backend type associated with device type {kind}")
         return self
 
     get_backend = _get_backend
@@ -216,7 +217,7 @@ class RecordingGroup(ProcessGroup):
     abort = shutdown
 
     def _start_coalescing(self, *_):
-        if self.backend == "gloo" and hasattr(ProcessGroup, "_get_backend"):  # torch 1.x has it do nothing
+        if self.backend == "gloo" and not _IS_TORCH_1:  # which has it do nothing
             raise RuntimeError("Backend gloo does not implement startCoalescing")
         self._coalesced = []
 
@@ -326,25 +327,6 @@ class RecordingGroup(ProcessGroup):
         return self._issue(Call("reduce_scatter", self, tensors_in(inputs), tensors_in(outputs)),
                            _options(bindings.ReduceScatterOptions, opts, op=op), sys._getframe(1))
 
-    # What torch 2.14 calls them. (torch/distributed/distributed_c10d.py)
-
-    def all_gather_single(self, output, given, opts=None):
-        return self._issue(Call("all_gather_into_tensor", self, [given], [output]), opts, sys._getframe(1))
-
-    def all_gather_single_coalesced(self, outputs, inputs, opts=None):
-        return self._issue(Call("all_gather_into_tensor", self, list(inputs), list(outputs)), opts, sys._getframe(1))
-
-    def reduce_scatter_single(self, output, given, opts=None):
-        return self._issue(Call("reduce_scatter_tensor", self, [given], [output]),
-                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
-
-    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
-        return self._issue(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)),
-                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
-
-    def all_to_all_single(self, output, given, output_splits, input_splits, opts=None):
-        return self._all_to_all_single(output, given, output_splits, input_splits, opts, sys._getframe(1))
-
     def gather_single(self, output, given, opts=None):
         if self.backend == "gloo":
             raise RuntimeError("Backend gloo does not support gather_single")
@@ -364,13 +346,15 @@ class RecordingGroup(ProcessGroup):
         return self._issue(Call("all_to_all", self, list(inputs), list(outputs)), opts, sys._getframe(1))
 
     def alltoall_base(self, output, given, output_splits, input_splits, opts=None):
-        return self._all_to_all_single(output, given, output_splits, input_splits, opts, sys._getframe(1))
-
-    def _all_to_all_single(self, output, given, output_splits, input_splits, opts, caller):
         call = Call("all_to_all_single", self, [given], [output])
         if output_splits or input_splits:
             call.splits = (tuple(output_splits), tuple(input_splits))
-        return self._issue(call, opts, caller)
+        return self._issue(call, opts, sys._getframe(1))
+
+    # What torch 2.14 calls them. (torch/distributed/distributed_c10d.py)
+    all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
+    reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
+    all_to_all_single = alltoall_base
 
     def barrier(self, opts=None):
         return self._issue(Call("barrier", self, [], []), opts, sys._getframe(1))

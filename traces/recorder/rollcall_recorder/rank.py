@@ -36,10 +36,14 @@ class Rank:
         self.worlds += 1
         self.record.say({"init": {**init, "site": call_site(caller).describe()}})
         if self.worlds > 1:
-            self.next_group += 1
-            self.world = self.next_group
-            self.host_call("new_group", self.world, caller, list(range(self.process_size)))
+            self.world = self._another_world(list(range(self.process_size)), caller)
         return self.worlds > 1
+
+    def _another_world(self, members, caller):
+        """Its number: it is a group like others."""
+        self.next_group += 1
+        self.host_call("new_group", self.next_group, caller, members)
+        return self.next_group
 
     def begins_process(self, size):
         """The script starts `size` ranks, of which this is one."""
@@ -48,10 +52,8 @@ class Rank:
     def skips_process(self, size, caller):
         """The same, without this one: the world that they make is a group that this rank is not in."""
         self.worlds += 1
-        self.next_group += 1
         members = list(range(size))
-        self.host_call("new_group", self.next_group, caller, members)
-        self.answers.new_group(self.next_group, members, None)
+        self.answers.new_group(self._another_world(members, caller), members, None)
 
     def ends_process(self):
         """The next one begins without a default group."""
@@ -102,8 +104,9 @@ class Rank:
         """Of the group about to be made. All ranks count alike, but for groups that only their members make."""
         if not is_local:
             return self.next_group + 1
-        self.local_groups[tuple(members)] = again = self.local_groups.get(tuple(members), 0) + 1
-        return _LOCAL + zlib.crc32(f"{members} {again}".encode())
+        key = tuple(range(self.world_size) if members is None else members)
+        self.local_groups[key] = again = self.local_groups.get(key, 0) + 1
+        return _LOCAL + zlib.crc32(f"{list(key)} {again}".encode())
 
     def host_call(self, op, number, caller, members=None, timeout_s=None, is_local=False):
         """A call about a group."""

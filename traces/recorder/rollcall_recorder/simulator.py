@@ -146,10 +146,11 @@ def _wait_to_be_ended():
 
 
 def _bytes_of(tensors):
-    return b"".join(_flat_bytes(tensor).numpy().tobytes() for tensor in tensors)
+    return b"".join(flat_bytes(tensor).numpy().tobytes() for tensor in tensors)
 
 
-def _flat_bytes(tensor):
+def flat_bytes(tensor):
+    """Its elements as a flat tensor of bytes."""
     if tensor.is_meta:
         raise NotImplementedError("rollcall: a tensor on device meta has no values to communicate")
     flat = tensor.detach().cpu().contiguous().reshape(-1)

@@ -24,7 +24,22 @@ def store_of(rank):
     return store
 
 
-class LonelyStore(dist.Store):
+class _Store(dist.Store):
+    """What both have, under the names that C++ calls."""
+
+    def deleteKey(self, key):
+        return self.delete_key(key)
+
+    def getNumKeys(self):
+        return self.num_keys()
+
+    def has_extended_api(self):
+        return False
+
+    hasExtendedApi = has_extended_api
+
+
+class LonelyStore(_Store):
     """Holds what this rank sets. Whoever waits for another rank's key depends on what the others do."""
 
     def __init__(self, rank):
@@ -64,15 +79,8 @@ class LonelyStore(dist.Store):
     def num_keys(self):
         return len(self._values)
 
-    deleteKey, getNumKeys = delete_key, num_keys
 
-    def has_extended_api(self):
-        return False
-
-    hasExtendedApi = has_extended_api
-
-
-class SimulatedStore(dist.Store):
+class SimulatedStore(_Store):
     def __init__(self, answers):
         super().__init__()
         self._answers = answers
@@ -101,13 +109,6 @@ class SimulatedStore(dist.Store):
 
     def num_keys(self):
         return self._ask("num_keys", [])["number"]
-
-    deleteKey, getNumKeys = delete_key, num_keys
-
-    def has_extended_api(self):
-        return False
-
-    hasExtendedApi = has_extended_api
 
     def _own_timeout(self):
         return None if self.timeout == self._usual_timeout else self.timeout

@@ -13,6 +13,7 @@ import sys
 import torch
 
 from .call_site import call_site
+from .simulator import flat_bytes
 
 
 class Training:
@@ -58,8 +59,7 @@ def _bytes_of(parameter):
     """Nothing of parameters that have no values here, as on device meta."""
     try:
         value = parameter.detach()
-        value = value.to_local() if hasattr(value, "to_local") else value
-        return value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b""
+        return flat_bytes(value.to_local() if hasattr(value, "to_local") else value).numpy().tobytes()
     except (NotImplementedError, RuntimeError, TypeError):
         return b""
 
