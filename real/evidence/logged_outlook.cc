@@ -24,7 +24,7 @@ std::vector<check::RankProgram> LoggedOutlook::programs(const std::vector<Rank>&
         program.sets.push_back(call.store->keys.front());
       } else if (!call.store && call.seq != EvidenceBuilder::no_seq) {
         program.calls.push_back(check::program_call(call.op, run_.groups()[call.op.group], call.seq,
-                                                    evidence.scopes->path(call.op.scope),
+                                                    *evidence.scopes,
                                                     traits_of(evidence.backend).has_tags));
       }
     }

@@ -7,7 +7,7 @@
 
 #include "real/evidence/evidence_builder.h"
 #include "sim/judge/order_warning.h"
-#include "sim/judge/outlook.h"
+#include "sim/match/outlook.h"
 
 namespace rollcall::real {
 

@@ -147,6 +147,7 @@ struct CommandLine {
   TestArguments test;                 // test
   ExploreArguments explore;           // explore; its file is in `paths`
   std::string schedule;               // run: only this one; may be empty
+  bool no_repair = false;             // run
   std::vector<std::string>
       paths;               // list, diagnose, view, record; import and export, which may begin with a kind
   std::string word;        // explain: the kind; may be empty. completion: the shell

@@ -95,6 +95,8 @@ void declare_run(CLI::App& app, CommandLine& line) {
   declare_seed(app, line);
   app.add_option("--schedule", line.schedule, "Replay this schedule, as printed on a report's replay line")
       ->type_name("TEXT");
+  app.add_flag("--no-repair", line.no_repair,
+               "Do not run a failing job again with changed calls to find out who is to blame");
   declare_trace(app, line.trace);
   declare_reports(app, line, run_reports);
 }

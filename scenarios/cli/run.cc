@@ -60,8 +60,11 @@ ExitCode run_scenario(const CommandLine& line) {
     const viz::TraceOptions traced = trace_options(line.trace, loaded.options.world_size);
     check_trace_directory(line.trace, loaded.options.world_size);
     const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
-    const Report report =
-        scenario::run(loaded, {.seed = line.seed, .timeline = timeline, .schedule = schedule_of(line)});
+    const Report report = scenario::run(loaded, {.seed = line.seed,
+                                                 .timeline = timeline,
+                                                 .schedule = schedule_of(line),
+                                                 .mending = line.no_repair ? check::Mending::none
+                                                                           : check::Mending::where_possible});
     progress.say("writing the report");
     const std::string text =
         line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced);

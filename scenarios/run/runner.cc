@@ -74,7 +74,7 @@ Report run(const Scenario& scenario, const RunOptions& options) {
   Report& report = tried.report;
   report.seed = run_options.seed;
   report.replay = replay_line(scenario, run_options.seed, tried.schedule ? &*tried.schedule : nullptr);
-  check::complete(report, rehearsal_of(scenario));
+  check::complete(report, rehearsal_of(scenario), options.mending);
   hold_against(scenario, report);
   return std::move(report);
 }

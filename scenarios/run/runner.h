@@ -12,6 +12,7 @@
 #include "scenarios/format/scenario.h"
 #include "sim/engine/rehearsal.h"
 #include "sim/explore/schedule.h"
+#include "sim/judge/complete.h"
 #include "sim/report/report.h"
 
 namespace rollcall::scenario {
@@ -21,6 +22,7 @@ struct RunOptions {
   bool timeline = false;
   std::function<std::unique_ptr<Backend>(Backend&)> decorate{};  // as in sim::Options
   std::optional<sim::Schedule> schedule{};                       // only this one, exactly
+  check::Mending mending = check::Mending::where_possible;
 };
 
 // The schedule is of another program, or of this one before it was changed; what() says where they part.

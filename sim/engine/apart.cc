@@ -29,6 +29,26 @@ void visit(Visitor& visitor, AnyCall& call) {
   visitor(call.is_root);
   visitor(call.peer);
   visitor(call.tag);
+  visitor(call.reduce);
+  visitor(call.root);
+  visitor(call.async_op);
+  visitor(call.batch);
+  visitor(call.shadow);
+  visitor(call.group_index);
+  visitor(call.group_made_by);
+  visitor(call.pairing);
+  visitor(call.is_strict);
+  visitor(call.site);
+  visitor(call.given_parts);
+  visitor(call.filled_parts);
+}
+
+template <typename Visitor, typename AnyGroup>
+requires std::same_as<std::remove_const_t<AnyGroup>, ProgramGroup>
+void visit(Visitor& visitor, AnyGroup& group) {
+  visitor(group.name);
+  visitor(group.ranks);
+  visitor(group.made_by);
 }
 
 template <typename Visitor, typename AnyProgram>
@@ -36,6 +56,7 @@ requires std::same_as<std::remove_const_t<AnyProgram>, RankProgram>
 void visit(Visitor& visitor, AnyProgram& program) {
   visitor(program.rank);
   visitor(program.calls);
+  visitor(program.groups);
   visitor(program.sets);
   visitor(program.is_whole);
 }
@@ -148,6 +169,10 @@ std::vector<check::RankProgram> Apart::programs(const std::vector<Rank>& ranks) 
 
 check::StepLog Apart::steps(const std::vector<Rank>& ranks) const {
   return ask_for<check::StepLog>([&] { return inner_.steps(ranks); });
+}
+
+std::optional<FindingKind> Apart::outcome_of(const check::CallEdits& edits) const {
+  return ask_for<std::optional<FindingKind>>([&] { return inner_.outcome_of(edits); });
 }
 
 }  // namespace rollcall::sim

@@ -8,7 +8,8 @@
 
 #include "sim/c10d/forwarding_backend.h"
 #include "sim/c10d/rank_context.h"
-#include "sim/engine/noting_backend.h"
+#include "sim/repair/editing_backend.h"
+#include "sim/repair/noting_backend.h"
 
 namespace rollcall::sim {
 namespace {
@@ -57,7 +58,7 @@ std::vector<check::RankProgram> Rehearsal::programs(const std::vector<Rank>& ran
   Options options = options_;
   options.timeout = 0;
   options.limits.ops = std::min(options.limits.ops, steps_max);
-  options.decorate = [&](Backend& engine) { return std::make_unique<NotingBackend>(engine, noted); };
+  options.decorate = [&](Backend& engine) { return std::make_unique<check::NotingBackend>(engine, noted); };
   const Report report = run_once(options, [&](Rank rank) {
     if (std::ranges::binary_search(ranks, rank)) {
       program_(rank);
@@ -71,6 +72,29 @@ std::vector<check::RankProgram> Rehearsal::programs(const std::vector<Rank>& ran
     programs.push_back(std::move(program));
   }
   return programs;
+}
+
+std::optional<FindingKind> Rehearsal::outcome_of(const check::CallEdits& edits) const {
+  std::vector<check::EditingBackend*> backends;  // by rank
+  Options options = options_;
+  options.decorate = [&](Backend& inner) {
+    const auto rank = static_cast<Rank>(backends.size());
+    auto backend = std::make_unique<check::EditingBackend>(inner, edits, rank);
+    backends.push_back(backend.get());
+    return backend;
+  };
+  const Report report = run_once(options, [&](Rank rank) {
+    check::EditingBackend& own = *backends[static_cast<std::size_t>(rank)];
+    try {
+      program_(rank);
+    } catch (const std::exception&) {
+      if (!own.goes_on()) {
+        throw;
+      }
+    }
+    own.finish();
+  });
+  return kind_of(report.verdict);
 }
 
 check::StepLog Rehearsal::steps(const std::vector<Rank>& ranks) const {

@@ -6,10 +6,11 @@
 //
 // What the program does besides calling, it does again: Apart keeps it out of this process.
 
+#include <optional>
 #include <vector>
 
 #include "sim/engine/simulate.h"
-#include "sim/judge/outlook.h"
+#include "sim/match/outlook.h"
 
 namespace rollcall::sim {
 
@@ -21,6 +22,8 @@ class Rehearsal final : public check::Outlook {
   // Endless programs are cut off.
   std::vector<check::RankProgram> programs(const std::vector<Rank>& ranks) const override;
   check::StepLog steps(const std::vector<Rank>& ranks) const override;
+  bool can_run_again() const override { return true; }
+  std::optional<FindingKind> outcome_of(const check::CallEdits& edits) const override;
 
  private:
   Options options_;

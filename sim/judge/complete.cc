@@ -1,6 +1,9 @@
 #include "sim/judge/complete.h"
 
+#include <algorithm>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/judge/endings.h"
@@ -8,23 +11,118 @@
 #include "sim/judge/judge_samples.h"
 #include "sim/judge/suspects.h"
 #include "sim/judge/wrong_peer.h"
+#include "sim/repair/repair.h"
+#include "sim/wording/wording_repair.h"
 
 namespace rollcall::check {
 namespace {
 
 constexpr Rank compared_ranks_max = 256;  // ranks whose programs are compared with all others'
 
+std::vector<Place> waiting_places(const Verdict& verdict) {
+  const auto* deadlock = std::get_if<Deadlock>(&verdict);
+  if (deadlock == nullptr) {
+    return {};
+  }
+  std::vector<Place> places = deadlock->cycle;
+  if (deadlock->finding.at) {
+    places.push_back(*deadlock->finding.at);
+  }
+  return places;
+}
+
+// The ranks that the evidence alone has made the likeliest.
+RankSet likeliest(const Finding& finding, std::size_t count) {
+  if (finding.suspects.empty()) {
+    return finding.tie ? RankSet() : finding.culprits;
+  }
+  return RankSet::of(
+      {finding.suspects.begin(),
+       finding.suspects.begin() + static_cast<std::ptrdiff_t>(std::min(count, finding.suspects.size()))});
+}
+
+// Whoever has to change is to blame.
+void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Verdict& verdict) {
+  Finding& finding = *finding_of(verdict);
+  finding.culprits = repair.ranks;
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  finding.tie = false;
+  if (!repair.alternatives.empty()) {
+    finding.tie = true;
+    finding.suspects = repair.ranks.to_vector();
+    for (const Alternative& other : repair.alternatives) {
+      const std::vector<Rank> more = difference(other.ranks, finding.culprits).to_vector();
+      finding.suspects.insert(finding.suspects.end(), more.begin(), more.end());
+      finding.culprits.insert(other.ranks);
+    }
+    return;
+  }
+  if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
+    if (deadlock->cycle.empty() && says_the_same(repair.edits, programs, finding)) {
+      return;  // of the call that is missing
+    }
+    word_culprits(repair.edits, programs, waiting_places(verdict), finding);
+  } else if (const auto* mismatch = std::get_if<Mismatch>(&verdict); mismatch != nullptr && finding.at) {
+    const auto own = std::ranges::find_if(mismatch->variants, [&](const Variant& variant) {
+      return difference(repair.ranks, variant.ranks).empty();
+    });
+    if (own != mismatch->variants.end()) {
+      finding.at->call = own->call;
+    }
+  }
+}
+
+Repair told(const CallEdits& edits, const std::vector<RankProgram>& programs, std::size_t alternatives) {
+  return {repair_steps(edits, programs), static_cast<std::int64_t>(alternatives)};
+}
+
+// Where the job does nothing twice, several changes are as good as each other. Then what the evidence made likely
+// decides: habits of real programs (suspect_rules.h).
+void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verdict& verdict) {
+  const std::optional<FoundRepair> repair = find_repair(verdict, programs, outlook);
+  if (!repair) {
+    return;
+  }
+  Finding& finding = *finding_of(verdict);
+  if (!repair->supported && !repair->alternatives.empty()) {
+    const auto is_likely = [&](const RankSet& ranks) { return ranks == likeliest(finding, ranks.size()); };
+    const auto other = std::ranges::find_if(repair->alternatives,
+                                            [&](const Alternative& each) { return is_likely(each.ranks); });
+    if (is_likely(repair->ranks) || other != repair->alternatives.end()) {
+      const CallEdits& edits = is_likely(repair->ranks) ? repair->edits : other->edits;
+      finding.repair = told(edits, programs, repair->alternatives.size());
+      return;
+    }
+  }
+  if (finding.tie || finding.culprits != repair->ranks) {
+    blame(*repair, programs, verdict);
+  }
+  finding.repair = told(repair->edits, programs, repair->alternatives.size());
+}
+
+std::vector<Rank> all_ranks(Rank world_size) {
+  std::vector<Rank> everyone(static_cast<std::size_t>(world_size));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  return everyone;
+}
+
 }  // namespace
 
-void complete(Report& report, const Outlook& outlook) {
+void complete(Report& report, const Outlook& outlook, Mending mending) {
   Verdict& verdict = report.verdict;
   if (const std::vector<Rank> ranks = ranks_to_compare(verdict); !ranks.empty()) {
     order_suspects(verdict, outlook.programs(ranks));
   }
-  if (report.world_size <= compared_ranks_max && has_stuck_messages(verdict)) {
-    std::vector<Rank> everyone(static_cast<std::size_t>(report.world_size));
-    std::iota(everyone.begin(), everyone.end(), 0);
-    find_wrong_peer(verdict, outlook.programs(everyone));
+  const bool mends = mending == Mending::where_possible && outlook.can_run_again() && is_repairable(verdict);
+  if (report.world_size <= compared_ranks_max && (mends || has_stuck_messages(verdict))) {
+    const std::vector<RankProgram> programs = outlook.programs(all_ranks(report.world_size));
+    find_wrong_peer(verdict, programs);
+    const bool are_whole = static_cast<Rank>(programs.size()) == report.world_size &&
+                           std::ranges::all_of(programs, &RankProgram::is_whole);
+    if (mends && are_whole) {
+      mend(programs, outlook, verdict);
+    }
   }
   if (report.world_size <= compared_ranks_max && has_unexplained_endings(verdict)) {
     explain_endings(outlook, verdict);

@@ -3,7 +3,7 @@
 // What ranks did before they ended without a call that others wait for: fewer rounds of the same loop, or another
 // branch.
 
-#include "sim/judge/outlook.h"
+#include "sim/match/outlook.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall::check {

@@ -3,7 +3,7 @@
 // What a main_hook calls, next to what the iteration calls that it should shadow. The judge knows the one pair of calls
 // that met; which calls they stood among, only the programs know.
 
-#include "sim/judge/outlook.h"
+#include "sim/match/outlook.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall::check {

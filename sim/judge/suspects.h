@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "sim/judge/outlook.h"
+#include "sim/match/outlook.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall::check {

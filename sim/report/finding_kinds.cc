@@ -17,6 +17,7 @@ constexpr FindingRow rows[] = {
     {Kind::unmatched_send, "unmatched_send", "deadlock"},
     {Kind::unmatched_recv, "unmatched_recv", "deadlock"},
     {Kind::wrong_peer, "wrong_peer", "deadlock"},
+    {Kind::wrong_group, "wrong_group", "deadlock"},
     {Kind::send_send, "send_send", "deadlock"},
     {Kind::recv_recv, "recv_recv", "deadlock"},
     {Kind::p2p_order, "p2p_order", "deadlock"},

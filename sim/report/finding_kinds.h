@@ -21,6 +21,7 @@ enum class FindingKind : std::uint8_t {
   unmatched_send,
   unmatched_recv,
   wrong_peer,
+  wrong_group,
   send_send,
   recv_recv,
   p2p_order,

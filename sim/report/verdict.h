@@ -69,6 +69,19 @@ struct TensorPlace {
   std::string site;    // of the statement that found out
 };
 
+// What some ranks would have to call instead. "call all_reduce #3 on dp0 in gradients", "leave out ...".
+struct RepairStep {
+  RankSet ranks;
+  std::string text;
+  std::int64_t times = 1;  // in so many places of its program, of each rank
+};
+
+// The smallest change that was found under which the job runs to its end. It was run.
+struct Repair {
+  std::vector<RepairStep> steps;
+  std::int64_t alternatives = 0;  // changes of other ranks that are as small and as likely, and help, too
+};
+
 // What every unhappy verdict has in common.
 struct Finding {
   FindingKind kind = FindingKind::ok;  // finer than the verdict
@@ -82,6 +95,7 @@ struct Finding {
   std::string headline;                        // who, what, where: one sentence without a full stop
   std::string cause;                           // one sentence
   std::string advice;                          // one sentence
+  std::optional<Repair> repair{};              // of deadlocks and mismatches, where one was found
   std::string on_backend;                      // what the real backend would show; may be empty
   std::vector<std::string> chain;              // who waits for whom, one step a line
 };

@@ -46,6 +46,26 @@ bool Reducer::rebuild_buckets(Site site) {
   return true;
 }
 
+namespace {
+
+// What arrives may be what another call has sent.
+void check_buckets(const BucketIndices& buckets, std::size_t parameters) {
+  std::vector<bool> placed(parameters, false);
+  for (const std::vector<std::uint32_t>& bucket : buckets) {
+    for (const std::uint32_t index : bucket) {
+      if (index >= parameters || placed[index]) {
+        throw RuntimeError("Out of range variable index specified.");  // reducer.cpp, initialize_buckets
+      }
+      placed[index] = true;
+    }
+  }
+  if (std::ranges::count(placed, true) != static_cast<std::ptrdiff_t>(parameters)) {
+    throw RuntimeError("Out of range variable index specified.");
+  }
+}
+
+}  // namespace
+
 // Everyone takes rank 0's buckets: the order in which gradients become ready may differ.
 BucketIndices Reducer::agree_on_buckets(const BucketIndices& mine, Site site) const {
   const Scope scope("ddp.rebuild", rebuild_pairing_);
@@ -61,19 +81,22 @@ BucketIndices Reducer::agree_on_buckets(const BucketIndices& mine, Site site) co
   const Tensor order_tensor = int_tensor(order, device);
   broadcast(order_tensor, root, {.group = options_.group}, site);
   const auto count = static_cast<std::size_t>(order_tensor.at(order_tensor.numel() - 1));
+  if (count == 0 || count > parameters_.size()) {
+    throw RuntimeError("Out of range variable index specified.");
+  }
   sizes.resize(count, sizes.back());  // torch fills up with its own last size, to be overwritten
   const Tensor size_tensor = int_tensor(sizes, device);
   broadcast(size_tensor, root, {.group = options_.group}, site);
 
-  expects(count > 0, "there is a bucket to agree on");
   BucketIndices agreed(count);
   std::int64_t next = 0;
   for (std::size_t bucket = 0; bucket < count; ++bucket) {
     const auto size = static_cast<std::int64_t>(size_tensor.at(static_cast<std::int64_t>(bucket)));
-    for (std::int64_t i = 0; i < size; ++i) {
+    for (std::int64_t i = 0; i < size && next + 1 < order_tensor.numel(); ++i) {
       agreed[bucket].push_back(static_cast<std::uint32_t>(order_tensor.at(next++)));
     }
   }
+  check_buckets(agreed, parameters_.size());
   return agreed;
 }
 

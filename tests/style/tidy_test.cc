@@ -72,6 +72,7 @@ const std::vector<std::string> folders_from_below = {
     "sim",  // dist.h, the umbrella
     "sim/match",
     "sim/wording",
+    "sim/repair",
     "sim/judge",
     "sim/diagnose",
     "sim/gloo",

@@ -108,6 +108,29 @@ std::string search_phrase(const Report& report, const SearchResult& search) {
   return fmt::format("{}; about {:.3g} schedules are possible", text, search.space);
 }
 
+std::string repair_phrase(const Finding& finding, Rank world_size) {
+  if (!finding.repair) {
+    return {};
+  }
+  constexpr std::size_t steps_max = 3;
+  const std::vector<RepairStep>& steps = finding.repair->steps;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(steps.size(), steps_max); ++i) {
+    const RepairStep& step = steps[i];
+    text += fmt::format("{}{} {}{}", i == 0 ? "let " : "; ", ranks_phrase(step.ranks), step.text,
+                        step.times > 1 ? fmt::format(" ({} times)", step.times) : "");
+  }
+  if (steps.size() > steps_max) {
+    text += fmt::format("; and {} more changes of this kind", steps.size() - steps_max);
+  }
+  text += fmt::format(". With that, {} finish: it was run",
+                      world_size == 2 ? "both ranks" : fmt::format("all {} ranks", world_size));
+  if (finding.repair->alternatives > 0) {
+    text += ". So they do if other ranks are changed";
+  }
+  return text;
+}
+
 std::string tie_phrase(const Finding& finding) {
   return finding.suspicion.empty() ? "no side has a majority, so every rank involved is named"
                                    : "no side has a majority; most likely: " + finding.suspicion;

@@ -27,5 +27,7 @@ std::string outcomes_phrase(const Report& report);
 std::string search_phrase(const Report& report, const SearchResult& search);
 // Why more than one side is named. The finding is a tie.
 std::string tie_phrase(const Finding& finding);
+// "let rank 0 call ...; with that, all 4 ranks finish (it was run)"; empty where no repair was found.
+std::string repair_phrase(const Finding& finding, Rank world_size);
 
 }  // namespace rollcall::viz

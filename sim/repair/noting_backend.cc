@@ -1,4 +1,4 @@
-#include "sim/engine/noting_backend.h"
+#include "sim/repair/noting_backend.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "sim/c10d/rank_context.h"
 
-namespace rollcall::sim {
+namespace rollcall::check {
 namespace {
 
 constexpr std::size_t first_made_group = 1'000'000;  // far from those of the run
@@ -16,6 +16,15 @@ constexpr std::size_t first_made_group = 1'000'000;  // far from those of the ru
 Work NotingBackend::issue(const Op& op) {
   note(op);
   return Work(op.group, op.rank, program().calls.back().seq);
+}
+
+std::vector<Work> NotingBackend::issue_batch(std::span<const Op> ops) {
+  const auto first = static_cast<std::int64_t>(program().calls.size());
+  std::vector<Work> works = Backend::issue_batch(ops);
+  for (auto i = static_cast<std::size_t>(first); i < program().calls.size(); ++i) {
+    program().calls[i].batch = first;
+  }
+  return works;
 }
 
 ProcessGroup NotingBackend::manage(GroupCall call) {
@@ -29,6 +38,7 @@ ProcessGroup NotingBackend::manage(GroupCall call) {
       const std::string name = call.name.empty() ? fmt::format("g{}", made_.size() + 1) : call.name;
       made_.push_back({id, name, std::move(ranks)});
       members_[id] = &made_.back();
+      made_by_[id] = static_cast<std::int64_t>(program().calls.size()) - 1;
       return {made_.back(), made_.back().rank_of(this_rank().rank)};
     }
   }
@@ -54,10 +64,25 @@ void NotingBackend::note(const Op& op) {
   const RankContext& self = this_rank();
   const auto found = members_.find(op.group);
   const GroupMembers& group = found == members_.end() ? self.world.members() : *found->second;
-  program().calls.push_back(check::program_call(op, group, next_[{op.group, check::count_of(op.kind)}]++,
-                                                self.scopes->path(op.scope), traits().has_tags));
+  const std::uint32_t index = index_of(group);
+  program().calls.push_back(
+      program_call(op, group, next_[{op.group, count_of(op.kind)}]++, *self.scopes, traits().has_tags));
+  program().calls.back().group_index = index;
+  program().calls.back().group_made_by = program().groups[index].made_by;
 }
 
-check::RankProgram& NotingBackend::program() { return programs_[this_rank().rank]; }
+std::uint32_t NotingBackend::index_of(const GroupMembers& group) {
+  std::vector<ProgramGroup>& groups = program().groups;
+  const auto [found, is_new] =
+      indexes_.try_emplace({this_rank().rank, group.id}, static_cast<std::uint32_t>(groups.size()));
+  if (is_new) {
+    const auto made = made_by_.find(group.id);
+    groups.push_back({group.name, group.id == world_group ? std::vector<Rank>() : group.ranks,
+                      made == made_by_.end() ? -1 : made->second});
+  }
+  return found->second;
+}
 
-}  // namespace rollcall::sim
+RankProgram& NotingBackend::program() { return programs_[this_rank().rank]; }
+
+}  // namespace rollcall::check

@@ -1,5 +1,6 @@
-#include "sim/judge/outlook.h"
+#include "sim/match/outlook.h"
 
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -11,16 +12,45 @@ int count_of(OpKind kind) {
   return is_about_groups(kind) ? 2 + static_cast<int>(kind) : is_point_to_point(kind) ? 1 : 0;
 }
 
-ProgramCall program_call(const Op& op, const GroupMembers& group, std::int64_t seq, std::string label,
+namespace {
+
+// Rows of a tensor as elements.
+std::vector<std::int64_t> parts_in_elements(const std::vector<std::int64_t>& rows, const Storage* storage) {
+  std::vector<std::int64_t> parts;
+  if (storage != nullptr) {
+    const std::span<const std::int64_t> sizes = storage->shape.sizes();
+    const std::int64_t height = sizes.empty() ? storage->numel : sizes.front();
+    for (const std::int64_t count : rows) {
+      parts.push_back(height == 0 ? 0 : count * (storage->numel / height));
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+ProgramCall program_call(const Op& op, const GroupMembers& group, std::int64_t seq, const ScopeTable& scopes,
                          bool has_tags) {
   ProgramCall call{.kind = op.kind, .group = group.name, .seq = seq};
-  call.label = std::move(label);
+  call.label = scopes.path(op.scope);
+  const Pairing pairing = scopes.pairing(op.scope);
+  call.pairing = scopes.pairing_name(pairing);
+  call.is_strict = pairing.strict;
+  if (op.tensors.splits != nullptr) {
+    call.given_parts = parts_in_elements(op.tensors.splits->input, op.tensors.input);
+    call.filled_parts = parts_in_elements(op.tensors.splits->output, op.tensors.output);
+  }
   call.is_root = has_root(op.kind) && op.root == op.rank;
   if (is_point_to_point(op.kind)) {
     const bool is_member = op.root >= 0 && op.root < group.size();
     call.peer = is_member ? group.ranks[static_cast<std::size_t>(op.root)] : -1;
     call.tag = has_tags ? op.tag : 0;
   }
+  call.reduce = op.reduce;
+  call.root = op.root;
+  call.async_op = op.async_op;
+  call.shadow = op.shadow;
+  call.site = to_string(op.site);
   if (has_tensor(op.kind)) {
     call.numel = op.numel;
     call.dtype = to_string(op.dtype);

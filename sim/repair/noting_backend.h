@@ -11,19 +11,20 @@
 
 #include "sim/c10d/backend.h"
 #include "sim/c10d/observer.h"
-#include "sim/judge/outlook.h"
+#include "sim/match/outlook.h"
 
-namespace rollcall::sim {
+namespace rollcall::check {
 
 class NotingBackend final : public Backend {
  public:
   // `engine` says what is there (groups, devices) and runs nothing; it and `programs` are borrowed. Of `programs`, the
   // entry of the rank that calls is written.
-  NotingBackend(Backend& engine, std::map<Rank, check::RankProgram>& programs)
+  NotingBackend(Backend& engine, std::map<Rank, RankProgram>& programs)
       : engine_(engine), programs_(programs) {}
 
   const BackendTraits& traits() const override { return engine_.traits(); }
   Work issue(const Op& op) override;
+  std::vector<Work> issue_batch(std::span<const Op> ops) override;
   void wait(const Work&) override {}
   void wait_for(const Work&, Duration) override {}
   void wait_any(std::span<const Work>) override {}
@@ -40,15 +41,18 @@ class NotingBackend final : public Backend {
 
  private:
   void note(const Op& op);
-  check::RankProgram& program();
+  std::uint32_t index_of(const GroupMembers& group);
+  RankProgram& program();
 
   Backend& engine_;
   Observer nobody_;  // what is noted happens in the run itself
-  std::map<Rank, check::RankProgram>& programs_;
-  std::map<std::pair<GroupId, int>, std::int64_t> next_;  // by channel: calls so far
-  std::deque<GroupMembers> made_;                         // never moves: handles point into it
-  std::map<GroupId, const GroupMembers*> members_;        // of all but the world
+  std::map<Rank, RankProgram>& programs_;
+  std::map<std::pair<GroupId, int>, std::int64_t> next_;       // by channel: calls so far
+  std::deque<GroupMembers> made_;                              // never moves: handles point into it
+  std::map<GroupId, const GroupMembers*> members_;             // of all but the world
+  std::map<GroupId, std::int64_t> made_by_;                    // which call made it
+  std::map<std::pair<Rank, GroupId>, std::uint32_t> indexes_;  // into RankProgram::groups
   Time now_ = 0;
 };
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::check

@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/scope_table.h"
 #include "sim/c10d/op.h"
 #include "sim/c10d/process_group.h"
+#include "sim/report/finding_kinds.h"
 
 namespace rollcall::check {
 
@@ -28,6 +30,28 @@ struct ProgramCall {
   bool is_root = false;  // the rank itself is the call's src or dst
   Rank peer = -1;        // messages: the other end, global; -1: anyone
   std::int32_t tag = 0;  // messages, where tags count
+  ReduceOp reduce = ReduceOp::sum;
+  Rank root = -1;  // inside the group; -1: none
+  bool async_op = false;
+  std::int64_t batch = -1;          // messages of one batch_isend_irecv: which call began it; -1: not in one
+  bool shadow = false;              // of a rank that has joined
+  std::uint32_t group_index = 0;    // into RankProgram::groups
+  std::int64_t group_made_by = -1;  // as in ProgramGroup
+  std::string pairing{};            // what it belongs with, by its scope; may be empty
+  bool is_strict = false;           // so are calls without any
+  std::string site{};               // "train.json:12:9"; may be empty
+  // Of all_to_all_single with parts of its own: elements for each member, and from each.
+  std::vector<std::int64_t> given_parts{};
+  std::vector<std::int64_t> filled_parts{};
+
+  friend bool operator==(const ProgramCall&, const ProgramCall&) = default;
+};
+
+// A group that a rank calls on.
+struct ProgramGroup {
+  std::string name;
+  std::vector<Rank> ranks{};  // global; empty: the whole world
+  std::int64_t made_by = -1;  // which call of its rank made it, from 0; -1: it was there
 };
 
 // Calls of a rank on a group that are counted together have one number: collectives, messages, and each kind of call
@@ -35,16 +59,29 @@ struct ProgramCall {
 int count_of(OpKind kind);
 
 // `op` as a call of its rank's program; with its tag where messages are told apart by it.
-ProgramCall program_call(const Op& op, const GroupMembers& group, std::int64_t seq, std::string label,
+ProgramCall program_call(const Op& op, const GroupMembers& group, std::int64_t seq, const ScopeTable& scopes,
                          bool has_tags);
 
 // What one rank calls, in order.
 struct RankProgram {
   Rank rank = 0;
   std::vector<ProgramCall> calls;
+  std::vector<ProgramGroup> groups{};
   std::vector<std::string> sets{};  // the keys of the store that it sets, in any order
   bool is_whole = true;             // to its end; otherwise as far as the rank got
 };
+
+// A change of what one rank calls: before its call number `at`, counted from 0 over all groups, `inserted` are called,
+// and then so many calls are left out. Calls number `at` beyond the last are what it calls when its program has ended.
+struct CallEdit {
+  Rank rank = 0;
+  std::int64_t at = 0;
+  std::int64_t dropped = 0;
+  std::vector<ProgramCall> inserted{};
+
+  friend bool operator==(const CallEdit&, const CallEdit&) = default;
+};
+using CallEdits = std::vector<CallEdit>;  // by rank, then by place
 
 // One collective as a rank issued it.
 struct Step {
@@ -81,6 +118,10 @@ class Outlook {
   virtual std::vector<RankProgram> programs(const std::vector<Rank>&) const { return {}; }
   // What these ranks issue when all of them run.
   virtual StepLog steps(const std::vector<Rank>&) const { return {}; }
+  // Can changes be tried?
+  virtual bool can_run_again() const { return false; }
+  // What a run finds in which ranks call this instead; nothing where that cannot be tried.
+  virtual std::optional<FindingKind> outcome_of(const CallEdits&) const { return std::nullopt; }
 };
 
 }  // namespace rollcall::check

@@ -1,0 +1,191 @@
+#include "sim/repair/call_lists.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include "sim/base/expects.h"
+
+namespace rollcall::check {
+namespace {
+
+// The index of `value`, which is added where it is new.
+template <typename T>
+std::size_t ordinal_of(std::vector<T>& values, T value) {
+  const auto found = std::ranges::find(values, value);
+  if (found != values.end()) {
+    return static_cast<std::size_t>(found - values.begin());
+  }
+  values.push_back(value);
+  return values.size() - 1;
+}
+
+// What is called, wherever that is.
+std::string shape_text(const ProgramCall& call) {
+  const bool has_place = has_root(call.kind) && !is_point_to_point(call.kind);
+  return fmt::format("{} {} {} {} {} {} {} {} {}", to_string(call.kind), call.numel, call.dtype,
+                     has_reduce_op(call.kind) ? static_cast<int>(call.reduce) : -1,
+                     has_place ? call.root : -1, call.tag, call.async_op, call.batch >= 0, call.label);
+}
+
+constexpr Symbol shapes_max = 1U << 16U;
+constexpr std::size_t ordinals_max = 1U << 8U;
+
+Symbol pack(Symbol shape, std::size_t group, std::size_t peer) {
+  return shape << 16U | static_cast<Symbol>(std::min(group, ordinals_max - 1)) << 8U |
+         static_cast<Symbol>(std::min(peer, ordinals_max - 1));
+}
+
+}  // namespace
+
+Symbol Places::next(const ListedCall& call) {
+  const std::size_t group = ordinal_of(groups_, call.group);
+  const std::size_t peer = call.peer < 0 ? 0 : 1 + ordinal_of(peers_, call.peer);
+  return pack(call.shape, group, peer);
+}
+
+CallLists::CallLists(std::span<const RankProgram> programs) {
+  for (const RankProgram& program : programs) {
+    expects(static_cast<std::size_t>(program.rank) == lists_.size(),
+            "every rank's program is there, in order");
+    list(program);
+  }
+  classify();
+}
+
+std::size_t CallLists::calls() const {
+  std::size_t count = 0;
+  for (const CallList& list : lists_) {
+    count += list.calls.size();
+  }
+  return count;
+}
+
+bool CallLists::is_member(Rank rank, std::uint32_t group) const {
+  return groups_[group].empty() || std::ranges::binary_search(groups_[group], rank);
+}
+
+ListedCall CallLists::listed(Rank rank, const ProgramCall& call) const {
+  ListedCall listed;
+  const auto shape = shapes_.find(shape_text(call));
+  listed.shape = shape == shapes_.end() ? shapes_max - 1 : shape->second;
+  listed.peer = is_point_to_point(call.kind) ? call.peer : -1;
+  listed.group = group_count();  // one that the rank has not called on
+  const CallList& own = of(rank);
+  for (std::size_t i = 0; i < own.calls.size(); ++i) {
+    const ProgramCall& known = own.program->calls[i];
+    if (known.group == call.group && known.group_made_by == call.group_made_by) {
+      listed.group = own.calls[i].group;
+      break;
+    }
+  }
+  return listed;
+}
+
+// What the others give to `rank`, and take from it, in their call with this number.
+void CallLists::take_parts_of_others(Rank rank, std::uint32_t group, std::int64_t seq,
+                                     ProgramCall& call) const {
+  std::vector<Rank> members = this->members(group);
+  if (members.empty()) {
+    members.resize(lists_.size());
+    std::iota(members.begin(), members.end(), 0);
+  }
+  const auto own = static_cast<std::size_t>(std::ranges::find(members, rank) - members.begin());
+  call.given_parts.assign(members.size(), 0);
+  call.filled_parts.assign(members.size(), 0);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const CallList& other = of(members[i]);
+    for (std::size_t at = 0; at < other.calls.size(); ++at) {
+      const ProgramCall& its = other.program->calls[at];
+      if (other.calls[at].group == group && its.seq == seq && its.kind == call.kind &&
+          std::min(its.given_parts.size(), its.filled_parts.size()) > own) {
+        call.given_parts[i] = its.filled_parts[own];
+        call.filled_parts[i] = its.given_parts[own];
+      }
+    }
+  }
+  call.numel = std::reduce(call.given_parts.begin(), call.given_parts.end());
+}
+
+ProgramCall CallLists::as_call_of(Rank rank, const ProgramCall& model, std::uint32_t group, Rank peer) const {
+  ProgramCall call = model;
+  call.peer = peer;
+  const CallList& own = of(rank);
+  const auto alike = std::ranges::find_if(own.program->calls, [&](const ProgramCall& known) {
+    return !known.given_parts.empty() && known.kind == call.kind && known.numel == call.numel &&
+           known.label == call.label;
+  });
+  if (alike != own.program->calls.end()) {  // who gets how much depends on the rank
+    call.given_parts = alike->given_parts;
+    call.filled_parts = alike->filled_parts;
+  } else if (!call.given_parts.empty()) {
+    take_parts_of_others(rank, group, model.seq, call);
+  }
+  for (std::size_t i = 0; i < own.calls.size(); ++i) {
+    const ProgramCall& known = own.program->calls[i];
+    if (own.calls[i].group == group && !is_about_groups(known.kind)) {
+      call.group = known.group;
+      call.group_index = known.group_index;
+      call.group_made_by = known.group_made_by;
+      return call;
+    }
+  }
+  for (const CallList& other : lists_) {  // by its name: the rank has called nothing on it
+    const auto known = std::ranges::find(other.calls, group, &ListedCall::group);
+    if (known != other.calls.end()) {
+      call.group = other.program->calls[static_cast<std::size_t>(known - other.calls.begin())].group;
+      break;
+    }
+  }
+  call.group_made_by = -1;
+  return call;
+}
+
+std::uint32_t CallLists::group_number(const std::vector<Rank>& ranks, std::size_t nth) {
+  const auto [found, is_new] =
+      group_numbers_.try_emplace({ranks, nth}, static_cast<std::uint32_t>(groups_.size()));
+  if (is_new) {
+    groups_.push_back(ranks);
+  }
+  return found->second;
+}
+
+void CallLists::list(const RankProgram& program) {
+  CallList& own = lists_.emplace_back();
+  own.program = &program;
+  Places places;
+  std::map<std::vector<Rank>, std::size_t> alike;
+  std::vector<std::uint32_t> numbers;
+  for (const ProgramGroup& group : program.groups) {
+    numbers.push_back(group_number(group.ranks, alike[group.ranks]++));
+  }
+  for (const ProgramCall& call : program.calls) {
+    ListedCall listed;
+    listed.shape =
+        shapes_.try_emplace(shape_text(call), std::min(static_cast<Symbol>(shapes_.size()), shapes_max - 1))
+            .first->second;
+    listed.group = numbers.empty() ? group_number({}, 0) : numbers[call.group_index];
+    listed.peer = is_point_to_point(call.kind) ? call.peer : -1;
+    listed.is_fixed = is_about_groups(call.kind);
+    listed.place = places.next(listed);
+    own.calls.push_back(listed);
+  }
+}
+
+void CallLists::classify() {
+  std::map<std::vector<Symbol>, std::size_t> known;
+  for (Rank rank = 0; rank < static_cast<Rank>(lists_.size()); ++rank) {
+    std::vector<Symbol> places;
+    for (const ListedCall& call : of(rank).calls) {
+      places.push_back(call.place);
+    }
+    const auto [found, is_new] = known.try_emplace(std::move(places), classes_.size());
+    if (is_new) {
+      classes_.emplace_back();
+    }
+    classes_[found->second].ranks.push_back(rank);
+  }
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,80 @@
+#pragma once
+
+// CallLists: what all ranks of a job call, in a form in which ranks can be compared. Peers of one role make the same
+// calls on other groups and with other partners: a call's `place` says which of the rank's own groups and partners it
+// is on, counted by first use, so that peers have equal places.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/match/outlook.h"
+
+namespace rollcall::check {
+
+using Symbol = std::uint32_t;
+
+struct ListedCall {
+  Symbol shape = 0;         // what is called: operation, size, label, ...; not where
+  std::uint32_t group = 0;  // one number for one group of the job
+  Rank peer = -1;           // of a message, global
+  Symbol place = 0;         // shape, own group, own partner
+  bool is_fixed = false;    // cannot be edited: it makes or ends a group
+};
+
+struct CallList {
+  const RankProgram* program = nullptr;
+  std::vector<ListedCall> calls{};
+};
+
+// Ranks that call alike.
+struct CallClass {
+  std::vector<Rank> ranks;  // ascending; the first stands for all
+};
+
+// Gives calls of one rank their places.
+class Places {
+ public:
+  Symbol next(const ListedCall& call);
+
+ private:
+  std::vector<std::uint32_t> groups_;  // in order of first use
+  std::vector<Rank> peers_;            // likewise
+};
+
+class CallLists {
+ public:
+  // Of every rank of the job, ascending; borrowed.
+  explicit CallLists(std::span<const RankProgram> programs);
+
+  std::size_t calls() const;  // of all ranks
+  const CallList& of(Rank rank) const { return lists_[static_cast<std::size_t>(rank)]; }
+  const std::vector<CallClass>& classes() const { return classes_; }
+  std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.size()); }
+  // Global ranks of a group; empty: the world.
+  const std::vector<Rank>& members(std::uint32_t group) const { return groups_[group]; }
+  bool is_member(Rank rank, std::uint32_t group) const;
+  // The shape in a place.
+  static Symbol shape_in(Symbol place) { return place >> 16U; }
+  // `call`, which `rank` would make, as a listed one; without its place.
+  ListedCall listed(Rank rank, const ProgramCall& call) const;
+  // `model`, a call of another rank, as a call of `rank` on `group` and with `peer`.
+  ProgramCall as_call_of(Rank rank, const ProgramCall& model, std::uint32_t group, Rank peer) const;
+
+ private:
+  std::uint32_t group_number(const std::vector<Rank>& ranks, std::size_t nth);
+  void take_parts_of_others(Rank rank, std::uint32_t group, std::int64_t seq, ProgramCall& call) const;
+  void list(const RankProgram& program);
+  void classify();
+
+  std::vector<CallList> lists_;
+  std::vector<CallClass> classes_;
+  std::vector<std::vector<Rank>> groups_;
+  std::map<std::pair<std::vector<Rank>, std::size_t>, std::uint32_t> group_numbers_;
+  std::map<std::string, Symbol> shapes_;
+};
+
+}  // namespace rollcall::check

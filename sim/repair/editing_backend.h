@@ -1,0 +1,48 @@
+#pragma once
+
+// EditingBackend: a rank's backend, with some of its calls left out and others put in. So a run shows what would have
+// happened if the rank had called what its peers did. Calls are counted as NotingBackend lists them.
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "sim/c10d/forwarding_backend.h"
+#include "sim/match/outlook.h"
+
+namespace rollcall::check {
+
+class EditingBackend final : public ForwardingBackend {
+ public:
+  // Those of `edits` that are of `rank`; both are borrowed.
+  EditingBackend(Backend& inner, const CallEdits& edits, Rank rank);
+
+  // Has the rank calls to make when its program has ended, or raised?
+  bool goes_on() const;
+  // Makes them.
+  void finish();
+
+  Work issue(const Op& op) override;
+  void wait(const Work& work) override;
+  void wait_for(const Work& work, Duration timeout) override;
+  void wait_any(std::span<const Work> works) override;
+  bool is_completed(const Work& work) override;
+  Rank source_of(const Work& work) override;
+  std::vector<Work> issue_batch(std::span<const Op> ops) override;
+  ProcessGroup find_group(std::string_view group) override;
+  ProcessGroup manage(GroupCall call) override;
+
+ private:
+  // What is put in before the rank's next call has been called now. True when that call itself is left out.
+  bool pass();
+  void call_instead(std::span<const ProgramCall> calls);
+  ProcessGroup group_of(const ProgramCall& call);
+
+  std::vector<const CallEdit*> edits_;  // by place
+  std::size_t next_ = 0;                // of edits_
+  std::int64_t calls_ = 0;              // so far
+  std::int64_t left_out_until_ = 0;
+  std::map<std::int64_t, ProcessGroup> made_;  // by the call that made them
+};
+
+}  // namespace rollcall::check

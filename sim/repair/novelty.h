@@ -1,0 +1,43 @@
+#pragma once
+
+// Novelty: how much a job's calls surprise. Training repeats itself: steps follow steps, and peers call what their
+// peers do. So of two ways to mend a job, the one that leaves fewer different sequences of one, two and three calls
+// is the likelier.
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/repair/call_lists.h"
+
+namespace rollcall::check {
+
+class Novelty {
+ public:
+  // Before the first call, and after the last.
+  static constexpr Symbol nothing = 0xffffffff;
+
+  explicit Novelty(const CallLists& lists);
+
+  // Different short sequences of calls in the job.
+  std::int64_t count() const { return different_; }
+  // The same if these ranks called that instead: places, one list for each rank.
+  struct Change {
+    Rank rank = 0;
+    std::vector<Symbol> places;
+  };
+  std::int64_t count_with(std::span<const Change> changes);
+  // How often `next` follows on `last` in the job.
+  std::int64_t times(Symbol last, Symbol next) const;
+
+ private:
+  void add(const std::vector<Symbol>& places, std::int64_t times);
+  std::vector<Symbol> places_of(Rank rank) const;
+
+  const CallLists& lists_;
+  std::unordered_map<std::uint64_t, std::int64_t> times_;  // never iterated
+  std::int64_t different_ = 0;
+};
+
+}  // namespace rollcall::check

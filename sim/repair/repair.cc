@@ -1,0 +1,183 @@
+#include "sim/repair/repair.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/repair/novelty.h"
+#include "sim/repair/proposals.h"
+
+namespace rollcall::check {
+namespace {
+
+constexpr std::int64_t margin = 4;  // scores of changes that are about as likely, where nothing supports them
+constexpr std::size_t tries_max = 48;
+constexpr std::size_t calls_max = 2'000'000;  // in all runs that are tried
+constexpr std::size_t tries_min = 4;
+
+struct Scored {
+  Proposal proposal;
+  std::int64_t score = 0;
+  bool supported = false;  // by other steps, or by other peers
+};
+
+std::int64_t novelty_of(const CallLists& lists, const Proposal& proposal, Novelty& novelty) {
+  std::vector<Novelty::Change> changes;
+  for (const Rank rank : proposal.ranks) {
+    changes.push_back({rank, places_with(lists, rank, proposal.edits)});
+  }
+  return novelty.count_with(changes);
+}
+
+// Of edits of one call each, the earlier place in the rank's list where the job would be more like itself: where a call
+// is missing shows only later, when somebody waits for it.
+void slide(const CallLists& lists, Proposal& proposal, Novelty& novelty) {
+  constexpr std::int64_t places_max = 64;
+  constexpr std::size_t edits_max = 8;
+  if (proposal.edits.size() > edits_max) {
+    return;
+  }
+  for (CallEdit& edit : proposal.edits) {
+    if (edit.inserted.size() + static_cast<std::size_t>(edit.dropped) != 1) {
+      return;
+    }
+    const std::vector<ListedCall>& calls = lists.of(edit.rank).calls;
+    const Proposal own{.edits = {edit}, .ranks = {edit.rank}};
+    std::int64_t best = novelty_of(lists, own, novelty);
+    CallEdit chosen = edit;
+    for (std::int64_t at = edit.at - 1; at >= std::max<std::int64_t>(0, edit.at - places_max); --at) {
+      const ListedCall& here = calls[static_cast<std::size_t>(at)];
+      if (edit.dropped == 1 && here.place != calls[static_cast<std::size_t>(edit.at)].place) {
+        continue;
+      }
+      Proposal other = own;
+      other.edits.front().at = at;
+      if (const std::int64_t count = novelty_of(lists, other, novelty); count < best) {
+        best = count;
+        chosen = other.edits.front();
+      }
+    }
+    edit = chosen;
+  }
+}
+
+// Whoever called something meant it: calls are forgotten more often than made up.
+std::int64_t left_out(const Proposal& proposal) {
+  constexpr std::int64_t first = 2;
+  constexpr std::int64_t more = 4;
+  std::int64_t calls = 0;
+  for (const CallEdit& edit : proposal.edits) {
+    calls += std::max<std::int64_t>(0, edit.dropped - static_cast<std::int64_t>(edit.inserted.size()));
+  }
+  return calls == 0 ? 0 : first + std::min(calls - 1, more);
+}
+
+// Is what is called after the edits, where they are, seen elsewhere in the job, and not only by the other end of the
+// mistake? In a job of two ranks and one step nothing is.
+bool is_supported(const CallLists& lists, const Proposal& proposal, const Novelty& novelty) {
+  const auto enough = static_cast<std::int64_t>(proposal.ranks.size());
+  std::optional<Rank> last;
+  return std::ranges::any_of(proposal.edits, [&](const CallEdit& edit) {
+    if (last == edit.rank) {
+      return false;  // a rank's first edit stands for the others, which are like it
+    }
+    last = edit.rank;
+    const std::vector<Symbol> places = places_with(lists, edit.rank, proposal.edits);
+    // That lists begin and end says nothing.
+    const auto follows = [&](std::int64_t at) {
+      return at > 0 && at < static_cast<std::int64_t>(places.size()) &&
+             novelty.times(places[static_cast<std::size_t>(at) - 1], places[static_cast<std::size_t>(at)]) >
+                 enough;
+    };
+    return follows(edit.at) ||
+           (!edit.inserted.empty() && follows(edit.at + static_cast<std::int64_t>(edit.inserted.size())));
+  });
+}
+
+std::vector<Scored> ordered(const CallLists& lists, const Verdict& verdict) {
+  Novelty novelty(lists);
+  std::vector<Scored> all;
+  std::vector<Proposal> proposals = as_peers_do(lists);
+  for (Proposal& proposal : where_it_hangs(lists, verdict)) {
+    Proposal moved = proposal;
+    slide(lists, moved, novelty);
+    proposals.push_back(std::move(moved));
+    proposals.push_back(std::move(proposal));
+  }
+  for (Proposal& proposal : proposals) {
+    const auto ranks = static_cast<std::int64_t>(proposal.ranks.size());
+    const auto kinds = static_cast<std::int64_t>(proposal.kinds);
+    const std::int64_t has_witnesses = proposal.witnesses > 0 ? 1 : 0;
+    const std::int64_t news = novelty_of(lists, proposal, novelty) - novelty.count();
+    const bool supported = is_supported(lists, proposal, novelty);
+    const std::int64_t likeness = supported ? news : std::max<std::int64_t>(0, news);
+    const std::int64_t score = 3 * ranks + 2 * kinds + left_out(proposal) - has_witnesses + 2 * likeness;
+    all.push_back({std::move(proposal), score, supported});
+  }
+  std::ranges::stable_sort(all, {}, &Scored::score);
+  return all;
+}
+
+// Do all ranks finish, in calls that agree? Values are not those of the program any more.
+bool is_well(FindingKind kind) {
+  return kind == FindingKind::ok || kind == FindingKind::value || kind == FindingKind::group_not_destroyed ||
+         kind == FindingKind::samples_repeated;
+}
+
+bool is_known(const FoundRepair& found, const RankSet& ranks) {
+  return found.ranks == ranks ||
+         std::ranges::find(found.alternatives, ranks, &Alternative::ranks) != found.alternatives.end();
+}
+
+}  // namespace
+
+bool is_repairable(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  const bool is_fit = std::holds_alternative<Deadlock>(verdict) ||
+                      std::holds_alternative<Mismatch>(verdict) ||
+                      std::holds_alternative<ResourceLeak>(verdict);
+  return is_fit && finding->kind != FindingKind::rank_crashed &&
+         finding->kind != FindingKind::join_hook_mismatch;
+}
+
+std::optional<FoundRepair> find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
+                                       const Outlook& outlook) {
+  const bool joins = std::ranges::any_of(programs, [](const RankProgram& program) {
+    return std::ranges::any_of(program.calls, [](const ProgramCall& call) {
+      return call.shadow || call.label.find("join.") != std::string::npos;
+    });
+  });
+  if (joins) {
+    return std::nullopt;  // how often a rank calls there depends on the others
+  }
+  const CallLists lists(programs);
+  std::optional<FoundRepair> found;
+  std::int64_t score = 0;
+  std::size_t tries = 0;
+  const std::size_t most_tries =
+      std::clamp(calls_max / std::max<std::size_t>(1, lists.calls()), tries_min, tries_max);
+  std::vector<CallEdits> tried;
+  for (const Scored& each : ordered(lists, verdict)) {
+    if (tries == most_tries || (found && each.score > score + (found->supported ? 0 : margin))) {
+      break;
+    }
+    const RankSet ranks = RankSet::of(each.proposal.ranks);
+    if ((found && is_known(*found, ranks)) || std::ranges::find(tried, each.proposal.edits) != tried.end()) {
+      continue;
+    }
+    tried.push_back(each.proposal.edits);
+    ++tries;
+    const std::optional<FindingKind> outcome = outlook.outcome_of(each.proposal.edits);
+    if (!outcome || !is_well(*outcome)) {
+      continue;
+    }
+    if (!found) {
+      found = FoundRepair{.edits = each.proposal.edits, .ranks = ranks, .supported = each.supported};
+      score = each.score;
+    } else {
+      found->alternatives.push_back({each.proposal.edits, ranks});
+    }
+  }
+  return found;
+}
+
+}  // namespace rollcall::check

@@ -1,0 +1,34 @@
+#pragma once
+
+// Repair: the smallest change of what ranks call under which the job runs to its end. Who is changed is to blame, and
+// the run after the change is the proof.
+
+#include <optional>
+#include <vector>
+
+#include "sim/match/outlook.h"
+#include "sim/report/verdict.h"
+
+namespace rollcall::check {
+
+struct Alternative {
+  CallEdits edits{};
+  RankSet ranks{};
+};
+
+struct FoundRepair {
+  CallEdits edits{};
+  RankSet ranks{};         // that are edited
+  bool supported = false;  // the job does elsewhere what it does with the edits
+  std::vector<Alternative>
+      alternatives{};  // about as likely as this one, of other ranks; the job runs with them, too
+};
+
+// May `verdict` be mended by other calls?
+bool is_repairable(const Verdict& verdict);
+
+// `programs` of all ranks, ascending. Nothing where no change that was tried helps.
+std::optional<FoundRepair> find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
+                                       const Outlook& outlook);
+
+}  // namespace rollcall::check

@@ -1,0 +1,237 @@
+#include "sim/wording/wording_repair.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "sim/base/expects.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+namespace {
+
+using Programs = std::span<const RankProgram>;
+
+const RankProgram& program_of(Programs programs, Rank rank) {
+  const RankProgram& program = programs[static_cast<std::size_t>(rank)];
+  expects(program.rank == rank, "the programs of all ranks are there, in order");
+  return program;
+}
+
+bool is_message(const ProgramCall& call) { return is_point_to_point(call.kind); }
+
+// "all_reduce on dp0", "send to rank 2".
+std::string call_words(const ProgramCall& call) {
+  const std::string_view op = to_string(call.kind);
+  if (!is_message(call)) {
+    return fmt::format("{} on {}", op, call.group);
+  }
+  if (call.peer < 0) {
+    return fmt::format("{} from anyone", op);
+  }
+  return fmt::format("{} {} rank {}", op, call.kind == OpKind::send ? "to" : "from", call.peer);
+}
+
+// With where it stands, and how large it is.
+std::string full_words(const ProgramCall& call) {
+  Call place;
+  place.label = call.label;
+  place.site = call.site;
+  const std::string size = call.dtype.empty() ? "" : fmt::format(" of {} x {}", call.numel, call.dtype);
+  return call_words(call) + size + origin_of(place);
+}
+
+std::string list_words(std::span<const ProgramCall> calls) {
+  const std::string more =
+      calls.size() > 1
+          ? fmt::format(" and {} after it",
+                        calls.size() == 2 ? "the call" : fmt::format("{} calls", calls.size() - 1))
+          : "";
+  return full_words(calls.front()) + more;
+}
+
+std::span<const ProgramCall> dropped_by(const CallEdit& edit, const RankProgram& program) {
+  return std::span(program.calls)
+      .subspan(static_cast<std::size_t>(edit.at), static_cast<std::size_t>(edit.dropped));
+}
+
+std::string before_words(const CallEdit& edit, const RankProgram& program) {
+  const auto at = static_cast<std::size_t>(edit.at);
+  return at < program.calls.size() ? " before " + full_words(program.calls[at]) : " after its last call";
+}
+
+std::string step_words(const CallEdit& edit, const RankProgram& program) {
+  if (edit.dropped == 0) {
+    return fmt::format("call {}{}", list_words(edit.inserted), before_words(edit, program));
+  }
+  const std::string instead = list_words(dropped_by(edit, program));
+  return edit.inserted.empty() ? fmt::format("leave out {}", instead)
+                               : fmt::format("call {} instead of {}", list_words(edit.inserted), instead);
+}
+
+// The number that a call on the group of `like` would have, made by `program` before its call number `at`.
+std::int64_t number_of(const ProgramCall& like, const RankProgram& program, std::int64_t at) {
+  return std::ranges::count_if(
+      program.calls.begin(),
+      program.calls.begin() + std::min(at, static_cast<std::int64_t>(program.calls.size())),
+      [&](const ProgramCall& call) {
+        return call.group == like.group && count_of(call.kind) == count_of(like.kind);
+      });
+}
+
+enum class Mistake { left_out, extra, moved, other_group, other_peer, other_call };
+
+// Of the first edit that was needed, which says what the others are about.
+Mistake mistake_of(std::span<const CallEdit> edits, const RankProgram& program) {
+  const CallEdit& first = edits.front();
+  const std::span<const ProgramCall> out = dropped_by(first, program);
+  if (!out.empty() && !first.inserted.empty()) {
+    const ProgramCall& old_call = out.front();
+    const ProgramCall& new_call = first.inserted.front();
+    if (old_call.kind == new_call.kind && old_call.group != new_call.group) {
+      return Mistake::other_group;
+    }
+    return old_call.kind == new_call.kind && old_call.peer != new_call.peer ? Mistake::other_peer
+                                                                            : Mistake::other_call;
+  }
+  for (const CallEdit& later : edits.subspan(1)) {
+    const std::span<const ProgramCall> later_out = dropped_by(later, program);
+    const bool comes_later = out.empty() && later_out.size() == 1 && later.inserted.empty() &&
+                             call_words(later_out.front()) == call_words(first.inserted.front());
+    const bool comes_sooner = out.size() == 1 && later.inserted.size() == 1 && later_out.empty() &&
+                              call_words(out.front()) == call_words(later.inserted.front());
+    if (comes_later || comes_sooner) {
+      return Mistake::moved;
+    }
+  }
+  return out.empty() ? Mistake::left_out : Mistake::extra;
+}
+
+// What waits in vain where a call is missing, and where nobody else makes one.
+FindingKind kind_of(Mistake mistake, const ProgramCall& call, FindingKind usual) {
+  const bool sends = call.kind == OpKind::send;
+  switch (mistake) {
+    case Mistake::left_out:
+      return !is_message(call) ? FindingKind::missing_participant
+                               : (sends ? FindingKind::unmatched_recv : FindingKind::unmatched_send);
+    case Mistake::extra:
+      return !is_message(call) ? FindingKind::missing_participant
+                               : (sends ? FindingKind::unmatched_send : FindingKind::unmatched_recv);
+    case Mistake::other_group:
+      return FindingKind::wrong_group;
+    case Mistake::other_peer:
+      return FindingKind::wrong_peer;
+    case Mistake::moved:
+      return is_message(call) ? FindingKind::p2p_order : FindingKind::order_crossing;
+    case Mistake::other_call:
+      break;
+  }
+  return usual;
+}
+
+// The place that the culprits keep waiting, or else one in which they wait.
+const Place* shown_place(std::span<const Place> places, const RankSet& culprits, bool missing_first) {
+  const auto meets = [&](const RankSet& ranks) { return difference(ranks, culprits).size() < ranks.size(); };
+  const auto find = [&](bool missing) {
+    return std::ranges::find_if(
+        places, [&](const Place& place) { return meets(missing ? place.missing : place.waiting); });
+  };
+  auto found = find(missing_first);
+  found = found == places.end() ? find(!missing_first) : found;
+  return found == places.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::vector<RepairStep> repair_steps(const CallEdits& edits, Programs programs) {
+  std::vector<RepairStep> steps;
+  for (const CallEdit& edit : edits) {
+    std::string text = step_words(edit, program_of(programs, edit.rank));
+    const auto known = std::ranges::find(steps, text, &RepairStep::text);
+    if (known == steps.end()) {
+      steps.push_back({{edit.rank}, std::move(text), 1});
+      continue;
+    }
+    known->times += known->ranks.first() == edit.rank ? 1 : 0;
+    known->ranks.insert(RankSet{edit.rank});
+  }
+  return steps;
+}
+
+bool says_the_same(const CallEdits& edits, Programs programs, const Finding& finding) {
+  const CallEdit& first = edits.front();
+  const std::span<const ProgramCall> out = dropped_by(first, program_of(programs, first.rank));
+  if (!finding.at || (!out.empty() && !first.inserted.empty())) {
+    return false;
+  }
+  const ProgramCall& call = out.empty() ? first.inserted.front() : out.front();
+  const auto kind = parse_op_kind(finding.at->call.op);
+  return kind && count_of(*kind) == count_of(call.kind) && finding.at->call.label == call.label;
+}
+
+void word_culprits(const CallEdits& edits, Programs programs, std::span<const Place> places,
+                   Finding& finding) {
+  const CallEdit& first = edits.front();
+  const RankProgram& program = program_of(programs, first.rank);
+  const auto end = std::ranges::find_if(edits, [&](const CallEdit& edit) { return edit.rank != first.rank; });
+  const Mistake mistake = mistake_of({edits.begin(), end}, program);
+  const std::span<const ProgramCall> out = dropped_by(first, program);
+  const ProgramCall& call = first.inserted.empty() ? out.front() : first.inserted.front();
+  const RankSet& culprits = finding.culprits;
+  const bool alone = culprits.size() == 1;
+  if (const Place* place =
+          shown_place(places, culprits, mistake != Mistake::extra && mistake != Mistake::other_group)) {
+    finding.at = *place;
+  }
+  finding.kind = kind_of(mistake, call, finding.kind);
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  finding.tie = false;
+  const std::string number =
+      is_message(call) ? "" : fmt::format(", its #{} there", number_of(call, program, first.at));
+  switch (mistake) {
+    case Mistake::left_out:
+      finding.headline = fmt::format("{} {}{}", with_verb(culprits, "leaves out", "leave out"),
+                                     full_words(call), alone ? number : "");
+      finding.cause =
+          "what is called after it meets calls of other ranks that do not belong to it, or nobody's";
+      finding.advice =
+          fmt::format("call it on {}, too, or on none of its peers", alone ? "this rank" : "these ranks");
+      break;
+    case Mistake::extra:
+      finding.headline =
+          fmt::format("{} {}, which {} not call", with_verb(culprits, "calls", "call"), full_words(call),
+                      is_message(call) ? "its other end does" : "the others do");
+      finding.cause = "a call that only some of its ranks make waits for the rest of them";
+      finding.advice = "let every rank of the group make the call, or none";
+      break;
+    case Mistake::moved:
+      finding.headline = fmt::format("{} {} in another order than the others",
+                                     with_verb(culprits, "makes", "make"), full_words(call));
+      finding.cause = "each waits in a call that the others make only after the one in which they wait";
+      finding.advice = "make these calls in one order on all ranks";
+      break;
+    case Mistake::other_group:
+      finding.headline = fmt::format(
+          "{} {}, where {} {} belongs", with_verb(culprits, "calls", "call"), full_words(out.front()),
+          to_string(call.kind), is_message(call) ? "of another group" : fmt::format("on {}", call.group));
+      finding.cause = "a call on another group meets nobody there, and is missing where its peers wait";
+      finding.advice = fmt::format("pass the group that the peers pass: {}", call.group);
+      break;
+    case Mistake::other_peer:
+      finding.headline = fmt::format("{} {}, where {} belongs", with_verb(culprits, "calls", "call"),
+                                     full_words(out.front()), call_words(call));
+      finding.cause = "a message meets nobody unless both ends name each other";
+      finding.advice = fmt::format("name rank {} as the other end", call.peer);
+      break;
+    case Mistake::other_call:
+      finding.headline = fmt::format("{} {}, where {} belongs", with_verb(culprits, "calls", "call"),
+                                     full_words(out.front()), full_words(call));
+      finding.cause = "the peers make the other call there, and wait for it";
+      finding.advice = "make the same call on all ranks";
+      break;
+  }
+}
+
+}  // namespace rollcall::check

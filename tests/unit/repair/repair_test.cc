@@ -1,0 +1,98 @@
+// What the smallest change is under which a job runs to its end.
+
+#include <string>
+#include <vector>
+
+#include "sim/c10d/collectives.h"
+#include "sim/c10d/p2p.h"
+#include "sim/engine/simulate.h"
+#include "tests/catch.h"
+
+namespace rollcall::check {
+namespace {
+
+const Finding& found(const Report& report) {
+  const Finding* finding = finding_of(report.verdict);
+  REQUIRE(finding != nullptr);
+  return *finding;
+}
+
+sim::Options four_ranks() { return {.world_size = 4, .backend = "gloo"}; }
+
+}  // namespace
+
+TEST_CASE("who leaves out a call is to blame, and the report says with what all ranks finish",
+          "[repair][fiber]") {
+  const Report report = sim::run(four_ranks(), [](Rank rank) {
+    for (int step = 0; step < 4; ++step) {
+      if (rank != 2 || step != 1) {
+        all_reduce(Tensor::ones({8}));
+      }
+      all_reduce(Tensor::ones({1}));
+    }
+  });
+  const Finding& finding = found(report);
+  CHECK(finding.culprits == RankSet{2});
+  REQUIRE(finding.repair);
+  CHECK(finding.repair->alternatives == 0);
+  REQUIRE(finding.repair->steps.size() == 1);
+  CHECK(finding.repair->steps[0].ranks == RankSet{2});
+  CHECK(finding.repair->steps[0].text.find("call all_reduce on world of 8 x float32") == 0);
+}
+
+TEST_CASE("between two ranks, whoever leaves its own habit is to blame", "[repair][fiber]") {
+  for (const Rank wrong : {0, 1}) {
+    const Report report = sim::run({.world_size = 2, .backend = "gloo"}, [&](Rank rank) {
+      for (int step = 0; step < 5; ++step) {
+        all_reduce(Tensor::ones({8}));
+        if (rank == wrong && step == 2) {
+          all_reduce(Tensor::ones({3}));
+        }
+        barrier();
+      }
+    });
+    INFO(found(report).headline << "; " << found(report).suspicion);
+    CHECK(to_string(found(report).culprits) == std::to_string(wrong));
+    CHECK_FALSE(found(report).tie);
+  }
+}
+
+TEST_CASE("a call on another group names the rank that made it, and the group that its peers use",
+          "[repair][fiber]") {
+  sim::Options options{.world_size = 6, .backend = "gloo"};
+  options.groups = {{"evens", {0, 2, 4}}, {"odds", {1, 3, 5}}};
+  const Report report = sim::run(options, [](Rank rank) {
+    const ProcessGroup own = find_group(rank % 2 == 0 ? "evens" : "odds");
+    for (int step = 0; step < 4; ++step) {
+      const bool is_wrong = rank == 3 && step == 2;
+      all_reduce(Tensor::ones({8}), {.group = is_wrong ? ProcessGroup() : own});
+      all_reduce(Tensor::ones({1}));
+    }
+  });
+  CHECK(found(report).culprits == RankSet{3});
+}
+
+TEST_CASE("a program that must not run again is judged by its evidence alone", "[repair][fiber]") {
+  sim::Options options = four_ranks();
+  options.may_run_again = false;
+  const Report report = sim::run(options, [](Rank rank) {
+    if (rank != 2) {
+      all_reduce(Tensor::ones({8}));
+    }
+  });
+  CHECK(found(report).culprits == RankSet{2});
+  CHECK_FALSE(found(report).repair);
+}
+
+TEST_CASE("nothing is said of a repair where every change leaves somebody waiting", "[repair][fiber]") {
+  const Report report = sim::run({.world_size = 2, .backend = "gloo"}, [](Rank rank) {
+    if (rank == 0) {
+      throw std::runtime_error("disk full");
+    }
+    all_reduce(Tensor::ones({8}));
+  });
+  CHECK(found(report).kind == FindingKind::rank_crashed);
+  CHECK_FALSE(found(report).repair);
+}
+
+}  // namespace rollcall::check
