@@ -55,6 +55,13 @@ class AbsenceJudge {
         fmt::format("every wait leads to {}; no other rank owes a call", ranks_phrase(absent_)));
     diagnosis.would_settle.push_back(
         fmt::format("the dump or the log of {}, if the file was only lost", ranks_phrase(absent_)));
+    if (ended_otherwise(job_)) {
+      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.evidence.push_back(
+          "some ranks have the call that others wait in behind them, or it failed there");
+      diagnosis.would_settle.push_back(
+          "the logs of all ranks: Gloo's recorder retires a call that failed, too");
+    }
     return diagnosis;
   }
 

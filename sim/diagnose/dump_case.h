@@ -13,10 +13,11 @@ namespace rollcall::check {
 
 // Whether the dumps show that time passed without progress. They do not say when they were written.
 enum class Progress : std::uint8_t {
-  standstill,  // a call outlived its timeout, or a rank was silent for longer than ever before
+  standstill,  // a call outlived its timeout, or two dumps of a rank are the same
   assumed,     // unfinished calls only: such dumps are written on timeouts; or no states at all
+  silent,      // a rank made no call for longer than ever before. So it does when it saves a checkpoint
   unclear,     // nothing speaks for either
-  running,     // peers have seen calls finish that these ranks were still about to notice
+  running,     // some dumps are older than what peers know of their ranks, or calls finished unnoticed
 };
 
 struct DumpCase {
@@ -44,6 +45,9 @@ Diagnosis judge_quiet(const DumpCase& job);                   // nobody waits: s
 // Whether what is unfinished may be called a hang. Where progress is unclear, only a job of which the larger
 // part waits.
 bool may_hang(const DumpCase& job);
+
+// Some ranks know a call to be over in which others still wait, and nothing says that it succeeded.
+bool ended_otherwise(const DumpCase& job);
 
 // Progress where somebody waits.
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots);

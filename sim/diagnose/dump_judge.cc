@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "sim/base/expects.h"
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/log_judge.h"
+#include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
 
@@ -17,10 +20,10 @@ constexpr const char* second_dump =
 void doubt(const DumpCase& job, Diagnosis& diagnosis) {
   const bool has_states = std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
                                       [](const RankOps& ops) { return ops.dump->has_states; });
-  if (job.progress == Progress::unclear) {
+  const bool is_open = job.progress == Progress::unclear || job.progress == Progress::silent ||
+                       (job.progress == Progress::assumed && has_states);
+  if (is_open) {
     diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
-  }
-  if (job.progress == Progress::unclear || (job.progress == Progress::assumed && has_states)) {
     diagnosis.would_settle.push_back(second_dump);
   }
 }
@@ -34,8 +37,10 @@ Diagnosis find_fault(const DumpCase& job) {
       return *diagnosis;
     }
   }
-  if (std::optional<Diagnosis> late = job.progress == Progress::unclear ? judge_late(job) : std::nullopt) {
-    return *late;
+  if (job.progress == Progress::unclear || job.progress == Progress::silent) {
+    if (std::optional<Diagnosis> late = judge_late(job)) {
+      return *late;
+    }
   }
   if (may_hang(job)) {
     for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_stall}) {
@@ -66,6 +71,22 @@ void add_counts(const JobDump& job, Diagnosis& diagnosis) {
     members.insert(RankSet::of(group.members));
   }
   diagnosis.without_dump = difference(members, present);
+}
+
+// A second dump of the ranks is the answer to what one leaves open.
+void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
+  RankSet twice;
+  for (const RankDump& dump : job.view.job.earlier) {
+    twice.insert(dump.rank);
+  }
+  if (twice.empty()) {
+    return;
+  }
+  std::erase(diagnosis.would_settle, second_dump);
+  const bool stood_still = job.progress == Progress::standstill;
+  diagnosis.evidence.push_back(
+      fmt::format("there are two dumps of {}, and {}", ranks_phrase(twice),
+                  stood_still ? "nothing moved between them" : "calls were made between them"));
 }
 
 // Calls of several groups, lined up as if of one, disagree where nothing is wrong.
@@ -112,6 +133,7 @@ Diagnosis judge_dump(const JobDump& job) {
   if (diagnosis.finding.kind != FindingKind::no_fault && diagnosis.finding.kind != FindingKind::straggler) {
     add_victims(investigation, diagnosis);
   }
+  add_moments(investigation, diagnosis);
   add_log_evidence(job.facts, diagnosis);
   add_counts(job, diagnosis);
   return diagnosis;

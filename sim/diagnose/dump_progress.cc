@@ -2,6 +2,7 @@
 // the middle of a step wait for each other too. Times tell the two apart, each on its rank's own clock.
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -31,11 +32,33 @@ Silence silence_of(const RankDump& dump) {
   return silence;
 }
 
+// `last_event`: of the job. A rank that hangs writes nothing down, but others may.
 bool outlived_timeout(const RankOps& ops, const DumpOp& op, std::int64_t last_event) {
   const DumpRecord& record = ops.record_of(op);
   const std::int64_t timeout_ns = std::int64_t{record.timeout_ms} * 1'000'000;
   return record.retired ||  // the watchdog has given up on it
          (timeout_ns > 0 && record.created_ns > 0 && last_event - record.created_ns >= timeout_ns);
+}
+
+bool is_same(const RankDump& a, const RankDump& b) {
+  return a.records.size() == b.records.size() &&
+         std::equal(a.records.begin(), a.records.end(), b.records.begin(), [](const auto& x, const auto& y) {
+           return x.created_ns == y.created_ns && x.state == y.state;
+         });
+}
+
+// What a second dump of some ranks, from another moment, shows. Nothing without one.
+std::optional<Progress> between_moments(const JobDump& job) {
+  bool stood_still = false;
+  for (const RankDump& earlier : job.earlier) {
+    const auto now = std::find_if(job.ranks.begin(), job.ranks.end(),
+                                  [&](const RankDump& dump) { return dump.rank == earlier.rank; });
+    if (now != job.ranks.end() && !is_same(earlier, *now)) {
+      return Progress::running;
+    }
+    stood_still = stood_still || now != job.ranks.end();
+  }
+  return stood_still ? std::optional(Progress::standstill) : std::nullopt;
 }
 
 bool has_finished_calls(const DumpView& view) {
@@ -61,6 +84,9 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
   if (log_shows_timeout(view.job.facts)) {
     return Progress::standstill;
   }
+  if (const std::optional<Progress> seen = between_moments(view.job)) {
+    return *seen;
+  }
   std::set<Rank> idle;
   for (const auto& [rank, node] : roots.idle) {
     idle.insert(rank);
@@ -71,39 +97,67 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
     silences.push_back(silence_of(*ops.dump));
     pause_max = std::max(pause_max, silences.back().pause_max);
   }
+  std::int64_t last_event = 0;
+  for (const Silence& silence : silences) {
+    last_event = std::max(last_event, silence.last_event);
+  }
+  bool is_silent = false;
   for (std::size_t i = 0; i < view.ranks.size(); ++i) {
     const RankOps& ops = view.ranks[i];
     if (!waits.node_of.contains(ops.dump->rank) && !idle.contains(ops.dump->rank)) {
       continue;
     }
     for (const DumpOp& op : ops.ops) {
-      if (!op.finished && op.kind != DumpOp::Kind::batch &&
-          outlived_timeout(ops, op, silences[i].last_event)) {
+      if (!op.finished && op.kind != DumpOp::Kind::batch && outlived_timeout(ops, op, last_event)) {
         return Progress::standstill;
       }
     }
-    // Silent for longer than between any two calls before: the program has stopped making calls.
     const std::int64_t quiet = silences[i].last_event - silences[i].last_call;
-    if (pause_max > 0 && quiet > pause_max) {
-      return Progress::standstill;
-    }
+    is_silent = is_silent || (pause_max > 0 && quiet > pause_max);
   }
-  if (notices_late(view, waits)) {
+  if (moved_between_dumps(view) || (!is_silent && notices_late(view, waits))) {
     return Progress::running;
   }
-  return has_finished_calls(view) ? Progress::unclear : Progress::assumed;
+  if (is_silent) {
+    return Progress::silent;
+  }
+  // A dump from the start that holds no finished call is of a job that has just begun.
+  const bool lacks_finished = std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankOps& ops) {
+    return !ops.dump->from_start && !ops.dump->records.empty();
+  });
+  return has_finished_calls(view) || !lacks_finished ? Progress::unclear : Progress::assumed;
+}
+
+bool ended_otherwise(const DumpCase& job) {
+  return std::any_of(job.waits.nodes.begin(), job.waits.nodes.end(), [&](const WaitNode& node) {
+    const std::vector<GroupMember>& members = job.view.calls_of(node.group).members;
+    return node.kind == DumpOp::Kind::collective &&
+           std::any_of(members.begin(), members.end(), [&](const GroupMember& member) {
+             const DumpOp* op = member.at(node.position);
+             return op != nullptr && op->finished && !op->proven;
+           });
+  });
 }
 
 bool may_hang(const DumpCase& job) {
+  if (job.progress == Progress::running) {
+    return false;
+  }
   if (job.progress != Progress::unclear) {
-    return job.progress != Progress::running;
+    return true;
   }
   const std::size_t waiting = job.waits.node_of.size();
-  if (!job.roots.idle.empty()) {
-    return 2 * waiting >= job.view.ranks.size();
+  if (!job.roots.idle.empty() || !job.roots.lost.empty()) {
+    return 2 * waiting >= job.view.ranks.size() || (!job.roots.lost.empty() && ended_otherwise(job));
   }
-  // One cause stops all; calls in flight at several places at once are a job at work.
-  return waiting == job.view.ranks.size() && job.roots.complete.size() + job.roots.cycles.size() <= 1;
+  // All have come. Such a call is in flight in a job at work, too, unless its root is one that not all agree on.
+  const auto has_a_root = [&job](std::size_t index) {
+    const WaitNode& node = job.waits.nodes[index];
+    const DumpRecord& record = job.view.ops_of(node.ranks.front())->record_of(*node.ops.front());
+    return has_root(job.view.job.calls[record.call].op);
+  };
+  return waiting == job.view.ranks.size() && job.roots.cycles.empty() && job.roots.complete.size() == 1 &&
+         has_a_root(job.roots.complete.front());
 }
 
 }  // namespace rollcall::check

@@ -51,11 +51,32 @@ class StallJudge {
     }
     RankSet blind;
     for (const auto& [rank, ops] : job_.waits.unobserved) {
-      if (2 * ops.size() > most && !sees_later(rank, *ops.front())) {
+      if (2 * ops.size() > most && !sees_later(rank, *ops.front()) &&
+          is_as_late_as_its_peers(rank, *ops.front())) {
         blind.insert(rank);
       }
     }
     return 2 * blind.size() > node_.ranks.size() ? RankSet() : blind;
+  }
+
+  // Its dump is not one from before: it has issued what its peers have. Gloo's calls run on no device, and end
+  // without a word on how.
+  bool is_as_late_as_its_peers(Rank rank, const DumpOp& op) const {
+    if (op.kind != DumpOp::Kind::collective) {
+      return true;
+    }
+    const GroupCalls& group = job_.view.calls_of(op.group);
+    const bool is_known_to_succeed =
+        std::any_of(group.members.begin(), group.members.end(), [&op](const GroupMember& member) {
+          const DumpOp* other = member.at(op.position);
+          return other != nullptr && member.ops->record_of(*other).state == DumpRecord::State::completed;
+        });
+    if (!is_known_to_succeed) {
+      return false;
+    }
+    const std::int64_t own = group.member(rank)->issued;
+    return std::none_of(group.members.begin(), group.members.end(),
+                        [own](const GroupMember& member) { return member.issued > own; });
   }
 
   // It knows that a call behind `op` has finished: its device works.

@@ -131,7 +131,7 @@ class WaitFinder {
       bool all_came = true;
       for (const GroupMember& member : view_.calls_of(op.group).members) {
         const DumpOp* other = member.at(op.position);
-        some_finished |= other != nullptr ? other->finished : member.finished >= op.position;
+        some_finished |= other != nullptr ? other->proven : member.finished >= op.position;
         all_came &= other == nullptr ? member.ops == nullptr || member.issued >= op.position
                                      : other->token == op.token;
       }
@@ -193,8 +193,9 @@ class WaitFinder {
       return;
     }
     if (member.issued < node.position) {
-      node.blockers.push_back(
-          {member.rank, member.has_group ? Blocker::Why::not_issued : Blocker::Why::no_group});
+      node.blockers.push_back({member.rank, member.is_older    ? Blocker::Why::older
+                                            : member.has_group ? Blocker::Why::not_issued
+                                                               : Blocker::Why::no_group});
       return;
     }
     const DumpOp* op = member.at(node.position);
@@ -348,6 +349,13 @@ class Components {
 
 }  // namespace
 
+bool moved_between_dumps(const DumpView& view) {
+  return std::any_of(view.groups.begin(), view.groups.end(), [](const GroupCalls& group) {
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [](const GroupMember& member) { return member.is_older; });
+  });
+}
+
 Waits find_waits(const DumpView& view, const Messages& messages) { return WaitFinder(view, messages).find(); }
 
 Roots find_roots(const Waits& waits) {
@@ -356,6 +364,7 @@ Roots find_roots(const Waits& waits) {
   std::vector<bool> is_held(waits.nodes.size(), false);  // by somebody whose fate is not a node
   std::map<Rank, std::size_t> idle;
   std::map<Rank, std::size_t> lost;
+  std::set<Rank> older;
   for (std::size_t i = 0; i < waits.nodes.size(); ++i) {
     for (const Blocker& blocker : waits.nodes[i].blockers) {
       const auto place = waits.node_of.find(blocker.rank);
@@ -363,6 +372,9 @@ Roots find_roots(const Waits& waits) {
         lost.emplace(blocker.rank, i);
       } else if (place != waits.node_of.end()) {
         next[i].push_back(place->second);
+      } else if (blocker.why == Blocker::Why::older) {
+        older.insert(blocker.rank);
+        is_held[i] = true;
       } else {
         idle.emplace(blocker.rank, i);
         is_held[i] = true;
@@ -393,6 +405,7 @@ Roots find_roots(const Waits& waits) {
   std::sort(roots.cycles.begin(), roots.cycles.end());
   roots.idle.assign(idle.begin(), idle.end());
   roots.lost.assign(lost.begin(), lost.end());
+  roots.older.assign(older.begin(), older.end());
   return roots;
 }
 

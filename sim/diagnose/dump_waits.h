@@ -72,6 +72,7 @@ struct Blocker {
     no_group,    // it has never used the group
     not_issued,  // it has not made the call
     held_up,     // it has, and is held up by an earlier one
+    older,       // its dump does not hold it, and is older than what peers know of its rank
   };
 
   Rank rank = -1;
@@ -95,6 +96,9 @@ struct Waits {
   std::map<Rank, std::vector<const DumpOp*>> unobserved;
 };
 
+// Whether the dumps show that the job moved while they were written: some rank's is older than what a peer knows of it.
+bool moved_between_dumps(const DumpView& view);
+
 Waits find_waits(const DumpView& view, const Messages& messages);
 
 // Where following blockers ends. Ranks without a dump are passed over: what they did is unknown.
@@ -103,6 +107,7 @@ struct Roots {
   std::vector<std::vector<std::size_t>> cycles;    // nodes that wait for each other
   std::vector<std::pair<Rank, std::size_t>> idle;  // owes the call of that node and waits for nothing
   std::vector<std::pair<Rank, std::size_t>> lost;  // without a dump
+  std::vector<Rank> older;                         // whose dumps are too old to tell
 };
 
 Roots find_roots(const Waits& waits);

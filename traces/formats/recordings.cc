@@ -40,6 +40,7 @@ struct Outcome {
   std::optional<RankRecording> recording;
   std::string problem;
   std::vector<check::LogFact> facts = {};
+  bool is_json = false;
 };
 
 std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
@@ -121,7 +122,7 @@ class FileReader {
       const bool was_meant = file.is_named || (bytes.empty() && rank >= 0 && is_named_like_dump(file.path));
       return {std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
     }
-    Outcome outcome{format->decode(source), "", {}};
+    Outcome outcome{format->decode(source), "", {}, !values::looks_like_pickle(bytes)};
     RankRecording& recording = *outcome.recording;
     if (recording.names_groups_only) {
       return outcome;
@@ -195,26 +196,41 @@ bool says_more(const RankDump& a, const RankDump& b) {
          std::make_tuple(b.has_states, last_time(b), b.records.size(), has_stacks(b));
 }
 
-// The dump of each rank, ascending. Of several of one rank the best; the first by path among equals.
-std::map<Rank, RankRecording*> one_per_rank(std::vector<Outcome>& outcomes,
-                                            std::vector<FileProblem>& problems) {
-  std::map<Rank, RankRecording*> chosen;
+// The dumps of each rank. Of several the best; the first by path among equals.
+struct Chosen {
+  std::map<Rank, Outcome*> last;
+  std::map<Rank, Outcome*> earlier;  // of another moment
+};
+
+// Two dumps of a rank that were written in the same way are of two moments: nobody keeps one twice. As a pickle and
+// as JSON, it is one moment that was written twice.
+bool are_two_moments(const Outcome& a, const Outcome& b) {
+  const RankDump& one = a.recording->dump;
+  const RankDump& other = b.recording->dump;
+  return a.is_json == b.is_json && one.has_states && other.has_states && one.version == other.version;
+}
+
+Chosen one_per_rank(std::vector<Outcome>& outcomes, std::vector<FileProblem>& problems) {
+  Chosen chosen;
   for (Outcome& outcome : outcomes) {
     if (!outcome.recording || outcome.recording->names_groups_only) {
       continue;
     }
     RankDump& dump = outcome.recording->dump;
-    const auto [place, is_first] = chosen.emplace(dump.rank, &*outcome.recording);
+    const auto [place, is_first] = chosen.last.emplace(dump.rank, &outcome);
     if (is_first) {
       continue;
     }
-    const RankDump* unused = &dump;
-    if (says_more(dump, place->second->dump)) {
-      unused = &place->second->dump;
-      place->second = &*outcome.recording;
+    Outcome* other = &outcome;
+    if (says_more(dump, place->second->recording->dump)) {
+      std::swap(other, place->second);
     }
-    problems.push_back({unused->file, fmt::format("not used: {} is also from rank {} and says more",
-                                                  place->second->dump.file, dump.rank)});
+    if (are_two_moments(*other, *place->second) && chosen.earlier.emplace(dump.rank, other).second) {
+      continue;
+    }
+    problems.push_back(
+        {other->recording->dump.file, fmt::format("not used: {} is also from rank {} and says more",
+                                                  place->second->recording->dump.file, dump.rank)});
   }
   return chosen;
 }
@@ -223,7 +239,7 @@ std::map<Rank, RankRecording*> one_per_rank(std::vector<Outcome>& outcomes,
 // a member, or all ranks that name it. The default group has all ranks, those without a dump too.
 class NamelessGroups {
  public:
-  explicit NamelessGroups(JobDump& job) : job_(job) {}
+  NamelessGroups(JobDump& job, Rank ranks_at_least) : job_(job), ranks_at_least_(ranks_at_least) {}
 
   void resolve() {
     for (RankDump& dump : job_.ranks) {
@@ -278,7 +294,7 @@ class NamelessGroups {
   }
 
   void add_everybody(std::uint32_t group) {
-    for (Rank rank = 0; rank <= job_.ranks.back().rank; ++rank) {
+    for (Rank rank = 0; rank < std::max(ranks_at_least_, job_.ranks.back().rank + 1); ++rank) {
       job_.groups[group].members.push_back(rank);
     }
     for (RankDump& dump : job_.ranks) {
@@ -290,6 +306,7 @@ class NamelessGroups {
   }
 
   JobDump& job_;
+  Rank ranks_at_least_;
   std::map<std::uint32_t, std::vector<Rank>> users_;  // of groups without members; ascending
 };
 
@@ -330,14 +347,22 @@ ReadResult read_recordings(const std::vector<std::string>& paths, const ReadProg
       tables.absorb(outcome.recording->tables, outcome.recording->dump);
     }
   }
-  for (const auto& [rank, recording] : one_per_rank(outcomes, result.problems)) {
-    tables.absorb(recording->tables, recording->dump);
-    result.job.ranks.push_back(std::move(recording->dump));
+  Rank ranks_at_least = 0;
+  const Chosen chosen = one_per_rank(outcomes, result.problems);
+  for (const auto& [rank, outcome] : chosen.last) {
+    RankRecording& recording = *outcome->recording;
+    ranks_at_least = std::max(ranks_at_least, recording.ranks_at_least);
+    tables.absorb(recording.tables, recording.dump);
+    result.job.ranks.push_back(std::move(recording.dump));
+  }
+  for (const auto& [rank, outcome] : chosen.earlier) {
+    tables.absorb(outcome->recording->tables, outcome->recording->dump);
+    result.job.earlier.push_back(std::move(outcome->recording->dump));
   }
   result.job.calls = std::move(tables.calls.things());
   result.job.stacks = std::move(tables.stacks.things());
   result.job.groups = std::move(tables.groups.things());
-  NamelessGroups(result.job).resolve();
+  NamelessGroups(result.job, ranks_at_least).resolve();
   drop_foreign_calls(result);
   check::replay_states(result.job);
   return result;
