@@ -31,6 +31,7 @@ struct DumpCase {
 };
 
 // Each returns a diagnosis without the common parts (victims, chain, counts), or nothing.
+std::optional<Diagnosis> judge_join(const DumpCase& job);      // Join's hooks out of step with iterations
 std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met and disagree
 // The same for the two ends of a message, or of one of a batch.
 std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node);

@@ -32,7 +32,7 @@ void doubt(const DumpCase& job, Diagnosis& diagnosis) {
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
   using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
-  for (const Judge judge : {judge_mismatch, judge_cycle}) {
+  for (const Judge judge : {judge_join, judge_mismatch, judge_cycle}) {
     if (std::optional<Diagnosis> diagnosis = judge(job)) {
       return *diagnosis;
     }

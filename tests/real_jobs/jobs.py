@@ -351,10 +351,6 @@ def monitored_barrier(r):
 
 # --- Join ---
 
-class Hooked:
-    """Counts its steps with one all_reduce of one element, as Join itself does."""
-
-
 @case("join_shadow_mismatch", [0], ("size_mismatch", "no_fault"))
 def join_wrong_count(r):
     from torch.distributed.algorithms.join import Join, Joinable, JoinHook
@@ -364,6 +360,9 @@ def join_wrong_count(r):
             dist.all_reduce(T(1))
 
     class Counter(Joinable):
+        def __init__(self):
+            super().__init__()
+
         def join_hook(self, **kwargs):
             return Hook()
 
@@ -377,6 +376,7 @@ def join_wrong_count(r):
 
         def step(self):
             Join.notify_join_context(self)
+            nap(0.005)
             dist.all_reduce(T(1))
             dist.all_reduce(T(1))
 
