@@ -111,6 +111,8 @@ Diagnosis judge_log_alone(const JobDump& job) {
     diagnosis.finding.headline = "the log blames nobody";
     diagnosis.would_settle.push_back(
         "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
+    diagnosis.would_settle.push_back("host stacks of all ranks (py-spy dump)");
+    diagnosis.would_settle.push_back("logs of a run with TORCH_DISTRIBUTED_DEBUG=DETAIL");
   }
   for (const LogFact& fact : job.facts) {
     if (!fact.ranks.empty()) {
@@ -134,7 +136,7 @@ Diagnosis judge_dump(const JobDump& job) {
     add_victims(investigation, diagnosis);
   }
   add_moments(investigation, diagnosis);
-  add_log_evidence(job.facts, diagnosis);
+  add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
   add_counts(job, diagnosis);
   return diagnosis;
 }

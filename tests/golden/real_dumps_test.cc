@@ -94,6 +94,48 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
   }
 }
 
+TEST_CASE("logs and stacks beside the dumps decide what these leave open", "[flight-recorder][real-dumps]") {
+  for (const fs::path& set : real_sets()) {
+    const Json truth = truth_in(set);
+    const Diagnosis diagnosis = diagnose_folders({set / "pickle", set / "log", set / "stack"});
+    CAPTURE(set.filename().string(), said(diagnosis));
+    if (truth.contains("with_log")) {
+      CHECK(is_one_of(diagnosis, truth.at("with_log").at(0), {truth.at("with_log").at(1)}));
+    } else {  // also where only stacks show it
+      CHECK(fits(truth, diagnosis));
+    }
+  }
+}
+
+TEST_CASE("logs alone name the ranks, or say that nothing in them does", "[job-log][real-dumps]") {
+  std::size_t right = 0;
+  std::size_t read = 0;
+  for (const fs::path& set : real_sets()) {
+    for (const char* kind : {"log_detail", "log_timeout"}) {
+      if (!fs::exists(set / kind)) {
+        continue;
+      }
+      const Json truth = truth_in(set);
+      const Diagnosis diagnosis = diagnose_folders({set / kind});
+      CAPTURE(set.filename().string(), kind, said(diagnosis));
+      ++read;
+      if (diagnosis.finding.culprits.empty()) {
+        CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+        CHECK_FALSE(diagnosis.would_settle.empty());
+        continue;
+      }
+      auto culprits = truth.value("accept_culprits", Culprits());
+      culprits.push_back(truth.at("culprits"));
+      CHECK(std::ranges::any_of(culprits, [&](const std::vector<Rank>& ranks) {
+        return RankSet::of(ranks) == diagnosis.finding.culprits;
+      }));
+      ++right;
+    }
+  }
+  CHECK(read == 22);
+  CHECK(right >= 19);
+}
+
 TEST_CASE("two dumps of a rank that hangs are the same, and that makes a verdict sure",
           "[flight-recorder][real-dumps]") {
   const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader";

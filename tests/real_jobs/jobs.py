@@ -308,7 +308,7 @@ def partial_new_group(r):
         nap()
         dist.all_reduce(T(32))
     if r != 3:
-        dist.new_group([0, 1, 2])
+        dist.new_group([0, 1, 2, 3])
     dist.all_reduce(T(32))
 
 

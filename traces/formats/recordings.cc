@@ -13,7 +13,7 @@
 #include "sim/diagnose/dump_replay.h"
 #include "sim/values/pickle.h"
 #include "traces/formats/formats.h"
-#include "traces/formats/job_log.h"
+#include "traces/formats/job_evidence.h"
 #include "traces/formats/rank_in_name.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
@@ -71,6 +71,12 @@ bool looks_like_json(std::string_view bytes) {
   return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
 }
 
+// Something that people read.
+bool is_text(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  return extension == ".txt" || is_named_like_log(path);
+}
+
 // Not like a log, of which many are empty.
 bool is_named_like_dump(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();
@@ -86,7 +92,9 @@ std::string unknown_format(std::string_view bytes) {
   for (const Format& format : formats()) {
     names.push_back(format.name);
   }
-  names.push_back("log of a job that hung");
+  for (const std::string_view name : evidence_names()) {
+    names.push_back(name);
+  }
   return fmt::format("unknown format (known are: {})", fmt::join(names, ", "));
 }
 
@@ -106,20 +114,31 @@ class FileReader {
   Outcome decode(const Candidate& file) {
     const std::string_view bytes = bytes_.read(file.path);
     arena_.reset();
-    const Rank rank = rank_in_name(file.path, {}).value_or(-1);
-    if (!bytes.starts_with('{') && looks_like_job_log(bytes)) {  // its lines may begin with a bracket
-      return {std::nullopt, "", read_job_log(bytes, rank, file.path)};
+    const Rank rank = rank_of(file.path);
+    const bool is_log = rank >= 0 && is_named_like_log(file.path);
+    if (!bytes.starts_with('{')) {  // lines of logs may begin with a bracket
+      std::optional<std::vector<check::LogFact>> facts = read_text_evidence(bytes, rank, file.path);
+      if (facts || is_log) {
+        facts = facts ? std::move(facts) : std::vector<check::LogFact>();
+        if (is_log) {
+          facts->push_back(rank_wrote(rank, file.path));
+        }
+        return {std::nullopt, "", *std::move(facts)};
+      }
     }
-    Value value;
-    if (values::looks_like_pickle(bytes)) {
-      value = values::read_pickle(bytes, arena_);
-    } else if (looks_like_json(bytes)) {
-      value = read_json_sequence(bytes, arena_);
+    const std::optional<Value> value = value_of(bytes, file.path);
+    if (!value) {
+      return {std::nullopt, unknown_format(bytes), {}};
     }
-    SourceFile source{bytes, value, rank};
+    if (std::optional<std::vector<check::LogFact>> facts = read_json_evidence(*value, rank, file.path)) {
+      return {std::nullopt, "", *std::move(facts)};
+    }
+    SourceFile source{bytes, *value, rank};
     const Format* format = format_of(source);
     if (format == nullptr) {
-      const bool was_meant = file.is_named || (bytes.empty() && rank >= 0 && is_named_like_dump(file.path));
+      const bool was_meant =
+          file.is_named ||
+          (rank >= 0 && (bytes.empty() ? is_named_like_dump(file.path) : is_text(file.path)));
       return {std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
     }
     Outcome outcome{format->decode(source), "", {}, !values::looks_like_pickle(bytes)};
@@ -136,6 +155,32 @@ class FileReader {
     recording.dump.rank = *recording.rank;
     recording.dump.file = file.path;
     return outcome;
+  }
+
+  // None: what looked like JSON, is not, and was not called so either.
+  std::optional<Value> value_of(std::string_view bytes, const std::string& path) {
+    if (values::looks_like_pickle(bytes)) {
+      return values::read_pickle(bytes, arena_);
+    }
+    if (!looks_like_json(bytes)) {
+      return Value();
+    }
+    try {
+      return read_json_sequence(bytes, arena_);
+    } catch (const BadFile&) {
+      if (is_text(path)) {
+        return std::nullopt;
+      }
+      throw;
+    }
+  }
+
+  // torchrun gives each rank a folder: "attempt_0/2/stderr.log".
+  static Rank rank_of(const std::string& path) {
+    const fs::path name(path);
+    const std::string file = name.filename().string();
+    const bool is_torchruns = file == "error.json" || file == "stderr.log" || file == "stdout.log";
+    return rank_in_name(is_torchruns ? name.parent_path().generic_string() : path, {}).value_or(-1);
   }
 
   FileBytes bytes_;
