@@ -35,6 +35,9 @@ std::optional<Diagnosis> judge_join(const DumpCase& job);      // Join's hooks o
 std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met and disagree
 // The same for the two ends of a message, or of one of a batch.
 std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node);
+// Devices that do not see calls finish which their peers have finished, in a job at rest. What their hosts owe, and the
+// cycles that come of it, follow from that.
+std::optional<Diagnosis> judge_blind(const DumpCase& job);
 std::optional<Diagnosis> judge_cycle(const DumpCase& job);    // ranks that wait for each other
 std::optional<Diagnosis> judge_absence(const DumpCase& job);  // ranks that owe a call
 std::optional<Diagnosis> judge_device(const DumpCase& job);   // all came, and one device does not follow
@@ -49,6 +52,9 @@ bool may_hang(const DumpCase& job);
 
 // Some ranks know a call to be over in which others still wait, and nothing says that it succeeded.
 bool ended_otherwise(const DumpCase& job);
+
+// The ranks of such a wait usually wait for each other for a good part of each step, so one more wait says little.
+bool waits_are_usual(const DumpCase& job);
 
 // Progress where somebody waits.
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots);

@@ -26,13 +26,18 @@ void doubt(const DumpCase& job, Diagnosis& diagnosis) {
     diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
     diagnosis.would_settle.push_back(second_dump);
   }
+  if (job.progress == Progress::unclear && waits_are_usual(job)) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.evidence.push_back(
+        "these ranks often wait for each other, so the dump may have caught a step at work");
+  }
 }
 
 // In order of what they prove. Calls that disagree, and cycles, are faults whenever they are seen. That
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
   using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
-  for (const Judge judge : {judge_join, judge_mismatch, judge_cycle}) {
+  for (const Judge judge : {judge_join, judge_mismatch, judge_blind, judge_cycle}) {
     if (std::optional<Diagnosis> diagnosis = judge(job)) {
       return *diagnosis;
     }

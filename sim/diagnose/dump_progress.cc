@@ -139,6 +139,86 @@ bool ended_otherwise(const DumpCase& job) {
   });
 }
 
+namespace {
+
+constexpr std::size_t compared_calls_max = 64;
+constexpr std::size_t compared_calls_min = 3;
+constexpr double usual_wait_min = 0.06;  // of a step
+
+std::int64_t middle_of(std::vector<std::int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How far apart ranks make the calls of a group, as a share of the time between calls. Clocks that differ by a constant
+// are set right first. -1: too few calls that all list.
+double usual_wait(const GroupCalls& group) {
+  std::vector<const GroupMember*> members;
+  for (const GroupMember& member : group.members) {
+    if (member.ops != nullptr) {
+      members.push_back(&member);
+    }
+  }
+  if (members.size() < 2 || members.front()->collectives.empty()) {
+    return -1;
+  }
+  std::vector<std::vector<std::int64_t>> times(members.size());  // by member: of calls that all have finished
+  const GroupMember& first = *members.front();
+  for (std::size_t i = first.collectives.size(); i-- > 0 && times.front().size() < compared_calls_max;) {
+    std::vector<std::int64_t> row;
+    for (const GroupMember* member : members) {
+      const DumpOp* op = member->at(first.op(i).position);
+      const std::int64_t created =
+          op == nullptr || !op->finished ? 0 : member->ops->record_of(*op).created_ns;
+      if (created == 0) {
+        break;
+      }
+      row.push_back(created);
+    }
+    for (std::size_t m = 0; m < members.size() && row.size() == members.size(); ++m) {
+      times[m].push_back(row[m]);
+    }
+  }
+  const std::size_t count = times.front().size();
+  if (count < compared_calls_min) {
+    return -1;
+  }
+  for (std::size_t m = 1; m < times.size(); ++m) {
+    std::vector<std::int64_t> apart;
+    for (std::size_t i = 0; i < count; ++i) {
+      apart.push_back(times[m][i] - times[0][i]);
+    }
+    const std::int64_t offset = middle_of(std::move(apart));
+    for (std::int64_t& time : times[m]) {
+      time -= offset;
+    }
+  }
+  std::vector<std::int64_t> spreads;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t earliest = times[0][i];
+    std::int64_t latest = times[0][i];
+    for (const std::vector<std::int64_t>& of_member : times) {
+      earliest = std::min(earliest, of_member[i]);
+      latest = std::max(latest, of_member[i]);
+    }
+    spreads.push_back(latest - earliest);
+  }
+  const double step =
+      static_cast<double>(times[0].front() - times[0].back()) / static_cast<double>(count - 1);
+  return step <= 0 ? -1 : static_cast<double>(middle_of(std::move(spreads))) / step;
+}
+
+}  // namespace
+
+bool waits_are_usual(const DumpCase& job) {
+  return std::any_of(job.roots.idle.begin(), job.roots.idle.end(), [&job](const auto& idle) {
+    const WaitNode& node = job.waits.nodes[idle.second];
+    return node.kind == DumpOp::Kind::collective &&
+           usual_wait(job.view.calls_of(node.group)) >= usual_wait_min;
+  });
+}
+
 bool may_hang(const DumpCase& job) {
   if (job.progress == Progress::running) {
     return false;
@@ -147,6 +227,9 @@ bool may_hang(const DumpCase& job) {
     return true;
   }
   const std::size_t waiting = job.waits.node_of.size();
+  if (waits_are_usual(job) && waiting + 1 < job.view.ranks.size()) {
+    return false;  // only a job that has come to rest lets all but one wait
+  }
   if (!job.roots.idle.empty() || !job.roots.lost.empty()) {
     return 2 * waiting >= job.view.ranks.size() || (!job.roots.lost.empty() && ended_otherwise(job));
   }

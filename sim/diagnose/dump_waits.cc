@@ -42,6 +42,10 @@ Messages::Messages(const DumpView& view) : view_(view) {
         Side& side = sides_[{ops.dump->rank, call.op == "send", {op.group, call.source, call.destination}}];
         side.finished += op.finished && side.finished == side.items.size() ? 1 : 0;
         side.items.push_back({i, record});
+        Traffic& traffic = traffic_[{ops.dump->rank, op.group}];
+        ++traffic.count;
+        traffic.is_numbered =
+            traffic.is_numbered && op.kind == DumpOp::Kind::message && ops.dump->records[record].p2p_seq > 0;
       }
     }
   }
@@ -50,6 +54,18 @@ Messages::Messages(const DumpView& view) : view_(view) {
 const Messages::Side* Messages::side(const RankOps& ops, const Lane& lane, bool sends) const {
   const auto place = sides_.find({ops.dump->rank, sends, lane});
   return place == sides_.end() ? nullptr : &place->second;
+}
+
+bool Messages::counts_only(const Side& side, const RankOps& ops, std::uint32_t group) const {
+  const Traffic& traffic = traffic_.at({ops.dump->rank, group});
+  return traffic.is_numbered && traffic.count == side.items.size();
+}
+
+const Messages::Item* Messages::with_number(const Side& side, const RankOps& ops, std::int64_t number) {
+  const auto place = std::find_if(side.items.begin(), side.items.end(), [&](const Item& item) {
+    return ops.dump->records[item.record].p2p_seq == number;
+  });
+  return place == side.items.end() ? nullptr : &*place;
 }
 
 Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) const {
@@ -68,10 +84,20 @@ Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) cons
   if (here == nullptr || there == nullptr) {
     return other;
   }
+  const bool begins_in_the_middle = !ops.dump->from_start || !other.ops->dump->from_start;
+  if (begins_in_the_middle && counts_only(*here, ops, own.group) &&
+      counts_only(*there, *other.ops, own.group)) {
+    // Each counts its messages of the group, and all are of this one lane: the same number is the same message.
+    if (const Item* item = with_number(*there, *other.ops, own.p2p_seq)) {
+      other.op = &other.ops->ops[item->op];
+      other.record = item->record;
+    }
+    return other;
+  }
   const auto place = std::find_if(here->items.begin(), here->items.end(),
                                   [record](const Item& item) { return item.record == record; });
   auto index = static_cast<std::int64_t>(place - here->items.begin());
-  if (!ops.dump->from_start || !other.ops->dump->from_start) {
+  if (begins_in_the_middle) {
     // Rings that begin in the middle: what is finished on one side is finished on the other.
     index += static_cast<std::int64_t>(there->finished) - static_cast<std::int64_t>(here->finished);
   }

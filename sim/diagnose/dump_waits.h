@@ -59,11 +59,19 @@ class Messages {
     std::vector<Item> items;
     std::size_t finished = 0;  // the first so many; a batch counts as one
   };
+  // The messages that a rank lists of a group.
+  struct Traffic {
+    std::size_t count = 0;
+    bool is_numbered = true;  // each has a number of its own
+  };
 
   const Side* side(const RankOps& ops, const Lane& lane, bool sends) const;
+  bool counts_only(const Side& side, const RankOps& ops, std::uint32_t group) const;
+  static const Item* with_number(const Side& side, const RankOps& ops, std::int64_t number);
 
   const DumpView& view_;
   std::map<std::tuple<Rank, bool, Lane>, Side> sides_;  // by rank and whether it sends
+  std::map<std::pair<Rank, std::uint32_t>, Traffic> traffic_;
 };
 
 struct Blocker {

@@ -1,5 +1,5 @@
-// What real jobs left, in tests/data/fr_real: the verdict and the ranks that their truth.json names. tests/real_jobs
-// makes more of them.
+// What real jobs left, in tests/data/fr_real and fr_megatron: the verdict and the ranks that their truth.json names.
+// tests/real_jobs makes more of them.
 
 #include <algorithm>
 #include <filesystem>
@@ -24,9 +24,9 @@ using Json = nlohmann::json;
 using Verdicts = std::set<std::string>;
 using Culprits = std::vector<std::vector<Rank>>;
 
-std::vector<fs::path> real_sets() {
+std::vector<fs::path> real_sets(const char* kind = "fr_real") {
   std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(ROLLCALL_SOURCE_DIR) / "tests/data" / kind)) {
     if (entry.is_directory()) {
       folders.push_back(entry.path());
     }
@@ -91,6 +91,15 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
         CHECK_FALSE(diagnosis.would_settle.empty());
       }
     }
+  }
+}
+
+TEST_CASE("in Megatron jobs a device that stopped is told from a host that did",
+          "[flight-recorder][real-dumps]") {
+  for (const fs::path& set : real_sets("fr_megatron")) {
+    const Diagnosis diagnosis = diagnose_folders({set / "pickle"});
+    CAPTURE(set.filename().string(), said(diagnosis));
+    CHECK(fits(truth_in(set), diagnosis));
   }
 }
 
