@@ -51,6 +51,7 @@ struct DumpGroup {
   std::string name;
   std::string description;    // "default_pg", "mesh_tp", ...
   std::vector<Rank> members;  // global, ascending
+  bool is_by_use = false;     // members are those that have used it: nothing lists them
 
   friend bool operator==(const DumpGroup&, const DumpGroup&) = default;
 };

@@ -143,7 +143,7 @@ class AbsenceJudge {
       node = strayed.contains(each.ranks.front()) ? &each : node;
     }
     set_place(job_, *node, absent_, diagnosis);
-    finding.headline = fmt::format("{} came to {} after another number of messages than before",
+    finding.headline = fmt::format("{} made {} after another number of messages than before",
                                    ranks_phrase(strayed), call_phrase(finding.at->call));
     finding.cause =
         fmt::format("{} may wait for a message that was never sent or received", ranks_phrase(absent_));

@@ -38,13 +38,14 @@ std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node
 // Devices that do not see calls finish which their peers have finished, in a job at rest. What their hosts owe, and the
 // cycles that come of it, follow from that.
 std::optional<Diagnosis> judge_blind(const DumpCase& job);
-std::optional<Diagnosis> judge_cycle(const DumpCase& job);    // ranks that wait for each other
-std::optional<Diagnosis> judge_absence(const DumpCase& job);  // ranks that owe a call
-std::optional<Diagnosis> judge_device(const DumpCase& job);   // all came, and one device does not follow
-std::optional<Diagnosis> judge_lost(const DumpCase& job);     // ranks without a dump
-std::optional<Diagnosis> judge_stall(const DumpCase& job);    // all came, nothing moves
-std::optional<Diagnosis> judge_late(const DumpCase& job);     // ranks that the others regularly wait for
-Diagnosis judge_quiet(const DumpCase& job);                   // nobody waits: slow ranks, or no fault
+std::optional<Diagnosis> judge_cycle(const DumpCase& job);     // ranks that wait for each other
+std::optional<Diagnosis> judge_absence(const DumpCase& job);   // ranks that owe a call
+std::optional<Diagnosis> judge_device(const DumpCase& job);    // all came, and one device does not follow
+std::optional<Diagnosis> judge_lost(const DumpCase& job);      // ranks without a dump
+std::optional<Diagnosis> judge_unlisted(const DumpCase& job);  // in groups whose members nobody lists
+std::optional<Diagnosis> judge_stall(const DumpCase& job);     // all came, nothing moves
+std::optional<Diagnosis> judge_late(const DumpCase& job);      // ranks that the others regularly wait for
+Diagnosis judge_quiet(const DumpCase& job);                    // nobody waits: slow ranks, or no fault
 
 // Whether what is unfinished may be called a hang. Where progress is unclear, only a job of which the larger
 // part waits.

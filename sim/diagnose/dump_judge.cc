@@ -48,12 +48,15 @@ Diagnosis find_fault(const DumpCase& job) {
     }
   }
   if (may_hang(job)) {
-    for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_stall}) {
+    for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_unlisted, judge_stall}) {
       if (std::optional<Diagnosis> diagnosis = judge(job)) {
         doubt(job, *diagnosis);
         return *diagnosis;
       }
     }
+  }
+  if (std::optional<Diagnosis> unlisted = judge_unlisted(job)) {
+    return *unlisted;
   }
   return judge_quiet(job);
 }

@@ -371,10 +371,10 @@ bool has(const std::vector<LogFact>& facts, Kind kind) {
   return std::any_of(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
 }
 
-// More than a look at one moment.
+// More than a look at one moment: an end, or NCCL's counters beside dumps, which are of another one.
 bool is_final(const std::vector<LogFact>& facts) {
   return log_shows_timeout(facts) || has(facts, Kind::raised) || has(facts, Kind::first_to_fail) ||
-         has(facts, Kind::fingerprint) || has(facts, Kind::lost_peer);
+         has(facts, Kind::fingerprint) || has(facts, Kind::lost_peer) || has(facts, Kind::launched);
 }
 
 // The calls of all ranks that left a dump agree, and the one without was sent more than it expected: its own call

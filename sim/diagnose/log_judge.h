@@ -1,6 +1,6 @@
 #pragma once
 
-// What the lines of a log come to, alone and beside recordings.
+// What the lines of a log say, alone and beside recordings.
 
 #include <optional>
 #include <vector>

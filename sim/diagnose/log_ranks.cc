@@ -106,9 +106,16 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   if (raised.empty() && (root == nullptr || root_is_victim)) {
     return std::nullopt;
   }
-  const RankSet culprits = raised.empty() ? root->ranks : raised;
-  Diagnosis diagnosis = found(FindingKind::crashed_rank, Confidence::medium, culprits);
   const LogFact* error = first_of(facts, Kind::raised);
+  RankSet culprits = raised.empty() ? root->ranks : raised;
+  // DDP compares every rank's parameters with those of rank 0. Where most differ from it, it is the odd one.
+  const bool compares = error != nullptr && (error->text.find("in process 0") != std::string::npos ||
+                                             error->text.find("DDP expects same model") != std::string::npos);
+  if (compares && 2 * raised.size() > ranks_with(facts, Kind::wrote).size() && raised.size() > 1) {
+    culprits = {0};
+  }
+  Diagnosis diagnosis =
+      found(compares ? FindingKind::size_mismatch : FindingKind::crashed_rank, Confidence::medium, culprits);
   const LogFact& shown = error != nullptr ? *error : *root;
   diagnosis.finding.headline =
       fmt::format("{} failed by {}", ranks_phrase(culprits), is_plural(culprits) ? "themselves" : "itself");
@@ -222,6 +229,49 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   return diagnosis;
 }
 
+namespace {
+
+// All waited until they gave up, and not all in the same call.
+std::optional<Diagnosis> judge_different_calls(const std::vector<LogFact>& facts, const RankSet& failed) {
+  std::map<std::string, RankSet> by_op;
+  std::map<Rank, const LogFact*> calls;
+  for (const LogFact& fact : facts) {
+    const bool has_failed = fact.kind == Kind::lost_peer || fact.kind == Kind::gave_up;
+    if (has_failed && calls.emplace(fact.ranks.first(), &fact).second) {
+      by_op[fact.op].insert(fact.ranks);
+    }
+  }
+  const bool is_known = std::none_of(by_op.begin(), by_op.end(), [](const auto& entry) {
+    return entry.first.empty() || is_message(entry.first) || is_about_groups(entry.first);
+  });
+  if (!is_known || by_op.size() < 2) {
+    return std::nullopt;
+  }
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  const auto most = std::max_element(by_op.begin(), by_op.end(), fewer);
+  const RankSet odd = difference(failed, most->second);
+  if (odd.size() >= most->second.size()) {
+    return std::nullopt;
+  }
+  const LogFact& theirs = *calls.at(odd.first());
+  const LogFact& usual = *calls.at(most->second.first());
+  Diagnosis diagnosis = found(FindingKind::op_type_mismatch, Confidence::medium, odd);
+  diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::extra_collective};
+  set_op(most->first, most->second, {}, diagnosis);
+  diagnosis.finding.headline =
+      fmt::format("{} waited in {}, the others in {}", ranks_phrase(odd), theirs.op, most->first);
+  diagnosis.finding.cause = "calls that do not belong together met, and none of them finished";
+  diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
+  for (const LogFact* fact : {&theirs, &usual}) {
+    diagnosis.evidence.push_back(fmt::format("{}: {} gave up in {}{}", fact->place, ranks_phrase(fact->ranks),
+                                             fact->op, fact->site.empty() ? "" : " at " + fact->site));
+  }
+  diagnosis.would_settle.push_back(dumps_would_say);
+  return diagnosis;
+}
+
+}  // namespace
+
 // Those who waited say so when they give up, or when another has; who did not come has nothing to report.
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   const RankSet lost = ranks_with(facts, Kind::lost_peer);
@@ -246,7 +296,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     const bool are_messages =
         std::all_of(all.begin(), all.end(), [&](Rank rank) { return is_message(op_of(rank)->op); });
     if (!are_messages) {
-      return std::nullopt;
+      return judge_different_calls(facts, failed);
     }
     Diagnosis diagnosis = found(FindingKind::p2p_mismatch, Confidence::low, failed);
     diagnosis.finding.tie = true;

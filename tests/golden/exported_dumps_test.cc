@@ -27,8 +27,6 @@ constexpr const char* groups =
     "calls that make and end groups are not recorded, nor the ranks that wait in them";
 constexpr const char* store = "the store is not recorded, nor the ranks that wait for a key";
 constexpr const char* messages = "Gloo's recorder keeps collectives only";
-constexpr const char* members =
-    "Gloo's recorder does not list the members of groups, and the first call on one names its caller only";
 constexpr const char* arguments = "roots, reduce ops and splits are not recorded: the calls look alike";
 constexpr const char* hooks =
     "stacks say which calls are a Join hook's, and not how many a hook should make: the rank without it is "
@@ -64,8 +62,6 @@ const std::map<std::string, std::string> differences = {
     {"forgotten_notify.json", hooks},
     {"hook_too_long.json", hooks},
     {"sync_batch_norm_join.json", hooks},
-    {"crossed_groups.json", members},
-    {"tensor_and_data_parallel_crossed.json", members},
     {"ddp_skip_unused_join.json", "Gloo's rank that gets the longer message aborts, and leaves no dump"},
 };
 

@@ -48,17 +48,27 @@ constexpr std::array<std::string_view, 6> of_nobody = {"CollectiveFingerPrint", 
                                                        "ChildFailedError",      "SignalException",
                                                        "KeyboardInterrupt",     "SystemExit"};
 
-// Without "[rank2]: ", and whose it is.
+// Without what launchers put before each line, and whose it is: "[rank2]: ", torchrun's "[default0]:", srun's "2: ".
 std::string_view without_prefix(std::string_view line, Rank& rank) {
-  if (line.starts_with("[rank")) {
-    if (const std::optional<Rank> named = rank_after(line, "[rank"); named) {
-      const std::size_t end = line.find("]:");
-      if (end != std::string_view::npos) {
-        rank = *named;
-        line.remove_prefix(end + 2);
-        line.remove_prefix(line.starts_with(' ') ? 1 : 0);
-      }
+  constexpr std::size_t longest = 32;
+  for (int i = 0; i < 2 && line.starts_with('['); ++i) {
+    const std::size_t end = line.find("]:");
+    const std::string_view name = line.substr(1, end == std::string_view::npos ? 0 : end - 1);
+    const bool is_word = std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (name.empty() || name.size() > longest || !is_word) {
+      break;
     }
+    rank = name.starts_with("rank") ? rank_after(line, "[rank").value_or(rank) : rank;
+    line.remove_prefix(end + 2);
+    line.remove_prefix(line.starts_with(' ') && name.starts_with("rank") ? 1 : 0);
+  }
+  constexpr std::size_t digits_max = 5;
+  const std::size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
+  if (digits > 0 && digits <= digits_max && line.substr(digits).starts_with(": ")) {
+    rank = static_cast<Rank>(number_at(line).value_or(rank));
+    line.remove_prefix(digits + 2);
   }
   return line;
 }

@@ -28,6 +28,7 @@ using check::DumpRecord;
 using check::JobDump;
 using check::RankDump;
 
+constexpr Rank log_ranks_max = 4096;                          // a larger number in a log's name is a job's
 constexpr std::size_t tree_bytes_max = std::size_t{2} << 30;  // of one file, per thread
 
 struct Candidate {
@@ -180,7 +181,10 @@ class FileReader {
     const fs::path name(path);
     const std::string file = name.filename().string();
     const bool is_torchruns = file == "error.json" || file == "stderr.log" || file == "stdout.log";
-    return rank_in_name(is_torchruns ? name.parent_path().generic_string() : path, {}).value_or(-1);
+    const Rank rank =
+        rank_in_name(is_torchruns ? name.parent_path().generic_string() : path, {}).value_or(-1);
+    const bool is_named = is_torchruns || file.find("rank") != std::string::npos;
+    return is_named || !is_text(path) || rank < log_ranks_max ? rank : -1;
   }
 
   FileBytes bytes_;
@@ -306,6 +310,7 @@ class NamelessGroups {
         add_everybody(group);
       } else {
         job_.groups[group].members = ranks;
+        job_.groups[group].is_by_use = true;
       }
     }
   }

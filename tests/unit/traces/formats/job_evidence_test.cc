@@ -60,6 +60,26 @@ TEST_CASE("a program's own error is told from one that others cause", "[job-log]
   CHECK(of_lost->front().op == "all_reduce");
 }
 
+TEST_CASE("launchers' prefixes say whose a line is", "[job-log]") {
+  const std::string text =
+      "[default1]:[rank5]: Traceback (most recent call last):\n"
+      "[default1]:[rank5]:   File \"a.py\", line 1, in f\n[default1]:[rank5]: ValueError: x\n"
+      "7: Traceback (most recent call last):\n7:   File \"a.py\", line 1, in f\n7: ValueError: y\n";
+  const auto facts = read_text_evidence(text, -1, "slurm.out");
+  REQUIRE(facts);
+  REQUIRE(facts->size() == 2);
+  CHECK(facts->front().ranks == RankSet{5});
+  CHECK(facts->back().ranks == RankSet{7});
+  CHECK(facts->back().text == "ValueError: y");
+}
+
+TEST_CASE("the number of a batch job is no rank", "[job-log]") {
+  const test::Folder folder;
+  folder.write("slurm-123456.out",
+               "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n");
+  CHECK(read_recordings({folder.path()}).job.facts.empty());
+}
+
 TEST_CASE("an empty log of a rank says that it had nothing to report", "[job-log]") {
   const test::Folder folder;
   const std::string late =
