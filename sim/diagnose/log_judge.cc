@@ -427,8 +427,8 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
   }
   // A stack is a look at a job that may be at work. Where the recordings show nobody waiting, it accuses nobody.
   const bool is_quiet = diagnosis.finding.kind == FindingKind::no_fault;
-  const bool is_glance =
-      !is_final(facts) && log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack);
+  const bool is_glance = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
+                         log->confidence == Confidence::low && !log_shows_timeout(facts);
   if (is_quiet && (has_moved || is_glance)) {
     diagnosis.evidence.push_back(fmt::format("beside the recordings: {}", source));
     return;
