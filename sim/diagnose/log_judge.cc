@@ -58,12 +58,16 @@ class LogJudge {
   // In order of what they prove.
   std::optional<Diagnosis> judge() const {
     using Judge = std::optional<Diagnosis> (LogJudge::*)() const;
-    for (const Judge each : {&LogJudge::fingerprints, &LogJudge::named_as_missing}) {
-      if (std::optional<Diagnosis> diagnosis = (this->*each)()) {
-        return diagnosis;
-      }
+    if (std::optional<Diagnosis> diagnosis = fingerprints()) {
+      return diagnosis;
     }
-    for (const auto judge : {judge_errors, judge_aborts, judge_call_lists}) {
+    if (std::optional<Diagnosis> diagnosis = judge_errors(facts_)) {  // who raised is missing, too
+      return diagnosis;
+    }
+    if (std::optional<Diagnosis> diagnosis = named_as_missing()) {
+      return diagnosis;
+    }
+    for (const auto judge : {judge_aborts, judge_call_lists}) {
       if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }
@@ -146,13 +150,24 @@ class LogJudge {
     return diagnosis;
   }
 
+  // As many calls on each rank: what their numbers differ by are messages, which DETAIL counts and does not list.
+  bool lists_are_equally_long() const {
+    std::map<Rank, std::size_t> lengths;
+    for (const LogFact* fact : of(Kind::calls)) {
+      ++lengths[fact->ranks.first()];
+    }
+    return !lengths.empty() && std::all_of(lengths.begin(), lengths.end(), [&](const auto& entry) {
+      return entry.second == lengths.begin()->second;
+    });
+  }
+
   // Equal calls with different numbers: somebody has made one more, or one less.
   std::optional<Diagnosis> numbers(const std::map<Rank, const LogFact*>& last) const {
     std::map<std::int64_t, RankSet> by_seq;
     for (const auto& [rank, fact] : last) {
       by_seq[fact->seq].insert(rank);
     }
-    if (by_seq.size() != 2) {
+    if (by_seq.size() != 2 || lists_are_equally_long()) {
       return std::nullopt;
     }
     const auto& [low, behind] = *by_seq.begin();

@@ -94,6 +94,30 @@ bool departs(const CallList& list) {
   return times >= 2;
 }
 
+// Of several groups, which the lines do not name: one rank that made fewer calls than any other.
+std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, CallList>& lists) {
+  std::map<std::size_t, RankSet> by_length;
+  for (const auto& [rank, list] : lists) {
+    by_length[list.calls.size()].insert(rank);
+  }
+  const auto& [fewest, behind] = *by_length.begin();
+  constexpr std::size_t apart_max = 4;  // more is how the job is made
+  if (behind.size() != 1 || lists.size() < 3 || by_length.rbegin()->first - fewest > apart_max) {
+    return std::nullopt;
+  }
+  const LogFact& last = lists.at(behind.first()).last();
+  Diagnosis diagnosis = found(FindingKind::stuck_host, Confidence::low, behind);
+  diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::early_exit};
+  set_op(last.op, {}, behind, diagnosis);
+  diagnosis.finding.headline = fmt::format("{} made fewer calls than any other rank", ranks_phrase(behind));
+  diagnosis.finding.cause = fmt::format("its last is {} of {}", last.op, last.shape);
+  diagnosis.finding.advice = fmt::format("look at what {} did after that call", ranks_phrase(behind));
+  diagnosis.evidence.push_back(
+      fmt::format("{}: the last call in the log of {}", last.place, ranks_phrase(behind)));
+  diagnosis.would_settle.push_back(dumps_would_say);
+  return diagnosis;
+}
+
 }  // namespace
 
 // An error of its own ends a rank, and that ends the others.
@@ -173,15 +197,24 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   RankSet straying;
   std::map<std::int64_t, RankSet> by_last;
   bool has_groups = false;
+  // DETAIL counts messages, too, and does not list them. Then the lengths of the lists compare, the numbers do not.
+  const bool counts_messages = std::any_of(lists.begin(), lists.end(), [](const auto& entry) {
+    const std::vector<const LogFact*>& calls = entry.second.calls;
+    return static_cast<std::size_t>(calls.back()->seq - calls.front()->seq) + 1 != calls.size() ||
+           calls.front()->seq > 0;
+  });
   for (const auto& [rank, list] : lists) {
-    by_last[list.last().seq].insert(rank);
+    by_last[counts_messages ? static_cast<std::int64_t>(list.calls.size()) : list.last().seq].insert(rank);
     has_groups = has_groups || list.has_groups;
     if (departs(list)) {
       straying.insert(rank);
     }
   }
   if (has_groups) {  // numbers of several groups, which the lines do not name
-    if (straying.empty() || straying.size() == lists.size()) {
+    if (straying.empty()) {
+      return judge_fewest_calls(lists);
+    }
+    if (straying.size() == lists.size()) {
       return std::nullopt;
     }
     const LogFact& last = lists.at(straying.first()).last();

@@ -14,6 +14,7 @@
 #include "sim/diagnose/dump_judge.h"
 #include "tests/catch.h"
 #include "tests/unit/traces/folder.h"
+#include "traces/dumps/dump_report.h"
 #include "traces/formats/recordings.h"
 
 namespace rollcall::traces {
@@ -143,6 +144,18 @@ TEST_CASE("logs alone name the ranks, or say that nothing in them does", "[job-l
   }
   CHECK(read == 22);
   CHECK(right >= 19);
+}
+
+TEST_CASE("a page of Gloo's dumps shows what is over as over", "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader/pickle";
+  const check::JobDump job = read_recordings({set.string()}).job;
+  const Timeline timeline = report_of(job, check::judge_dump(job), "dumps").report.timeline;
+  std::size_t open = 0;
+  for (const Span& span : timeline.spans()) {
+    open += span.end == Span::open ? 1 : 0;
+  }
+  CHECK(timeline.spans().size() == 3 * 13 + 12 + 1);
+  CHECK(open == 3 + 1);  // those who wait, and what they wait for
 }
 
 TEST_CASE("two dumps of a rank that hangs are the same, and that makes a verdict sure",
