@@ -94,6 +94,10 @@ bool departs(const CallList& list) {
   return times >= 2;
 }
 
+bool has_groups_in(const std::map<Rank, CallList>& lists) {
+  return std::any_of(lists.begin(), lists.end(), [](const auto& entry) { return entry.second.has_groups; });
+}
+
 // Of several groups, which the lines do not name: one rank that made fewer calls than any other.
 std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, CallList>& lists) {
   std::map<std::size_t, RankSet> by_length;
@@ -196,21 +200,25 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   }
   RankSet straying;
   std::map<std::int64_t, RankSet> by_last;
-  bool has_groups = false;
   // DETAIL counts messages, too, and does not list them. Then the lengths of the lists compare, the numbers do not.
-  const bool counts_messages = std::any_of(lists.begin(), lists.end(), [](const auto& entry) {
-    const std::vector<const LogFact*>& calls = entry.second.calls;
-    return static_cast<std::size_t>(calls.back()->seq - calls.front()->seq) + 1 != calls.size() ||
-           calls.front()->seq > 0;
-  });
+  bool counts_messages = false;
+  bool begin_together = true;
+  for (const auto& [rank, list] : lists) {
+    const std::int64_t first = list.calls.front()->seq;
+    begin_together = begin_together && first == lists.begin()->second.calls.front()->seq;
+    counts_messages =
+        counts_messages || static_cast<std::size_t>(list.last().seq - first) + 1 != list.calls.size();
+  }
+  if (!begin_together && !has_groups_in(lists)) {
+    return std::nullopt;  // logs that were cut off, or messages before the first call
+  }
   for (const auto& [rank, list] : lists) {
     by_last[counts_messages ? static_cast<std::int64_t>(list.calls.size()) : list.last().seq].insert(rank);
-    has_groups = has_groups || list.has_groups;
     if (departs(list)) {
       straying.insert(rank);
     }
   }
-  if (has_groups) {  // numbers of several groups, which the lines do not name
+  if (has_groups_in(lists)) {  // numbers of several groups, which the lines do not name
     if (straying.empty()) {
       return judge_fewest_calls(lists);
     }
