@@ -30,6 +30,9 @@ struct DumpCall {
   bool is_message() const { return source >= 0; }
   // Closes a batch of messages, or of collectives.
   bool is_marker() const { return op == "coalesced"; }
+  // Gloo's recorder (ProcessGroupGloo.cpp, enqueue) keeps collectives only, and of their ends no more than that
+  // there was one.
+  bool is_of_gloo() const { return backend == "gloo"; }
 
   friend bool operator==(const DumpCall&, const DumpCall&) = default;
 };
@@ -48,12 +51,14 @@ struct DumpGroup {
   std::string name;
   std::string description;    // "default_pg", "mesh_tp", ...
   std::vector<Rank> members;  // global, ascending
+  bool is_by_use = false;     // members are those that have used it: nothing lists them
 
   friend bool operator==(const DumpGroup&, const DumpGroup&) = default;
 };
 
 struct DumpRecord {
-  enum class State : std::uint8_t { scheduled, started, completed };
+  // ended: over, and nothing says whether it succeeded. A call that failed is retired as well.
+  enum class State : std::uint8_t { scheduled, started, ended, completed };
 
   // Nanoseconds of the rank's own clock; 0: not recorded. The latter two say when a host thread noticed.
   std::int64_t created_ns = 0;
@@ -65,11 +70,14 @@ struct DumpRecord {
   std::uint32_t stack = 0;  // index into JobDump::stacks; 0: the record has none
   std::uint32_t group = 0;  // index into JobDump::groups
   std::uint32_t timeout_ms = 0;
-  float duration_ms = -1;  // -1: not recorded
+  std::uint32_t unrecorded = 0;  // operations of its group before it that the recorder passes over: messages
+  float duration_ms = -1;        // -1: not recorded
   State state = State::scheduled;
   bool retired = false;
   bool is_p2p = false;
   bool gap_after = false;  // the recorder made another record next that the dump does not hold
+
+  bool is_over() const { return state == State::ended || state == State::completed; }
 
   friend bool operator==(const DumpRecord&, const DumpRecord&) = default;
 };
@@ -101,7 +109,8 @@ struct JobDump {
   std::vector<DumpCall> calls;
   std::vector<DumpStack> stacks;  // the first is empty
   std::vector<DumpGroup> groups;
-  std::vector<LogFact> facts;  // from the job's log, by file and line
+  std::vector<RankDump> earlier;  // of some ranks, from a moment before; ascending by rank
+  std::vector<LogFact> facts;     // from the job's log, by file and line
 };
 
 }  // namespace rollcall::check

@@ -26,7 +26,9 @@ class AbsenceJudge {
   Diagnosis judge_idle() const {
     Diagnosis diagnosis;
     const WaitNode& node = telling_node(absent_);
-    if (is_lone_call()) {
+    if (const RankSet strayed = ranks_that_left_out_messages(); !strayed.empty()) {
+      unrecorded_messages(strayed, diagnosis);
+    } else if (is_lone_call()) {
       lone_call(node, diagnosis);
     } else if (const RankSet outsiders = without_group(); !outsiders.empty()) {
       partial_subgroup(outsiders, diagnosis);
@@ -35,6 +37,7 @@ class AbsenceJudge {
       stuck_host(node, diagnosis);
     }
     add_unknown(diagnosis);
+    doubt_messages(diagnosis);
     return diagnosis;
   }
 
@@ -55,6 +58,13 @@ class AbsenceJudge {
         fmt::format("every wait leads to {}; no other rank owes a call", ranks_phrase(absent_)));
     diagnosis.would_settle.push_back(
         fmt::format("the dump or the log of {}, if the file was only lost", ranks_phrase(absent_)));
+    if (ended_otherwise(job_)) {
+      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.evidence.push_back(
+          "some ranks have the call that others wait in behind them, or it failed there");
+      diagnosis.would_settle.push_back(
+          "the logs of all ranks: Gloo's recorder retires a call that failed, too");
+    }
     return diagnosis;
   }
 
@@ -80,6 +90,87 @@ class AbsenceJudge {
     finding.cause = fmt::format("{} have nothing left to do and never make it", ranks_phrase(absent_));
     finding.advice = "make the call on all ranks or on none: look for a branch on the rank around it";
     diagnosis.alternatives = {FindingKind::stuck_host};
+  }
+
+  // Gloo's recorder keeps no messages, but counts them. Ranks that wait in a call which they always made after a
+  // certain number of messages, and this time after another.
+  RankSet ranks_that_left_out_messages() const {
+    RankSet strayed;
+    for (const WaitNode& node : job_.waits.nodes) {
+      for (std::size_t i = 0; i < node.ranks.size(); ++i) {
+        if (breaks_with_its_messages(*job_.view.ops_of(node.ranks[i]), *node.ops[i])) {
+          strayed.insert(node.ranks[i]);
+        }
+      }
+    }
+    return strayed;
+  }
+
+  static bool breaks_with_its_messages(const RankOps& ops, const DumpOp& op) {
+    const DumpRecord& here = ops.record_of(op);
+    std::size_t times = 0;
+    bool is_first = true;  // of its group: nothing is known of what came before
+    std::uint32_t usual = 0;
+    for (const DumpOp& earlier : ops.ops) {
+      const DumpRecord& record = ops.record_of(earlier);
+      if (&earlier == &op) {
+        break;
+      }
+      if (record.group != here.group || record.call != here.call || record.stack != here.stack) {
+        continue;
+      }
+      if (is_first) {
+        is_first = false;
+        continue;
+      }
+      if (times > 0 && record.unrecorded != usual) {
+        return false;
+      }
+      usual = record.unrecorded;
+      ++times;
+    }
+    return times >= 2 && usual != here.unrecorded;
+  }
+
+  void unrecorded_messages(const RankSet& strayed, Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    diagnosis.finding.kind = FindingKind::p2p_mismatch;
+    diagnosis.confidence = Diagnosis::Confidence::medium;
+    diagnosis.alternatives = {FindingKind::stuck_host};
+    finding.culprits = strayed;
+    const WaitNode* node = &telling_node(absent_);
+    for (const WaitNode& each : job_.waits.nodes) {
+      node = strayed.contains(each.ranks.front()) ? &each : node;
+    }
+    set_place(job_, *node, absent_, diagnosis);
+    finding.headline = fmt::format("{} made {} after another number of messages than before",
+                                   ranks_phrase(strayed), call_phrase(finding.at->call));
+    finding.cause =
+        fmt::format("{} may wait for a message that was never sent or received", ranks_phrase(absent_));
+    finding.advice = "post one recv for every send, between the same two ranks and in the same order";
+    diagnosis.evidence.push_back(
+        "Gloo's recorder keeps no messages, but counts them between the calls that it keeps");
+  }
+
+  // A rank that waits in a message of Gloo's looks like one that does nothing.
+  void doubt_messages(Diagnosis& diagnosis) const {
+    const bool has_messages =
+        std::any_of(job_.view.ranks.begin(), job_.view.ranks.end(), [](const RankOps& ops) {
+          return std::any_of(ops.dump->records.begin(), ops.dump->records.end(),
+                             [](const DumpRecord& record) { return record.unrecorded > 0; });
+        });
+    if (!has_messages) {
+      return;
+    }
+    if (diagnosis.finding.kind != FindingKind::p2p_mismatch) {
+      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.alternatives.push_back(FindingKind::p2p_mismatch);
+    }
+    diagnosis.would_settle.push_back(
+        fmt::format("the host stacks of {} (py-spy dump): Gloo's recorder keeps no messages, so a rank that "
+                    "waits in one looks "
+                    "like one that does nothing",
+                    ranks_phrase(absent_)));
   }
 
   RankSet without_group() const {

@@ -13,10 +13,11 @@ namespace rollcall::check {
 
 // Whether the dumps show that time passed without progress. They do not say when they were written.
 enum class Progress : std::uint8_t {
-  standstill,  // a call outlived its timeout, or a rank was silent for longer than ever before
+  standstill,  // a call outlived its timeout, or two dumps of a rank are the same
   assumed,     // unfinished calls only: such dumps are written on timeouts; or no states at all
+  silent,      // a rank made no call for longer than ever before. So it does when it saves a checkpoint
   unclear,     // nothing speaks for either
-  running,     // peers have seen calls finish that these ranks were still about to notice
+  running,     // some dumps are older than what peers know of their ranks, or calls finished unnoticed
 };
 
 struct DumpCase {
@@ -30,20 +31,31 @@ struct DumpCase {
 };
 
 // Each returns a diagnosis without the common parts (victims, chain, counts), or nothing.
+std::optional<Diagnosis> judge_join(const DumpCase& job);      // Join's hooks out of step with iterations
 std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met and disagree
 // The same for the two ends of a message, or of one of a batch.
 std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node);
-std::optional<Diagnosis> judge_cycle(const DumpCase& job);    // ranks that wait for each other
-std::optional<Diagnosis> judge_absence(const DumpCase& job);  // ranks that owe a call
-std::optional<Diagnosis> judge_device(const DumpCase& job);   // all came, and one device does not follow
-std::optional<Diagnosis> judge_lost(const DumpCase& job);     // ranks without a dump
-std::optional<Diagnosis> judge_stall(const DumpCase& job);    // all came, nothing moves
-std::optional<Diagnosis> judge_late(const DumpCase& job);     // ranks that the others regularly wait for
-Diagnosis judge_quiet(const DumpCase& job);                   // nobody waits: slow ranks, or no fault
+// Devices that do not see calls finish which their peers have finished, in a job at rest. What their hosts owe, and the
+// cycles that come of it, follow from that.
+std::optional<Diagnosis> judge_blind(const DumpCase& job);
+std::optional<Diagnosis> judge_cycle(const DumpCase& job);     // ranks that wait for each other
+std::optional<Diagnosis> judge_absence(const DumpCase& job);   // ranks that owe a call
+std::optional<Diagnosis> judge_device(const DumpCase& job);    // all came, and one device does not follow
+std::optional<Diagnosis> judge_lost(const DumpCase& job);      // ranks without a dump
+std::optional<Diagnosis> judge_unlisted(const DumpCase& job);  // in groups whose members nobody lists
+std::optional<Diagnosis> judge_stall(const DumpCase& job);     // all came, nothing moves
+std::optional<Diagnosis> judge_late(const DumpCase& job);      // ranks that the others regularly wait for
+Diagnosis judge_quiet(const DumpCase& job);                    // nobody waits: slow ranks, or no fault
 
 // Whether what is unfinished may be called a hang. Where progress is unclear, only a job of which the larger
 // part waits.
 bool may_hang(const DumpCase& job);
+
+// Some ranks know a call to be over in which others still wait, and nothing says that it succeeded.
+bool ended_otherwise(const DumpCase& job);
+
+// The ranks of such a wait usually wait for each other for a good part of each step, so one more wait says little.
+bool waits_are_usual(const DumpCase& job);
 
 // Progress where somebody waits.
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots);

@@ -1,6 +1,7 @@
 #include "sim/diagnose/dump_groups.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 namespace rollcall::check {
@@ -68,6 +69,7 @@ class Aligner {
         set_progress(group, member);
       }
       correct_offsets(group);
+      date_dumps(group);
     }
     return std::move(groups_);
   }
@@ -115,9 +117,10 @@ class Aligner {
 
   // True when the counter cannot be the group's own count of collectives: it has gaps, or repeats, and
   // no record is missing in between.
-  static bool has_gaps(const GroupMember& member) {
-    if (member.ops == nullptr || !member.ops->dump->without_gaps) {
-      return false;
+  bool has_gaps(const GroupMember& member) const {
+    if (member.ops == nullptr || !member.ops->dump->without_gaps || member.collectives.empty() ||
+        job_.calls[member.ops->record_of(member.op(0)).call].is_of_gloo()) {
+      return false;  // a monitored_barrier leaves a gap on all of Gloo's ranks
     }
     for (std::size_t i = 1; i < member.collectives.size(); ++i) {
       if (member.op(i).position != member.op(i - 1).position + 1) {
@@ -138,9 +141,10 @@ class Aligner {
   }
 
   void count_where_needed(GroupCalls& group) {
-    group.counted = std::any_of(
-        group.members.begin(), group.members.end(),
-        [&group](const GroupMember& member) { return has_gaps(member) || has_old_batches(group, member); });
+    group.counted =
+        std::any_of(group.members.begin(), group.members.end(), [this, &group](const GroupMember& member) {
+          return has_gaps(member) || has_old_batches(group, member);
+        });
     if (!group.counted) {
       return;
     }
@@ -235,6 +239,41 @@ class Aligner {
     }
   }
 
+  // Every dump is of a moment of its own. A call without a root ends for nobody before all have made it, so a dump
+  // that lacks one which a peer has finished was written before that.
+  static std::int64_t last_made_by_all(const JobDump& job, const GroupMember& member) {
+    for (std::size_t i = member.collectives.size(); i-- > 0;) {
+      const DumpOp& op = member.op(i);
+      if (op.proven && !has_root(job.calls[member.ops->record_of(op).call].op)) {
+        return op.position;
+      }
+    }
+    return -1;
+  }
+
+  void date_dumps(GroupCalls& group) const {
+    if (group.counted) {
+      return;  // numbers that are counted or fitted prove nothing
+    }
+    std::int64_t made_by_all = -1;
+    const GroupMember* witness = nullptr;
+    for (const GroupMember& member : group.members) {
+      if (const std::int64_t last = last_made_by_all(job_, member); last > made_by_all) {
+        made_by_all = last;
+        witness = &member;
+      }
+    }
+    for (GroupMember& member : group.members) {
+      const bool is_behind = member.ops != nullptr && member.issued >= 0 && member.issued < made_by_all &&
+                             (!member.collectives.empty() || member.ops->dump->from_start);
+      if (is_behind &&
+          fit_of(*witness, member, 0).different == 0) {  // otherwise their numbers are not the same
+        member.is_older = true;
+        member.issued = made_by_all;
+      }
+    }
+  }
+
   // `member` has finished a call that `other` has not made: not by counters that start together.
   bool is_ahead(const GroupMember& member, const GroupMember& other) const {
     for (std::size_t i = member.collectives.size(); i-- > 0;) {
@@ -247,6 +286,33 @@ class Aligner {
       }
     }
     return false;
+  }
+
+  // Calls that meet are made at about the same time. A dump that is older looks like a counter that is off, too, where
+  // all calls are alike, but its calls are older by as many steps as it seems to be off.
+  static bool fits_in_time(const GroupMember& reference, const GroupMember& member, std::int64_t offset) {
+    const auto time_of = [](const GroupMember& m, const DumpOp& op) {
+      return m.ops->record_of(op).created_ns;
+    };
+    std::vector<std::int64_t> apart;
+    for (std::size_t i = 0; i < member.collectives.size(); ++i) {
+      const DumpOp* other = reference.at(member.op(i).position + offset);
+      const std::int64_t mine = time_of(member, member.op(i));
+      const std::int64_t theirs = other == nullptr ? 0 : time_of(reference, *other);
+      if (mine != 0 && theirs != 0) {
+        apart.push_back(std::abs(mine - theirs));
+      }
+    }
+    const std::size_t count = reference.collectives.size();
+    if (apart.empty() || count < 2) {
+      return true;
+    }
+    const auto middle = apart.begin() + static_cast<std::ptrdiff_t>(apart.size() / 2);
+    std::nth_element(apart.begin(), middle, apart.end());
+    const std::int64_t covered =
+        time_of(reference, reference.op(count - 1)) - time_of(reference, reference.op(0));
+    const double step = static_cast<double>(covered) / static_cast<double>(count - 1);
+    return static_cast<double>(*middle) <= step * static_cast<double>(std::abs(offset)) / 2;
   }
 
   // A counter that is off by a constant on some ranks: their finished calls disagree with everyone's, or
@@ -263,7 +329,7 @@ class Aligner {
         continue;
       }
       const std::int64_t offset = best_offset(*reference, member);
-      if (fit_of(*reference, member, offset).is_good()) {
+      if (fit_of(*reference, member, offset).is_good() && fits_in_time(*reference, member, offset)) {
         move(*ops_of(member.rank), member, offset);
       }
     }

@@ -23,6 +23,9 @@ struct GroupMember {
   // neither records nor counters say.
   std::int64_t issued = -1;
   std::int64_t finished = -1;
+  // It has made calls that its dump does not hold, because peers have finished them: it wrote its dump earlier. What
+  // it did afterwards is unknown.
+  bool is_older = false;
 
   const DumpOp& op(std::size_t index) const { return ops->ops[collectives[index]]; }
   // Its call at `position`, or null when it has not made it or the ring has lost it.

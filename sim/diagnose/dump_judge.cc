@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "sim/base/expects.h"
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/log_judge.h"
+#include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
 
@@ -17,11 +20,16 @@ constexpr const char* second_dump =
 void doubt(const DumpCase& job, Diagnosis& diagnosis) {
   const bool has_states = std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
                                       [](const RankOps& ops) { return ops.dump->has_states; });
-  if (job.progress == Progress::unclear) {
+  const bool is_open = job.progress == Progress::unclear || job.progress == Progress::silent ||
+                       (job.progress == Progress::assumed && has_states);
+  if (is_open) {
     diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
-  }
-  if (job.progress == Progress::unclear || (job.progress == Progress::assumed && has_states)) {
     diagnosis.would_settle.push_back(second_dump);
+  }
+  if (job.progress == Progress::unclear && waits_are_usual(job)) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.evidence.push_back(
+        "these ranks often wait for each other, so the dump may have caught a step at work");
   }
 }
 
@@ -29,21 +37,26 @@ void doubt(const DumpCase& job, Diagnosis& diagnosis) {
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
   using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
-  for (const Judge judge : {judge_mismatch, judge_cycle}) {
+  for (const Judge judge : {judge_join, judge_mismatch, judge_blind, judge_cycle}) {
     if (std::optional<Diagnosis> diagnosis = judge(job)) {
       return *diagnosis;
     }
   }
-  if (std::optional<Diagnosis> late = job.progress == Progress::unclear ? judge_late(job) : std::nullopt) {
-    return *late;
+  if (job.progress == Progress::unclear || job.progress == Progress::silent) {
+    if (std::optional<Diagnosis> late = judge_late(job)) {
+      return *late;
+    }
   }
   if (may_hang(job)) {
-    for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_stall}) {
+    for (const Judge judge : {judge_absence, judge_device, judge_lost, judge_unlisted, judge_stall}) {
       if (std::optional<Diagnosis> diagnosis = judge(job)) {
         doubt(job, *diagnosis);
         return *diagnosis;
       }
     }
+  }
+  if (std::optional<Diagnosis> unlisted = judge_unlisted(job)) {
+    return *unlisted;
   }
   return judge_quiet(job);
 }
@@ -68,6 +81,22 @@ void add_counts(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.without_dump = difference(members, present);
 }
 
+// A second dump of the ranks is the answer to what one leaves open.
+void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
+  RankSet twice;
+  for (const RankDump& dump : job.view.job.earlier) {
+    twice.insert(dump.rank);
+  }
+  if (twice.empty()) {
+    return;
+  }
+  std::erase(diagnosis.would_settle, second_dump);
+  const bool stood_still = job.progress == Progress::standstill;
+  diagnosis.evidence.push_back(
+      fmt::format("there are two dumps of {}, and {}", ranks_phrase(twice),
+                  stood_still ? "nothing moved between them" : "calls were made between them"));
+}
+
 // Calls of several groups, lined up as if of one, disagree where nothing is wrong.
 void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   const bool are_unknown = std::any_of(job.ranks.begin(), job.ranks.end(),
@@ -90,6 +119,8 @@ Diagnosis judge_log_alone(const JobDump& job) {
     diagnosis.finding.headline = "the log blames nobody";
     diagnosis.would_settle.push_back(
         "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
+    diagnosis.would_settle.push_back("host stacks of all ranks (py-spy dump)");
+    diagnosis.would_settle.push_back("logs of a run with TORCH_DISTRIBUTED_DEBUG=DETAIL");
   }
   for (const LogFact& fact : job.facts) {
     if (!fact.ranks.empty()) {
@@ -112,7 +143,8 @@ Diagnosis judge_dump(const JobDump& job) {
   if (diagnosis.finding.kind != FindingKind::no_fault && diagnosis.finding.kind != FindingKind::straggler) {
     add_victims(investigation, diagnosis);
   }
-  add_log_evidence(job.facts, diagnosis);
+  add_moments(investigation, diagnosis);
+  add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
   add_counts(job, diagnosis);
   return diagnosis;
 }

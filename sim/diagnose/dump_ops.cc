@@ -53,6 +53,11 @@ class Builder {
         add(i);
       }
     }
+    for (std::size_t i = 0; i < result_.ops.size(); ++i) {
+      DumpOp& op = result_.ops[i];
+      const bool is_certain = dump_.records[op.record].state == DumpRecord::State::completed;
+      op.proven = op.finished && (is_certain || i + 1 < result_.ops.size());
+    }
     return std::move(result_);
   }
 
@@ -119,7 +124,7 @@ class Builder {
     DumpOp op;
     op.group = record.group;
     op.record = index;
-    op.finished = record.state == DumpRecord::State::completed && in_time(record);
+    op.finished = record.is_over() && in_time(record);
     op.started = record.state != DumpRecord::State::scheduled || record.started_ns != 0;
     op.first_part = static_cast<std::uint32_t>(result_.parts.size());
     if (call.is_marker()) {

@@ -19,6 +19,7 @@ struct DumpOp {
 
   Kind kind = Kind::collective;
   bool finished = false;
+  bool proven = false;   // finished, and not by failing: the recorder says so, or its rank went on
   bool started = false;  // seen on the device; only where events are recorded
   std::uint32_t group = 0;
   std::uint32_t record = 0;      // the one with the state

@@ -2,6 +2,7 @@
 // the middle of a step wait for each other too. Times tell the two apart, each on its rank's own clock.
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -31,11 +32,33 @@ Silence silence_of(const RankDump& dump) {
   return silence;
 }
 
+// `last_event`: of the job. A rank that hangs writes nothing down, but others may.
 bool outlived_timeout(const RankOps& ops, const DumpOp& op, std::int64_t last_event) {
   const DumpRecord& record = ops.record_of(op);
   const std::int64_t timeout_ns = std::int64_t{record.timeout_ms} * 1'000'000;
   return record.retired ||  // the watchdog has given up on it
          (timeout_ns > 0 && record.created_ns > 0 && last_event - record.created_ns >= timeout_ns);
+}
+
+bool is_same(const RankDump& a, const RankDump& b) {
+  return a.records.size() == b.records.size() &&
+         std::equal(a.records.begin(), a.records.end(), b.records.begin(), [](const auto& x, const auto& y) {
+           return x.created_ns == y.created_ns && x.state == y.state;
+         });
+}
+
+// What a second dump of some ranks, from another moment, shows. Nothing without one.
+std::optional<Progress> between_moments(const JobDump& job) {
+  bool stood_still = false;
+  for (const RankDump& earlier : job.earlier) {
+    const auto now = std::find_if(job.ranks.begin(), job.ranks.end(),
+                                  [&](const RankDump& dump) { return dump.rank == earlier.rank; });
+    if (now != job.ranks.end() && !is_same(earlier, *now)) {
+      return Progress::running;
+    }
+    stood_still = stood_still || now != job.ranks.end();
+  }
+  return stood_still ? std::optional(Progress::standstill) : std::nullopt;
 }
 
 bool has_finished_calls(const DumpView& view) {
@@ -61,6 +84,9 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
   if (log_shows_timeout(view.job.facts)) {
     return Progress::standstill;
   }
+  if (const std::optional<Progress> seen = between_moments(view.job)) {
+    return *seen;
+  }
   std::set<Rank> idle;
   for (const auto& [rank, node] : roots.idle) {
     idle.insert(rank);
@@ -71,39 +97,150 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
     silences.push_back(silence_of(*ops.dump));
     pause_max = std::max(pause_max, silences.back().pause_max);
   }
+  std::int64_t last_event = 0;
+  for (const Silence& silence : silences) {
+    last_event = std::max(last_event, silence.last_event);
+  }
+  bool is_silent = false;
   for (std::size_t i = 0; i < view.ranks.size(); ++i) {
     const RankOps& ops = view.ranks[i];
     if (!waits.node_of.contains(ops.dump->rank) && !idle.contains(ops.dump->rank)) {
       continue;
     }
     for (const DumpOp& op : ops.ops) {
-      if (!op.finished && op.kind != DumpOp::Kind::batch &&
-          outlived_timeout(ops, op, silences[i].last_event)) {
+      if (!op.finished && op.kind != DumpOp::Kind::batch && outlived_timeout(ops, op, last_event)) {
         return Progress::standstill;
       }
     }
-    // Silent for longer than between any two calls before: the program has stopped making calls.
     const std::int64_t quiet = silences[i].last_event - silences[i].last_call;
-    if (pause_max > 0 && quiet > pause_max) {
-      return Progress::standstill;
-    }
+    is_silent = is_silent || (pause_max > 0 && quiet > pause_max);
   }
-  if (notices_late(view, waits)) {
+  if (moved_between_dumps(view) || (!is_silent && notices_late(view, waits))) {
     return Progress::running;
   }
-  return has_finished_calls(view) ? Progress::unclear : Progress::assumed;
+  if (is_silent) {
+    return Progress::silent;
+  }
+  // A dump from the start that holds no finished call is of a job that has just begun.
+  const bool lacks_finished = std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankOps& ops) {
+    return !ops.dump->from_start && !ops.dump->records.empty();
+  });
+  return has_finished_calls(view) || !lacks_finished ? Progress::unclear : Progress::assumed;
+}
+
+bool ended_otherwise(const DumpCase& job) {
+  return std::any_of(job.waits.nodes.begin(), job.waits.nodes.end(), [&](const WaitNode& node) {
+    const std::vector<GroupMember>& members = job.view.calls_of(node.group).members;
+    return node.kind == DumpOp::Kind::collective &&
+           std::any_of(members.begin(), members.end(), [&](const GroupMember& member) {
+             const DumpOp* op = member.at(node.position);
+             return op != nullptr && op->finished && !op->proven;
+           });
+  });
+}
+
+namespace {
+
+constexpr std::size_t compared_calls_max = 64;
+constexpr std::size_t compared_calls_min = 3;
+constexpr double usual_wait_min = 0.06;  // of a step
+
+std::int64_t middle_of(std::vector<std::int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How far apart ranks make the calls of a group, as a share of the time between calls. Clocks that differ by a constant
+// are set right first. -1: too few calls that all list.
+double usual_wait(const GroupCalls& group) {
+  std::vector<const GroupMember*> members;
+  for (const GroupMember& member : group.members) {
+    if (member.ops != nullptr) {
+      members.push_back(&member);
+    }
+  }
+  if (members.size() < 2 || members.front()->collectives.empty()) {
+    return -1;
+  }
+  std::vector<std::vector<std::int64_t>> times(members.size());  // by member: of calls that all have finished
+  const GroupMember& first = *members.front();
+  for (std::size_t i = first.collectives.size(); i-- > 0 && times.front().size() < compared_calls_max;) {
+    std::vector<std::int64_t> row;
+    for (const GroupMember* member : members) {
+      const DumpOp* op = member->at(first.op(i).position);
+      const std::int64_t created =
+          op == nullptr || !op->finished ? 0 : member->ops->record_of(*op).created_ns;
+      if (created == 0) {
+        break;
+      }
+      row.push_back(created);
+    }
+    for (std::size_t m = 0; m < members.size() && row.size() == members.size(); ++m) {
+      times[m].push_back(row[m]);
+    }
+  }
+  const std::size_t count = times.front().size();
+  if (count < compared_calls_min) {
+    return -1;
+  }
+  for (std::size_t m = 1; m < times.size(); ++m) {
+    std::vector<std::int64_t> apart;
+    for (std::size_t i = 0; i < count; ++i) {
+      apart.push_back(times[m][i] - times[0][i]);
+    }
+    const std::int64_t offset = middle_of(std::move(apart));
+    for (std::int64_t& time : times[m]) {
+      time -= offset;
+    }
+  }
+  std::vector<std::int64_t> spreads;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t earliest = times[0][i];
+    std::int64_t latest = times[0][i];
+    for (const std::vector<std::int64_t>& of_member : times) {
+      earliest = std::min(earliest, of_member[i]);
+      latest = std::max(latest, of_member[i]);
+    }
+    spreads.push_back(latest - earliest);
+  }
+  const double step =
+      static_cast<double>(times[0].front() - times[0].back()) / static_cast<double>(count - 1);
+  return step <= 0 ? -1 : static_cast<double>(middle_of(std::move(spreads))) / step;
+}
+
+}  // namespace
+
+bool waits_are_usual(const DumpCase& job) {
+  return std::any_of(job.roots.idle.begin(), job.roots.idle.end(), [&job](const auto& idle) {
+    const WaitNode& node = job.waits.nodes[idle.second];
+    return node.kind == DumpOp::Kind::collective &&
+           usual_wait(job.view.calls_of(node.group)) >= usual_wait_min;
+  });
 }
 
 bool may_hang(const DumpCase& job) {
+  if (job.progress == Progress::running) {
+    return false;
+  }
   if (job.progress != Progress::unclear) {
-    return job.progress != Progress::running;
+    return true;
   }
   const std::size_t waiting = job.waits.node_of.size();
-  if (!job.roots.idle.empty()) {
-    return 2 * waiting >= job.view.ranks.size();
+  if (waits_are_usual(job) && waiting + 1 < job.view.ranks.size()) {
+    return false;  // only a job that has come to rest lets all but one wait
   }
-  // One cause stops all; calls in flight at several places at once are a job at work.
-  return waiting == job.view.ranks.size() && job.roots.complete.size() + job.roots.cycles.size() <= 1;
+  if (!job.roots.idle.empty() || !job.roots.lost.empty()) {
+    return 2 * waiting >= job.view.ranks.size() || (!job.roots.lost.empty() && ended_otherwise(job));
+  }
+  // All have come. Such a call is in flight in a job at work, too, unless its root is one that not all agree on.
+  const auto has_a_root = [&job](std::size_t index) {
+    const WaitNode& node = job.waits.nodes[index];
+    const DumpRecord& record = job.view.ops_of(node.ranks.front())->record_of(*node.ops.front());
+    return has_root(job.view.job.calls[record.call].op);
+  };
+  return waiting == job.view.ranks.size() && job.roots.cycles.empty() && job.roots.complete.size() == 1 &&
+         has_a_root(job.roots.complete.front());
 }
 
 }  // namespace rollcall::check

@@ -15,7 +15,11 @@ namespace {
 constexpr std::int64_t late_calls_min = 3;  // fewer are chance
 constexpr double late_share_min = 0.6;      // of all lateness in the rank's groups
 constexpr double late_of_time_min = 0.05;   // of the time the dump covers
-constexpr double own_wait_max = 0.25;       // of its lateness: who waits as much is a victim
+// Where clocks have to tell: they differ by some milliseconds themselves, so only a rank that costs most of each step.
+constexpr std::int64_t late_calls_by_clock_min = 8;
+constexpr double late_of_time_by_clock_min = 0.5;
+constexpr double late_ms_by_clock_min = 50;  // per call
+constexpr double own_wait_max = 0.25;        // of its lateness: who waits as much is a victim
 
 // What one rank cost the others, in milliseconds.
 struct Lateness {
@@ -29,7 +33,8 @@ struct Lateness {
 // shortest. That needs no common clock.
 class LatenessTable {
  public:
-  explicit LatenessTable(const DumpView& view) {
+  // `by_clock`: from when calls were made instead, which does need one.
+  explicit LatenessTable(const DumpView& view, bool by_clock = false) : by_clock_(by_clock) {
     for (const GroupCalls& group : view.groups) {
       add(group);
     }
@@ -81,8 +86,13 @@ class LatenessTable {
     durations_.clear();
     for (const GroupMember& member : group.members) {
       const DumpOp* op = member.at(position);
-      const float duration = op == nullptr ? -1 : member.ops->record_of(*op).duration_ms;
-      if (op == nullptr || !op->finished || !(duration >= 0)) {
+      if (op == nullptr || !op->finished) {
+        return;
+      }
+      const DumpRecord& record = member.ops->record_of(*op);
+      // Whoever made the call first ran it longest.
+      const double duration = by_clock_ ? -static_cast<double>(record.created_ns) / 1e6 : record.duration_ms;
+      if (by_clock_ ? record.created_ns == 0 : !(duration >= 0)) {
         return;
       }
       durations_.emplace_back(member.rank, duration);
@@ -106,8 +116,9 @@ class LatenessTable {
     }
   }
 
+  bool by_clock_;
   std::map<Rank, Lateness> by_rank_;
-  std::vector<std::pair<Rank, float>> durations_;
+  std::vector<std::pair<Rank, double>> durations_;
 };
 
 double covered_ms(const RankDump& dump) {
@@ -122,14 +133,19 @@ double covered_ms(const RankDump& dump) {
   return static_cast<double>(last - first) / 1e6;
 }
 
-std::optional<Diagnosis> find_straggler(const DumpCase& job) {
-  const LatenessTable table(job.view);
+std::optional<Diagnosis> find_straggler(const DumpCase& job, bool by_clock = false) {
+  const LatenessTable table(job.view, by_clock);
   Diagnosis diagnosis;
   for (const auto& [rank, lateness] : table.by_rank()) {
     const double covered = covered_ms(*job.view.ops_of(rank)->dump);
+    if (by_clock && lateness.late < late_ms_by_clock_min * static_cast<double>(lateness.calls)) {
+      continue;
+    }
     const bool is_straggler =
-        lateness.calls >= late_calls_min && lateness.late >= late_share_min * lateness.total &&
-        lateness.late >= late_of_time_min * covered && lateness.waited <= own_wait_max * lateness.late;
+        lateness.calls >= (by_clock ? late_calls_by_clock_min : late_calls_min) &&
+        lateness.late >= late_share_min * lateness.total &&
+        lateness.late >= (by_clock ? late_of_time_by_clock_min : late_of_time_min) * covered &&
+        lateness.waited <= own_wait_max * lateness.late;
     if (is_straggler) {
       diagnosis.finding.culprits.insert(rank);
       diagnosis.evidence.push_back(fmt::format("rank {} came last to {} calls, {:.1f} ms behind on average",
@@ -157,12 +173,25 @@ std::optional<Diagnosis> judge_late(const DumpCase& job) {
   if (job.roots.idle.empty()) {
     return std::nullopt;
   }
-  std::optional<Diagnosis> straggler = find_straggler(job);
-  const bool is_known =
-      straggler && std::all_of(job.roots.idle.begin(), job.roots.idle.end(), [&](const auto& idle) {
-        return straggler->finding.culprits.contains(idle.first);
-      });
-  return is_known ? straggler : std::nullopt;
+  const auto explains = [&job](const std::optional<Diagnosis>& straggler) {
+    return straggler && std::any_of(job.roots.idle.begin(), job.roots.idle.end(), [&](const auto& idle) {
+             return straggler->finding.culprits.contains(idle.first);
+           });
+  };
+  if (std::optional<Diagnosis> straggler = find_straggler(job); explains(straggler)) {
+    return straggler;
+  }
+  std::optional<Diagnosis> by_clock = find_straggler(job, true);
+  if (!explains(by_clock)) {
+    return std::nullopt;
+  }
+  by_clock->confidence = Diagnosis::Confidence::low;
+  by_clock->alternatives = {FindingKind::stuck_host};
+  by_clock->would_settle.push_back(
+      "a second dump some time later: if the same calls are unfinished then, the job hangs");
+  by_clock->would_settle.push_back(
+      "the clocks of the ranks' hosts: one that is ahead looks like a rank that is late");
+  return by_clock;
 }
 
 namespace {
@@ -181,6 +210,52 @@ void add_missing(const DumpCase& job, Diagnosis& diagnosis) {
     diagnosis.would_settle.push_back(fmt::format("the {} of {}: calls that are missed would be in {}",
                                                  is_plural(missing) ? "dumps" : "dump", ranks_phrase(missing),
                                                  is_plural(missing) ? "them" : "it"));
+  }
+}
+
+// A call that only some ranks have made and that is over for them, as far as is recorded.
+const DumpOp* uneven_end(const DumpView& view) {
+  for (const GroupCalls& group : view.groups) {
+    for (const GroupMember& member : group.members) {
+      const DumpOp* last = member.collectives.empty() ? nullptr : &member.op(member.collectives.size() - 1);
+      if (last == nullptr || !last->finished || last->proven) {
+        continue;
+      }
+      const bool is_lacking =
+          std::any_of(group.members.begin(), group.members.end(), [&](const GroupMember& other) {
+            return other.ops != nullptr && !other.collectives.empty() && other.issued < last->position;
+          });
+      if (is_lacking) {
+        return last;
+      }
+    }
+  }
+  return nullptr;
+}
+
+// What Gloo's recorder does not say: whether a call that is over succeeded, and anything of messages.
+void doubt_gloo(const DumpCase& job, Diagnosis& diagnosis) {
+  const std::vector<DumpCall>& calls = job.view.job.calls;
+  if (std::none_of(calls.begin(), calls.end(), [](const DumpCall& call) { return call.is_of_gloo(); })) {
+    return;
+  }
+  diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+  const bool has_messages = std::any_of(job.view.ranks.begin(), job.view.ranks.end(), [](const RankOps& ops) {
+    return std::any_of(ops.dump->records.begin(), ops.dump->records.end(),
+                       [](const DumpRecord& record) { return record.unrecorded > 0; });
+  });
+  if (uneven_end(job.view) != nullptr) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.evidence.push_back("the last call of some ranks is over there, and others have not made it");
+    diagnosis.would_settle.push_back(
+        "the logs of all ranks: Gloo's recorder retires a call that failed, too");
+  }
+  if (has_messages) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.would_settle.push_back(
+        "the host stacks of all ranks (py-spy dump): Gloo's recorder keeps no messages, so a rank that waits "
+        "in one "
+        "looks like one that does not");
   }
 }
 
@@ -209,6 +284,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
       finding.headline = "the recordings hold no calls between ranks, so they show nothing";
     }
     add_missing(job, diagnosis);
+    doubt_gloo(job, diagnosis);
     return diagnosis;
   }
   diagnosis.confidence = Diagnosis::Confidence::medium;
@@ -217,8 +293,12 @@ Diagnosis judge_quiet(const DumpCase& job) {
     diagnosis.evidence.push_back(
         fmt::format("rank {} has yet to make {}", rank, call_phrase(name_node(job, job.waits.nodes[node]))));
   }
+  if (moved_between_dumps(job.view)) {
+    diagnosis.evidence.push_back("some dumps are older than others: the job moved while they were written");
+  }
   diagnosis.would_settle.push_back(
       "a second dump some time later: if the same calls are unfinished then, the job hangs");
+  doubt_gloo(job, diagnosis);
   return diagnosis;
 }
 

@@ -51,11 +51,32 @@ class StallJudge {
     }
     RankSet blind;
     for (const auto& [rank, ops] : job_.waits.unobserved) {
-      if (2 * ops.size() > most && !sees_later(rank, *ops.front())) {
+      if (2 * ops.size() > most && !sees_later(rank, *ops.front()) &&
+          is_as_late_as_its_peers(rank, *ops.front())) {
         blind.insert(rank);
       }
     }
     return 2 * blind.size() > node_.ranks.size() ? RankSet() : blind;
+  }
+
+  // Its dump is not one from before: it has issued what its peers have. Gloo's calls run on no device, and end
+  // without a word on how.
+  bool is_as_late_as_its_peers(Rank rank, const DumpOp& op) const {
+    if (op.kind != DumpOp::Kind::collective) {
+      return true;
+    }
+    const GroupCalls& group = job_.view.calls_of(op.group);
+    const bool is_known_to_succeed =
+        std::any_of(group.members.begin(), group.members.end(), [&op](const GroupMember& member) {
+          const DumpOp* other = member.at(op.position);
+          return other != nullptr && member.ops->record_of(*other).state == DumpRecord::State::completed;
+        });
+    if (!is_known_to_succeed) {
+      return false;
+    }
+    const std::int64_t own = group.member(rank)->issued;
+    return std::none_of(group.members.begin(), group.members.end(),
+                        [own](const GroupMember& member) { return member.issued > own; });
   }
 
   // It knows that a call behind `op` has finished: its device works.
@@ -152,6 +173,51 @@ class StallJudge {
 };
 
 }  // namespace
+
+std::optional<Diagnosis> judge_blind(const DumpCase& job) {
+  constexpr std::size_t calls_min = 3;  // a watchdog that is late misses fewer
+  if (job.progress != Progress::assumed && job.progress != Progress::standstill) {
+    return std::nullopt;
+  }
+  RankSet blind;
+  std::size_t most = 0;
+  for (const auto& [rank, ops] : job.waits.unobserved) {
+    most = std::max(most, ops.size());
+  }
+  for (const auto& [rank, ops] : job.waits.unobserved) {
+    const std::vector<DumpOp>& all = job.view.ops_of(rank)->ops;
+    const bool sees_later = std::any_of(all.begin() + (ops.front() - all.data()), all.end(),
+                                        [](const DumpOp& later) { return later.finished; });
+    if (ops.size() >= calls_min && 2 * ops.size() > most && !sees_later) {
+      blind.insert(rank);
+    }
+  }
+  if (blind.empty() || 2 * blind.size() >= job.view.ranks.size()) {
+    return std::nullopt;
+  }
+  const std::vector<const DumpOp*>& ops = job.waits.unobserved.at(blind.first());
+  Diagnosis diagnosis;
+  diagnosis.confidence = Diagnosis::Confidence::medium;
+  diagnosis.alternatives = {FindingKind::stuck_host};
+  Finding& finding = diagnosis.finding;
+  finding.kind = FindingKind::stuck_device;
+  finding.culprits = blind;
+  const Call call = name_call(job, *job.view.ops_of(blind.first()), *ops.front());
+  finding.at = Place{call, blind, {}};
+  diagnosis.is_message = ops.front()->kind != DumpOp::Kind::collective;
+  set_group(job, ops.front()->group, diagnosis);
+  finding.headline = fmt::format("{} no completions since {}, which its peers have finished",
+                                 with_verb(blind, "has seen", "have seen"), call_phrase(call));
+  finding.cause = "its device failed, or the thread that watches it";
+  finding.advice = fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(blind));
+  for (const Rank rank : blind.to_vector()) {
+    diagnosis.evidence.push_back(fmt::format("{} calls are unfinished on rank {} that a peer has finished",
+                                             job.waits.unobserved.at(rank).size(), rank));
+  }
+  diagnosis.would_settle.push_back(
+      fmt::format("the kernel's log (dmesg, Xid) of the hosts of {}", ranks_phrase(blind)));
+  return diagnosis;
+}
 
 std::optional<Diagnosis> judge_device(const DumpCase& job) {
   for (const std::size_t index : job.roots.complete) {

@@ -42,6 +42,10 @@ Messages::Messages(const DumpView& view) : view_(view) {
         Side& side = sides_[{ops.dump->rank, call.op == "send", {op.group, call.source, call.destination}}];
         side.finished += op.finished && side.finished == side.items.size() ? 1 : 0;
         side.items.push_back({i, record});
+        Traffic& traffic = traffic_[{ops.dump->rank, op.group}];
+        ++traffic.count;
+        traffic.is_numbered =
+            traffic.is_numbered && op.kind == DumpOp::Kind::message && ops.dump->records[record].p2p_seq > 0;
       }
     }
   }
@@ -50,6 +54,18 @@ Messages::Messages(const DumpView& view) : view_(view) {
 const Messages::Side* Messages::side(const RankOps& ops, const Lane& lane, bool sends) const {
   const auto place = sides_.find({ops.dump->rank, sends, lane});
   return place == sides_.end() ? nullptr : &place->second;
+}
+
+bool Messages::counts_only(const Side& side, const RankOps& ops, std::uint32_t group) const {
+  const Traffic& traffic = traffic_.at({ops.dump->rank, group});
+  return traffic.is_numbered && traffic.count == side.items.size();
+}
+
+const Messages::Item* Messages::with_number(const Side& side, const RankOps& ops, std::int64_t number) {
+  const auto place = std::find_if(side.items.begin(), side.items.end(), [&](const Item& item) {
+    return ops.dump->records[item.record].p2p_seq == number;
+  });
+  return place == side.items.end() ? nullptr : &*place;
 }
 
 Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) const {
@@ -68,10 +84,20 @@ Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) cons
   if (here == nullptr || there == nullptr) {
     return other;
   }
+  const bool begins_in_the_middle = !ops.dump->from_start || !other.ops->dump->from_start;
+  if (begins_in_the_middle && counts_only(*here, ops, own.group) &&
+      counts_only(*there, *other.ops, own.group)) {
+    // Each counts its messages of the group, and all are of this one lane: the same number is the same message.
+    if (const Item* item = with_number(*there, *other.ops, own.p2p_seq)) {
+      other.op = &other.ops->ops[item->op];
+      other.record = item->record;
+    }
+    return other;
+  }
   const auto place = std::find_if(here->items.begin(), here->items.end(),
                                   [record](const Item& item) { return item.record == record; });
   auto index = static_cast<std::int64_t>(place - here->items.begin());
-  if (!ops.dump->from_start || !other.ops->dump->from_start) {
+  if (begins_in_the_middle) {
     // Rings that begin in the middle: what is finished on one side is finished on the other.
     index += static_cast<std::int64_t>(there->finished) - static_cast<std::int64_t>(here->finished);
   }
@@ -131,7 +157,7 @@ class WaitFinder {
       bool all_came = true;
       for (const GroupMember& member : view_.calls_of(op.group).members) {
         const DumpOp* other = member.at(op.position);
-        some_finished |= other != nullptr ? other->finished : member.finished >= op.position;
+        some_finished |= other != nullptr ? other->proven : member.finished >= op.position;
         all_came &= other == nullptr ? member.ops == nullptr || member.issued >= op.position
                                      : other->token == op.token;
       }
@@ -193,8 +219,9 @@ class WaitFinder {
       return;
     }
     if (member.issued < node.position) {
-      node.blockers.push_back(
-          {member.rank, member.has_group ? Blocker::Why::not_issued : Blocker::Why::no_group});
+      node.blockers.push_back({member.rank, member.is_older    ? Blocker::Why::older
+                                            : member.has_group ? Blocker::Why::not_issued
+                                                               : Blocker::Why::no_group});
       return;
     }
     const DumpOp* op = member.at(node.position);
@@ -348,6 +375,13 @@ class Components {
 
 }  // namespace
 
+bool moved_between_dumps(const DumpView& view) {
+  return std::any_of(view.groups.begin(), view.groups.end(), [](const GroupCalls& group) {
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [](const GroupMember& member) { return member.is_older; });
+  });
+}
+
 Waits find_waits(const DumpView& view, const Messages& messages) { return WaitFinder(view, messages).find(); }
 
 Roots find_roots(const Waits& waits) {
@@ -356,6 +390,7 @@ Roots find_roots(const Waits& waits) {
   std::vector<bool> is_held(waits.nodes.size(), false);  // by somebody whose fate is not a node
   std::map<Rank, std::size_t> idle;
   std::map<Rank, std::size_t> lost;
+  std::set<Rank> older;
   for (std::size_t i = 0; i < waits.nodes.size(); ++i) {
     for (const Blocker& blocker : waits.nodes[i].blockers) {
       const auto place = waits.node_of.find(blocker.rank);
@@ -363,6 +398,9 @@ Roots find_roots(const Waits& waits) {
         lost.emplace(blocker.rank, i);
       } else if (place != waits.node_of.end()) {
         next[i].push_back(place->second);
+      } else if (blocker.why == Blocker::Why::older) {
+        older.insert(blocker.rank);
+        is_held[i] = true;
       } else {
         idle.emplace(blocker.rank, i);
         is_held[i] = true;
@@ -393,6 +431,7 @@ Roots find_roots(const Waits& waits) {
   std::sort(roots.cycles.begin(), roots.cycles.end());
   roots.idle.assign(idle.begin(), idle.end());
   roots.lost.assign(lost.begin(), lost.end());
+  roots.older.assign(older.begin(), older.end());
   return roots;
 }
 

@@ -59,11 +59,19 @@ class Messages {
     std::vector<Item> items;
     std::size_t finished = 0;  // the first so many; a batch counts as one
   };
+  // The messages that a rank lists of a group.
+  struct Traffic {
+    std::size_t count = 0;
+    bool is_numbered = true;  // each has a number of its own
+  };
 
   const Side* side(const RankOps& ops, const Lane& lane, bool sends) const;
+  bool counts_only(const Side& side, const RankOps& ops, std::uint32_t group) const;
+  static const Item* with_number(const Side& side, const RankOps& ops, std::int64_t number);
 
   const DumpView& view_;
   std::map<std::tuple<Rank, bool, Lane>, Side> sides_;  // by rank and whether it sends
+  std::map<std::pair<Rank, std::uint32_t>, Traffic> traffic_;
 };
 
 struct Blocker {
@@ -72,6 +80,7 @@ struct Blocker {
     no_group,    // it has never used the group
     not_issued,  // it has not made the call
     held_up,     // it has, and is held up by an earlier one
+    older,       // its dump does not hold it, and is older than what peers know of its rank
   };
 
   Rank rank = -1;
@@ -95,6 +104,9 @@ struct Waits {
   std::map<Rank, std::vector<const DumpOp*>> unobserved;
 };
 
+// Whether the dumps show that the job moved while they were written: some rank's is older than what a peer knows of it.
+bool moved_between_dumps(const DumpView& view);
+
 Waits find_waits(const DumpView& view, const Messages& messages);
 
 // Where following blockers ends. Ranks without a dump are passed over: what they did is unknown.
@@ -103,6 +115,7 @@ struct Roots {
   std::vector<std::vector<std::size_t>> cycles;    // nodes that wait for each other
   std::vector<std::pair<Rank, std::size_t>> idle;  // owes the call of that node and waits for nothing
   std::vector<std::pair<Rank, std::size_t>> lost;  // without a dump
+  std::vector<Rank> older;                         // whose dumps are too old to tell
 };
 
 Roots find_roots(const Waits& waits);

@@ -1,6 +1,7 @@
 #pragma once
 
-// One thing that a line of a job's log says about its hang. Read by traces/formats/job_log, judged by log_judge.
+// One thing that a job left behind says about its hang, beside recordings: a line of a log, a stack, a counter. Read by
+// traces/formats/job_evidence, judged by log_judge.
 
 #include <cstdint>
 #include <string>
@@ -14,10 +15,20 @@ struct LogFact {
     fingerprint,  // TORCH_DISTRIBUTED_DEBUG=DETAIL: what a rank was about to call when another called otherwise
     barrier_missing,  // monitored_barrier: ranks that did not come
     timed_out,        // the watchdog: a call of this rank that did not finish
-    progress,         // the watchdog: the last call this rank has enqueued
-    not_joined,       // TORCH_NCCL_DESYNC_DEBUG: ranks that did not come to call `seq`
-    launched,         // NCCL RAS: how many collectives these ranks have launched on a communicator
-    unreachable,      // NCCL RAS: ranks that do not answer
+    progress,  // the watchdog: the last call this rank has enqueued, and in `count` the last it has completed
+    not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not come to call `seq`
+    launched,       // NCCL: how many collectives these ranks have launched on a communicator
+    unreachable,    // NCCL RAS: ranks that do not answer
+    wrote,          // there is a log of this rank
+    calls,          // DETAIL: this rank makes this call
+    raised,         // an error of this rank's own program; `text` has it
+    aborted,        // Gloo ended this rank: it was sent more than it expected. `text`: "12 vs 8" bytes
+    lost_peer,      // a call of this rank failed because another was gone
+    gave_up,        // a call of this rank did not finish in time
+    blamed,         // monitored_barrier: the rank that this one waited for
+    first_to_fail,  // torchelastic: whose failure was observed first
+    stack,          // where this rank's program is: in a call (`op`), or elsewhere (`op` is empty)
+    device_error,   // the kernel's log: a GPU reported an error
   };
 
   Kind kind = Kind::fingerprint;
@@ -28,6 +39,8 @@ struct LogFact {
   std::string op;          // "ALLREDUCE"
   std::string shape;       // "[2, 3]"
   std::string dtype;
+  std::string text;   // what the line says
+  std::string site;   // of the user's code: "train.py:12"
   std::string place;  // "rank3.log:17"
 
   friend bool operator==(const LogFact&, const LogFact&) = default;

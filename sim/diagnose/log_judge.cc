@@ -1,4 +1,5 @@
 #include "sim/diagnose/log_judge.h"
+#include "sim/diagnose/log_ranks.h"
 
 #include <algorithm>
 #include <cctype>
@@ -57,9 +58,27 @@ class LogJudge {
   // In order of what they prove.
   std::optional<Diagnosis> judge() const {
     using Judge = std::optional<Diagnosis> (LogJudge::*)() const;
-    for (const Judge each : {&LogJudge::fingerprints, &LogJudge::named_as_missing, &LogJudge::unreachable,
-                             &LogJudge::watchdog, &LogJudge::launches}) {
+    if (std::optional<Diagnosis> diagnosis = fingerprints()) {
+      return diagnosis;
+    }
+    if (std::optional<Diagnosis> diagnosis = judge_errors(facts_)) {  // who raised is missing, too
+      return diagnosis;
+    }
+    if (std::optional<Diagnosis> diagnosis = named_as_missing()) {
+      return diagnosis;
+    }
+    for (const auto judge : {judge_aborts, judge_call_lists}) {
+      if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
+        return diagnosis;
+      }
+    }
+    for (const Judge each : {&LogJudge::unreachable, &LogJudge::watchdog, &LogJudge::launches}) {
       if (std::optional<Diagnosis> diagnosis = (this->*each)()) {
+        return diagnosis;
+      }
+    }
+    for (const auto judge : {judge_silence, judge_host_stacks, judge_devices}) {
+      if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }
     }
@@ -131,13 +150,24 @@ class LogJudge {
     return diagnosis;
   }
 
+  // As many calls on each rank: what their numbers differ by are messages, which DETAIL counts and does not list.
+  bool lists_are_equally_long() const {
+    std::map<Rank, std::size_t> lengths;
+    for (const LogFact* fact : of(Kind::calls)) {
+      ++lengths[fact->ranks.first()];
+    }
+    return !lengths.empty() && std::all_of(lengths.begin(), lengths.end(), [&](const auto& entry) {
+      return entry.second == lengths.begin()->second;
+    });
+  }
+
   // Equal calls with different numbers: somebody has made one more, or one less.
   std::optional<Diagnosis> numbers(const std::map<Rank, const LogFact*>& last) const {
     std::map<std::int64_t, RankSet> by_seq;
     for (const auto& [rank, fact] : last) {
       by_seq[fact->seq].insert(rank);
     }
-    if (by_seq.size() != 2) {
+    if (by_seq.size() != 2 || lists_are_equally_long()) {
       return std::nullopt;
     }
     const auto& [low, behind] = *by_seq.begin();
@@ -213,6 +243,9 @@ class LogJudge {
     for (const LogFact* fact : of(Kind::timed_out)) {
       waiting.insert(fact->ranks);
     }
+    if (std::optional<Diagnosis> stuck = unfinished_alone(*first)) {
+      return stuck;
+    }
     RankSet behind;
     for (const LogFact* fact : of(Kind::progress)) {
       const bool may_be_same = fact->group == first->group || fact->group.empty() || first->group.empty();
@@ -243,6 +276,44 @@ class LogJudge {
     return diagnosis;
   }
 
+  // Others have completed the call that a rank's watchdog gives up on: it is that rank which does not see the end.
+  std::optional<Diagnosis> unfinished_alone(const LogFact& late) const {
+    RankSet waiting;
+    for (const LogFact* fact : of(Kind::timed_out)) {
+      if (fact->group == late.group || fact->group.empty() || late.group.empty()) {
+        waiting.insert(fact->ranks);
+      }
+    }
+    RankSet done;
+    std::string place;
+    for (const LogFact* fact : of(Kind::progress)) {
+      const bool may_be_same = fact->group == late.group || fact->group.empty() || late.group.empty();
+      if (may_be_same && late.seq >= 0 && fact->count >= late.seq) {
+        done.insert(fact->ranks);
+        place = place.empty() ? fact->place : place;
+      }
+    }
+    done = difference(done, waiting);
+    if (done.empty()) {
+      return std::nullopt;
+    }
+    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_device, Confidence::medium, waiting);
+    diagnosis.alternatives = {FindingKind::stuck_host};
+    set_call(late, {}, diagnosis);
+    diagnosis.finding.at->waiting = waiting;
+    diagnosis.finding.headline =
+        fmt::format("{} not see the end of {}, which {} completed", with_verb(waiting, "does", "do"),
+                    call_text(late), with_verb(done, "has", "have"));
+    diagnosis.finding.cause =
+        "its device does not get to the call, or the thread that watches it stands still";
+    diagnosis.finding.advice =
+        fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(waiting));
+    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place, call_text(late)));
+    diagnosis.evidence.push_back(
+        fmt::format("{}: {} completed a later one", place, with_verb(done, "has", "have")));
+    return diagnosis;
+  }
+
   // RAS counts launches per communicator, and names a few ranks: sometimes those behind, sometimes those ahead.
   std::optional<Diagnosis> launches() const {
     std::map<std::string, std::map<std::int64_t, std::pair<std::int64_t, RankSet>>> communicators;
@@ -265,7 +336,7 @@ class LogJudge {
       for (const auto& [seq, entry] : counts) {
         (seq < counts.rbegin()->first ? behind : ahead).insert(entry.second);
       }
-      const bool names_the_late = !behind.empty();
+      const bool names_the_late = !behind.empty() && (ahead.empty() || behind.size() <= ahead.size());
       const RankSet& odd = names_the_late ? behind : ahead;
       if (odd.empty()) {
         continue;
@@ -305,22 +376,79 @@ std::optional<Diagnosis> judge_log(const std::vector<LogFact>& facts) { return L
 bool log_shows_timeout(const std::vector<LogFact>& facts) {
   return std::any_of(facts.begin(), facts.end(), [](const LogFact& fact) {
     return fact.kind == Kind::timed_out || fact.kind == Kind::barrier_missing ||
-           fact.kind == Kind::not_joined;
+           fact.kind == Kind::not_joined || fact.kind == Kind::gave_up;
   });
 }
 
-void add_log_evidence(const std::vector<LogFact>& facts, Diagnosis& diagnosis) {
+namespace {
+
+bool has(const std::vector<LogFact>& facts, Kind kind) {
+  return std::any_of(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
+}
+
+// More than a look at one moment: an end, or NCCL's counters beside dumps, which are of another one.
+bool is_final(const std::vector<LogFact>& facts) {
+  return log_shows_timeout(facts) || has(facts, Kind::raised) || has(facts, Kind::first_to_fail) ||
+         has(facts, Kind::fingerprint) || has(facts, Kind::lost_peer) || has(facts, Kind::launched);
+}
+
+// The calls of all ranks that left a dump agree, and the one without was sent more than it expected: its own call
+// was the smaller one.
+bool takes_the_blame_for_sizes(const std::vector<LogFact>& facts, const Diagnosis& diagnosis) {
+  RankSet aborted;
+  for (const LogFact& fact : facts) {
+    if (fact.kind == Kind::aborted) {
+      aborted.insert(fact.ranks);
+    }
+  }
+  return diagnosis.finding.kind == FindingKind::crashed_rank && !aborted.empty() &&
+         diagnosis.finding.culprits == aborted;
+}
+
+void agree(const std::vector<LogFact>& facts, const std::string& source, Diagnosis& diagnosis) {
+  diagnosis.evidence.push_back(fmt::format("the log agrees: {}", source));
+  if (diagnosis.confidence == Confidence::low) {
+    diagnosis.confidence = Confidence::medium;
+  } else if (is_final(facts)) {
+    diagnosis.confidence = Confidence::high;
+  }
+}
+
+}  // namespace
+
+void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnosis) {
   std::optional<Diagnosis> log = judge_log(facts);
   if (!log) {
     return;
   }
   const std::string source = log->evidence.empty() ? "the log" : log->evidence.front();
-  if (log->finding.culprits == diagnosis.finding.culprits) {
-    diagnosis.evidence.push_back(fmt::format("the log agrees: {}", source));
-    diagnosis.confidence = diagnosis.confidence == Confidence::low ? Confidence::medium : Confidence::high;
+  if (takes_the_blame_for_sizes(facts, diagnosis)) {
+    const RankSet culprits = diagnosis.finding.culprits;
+    log->finding.culprits = culprits;
+    log->finding.cause = fmt::format("{}, and the calls of the others agree", log->finding.cause);
+    log->confidence = Confidence::medium;
+    log->evidence.insert(log->evidence.end(), diagnosis.evidence.begin(), diagnosis.evidence.end());
+    log->finding.at = diagnosis.finding.at;
+    diagnosis = *std::move(log);
     return;
   }
-  if (is_open(diagnosis) && !log->finding.tie) {
+  if (log->finding.culprits.empty()) {
+    diagnosis.evidence.push_back(fmt::format("beside the recordings: {}", source));
+    return;
+  }
+  if (log->finding.culprits == diagnosis.finding.culprits) {
+    agree(facts, source, diagnosis);
+    return;
+  }
+  // A stack is a look at a job that may be at work. Where the recordings show nobody waiting, it accuses nobody.
+  const bool is_quiet = diagnosis.finding.kind == FindingKind::no_fault;
+  const bool is_glance = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
+                         log->confidence == Confidence::low && !log_shows_timeout(facts);
+  if (is_quiet && (has_moved || is_glance)) {
+    diagnosis.evidence.push_back(fmt::format("beside the recordings: {}", source));
+    return;
+  }
+  if (is_open(diagnosis) && (!log->finding.tie || is_quiet)) {
     log->evidence.insert(log->evidence.end(), diagnosis.evidence.begin(), diagnosis.evidence.end());
     log->evidence.push_back(fmt::format("the recordings alone say: {}", diagnosis.finding.headline));
     if (!log->finding.at) {

@@ -1,6 +1,7 @@
 // Fuzz targets for what a job has left behind: what is read is judged, and shown, as `rollcall diagnose` does it.
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -20,7 +21,8 @@
 #include "tests/fuzz/targets.h"
 #include "traces/dumps/dump_report.h"
 #include "traces/formats/formats.h"
-#include "traces/formats/job_log.h"
+#include "traces/formats/host_stacks.h"
+#include "traces/formats/job_evidence.h"
 #include "traces/formats/script_record.h"
 #include "traces/values/json_value.h"
 #include "viz/html/html_diagnosis.h"
@@ -109,13 +111,44 @@ void read_chakra(std::string_view bytes) {
   }
 }
 
+namespace {
+
+using Facts = std::vector<check::LogFact>;
+
+// What two ranks left that say the same, and one that says nothing.
+void judge_facts(Facts of_one, const Facts& of_another) {
+  check::JobDump job;
+  job.facts = std::move(of_one);
+  job.facts.insert(job.facts.end(), of_another.begin(), of_another.end());
+  if (!job.facts.empty()) {  // otherwise there is nothing to judge
+    job.facts.push_back(traces::rank_wrote(0, "rank0.log"));
+    judge(job);
+  }
+}
+
+}  // namespace
+
 void read_log(std::string_view bytes) {
-  if (traces::looks_like_job_log(bytes)) {
-    check::JobDump job;
-    job.facts = traces::read_job_log(bytes, 1, "rank1.log");
-    if (!job.facts.empty()) {  // otherwise there is nothing to judge
-      judge(job);
+  if (std::optional<Facts> facts = traces::read_text_evidence(bytes, 1, "rank1.log")) {
+    judge_facts(*std::move(facts), *traces::read_text_evidence(bytes, 2, "rank2.log"));
+  }
+}
+
+void read_stacks(std::string_view bytes) {
+  judge_facts(traces::read_host_stacks(bytes, 1, "rank1.txt"),
+              traces::read_host_stacks(bytes, 2, "rank2.txt"));
+}
+
+// torchrun's error.json, NCCL's RAS and Inspector.
+void read_job_json(std::string_view bytes) {
+  try {
+    traces::Arena arena(tree_bytes_max);
+    const traces::Value value = traces::read_json_sequence(bytes, arena);
+    if (std::optional<Facts> facts = traces::read_json_evidence(value, 1, "1/error.json")) {
+      judge_facts(*std::move(facts), *traces::read_json_evidence(value, 2, "2/error.json"));
     }
+  } catch (const traces::BadFile& refused) {
+    // what it says of such files
   }
 }
 

@@ -19,6 +19,8 @@ void read_json_dump(std::string_view bytes);
 void read_job_trace(std::string_view bytes);
 void read_chakra(std::string_view bytes);
 void read_log(std::string_view bytes);
+void read_stacks(std::string_view bytes);
+void read_job_json(std::string_view bytes);
 void read_script(std::string_view bytes);
 
 // What users write: scenario_targets.cc.
@@ -32,12 +34,14 @@ void read_timeline(std::string_view bytes);
 void read_results(std::string_view bytes);
 void write_report(std::string_view bytes);
 
-inline constexpr std::array<Target, 13> targets = {{
+inline constexpr std::array<Target, 15> targets = {{
     {"pickle", read_pickle_dump},
     {"json_dump", read_json_dump},
     {"job_trace", read_job_trace},
     {"chakra", read_chakra},
     {"log", read_log},
+    {"stacks", read_stacks},
+    {"job_json", read_job_json},
     {"script", read_script},
     {"scenario", read_scenario},
     {"expression", read_expression},

@@ -66,6 +66,11 @@ class Decoder {
       if (name.empty()) {
         name = text_or_empty(&config->node->items[i]);
       }
+      if (name.empty()) {
+        const std::vector<Rank> members = members_of_group(group);
+        result_.ranks_at_least = members.empty() ? 0 : members.back() + 1;
+        continue;
+      }
       add_group(name, text_or_empty(find(group, "desc")), members_of_group(group));
     }
   }
@@ -146,6 +151,9 @@ class Decoder {
     record.state = state_named(text_or_empty(entry[Field::state]));
     record.retired = number_or(entry[Field::retired], 0) != 0;
     const DumpCall& call = result_.tables.calls.things()[record.call];
+    if (call.is_of_gloo()) {
+      read_gloo(entry, record);
+    }
     record.is_p2p = entry[Field::is_p2p] != nullptr ? number_or(entry[Field::is_p2p], 0) != 0
                                                     : call.is_message() || closes_messages(call, record);
     // Ids count every record: what fell off the ring, or was left out, leaves a gap.
@@ -158,6 +166,27 @@ class Decoder {
     }
     last_record_id_ = id;
     result_.dump.records.push_back(record);
+  }
+
+  // Its state is "scheduled" for ever; what is over is retired. Its numbers count what it does not record, too.
+  void read_gloo(const Entry& entry, DumpRecord& record) {
+    const bool says_when = record.started_ns != 0 || record.completed_ns != 0;
+    if (record.state == DumpRecord::State::scheduled && record.retired && !says_when) {
+      record.state = DumpRecord::State::ended;
+    }
+    if (record.group >= operations_.size()) {
+      operations_.resize(record.group + 1, no_operation);
+    }
+    std::int64_t& last = operations_[record.group];
+    const std::int64_t number = count_or(entry[Field::op_id], no_operation);
+    if (last != no_operation && number > last) {
+      record.unrecorded = static_cast<std::uint32_t>(std::min<std::int64_t>(number - last - 1, 0xffffffff));
+    }
+    last = number;
+  }
+
+  bool counts_operations(std::uint32_t group) const {
+    return group < operations_.size() && operations_[group] != no_operation;
   }
 
   // Dumps before 2.4 do not say which markers close messages: those that follow one of their group.
@@ -273,7 +302,7 @@ class Decoder {
       const Value& counters = status->node->items[i + 1];
       spend(group_of_id_.size());
       for (const auto& [known, group] : group_of_id_) {
-        if (known == id) {
+        if (known == id && !counts_operations(group)) {  // Gloo's count messages, too
           result_.dump.status.push_back(
               DumpStatus{group, count_or(find(counters, "last_enqueued_collective"), -1),
                          count_or(find(counters, "last_started_collective"), -1),
@@ -290,6 +319,7 @@ class Decoder {
   }
 
   static constexpr std::uint32_t no_group = 0xffffffff;
+  static constexpr std::int64_t no_operation = -1;
 
   struct KnownKey {
     const char* text = nullptr;
@@ -302,7 +332,8 @@ class Decoder {
   RankRecording result_;
   Interner<std::uint32_t> group_of_name_;
   std::vector<std::pair<std::int64_t, std::uint32_t>> group_of_id_;
-  std::vector<KnownKey> known_keys_;  // by place in an entry
+  std::vector<std::int64_t> operations_;  // by group: the number of the last, of Gloo's
+  std::vector<KnownKey> known_keys_;      // by place in an entry
   Key key_;
   std::int64_t first_id_ = 0;
   std::int64_t last_record_id_ = 0;

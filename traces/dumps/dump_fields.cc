@@ -4,13 +4,14 @@ namespace rollcall::traces {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Field>, 20> field_names = {{
+constexpr std::array<std::pair<std::string_view, Field>, 21> field_names = {{
     {"collective_seq_id", Field::collective_seq_id},
     {"duration_ms", Field::duration_ms},
     {"frames", Field::frames},
     {"input_dtypes", Field::input_dtypes},
     {"input_sizes", Field::input_sizes},
     {"is_p2p", Field::is_p2p},
+    {"op_id", Field::op_id},
     {"output_dtypes", Field::output_dtypes},
     {"output_sizes", Field::output_sizes},
     {"p2p_seq_id", Field::p2p_seq_id},

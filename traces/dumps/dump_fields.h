@@ -17,6 +17,7 @@ enum class Field : std::uint8_t {
   input_dtypes,
   input_sizes,
   is_p2p,
+  op_id,
   output_dtypes,
   output_sizes,
   p2p_seq_id,

@@ -1,6 +1,7 @@
 #include "traces/dumps/dump_recorder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -48,8 +49,11 @@ Work DumpRecorder::issue(const Op& op) {
   notice();
   // A call that its own rank's backend refuses is never recorded.
   const Work work = inner().issue(op);
-  const bool is_recorded = records_messages_ || !is_point_to_point(op.kind);
-  if (finished_ || !is_recorded) {
+  if (finished_) {
+    return work;
+  }
+  if (!records_messages_ && is_point_to_point(op.kind)) {
+    pass_over(op.group, 1, 0);
     return work;
   }
   Group& group = group_of(op.group);
@@ -64,7 +68,13 @@ Work DumpRecorder::issue(const Op& op) {
 std::vector<Work> DumpRecorder::issue_batch(std::span<const Op> ops) {
   notice();
   std::vector<Work> works = inner().issue_batch(ops);
-  if (finished_ || !records_messages_) {
+  if (finished_) {
+    return works;
+  }
+  if (!records_messages_) {
+    for (const Op& op : ops) {
+      pass_over(op.group, 1, 0);
+    }
     return works;
   }
   std::vector<GroupId> groups;
@@ -88,6 +98,20 @@ std::vector<Work> DumpRecorder::issue_batch(std::span<const Op> ops) {
     pending_.push_back({record(last, group, batch_marker(name())), std::move(batch)});
   }
   return works;
+}
+
+// Gloo's takes two numbers for it, and records neither.
+void DumpRecorder::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
+  if (!finished_ && !records_messages_) {
+    pass_over(op.group, 2, 2);
+  }
+  inner().monitored_barrier(op, limits);
+}
+
+void DumpRecorder::pass_over(GroupId group, std::uint32_t operations, std::int64_t numbers) {
+  Group& used = group_of(group);
+  used.unrecorded += operations;
+  used.collectives += numbers;
 }
 
 ProcessGroup DumpRecorder::find_group(std::string_view group) {
@@ -158,6 +182,7 @@ std::size_t DumpRecorder::record(const Op& op, Group& group, const DumpCall& cal
   record.group = group.number;
   record.timeout_ms = group.timeout_ms;
   record.is_p2p = is_point_to_point(op.kind);
+  record.unrecorded = std::exchange(group.unrecorded, 0);
   group.status.enqueued = record.is_p2p ? group.messages : group.collectives;
   dump_.records.push_back(record);
   return dump_.records.size() - 1;
@@ -199,9 +224,13 @@ bool DumpRecorder::is_over(const Pending& pending) {
 
 void DumpRecorder::complete(const Pending& pending) {
   DumpRecord& record = dump_.records[pending.record];
+  record.retired = true;
+  if (!records_messages_) {  // Gloo's says no more
+    record.state = DumpRecord::State::ended;
+    return;
+  }
   record.state = DumpRecord::State::completed;
   record.completed_ns = epoch_ns + now();
-  record.retired = true;
   for (auto& [id, group] : groups_) {
     if (group.number == record.group) {
       const std::int64_t number = record.is_p2p ? record.p2p_seq : record.collective_seq;
@@ -224,7 +253,7 @@ check::RankDump DumpRecorder::finish(bool standstill) {
     if (is_over(pending)) {
       complete(pending);
     } else {
-      dump_.records[pending.record].retired = standstill;
+      dump_.records[pending.record].retired = standstill && records_messages_;  // Gloo has no watchdog
     }
   }
   finished_ = true;

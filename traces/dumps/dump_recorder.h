@@ -5,8 +5,9 @@
 //
 // On nccl it keeps collectives and messages, as ProcessGroupNCCL.cpp records them (initWork, collective,
 // pointToPoint, endCoalescing) with its defaults: no timing, so a call is "scheduled" until it has completed. On
-// gloo it keeps collectives only, as ProcessGroupGloo.cpp (enqueue). Calls about groups, the store and
-// monitored_barrier pass unrecorded in both. A tensor is a shape of one dimension here: its elements.
+// gloo it keeps collectives only, as ProcessGroupGloo.cpp (enqueue), and of each that it is over, not how or when;
+// messages and monitored_barrier leave a gap in the numbers. Calls about groups and the store pass unrecorded in
+// both. A tensor is a shape of one dimension here: its elements.
 
 #include <map>
 #include <string>
@@ -36,6 +37,7 @@ class DumpRecorder final : public ForwardingBackend {
 
   Work issue(const Op& op) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
+  void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
   ProcessGroup find_group(std::string_view name) override;
   ProcessGroup manage(GroupCall call) override;
 
@@ -49,6 +51,7 @@ class DumpRecorder final : public ForwardingBackend {
     std::uint32_t number = 0;  // in JobRecording::tables
     std::int64_t collectives = 0;
     std::int64_t messages = 0;
+    std::uint32_t unrecorded = 0;  // operations since the last record
     check::DumpStatus status;
     std::uint32_t timeout_ms = 0;
   };
@@ -61,6 +64,7 @@ class DumpRecorder final : public ForwardingBackend {
   Group& group_of(GroupId id);
   void remember(const ProcessGroup& handle, Duration timeout);
   Duration timeout_of(const GroupMembers& members) const;
+  void pass_over(GroupId group, std::uint32_t operations, std::int64_t numbers);
   std::size_t record(const Op& op, Group& group, const check::DumpCall& call);
   std::uint32_t number_of(const check::DumpCall& call);
   std::uint32_t stack_of(const Op& op);

@@ -83,7 +83,7 @@ class States {
 
   const DumpRecord* first_open(const RankDump& rank) const {
     const auto open = std::ranges::find_if(rank.records, [this](const DumpRecord& record) {
-      return record.state != DumpRecord::State::completed && !job_.calls[record.call].is_marker();
+      return !record.is_over() && !job_.calls[record.call].is_marker();
     });
     return open == rank.records.end() ? nullptr : &*open;
   }

@@ -269,7 +269,7 @@ class TimelineMaker {
     } else if (record.duration_ms > 0) {
       span.end = span.start + static_cast<Time>(static_cast<double>(record.duration_ms) * 1e6);
     }
-    if (record.state != DumpRecord::State::completed) {
+    if (!record.is_over()) {
       span.end = Span::open;
     }
   }

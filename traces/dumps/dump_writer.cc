@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -131,7 +132,7 @@ class DumpWriter {
   }
   void time(std::string_view key, std::int64_t ns) {
     out_.text(key);
-    ns == 0 ? out_.none() : out_.integer(ns);
+    ns == 0 && !is_json ? out_.none() : out_.integer(ns);
   }
   // pg_status, in JSON.
   void counter(std::string_view key, std::int64_t value) {
@@ -143,10 +144,17 @@ class DumpWriter {
     return std::find(dump_.groups.begin(), dump_.groups.end(), group) - dump_.groups.begin();
   }
 
+  bool is_of_gloo() const {
+    return !dump_.records.empty() && job_.calls[dump_.records.front().call].is_of_gloo();
+  }
+
   void config() {
     out_.text("pg_config");
     out_.open_dict();
-    for (const std::uint32_t number : dump_.groups) {
+    if (is_of_gloo()) {
+      last_group();
+    }
+    for (const std::uint32_t number : is_of_gloo() ? std::vector<std::uint32_t>() : dump_.groups) {
       const DumpGroup& group = job_.groups[number];
       out_.text(group.name);
       out_.open_dict();
@@ -158,15 +166,30 @@ class DumpWriter {
     out_.close_dict();
   }
 
+  // A group of Gloo's is registered before it has a name or global ranks, each over the one before.
+  void last_group() {
+    std::vector<std::size_t> ranks(job_.groups[dump_.groups.back()].members.size());
+    std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+    out_.text("");
+    out_.open_dict();
+    text("name", "");
+    text("desc", "");
+    text("ranks", fmt::format("[{}]", fmt::join(ranks, ", ")));
+    out_.close_dict();
+  }
+
   void status() {
     out_.text("pg_status");
     out_.open_dict();
     for (const DumpStatus& counters : dump_.status) {
       out_.text(fmt::format("{}", id_of(counters.group)));
       out_.open_dict();
-      counter("last_enqueued_collective", counters.enqueued);
+      const bool counts_operations = is_of_gloo();
+      counter("last_enqueued_collective",
+              counts_operations ? last_operation(counters.group, false) : counters.enqueued);
       counter("last_started_collective", counters.started);
-      counter("last_completed_collective", counters.completed);
+      counter("last_completed_collective",
+              counts_operations ? last_operation(counters.group, true) : counters.completed);
       out_.close_dict();
     }
     out_.close_dict();
@@ -207,10 +230,24 @@ class DumpWriter {
     out_.close_list();
   }
 
+  // The number of the last operation that was recorded, or that is over; -1: none.
+  std::int64_t last_operation(std::uint32_t group, bool is_over) const {
+    std::int64_t number = 0;
+    std::int64_t last = -1;
+    for (const DumpRecord& record : dump_.records) {
+      if (record.group == group) {
+        number += record.unrecorded + 1;
+        last = !is_over || record.is_over() ? number : last;
+      }
+    }
+    return last;
+  }
+
   // Operations of a group are counted one by one, messages of a batch too; the marker that closes a batch
   // repeats the last number.
   std::int64_t operation_number(const DumpRecord& record) {
     std::int64_t& count = operations_[record.group];
+    count += record.unrecorded;
     return job_.calls[record.call].is_marker() ? count : ++count;
   }
 
@@ -241,12 +278,14 @@ class DumpWriter {
   }
 
   void progress(const DumpRecord& record) {
-    text("state", record.state == DumpRecord::State::completed ? "completed"
-                  : record.state == DumpRecord::State::started ? "started"
-                                                               : "scheduled");
-    time("time_discovered_started_ns", record.started_ns);
-    time("time_discovered_completed_ns", record.completed_ns);
-    boolean("retired", record.retired);
+    const bool is_of_gloo = job_.calls[record.call].is_of_gloo();
+    text("state", is_of_gloo                                     ? "scheduled"
+                  : record.state == DumpRecord::State::completed ? "completed"
+                  : record.state == DumpRecord::State::started   ? "started"
+                                                                 : "scheduled");
+    time("time_discovered_started_ns", is_of_gloo ? 0 : record.started_ns);
+    time("time_discovered_completed_ns", is_of_gloo ? 0 : record.completed_ns);
+    boolean("retired", is_of_gloo ? record.is_over() : record.retired);
     integer("timeout_ms", record.timeout_ms);
     boolean("is_p2p", record.is_p2p);
     if (record.duration_ms >= 0) {

@@ -14,6 +14,8 @@ struct RankRecording {
   bool names_groups_only = false;
   check::RankDump dump;
   DumpTables tables;
+  // Gloo lists the group made last, by no name and by its own ranks. That says how many ranks there are at least.
+  Rank ranks_at_least = 0;
 };
 
 }  // namespace rollcall::traces

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/formats/lines.h"
 #include "traces/values/value_access.h"
 
 namespace rollcall::traces {
@@ -19,25 +20,21 @@ using Kind = LogFact::Kind;
 constexpr std::string_view mismatch = "is running collective: CollectiveFingerPrint(";
 constexpr std::string_view barrier = " failed to pass monitoredBarrier";
 constexpr std::string_view watchdog = "Watchdog caught collective operation timeout: WorkNCCL(";
-constexpr std::string_view enqueued = "ast enqueued NCCL work: ";
+constexpr std::string_view running = "] Running collective: CollectiveFingerPrint(";
+constexpr std::string_view reached =
+    " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank ";
+constexpr std::string_view expected = "Expected number of connected peers is: ";
 constexpr std::string_view not_joined = ", but didn't join collective #";
 constexpr std::string_view never_joined = "] are the lagging ranks that caused this timeout";
 constexpr std::string_view launched = " launched up to operation ";
 constexpr std::string_view missing_ranks =
     "he missing rank";  // "The missing rank: 3", "The missing ranks: 3,4"
-constexpr std::array<std::string_view, 8> marks = {mismatch,   barrier,      watchdog, enqueued,
-                                                   not_joined, never_joined, launched, missing_ranks};
-
-std::optional<std::int64_t> number_at(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() ? std::optional(number) : std::nullopt;
-}
-
-std::optional<std::int64_t> number_after(std::string_view line, std::string_view word) {
-  const std::size_t place = line.find(word);
-  return place == std::string_view::npos ? std::nullopt : number_at(line.substr(place + word.size()));
-}
+// With "NCCL" until torch 2.7, without it since.
+constexpr std::array<std::string_view, 2> enqueued = {"ast enqueued NCCL work: ", "ast enqueued work: "};
+constexpr std::array<std::string_view, 2> completed = {"ast completed NCCL work: ", "ast completed work: "};
+constexpr std::array<std::string_view, 12> marks = {mismatch,    barrier,  watchdog,      enqueued[0],
+                                                    enqueued[1], running,  reached,       expected,
+                                                    not_joined,  launched, missing_ranks, never_joined};
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
@@ -77,6 +74,7 @@ class LineReader {
     line_ = line;
     number_ = number;
     read_mismatch();
+    read_calls();
     read_barrier();
     read_watchdog();
     read_desync();
@@ -110,17 +108,41 @@ class LineReader {
       }
       std::string_view print = line_.substr(place + mismatch.size());
       print = print.substr(0, print.find(mismatch));
-      LogFact& fact = add(Kind::fingerprint, RankSet{static_cast<Rank>(*rank)});
-      fact.seq = number_after(print, "SequenceNumber=").value_or(-1);
-      fact.op = field(print, "OpType=", ",)");
-      const std::string shape = field(print, "TensorShape=[", "]");
-      fact.shape = print.find("TensorShape=[") == std::string_view::npos ? "" : "[" + shape + "]";
-      fact.dtype = field(print, "TensorDtypes=", ",)");
+      set_print(print, add(Kind::fingerprint, RankSet{static_cast<Rank>(*rank)}));
+    }
+  }
+
+  static void set_print(std::string_view print, LogFact& fact) {
+    fact.seq = number_after(print, "SequenceNumber=").value_or(-1);
+    fact.op = field(print, "OpType=", ",)");
+    const std::string shape = field(print, "TensorShape=[", "]");
+    fact.shape = print.find("TensorShape=[") == std::string_view::npos ? "" : "[" + shape + "]";
+    fact.dtype = field(print, "TensorDtypes=", ",)");
+  }
+
+  // "[rank1]:[I..] [Rank 0] Running collective: CollectiveFingerPrint(..": of rank 1, which is 0 in its group.
+  void read_calls() {
+    if (const std::size_t place = line_.find(running); place != std::string_view::npos) {
+      const Rank rank = writer();
+      if (rank >= 0) {
+        LogFact& fact = add(Kind::calls, RankSet{rank});
+        set_print(line_.substr(place + running.size()), fact);
+        const std::size_t open = line_.rfind("[Rank ", place);
+        fact.group =
+            open == std::string_view::npos ? "" : std::string(line_.substr(open + 6, place - open - 6));
+      }
     }
   }
 
   // "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms", "[Rank 0]: Ranks 1, 2 failed ...".
   void read_barrier() {
+    if (const std::size_t place = line_.find(reached); place != std::string_view::npos) {
+      const std::optional<std::int64_t> waits_for = number_at(line_.substr(place + reached.size()));
+      if (is_rank(waits_for)) {
+        add(Kind::blamed, RankSet{static_cast<Rank>(*waits_for)});
+      }
+      return;
+    }
     const std::size_t place = line_.find(barrier);
     if (place == std::string_view::npos) {
       return;
@@ -162,9 +184,14 @@ class LineReader {
       fact.op = field(line_, "OpType=", ",)");
       fact.group = writers_group();
     }
-    if (has(enqueued)) {
+    const auto counter = [this](const std::array<std::string_view, 2>& words) {
+      const std::optional<std::int64_t> number = number_after(line_, words[0]);
+      return (number ? number : number_after(line_, words[1])).value_or(-1);
+    };
+    if (const std::int64_t number = counter(enqueued); number >= 0) {
       LogFact& fact = add(Kind::progress, RankSet{rank});
-      fact.seq = number_after(line_, enqueued).value_or(-1);
+      fact.seq = number;
+      fact.count = counter(completed);
       fact.group = writers_group();
     }
   }

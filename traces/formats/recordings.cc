@@ -13,7 +13,7 @@
 #include "sim/diagnose/dump_replay.h"
 #include "sim/values/pickle.h"
 #include "traces/formats/formats.h"
-#include "traces/formats/job_log.h"
+#include "traces/formats/job_evidence.h"
 #include "traces/formats/rank_in_name.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
@@ -28,6 +28,7 @@ using check::DumpRecord;
 using check::JobDump;
 using check::RankDump;
 
+constexpr Rank log_ranks_max = 4096;                          // a larger number in a log's name is a job's
 constexpr std::size_t tree_bytes_max = std::size_t{2} << 30;  // of one file, per thread
 
 struct Candidate {
@@ -40,6 +41,7 @@ struct Outcome {
   std::optional<RankRecording> recording;
   std::string problem;
   std::vector<check::LogFact> facts = {};
+  bool is_json = false;
 };
 
 std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
@@ -70,6 +72,12 @@ bool looks_like_json(std::string_view bytes) {
   return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
 }
 
+// Something that people read.
+bool is_text(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  return extension == ".txt" || is_named_like_log(path);
+}
+
 // Not like a log, of which many are empty.
 bool is_named_like_dump(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();
@@ -85,7 +93,9 @@ std::string unknown_format(std::string_view bytes) {
   for (const Format& format : formats()) {
     names.push_back(format.name);
   }
-  names.push_back("log of a job that hung");
+  for (const std::string_view name : evidence_names()) {
+    names.push_back(name);
+  }
   return fmt::format("unknown format (known are: {})", fmt::join(names, ", "));
 }
 
@@ -105,23 +115,34 @@ class FileReader {
   Outcome decode(const Candidate& file) {
     const std::string_view bytes = bytes_.read(file.path);
     arena_.reset();
-    const Rank rank = rank_in_name(file.path, {}).value_or(-1);
-    if (!bytes.starts_with('{') && looks_like_job_log(bytes)) {  // its lines may begin with a bracket
-      return {std::nullopt, "", read_job_log(bytes, rank, file.path)};
+    const Rank rank = rank_of(file.path);
+    const bool is_log = rank >= 0 && is_named_like_log(file.path);
+    if (!bytes.starts_with('{')) {  // lines of logs may begin with a bracket
+      std::optional<std::vector<check::LogFact>> facts = read_text_evidence(bytes, rank, file.path);
+      if (facts || is_log) {
+        facts = facts ? std::move(facts) : std::vector<check::LogFact>();
+        if (is_log) {
+          facts->push_back(rank_wrote(rank, file.path));
+        }
+        return {std::nullopt, "", *std::move(facts)};
+      }
     }
-    Value value;
-    if (values::looks_like_pickle(bytes)) {
-      value = values::read_pickle(bytes, arena_);
-    } else if (looks_like_json(bytes)) {
-      value = read_json_sequence(bytes, arena_);
+    const std::optional<Value> value = value_of(bytes, file.path);
+    if (!value) {
+      return {std::nullopt, unknown_format(bytes), {}};
     }
-    SourceFile source{bytes, value, rank};
+    if (std::optional<std::vector<check::LogFact>> facts = read_json_evidence(*value, rank, file.path)) {
+      return {std::nullopt, "", *std::move(facts)};
+    }
+    SourceFile source{bytes, *value, rank};
     const Format* format = format_of(source);
     if (format == nullptr) {
-      const bool was_meant = file.is_named || (bytes.empty() && rank >= 0 && is_named_like_dump(file.path));
+      const bool was_meant =
+          file.is_named ||
+          (rank >= 0 && (bytes.empty() ? is_named_like_dump(file.path) : is_text(file.path)));
       return {std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
     }
-    Outcome outcome{format->decode(source), "", {}};
+    Outcome outcome{format->decode(source), "", {}, !values::looks_like_pickle(bytes)};
     RankRecording& recording = *outcome.recording;
     if (recording.names_groups_only) {
       return outcome;
@@ -135,6 +156,35 @@ class FileReader {
     recording.dump.rank = *recording.rank;
     recording.dump.file = file.path;
     return outcome;
+  }
+
+  // None: what looked like JSON, is not, and was not called so either.
+  std::optional<Value> value_of(std::string_view bytes, const std::string& path) {
+    if (values::looks_like_pickle(bytes)) {
+      return values::read_pickle(bytes, arena_);
+    }
+    if (!looks_like_json(bytes)) {
+      return Value();
+    }
+    try {
+      return read_json_sequence(bytes, arena_);
+    } catch (const BadFile&) {
+      if (is_text(path)) {
+        return std::nullopt;
+      }
+      throw;
+    }
+  }
+
+  // torchrun gives each rank a folder: "attempt_0/2/stderr.log".
+  static Rank rank_of(const std::string& path) {
+    const fs::path name(path);
+    const std::string file = name.filename().string();
+    const bool is_torchruns = file == "error.json" || file == "stderr.log" || file == "stdout.log";
+    const Rank rank =
+        rank_in_name(is_torchruns ? name.parent_path().generic_string() : path, {}).value_or(-1);
+    const bool is_named = is_torchruns || file.find("rank") != std::string::npos;
+    return is_named || !is_text(path) || rank < log_ranks_max ? rank : -1;
   }
 
   FileBytes bytes_;
@@ -195,26 +245,41 @@ bool says_more(const RankDump& a, const RankDump& b) {
          std::make_tuple(b.has_states, last_time(b), b.records.size(), has_stacks(b));
 }
 
-// The dump of each rank, ascending. Of several of one rank the best; the first by path among equals.
-std::map<Rank, RankRecording*> one_per_rank(std::vector<Outcome>& outcomes,
-                                            std::vector<FileProblem>& problems) {
-  std::map<Rank, RankRecording*> chosen;
+// The dumps of each rank. Of several the best; the first by path among equals.
+struct Chosen {
+  std::map<Rank, Outcome*> last;
+  std::map<Rank, Outcome*> earlier;  // of another moment
+};
+
+// Two dumps of a rank that were written in the same way are of two moments: nobody keeps one twice. As a pickle and
+// as JSON, it is one moment that was written twice.
+bool are_two_moments(const Outcome& a, const Outcome& b) {
+  const RankDump& one = a.recording->dump;
+  const RankDump& other = b.recording->dump;
+  return a.is_json == b.is_json && one.has_states && other.has_states && one.version == other.version;
+}
+
+Chosen one_per_rank(std::vector<Outcome>& outcomes, std::vector<FileProblem>& problems) {
+  Chosen chosen;
   for (Outcome& outcome : outcomes) {
     if (!outcome.recording || outcome.recording->names_groups_only) {
       continue;
     }
     RankDump& dump = outcome.recording->dump;
-    const auto [place, is_first] = chosen.emplace(dump.rank, &*outcome.recording);
+    const auto [place, is_first] = chosen.last.emplace(dump.rank, &outcome);
     if (is_first) {
       continue;
     }
-    const RankDump* unused = &dump;
-    if (says_more(dump, place->second->dump)) {
-      unused = &place->second->dump;
-      place->second = &*outcome.recording;
+    Outcome* other = &outcome;
+    if (says_more(dump, place->second->recording->dump)) {
+      std::swap(other, place->second);
     }
-    problems.push_back({unused->file, fmt::format("not used: {} is also from rank {} and says more",
-                                                  place->second->dump.file, dump.rank)});
+    if (are_two_moments(*other, *place->second) && chosen.earlier.emplace(dump.rank, other).second) {
+      continue;
+    }
+    problems.push_back(
+        {other->recording->dump.file, fmt::format("not used: {} is also from rank {} and says more",
+                                                  place->second->recording->dump.file, dump.rank)});
   }
   return chosen;
 }
@@ -223,7 +288,7 @@ std::map<Rank, RankRecording*> one_per_rank(std::vector<Outcome>& outcomes,
 // a member, or all ranks that name it. The default group has all ranks, those without a dump too.
 class NamelessGroups {
  public:
-  explicit NamelessGroups(JobDump& job) : job_(job) {}
+  NamelessGroups(JobDump& job, Rank ranks_at_least) : job_(job), ranks_at_least_(ranks_at_least) {}
 
   void resolve() {
     for (RankDump& dump : job_.ranks) {
@@ -245,6 +310,7 @@ class NamelessGroups {
         add_everybody(group);
       } else {
         job_.groups[group].members = ranks;
+        job_.groups[group].is_by_use = true;
       }
     }
   }
@@ -278,7 +344,7 @@ class NamelessGroups {
   }
 
   void add_everybody(std::uint32_t group) {
-    for (Rank rank = 0; rank <= job_.ranks.back().rank; ++rank) {
+    for (Rank rank = 0; rank < std::max(ranks_at_least_, job_.ranks.back().rank + 1); ++rank) {
       job_.groups[group].members.push_back(rank);
     }
     for (RankDump& dump : job_.ranks) {
@@ -290,6 +356,7 @@ class NamelessGroups {
   }
 
   JobDump& job_;
+  Rank ranks_at_least_;
   std::map<std::uint32_t, std::vector<Rank>> users_;  // of groups without members; ascending
 };
 
@@ -330,14 +397,22 @@ ReadResult read_recordings(const std::vector<std::string>& paths, const ReadProg
       tables.absorb(outcome.recording->tables, outcome.recording->dump);
     }
   }
-  for (const auto& [rank, recording] : one_per_rank(outcomes, result.problems)) {
-    tables.absorb(recording->tables, recording->dump);
-    result.job.ranks.push_back(std::move(recording->dump));
+  Rank ranks_at_least = 0;
+  const Chosen chosen = one_per_rank(outcomes, result.problems);
+  for (const auto& [rank, outcome] : chosen.last) {
+    RankRecording& recording = *outcome->recording;
+    ranks_at_least = std::max(ranks_at_least, recording.ranks_at_least);
+    tables.absorb(recording.tables, recording.dump);
+    result.job.ranks.push_back(std::move(recording.dump));
+  }
+  for (const auto& [rank, outcome] : chosen.earlier) {
+    tables.absorb(outcome->recording->tables, outcome->recording->dump);
+    result.job.earlier.push_back(std::move(outcome->recording->dump));
   }
   result.job.calls = std::move(tables.calls.things());
   result.job.stacks = std::move(tables.stacks.things());
   result.job.groups = std::move(tables.groups.things());
-  NamelessGroups(result.job).resolve();
+  NamelessGroups(result.job, ranks_at_least).resolve();
   drop_foreign_calls(result);
   check::replay_states(result.job);
   return result;

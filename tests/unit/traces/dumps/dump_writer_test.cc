@@ -72,6 +72,9 @@ void check_same(const JobDump& before, const JobDump& after, bool with_stacks) {
 TEST_CASE("a dump that was written reads back as it was", "[flight-recorder]") {
   for (const std::string& set : sets()) {
     CAPTURE(set);
+    if (set.find("gloo_missing_rank") != std::string::npos) {
+      continue;  // drawn with states and times, which Gloo's recorder never writes
+    }
     const JobDump before = read_recordings({set}).job;
     const ReadResult pickled = written_and_read(before, write_dump_pickle);
     CHECK(pickled.problems.empty());

@@ -1,0 +1,67 @@
+// Gloo's recorder does not list the members of groups, so a group has those that have used it. Who waits alone in the
+// first call on one waits for members that nobody names.
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/diagnose/dump_case.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+bool lacks_members(const DumpCase& job, const WaitNode& node) {
+  const DumpGroup& group = job.view.job.groups[node.group];
+  const DumpRecord& record = job.view.ops_of(node.ranks.front())->record_of(*node.ops.front());
+  return job.view.job.calls[record.call].is_of_gloo() && group.is_by_use &&
+         node.kind == DumpOp::Kind::collective && group.members.size() == node.ranks.size();
+}
+
+}  // namespace
+
+std::optional<Diagnosis> judge_unlisted(const DumpCase& job) {
+  const bool all_lack = !job.waits.nodes.empty() &&
+                        std::all_of(job.waits.nodes.begin(), job.waits.nodes.end(),
+                                    [&job](const WaitNode& node) { return lacks_members(job, node); });
+  RankSet waiting;
+  for (const WaitNode& node : job.waits.nodes) {
+    waiting.insert(ranks_of(node));
+  }
+  RankSet free;
+  for (const RankOps& ops : job.view.ranks) {
+    free.insert(waiting.contains(ops.dump->rank) ? RankSet() : RankSet{ops.dump->rank});
+  }
+  const bool is_crossing = free.empty() && job.waits.nodes.size() > 1;
+  if (job.progress == Progress::running || !all_lack || (!is_crossing && free.size() != 1)) {
+    return std::nullopt;
+  }
+  const WaitNode& node = job.waits.nodes.front();
+  Diagnosis diagnosis;
+  diagnosis.confidence = Diagnosis::Confidence::low;
+  Finding& finding = diagnosis.finding;
+  finding.kind = is_crossing ? FindingKind::cross_group_deadlock : FindingKind::stuck_host;
+  finding.tie = is_crossing;
+  finding.culprits = is_crossing ? waiting : free;
+  set_place(job, node, free, diagnosis);
+  if (is_crossing) {
+    finding.headline =
+        fmt::format("{} wait in different groups for members that are not listed", ranks_phrase(waiting));
+    finding.cause = "each may wait for another that uses its groups in another order";
+    finding.advice = "use the groups in the same order on all ranks";
+  } else {
+    finding.headline = fmt::format(
+        "all other ranks wait, in groups whose members are not listed; {} does not", ranks_phrase(free));
+    finding.cause = fmt::format("{} may be the member that they wait for", ranks_phrase(free));
+    finding.advice = fmt::format("look at what {} did after its last recorded call", ranks_phrase(free));
+    diagnosis.alternatives = {FindingKind::partial_subgroup, FindingKind::early_exit};
+  }
+  diagnosis.evidence.push_back(
+      "Gloo's recorder does not list the members of groups, and these have no other callers yet");
+  diagnosis.would_settle.push_back(
+      "the host stacks of all ranks (py-spy dump), and the code that makes the groups");
+  return diagnosis;
+}
+
+}  // namespace rollcall::check

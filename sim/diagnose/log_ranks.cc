@@ -1,0 +1,474 @@
+#include "sim/diagnose/log_ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+using Kind = LogFact::Kind;
+using Confidence = Diagnosis::Confidence;
+
+constexpr const char* dumps_would_say =
+    "Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000; on Gloo "
+    "torch._C._distributed_c10d._dump_fr_trace())";
+
+RankSet ranks_with(const std::vector<LogFact>& facts, Kind kind) {
+  RankSet ranks;
+  for (const LogFact& fact : facts) {
+    if (fact.kind == kind) {
+      ranks.insert(fact.ranks);
+    }
+  }
+  return ranks;
+}
+
+const LogFact* first_of(const std::vector<LogFact>& facts, Kind kind) {
+  const auto place =
+      std::find_if(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
+  return place == facts.end() ? nullptr : &*place;
+}
+
+Diagnosis found(FindingKind kind, Confidence confidence, RankSet culprits) {
+  Diagnosis diagnosis;
+  diagnosis.finding.kind = kind;
+  diagnosis.confidence = confidence;
+  diagnosis.finding.culprits = std::move(culprits);
+  return diagnosis;
+}
+
+bool is_message(const std::string& op) {
+  constexpr std::array<std::string_view, 7> messages = {
+      "send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"};
+  return std::find(messages.begin(), messages.end(), op) != messages.end();
+}
+
+bool is_about_groups(const std::string& op) {
+  constexpr std::array<std::string_view, 5> calls = {"new_group", "split_group", "new_subgroups",
+                                                     "new_subgroups_by_enumeration", "init_process_group"};
+  return std::find(calls.begin(), calls.end(), op) != calls.end();
+}
+
+void set_op(const std::string& op, const RankSet& waiting, const RankSet& missing, Diagnosis& diagnosis) {
+  Place place;
+  place.call.op = op.empty() ? "a call" : op;
+  place.waiting = waiting;
+  place.missing = missing;
+  diagnosis.finding.at = std::move(place);
+  diagnosis.is_message = is_message(op);
+}
+
+// The last call of each rank, and whether it keeps to its own order.
+struct CallList {
+  std::vector<const LogFact*> calls;
+  bool has_groups = false;  // numbers come twice
+
+  const LogFact& last() const { return *calls.back(); }
+};
+
+std::string token_of(const LogFact& fact) { return fact.op + fact.shape + fact.dtype; }
+
+// Its last call follows on another than ever before.
+bool departs(const CallList& list) {
+  if (list.calls.size() < 4) {
+    return false;
+  }
+  const std::string before = token_of(*list.calls[list.calls.size() - 2]);
+  const std::string last = token_of(list.last());
+  std::size_t times = 0;
+  for (std::size_t i = 1; i + 1 < list.calls.size(); ++i) {
+    if (token_of(*list.calls[i - 1]) == before) {
+      ++times;
+      if (token_of(*list.calls[i]) == last) {
+        return false;
+      }
+    }
+  }
+  return times >= 2;
+}
+
+bool has_groups_in(const std::map<Rank, CallList>& lists) {
+  return std::any_of(lists.begin(), lists.end(), [](const auto& entry) { return entry.second.has_groups; });
+}
+
+// Of several groups, which the lines do not name: one rank that made fewer calls than any other.
+std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, CallList>& lists) {
+  std::map<std::size_t, RankSet> by_length;
+  for (const auto& [rank, list] : lists) {
+    by_length[list.calls.size()].insert(rank);
+  }
+  const auto& [fewest, behind] = *by_length.begin();
+  constexpr std::size_t apart_max = 4;  // more is how the job is made
+  if (behind.size() != 1 || lists.size() < 3 || by_length.rbegin()->first - fewest > apart_max) {
+    return std::nullopt;
+  }
+  const LogFact& last = lists.at(behind.first()).last();
+  Diagnosis diagnosis = found(FindingKind::stuck_host, Confidence::low, behind);
+  diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::early_exit};
+  set_op(last.op, {}, behind, diagnosis);
+  diagnosis.finding.headline = fmt::format("{} made fewer calls than any other rank", ranks_phrase(behind));
+  diagnosis.finding.cause = fmt::format("its last is {} of {}", last.op, last.shape);
+  diagnosis.finding.advice = fmt::format("look at what {} did after that call", ranks_phrase(behind));
+  diagnosis.evidence.push_back(
+      fmt::format("{}: the last call in the log of {}", last.place, ranks_phrase(behind)));
+  diagnosis.would_settle.push_back(dumps_would_say);
+  return diagnosis;
+}
+
+}  // namespace
+
+// An error of its own ends a rank, and that ends the others.
+std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
+  const RankSet raised = ranks_with(facts, Kind::raised);
+  const LogFact* root = first_of(facts, Kind::first_to_fail);
+  RankSet victims = ranks_with(facts, Kind::lost_peer);
+  victims.insert(ranks_with(facts, Kind::gave_up));
+  const bool root_is_victim = root != nullptr && difference(root->ranks, victims).empty();
+  if (raised.empty() && (root == nullptr || root_is_victim)) {
+    return std::nullopt;
+  }
+  const LogFact* error = first_of(facts, Kind::raised);
+  RankSet culprits = raised.empty() ? root->ranks : raised;
+  // DDP compares every rank's parameters with those of rank 0. Where most differ from it, it is the odd one.
+  const bool compares = error != nullptr && (error->text.find("in process 0") != std::string::npos ||
+                                             error->text.find("DDP expects same model") != std::string::npos);
+  if (compares && 2 * raised.size() > ranks_with(facts, Kind::wrote).size() && raised.size() > 1) {
+    culprits = {0};
+  }
+  Diagnosis diagnosis =
+      found(compares ? FindingKind::size_mismatch : FindingKind::crashed_rank, Confidence::medium, culprits);
+  const LogFact& shown = error != nullptr ? *error : *root;
+  diagnosis.finding.headline =
+      fmt::format("{} failed by {}", ranks_phrase(culprits), is_plural(culprits) ? "themselves" : "itself");
+  diagnosis.finding.cause = shown.text;
+  diagnosis.finding.advice = "mend that error first; what the other ranks report follows from it";
+  diagnosis.evidence.push_back(fmt::format("{}: {}{}", shown.place, shown.text,
+                                           shown.site.empty() ? "" : fmt::format(" (at {})", shown.site)));
+  if (root != nullptr && root->ranks == culprits) {
+    diagnosis.evidence.push_back(
+        fmt::format("{}: torchrun saw it fail first, exit code {}", root->place, root->text));
+  }
+  if (!victims.empty()) {
+    diagnosis.evidence.push_back(
+        fmt::format("{} only that a peer is gone, or did not come", with_verb(victims, "reports", "report")));
+  }
+  return diagnosis;
+}
+
+// Gloo ends a rank that is sent more than it expects. Which of the two is wrong, sizes on both sides decide.
+std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
+  const RankSet aborted = ranks_with(facts, Kind::aborted);
+  if (aborted.empty()) {
+    return std::nullopt;
+  }
+  const LogFact& fact = *first_of(facts, Kind::aborted);
+  Diagnosis diagnosis = found(FindingKind::size_mismatch, Confidence::low, {});
+  diagnosis.alternatives = {FindingKind::extra_collective, FindingKind::skipped_collective};
+  diagnosis.finding.headline =
+      fmt::format("Gloo ended {}, which was sent more than it expected", ranks_phrase(aborted));
+  diagnosis.finding.cause = fmt::format("a message of {} bytes came", fact.text);
+  diagnosis.finding.advice = "compare what the ranks pass to that call, and whether they make the same one";
+  diagnosis.finding.at = Place{{}, {}, aborted};
+  diagnosis.finding.at->call.op = fact.op.empty() ? "a call" : fact.op;
+  diagnosis.evidence.push_back(
+      fmt::format("{}: Received data size doesn't match expected size ({} bytes)", fact.place, fact.text));
+  diagnosis.would_settle.push_back(dumps_would_say);
+  diagnosis.would_settle.push_back(
+      "TORCH_DISTRIBUTED_DEBUG=DETAIL in the next run: it compares sizes before each call");
+  return diagnosis;
+}
+
+// DETAIL writes every call down before it is made.
+std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
+  std::map<Rank, CallList> lists;
+  for (const LogFact& fact : facts) {
+    if (fact.kind == Kind::calls) {
+      CallList& list = lists[fact.ranks.first()];
+      list.has_groups = list.has_groups || (!list.calls.empty() && fact.seq <= list.calls.back()->seq);
+      list.calls.push_back(&fact);
+    }
+  }
+  if (lists.size() < 2) {
+    return std::nullopt;
+  }
+  RankSet straying;
+  std::map<std::int64_t, RankSet> by_last;
+  // DETAIL counts messages, too, and does not list them. Then the lengths of the lists compare, the numbers do not.
+  bool counts_messages = false;
+  bool begin_together = true;
+  for (const auto& [rank, list] : lists) {
+    const std::int64_t first = list.calls.front()->seq;
+    begin_together = begin_together && first == lists.begin()->second.calls.front()->seq;
+    counts_messages =
+        counts_messages || static_cast<std::size_t>(list.last().seq - first) + 1 != list.calls.size();
+  }
+  if (!begin_together && !has_groups_in(lists)) {
+    return std::nullopt;  // logs that were cut off, or messages before the first call
+  }
+  for (const auto& [rank, list] : lists) {
+    by_last[counts_messages ? static_cast<std::int64_t>(list.calls.size()) : list.last().seq].insert(rank);
+    if (departs(list)) {
+      straying.insert(rank);
+    }
+  }
+  if (has_groups_in(lists)) {  // numbers of several groups, which the lines do not name
+    if (straying.empty()) {
+      return judge_fewest_calls(lists);
+    }
+    if (straying.size() == lists.size()) {
+      return std::nullopt;
+    }
+    const LogFact& last = lists.at(straying.first()).last();
+    Diagnosis diagnosis = found(FindingKind::cross_group_deadlock, Confidence::medium, straying);
+    set_op(last.op, {}, {}, diagnosis);
+    diagnosis.alternatives = {FindingKind::skipped_collective};
+    diagnosis.finding.headline = fmt::format("{} left {} usual order of calls", ranks_phrase(straying),
+                                             is_plural(straying) ? "their" : "its");
+    diagnosis.finding.cause =
+        fmt::format("the last call, {} of {}, followed on another than before", last.op, last.shape);
+    diagnosis.finding.advice = "use the groups in the same order on all ranks";
+    diagnosis.evidence.push_back(fmt::format("{}: the last call", last.place));
+    diagnosis.would_settle.push_back(dumps_would_say);
+    return diagnosis;
+  }
+  if (by_last.size() < 2) {
+    return std::nullopt;
+  }
+  RankSet ahead = by_last.rbegin()->second;
+  RankSet behind;
+  for (const auto& [seq, ranks] : by_last) {
+    behind.insert(seq == by_last.rbegin()->first ? RankSet() : ranks);
+  }
+  const bool is_extra = ahead.size() < behind.size();
+  const RankSet& odd = is_extra ? ahead : behind;
+  const LogFact& waiting = lists.at(ahead.first()).last();
+  const LogFact& own = lists.at(odd.first()).last();
+  Diagnosis diagnosis =
+      found(is_extra ? FindingKind::extra_collective : FindingKind::stuck_host, Confidence::medium, odd);
+  diagnosis.alternatives = is_extra ? std::vector{FindingKind::stuck_host, FindingKind::partial_subgroup}
+                                    : std::vector{FindingKind::early_exit, FindingKind::skipped_collective,
+                                                  FindingKind::crashed_rank};
+  set_op(waiting.op, ahead, behind, diagnosis);
+  diagnosis.finding.at->call.seq = waiting.seq;
+  diagnosis.finding.headline = fmt::format("{} {} {} #{}", ranks_phrase(odd),
+                                           is_extra ? "alone made" : "never made", waiting.op, waiting.seq);
+  diagnosis.finding.cause = fmt::format(
+      "the last call of {} is {} #{}, that of {} is {} #{}", ranks_phrase(odd), own.op, own.seq,
+      ranks_phrase(is_extra ? behind : ahead), is_extra ? lists.at(behind.first()).last().op : waiting.op,
+      is_extra ? lists.at(behind.first()).last().seq : waiting.seq);
+  diagnosis.finding.advice = fmt::format("look at what {} did after that call", ranks_phrase(odd));
+  diagnosis.evidence.push_back(
+      fmt::format("{}: the last call in the log of {}", own.place, ranks_phrase(odd)));
+  diagnosis.would_settle.push_back(fmt::format("the host stack of {} (py-spy dump)", ranks_phrase(odd)));
+  return diagnosis;
+}
+
+namespace {
+
+// All waited until they gave up, and not all in the same call.
+std::optional<Diagnosis> judge_different_calls(const std::vector<LogFact>& facts, const RankSet& failed) {
+  std::map<std::string, RankSet> by_op;
+  std::map<Rank, const LogFact*> calls;
+  for (const LogFact& fact : facts) {
+    const bool has_failed = fact.kind == Kind::lost_peer || fact.kind == Kind::gave_up;
+    if (has_failed && calls.emplace(fact.ranks.first(), &fact).second) {
+      by_op[fact.op].insert(fact.ranks);
+    }
+  }
+  const bool is_known = std::none_of(by_op.begin(), by_op.end(), [](const auto& entry) {
+    return entry.first.empty() || is_message(entry.first) || is_about_groups(entry.first);
+  });
+  if (!is_known || by_op.size() < 2) {
+    return std::nullopt;
+  }
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  const auto most = std::max_element(by_op.begin(), by_op.end(), fewer);
+  const RankSet odd = difference(failed, most->second);
+  if (odd.size() >= most->second.size()) {
+    return std::nullopt;
+  }
+  const LogFact& theirs = *calls.at(odd.first());
+  const LogFact& usual = *calls.at(most->second.first());
+  Diagnosis diagnosis = found(FindingKind::op_type_mismatch, Confidence::medium, odd);
+  diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::extra_collective};
+  set_op(most->first, most->second, {}, diagnosis);
+  diagnosis.finding.headline =
+      fmt::format("{} waited in {}, the others in {}", ranks_phrase(odd), theirs.op, most->first);
+  diagnosis.finding.cause = "calls that do not belong together met, and none of them finished";
+  diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
+  for (const LogFact* fact : {&theirs, &usual}) {
+    diagnosis.evidence.push_back(fmt::format("{}: {} gave up in {}{}", fact->place, ranks_phrase(fact->ranks),
+                                             fact->op, fact->site.empty() ? "" : " at " + fact->site));
+  }
+  diagnosis.would_settle.push_back(dumps_would_say);
+  return diagnosis;
+}
+
+}  // namespace
+
+// Those who waited say so when they give up, or when another has; who did not come has nothing to report.
+std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
+  const RankSet lost = ranks_with(facts, Kind::lost_peer);
+  const RankSet late = ranks_with(facts, Kind::gave_up);
+  RankSet failed = lost;
+  failed.insert(late);
+  RankSet known = ranks_with(facts, Kind::wrote);
+  known.insert(RankSet::range(0, failed.empty() ? 0 : failed.ranges().back().last));
+  if (failed.empty()) {
+    return std::nullopt;
+  }
+  const auto op_of = [&facts](Rank rank) -> const LogFact* {
+    const auto place = std::find_if(facts.begin(), facts.end(), [rank](const LogFact& fact) {
+      return (fact.kind == Kind::lost_peer || fact.kind == Kind::gave_up) && fact.ranks.contains(rank);
+    });
+    return place == facts.end() ? nullptr : &*place;
+  };
+  const RankSet silent = difference(known, failed);
+  const LogFact& shown = *op_of(failed.first());
+  if (silent.empty()) {
+    const std::vector<Rank> all = failed.to_vector();
+    const bool are_messages =
+        std::all_of(all.begin(), all.end(), [&](Rank rank) { return is_message(op_of(rank)->op); });
+    if (!are_messages) {
+      return judge_different_calls(facts, failed);
+    }
+    Diagnosis diagnosis = found(FindingKind::p2p_mismatch, Confidence::low, failed);
+    diagnosis.finding.tie = true;
+    set_op(shown.op, failed, {}, diagnosis);
+    diagnosis.finding.headline = fmt::format("{} waited in messages until the timeout", ranks_phrase(failed));
+    diagnosis.finding.cause =
+        fmt::format("nobody was left to answer: {} in {}", ranks_phrase({failed.first()}), shown.op);
+    diagnosis.finding.advice = "post one recv for every send; let one side of each pair send first";
+    diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place, shown.text));
+    return diagnosis;
+  }
+  if (silent.size() >= failed.size() + (late.empty() ? 0 : 1)) {
+    return std::nullopt;
+  }
+  const bool is_gone = !lost.empty();
+  Diagnosis diagnosis =
+      found(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, Confidence::medium, silent);
+  diagnosis.alternatives = {is_gone ? FindingKind::stuck_host : FindingKind::crashed_rank,
+                            FindingKind::early_exit};
+  set_op(shown.op, failed, silent, diagnosis);
+  diagnosis.finding.headline =
+      fmt::format("{} no error, and {} for {}", with_verb(silent, "reports", "report"),
+                  with_verb(failed, "waited", "waited"), is_plural(silent) ? "them" : "it");
+  diagnosis.finding.cause =
+      is_gone ? "its process ended, or was ended, without a word; or it did not come, and those that "
+                "waited ended each other"
+              : "it did not come to the call in which the others timed out";
+  diagnosis.finding.advice =
+      fmt::format("look at what {} did instead: its stack (py-spy dump), the kernel's log for a kill",
+                  ranks_phrase(silent));
+  diagnosis.evidence.push_back(fmt::format("{}: {}{}", shown.place, shown.text,
+                                           shown.site.empty() ? "" : fmt::format(" (at {})", shown.site)));
+  diagnosis.would_settle.push_back(dumps_would_say);
+  return diagnosis;
+}
+
+std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
+  std::map<Rank, const LogFact*> stacks;
+  std::map<std::string, RankSet> by_op;
+  RankSet elsewhere;
+  for (const LogFact& fact : facts) {
+    if (fact.kind == Kind::stack && stacks.emplace(fact.ranks.first(), &fact).second) {
+      if (fact.op.empty()) {
+        elsewhere.insert(fact.ranks);
+      } else {
+        by_op[fact.op].insert(fact.ranks);
+      }
+    }
+  }
+  if (stacks.size() < 2 || by_op.empty()) {
+    return std::nullopt;
+  }
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  const auto& [op, most] = *std::max_element(by_op.begin(), by_op.end(), fewer);
+  const auto describe = [&](const RankSet& ranks) {
+    const LogFact& fact = *stacks.at(ranks.first());
+    return fmt::format("{}: {} is in {}{}", fact.place, ranks_phrase({ranks.first()}),
+                       fact.op.empty() ? fact.text : fact.op, fact.site.empty() ? "" : " at " + fact.site);
+  };
+  const std::size_t in_calls = stacks.size() - elsewhere.size();
+  if (!elsewhere.empty()) {
+    if (elsewhere.size() >= in_calls || most.size() != in_calls) {
+      return std::nullopt;
+    }
+    Diagnosis diagnosis = found(FindingKind::stuck_host, Confidence::low, elsewhere);
+    diagnosis.alternatives = {FindingKind::straggler, FindingKind::early_exit};
+    set_op(op, most, elsewhere, diagnosis);
+    diagnosis.finding.headline =
+        fmt::format("{} in {}, and {} in {}", with_verb(elsewhere, "is", "are"),
+                    stacks.at(elsewhere.first())->text, with_verb(most, "waits", "wait"), op);
+    diagnosis.finding.cause = fmt::format("the program of {} is elsewhere", ranks_phrase(elsewhere));
+    diagnosis.finding.advice = fmt::format("look at {}", stacks.at(elsewhere.first())->site.empty()
+                                                             ? stacks.at(elsewhere.first())->text
+                                                             : stacks.at(elsewhere.first())->site);
+    diagnosis.evidence = {describe(elsewhere), describe(most)};
+    diagnosis.would_settle.push_back(
+        "the same stacks some seconds later: a rank that is only slow has moved on");
+    return diagnosis;
+  }
+  RankSet grouping;
+  RankSet messaging;
+  for (const auto& [call, ranks] : by_op) {
+    grouping.insert(is_about_groups(call) ? ranks : RankSet());
+    messaging.insert(is_message(call) ? ranks : RankSet());
+  }
+  if (!grouping.empty() && grouping.size() < stacks.size()) {
+    RankSet others;
+    for (const auto& [call, ranks] : by_op) {
+      others.insert(is_about_groups(call) ? RankSet() : ranks);
+    }
+    Diagnosis diagnosis = found(FindingKind::partial_subgroup, Confidence::medium, others);
+    diagnosis.alternatives = {FindingKind::extra_collective};
+    set_op(stacks.at(grouping.first())->op, grouping, others, diagnosis);
+    diagnosis.finding.headline = fmt::format("{} not in {}, which every rank has to call",
+                                             with_verb(others, "is", "are"), stacks.at(grouping.first())->op);
+    diagnosis.finding.cause =
+        fmt::format("{} in {} instead", with_verb(others, "is", "are"), stacks.at(others.first())->op);
+    diagnosis.finding.advice = "call new_group on every rank, members or not, in one order";
+    diagnosis.evidence = {describe(grouping), describe(others)};
+    return diagnosis;
+  }
+  if (messaging.size() == stacks.size()) {
+    Diagnosis diagnosis = found(FindingKind::p2p_mismatch, Confidence::low, messaging);
+    diagnosis.finding.tie = true;
+    set_op(op, messaging, {}, diagnosis);
+    diagnosis.finding.headline = fmt::format("{} all wait in messages", ranks_phrase(messaging));
+    diagnosis.finding.cause = "each waits for another that waits as well";
+    diagnosis.finding.advice = "let one side of each pair send first";
+    diagnosis.evidence = {describe(messaging)};
+    diagnosis.would_settle.push_back(
+        "the same stacks some seconds later: messages on their way have arrived by then");
+    return diagnosis;
+  }
+  return std::nullopt;
+}
+
+// An Xid names a GPU and a process. Without a rank it is only evidence.
+std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts) {
+  const LogFact* error = first_of(facts, Kind::device_error);
+  if (error == nullptr) {
+    return std::nullopt;
+  }
+  Diagnosis diagnosis =
+      found(FindingKind::stuck_device, Confidence::low, ranks_with(facts, Kind::device_error));
+  diagnosis.finding.headline = fmt::format("the kernel reports an error of a GPU (Xid {})", error->seq);
+  diagnosis.finding.cause = error->text;
+  diagnosis.finding.advice =
+      "find the rank whose process or GPU that is: its calls are those that do not finish";
+  diagnosis.evidence.push_back(fmt::format("{}: {}", error->place, error->text));
+  diagnosis.would_settle.push_back("which rank ran on that GPU: its process id in the job's log");
+  return diagnosis;
+}
+
+}  // namespace rollcall::check

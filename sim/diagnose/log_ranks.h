@@ -1,0 +1,22 @@
+#pragma once
+
+// What the logs and stacks of ranks say about each other: who raised, who was ended, who is silent where others report
+// errors, whose list of calls ends early, whose program is elsewhere.
+
+#include <optional>
+#include <vector>
+
+#include "sim/diagnose/log_fact.h"
+#include "sim/report/diagnosis.h"
+
+namespace rollcall::check {
+
+// Each finds nothing where it has nothing to go by.
+std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts);
+std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts);
+std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts);
+std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);
+std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts);
+std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts);
+
+}  // namespace rollcall::check

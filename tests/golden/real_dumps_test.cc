@@ -1,0 +1,195 @@
+// What real jobs left, in tests/data/fr_real and fr_megatron: the verdict and the ranks that their truth.json names.
+// tests/real_jobs makes more of them.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/diagnose/dump_judge.h"
+#include "tests/catch.h"
+#include "tests/unit/traces/folder.h"
+#include "traces/dumps/dump_report.h"
+#include "traces/formats/recordings.h"
+
+namespace rollcall::traces {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Verdicts = std::set<std::string>;
+using Culprits = std::vector<std::vector<Rank>>;
+
+std::vector<fs::path> real_sets(const char* kind = "fr_real") {
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(fs::path(ROLLCALL_SOURCE_DIR) / "tests/data" / kind)) {
+    if (entry.is_directory()) {
+      folders.push_back(entry.path());
+    }
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+Json truth_in(const fs::path& set) {
+  std::ifstream in(set / "truth.json");
+  return Json::parse(in);
+}
+
+std::string verdict_of(const Diagnosis& diagnosis) { return std::string(to_string(diagnosis.finding.kind)); }
+
+std::string said(const Diagnosis& diagnosis) {
+  return fmt::format("{} {} ({}): {}", verdict_of(diagnosis), to_string(diagnosis.finding.culprits),
+                     to_string(diagnosis.confidence), diagnosis.finding.headline);
+}
+
+Diagnosis diagnose_folders(const std::vector<fs::path>& folders) {
+  std::vector<std::string> paths;
+  for (const fs::path& folder : folders) {
+    if (fs::exists(folder)) {
+      paths.push_back(folder.string());
+    }
+  }
+  return check::judge_dump(read_recordings(paths).job);
+}
+
+bool is_one_of(const Diagnosis& diagnosis, const Verdicts& verdicts, const Culprits& culprits) {
+  return verdicts.contains(verdict_of(diagnosis)) &&
+         std::ranges::any_of(culprits, [&](const std::vector<Rank>& ranks) {
+           return RankSet::of(ranks) == diagnosis.finding.culprits;
+         });
+}
+
+bool fits(const Json& truth, const Diagnosis& diagnosis) {
+  auto verdicts = truth.value("accept", Verdicts());
+  verdicts.insert(truth.at("verdict"));
+  auto culprits = truth.value("accept_culprits", Culprits());
+  culprits.push_back(truth.at("culprits"));
+  return is_one_of(diagnosis, verdicts, culprits);
+}
+
+}  // namespace
+
+TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blame",
+          "[flight-recorder][real-dumps]") {
+  for (const fs::path& set : real_sets()) {
+    const Json truth = truth_in(set);
+    for (const char* encoding : {"pickle", "json"}) {
+      if (!fs::exists(set / encoding)) {
+        continue;
+      }
+      const Diagnosis diagnosis = diagnose_folders({set / encoding});
+      CAPTURE(set.filename().string(), encoding, said(diagnosis));
+      if (truth.at("decidable")) {
+        CHECK(fits(truth, diagnosis));
+      } else {  // the dumps do not say it: whatever is said has to be said with doubt, and how to settle it
+        CHECK(diagnosis.confidence != Diagnosis::Confidence::high);
+        CHECK_FALSE(diagnosis.would_settle.empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("in Megatron jobs a device that stopped is told from a host that did",
+          "[flight-recorder][real-dumps]") {
+  for (const fs::path& set : real_sets("fr_megatron")) {
+    const Diagnosis diagnosis = diagnose_folders({set / "pickle"});
+    CAPTURE(set.filename().string(), said(diagnosis));
+    CHECK(fits(truth_in(set), diagnosis));
+  }
+}
+
+TEST_CASE("logs and stacks beside the dumps decide what these leave open", "[flight-recorder][real-dumps]") {
+  for (const fs::path& set : real_sets()) {
+    const Json truth = truth_in(set);
+    const Diagnosis diagnosis = diagnose_folders({set / "pickle", set / "log", set / "stack"});
+    CAPTURE(set.filename().string(), said(diagnosis));
+    if (truth.contains("with_log")) {
+      CHECK(is_one_of(diagnosis, truth.at("with_log").at(0), {truth.at("with_log").at(1)}));
+    } else {  // also where only stacks show it
+      CHECK(fits(truth, diagnosis));
+    }
+  }
+}
+
+TEST_CASE("logs alone name the ranks, or say that nothing in them does", "[job-log][real-dumps]") {
+  std::size_t right = 0;
+  std::size_t read = 0;
+  for (const fs::path& set : real_sets()) {
+    for (const char* kind : {"log_detail", "log_timeout"}) {
+      if (!fs::exists(set / kind)) {
+        continue;
+      }
+      const Json truth = truth_in(set);
+      const Diagnosis diagnosis = diagnose_folders({set / kind});
+      CAPTURE(set.filename().string(), kind, said(diagnosis));
+      ++read;
+      if (diagnosis.finding.culprits.empty()) {
+        CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+        CHECK_FALSE(diagnosis.would_settle.empty());
+        continue;
+      }
+      auto culprits = truth.value("accept_culprits", Culprits());
+      culprits.push_back(truth.at("culprits"));
+      CHECK(std::ranges::any_of(culprits, [&](const std::vector<Rank>& ranks) {
+        return RankSet::of(ranks) == diagnosis.finding.culprits;
+      }));
+      ++right;
+    }
+  }
+  CHECK(read == 22);
+  CHECK(right >= 19);
+}
+
+TEST_CASE("a page of Gloo's dumps shows what is over as over", "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader/pickle";
+  const check::JobDump job = read_recordings({set.string()}).job;
+  const Timeline timeline = report_of(job, check::judge_dump(job), "dumps").report.timeline;
+  std::size_t open = 0;
+  for (const Span& span : timeline.spans()) {
+    open += span.end == Span::open ? 1 : 0;
+  }
+  CHECK(timeline.spans().size() == 3 * 13 + 12 + 1);
+  CHECK(open == 3 + 1);  // those who wait, and what they wait for
+}
+
+TEST_CASE("two dumps of a rank that hangs are the same, and that makes a verdict sure",
+          "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader";
+  const Diagnosis once = diagnose_folders({set / "pickle"});
+  CHECK(once.confidence == Diagnosis::Confidence::medium);
+  CHECK_THAT(once.would_settle.back(), Contains("second dump"));
+
+  const test::Folder folder;
+  for (const char* moment : {"at_noon", "later"}) {
+    fs::copy(set / "pickle", fs::path(folder.path()) / moment);
+  }
+  const Diagnosis twice = diagnose_folders({folder.path()});
+  CAPTURE(said(twice));
+  CHECK(twice.finding.kind == FindingKind::stuck_host);
+  CHECK(twice.finding.culprits == RankSet{2});
+  CHECK(twice.confidence == Diagnosis::Confidence::high);
+  CHECK_THAT(twice.evidence.back(), Contains("nothing moved between them"));
+}
+
+TEST_CASE("a job that makes calls between two dumps does not hang, whatever one of them looks like",
+          "[flight-recorder][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real";
+  const test::Folder folder;
+  fs::copy(data / "stuck_dataloader/pickle", fs::path(folder.path()) / "later");
+  fs::create_directory(fs::path(folder.path()) / "at_noon");
+  for (const char* rank : {"0", "1", "3"}) {  // rank 2's dump lacks the last call of the others
+    fs::copy(data / "stuck_dataloader/pickle/nccl_trace_rank_2",
+             fs::path(folder.path()) / "at_noon" / (std::string("nccl_trace_rank_") + rank));
+  }
+  const Diagnosis diagnosis = diagnose_folders({folder.path()});
+  CAPTURE(said(diagnosis));
+  CHECK(diagnosis.finding.kind == FindingKind::no_fault);
+}
+
+}  // namespace rollcall::traces

@@ -1,0 +1,567 @@
+#!/usr/bin/env python3
+"""Real jobs of four processes that hang, fail or run, and what they leave: dumps, stacks and logs.
+
+    python3 jobs.py FOLDER [--mode plain|timeout|detail] [--stagger 0.05] [CASE ...]
+
+One folder per case: pickle/ and json/ (Flight Recorder dumps), pickle_later/ (the same some seconds later), stack/
+(faulthandler), log/ (standard error), truth.json. A torch whose Gloo has a Flight Recorder is needed (2.9 or later).
+`timeout` gives every group a timeout of 4 s; `detail` sets TORCH_DISTRIBUTED_DEBUG=DETAIL as well.
+"""
+import argparse
+import datetime
+import faulthandler
+import json
+import multiprocessing
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+import traceback
+
+WORLD = 4
+RING = {}  # cases with a short ring
+CASES = {}
+TRUTH = {}
+
+
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--mode", choices=["plain", "timeout", "detail"], default="plain")
+    parser.add_argument("--stagger", type=float, default=0.05)
+    parser.add_argument("--settle", type=float, default=4.0)
+    parser.add_argument("cases", nargs="*")
+    return parser.parse_args()
+
+
+OPTIONS = options()
+if OPTIONS.mode == "detail":  # read when torch is loaded
+    os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
+    os.environ["TORCH_CPP_LOG_LEVEL"] = "INFO"
+os.environ.setdefault("USE_LIBUV", "0")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch  # noqa: E402
+import torch._dynamo  # noqa: E402, F401  (DDP loads it, and ranks are forked)
+import torch.distributed as dist  # noqa: E402
+import torch.distributed.fsdp  # noqa: E402, F401
+
+
+def case(verdict, culprits, accept=(), ring=None, with_log=None, decidable=True, accept_culprits=(), dumps=None):
+    def add(function):
+        name = function.__name__
+        CASES[name] = function
+        TRUTH[name] = {"verdict": verdict, "culprits": culprits, "accept": list(accept), "decidable": decidable,
+                       "with_log": with_log, "accept_culprits": list(accept_culprits)}
+        RING[name] = ring
+        return function
+    return add
+
+
+ABSENT = ("early_exit", "stuck_host", "skipped_collective", "crashed_rank")
+
+
+def T(n=64, dtype=torch.float32):
+    return torch.ones(n, dtype=dtype)
+
+
+def nap(seconds=0.02):
+    time.sleep(seconds)
+
+
+def stall():
+    while True:
+        time.sleep(1)
+
+
+def net():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+
+
+# --- ranks that do not come ---
+
+@case("stuck_host", [2], ABSENT)
+def stuck_in_loader(r):
+    for i in range(20):
+        nap()
+        if r == 2 and i == 9:
+            stall()
+        dist.all_reduce(T())
+
+
+@case("stuck_host", [3], ABSENT)
+def stuck_in_first_call(r):
+    if r == 3:
+        stall()
+    dist.all_reduce(T())
+
+
+@case("stuck_host", [1, 3], ABSENT)
+def two_stuck(r):
+    for i in range(20):
+        nap()
+        if r % 2 == 1 and i == 5:
+            stall()
+        dist.all_reduce(T(128))
+        dist.broadcast(T(8), 0)
+
+
+@case("skipped_collective", [1], ABSENT)
+def skipped_branch_periodic(r):
+    for i in range(12):
+        nap()
+        dist.all_reduce(T(64))
+        if not (r == 1 and i == 6):
+            dist.all_reduce(T(64))
+
+
+@case("early_exit", [0], ABSENT)
+def ddp_uneven(r):
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    for _ in range(5 if r == 0 else 7):
+        model(torch.ones(4, 32)).sum().backward()
+    if r == 0:
+        stall()
+
+
+@case("crashed_rank", [1], ABSENT)
+def killed(r):
+    for i in range(20):
+        nap()
+        if r == 1 and i == 6:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        dist.all_reduce(T())
+
+
+@case("crashed_rank", [3], ABSENT + ("no_fault",), decidable=False, with_log=[["crashed_rank", "stuck_host"], [3]])
+def sigkill(r):
+    for i in range(20):
+        nap()
+        if r == 3 and i == 6:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.all_reduce(T())
+
+
+@case("crashed_rank", [2], ABSENT + ("no_fault",), decidable=False,
+      with_log=[["crashed_rank", "stuck_host", "early_exit"], [2]])
+def sys_exit(r):
+    for i in range(20):
+        nap()
+        if r == 2 and i == 6:
+            sys.exit(3)
+        dist.all_reduce(T())
+
+
+@case("crashed_rank", [1], ABSENT + ("no_fault",), decidable=False, with_log=[["crashed_rank"], [1]])
+def raises_and_dies(r):
+    for i in range(20):
+        nap()
+        if r == 1 and i == 6:
+            raise ValueError("bad batch")
+        dist.all_reduce(T())
+
+
+@case("crashed_rank", [2], ABSENT, with_log=[["crashed_rank", "stuck_host"], [2]])
+def raises_and_waits(r):
+    for i in range(20):
+        nap()
+        if r == 2 and i == 6:
+            try:
+                raise KeyError("label")
+            except KeyError:
+                traceback.print_exc()
+                stall()
+        dist.all_reduce(T())
+
+
+@case("early_exit", [3], ABSENT)
+def leaves_loop_early(r):
+    for i in range(8 if r == 3 else 10):
+        nap()
+        dist.all_reduce(T(100))
+        dist.all_reduce(T(10))
+
+
+@case("stuck_host", [0], ABSENT)
+def saves_for_ever(r):
+    for i in range(6):
+        nap()
+        dist.all_reduce(T())
+    if r == 0:
+        stall()
+    dist.barrier()
+
+
+# --- calls that disagree ---
+
+@case("size_mismatch", [3])
+def wrong_size(r):
+    for i in range(9):
+        nap()
+        dist.all_reduce(T(48))
+    dist.all_reduce(T(60 if r == 3 else 48))
+
+
+# Gloo aborts the rank that is sent more than it expects: it leaves no dump.
+@case("size_mismatch", [0], ABSENT, decidable=False, with_log=[["size_mismatch", "crashed_rank"], [0]])
+def wrong_size_small(r):
+    for i in range(9):
+        nap()
+        dist.all_reduce(T(48))
+    dist.all_reduce(T(8 if r == 0 else 48))
+
+
+@case("dtype_mismatch", [2], ("size_mismatch",))
+def wrong_dtype(r):
+    for i in range(9):
+        nap()
+        dist.all_reduce(T(48))
+    dist.all_reduce(T(48, torch.float64 if r == 2 else torch.float32))
+
+
+@case("op_type_mismatch", [1], ("skipped_collective", "extra_collective"))
+def barrier_for_all_reduce(r):
+    for i in range(6):
+        nap()
+        dist.all_reduce(T(48))
+    if r == 1:
+        dist.barrier()
+    else:
+        dist.all_reduce(T(48))
+
+
+@case("extra_collective", [0], ("op_type_mismatch", "size_mismatch"))
+def object_on_rank_0(r):
+    for i in range(6):
+        nap()
+        dist.all_reduce(T(48))
+    if r == 0:
+        dist.all_gather_object([None] * WORLD, {"metric": 1})
+    dist.all_reduce(T(48))
+
+
+@case("extra_collective", [2], ("size_mismatch", "crashed_rank", "no_fault"), decidable=False,
+      with_log=[["size_mismatch", "extra_collective", "crashed_rank"], [2]])
+def extra_small_call(r):
+    for i in range(12):
+        nap()
+        dist.all_reduce(T(64))
+        if r == 2 and i == 6:
+            dist.all_reduce(T(1))
+
+
+@case("skipped_collective", [2], ("op_type_mismatch", "size_mismatch", "early_exit", "stuck_host"))
+def fsdp_skips_layer(r):
+    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = FSDP(torch.nn.Linear(32, 32), device_id=torch.device("cpu"))
+            self.b = FSDP(torch.nn.Linear(32, 32), device_id=torch.device("cpu"))
+
+        def forward(self, x, skip):
+            x = self.a(x)
+            return x if skip else self.b(x)
+
+    model = Twice()
+    for i in range(6):
+        model(torch.ones(2, 32), r == 2 and i == 4).sum().backward()
+
+
+# --- groups ---
+
+def crossing_groups(r):
+    tp = [dist.new_group([0, 1]), dist.new_group([2, 3])][r // 2]
+    dp = [dist.new_group([0, 2]), dist.new_group([1, 3])][r % 2]
+    return tp, dp
+
+
+@case("cross_group_deadlock", [1, 2], accept_culprits=[[0, 1, 2, 3]])
+def crossed_groups(r):
+    tp, dp = crossing_groups(r)
+    for i in range(8):
+        nap()
+        first, second = (dp, tp) if i == 5 and r in (1, 2) else (tp, dp)
+        dist.all_reduce(T(16 if first is tp else 32), group=first)
+        dist.all_reduce(T(16 if second is tp else 32), group=second)
+
+
+@case("stuck_host", [3], ABSENT + ("op_type_mismatch", "cross_group_deadlock", "wrong_group"))
+def wrong_group(r):
+    tp, dp = crossing_groups(r)
+    for i in range(8):
+        nap()
+        dist.all_reduce(T(16), group=tp)
+        if r == 3 and i == 5:
+            stall()
+        dist.all_reduce(T(32), group=dp)
+
+
+@case("partial_subgroup", [3], ABSENT + ("extra_collective", "no_fault"), decidable=False,
+      with_log=None, accept_culprits=[[0, 1, 2]])
+def partial_new_group(r):
+    for i in range(4):
+        nap()
+        dist.all_reduce(T(32))
+    if r != 3:
+        dist.new_group([0, 1, 2, 3])
+    dist.all_reduce(T(32))
+
+
+# --- messages ---
+
+@case("p2p_mismatch", [0, 1, 2, 3], ("no_fault",), decidable=False)
+def both_receive(r):
+    for i in range(5):
+        dist.all_reduce(T(8))
+        peer = r ^ 1
+        if i == 3 or r % 2 == 0:
+            dist.recv(T(4), peer)
+            dist.send(T(4), peer)
+        else:
+            dist.send(T(4), peer)
+            dist.recv(T(4), peer)
+
+
+@case("p2p_mismatch", [1], ("no_fault", "stuck_host"), decidable=False)
+def pipeline_drops_message(r):
+    for i in range(6):
+        nap()
+        for m in range(3):
+            if r > 0 and not (r == 2 and i == 4 and m == 5):
+                dist.recv(T(4), r - 1)
+            if r < WORLD - 1 and not (r == 1 and i == 4 and m == 1):
+                dist.send(T(4), r + 1)
+        dist.all_reduce(T(8))
+
+
+@case("stuck_host", [2], ABSENT + ("no_fault",), decidable=False, with_log=[list(ABSENT), [2]])
+def monitored_barrier(r):
+    for i in range(5):
+        nap()
+        dist.all_reduce(T(8))
+    if r == 2:
+        stall()
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=2))
+
+
+# --- Join ---
+
+@case("join_shadow_mismatch", [0], ("size_mismatch", "no_fault"))
+def join_wrong_count(r):
+    from torch.distributed.algorithms.join import Join, Joinable, JoinHook
+
+    class Hook(JoinHook):
+        def main_hook(self):
+            dist.all_reduce(T(1))
+
+    class Counter(Joinable):
+        def __init__(self):
+            super().__init__()
+
+        def join_hook(self, **kwargs):
+            return Hook()
+
+        @property
+        def join_device(self):
+            return torch.device("cpu")
+
+        @property
+        def join_process_group(self):
+            return dist.group.WORLD
+
+        def step(self):
+            Join.notify_join_context(self)
+            nap(0.005)
+            dist.all_reduce(T(1))
+            dist.all_reduce(T(1))
+
+    counter = Counter()
+    with Join([counter]):
+        for _ in range(3 if r == 0 else 6):
+            counter.step()
+
+
+# --- jobs with nothing wrong ---
+
+def healthy(**more):
+    return case("no_fault", [], ("straggler",), **more)
+
+
+@healthy()
+def healthy_done(r):
+    for i in range(8):
+        nap()
+        dist.all_reduce(T())
+
+
+@healthy(ring=150)
+def healthy_fast(r):
+    while True:
+        dist.all_reduce(T(100))
+
+
+@healthy(ring=150)
+def healthy_steps(r):
+    while True:
+        nap(0.01)
+        dist.all_reduce(T(1000))
+        dist.all_reduce(T(1))
+
+
+@healthy(ring=60)
+def healthy_slow_steps(r):
+    while True:
+        nap(0.3)
+        dist.all_reduce(T(1000))
+
+
+@healthy(ring=100)
+def healthy_async(r):
+    while True:
+        works = [dist.all_reduce(T(2000), async_op=True) for _ in range(6)]
+        nap(0.005)
+        for work in works:
+            work.wait()
+
+
+@healthy(ring=150)
+def healthy_ddp(r):
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    while True:
+        model(torch.ones(4, 32)).sum().backward()
+
+
+@healthy(ring=150)
+def healthy_groups(r):
+    tp, dp = crossing_groups(r)
+    while True:
+        dist.all_reduce(T(16), group=tp)
+        dist.all_reduce(T(32), group=dp)
+
+
+@healthy(ring=150)
+def healthy_jitter(r):
+    import random
+    random.seed(r)
+    while True:
+        nap(random.random() * 0.03)
+        dist.all_reduce(T(16))
+        dist.broadcast(T(16), 0)
+
+
+@healthy()
+def healthy_pipeline(r):
+    while True:
+        for m in range(3):
+            if r > 0:
+                dist.recv(T(4), r - 1)
+            nap(0.003)
+            if r < WORLD - 1:
+                dist.send(T(4), r + 1)
+        dist.all_reduce(T(8))
+
+
+@healthy()
+def healthy_join(r):
+    from torch.distributed.algorithms.join import Join
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    with Join([model]):
+        for _ in range(4 + r):
+            model(torch.ones(4, 32)).sum().backward()
+
+
+@case("straggler", [1], ("no_fault",), accept_culprits=[[]])
+def straggler(r):
+    while True:
+        nap(0.3 if r == 1 else 0.03)
+        dist.all_reduce(T(100))
+
+
+# --- running them ---
+
+def write_dump(folder, r, suffix=""):
+    c10d = torch._C._distributed_c10d
+    for kind, name, take in (("pickle", f"nccl_trace_rank_{r}", c10d._dump_fr_trace),
+                             ("json", f"nccl_trace_rank_{r}.json", c10d._dump_fr_trace_json)):
+        place = folder / (kind + suffix)
+        place.mkdir(exist_ok=True)
+        data = take()
+        (place / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+    place = folder / ("stack" + suffix)
+    place.mkdir(exist_ok=True)
+    with open(place / f"rank_{r}.txt", "w") as out:
+        faulthandler.dump_traceback(out, all_threads=True)
+
+
+def watch(folder, r):
+    for mark, suffix in (("go", ""), ("later", "_later")):  # files: a stopped process wakes nobody
+        while not (folder / mark).exists():
+            time.sleep(0.002)
+        time.sleep(r * OPTIONS.stagger)
+        write_dump(folder, r, suffix)
+        (folder / f"{mark}_{r}").touch()
+
+
+def rank_main(name, r, port, folder):
+    log = os.open(folder / "log" / f"rank_{r}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 2)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(r), LOCAL_RANK=str(r),
+                      WORLD_SIZE=str(WORLD), GLOO_SOCKET_IFNAME="lo",
+                      TORCH_FR_BUFFER_SIZE=str(RING[name] or 2000))
+    timeout = 1800 if OPTIONS.mode == "plain" else 4
+    dist.init_process_group("gloo", rank=r, world_size=WORLD, timeout=datetime.timedelta(seconds=timeout))
+    threading.Thread(target=watch, args=(folder, r), daemon=True).start()
+    (folder / f"ready_{r}").touch()
+    try:
+        CASES[name](r)
+    except SystemExit:
+        os._exit(3)
+    except BaseException as error:
+        traceback.print_exc()
+        sys.stderr.flush()
+        if "bad batch" in str(error):
+            os._exit(1)
+    stall()
+
+
+# A rank may be dead or stopped and never say so.
+def wait_for(folder, mark, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and len(list(folder.glob(mark + "_*"))) < WORLD:
+        time.sleep(0.05)
+
+
+def run(name, port):
+    folder = OPTIONS.folder / name
+    (folder / "log").mkdir(parents=True, exist_ok=True)
+    fork = multiprocessing.get_context("fork")
+    ranks = [fork.Process(target=rank_main, args=(name, r, port, folder)) for r in range(WORLD)]
+    for rank in ranks:
+        rank.start()
+    wait_for(folder, "ready", 60)
+    time.sleep(OPTIONS.settle if OPTIONS.mode == "plain" else OPTIONS.settle + 6)
+    if OPTIONS.mode == "plain":
+        for mark in ("go", "later"):
+            (folder / mark).touch()
+            wait_for(folder, mark, 4)
+    for rank in ranks:
+        if rank.is_alive():
+            os.kill(rank.pid, signal.SIGKILL)
+        rank.join()
+    for mark in [*folder.glob("go*"), *folder.glob("later*"), *folder.glob("ready*")]:
+        mark.unlink()
+    truth = dict(TRUTH[name], case=name, torch=torch.__version__, backend="gloo", ranks=WORLD, real=True)
+    (folder / "truth.json").write_text(json.dumps(truth, indent=1))
+    print(name, flush=True)
+
+
+if __name__ == "__main__":
+    if not hasattr(torch._C._distributed_c10d, "_dump_fr_trace"):
+        sys.exit("skipped: this torch has no Flight Recorder for Gloo")
+    for number, chosen in enumerate(OPTIONS.cases or CASES):
+        run(chosen, 29800 + number)

@@ -1,0 +1,153 @@
+// What a job leaves beside its recordings: every kind in tests/data/job_artifacts, and lines of each.
+
+#include "traces/formats/job_evidence.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sim/diagnose/dump_judge.h"
+#include "tests/catch.h"
+#include "tests/unit/traces/folder.h"
+#include "traces/formats/recordings.h"
+
+namespace rollcall::traces {
+namespace {
+
+namespace fs = std::filesystem;
+using check::LogFact;
+using Kind = LogFact::Kind;
+
+Diagnosis diagnosis_of(const std::string& path) { return check::judge_dump(read_recordings({path}).job); }
+
+}  // namespace
+
+TEST_CASE("everything that jobs leave is read and blames whom it should", "[flight-recorder][job-log]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/job_artifacts";
+  for (const fs::directory_entry& set : fs::directory_iterator(data)) {
+    std::ifstream in(set.path() / "truth.json");
+    const nlohmann::json truth = nlohmann::json::parse(in);
+    auto verdicts = truth.value("accept", std::set<std::string>());
+    verdicts.insert(truth.at("verdict"));
+    const Diagnosis diagnosis = diagnosis_of(set.path().string());
+    CAPTURE(set.path().filename().string(), diagnosis.finding.headline);
+    CHECK(verdicts.contains(std::string(to_string(diagnosis.finding.kind))));
+    CHECK(diagnosis.finding.culprits == RankSet::of(truth.at("culprits").get<std::vector<Rank>>()));
+  }
+}
+
+TEST_CASE("a program's own error is told from one that others cause", "[job-log]") {
+  const std::string own =
+      "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    x = y[3]\n"
+      "IndexError: list index out of range\n";
+  const std::string lost =
+      "[rank1]: Traceback (most recent call last):\n"
+      "[rank1]:   File \"/lib/python3/torch/distributed/distributed_c10d.py\", line 9, in all_reduce\n"
+      "[rank1]: RuntimeError: [pair.cc:547] Connection closed by peer [127.0.0.1]:1\n";
+  const auto of_own = read_text_evidence(own, 0, "rank_0.log");
+  REQUIRE(of_own);
+  REQUIRE(of_own->size() == 1);
+  CHECK(of_own->front().kind == Kind::raised);
+  CHECK(of_own->front().text == "IndexError: list index out of range");
+  CHECK(of_own->front().site == "train.py:7");
+  CHECK(of_own->front().place == "rank_0.log:4");
+  const auto of_lost = read_text_evidence(lost, -1, "job.log");
+  REQUIRE(of_lost);
+  REQUIRE(of_lost->size() == 1);
+  CHECK(of_lost->front().kind == Kind::lost_peer);
+  CHECK(of_lost->front().ranks == RankSet{1});
+  CHECK(of_lost->front().op == "all_reduce");
+}
+
+TEST_CASE("launchers' prefixes say whose a line is", "[job-log]") {
+  const std::string text =
+      "[default1]:[rank5]: Traceback (most recent call last):\n"
+      "[default1]:[rank5]:   File \"a.py\", line 1, in f\n[default1]:[rank5]: ValueError: x\n"
+      "7: Traceback (most recent call last):\n7:   File \"a.py\", line 1, in f\n7: ValueError: y\n";
+  const auto facts = read_text_evidence(text, -1, "slurm.out");
+  REQUIRE(facts);
+  REQUIRE(facts->size() == 2);
+  CHECK(facts->front().ranks == RankSet{5});
+  CHECK(facts->back().ranks == RankSet{7});
+  CHECK(facts->back().text == "ValueError: y");
+}
+
+TEST_CASE("the number of a batch job is no rank", "[job-log]") {
+  const test::Folder folder;
+  folder.write("slurm-123456.out",
+               "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n");
+  CHECK(read_recordings({folder.path()}).job.facts.empty());
+}
+
+TEST_CASE("an empty log of a rank says that it had nothing to report", "[job-log]") {
+  const test::Folder folder;
+  const std::string late =
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n"
+      "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 4000ms for recv operation to complete\n";
+  folder.write("rank_0.log", late);
+  folder.write("rank_1.log", late);
+  folder.write("rank_2.log", "");
+  const Diagnosis diagnosis = diagnosis_of(folder.path());
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+}
+
+TEST_CASE("NCCL's calls, its Inspector and the kernel say who is behind, or that a GPU failed", "[job-log]") {
+  const test::Folder calls;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string count = rank == 2 ? "1e" : "1f";
+    calls.write(
+        "rank_" + std::to_string(rank) + ".log",
+        "h:7:9 [0] NCCL INFO comm 0x5a rank " + std::to_string(rank) +
+            " nRanks 4 nNodes 1 cudaDev 0 commId 0x77 - Init COMPLETE\n"
+            "h:7:9 [0] NCCL INFO AllReduce: opCount " +
+            count +
+            " sendbuff 0x1 recvbuff 0x1 count 64 datatype 7 op 0 root 0 comm 0x5a [nranks=4] stream 0x2\n");
+  }
+  CHECK(diagnosis_of(calls.path()).finding.culprits == RankSet{2});
+
+  const test::Folder inspector;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string line = R"({"header":{"id":"0x7","rank":)" + std::to_string(rank) +
+                             R"(,"n_ranks":4},"metadata":{},"coll_perf":{"coll":"AllReduce","coll_sn":)";
+    inspector.write("nccl-inspector-" + std::to_string(rank) + ".jsonl",
+                    line + "1}}\n" + line + (rank == 1 ? "8" : "9") + "}}\n");
+  }
+  CHECK(diagnosis_of(inspector.path()).finding.culprits == RankSet{1});
+
+  const test::Folder kernel;
+  kernel.write("dmesg.txt",
+               "[  12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.\n");
+  const Diagnosis xid = diagnosis_of(kernel.path());
+  CHECK(xid.finding.kind == FindingKind::stuck_device);
+  CHECK(xid.finding.culprits.empty());
+  CHECK_THAT(xid.evidence.front(), Contains("fallen off the bus"));
+}
+
+TEST_CASE("stacks that torch.distributed.debug collected name their ranks themselves", "[job-log]") {
+  const test::Folder folder;
+  std::string text;
+  for (int rank = 0; rank < 3; ++rank) {
+    text += "=== Rank " + std::to_string(rank) +
+            ": http://h:1 ===\nThread 0x1 [python3] (most recent call first):\n";
+    text += rank == 1 ? "  File \"/job/data.py\", line 4 in load\n"
+                      : "  File \"/x/torch/distributed/distributed_c10d.py\", line 8 in all_reduce\n";
+    text += "  File \"/job/train.py\", line 9 in <module>\n";
+  }
+  folder.write("stacks_20260101.txt", text);
+  const Diagnosis diagnosis = diagnosis_of(folder.path());
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
+  CHECK(diagnosis.finding.culprits == RankSet{1});
+  CHECK_THAT(diagnosis.finding.advice, Contains("data.py:4"));
+}
+
+TEST_CASE("a text that nobody understands is named as that, not as broken JSON", "[job-log]") {
+  const test::Folder folder;
+  folder.write("notes_1.txt", "[I don't know what this is]\n");
+  const ReadResult result = read_recordings({folder.path("notes_1.txt")});
+  REQUIRE(result.problems.size() == 1);
+  CHECK_THAT(result.problems.front().message, Contains("unknown format") && Contains("py-spy"));
+}
+
+}  // namespace rollcall::traces

@@ -1,0 +1,138 @@
+#include "traces/formats/host_stacks.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "traces/formats/lines.h"
+#include "traces/formats/user_frame.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+using check::DumpFrame;
+using check::LogFact;
+
+constexpr std::string_view recent_first = "(most recent call first):";
+constexpr std::string_view section = "=== Rank ";
+
+// faulthandler: `  File "train.py", line 12 in main`.
+std::optional<DumpFrame> faulthandler_frame(std::string_view line) {
+  const std::string_view text = without_blanks(line);
+  const std::size_t end = text.starts_with("File \"") ? text.find('"', 6) : std::string_view::npos;
+  const std::size_t name = end == std::string_view::npos ? end : text.find(" in ", end);
+  if (name == std::string_view::npos) {
+    return std::nullopt;
+  }
+  return DumpFrame{std::string(text.substr(name + 4)), std::string(text.substr(6, end - 6)),
+                   number_after(text, "\", line ").value_or(0)};
+}
+
+// py-spy: `    main (train.py:12)`.
+std::optional<DumpFrame> py_spy_frame(std::string_view line) {
+  const std::string_view text = without_blanks(line);
+  const std::size_t open = text.rfind(" (");
+  const std::size_t colon = text.rfind(':');
+  if (!line.starts_with(' ') || !text.ends_with(')') || open == std::string_view::npos ||
+      colon == std::string_view::npos || colon < open) {
+    return std::nullopt;
+  }
+  return DumpFrame{std::string(text.substr(0, open)), std::string(text.substr(open + 2, colon - open - 2)),
+                   number_at(text.substr(colon + 1)).value_or(0)};
+}
+
+struct Thread {
+  bool is_main = false;
+  std::vector<DumpFrame> frames;  // innermost first
+  std::int64_t line = 0;
+};
+
+class StackReader {
+ public:
+  StackReader(std::string_view bytes, Rank rank, const std::string& file)
+      : lines_(bytes), rank_(rank), file_(file) {}
+
+  std::vector<LogFact> read() {
+    while (lines_.next()) {
+      const std::string_view line = lines_.line();
+      if (line.starts_with(section)) {
+        finish();
+        rank_ = rank_after(line, section).value_or(-1);
+      } else if (is_heading(line)) {
+        threads_.push_back({line.find("MainThread") != std::string_view::npos, {}, lines_.number()});
+      } else if (!threads_.empty()) {
+        add(line);
+      }
+    }
+    finish();
+    return std::move(facts_);
+  }
+
+ private:
+  static bool is_heading(std::string_view line) {
+    const bool names_thread = line.starts_with("Thread ") || line.starts_with("Current thread ");
+    const bool is_py_spys =
+        line.find(" (active") != std::string_view::npos || line.find(" (idle") != std::string_view::npos;
+    return names_thread && (line.find(recent_first) != std::string_view::npos || is_py_spys);
+  }
+
+  void add(std::string_view line) {
+    std::optional<DumpFrame> frame = faulthandler_frame(line);
+    frame = frame ? std::move(frame) : py_spy_frame(line);
+    if (frame) {
+      threads_.back().is_main = threads_.back().is_main || frame->function == "<module>";
+      threads_.back().frames.push_back(*std::move(frame));
+    }
+  }
+
+  // A program's own thread ends in "<module>", unless a stack is too deep. faulthandler lists it last.
+  void finish() {
+    auto main = std::find_if(threads_.rbegin(), threads_.rend(),
+                             [](const Thread& thread) { return thread.is_main && !thread.frames.empty(); });
+    if (main == threads_.rend() && !threads_.empty() && !threads_.back().frames.empty()) {
+      main = threads_.rbegin();
+    }
+    if (main != threads_.rend() && rank_ >= 0) {
+      LogFact& fact = facts_.emplace_back();
+      fact.kind = LogFact::Kind::stack;
+      fact.ranks = RankSet{rank_};
+      fact.place = fmt::format("{}:{}", file_, main->line);
+      fact.text = main->frames.front().function;
+      for (const DumpFrame& frame : main->frames) {
+        fact.op = is_c10d(frame) ? frame.function : fact.op;  // what the program called is the outermost
+        if (fact.op.empty() && frame.function == "_engine_run_backward") {
+          fact.op = "backward";
+        }
+        if (fact.site.empty() && is_users(frame)) {
+          fact.site = fmt::format("{}:{}", frame.file, frame.line);
+        }
+      }
+    }
+    threads_.clear();
+  }
+
+  Lines lines_;
+  Rank rank_;
+  const std::string& file_;
+  std::vector<Thread> threads_;
+  std::vector<LogFact> facts_;
+};
+
+}  // namespace
+
+bool looks_like_host_stacks(std::string_view bytes) {
+  if (bytes.find('\0') != std::string_view::npos) {
+    return false;
+  }
+  const bool is_py_spys = bytes.starts_with("Process ") || bytes.find("\nProcess ") != std::string_view::npos;
+  return bytes.find(recent_first) != std::string_view::npos ||
+         (is_py_spys && bytes.find("\nThread ") != std::string_view::npos);
+}
+
+std::vector<LogFact> read_host_stacks(std::string_view bytes, Rank rank, const std::string& file) {
+  return StackReader(bytes, rank, file).read();
+}
+
+}  // namespace rollcall::traces

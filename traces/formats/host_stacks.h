@@ -1,0 +1,19 @@
+#pragma once
+
+// Where the programs of ranks are: stacks as py-spy dump and Python's faulthandler write them, one rank per file, and
+// as torch.distributed.debug collects them, with a line "=== Rank 3: ... ===" before each rank's.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/diagnose/log_fact.h"
+
+namespace rollcall::traces {
+
+bool looks_like_host_stacks(std::string_view bytes);
+
+// `rank` is what the file's name says; -1: nothing.
+std::vector<check::LogFact> read_host_stacks(std::string_view bytes, Rank rank, const std::string& file);
+
+}  // namespace rollcall::traces

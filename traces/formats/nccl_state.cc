@@ -1,0 +1,166 @@
+#include "traces/formats/nccl_state.h"
+
+#include <charconv>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "traces/formats/lines.h"
+#include "traces/values/value_access.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+using check::LogFact;
+using Kind = LogFact::Kind;
+
+constexpr std::string_view op_count = ": opCount ";
+
+LogFact launches_of(Rank rank, std::string group, std::int64_t count, std::string place) {
+  LogFact fact;
+  fact.kind = Kind::launched;
+  fact.ranks = RankSet{rank};
+  fact.group = std::move(group);
+  fact.seq = count;
+  fact.count = 1;
+  fact.place = std::move(place);
+  return fact;
+}
+
+bool may_be_rank(std::int64_t number) { return number >= 0 && number < ranks_max; }
+
+// The list itself, or one object that stands alone.
+std::pair<const Value*, std::uint32_t> objects_of(const Value& value) {
+  return value.is(Value::Kind::dict) ? std::pair<const Value*, std::uint32_t>(&value, 1U) : items_of(&value);
+}
+
+const Value* first_object(const Value& value) {
+  const auto [items, size] = objects_of(value);
+  return size == 0 ? nullptr : items;
+}
+
+}  // namespace
+
+bool looks_like_ras_json(const Value& value) {
+  return find(value, "communicators") != nullptr && find(value, "nccl_version") != nullptr;
+}
+
+// communicators: [{"hash": "0x..", "ranks": [{"rank": 0, "collective_counts": {"AllReduce": 101}}], "missing_ranks":
+// []}]
+std::vector<LogFact> read_ras_json(const Value& value, const std::string& file) {
+  std::vector<LogFact> facts;
+  const auto [communicators, size] = items_of(find(value, "communicators"));
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const std::string group(text_or_empty(find(communicators[i], "hash")));
+    const auto [ranks, count] = items_of(find(communicators[i], "ranks"));
+    for (std::uint32_t k = 0; k < count; ++k) {
+      const std::int64_t rank = number_or(find(ranks[k], "rank"), -1);
+      const Value* counts = find(ranks[k], "collective_counts");
+      if (!may_be_rank(rank) || counts == nullptr || !counts->is(Value::Kind::dict)) {
+        continue;
+      }
+      std::int64_t calls = 0;
+      for (std::uint32_t c = 1; c < counts->node->size; c += 2) {
+        calls += std::min<std::int64_t>(count_or(&counts->node->items[c], 0), std::int64_t{1} << 40);
+      }
+      facts.push_back(launches_of(static_cast<Rank>(rank), group, calls, file));
+    }
+    const auto [missing, lost] = items_of(find(communicators[i], "missing_ranks"));
+    for (std::uint32_t k = 0; k < lost; ++k) {
+      const std::int64_t rank = number_or(find(missing[k], "rank"), number_or(&missing[k], -1));
+      if (may_be_rank(rank)) {
+        LogFact& fact = facts.emplace_back();
+        fact.kind = Kind::unreachable;
+        fact.ranks = RankSet{static_cast<Rank>(rank)};
+        fact.group = group;
+        fact.place = file;
+      }
+    }
+  }
+  return facts;
+}
+
+bool looks_like_inspector(const Value& value) {
+  const Value* first = first_object(value);
+  return first != nullptr && find(*first, "header") != nullptr && find(*first, "coll_perf") != nullptr;
+}
+
+// {"header": {"id": "0x..", "rank": 0}, "metadata": {..}, "coll_perf": {"coll": "AllReduce", "coll_sn": 7}}
+std::vector<LogFact> read_inspector(const Value& value, Rank file_rank, const std::string& file) {
+  std::map<std::pair<std::string, Rank>, std::int64_t> last;
+  const auto [lines, size] = objects_of(value);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const Value* header = find(lines[i], "header");
+    const Value* call = find(lines[i], "coll_perf");
+    if (header == nullptr || call == nullptr) {
+      continue;
+    }
+    const std::int64_t rank = number_or(find(*header, "rank"), file_rank);
+    const std::int64_t number = count_or(find(*call, "coll_sn"), -1);
+    if (may_be_rank(rank) && number >= 0) {
+      std::int64_t& known = last[{std::string(text_or_empty(find(*header, "id"))), static_cast<Rank>(rank)}];
+      known = std::max(known, number);
+    }
+  }
+  std::vector<LogFact> facts;
+  for (const auto& [key, number] : last) {
+    facts.push_back(launches_of(key.second, key.first, number, file));
+  }
+  return facts;
+}
+
+bool looks_like_nccl_calls(std::string_view bytes) {
+  return bytes.find(op_count) != std::string_view::npos && bytes.find("NCCL INFO") != std::string_view::npos;
+}
+
+// "node1:77:90 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x.. count 64 datatype 7 op 0 root 0 comm 0x55 [nranks=4]
+// stream 0x.."; the count is hexadecimal. "comm 0x55 rank 2 nRanks 4 .. commId 0x1 - Init COMPLETE" says whose it is.
+std::vector<LogFact> read_nccl_calls(std::string_view bytes, Rank file_rank, const std::string& file) {
+  struct Communicator {
+    Rank rank = -1;
+    std::string id;
+    std::int64_t last = -1;
+    std::int64_t line = 0;
+  };
+  std::map<std::string, Communicator> communicators;  // by process and address
+  Lines lines(bytes);
+  while (lines.next()) {
+    const std::string_view line = lines.line();
+    const std::size_t address = line.find(" comm 0x");
+    if (address == std::string_view::npos || line.find("NCCL INFO") == std::string_view::npos) {
+      continue;
+    }
+    const std::string_view pointer =
+        line.substr(address + 6, line.find_first_of(" \t", address + 6) - address - 6);
+    const std::string_view process = line.substr(0, line.find(' '));
+    const std::size_t thread = process.rfind(':');
+    const std::string key = fmt::format("{} {}", process.substr(0, thread), pointer);
+    Communicator& communicator = communicators[key];
+    if (const std::size_t id = line.find(" commId "); id != std::string_view::npos) {
+      communicator.rank = rank_after(line, " rank ").value_or(-1);
+      const std::string_view rest = line.substr(id + 8);
+      communicator.id = rest.substr(0, rest.find(' '));
+    }
+    if (const std::size_t place = line.find(op_count); place != std::string_view::npos) {
+      const std::string_view text = line.substr(place + op_count.size());
+      std::int64_t number = -1;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+      if (error == std::errc() && number > communicator.last) {
+        communicator.last = number;
+        communicator.line = lines.number();
+      }
+    }
+  }
+  std::vector<LogFact> facts;
+  for (const auto& [key, communicator] : communicators) {
+    const Rank rank = communicator.rank >= 0 ? communicator.rank : file_rank;
+    if (communicator.last >= 0 && rank >= 0) {
+      facts.push_back(launches_of(rank, communicator.id, communicator.last,
+                                  fmt::format("{}:{}", file, communicator.line)));
+    }
+  }
+  return facts;
+}
+
+}  // namespace rollcall::traces

@@ -1,0 +1,25 @@
+#pragma once
+
+// NCCL's own view of a job: its RAS as JSON (`ncclras -f json`, src/ras/client_support.cc), lines of
+// NCCL_DEBUG_SUBSYS=COLL with an opCount (src/enqueue.cc), and the Inspector's JSON lines (plugins/profiler/inspector).
+// Each says how many collectives a rank has launched, or finished, on a communicator.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/diagnose/log_fact.h"
+#include "traces/values/value.h"
+
+namespace rollcall::traces {
+
+bool looks_like_ras_json(const Value& value);
+std::vector<check::LogFact> read_ras_json(const Value& value, const std::string& file);
+
+bool looks_like_inspector(const Value& value);
+std::vector<check::LogFact> read_inspector(const Value& value, Rank rank, const std::string& file);
+
+bool looks_like_nccl_calls(std::string_view bytes);
+std::vector<check::LogFact> read_nccl_calls(std::string_view bytes, Rank rank, const std::string& file);
+
+}  // namespace rollcall::traces

@@ -1,0 +1,199 @@
+#include "traces/formats/python_errors.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/core.h>
+
+#include "traces/formats/lines.h"
+#include "traces/formats/user_frame.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+using check::LogFact;
+using Kind = LogFact::Kind;
+
+constexpr std::string_view traceback = "Traceback (most recent call last)";
+constexpr std::string_view terminate = "terminate called after throwing";
+constexpr std::string_view fatal = "Fatal Python error: ";
+constexpr std::string_view too_long = "op.preamble.length <= op.nbytes. ";
+constexpr std::size_t text_max = 160;
+constexpr int message_lines_max = 4;  // what follows the first line of an error
+
+template <std::size_t size>
+bool has_one_of(std::string_view text, const std::array<std::string_view, size>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [text](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
+
+constexpr std::array<std::string_view, 13> of_others = {"Connection closed by peer",
+                                                        "Connection reset by peer",
+                                                        "Broken pipe",
+                                                        "Socket closed",
+                                                        "recvValue failed",
+                                                        "failed to recv",
+                                                        "DistNetworkError",
+                                                        "emote process exited",
+                                                        "ncclRemoteError",
+                                                        "communicator was aborted",
+                                                        "Connection refused",
+                                                        "sendBytes failed",
+                                                        "SocketException"};
+constexpr std::array<std::string_view, 5> too_late = {"Timed out", "timed out", "imeout", "DistStoreError",
+                                                      "TimeoutError"};
+// Said by the ones who wait, of others; or by those who end processes.
+constexpr std::array<std::string_view, 6> of_nobody = {"CollectiveFingerPrint", "monitoredBarrier",
+                                                       "ChildFailedError",      "SignalException",
+                                                       "KeyboardInterrupt",     "SystemExit"};
+
+// Without what launchers put before each line, and whose it is: "[rank2]: ", torchrun's "[default0]:", srun's "2: ".
+std::string_view without_prefix(std::string_view line, Rank& rank) {
+  constexpr std::size_t longest = 32;
+  for (int i = 0; i < 2 && line.starts_with('['); ++i) {
+    const std::size_t end = line.find("]:");
+    const std::string_view name = line.substr(1, end == std::string_view::npos ? 0 : end - 1);
+    const bool is_word = std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (name.empty() || name.size() > longest || !is_word) {
+      break;
+    }
+    rank = name.starts_with("rank") ? rank_after(line, "[rank").value_or(rank) : rank;
+    line.remove_prefix(end + 2);
+    line.remove_prefix(line.starts_with(' ') && name.starts_with("rank") ? 1 : 0);
+  }
+  constexpr std::size_t digits_max = 5;
+  const std::size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
+  if (digits > 0 && digits <= digits_max && line.substr(digits).starts_with(": ")) {
+    rank = static_cast<Rank>(number_at(line).value_or(rank));
+    line.remove_prefix(digits + 2);
+  }
+  return line;
+}
+
+// `  File "train.py", line 12, in main`.
+std::optional<check::DumpFrame> frame_in(std::string_view line) {
+  const std::string_view text = without_blanks(line);
+  if (!text.starts_with("File \"")) {
+    return std::nullopt;
+  }
+  const std::size_t end = text.find('"', 6);
+  const std::size_t name = text.find(", in ", end == std::string_view::npos ? text.size() : end);
+  if (end == std::string_view::npos || name == std::string_view::npos) {
+    return std::nullopt;
+  }
+  return check::DumpFrame{std::string(text.substr(name + 5)), std::string(text.substr(6, end - 6)),
+                          number_after(text, "\", line ").value_or(0)};
+}
+
+class ErrorReader {
+ public:
+  ErrorReader(std::string_view bytes, Rank rank, const std::string& file)
+      : lines_(bytes), file_rank_(rank), file_(file) {}
+
+  std::vector<LogFact> read() {
+    while (lines_.next()) {
+      Rank rank = file_rank_;
+      const std::string_view line = without_prefix(lines_.line(), rank);
+      if (line.starts_with(traceback)) {
+        read_traceback(rank);
+      } else if (line.starts_with(terminate)) {
+        const std::int64_t number = lines_.number();
+        add(rank, std::string(line) + " " + rest_of_message(rank), {}, number);
+      } else if (line.starts_with(fatal)) {
+        add(rank, std::string(line), {}, lines_.number());
+      }
+    }
+    return std::move(facts_);
+  }
+
+ private:
+  // Frames are indented, what is raised is not.
+  void read_traceback(Rank rank) {
+    std::vector<check::DumpFrame> frames;
+    while (lines_.next()) {
+      Rank line_rank = file_rank_;
+      const std::string_view line = without_prefix(lines_.line(), line_rank);
+      if (std::optional<check::DumpFrame> frame = frame_in(line)) {
+        frames.push_back(*std::move(frame));
+        continue;
+      }
+      if (line.empty() || line.starts_with(' ')) {
+        continue;
+      }
+      const std::int64_t number = lines_.number();
+      const std::string first(line);
+      add(rank, first + "\n" + rest_of_message(rank), frames, number);
+      return;
+    }
+  }
+
+  // Errors of c10d go on over some lines.
+  std::string rest_of_message(Rank rank) const {
+    Lines ahead(lines_.rest());
+    std::string text;
+    for (int i = 0; i < message_lines_max && ahead.next(); ++i) {
+      Rank line_rank = rank;
+      const std::string_view line = without_prefix(ahead.line(), line_rank);
+      if (line.empty() || line.starts_with(traceback) || line_rank != rank) {
+        break;
+      }
+      text += std::string(line) + "\n";
+    }
+    return text;
+  }
+
+  void add(Rank rank, const std::string& text, const std::vector<check::DumpFrame>& frames,
+           std::int64_t number) {
+    const std::optional<Kind> kind = kind_of_error(text);
+    if (!kind || rank < 0) {
+      return;
+    }
+    LogFact& fact = facts_.emplace_back();
+    fact.kind = *kind;
+    fact.ranks = RankSet{rank};
+    fact.place = fmt::format("{}:{}", file_, number);
+    fact.text = text.substr(0, std::min(text.find('\n'), text_max));
+    if (*kind == Kind::aborted) {
+      const std::string_view sizes = std::string_view(text).substr(text.find(too_long) + too_long.size());
+      fact.text = sizes.substr(0, std::min(sizes.find('.'), std::size_t{40}));
+    }
+    for (const check::DumpFrame& frame : frames) {  // the innermost is last
+      fact.op = fact.op.empty() && is_c10d(frame) ? frame.function : fact.op;
+      fact.site = is_users(frame) ? fmt::format("{}:{}", frame.file, frame.line) : fact.site;
+    }
+  }
+
+  Lines lines_;
+  Rank file_rank_;
+  const std::string& file_;
+  std::vector<LogFact> facts_;
+};
+
+}  // namespace
+
+std::optional<Kind> kind_of_error(std::string_view text) {
+  if (text.find(too_long) != std::string_view::npos) {
+    return Kind::aborted;
+  }
+  if (has_one_of(text, of_nobody)) {
+    return std::nullopt;
+  }
+  if (has_one_of(text, of_others)) {
+    return Kind::lost_peer;
+  }
+  return has_one_of(text, too_late) ? Kind::gave_up : Kind::raised;
+}
+
+bool looks_like_python_errors(std::string_view bytes) {
+  return bytes.find(traceback) != std::string_view::npos || bytes.find(terminate) != std::string_view::npos ||
+         bytes.find(fatal) != std::string_view::npos;
+}
+
+std::vector<check::LogFact> read_python_errors(std::string_view bytes, Rank rank, const std::string& file) {
+  return ErrorReader(bytes, rank, file).read();
+}
+
+}  // namespace rollcall::traces
