@@ -120,6 +120,9 @@ class ScenarioBuilder {
     if (first.detail) {
       header["debug"] = "DETAIL";
     }
+    if (const std::optional<double> limit = limit_of_waits(record_)) {
+      header["timeout"] = duration_text(*limit);
+    }
     return header;
   }
 
@@ -236,11 +239,11 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
   result.text = builder.text({.labels = false});
   result.report = builder.run(result.text);
   if (const auto difference = run == nullptr ? std::nullopt : contradiction(record, *run, result.report)) {
-    const std::string reservation = "This scenario does not do what the script did: " + *difference;
-    result.text = builder.text({.labels = false}, reservation + ".\n");
+    const std::string reservation = "scenario does not do what the script did: " + *difference;
+    result.text = builder.text({.labels = false}, "This " + reservation + ".\n");
     result.report = *run;
     result.report.scenario = base_name(record.ranks.front().script);
-    result.remarks.push_back(reservation + "; the report is that of the recorded run");
+    result.remarks.push_back("this " + reservation + "; the report is that of the recorded run");
     return result;
   }
   if (auto apart = trained_apart(record); apart && finding_of(result.report.verdict) == nullptr) {

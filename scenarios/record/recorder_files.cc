@@ -14,7 +14,7 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 19> files = {{
+constexpr std::array<PackageFile, 20> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
@@ -33,6 +33,7 @@ constexpr std::array<PackageFile, 19> files = {{
     {"simulator.py", recorder_simulator},
     {"spawn.py", recorder_spawn},
     {"store.py", recorder_store},
+    {"touches.py", recorder_touches},
     {"training.py", recorder_training},
 }};
 

@@ -25,6 +25,7 @@ std::string_view recorder_simulator();
 std::string_view recorder_sitecustomize();
 std::string_view recorder_spawn();
 std::string_view recorder_store();
+std::string_view recorder_touches();
 std::string_view recorder_training();
 
 // Writes the package into `folder`; where Python is to be started. Throws std::system_error.

@@ -202,8 +202,11 @@ void ScriptCalls::manage(const ScriptCall& call) {
   }
   GroupOptions options;
   options.use_local_synchronization = call.is_local;
+  const BackendTraits& traits = this_rank().backend->traits();
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
+  } else if (traits.raises_timeouts) {
+    options.timeout = traits.timeout;  // the job's is for the world alone
   }
   groups_[call.group] = new_group(call.ranks, options, line_of(call.site));
 }

@@ -51,15 +51,24 @@ struct ScriptCall {
 };
 
 struct ScriptEvent {
-  enum class Kind : std::uint8_t { call, batch, wait, future, returned };
+  enum class Kind : std::uint8_t { call, batch, wait, future, returned, touch };
 
   Kind kind = Kind::call;
   std::int64_t handle = -1;          // -1: a call that blocks
   std::vector<std::uint32_t> calls;  // of ScriptRank::calls; several in a batch
+  std::uint32_t touch = 0;           // of ScriptRank::touches
   bool has_raised = false;           // the call, or the wait for it
   bool was_refused = false;  // a call that raised before any other rank could notice it, or the wait for it
   std::string type{};        // raised: Python's, where known
   std::string message{};     // raised, likewise
+  bool was_last_resort = false;  // raised when nothing could move any more: the backend gave up
+};
+
+// The script uses a tensor before it waits for the call that works on it.
+struct ScriptTouch {
+  bool writes = false;
+  bool is_of_filled = false;  // of those that the call fills; else of those that it only reads
+  ScriptSite site;
 };
 
 struct ScriptFrame {
@@ -101,6 +110,7 @@ struct ScriptRank {
   ScriptSite init_site;           // where it did, first
   std::vector<ScriptCall> calls;  // each once
   std::vector<ScriptEvent> events;
+  std::vector<ScriptTouch> touches;
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
   std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
   ScriptSite place;                        // the user's line there

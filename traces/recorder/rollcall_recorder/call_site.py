@@ -3,6 +3,7 @@
 import os
 import sys
 import sysconfig
+import traceback
 
 import torch
 
@@ -144,11 +145,23 @@ def _module_of(frame):
 def stack_of(thread):
     """Of a thread of this process, innermost first: [file, line, function], without ours and Python's own."""
     frame = sys._current_frames().get(thread)
+    frames = []
+    while frame is not None:
+        frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return _told(frames)
+
+
+def stack_of_error(error):
+    """Where it was raised: the same."""
+    return _told(reversed(list(traceback.walk_tb(error.__traceback__))))
+
+
+def _told(frames):
     lines = []
-    while frame is not None and len(lines) < 100:
+    for frame, line in frames:
         path = frame.f_code.co_filename
         if not path.startswith((HERE, _LIBRARY, "<frozen")) or any(part in path for part in _PACKAGES):
             if not path.startswith(HERE):
-                lines.append([path, frame.f_lineno, frame.f_code.co_name])
-        frame = frame.f_back
-    return lines
+                lines.append([path, line, frame.f_code.co_name])
+    return lines[:100]
