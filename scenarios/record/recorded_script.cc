@@ -120,6 +120,13 @@ class ScenarioBuilder {
     if (first.detail) {
       header["debug"] = "DETAIL";
     }
+    if (first.ranks_per_host > 0 && first.ranks_per_host < world_size_) {
+      for (Rank begin = 0; begin < world_size_; begin += first.ranks_per_host) {
+        const Rank end = std::min(begin + first.ranks_per_host, world_size_) - 1;
+        header["hosts"][fmt::format("node{}", begin / first.ranks_per_host)] =
+            to_string(RankSet::range(begin, end));
+      }
+    }
     if (const std::optional<double> limit = limit_of_waits(record_)) {
       header["timeout"] = duration_text(*limit);
     }

@@ -194,7 +194,8 @@ SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const st
   if (connections.empty()) {
     return {};
   }
-  SimulatedRanks simulated = simulate_ranks(std::move(connections), records, options.patience);
+  SimulatedRanks simulated = simulate_ranks(std::move(connections), records,
+                     options.gpus_per_host > 0 ? options.gpus_per_host : options.world_size, options.patience);
   if (simulated.stands_still || !simulated.silent.empty() || !simulated.problem.empty()) {
     launcher.stop();
   }

@@ -257,7 +257,7 @@ class StatementWriter {
         arguments["dtype"] = dtype ? call.dtype : "uint8";
       }
     }
-    if (!call.device.empty() && !traces::is_own_device(call.device, rank_.backend, rank_.rank)) {
+    if (!call.device.empty() && !traces::is_own_device(call.device, rank_.backend, local_rank(rank_))) {
       arguments["device"] = call.device;
     }
     if (!call.reduce_op.empty() && call.reduce_op != "SUM") {

@@ -372,7 +372,7 @@ sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
 }  // namespace
 
 SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const std::string& records,
-                              std::chrono::milliseconds patience) {
+                              Rank ranks_per_host, std::chrono::milliseconds patience) {
   std::vector<RankLink> links;
   for (real::Descriptor& connection : connections) {
     links.emplace_back(std::move(connection), patience);
@@ -382,6 +382,7 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
   try {
     sim::Options options = options_of_job(links, result.silent);
     options.may_run_again = false;  // it is run by processes that have gone
+    options.ranks_per_host = ranks_per_host;
     Story story;
     options.on_settled = [&](std::span<const RankClass::State>) { story.is_settled = true; };
     std::deque<RankServer> servers;

@@ -129,6 +129,8 @@ class RankReader {
     if (!exists) {
       throw BadFile(0, "the header does not name a rank of the job");
     }
+    rank_.ranks_per_host =
+        static_cast<Rank>(std::clamp<std::int64_t>(count_or(find(value, "ranks_per_host"), 0), 0, ranks_max));
     rank_.mode = text_of(value, "mode");
     rank_.torch = text_of(value, "torch");
     rank_.detail = text_of(value, "debug") == "DETAIL";
@@ -248,10 +250,14 @@ ScriptSite script_site(const Value* description) {
   return site;
 }
 
-bool is_own_device(const std::string& device, std::string_view backend, Rank rank) {
+Rank local_rank(const ScriptRank& rank) {
+  return rank.ranks_per_host > 0 ? rank.rank % rank.ranks_per_host : rank.rank;
+}
+
+bool is_own_device(const std::string& device, std::string_view backend, Rank local_rank) {
   const BackendTraits* traits = find_backend_traits(backend);
   const bool on_gpu = traits != nullptr && traits->device == DeviceType::cuda;
-  return device == (on_gpu ? fmt::format("cuda:{}", rank) : "cpu");
+  return device == (on_gpu ? fmt::format("cuda:{}", local_rank) : "cpu");
 }
 
 ScriptCall script_call(const Value& description) {

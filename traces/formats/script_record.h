@@ -100,6 +100,7 @@ struct ScriptTraining {
 struct ScriptRank {
   Rank rank = -1;
   Rank world_size = 0;
+  Rank ranks_per_host = 0;  // 0: all are on one
   std::string mode;     // "fake", "simulator", "live"
   std::string torch;    // its version
   bool detail = false;  // TORCH_DISTRIBUTED_DEBUG=DETAIL
@@ -124,8 +125,9 @@ struct ScriptRecord {
   std::vector<FileProblem> problems;
 };
 
-// Is `device` the one that a rank has by default: the GPU of its own number on nccl, else no GPU?
-bool is_own_device(const std::string& device, std::string_view backend, Rank rank);
+// Is `device` the one that a rank has by default: on nccl the GPU of its own number on its host, else no GPU?
+bool is_own_device(const std::string& device, std::string_view backend, Rank local_rank);
+Rank local_rank(const ScriptRank& rank);
 
 // A place as the recorder describes it; may be null.
 ScriptSite script_site(const Value* description);

@@ -37,7 +37,7 @@ def run(arguments, rank, output, control):
     record = RecordFile(record_path(arguments.records, rank))
     record.say({"rollcall_record": 1, "rank": rank, "world_size": arguments.world_size, "mode": arguments.mode,
                 "torch": torch.__version__, "python": sys.version.split()[0], "script": arguments.script,
-                "arguments": arguments.arguments, "folder": os.getcwd(),
+                "arguments": arguments.arguments, "folder": os.getcwd(), "ranks_per_host": arguments.ranks_see,
                 "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
     _set_environment(arguments, rank)
     _answer_to(control, record)

@@ -256,6 +256,8 @@ class RecordingGroup(ProcessGroup):
         if peer is not None:
             call.peer = self.global_rank(peer)
         self._check_devices(call)
+        if any(tensor.is_meta for tensor in (*call.given, *call.filled)):
+            call.device = "meta"
         site = call_site(caller, call.dtype())
         call.is_scripts = site.reason is None and not site.shadow
         call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))

@@ -186,6 +186,8 @@ def _wait_to_be_ended():
 
 @touches.of_recorder()
 def _bytes_of(tensors):
+    if any(tensor.is_meta for tensor in tensors):
+        return b""
     return b"".join(flat_bytes(tensor).numpy().tobytes() for tensor in tensors)
 
 
@@ -203,6 +205,8 @@ def _fill(tensors, payload):
     at = 0
     with torch.no_grad():
         for tensor in tensors:
+            if tensor.is_meta:
+                return
             count = tensor.numel() * tensor.element_size()
             part = data[at : at + count].clone().view(tensor.dtype)
             tensor.copy_(part.view(tensor.shape))
