@@ -12,6 +12,7 @@ std::string_view recorder_main();
 std::string_view recorder_call_site();
 std::string_view recorder_child();
 std::string_view recorder_claims();
+std::string_view recorder_coalesced();
 std::string_view recorder_data_dependence();
 std::string_view recorder_fake();
 std::string_view recorder_install();

@@ -115,6 +115,21 @@ def call_site(frame, dtype=None):
     return site
 
 
+# Between a function of torch.distributed and its caller.
+_WRAPPERS = frozenset(("distributed_c10d.py", "c10d_logger.py", "overrides.py", "contextlib.py", "functools.py",
+                       "typing_extensions.py", "warnings.py", "_py_warnings.py"))
+
+
+def is_scripts_own(frame):
+    """Is the call that is being made from `frame` one of the script's, and not of a library's that the script uses?"""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(HERE) and os.path.basename(path) not in _WRAPPERS:
+            return is_users(path)
+        frame = frame.f_back
+    return False
+
+
 def _unit_of(frame):
     """The module whose parameters FSDP2 handles together: "layers.3". (fsdp/_fully_shard/_fsdp_param_group.py)"""
     if frame.f_code.co_name not in ("unshard", "post_backward"):

@@ -25,6 +25,8 @@ class FakeAnswers:
             answer = getattr(self, "_" + call.op, None)
             if answer is not None:
                 answer(call)
+            if call.unpack is not None:
+                call.unpack()
         data_dependence.received(call.filled)
 
     def start_batch(self, calls):

@@ -13,8 +13,8 @@ import torch.distributed as dist
 import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import ProcessGroup, Work
 
-from . import claims
-from .call_site import call_site
+from . import claims, coalesced
+from .call_site import call_site, is_scripts_own
 
 _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 _C10D = ("distributed_c10d.py",)
@@ -46,11 +46,12 @@ class Call:
     """One call, as the answering side sees it. `given` and `filled` are lists of tensors; they may be the same."""
 
     __slots__ = ("op", "group", "given", "filled", "reduce", "root", "peer", "tag", "splits", "wait_all_ranks", "number",
-                 "handle", "timeout", "device", "is_scripts")
+                 "handle", "timeout", "device", "is_scripts", "unpack")
 
     def __init__(self, op, group, given, filled):
         self.op, self.group, self.given, self.filled = op, group, given, filled
         self.reduce = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = self.device = None
+        self.unpack = None  # what to do with the tensors filled, where they are not the script's
         self.tag = 0
         self.number = -1
         self.is_scripts = False  # the script's own line made it
@@ -259,9 +260,9 @@ class RecordingGroup(ProcessGroup):
         if any(tensor.is_meta for tensor in (*call.given, *call.filled)):
             call.device = "meta"
         site = call_site(caller, call.dtype())
-        call.is_scripts = site.reason is None and not site.shadow
-        call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
         is_blocking = blocks(caller)
+        call.is_scripts = not is_blocking and is_scripts_own(caller)
+        call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
         if rank.batch is None or call.op not in ("send", "recv"):
             call.handle = None if is_blocking else rank.record.new_handle()
             rank.record.issued(call.number, call.handle, rank.values_of(call, _SMALL))
@@ -321,7 +322,8 @@ class RecordingGroup(ProcessGroup):
         return self._issue(Call("all_gather_into_tensor", self, [given], [output]), opts, sys._getframe(1))
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
-        return self._issue(Call("all_gather_into_tensor", self, list(inputs), list(outputs)), opts, sys._getframe(1))
+        call = coalesced.all_gather(Call("all_gather_into_tensor", self, list(inputs), list(outputs)))
+        return self._issue(call, opts, sys._getframe(1), list(outputs))
 
     def gather(self, outputs, inputs, opts=None, root=None):
         return self._issue(Call("gather", self, tensors_in(inputs), tensors_in(outputs)),
@@ -347,8 +349,8 @@ class RecordingGroup(ProcessGroup):
                            _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
-        return self._issue(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)),
-                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
+        call = coalesced.reduce_scatter(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)))
+        return self._issue(call, _options(bindings.ReduceScatterOptions, opts), sys._getframe(1), list(outputs))
 
     def alltoall(self, outputs, inputs, opts=None):
         return self._issue(Call("all_to_all", self, list(inputs), list(outputs)), opts, sys._getframe(1))

@@ -129,6 +129,8 @@ class SimulatedAnswers:
     def _has_come(self, call, source):
         if source is not None:
             self._sources[id(call)] = source
+        if call.unpack is not None:
+            _unpack(call)
         data_dependence.received(call.filled)
 
     def _say(self, message, payload=b""):
@@ -197,6 +199,12 @@ def flat_bytes(tensor):
         raise NotImplementedError("rollcall: a tensor on device meta has no values to communicate")
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
+
+
+@touches.of_recorder()
+def _unpack(call):
+    with torch.no_grad():
+        call.unpack()
 
 
 @touches.of_recorder()
