@@ -163,8 +163,12 @@ class ScenarioBuilder {
       calls += rank.events.size();
     }
     const ScriptRank& first = record_.ranks.front();
+    const std::string how =
+        record_.sampled.empty()
+            ? std::string(how_recorded(first.mode))
+            : fmt::format("{} ran alone, and the others are taken to do the same", ranks_phrase(record_.sampled));
     return fmt::format("Recorded from {}, {} ranks, {} calls and waits ({}).\n", first.script, world_size_,
-                       calls, how_recorded(first.mode));
+                       calls, how);
   }
 
   const ScriptRecord& record_;
@@ -213,6 +217,10 @@ std::string end_phrase(const ScriptRank& rank) {
 
 std::vector<std::string> remarks_of(const ScriptRecord& record) {
   std::vector<std::string> remarks;
+  if (!record.sampled.empty()) {
+    remarks.push_back(fmt::format("{} made the same calls; the other {} were not run, and are taken to make them, too",
+                                  ranks_phrase(record.sampled), record.ranks.size() - record.sampled.size()));
+  }
   for (const traces::FileProblem& problem : record.problems) {
     remarks.push_back(fmt::format("{}: {}", problem.file, problem.message));
   }

@@ -233,6 +233,26 @@ TEST_CASE("scripts begin their job in every way that torch has", "[record]") {
   }
 }
 
+TEST_CASE("of ranks that make the same calls only a sample is run, and the report says so", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome alike =
+      shell.rollcall("record -n 40 --sample 3 -o out.json " + script("starts") + " wraps_in_a_library");
+  INFO(alike.out << alike.err);
+  CHECK(alike.code == 0);
+  CHECK_THAT(alike.out, Contains("40 ranks finished"));
+  CHECK_THAT(alike.err, Contains("ranks 0,19,39 made the same calls; the other 37 were not run"));
+  CHECK_THAT(contents(shell.path("out.json")),
+             Contains("ranks 0,19,39 ran alone, and"));
+  const Outcome apart =
+      shell.rollcall("record -n 4 --sample 2 --format json -o out.json " + script("mistakes") + " barrier_on_rank_0");
+  INFO(apart.out << apart.err);
+  CHECK(json::parse(apart.out).at("culprits") == json({0}));
+  CHECK_THAT(apart.err, !Contains("were not run"));
+}
+
 TEST_CASE("a script may leave it to another module to wrap its model", "[record]") {
   if (!has_torch()) {
     return;

@@ -205,7 +205,8 @@ class RankReader {
     rank_.events.push_back(std::move(event));
   }
 
-  // ["x", type, message, refused, last resort]: what the call or wait before has raised. Older records say no more than that it did.
+  // ["x", type, message, refused, last resort]: what the call or wait before has raised. Older records say no more than
+  // that it did.
   void read_exception(const Value* parts, std::uint32_t size) {
     if (rank_.events.empty()) {
       return;

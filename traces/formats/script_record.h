@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/c10d/op.h"
+#include "sim/report/rank_set.h"
 #include "traces/formats/recordings.h"
 #include "traces/values/value.h"
 
@@ -123,6 +124,7 @@ struct ScriptRank {
 struct ScriptRecord {
   std::vector<ScriptRank> ranks;  // by rank, those that have left something
   std::vector<FileProblem> problems;
+  RankSet sampled;  // the ranks that were run, where the others are taken to be like them; empty: all were
 };
 
 // Is `device` the one that a rank has by default: on nccl the GPU of its own number on its host, else no GPU?
