@@ -44,9 +44,12 @@ class RecordFile:
         number = self._calls.get(key)
         if number is None:
             with self._lock:
-                number = self._calls[key] = len(self._calls)
-                self.described.append({"call": number, **describe()})
-            self.say(self.described[number])
+                number = self._calls.get(key)  # another thread may have been faster
+                if number is None:
+                    number = len(self.described)
+                    self.described.append({"call": number, **describe()})
+                    self.say(self.described[number])
+                    self._calls[key] = number
         return number
 
     def new_handle(self):
