@@ -244,8 +244,7 @@ TEST_CASE("of ranks that make the same calls only a sample is run, and the repor
   CHECK(alike.code == 0);
   CHECK_THAT(alike.out, Contains("40 ranks finished"));
   CHECK_THAT(alike.err, Contains("ranks 0,19,39 made the same calls; the other 37 were not run"));
-  CHECK_THAT(contents(shell.path("out.json")),
-             Contains("ranks 0,19,39 ran alone, and"));
+  CHECK_THAT(contents(shell.path("out.json")), Contains("ran alone"));
   const Outcome apart =
       shell.rollcall("record -n 4 --sample 2 --format json -o out.json " + script("mistakes") + " barrier_on_rank_0");
   INFO(apart.out << apart.err);
