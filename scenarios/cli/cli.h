@@ -104,6 +104,7 @@ struct RecordArguments {
   bool fake = false;
   bool live = false;
   bool pretends_gpus = true;
+  std::optional<Rank> sampled;        // run alone; none: all
   std::optional<Rank> gpus_per_host;  // none: one for each rank, on one host
 };
 

@@ -307,6 +307,12 @@ void declare_record(CLI::App& app, CommandLine& line) {
                "Record a real job; what follows is the command that starts it, such as torchrun")
       ->excludes(simulate)
       ->excludes("--fake");
+  app.add_option("--sample", record.sampled,
+                 "Run only N of the ranks alone; if they make the same calls, take the others to make them, too")
+      ->check(whole_number(2, 4096))
+      ->type_name("N")
+      ->excludes(simulate)
+      ->excludes("--live");
   app.add_option("--records", record.records,
                  "Keep each rank's record in this directory; without a script, use the records found there")
       ->type_name("DIR");

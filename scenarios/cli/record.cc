@@ -32,6 +32,7 @@ scenario::ScriptOptions script_options(const CommandLine& line) {
   options.records = line.record.records;
   options.pretends_gpus = line.record.pretends_gpus;
   options.gpus_per_host = line.record.gpus_per_host.value_or(0);
+  options.sampled = line.record.sampled.value_or(0);
   options.script = line.paths.front();
   options.arguments.assign(line.paths.begin() + 1, line.paths.end());
   options.python = line.record.python;

@@ -16,6 +16,10 @@ namespace rollcall::scenario {
 std::optional<std::string> contradiction(const traces::ScriptRecord& record, const Report& run,
                                          const Report& scenario);
 
+// How long calls wait, in seconds, where the script goes on after one has waited for too long. Of other scripts a
+// timeout is only how a hang ends.
+std::optional<double> limit_of_waits(const traces::ScriptRecord& record);
+
 // Ranks that trained without a word to each other: no scenario shows it, for there is nothing in it.
 std::optional<Verdict> trained_apart(const traces::ScriptRecord& record);
 

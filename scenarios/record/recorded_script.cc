@@ -120,6 +120,16 @@ class ScenarioBuilder {
     if (first.detail) {
       header["debug"] = "DETAIL";
     }
+    if (first.ranks_per_host > 0 && first.ranks_per_host < world_size_) {
+      for (Rank begin = 0; begin < world_size_; begin += first.ranks_per_host) {
+        const Rank end = std::min(begin + first.ranks_per_host, world_size_) - 1;
+        header["hosts"][fmt::format("node{}", begin / first.ranks_per_host)] =
+            to_string(RankSet::range(begin, end));
+      }
+    }
+    if (const std::optional<double> limit = limit_of_waits(record_)) {
+      header["timeout"] = duration_text(*limit);
+    }
     return header;
   }
 
@@ -153,8 +163,12 @@ class ScenarioBuilder {
       calls += rank.events.size();
     }
     const ScriptRank& first = record_.ranks.front();
+    const std::string how =
+        record_.sampled.empty()
+            ? std::string(how_recorded(first.mode))
+            : fmt::format("{} ran alone, and the others are taken to do the same", ranks_phrase(record_.sampled));
     return fmt::format("Recorded from {}, {} ranks, {} calls and waits ({}).\n", first.script, world_size_,
-                       calls, how_recorded(first.mode));
+                       calls, how);
   }
 
   const ScriptRecord& record_;
@@ -203,6 +217,10 @@ std::string end_phrase(const ScriptRank& rank) {
 
 std::vector<std::string> remarks_of(const ScriptRecord& record) {
   std::vector<std::string> remarks;
+  if (!record.sampled.empty()) {
+    remarks.push_back(fmt::format("{} made the same calls; the other {} were not run, and are taken to make them, too",
+                                  ranks_phrase(record.sampled), record.ranks.size() - record.sampled.size()));
+  }
   for (const traces::FileProblem& problem : record.problems) {
     remarks.push_back(fmt::format("{}: {}", problem.file, problem.message));
   }
@@ -236,11 +254,11 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
   result.text = builder.text({.labels = false});
   result.report = builder.run(result.text);
   if (const auto difference = run == nullptr ? std::nullopt : contradiction(record, *run, result.report)) {
-    const std::string reservation = "This scenario does not do what the script did: " + *difference;
-    result.text = builder.text({.labels = false}, reservation + ".\n");
+    const std::string reservation = "scenario does not do what the script did: " + *difference;
+    result.text = builder.text({.labels = false}, "This " + reservation + ".\n");
     result.report = *run;
     result.report.scenario = base_name(record.ranks.front().script);
-    result.remarks.push_back(reservation + "; the report is that of the recorded run");
+    result.remarks.push_back("this " + reservation + "; the report is that of the recorded run");
     return result;
   }
   if (auto apart = trained_apart(record); apart && finding_of(result.report.verdict) == nullptr) {

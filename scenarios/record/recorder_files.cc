@@ -14,12 +14,13 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 19> files = {{
+constexpr std::array<PackageFile, 21> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
     {"child.py", recorder_child},
     {"claims.py", recorder_claims},
+    {"coalesced.py", recorder_coalesced},
     {"data_dependence.py", recorder_data_dependence},
     {"fake.py", recorder_fake},
     {"install.py", recorder_install},
@@ -33,6 +34,7 @@ constexpr std::array<PackageFile, 19> files = {{
     {"simulator.py", recorder_simulator},
     {"spawn.py", recorder_spawn},
     {"store.py", recorder_store},
+    {"touches.py", recorder_touches},
     {"training.py", recorder_training},
 }};
 

@@ -12,6 +12,7 @@ std::string_view recorder_main();
 std::string_view recorder_call_site();
 std::string_view recorder_child();
 std::string_view recorder_claims();
+std::string_view recorder_coalesced();
 std::string_view recorder_data_dependence();
 std::string_view recorder_fake();
 std::string_view recorder_install();
@@ -25,6 +26,7 @@ std::string_view recorder_simulator();
 std::string_view recorder_sitecustomize();
 std::string_view recorder_spawn();
 std::string_view recorder_store();
+std::string_view recorder_touches();
 std::string_view recorder_training();
 
 // Writes the package into `folder`; where Python is to be started. Throws std::system_error.

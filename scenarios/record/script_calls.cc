@@ -153,7 +153,8 @@ Site line_of(const traces::ScriptSite& site) {
 
 bool is_at_home(const ScriptCall& call) {
   const RankContext& self = this_rank();
-  return call.device.empty() || traces::is_own_device(call.device, self.backend->name(), self.rank);
+  return call.device.empty() ||
+         traces::is_own_device(call.device, self.backend->name(), self.device.index);
 }
 
 ProcessGroup ScriptCalls::group(std::int64_t number) const {
@@ -202,8 +203,11 @@ void ScriptCalls::manage(const ScriptCall& call) {
   }
   GroupOptions options;
   options.use_local_synchronization = call.is_local;
+  const BackendTraits& traits = this_rank().backend->traits();
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
+  } else if (traits.raises_timeouts) {
+    options.timeout = traits.timeout;  // the job's is for the world alone
   }
   groups_[call.group] = new_group(call.ranks, options, line_of(call.site));
 }
@@ -212,6 +216,9 @@ std::string ScriptCalls::finish(const Pending& pending) {
   pending.work.wait();
   std::string bytes;
   for (const Tensor& tensor : pending.filled) {
+    if (tensor.device().type == DeviceType::meta) {
+      continue;
+    }
     tensor.settle();  // on nccl, wait() holds up a stream and not the host
     Storage& storage = *tensor.storage();
     bytes.append(reinterpret_cast<const char*>(storage.make_dense()),

@@ -114,6 +114,9 @@ std::vector<std::string> command_of(const ScriptOptions& options, Answers answer
   if (!options.says_that_it_pretends) {
     command.emplace_back("--quiet");
   }
+  if (answers == Answers::fake && options.sampled > 0) {
+    command.insert(command.end(), {"--sample", std::to_string(options.sampled)});
+  }
   command.push_back(options.script);
   command.insert(command.end(), options.arguments.begin(), options.arguments.end());
   return command;
@@ -194,11 +197,27 @@ SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const st
   if (connections.empty()) {
     return {};
   }
-  SimulatedRanks simulated = simulate_ranks(std::move(connections), records, options.patience);
+  SimulatedRanks simulated = simulate_ranks(std::move(connections), records,
+                     options.gpus_per_host > 0 ? options.gpus_per_host : options.world_size, options.patience);
   if (simulated.stands_still || !simulated.silent.empty() || !simulated.problem.empty()) {
     launcher.stop();
   }
   return simulated;
+}
+
+// The ranks that were not run are like the first that was.
+void complete_sample(traces::ScriptRecord& record, Rank world_size) {
+  for (const traces::ScriptRank& rank : record.ranks) {
+    record.sampled.insert(rank.rank);
+  }
+  const traces::ScriptRank first = record.ranks.front();
+  for (Rank rank = 0; rank < world_size; ++rank) {
+    if (!record.sampled.contains(rank)) {
+      record.ranks.push_back(first);
+      record.ranks.back().rank = rank;
+    }
+  }
+  std::ranges::sort(record.ranks, {}, &traces::ScriptRank::rank);
 }
 
 // Ranks that were asked where they are though they did not wait for others. Without a simulator nobody waits.
@@ -236,6 +255,10 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
     const int code = launcher->wait();
     run.record = traces::read_script_record(records);
     note_stopped(run, answers);
+    const Rank ran = static_cast<Rank>(run.record.ranks.size());
+    if (answers == Answers::fake && ran == options.sampled && ran < options.world_size && ran > 0) {
+      complete_sample(run.record, options.world_size);
+    }
     if (code != no_torch && !run.record.ranks.empty()) {
       return run;
     }

@@ -29,6 +29,7 @@ struct ScriptOptions {
   bool pretends_gpus = true;                    // where there is none and the script asks for one
   bool says_that_it_pretends = true;            // in one line
   Rank gpus_per_host = 0;                       // for one rank each; 0: all ranks are on one host
+  Rank sampled = 0;       // so many ranks are run first, and the others only if these are not alike; 0: all are run
   std::string records{};  // the folder to keep the ranks' records in; empty: they are not kept
 };
 

@@ -52,8 +52,6 @@ std::string statement_name(const std::string& op) {
   return op == "all_gather_coalesced" ? "all_gather" : op;
 }
 
-std::string duration_text(double seconds) { return fmt::format("{}ms", std::llround(seconds * 1000)); }
-
 // Text that stands in a statement as it is.
 std::string without_holes(const std::string& text) {
   std::string plain;
@@ -81,6 +79,9 @@ class StatementWriter {
     for (const ScriptEvent& event : rank.events) {
       if (event.kind == ScriptEvent::Kind::wait || event.kind == ScriptEvent::Kind::future) {
         waited_for_.insert(event.handle);
+      }
+      if (event.kind == ScriptEvent::Kind::touch) {
+        touched_.emplace(event.handle, event.touch);
       }
     }
   }
@@ -114,6 +115,9 @@ class StatementWriter {
         case ScriptEvent::Kind::future:
           buckets_.push_back({event.handle, latest_});  // the reducer asks for it at once
           break;
+        case ScriptEvent::Kind::touch:
+          add_touch(event);
+          break;
         case ScriptEvent::Kind::returned:
           break;
       }
@@ -139,7 +143,8 @@ class StatementWriter {
       return event.handle < 0;
     }
     const ScriptEvent& next = rank_.events[i + 1];
-    if (next.handle != event.handle || next.kind == ScriptEvent::Kind::call) {
+    if (next.handle != event.handle || next.kind == ScriptEvent::Kind::call ||
+        next.kind == ScriptEvent::Kind::touch) {
       return false;
     }
     if (next.kind != ScriptEvent::Kind::future) {
@@ -154,8 +159,9 @@ class StatementWriter {
   bool was_caught(std::size_t i) const {
     const ScriptEvent& event = rank_.events[i];
     const bool is_last = i + 1 == rank_.events.size();
+    const bool ends_the_rank = rank_.end.how == ScriptEnd::How::raised || event.was_last_resort;
     return event.has_raised && event.kind != ScriptEvent::Kind::future &&
-           !(is_last && rank_.end.how == ScriptEnd::How::raised);
+           !(is_last && rank_.end.how != ScriptEnd::How::finished && ends_the_rank);
   }
 
   void catch_last() {
@@ -222,6 +228,9 @@ class StatementWriter {
       arguments["timeout"] = duration_text(call.timeout_s);
     }
     tell_where(number, arguments);
+    if (handle) {
+      name_touched(*handle, call, arguments);
+    }
     const bool async = handle.has_value();
     if (async && !is_message(call)) {
       arguments["async_op"] = true;
@@ -248,7 +257,7 @@ class StatementWriter {
         arguments["dtype"] = dtype ? call.dtype : "uint8";
       }
     }
-    if (!call.device.empty() && !traces::is_own_device(call.device, rank_.backend, rank_.rank)) {
+    if (!call.device.empty() && !traces::is_own_device(call.device, rank_.backend, local_rank(rank_))) {
       arguments["device"] = call.device;
     }
     if (!call.reduce_op.empty() && call.reduce_op != "SUM") {
@@ -295,11 +304,51 @@ class StatementWriter {
     }
   }
 
+  // What a call does to a tensor that the script uses early is told by the tensor's name.
+  void name_touched(Handle handle, const ScriptCall& call, OrderedJson& arguments) {
+    const auto touch = touched_.find(handle);
+    if (touch == touched_.end() || call.op == "all_to_all" || call.op == "reduce_scatter") {
+      return;  // whose lists have no names
+    }
+    const bool is_other = rank_.touches[touch->second].is_of_filled && !call.filled.empty() &&
+                          call.op != "scatter" && call.op != "recv";
+    buffers_.emplace(handle, fmt::format("buffer{}", buffers_.size()));
+    arguments[is_other ? "output" : "tensor"] = buffers_.at(handle);
+  }
+
+  // A batch has one handle. Where it has several messages of the kind, the record does not say which.
+  bool is_only_one_touched(const ScriptEvent& batch, std::uint32_t number) const {
+    const auto touch = touched_.find(batch.handle);
+    if (touch == touched_.end()) {
+      return false;
+    }
+    const std::string op = rank_.touches[touch->second].is_of_filled ? "recv" : "send";
+    const auto fits = [&](std::uint32_t other) { return rank_.calls[other].op == op; };
+    return fits(number) && std::ranges::count_if(batch.calls, fits) == 1;
+  }
+
+  void add_touch(const ScriptEvent& event) {
+    const auto buffer = buffers_.find(event.handle);
+    if (buffer == buffers_.end()) {
+      return;
+    }
+    const traces::ScriptTouch& touch = rank_.touches[event.touch];
+    OrderedJson statement = {{touch.writes ? "write" : "read", buffer->second}};
+    if (const std::string place = place_text(rank_, touch.site); notes_.has_sites && !place.empty()) {
+      statement["site"] = place;
+    }
+    statements_.push_back(std::move(statement));
+    buffers_.erase(buffer);
+  }
+
   void add_batch(const ScriptEvent& event) {
     OrderedJson messages = OrderedJson::array();
     for (const std::uint32_t number : event.calls) {
       OrderedJson arguments = OrderedJson::object();
       fill(number, rank_.calls[number], arguments);
+      if (is_only_one_touched(event, number)) {
+        name_touched(event.handle, rank_.calls[number], arguments);
+      }
       messages.push_back({{rank_.calls[number].op == "send" ? "isend" : "irecv", arguments}});
     }
     OrderedJson statement = {{"batch_isend_irecv", messages}};
@@ -383,12 +432,16 @@ class StatementWriter {
   const CallNotes& notes_;
   std::set<Handle> waited_for_;          // at some time
   std::map<Handle, std::size_t> names_;  // of calls under way
+  std::map<Handle, std::uint32_t> touched_;  // calls whose tensors are used early
+  std::map<Handle, std::string> buffers_;    // the names of those under way
   std::uint32_t latest_ = 0;             // the call that returned at once last
   std::vector<Bucket> buckets_;          // that the reducer waits for before backward() is over
   std::vector<OrderedJson> statements_;
 };
 
 }  // namespace
+
+std::string duration_text(double seconds) { return fmt::format("{}ms", std::llround(seconds * 1000)); }
 
 std::int64_t numel_of(const ScriptCall& call) {
   if (call.op == "scatter" || call.op == "reduce_scatter") {

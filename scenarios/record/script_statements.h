@@ -26,6 +26,9 @@ struct CallNotes {
 // the rank ended, if that was not the end of the script.
 std::vector<OrderedJson> script_statements(const traces::ScriptRank& rank, const CallNotes& notes);
 
+// "1500ms"
+std::string duration_text(double seconds);
+
 // Elements of what the statement's `numel` speaks of: of each tensor where it takes one per rank.
 std::int64_t numel_of(const traces::ScriptCall& call);
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/core.h>
@@ -33,15 +34,21 @@ using traces::Value;
 
 constexpr std::size_t line_bytes_max = std::size_t{64} << 20;
 
+// A rank that is told so often that nothing can move any more, and does not end, never will.
+constexpr int last_resorts_max = 1000;
+constexpr double seconds_max = 1e6;
+
 // An error on its way to the script.
 struct Failure {
   std::string type;
   std::string message;
 };
 
-// `refused`: the call did not reach anybody else.
-std::string answer_of(const Failure& failure, bool refused = false) {
-  const nlohmann::json answer = {{"error", failure.type}, {"message", failure.message}, {"refused", refused}};
+// It will not end.
+struct RankGoesOnForEver {};
+
+std::string notice_of(const ProcessKilled& death) {
+  const nlohmann::json answer = {{"killed", death.signal}, {"message", death.text}};
   return answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
@@ -64,6 +71,16 @@ std::string from_hex(std::string_view text) {
   return bytes;
 }
 
+// What ranks share.
+struct Story {
+  bool is_settled = false;  // nothing can move any more: what follows is how real ranks notice
+};
+
+// Within the time that a run may take.
+Duration duration_of(double seconds) {
+  return static_cast<Duration>(std::llround(std::clamp(seconds, 0.0, seconds_max) * 1e9));
+}
+
 // Runs `part`, which may park the rank; what it throws is returned, for nothing that parks may run in a handler.
 template <typename Part>
 std::optional<Failure> failure_of(Part&& part) {
@@ -80,8 +97,12 @@ class RankServer {
  public:
   // `folder`: where the script was started; places in it are named from there. `record`: the rank's own.
   // `compares`: calls are compared between ranks before they run.
-  RankServer(RankLink& link, std::string folder, std::string record, bool compares)
-      : link_(link), folder_(std::move(folder) + "/"), record_(std::move(record)), compares_(compares) {}
+  RankServer(RankLink& link, std::string folder, std::string record, bool compares, const Story& story)
+      : link_(link),
+        folder_(std::move(folder) + "/"),
+        record_(std::move(record)),
+        compares_(compares),
+        story_(story) {}
 
   // Until the rank has gone, in the way that its record says. Throws what the script did not catch.
   void serve() {
@@ -92,6 +113,9 @@ class RankServer {
     end_ = traces::last_script_end(record_);
     if (end_.how == ScriptEnd::How::raised) {
       raise(Error(end_.type.c_str(), end_.message), site_of(end_.site));
+    }
+    if (end_.how == ScriptEnd::How::unknown && last_resort_) {
+      raise(Error(last_resort_->type.c_str(), last_resort_->message), {});
     }
     if (end_.how == ScriptEnd::How::unknown) {
       throw ProcessKilled{"an early exit"};
@@ -116,7 +140,13 @@ class RankServer {
       const ScriptCall& made = call(issue);
       issued.failure = failure_of([&] { issued.pending = made_.issue(made, payload); });
       issued.refused = issued.failure && !may_involve_others(made);
-      issued_.emplace(traces::count_or(find(message, "ticket"), 0), std::move(issued));
+      const bool blocks = traces::count_or(find(message, "blocks"), 0) != 0;
+      if (!blocks) {
+        confirm(issued.failure, issued.refused);
+      }
+      if (blocks || !issued.failure) {
+        issued_.emplace(traces::count_or(find(message, "ticket"), 0), std::move(issued));
+      }
     } else if (find(message, "batch") != nullptr) {
       issue_batch(message);
     } else if (const Value* ticket = find(message, "finish")) {
@@ -124,7 +154,10 @@ class RankServer {
     } else if (const Value* host = find(message, "host")) {
       const ScriptCall& made = call(host);
       const std::optional<Failure> failure = failure_of([&] { made_.manage(made); });
-      link_.say(failure ? answer_of(*failure) : R"({"bytes":0})");
+      confirm(failure);
+    } else if (const Value* seconds = find(message, "sleep")) {
+      this_rank().backend->compute(duration_of(traces::real_or(seconds, 0)));
+      succeed({});
     } else if (const Value* kind = find(message, "store")) {
       ask_store(traces::text_or_empty(kind), message);
     }
@@ -149,13 +182,64 @@ class RankServer {
     call.expected = from_hex(traces::text_or_empty(find(message, "expected")));
     call.amount = traces::number_or(find(message, "amount"), 0);
     if (const double limit = traces::real_or(find(message, "timeout"), 0); limit > 0) {
-      call.timeout = static_cast<Duration>(std::llround(limit * 1e9));
+      call.timeout = duration_of(limit);
     }
     StoreReply reply;
     const std::optional<Failure> failure = failure_of([&] { reply = this_rank().backend->store(call); });
-    link_.say(failure ? answer_of(*failure)
-                      : fmt::format(R"({{"bytes":0,"value":"{}","number":{}}})", to_hex(reply.value),
-                                    reply.number));
+    if (failure) {
+      fail(*failure);
+    } else {
+      succeed({{"value", to_hex(reply.value)}, {"number", reply.number}});
+    }
+  }
+
+  void confirm(const std::optional<Failure>& failure, bool refused = false) {
+    if (failure) {
+      fail(*failure, refused);
+    } else {
+      succeed({});
+    }
+  }
+
+  // `refused`: the call did not reach anybody else.
+  void fail(const Failure& failure, bool refused = false) {
+    if (story_.is_settled) {
+      last_resort_ = failure;
+      if (++last_resorts_ > last_resorts_max) {
+        throw RankGoesOnForEver{};
+      }
+    }
+    const nlohmann::json answer = {{"error", failure.type},
+                                   {"message", failure.message},
+                                   {"refused", refused},
+                                   {"last_resort", story_.is_settled}};
+    link_.say(answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  }
+
+  // With what calls have brought that the script does not wait for, or not yet.
+  void succeed(nlohmann::json answer, std::string bytes = {}) {
+    answer["bytes"] = bytes.size();
+    for (auto issued = issued_.begin(); issued != issued_.end();) {
+      ScriptCalls::Pending& pending = issued->second.pending;
+      if (issued->second.failure || pending.work.is_nothing() || !pending.work.is_completed()) {
+        ++issued;
+        continue;
+      }
+      std::string result;
+      issued->second.failure = failure_of([&] { result = ScriptCalls::finish(pending); });
+      if (issued->second.failure) {
+        ++issued;  // whoever waits for it hears of it
+        continue;
+      }
+      nlohmann::json entry = {issued->first, result.size()};
+      if (pending.is_receive_from_anybody) {
+        entry.push_back(this_rank().backend->source_of(pending.work));
+      }
+      answer["also"].push_back(std::move(entry));
+      bytes += result;
+      issued = issued_.erase(issued);
+    }
+    link_.say(answer.dump(), bytes);
   }
 
   // Does making the call, before anybody waits for it, depend on other ranks?
@@ -175,17 +259,16 @@ class RankServer {
     }
     std::vector<ScriptCalls::Pending> pending;
     const std::optional<Failure> failure = failure_of([&] { pending = made_.issue_batch(calls, payloads); });
-    for (std::uint32_t i = 0; i < calls.size(); ++i) {
-      issued_.emplace(
-          traces::count_or(&tickets[i], 0),
-          Issued{failure ? ScriptCalls::Pending{} : std::move(pending[i]), failure, failure && !compares_});
+    confirm(failure, failure && !compares_);
+    for (std::uint32_t i = 0; i < pending.size(); ++i) {
+      issued_.emplace(traces::count_or(&tickets[i], 0), Issued{std::move(pending[i]), {}, false});
     }
   }
 
   void finish(Ticket ticket) {
     const auto found = issued_.find(ticket);
     if (found == issued_.end()) {
-      link_.say(answer_of({"RuntimeError", "rollcall: waits for a call that was never made"}));
+      fail({"RuntimeError", "rollcall: waits for a call that was never made"});
       return;
     }
     Issued issued = std::move(found->second);
@@ -195,17 +278,14 @@ class RankServer {
       issued.failure = failure_of([&] { bytes = ScriptCalls::finish(issued.pending); });
     }
     if (issued.failure) {
-      link_.say(answer_of(*issued.failure, issued.refused));
-    } else {
-      link_.say(fmt::format(R"({{"bytes":{}{}}})", bytes.size(), source_of(issued.pending)), bytes);
+      fail(*issued.failure, issued.refused);
+      return;
     }
-  }
-
-  static std::string source_of(const ScriptCalls::Pending& pending) {
-    if (!pending.is_receive_from_anybody) {
-      return {};
+    nlohmann::json answer = nlohmann::json::object();
+    if (issued.pending.is_receive_from_anybody) {
+      answer["source"] = this_rank().backend->source_of(issued.pending.work);
     }
-    return fmt::format(R"(,"source":{})", this_rank().backend->source_of(pending.work));
+    succeed(std::move(answer), std::move(bytes));
   }
 
   const ScriptCall& call(const Value* number) const {
@@ -231,6 +311,9 @@ class RankServer {
   std::string folder_;
   std::string record_;
   bool compares_;
+  const Story& story_;
+  std::optional<Failure> last_resort_;
+  int last_resorts_ = 0;
   traces::Arena arena_{line_bytes_max};
   std::deque<ScriptSite> store_sites_;  // as those of the calls
   std::deque<ScriptCall> calls_;        // the run's evidence names places in them
@@ -244,6 +327,7 @@ struct Job {
   std::string backend;
   std::string torch;
   bool detail = false;
+  double timeout_s = 0;  // 0: the backend's own
 };
 
 Job job_of(RankLink& link) {
@@ -254,7 +338,7 @@ Job job_of(RankLink& link) {
     if (const Value* init = find(said, "init")) {
       return {std::string(traces::text_or_empty(init)),
               std::string(traces::text_or_empty(find(said, "torch"))),
-              traces::text_or_empty(find(said, "debug")) == "DETAIL"};
+              traces::text_or_empty(find(said, "debug")) == "DETAIL", traces::real_or(find(said, "timeout"), 0)};
     }
   }
   return {};
@@ -264,6 +348,7 @@ Job job_of(RankLink& link) {
 sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
   sim::Options options{.world_size = static_cast<Rank>(links.size())};
   std::string_view backend = default_backend(DeviceType::cpu).name;
+  double timeout_s = 0;
   for (std::size_t rank = 0; rank < links.size(); ++rank) {
     try {
       const Job job = job_of(links[rank]);
@@ -271,18 +356,23 @@ sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
       options.torch = nearest_torch_release(job.torch).value_or(options.torch);
       options.debug = job.detail ? sim::DebugLevel::detail : options.debug;
       backend = own != nullptr && own->device == DeviceType::cuda ? own->name : backend;
+      timeout_s = job.timeout_s > 0 ? job.timeout_s : timeout_s;
     } catch (const RankIsSilent&) {
       silent.insert(static_cast<Rank>(rank));
     }
   }
   options.backend = backend;
+  options.finished_ranks_exit = true;
+  if (const BackendTraits& traits = *find_backend_traits(backend); traits.raises_timeouts) {
+    options.timeout = timeout_s > 0 ? duration_of(timeout_s) : traits.timeout;
+  }
   return options;
 }
 
 }  // namespace
 
 SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const std::string& records,
-                              std::chrono::milliseconds patience) {
+                              Rank ranks_per_host, std::chrono::milliseconds patience) {
   std::vector<RankLink> links;
   for (real::Descriptor& connection : connections) {
     links.emplace_back(std::move(connection), patience);
@@ -292,10 +382,13 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
   try {
     sim::Options options = options_of_job(links, result.silent);
     options.may_run_again = false;  // it is run by processes that have gone
+    options.ranks_per_host = ranks_per_host;
+    Story story;
+    options.on_settled = [&](std::span<const RankClass::State>) { story.is_settled = true; };
     std::deque<RankServer> servers;
     for (std::size_t rank = 0; rank < links.size(); ++rank) {
       servers.emplace_back(links[rank], folder, fmt::format("{}/rank{}.jsonl", records, rank),
-                           options.debug == sim::DebugLevel::detail);
+                           options.debug == sim::DebugLevel::detail, story);
     }
     Rank ended = 0;
     result.report = sim::run(options, [&](Rank rank) {
@@ -307,8 +400,9 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
         ++ended;
       } catch (const RankIsSilent&) {
         result.silent.insert(rank);
+      } catch (const RankGoesOnForEver&) {  // as one that waits, it is ended from outside
       } catch (const ProcessKilled& killed) {
-        links[static_cast<std::size_t>(rank)].say(fmt::format(R"({{"killed":"{}"}})", killed.signal));
+        links[static_cast<std::size_t>(rank)].say(notice_of(killed));
         ++ended;
         throw;
       } catch (const traces::BadFile& problem) {
@@ -318,7 +412,8 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
         throw;
       }
     });
-    result.stands_still = ended < options.world_size && result.silent.empty() && result.problem.empty();
+    const bool all_ended = ended == options.world_size;
+    result.stands_still = !all_ended && result.silent.empty() && result.problem.empty();
   } catch (const traces::BadFile& problem) {
     result.problem = problem.what();
   }

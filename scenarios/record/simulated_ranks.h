@@ -23,9 +23,9 @@ struct SimulatedRanks {
   bool is_whole() const { return report.world_size > 0 && silent.empty() && problem.empty(); }
 };
 
-// `connections` by rank; `records` is the folder that the ranks write to. Returns when all ranks have ended, when they
-// stand still, or when one is silent.
+// `connections` by rank; `records` is the folder that the ranks write to; of `ranks_per_host` each has a GPU of its
+// number there. Returns when all ranks have ended, when they stand still, or when one is silent.
 SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const std::string& records,
-                              std::chrono::milliseconds patience);
+                              Rank ranks_per_host, std::chrono::milliseconds patience);
 
 }  // namespace rollcall::scenario

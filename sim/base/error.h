@@ -43,10 +43,11 @@ struct NotImplementedError : Error {
   explicit NotImplementedError(const std::string& message) : Error("NotImplementedError", message) {}
 };
 
-// Thrown by a rank program: its process dies by this signal, a literal such as "SIGKILL". Not a std::exception,
-// so that a program's own catch clauses let it through.
+// Thrown by a rank program, or by a simulated backend where the real one aborts: its process dies by this signal, a
+// literal such as "SIGKILL". Not a std::exception, so that a program's own catch clauses let it through.
 struct ProcessKilled {
   const char* signal;
+  std::string text{};  // what the process says before; may be empty
 };
 
 // Python's `raise`: throws `error` as the class that its type names, so that a handler for RuntimeError gets it. A rank

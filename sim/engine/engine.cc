@@ -140,10 +140,8 @@ void Engine::run_program(Rank rank) {
     stop(FindingKind::ops, ops_max(run_.options));
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const RankCrashed& crash) {
-    end_rank(rank, State::crashed, crash.signal, crash.text);
   } catch (const ProcessKilled& death) {
-    end_rank(rank, State::crashed, death.signal, {});
+    end_rank(rank, State::crashed, death.signal, death.text);
   } catch (const Error& error) {
     if (error.site() && !aborting_) {
       run_.notes->raised_at.emplace(rank, error.site());

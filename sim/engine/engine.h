@@ -82,12 +82,6 @@ class Engine final : public Backend, private Streams, private Observer {
     std::int64_t seq;
     friend auto operator<=>(const SlotKey&, const SlotKey&) = default;
   };
-  // A rank's process dies, as by SIGABRT: no destructor of the user's would run in reality, but ours may.
-  struct RankCrashed {
-    const char* signal;
-    std::string text;
-  };
-
   // What a host waits for on its GPU.
   struct HostWait {
     enum class Kind : std::uint8_t { none, room, collective, peer, event, tensor, device, streams, any };

@@ -293,7 +293,7 @@ void Engine::take_interruption() {
 
 void Engine::interrupt(const Interruption& interruption) {
   if (interruption.crash) {
-    throw RankCrashed{interruption.signal, interruption.text};
+    throw ProcessKilled{interruption.signal, interruption.text};
   }
   throw RuntimeError(interruption.text);
 }

@@ -151,7 +151,7 @@ TEST_CASE("every call returns and refuses what it does on real ranks of the same
   for (std::string line; std::getline(lines, line); ++compared) {
     CHECK_THAT(outcome.err, Contains(line + "\n"));
   }
-  CHECK(compared == 4 * 49);
+  CHECK(compared == 4 * 54);
 }
 
 TEST_CASE("equal programs of all ranks become one that people can read", "[record]") {
@@ -233,6 +233,36 @@ TEST_CASE("scripts begin their job in every way that torch has", "[record]") {
   }
 }
 
+TEST_CASE("of ranks that make the same calls only a sample is run, and the report says so", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome alike =
+      shell.rollcall("record -n 40 --sample 3 -o out.json " + script("starts") + " wraps_in_a_library");
+  INFO(alike.out << alike.err);
+  CHECK(alike.code == 0);
+  CHECK_THAT(alike.out, Contains("40 ranks finished"));
+  CHECK_THAT(alike.err, Contains("ranks 0,19,39 made the same calls; the other 37 were not run"));
+  CHECK_THAT(contents(shell.path("out.json")), Contains("ran alone"));
+  const Outcome apart =
+      shell.rollcall("record -n 4 --sample 2 --format json -o out.json " + script("mistakes") + " barrier_on_rank_0");
+  INFO(apart.out << apart.err);
+  CHECK(json::parse(apart.out).at("culprits") == json({0}));
+  CHECK_THAT(apart.err, !Contains("were not run"));
+}
+
+TEST_CASE("a script may leave it to another module to wrap its model", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("record -n 4 --fake -o out.json " + script("starts") + " wraps_in_a_library");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(contents(shell.path("out.json")), Contains(R"({"all_reduce": {"numel": 3,)"));
+}
+
 TEST_CASE("who does not begin the job is named, and what no backend takes", "[record]") {
   if (!has_torch()) {
     return;
@@ -297,6 +327,96 @@ TEST_CASE("what a script came to is its report, whatever its scenario can say", 
       CHECK_THAT(outcome.out, Contains(ending.text));
     }
   }
+}
+
+TEST_CASE("real ranks give up when nothing can move any more, and what a script does then is recorded", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  struct Ending {
+    std::string name;
+    std::string verdict;
+    std::string printed;
+  };
+  const std::vector<Ending> endings = {
+      {"gives_up_and_goes_on", "deadlock", "Timed out waiting 2000ms for recv operation to complete"},
+      {"loses_its_peer", "deadlock", "Connection closed by peer"},
+      {"gives_up", "deadlock", "Python stack of ranks 0-1"},
+      {"never_learns", "deadlock", "Python stack of ranks 0-1"},
+      {"waits_with_limits", "ok", "Rank 1 failed to pass monitoredBarrier in 1000 ms"},
+      {"is_sent_too_much", "mismatch", "rank 1 was killed by signal 6"},
+      {"sends_to_itself", "ok", "refused"},
+  };
+  for (const Ending& ending : endings) {
+    INFO(ending.name);
+    const Shell shell;
+    const Outcome outcome = shell.rollcall("record -n 2 --simulate --patience 20s --format json -o out.json " +
+                                           script("endings") + " " + ending.name);
+    INFO(outcome.out << outcome.err);
+    CHECK(json::parse(outcome.out).at("verdict") == ending.verdict);
+    CHECK_THAT(outcome.err, Contains(ending.printed));
+    const std::string line = mistake_line(ending.name, "endings");
+    CHECK_THAT(outcome.out, Contains(line.ends_with(":0") ? "endings.py" : line));
+  }
+}
+
+TEST_CASE("a script that goes on after a timeout has it in its scenario", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  shell.rollcall("record -n 2 --simulate -o out.json " + script("endings") + " gives_up_and_goes_on");
+  CHECK_THAT(contents(shell.path("out.json")), Contains(R"("timeout": "2000ms")"));
+  const json report = json::parse(shell.rollcall("run out.json --format json").out);
+  CHECK(report.at("ranks").at(0).at("state") == "finished");
+  shell.rollcall("record -n 2 --simulate -o out.json " + script("endings") + " gives_up");
+  CHECK_THAT(contents(shell.path("out.json")), !Contains("timeout"));
+}
+
+TEST_CASE("tensors that a call of the script still has are watched", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  struct Race {
+    std::string name;
+    std::string kind;
+    std::vector<int> culprits;
+  };
+  const std::vector<Race> races = {
+      {"sends_and_writes", "write_before_wait", {0}},
+      {"adds_too_early", "write_before_wait", {0, 1}},
+      {"reads_too_early", "read_before_wait", {0, 1}},
+      {"receives_into_a_view", "ok", {}},
+      {"waits_first", "ok", {}},
+      {"trains", "ok", {}},
+  };
+  for (const Race& race : races) {
+    for (const std::string answers : {"--fake", "--simulate"}) {
+      INFO(race.name << ' ' << answers);
+      const Shell shell;
+      const Outcome outcome =
+          shell.rollcall("record -n 2 -o out.json " + answers + " " + script("races") + " " + race.name);
+      INFO(outcome.out << outcome.err << contents(shell.path("out.json")));
+      const json report = json::parse(shell.rollcall("run out.json --format json").out);
+      CHECK(report.at("verdict") == (race.kind == "ok" ? "ok" : "race"));
+      CHECK(report.at("kind") == race.kind);
+      CHECK(report.at("culprits") == json(race.culprits));
+      CHECK(outcome.code == (race.kind == "ok" ? 0 : 1));
+      if (race.kind != "ok") {
+        CHECK_THAT(place_in(outcome.out), EndsWith(mistake_line(race.name, "races")));
+      }
+    }
+  }
+}
+
+TEST_CASE("what a call brings arrives, although nobody waits for it", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("record -n 2 --simulate -o out.json " + script("races") + " nobody_waits");
+  CHECK_THAT(outcome.err, Contains("brought 2.0"));
 }
 
 TEST_CASE("a key that nobody sets is in no scenario, which says so", "[record]") {

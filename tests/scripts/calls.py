@@ -114,6 +114,25 @@ def functional(name, *arguments):
     return getattr(functions, name)(*arguments) + 0
 
 
+def coalesces_pairs(call, *pairs):
+    """Calls of the form call(output, input). What one of them has left behind does not disturb the next."""
+    from torch.distributed import distributed_c10d
+    try:
+        with distributed_c10d._coalescing_manager():
+            for output, given in pairs:
+                call(output, given)
+    finally:
+        if hasattr(distributed_c10d, "_world"):
+            distributed_c10d._world.pg_coalesce_state.clear()
+    return [output for output, _ in pairs]
+
+
+def reduces_every_other():
+    memory = torch.arange(8.0) + RANK
+    dist.all_reduce(memory[::2])
+    return memory
+
+
 def coalesces(call, tensors):
     from torch.distributed.distributed_c10d import _coalescing_manager
     with _coalescing_manager(device=torch.device(DEVICE)):
@@ -166,6 +185,14 @@ CALLS = {
     "new_subgroups": lambda: dist.new_subgroups(2)[0].size(),
     "split_group": lambda: dist.split_group(split_ranks=[[0, 1]]).size(),
     "coalesced all_reduce": lambda: coalesces(dist.all_reduce, [own(), own()]),
+    "coalesced all_gather_into_tensor": lambda: coalesces_pairs(
+        dist.all_gather_into_tensor, (empty(2 * SIZE), own(2)), (empty(3 * SIZE), own(3))),
+    "coalesced reduce_scatter_tensor": lambda: coalesces_pairs(
+        dist.reduce_scatter_tensor, (empty(2), own(2 * SIZE)), (empty(1), own(SIZE))),
+    "coalesced all_gather_into_tensor, a short one": lambda: coalesces_pairs(
+        dist.all_gather_into_tensor, (empty(SIZE), own(2)), (empty(SIZE), own(1))),
+    "coalesced nothing": lambda: coalesces_pairs(dist.all_gather_into_tensor),
+    "all_reduce of every other element": reduces_every_other,
     "functional all_reduce": lambda: functional("all_reduce", own(), "sum", WORLD),
     "functional all_gather": lambda: functional("all_gather_tensor", own(), 0, WORLD),
     "functional reduce_scatter": lambda: functional("reduce_scatter_tensor", own(4 * SIZE), "sum", 0, WORLD),

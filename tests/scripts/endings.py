@@ -1,5 +1,6 @@
 """Jobs whose end matters, each as small as it gets. endings.py NAME"""
 
+import datetime
 import sys
 
 import torch
@@ -80,14 +81,80 @@ def nobody_sets_the_key():
     dist.distributed_c10d._get_default_store().get("never")  # MISTAKE nobody_sets_the_key
 
 
+def gives_up_and_goes_on():
+    """Both receive first. Gloo ends that after the job's timeout."""
+    begin("gloo", timeout=datetime.timedelta(seconds=2))
+    try:
+        dist.recv(torch.ones(1), 1 - rank)  # MISTAKE gives_up_and_goes_on
+    except RuntimeError as error:
+        print("caught", error)
+
+
+def loses_its_peer():
+    """Rank 0's process ends, and closes its connections."""
+    begin("gloo")
+    if rank == 1:
+        try:
+            dist.all_reduce(torch.ones(1))  # MISTAKE loses_its_peer
+        except RuntimeError as error:
+            print("caught", error)
+
+
+def gives_up():
+    begin("gloo", timeout=datetime.timedelta(seconds=2))
+    dist.recv(torch.ones(1), 1 - rank)  # MISTAKE gives_up
+
+
+def never_learns():
+    begin("gloo")
+    while True:
+        try:
+            dist.recv(torch.ones(1), 1 - rank)  # MISTAKE never_learns
+        except RuntimeError:
+            pass
+
+
+def waits_with_limits():
+    begin("gloo")
+    limit = datetime.timedelta(seconds=1)
+    store = dist.distributed_c10d._get_default_store()
+    try:
+        store.wait(["never"], limit)
+    except RuntimeError as error:
+        print(type(error).__name__, error)
+    if rank == 0:
+        try:
+            dist.monitored_barrier(timeout=limit)
+        except RuntimeError as error:
+            print(error)
+
+
+def is_sent_too_much():
+    """Gloo ends the process that gets more than it expects."""
+    begin("gloo")
+    if rank == 0:
+        dist.send(torch.ones(4), 1)
+    else:
+        dist.recv(torch.zeros(2), 0)
+
+
+def sends_to_itself():
+    """Refused before anybody waits."""
+    begin("gloo")
+    try:
+        dist.isend(torch.ones(1), rank)
+    except (RuntimeError, ValueError):
+        print("refused")
+
+
 def sizes_differ():
     begin("gloo")
     dist.all_reduce(torch.ones(1 + rank))
 
 
-def begin(backend):
+def begin(backend, **arguments):
     global rank
-    dist.init_process_group(backend)
+    dist.init_process_group(backend, **arguments)
     rank = dist.get_rank()
 
 

@@ -56,6 +56,14 @@ def starts_processes():
         assert process.exitcode == 0
 
 
+def wraps_in_a_library():
+    from library import wrapped
+    dist.init_process_group("gloo")
+    model = wrapped(torch.nn.Linear(2, 1))
+    for _ in range(3):
+        model(torch.ones(1, 2)).sum().backward()
+
+
 def one_rank_does_not_begin():
     if RANK != 1:
         dist.init_process_group("gloo")  # MISTAKE one_rank_does_not_begin

@@ -30,8 +30,8 @@ std::vector<std::int64_t> counts_of(const Value* list) {
   return counts;
 }
 
-bool is_true(const Value& dict, std::string_view key) {
-  const Value* value = find(dict, key);
+
+bool is_true(const Value* value) {
   return value != nullptr && value->is(Value::Kind::boolean) && value->integer != 0;
 }
 
@@ -94,6 +94,14 @@ class RankReader {
       rank_.calls.push_back(script_call(value));
     } else if (const Value* init = find(value, "init")) {
       read_init(*init);
+    } else if (const Value* handle = find(value, "touch")) {
+      ScriptEvent event;
+      event.kind = ScriptEvent::Kind::touch;
+      event.handle = number_or(handle, -1);
+      event.touch = static_cast<std::uint32_t>(rank_.touches.size());
+      rank_.touches.push_back({text_of(value, "access") == "write", text_of(value, "of") == "filled",
+                               script_site(find(value, "site"))});
+      rank_.events.push_back(std::move(event));
     } else if (const Value* site = find(value, "data_dependent")) {
       rank_.data_dependent.push_back(script_site(site));
     } else if (const Value* stack = find(value, "stack")) {
@@ -121,6 +129,8 @@ class RankReader {
     if (!exists) {
       throw BadFile(0, "the header does not name a rank of the job");
     }
+    rank_.ranks_per_host =
+        static_cast<Rank>(std::clamp<std::int64_t>(count_or(find(value, "ranks_per_host"), 0), 0, ranks_max));
     rank_.mode = text_of(value, "mode");
     rank_.torch = text_of(value, "torch");
     rank_.detail = text_of(value, "debug") == "DETAIL";
@@ -155,7 +165,8 @@ class RankReader {
 
   // What the script itself says of its end is more than what its process says.
   void read_process(const Value& process) {
-    if (rank_.end.how != ScriptEnd::How::unknown) {
+    const bool has_said = rank_.end.how != ScriptEnd::How::unknown || !rank_.stack.empty();
+    if (has_said) {
       return;
     }
     const Value* signal = find(process, "signal");
@@ -194,17 +205,19 @@ class RankReader {
     rank_.events.push_back(std::move(event));
   }
 
-  // ["x", type, message, refused]: what the call or wait before has raised. Older records say no more than that it did.
+  // ["x", type, message, refused, last resort]: what the call or wait before has raised. Older records say no more than
+  // that it did.
   void read_exception(const Value* parts, std::uint32_t size) {
     if (rank_.events.empty()) {
       return;
     }
     ScriptEvent& raised = rank_.events.back();
     raised.has_raised = true;
-    if (size == 4) {
+    if (size >= 4) {
       raised.type = text_or_empty(&parts[1]);
       raised.message = text_or_empty(&parts[2]);
-      raised.was_refused = parts[3].is(Value::Kind::boolean) && parts[3].integer != 0;
+      raised.was_refused = is_true(&parts[3]);
+      raised.was_last_resort = size > 4 && is_true(&parts[4]);
     }
     const auto call = std::find_if(rank_.events.rbegin(), rank_.events.rend(), [&](const ScriptEvent& event) {
       return event.handle == raised.handle && !event.calls.empty();
@@ -233,15 +246,19 @@ ScriptSite script_site(const Value* description) {
   if (description != nullptr && description->is(Value::Kind::dict)) {
     site = {text_of(*description, "file"),     count_or(find(*description, "line"), 0),
             text_of(*description, "function"), text_of(*description, "module"),
-            text_of(*description, "reason"),   is_true(*description, "shadow")};
+            text_of(*description, "reason"),   is_true(find(*description, "shadow"))};
   }
   return site;
 }
 
-bool is_own_device(const std::string& device, std::string_view backend, Rank rank) {
+Rank local_rank(const ScriptRank& rank) {
+  return rank.ranks_per_host > 0 ? rank.rank % rank.ranks_per_host : rank.rank;
+}
+
+bool is_own_device(const std::string& device, std::string_view backend, Rank local_rank) {
   const BackendTraits* traits = find_backend_traits(backend);
   const bool on_gpu = traits != nullptr && traits->device == DeviceType::cuda;
-  return device == (on_gpu ? fmt::format("cuda:{}", rank) : "cpu");
+  return device == (on_gpu ? fmt::format("cuda:{}", local_rank) : "cpu");
 }
 
 ScriptCall script_call(const Value& description) {
@@ -262,8 +279,8 @@ ScriptCall script_call(const Value& description) {
     call.input_splits = counts_of(&splits[1]);
   }
   call.ranks = members_of(find(description, "ranks"));
-  call.is_local = is_true(description, "local");
-  call.wait_all_ranks = is_true(description, "wait_all_ranks");
+  call.is_local = is_true(find(description, "local"));
+  call.wait_all_ranks = is_true(find(description, "wait_all_ranks"));
   call.timeout_s = real_or(find(description, "timeout"), 0);
   call.site = script_site(find(description, "site"));
   if (call.op.empty()) {

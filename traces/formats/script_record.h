@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/c10d/op.h"
+#include "sim/report/rank_set.h"
 #include "traces/formats/recordings.h"
 #include "traces/values/value.h"
 
@@ -51,15 +52,24 @@ struct ScriptCall {
 };
 
 struct ScriptEvent {
-  enum class Kind : std::uint8_t { call, batch, wait, future, returned };
+  enum class Kind : std::uint8_t { call, batch, wait, future, returned, touch };
 
   Kind kind = Kind::call;
   std::int64_t handle = -1;          // -1: a call that blocks
   std::vector<std::uint32_t> calls;  // of ScriptRank::calls; several in a batch
+  std::uint32_t touch = 0;           // of ScriptRank::touches
   bool has_raised = false;           // the call, or the wait for it
   bool was_refused = false;  // a call that raised before any other rank could notice it, or the wait for it
   std::string type{};        // raised: Python's, where known
   std::string message{};     // raised, likewise
+  bool was_last_resort = false;  // raised when nothing could move any more: the backend gave up
+};
+
+// The script uses a tensor before it waits for the call that works on it.
+struct ScriptTouch {
+  bool writes = false;
+  bool is_of_filled = false;  // of those that the call fills; else of those that it only reads
+  ScriptSite site;
 };
 
 struct ScriptFrame {
@@ -91,6 +101,7 @@ struct ScriptTraining {
 struct ScriptRank {
   Rank rank = -1;
   Rank world_size = 0;
+  Rank ranks_per_host = 0;  // 0: all are on one
   std::string mode;     // "fake", "simulator", "live"
   std::string torch;    // its version
   bool detail = false;  // TORCH_DISTRIBUTED_DEBUG=DETAIL
@@ -101,6 +112,7 @@ struct ScriptRank {
   ScriptSite init_site;           // where it did, first
   std::vector<ScriptCall> calls;  // each once
   std::vector<ScriptEvent> events;
+  std::vector<ScriptTouch> touches;
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
   std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
   ScriptSite place;                        // the user's line there
@@ -112,10 +124,12 @@ struct ScriptRank {
 struct ScriptRecord {
   std::vector<ScriptRank> ranks;  // by rank, those that have left something
   std::vector<FileProblem> problems;
+  RankSet sampled;  // the ranks that were run, where the others are taken to be like them; empty: all were
 };
 
-// Is `device` the one that a rank has by default: the GPU of its own number on nccl, else no GPU?
-bool is_own_device(const std::string& device, std::string_view backend, Rank rank);
+// Is `device` the one that a rank has by default: on nccl the GPU of its own number on its host, else no GPU?
+bool is_own_device(const std::string& device, std::string_view backend, Rank local_rank);
+Rank local_rank(const ScriptRank& rank);
 
 // A place as the recorder describes it; may be null.
 ScriptSite script_site(const Value* description);

@@ -26,6 +26,7 @@ def arguments_of(given):
     parser.add_argument("--no-pretend", dest="pretend", action="store_false", help="no GPU where there is none")
     parser.add_argument("--quiet", action="store_true", help="do not say that GPUs are pretended")
     parser.add_argument("--ranks-see", type=int, default=0, metavar="N", help="GPUs per host, one for each of its ranks")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="run the others only where N ranks are not alike")
     parser.add_argument("--patience", type=int, default=600_000, help="milliseconds")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)

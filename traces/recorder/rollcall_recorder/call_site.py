@@ -3,6 +3,7 @@
 import os
 import sys
 import sysconfig
+import traceback
 
 import torch
 
@@ -114,6 +115,21 @@ def call_site(frame, dtype=None):
     return site
 
 
+# Between a function of torch.distributed and its caller.
+_WRAPPERS = frozenset(("distributed_c10d.py", "c10d_logger.py", "overrides.py", "contextlib.py", "functools.py",
+                       "typing_extensions.py", "warnings.py", "_py_warnings.py"))
+
+
+def is_scripts_own(frame):
+    """Is the call that is being made from `frame` one of the script's, and not of a library's that the script uses?"""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(HERE) and os.path.basename(path) not in _WRAPPERS:
+            return is_users(path)
+        frame = frame.f_back
+    return False
+
+
 def _unit_of(frame):
     """The module whose parameters FSDP2 handles together: "layers.3". (fsdp/_fully_shard/_fsdp_param_group.py)"""
     if frame.f_code.co_name not in ("unshard", "post_backward"):
@@ -144,11 +160,23 @@ def _module_of(frame):
 def stack_of(thread):
     """Of a thread of this process, innermost first: [file, line, function], without ours and Python's own."""
     frame = sys._current_frames().get(thread)
+    frames = []
+    while frame is not None:
+        frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return _told(frames)
+
+
+def stack_of_error(error):
+    """Where it was raised: the same."""
+    return _told(reversed(list(traceback.walk_tb(error.__traceback__))))
+
+
+def _told(frames):
     lines = []
-    while frame is not None and len(lines) < 100:
+    for frame, line in frames:
         path = frame.f_code.co_filename
         if not path.startswith((HERE, _LIBRARY, "<frozen")) or any(part in path for part in _PACKAGES):
             if not path.startswith(HERE):
-                lines.append([path, frame.f_lineno, frame.f_code.co_name])
-        frame = frame.f_back
-    return lines
+                lines.append([path, line, frame.f_code.co_name])
+    return lines[:100]

@@ -6,13 +6,14 @@ import runpy
 import socket
 import sys
 import threading
+import time
 import traceback
 import warnings
 
 import torch
 
 from . import claims, data_dependence, install, spawn, training
-from .call_site import HERE, call_site, is_users, stack_of
+from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
 from .record_file import RecordFile
@@ -36,7 +37,7 @@ def run(arguments, rank, output, control):
     record = RecordFile(record_path(arguments.records, rank))
     record.say({"rollcall_record": 1, "rank": rank, "world_size": arguments.world_size, "mode": arguments.mode,
                 "torch": torch.__version__, "python": sys.version.split()[0], "script": arguments.script,
-                "arguments": arguments.arguments, "folder": os.getcwd(),
+                "arguments": arguments.arguments, "folder": os.getcwd(), "ranks_per_host": arguments.ranks_see,
                 "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
     _set_environment(arguments, rank)
     _answer_to(control, record)
@@ -118,7 +119,9 @@ def _run_script(arguments, rank, record):
     place = Rank(rank, arguments.world_size, record, answers)
     install.install(place)
     spawn.install(place)
-    if not simulated:
+    if simulated:
+        _sleep_in(place)
+    else:
         data_dependence.watch(lambda site: record.say({"data_dependent": site.describe()}))
     sys.argv = [arguments.script, *arguments.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(arguments.script))
@@ -127,9 +130,23 @@ def _run_script(arguments, rank, record):
     except SystemExit as ended:
         return _exited(ended, record)
     except BaseException as error:
+        if answers.last_resort is not None and answers.last_resort in str(error):
+            return _gave_up(error, record)
         return _raised(error, record)
     record.say({"end": "finished"})
     return 0
+
+
+def _sleep_in(place):
+    """Time passes in the simulator as well. Before the job is initialized, and in other threads, it has no clock."""
+    sleep, script = time.sleep, threading.get_ident()
+
+    def sleep_everywhere(seconds):
+        if place.is_initialized and threading.get_ident() == script and seconds > 0:
+            place.answers.sleep(seconds)
+        sleep(seconds)
+
+    time.sleep = sleep_everywhere
 
 
 def _exited(ended, record):
@@ -141,6 +158,12 @@ def _exited(ended, record):
     if not isinstance(ended.code, int):
         print(ended.code, file=sys.stderr)
     return code
+
+
+def _gave_up(error, record):
+    """The rank waited for what cannot come. What the backend raises in the end says nothing more, so it still waits there."""
+    record.say({"stack": stack_of_error(error), **_place(error)})
+    return _FAILED
 
 
 def _raised(error, record):

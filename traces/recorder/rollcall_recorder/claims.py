@@ -159,6 +159,15 @@ def gpus():
     return _gpus
 
 
+def is_in_use():
+    """Does this module see every operation?"""
+    return _gpus is not None and _gpus.is_used
+
+
+def look(function, arguments, named):
+    """Somebody else who wants to see the operations."""
+
+
 def install(pretended):
     """From now on, for all threads."""
     global _gpus
@@ -260,6 +269,7 @@ class _DispatchMode(TorchDispatchMode):
             if any(kind.__name__ == "FakeTensor" for kind in types):
                 return function(*arguments, **named)  # it has a device, and no values
             return NotImplemented  # the subclass makes ordinary operations of it
+        look(function, arguments, named)
         place, arguments, named = _place_of_results(function, arguments, named)
         result = function(*arguments, **named)
         if place is not None:
@@ -420,9 +430,9 @@ def _replace_conversions():
         _refuse_numpy(self, {})
         return original["__array__"](self, *arguments, **named)
 
-    def make_subclass(kind, data, *arguments, **named):
-        made = original["_make_subclass"](kind, data, *arguments, **named)
-        known = claimed(data)
+    def make_subclass(*arguments, **named):  # torch._dynamo compares signatures, and lets this one pass
+        made = original["_make_subclass"](*arguments, **named)
+        known = claimed(arguments[1] if len(arguments) > 1 else named["data"])
         return made if known is None else claim(made, known)
 
     def make_wrapper_subclass(*arguments, **named):

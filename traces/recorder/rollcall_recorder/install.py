@@ -164,7 +164,7 @@ def _replace_init(rank):
             raise RuntimeError("trying to initialize the default process group twice!")
         is_another = rank.begins_world({"backend": requested, **_seconds(timeout)}, sys._getframe(1))
         rank.backend = requested
-        rank.answers.initialized(requested)
+        rank.answers.initialized(requested, timeout)
         if is_another:
             rank.answers.new_group(rank.world, list(range(rank.process_size)), timeout)
         extra = {"timeout": timeout} if timeout is not None else {}

@@ -36,7 +36,8 @@ class Launcher:
     def __init__(self, arguments):
         self._arguments = arguments
         self._processes = []
-        self._waiting = list(range(arguments.world_size))
+        self._waiting = _sampled(arguments.world_size, arguments.sample) or list(range(arguments.world_size))
+        self._others = sorted(set(range(arguments.world_size)) - set(self._waiting))
         self._selector = selectors.DefaultSelector()
         self._stopped = False
 
@@ -53,7 +54,16 @@ class Launcher:
                 self._end_all()
                 break
             self._listen()
+            if self._others and not self._waiting and not self._alive():
+                self._go_on_unless_alike()
         self._end_orphans()
+
+    def _go_on_unless_alike(self):
+        """The sampled ranks have ended. If they made the same calls, the others are taken to make them, too."""
+        self._waiting, self._others = self._others, []
+        sampled = [process.rank for process in self._processes]
+        if len({_calls_of(child.record_path(self._arguments.records, rank)) for rank in sampled}) == 1:
+            self._waiting = []
 
     def _alive(self):
         return sum(process.is_alive for process in self._processes)
@@ -190,25 +200,69 @@ _NEED_COMPILER = re.compile(r"\b(cuda|accelerator|compile|DistributedDataParalle
                             r"device_mesh|DeviceMesh|DTensor|pipelining|transformers|accelerate|lightning|ignite)\b")
 
 
+def _sampled(world_size, count):
+    """The first, the last, and those at equal distances between; none where that is nearly all."""
+    if not 2 <= count < world_size:
+        return []
+    return sorted({index * (world_size - 1) // (count - 1) for index in range(count)})
+
+
+def _calls_of(path):
+    """All of a record that has to be alike: not the rank, and not the values of its parameters."""
+    try:
+        with open(path, encoding="utf-8") as record:
+            lines = record.readlines()[1:]
+    except OSError:
+        return path  # like no other
+    return "".join(line for line in lines if not line.startswith('{"updated"'))
+
+
+_MODULES_MAX = 200
+
+
 def import_for(script):
     """What the script imports of torch in any case: here once, and not once per rank."""
-    try:
-        with open(script, "rb") as file:
-            source = file.read()
-        statements = ast.parse(source).body
-    except (OSError, SyntaxError, ValueError):
-        return  # every rank will say so
-    if _NEED_COMPILER.search(source.decode(errors="replace")):
-        _import_quietly("torch._dynamo")
-    for statement in statements:
-        names = []
-        if isinstance(statement, ast.Import):
-            names = [alias.name for alias in statement.names]
-        elif isinstance(statement, ast.ImportFrom) and statement.level == 0:
-            names = [statement.module]
-        for name in names:
+    needs_compiler = False
+    for source in _sources_of(script):
+        needs_compiler = needs_compiler or _NEED_COMPILER.search(source) is not None
+        for name in _imports_of(source):
             if name.startswith("torch."):
                 _import_quietly(name)
+    if needs_compiler:
+        _import_quietly("torch._dynamo")
+
+
+def _sources_of(script):
+    """The script's text, and those of the modules beside it that it imports, and so on."""
+    folder, seen = os.path.dirname(os.path.abspath(script)), set()
+    waiting = [script]
+    while waiting and len(seen) < _MODULES_MAX:
+        path = waiting.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                source = file.read()
+        except OSError:
+            continue  # every rank will say so
+        yield source
+        for name in _imports_of(source):
+            beside = os.path.join(folder, *name.split("."))
+            waiting += [path for path in (beside + ".py", os.path.join(beside, "__init__.py")) if os.path.isfile(path)]
+
+
+def _imports_of(source):
+    """The modules that its import statements outside of functions name."""
+    try:
+        statements = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return  # every rank will say so
+    for statement in statements:
+        if isinstance(statement, ast.Import):
+            yield from [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and statement.level == 0:
+            yield statement.module
 
 
 def _import_quietly(name):

@@ -13,8 +13,8 @@ import torch.distributed as dist
 import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import ProcessGroup, Work
 
-from . import claims
-from .call_site import call_site
+from . import claims, coalesced
+from .call_site import call_site, is_scripts_own
 
 _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 _C10D = ("distributed_c10d.py",)
@@ -46,13 +46,15 @@ class Call:
     """One call, as the answering side sees it. `given` and `filled` are lists of tensors; they may be the same."""
 
     __slots__ = ("op", "group", "given", "filled", "reduce", "root", "peer", "tag", "splits", "wait_all_ranks", "number",
-                 "handle", "timeout", "device")
+                 "handle", "timeout", "device", "is_scripts", "unpack")
 
     def __init__(self, op, group, given, filled):
         self.op, self.group, self.given, self.filled = op, group, given, filled
         self.reduce = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = self.device = None
+        self.unpack = None  # what to do with the tensors filled, where they are not the script's
         self.tag = 0
         self.number = -1
+        self.is_scripts = False  # the script's own line made it
 
     def dtype(self):
         tensors = self.given or self.filled
@@ -127,6 +129,7 @@ class RecordedWork(Work):
         self._waited = True
         if self._call.handle is not None:
             note(self._call.handle)
+        self._rank.touches.end(self._call)
         self._rank.answers.finish(self._call)
 
 
@@ -238,6 +241,10 @@ class RecordingGroup(ProcessGroup):
             self._coalesced.append(work)
         return work
 
+    def _issue_in_place(self, op, tensors, opts, caller):
+        memory = tensors if self.backend != "gloo" else [_from_first_element(tensor) for tensor in tensors]
+        return self._issue(Call(op, self, memory, memory), opts, caller, tensors)
+
     def _note(self, call, opts, caller, peer):
         """Writes the call down. Whether it blocks."""
         rank = self._of
@@ -250,9 +257,12 @@ class RecordingGroup(ProcessGroup):
         if peer is not None:
             call.peer = self.global_rank(peer)
         self._check_devices(call)
+        if any(tensor.is_meta for tensor in (*call.given, *call.filled)):
+            call.device = "meta"
         site = call_site(caller, call.dtype())
-        call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
         is_blocking = blocks(caller)
+        call.is_scripts = not is_blocking and is_scripts_own(caller)
+        call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
         if rank.batch is None or call.op not in ("send", "recv"):
             call.handle = None if is_blocking else rank.record.new_handle()
             rank.record.issued(call.number, call.handle, rank.values_of(call, _SMALL))
@@ -263,9 +273,11 @@ class RecordingGroup(ProcessGroup):
         if call.tag < 0:
             raise RuntimeError("Tag must be nonnegative")
         if root is not None and not 0 <= root < len(self.ranks):
-            raise RuntimeError(f"{call.op}: invalid root rank: {root}")
+            function = "ProcessGroupGloo::" if self.backend == "gloo" else ""
+            raise RuntimeError(f"{function}{call.op}: invalid root rank: {root}")
         if peer is not None and not 0 <= peer < len(self.ranks):
-            raise IndexError(f"{call.op}: there is no rank {peer} in a group of {len(self.ranks)}")
+            raise IndexError(f"vector::_M_range_check: __n (which is {peer % 2 ** 64}) >= this->size() (which is "
+                             f"{len(self.ranks)})")
 
     def _check_devices(self, call):
         """NCCL has no calls for tensors on the CPU; and where two GPUs are one, it is told which."""
@@ -283,23 +295,20 @@ class RecordingGroup(ProcessGroup):
     # As in C++, a tensor stands for a list of one, and a reduce op or a root for options.
 
     def allreduce(self, tensors, opts=None, op=None):
-        tensors = tensors_in(tensors)
-        return self._issue(Call("all_reduce", self, tensors, tensors), _options(bindings.AllreduceOptions, opts, op=op),
-                           sys._getframe(1))
+        return self._issue_in_place("all_reduce", tensors_in(tensors), _options(bindings.AllreduceOptions, opts, op=op),
+                                    sys._getframe(1))
 
     def allreduce_coalesced(self, tensors, opts=None):
         return self._issue(Call("all_reduce_coalesced", self, tensors, tensors),
                            _options(bindings.AllreduceCoalescedOptions, opts), sys._getframe(1))
 
     def broadcast(self, tensors, opts=None, root=None):
-        tensors = tensors_in(tensors)
-        return self._issue(Call("broadcast", self, tensors, tensors),
-                           _options(bindings.BroadcastOptions, opts, root=root), sys._getframe(1))
+        return self._issue_in_place("broadcast", tensors_in(tensors),
+                                    _options(bindings.BroadcastOptions, opts, root=root), sys._getframe(1))
 
     def reduce(self, tensors, opts=None, op=None, root=None):
-        tensors = tensors_in(tensors)
-        return self._issue(Call("reduce", self, tensors, tensors),
-                           _options(bindings.ReduceOptions, opts, op=op, root=root), sys._getframe(1))
+        return self._issue_in_place("reduce", tensors_in(tensors),
+                                    _options(bindings.ReduceOptions, opts, op=op, root=root), sys._getframe(1))
 
     def allgather(self, outputs, inputs, opts=None):
         return self._issue(Call("all_gather", self, tensors_in(inputs), tensors_in(outputs)), opts, sys._getframe(1),
@@ -313,7 +322,8 @@ class RecordingGroup(ProcessGroup):
         return self._issue(Call("all_gather_into_tensor", self, [given], [output]), opts, sys._getframe(1))
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
-        return self._issue(Call("all_gather_into_tensor", self, list(inputs), list(outputs)), opts, sys._getframe(1))
+        call = coalesced.all_gather(Call("all_gather_into_tensor", self, list(inputs), list(outputs)))
+        return self._issue(call, opts, sys._getframe(1), list(outputs))
 
     def gather(self, outputs, inputs, opts=None, root=None):
         return self._issue(Call("gather", self, tensors_in(inputs), tensors_in(outputs)),
@@ -339,8 +349,8 @@ class RecordingGroup(ProcessGroup):
                            _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
-        return self._issue(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)),
-                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
+        call = coalesced.reduce_scatter(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)))
+        return self._issue(call, _options(bindings.ReduceScatterOptions, opts), sys._getframe(1), list(outputs))
 
     def alltoall(self, outputs, inputs, opts=None):
         return self._issue(Call("all_to_all", self, list(inputs), list(outputs)), opts, sys._getframe(1))
@@ -380,6 +390,13 @@ class RecordingGroup(ProcessGroup):
         call = Call("recv", self, tensors, tensors)
         call.tag = tag
         return self._issue(call, None, sys._getframe(1))
+
+
+def _from_first_element(tensor):
+    """Gloo takes as much memory as a tensor has elements, wherever these are. (ProcessGroupGloo.cpp, getDataPointers)"""
+    if tensor.layout is not torch.strided or tensor.is_contiguous():
+        return tensor
+    return tensor.detach().as_strided((tensor.numel(),), (1,), tensor.storage_offset())
 
 
 def _options(kind, given, op=None, root=None):

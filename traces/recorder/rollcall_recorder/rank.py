@@ -3,8 +3,10 @@
 import os
 import zlib
 
+from . import claims
 from .call_site import call_site
 from .store import store_of
+from .touches import Touches
 
 
 _LOCAL = 1_000_000  # numbers of groups that only their members make begin here
@@ -24,6 +26,8 @@ class Rank:
         self.process_size = world_size  # ranks of the world that this process is started for
         self.forget = None  # takes a default group down that its process has left behind
         self.batch = None  # the calls of the batch_isend_irecv under way
+        self.touches = Touches(record, claims.is_in_use)
+        claims.look = self.touches.look
         self._keeps_values = keeps_values
         self._process = os.getpid()
 
@@ -74,6 +78,8 @@ class Rank:
             self.batch.append(call)
             return
         self.answers.start(call, blocks)
+        if not blocks and call.is_scripts:
+            self.touches.begin(call)
 
     def begin_batch(self):
         self.batch = []
@@ -82,6 +88,9 @@ class Rank:
         calls = self.end_live_batch()
         if calls:
             self.answers.start_batch(calls)
+            for call in calls:
+                if call.is_scripts:
+                    self.touches.begin(call)
 
     def end_live_batch(self):
         """The calls of the batch, written down."""

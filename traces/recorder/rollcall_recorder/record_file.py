@@ -9,8 +9,12 @@ happened is a short array:
     ["f", handle]            the gradient reducer will wait for it before backward() is over
     ["b", [call, ...], handle]   calls of one batch_isend_irecv
     ["x"]                    the blocking call or wait just recorded has raised
-    ["x", type, message, refused]    likewise; refused: before any other rank could notice the call
+    ["x", type, message, refused, last resort]    likewise; refused: before any other rank could notice the call; last
+                             resort: when nothing could move any more
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
+
+Where the script uses a tensor of a call before it waits for it: {"touch": handle, "of": "given" or "filled", "access": "write"
+or "read", "site": {...}}.
 
 Training leaves {"step": 1} at the rank's first step of an optimizer, and {"updated": {...}} at its end (training.py).
 
@@ -40,9 +44,12 @@ class RecordFile:
         number = self._calls.get(key)
         if number is None:
             with self._lock:
-                number = self._calls[key] = len(self._calls)
-                self.described.append({"call": number, **describe()})
-            self.say(self.described[number])
+                number = self._calls.get(key)  # another thread may have been faster
+                if number is None:
+                    number = len(self.described)
+                    self.described.append({"call": number, **describe()})
+                    self.say(self.described[number])
+                    self._calls[key] = number
         return number
 
     def new_handle(self):

@@ -2,7 +2,9 @@
 
 A message is a line of JSON, followed by the number of bytes that it gives: the elements of the tensors given, or those of the
 tensors filled. A call is described once, as in the record. There is one question at a time: a waiting rank is answered
-when the simulator gets to it, and never if nothing can move any more; then rollcall ends the process.
+when the simulator gets to it. If nothing can move any more, that is when the real backend would give up; where it never
+does, rollcall ends the process. With an answer come the results of other calls that have completed, for nobody has to wait
+for a call: {"bytes":4,"also":[[ticket,bytes],...]}.
 """
 
 import builtins
@@ -14,7 +16,7 @@ import threading
 
 import torch
 
-from . import data_dependence
+from . import data_dependence, touches
 
 
 class SimulatorError(RuntimeError):
@@ -23,6 +25,7 @@ class SimulatorError(RuntimeError):
 
 class SimulatedAnswers:
     are_immediate = False
+    last_resort = None  # what a rank was told last when nothing could move any more
 
     def __init__(self, address, rank, record):
         self._socket = socket.socket(socket.AF_UNIX)
@@ -36,16 +39,19 @@ class SimulatedAnswers:
         self._lock = threading.RLock()
         self._say({"rank": rank})
 
-    def initialized(self, backend):
+    def initialized(self, backend, timeout=None):
+        said = {} if timeout is None else {"timeout": timeout.total_seconds()}
         with self._lock:
             self._say({"init": backend, "torch": torch.__version__,
-                       "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
+                       "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF"), **said})
 
     def start(self, call, blocks):
         with self._lock:
-            ticket = self._issue(call)
+            ticket = self._issue(call, blocks)
             if blocks:
                 self._finish(ticket)
+            else:
+                self._ask_for([ticket])
 
     def start_batch(self, calls):
         with self._lock:
@@ -54,6 +60,16 @@ class SimulatedAnswers:
             payloads = [_bytes_of(call.given) for call in calls]
             self._say({"batch": [call.number for call in calls], "tickets": tickets,
                        "bytes": [len(payload) for payload in payloads]}, b"".join(payloads))
+            self._ask_for(tickets)
+
+    def _ask_for(self, tickets):
+        """Whether the calls were taken: what a backend refuses raises before anybody waits."""
+        try:
+            self._answer([])
+        except BaseException:
+            for ticket in tickets:
+                self._open.pop(ticket, None)
+            raise
 
     def finish(self, call):
         with self._lock:
@@ -81,6 +97,12 @@ class SimulatedAnswers:
             self._say(question)
             return self._answer([], is_call=False)
 
+    def sleep(self, seconds):
+        """The rank's clock goes on, and others may give up waiting for it."""
+        with self._lock:
+            self._say({"sleep": seconds})
+            self._answer([], is_call=False)
+
     def _describe(self):
         while self._said < len(self._record.described):
             self._say(self._record.described[self._said])
@@ -91,19 +113,24 @@ class SimulatedAnswers:
         self._open[self._tickets] = call
         return self._tickets
 
-    def _issue(self, call):
+    def _issue(self, call, blocks):
         self._describe()
         ticket = self._new_ticket(call)
         payload = _bytes_of(call.given)
-        self._say({"issue": call.number, "ticket": ticket, "bytes": len(payload)}, payload)
+        self._say({"issue": call.number, "ticket": ticket, "bytes": len(payload), "blocks": int(blocks)}, payload)
         return ticket
 
     def _finish(self, ticket):
         call = self._open.pop(ticket)
         self._say({"finish": ticket})
         answer = self._answer(call.filled)
-        if "source" in answer:
-            self._sources[id(call)] = answer["source"]
+        self._has_come(call, answer.get("source"))
+
+    def _has_come(self, call, source):
+        if source is not None:
+            self._sources[id(call)] = source
+        if call.unpack is not None:
+            _unpack(call)
         data_dependence.received(call.filled)
 
     def _say(self, message, payload=b""):
@@ -121,16 +148,30 @@ class SimulatedAnswers:
             _wait_to_be_ended()
         answer = json.loads(line)
         if "killed" in answer:  # what the real backend does to a process that receives more than it expects
+            if answer["message"]:
+                os.write(2, answer["message"].encode() + b"\n")
             os.kill(os.getpid(), getattr(signal, answer["killed"]))
             threading.Event().wait()
         if "error" in answer:
-            if is_call:
-                self._record.say(["x", answer["error"], answer["message"][:2000], answer["refused"]])
-            raise _exception_type(answer["error"])(answer["message"])
+            self._raise(answer, is_call)
         payload = self._lines.read(answer["bytes"])
         if payload:
             _fill(filled, payload)
+        for ticket, size, *source in answer.get("also", ()):
+            payload = self._lines.read(size)
+            call = self._open.pop(ticket)
+            if payload:
+                _fill(call.filled, payload)
+            self._has_come(call, source[0] if source else None)
         return answer
+
+    def _raise(self, answer, is_call):
+        is_last_resort = answer.get("last_resort", False)
+        if is_call:
+            self._record.say(["x", answer["error"], answer["message"][:2000], answer["refused"], is_last_resort])
+        if is_last_resort:
+            self.last_resort = answer["message"]
+        raise _exception_type(answer["error"])(answer["message"])
 
 
 def _exception_type(name):
@@ -145,7 +186,10 @@ def _wait_to_be_ended():
     threading.Event().wait()
 
 
+@touches.of_recorder()
 def _bytes_of(tensors):
+    if any(tensor.is_meta for tensor in tensors):
+        return b""
     return b"".join(flat_bytes(tensor).numpy().tobytes() for tensor in tensors)
 
 
@@ -157,11 +201,20 @@ def flat_bytes(tensor):
     return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
 
 
+@touches.of_recorder()
+def _unpack(call):
+    with torch.no_grad():
+        call.unpack()
+
+
+@touches.of_recorder()
 def _fill(tensors, payload):
     data = torch.frombuffer(bytearray(payload), dtype=torch.uint8)
     at = 0
     with torch.no_grad():
         for tensor in tensors:
+            if tensor.is_meta:
+                return
             count = tensor.numel() * tensor.element_size()
             part = data[at : at + count].clone().view(tensor.dtype)
             tensor.copy_(part.view(tensor.shape))

@@ -123,7 +123,16 @@ class SimulatedStore(_Store):
                     "site": call_site(sys._getframe(2)).describe()}
         if timeout is not None:
             question["timeout"] = timeout.total_seconds()
-        return self._answers.ask_store(question)
+        try:
+            return self._answers.ask_store(question)
+        except RuntimeError as error:
+            if str(error) != "Socket Timeout" or not hasattr(dist, "DistStoreError"):
+                raise
+        waited = round((timeout or self.timeout).total_seconds() * 1000)
+        text = f"wait timeout after {waited}ms, keys: {', '.join('/' + key for key in keys)}"  # TCPStore.cpp of torch 2
+        if self._answers.last_resort is not None:
+            self._answers.last_resort = text
+        raise dist.DistStoreError(text)
 
 
 def _bytes_of(value):

@@ -250,6 +250,26 @@ TEST_CASE("a tensor on another device than the rank's own is in the scenario", "
   CHECK(to_string(finding(same).culprits) == "1");
 }
 
+TEST_CASE("a rank's own GPU has its number on its host", "[scenarios][record]") {
+  const auto reduces_on = [&](Rank rank, const std::string& device) {
+    std::string text = record_of(
+        rank, 4,
+        {call(0, "all_reduce", fmt::format(R"("numel":[4],"dtype":"float32","device":"{}")", device)),
+         R"(["c",0])", finished},
+        "nccl");
+    return text.replace(text.find(R"("mode")"), 0, R"("ranks_per_host":2,)");
+  };
+  const auto run = [&](const std::string& third) {
+    return scripted({reduces_on(0, "cuda:0"), reduces_on(1, "cuda:1"), reduces_on(2, third), reduces_on(3, "cuda:1")});
+  };
+  const RecordedScript own = run("cuda:0");
+  CHECK(verdict_word(own.report.verdict) == "ok");
+  CHECK_THAT(own.text, !Contains("device") && Contains(R"("hosts": {"node0": "0-1", "node1": "2-3"})"));
+  const RecordedScript same = run("cuda:1");
+  CHECK(finding(same).kind == FindingKind::duplicate_gpu);
+  CHECK(to_string(finding(same).culprits) == "2");
+}
+
 TEST_CASE("tensors on the CPU are gloo's own", "[scenarios][record]") {
   const std::string reduce = call(0, "all_reduce", R"("numel":[4],"dtype":"float32","device":"cpu")");
   const RecordedScript script = scripted(

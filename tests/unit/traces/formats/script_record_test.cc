@@ -33,6 +33,20 @@ TEST_CASE("a call of a record that has raised says so", "[traces][record]") {
   CHECK_FALSE(rank.events[1].has_raised);
 }
 
+TEST_CASE("a record says when the backend gave up, and which tensors were used early", "[traces][record]") {
+  const ScriptRank rank = read_script_rank(
+      header + call + "[\"c\",0,7]\n" +
+      R"({"touch":7,"of":"filled","access":"write","site":{"file":"train.py","line":8,"function":"main"}})" +
+      "\n" + R"(["c",0])" + "\n" + R"(["x","RuntimeError","Timed out",false,true])" + "\n");
+  REQUIRE(rank.events.size() == 3);
+  CHECK(rank.events[1].kind == ScriptEvent::Kind::touch);
+  CHECK(rank.events[1].handle == 7);
+  REQUIRE(rank.touches.size() == 1);
+  CHECK(rank.touches[rank.events[1].touch].writes);
+  CHECK(rank.touches[0].site.line == 8);
+  CHECK(rank.events[2].was_last_resort);
+}
+
 TEST_CASE("what a script says of its end is more than what its process says", "[traces][record]") {
   const std::string raised = R"({"end":"raised","type":"ValueError","message":"bad"})"
                              "\n";

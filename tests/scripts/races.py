@@ -1,0 +1,78 @@
+"""Tensors that a call still has, each as small as it gets. races.py NAME"""
+
+import sys
+
+import torch
+import torch.distributed as dist
+
+
+def sends_and_writes():
+    data = torch.ones(4)
+    if rank == 0:
+        work = dist.isend(data, 1)
+        data.zero_()  # MISTAKE sends_and_writes
+        work.wait()
+    else:
+        dist.recv(data, 0)
+
+
+def adds_too_early():
+    data = torch.ones(4)
+    dist.all_reduce(data, async_op=True)
+    data += 1  # MISTAKE adds_too_early
+
+
+def reads_too_early():
+    parts = torch.zeros(2 * 2)
+    work = dist.all_gather(list(parts.split(2)), torch.ones(2), async_op=True)
+    print(parts.sum().item())  # MISTAKE reads_too_early
+    work.wait()
+
+
+def receives_into_a_view():
+    """The other half of the memory is free."""
+    data = torch.zeros(8)
+    work = dist.irecv(data[:4], 1 - rank)
+    data[4:].fill_(2)
+    sent = dist.isend(data[4:], 1 - rank)
+    assert data[4:].sum().item() == 8
+    torch.zeros_like(data[:4]).add_(1)
+    sent.wait()
+    work.wait()
+
+
+def waits_first():
+    data = torch.ones(4)
+    works = [dist.all_reduce(data, async_op=True)]
+    other = torch.ones(4)
+    works.append(dist.broadcast(other, 0, async_op=True))
+    if rank == 0:
+        assert other.sum().item() == 4  # the root's is only read
+    for work in works:
+        work.wait()
+    data += 1
+    other += data
+
+
+def trains():
+    """What DDP does with its own calls is its own affair."""
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)),
+                                                      bucket_cap_mb=0.00001, find_unused_parameters=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+
+
+def nobody_waits():
+    """What a call brings arrives, whoever waits."""
+    data = torch.ones(1)
+    dist.all_reduce(data, async_op=True)
+    dist.barrier()
+    print("brought", data.item())
+
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+globals()[sys.argv[1]]()

@@ -1,0 +1,146 @@
+"""Notes the first use of a tensor that a call still has: the call may read it later, or write it later.
+
+Every operation of torch on tensors is looked at, but only while the script itself has a call under way, so nothing else gets
+slower. What libraries do with their own calls is left alone; so is what numpy does with a tensor's memory.
+"""
+
+import contextlib
+import sys
+import threading
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .call_site import call_site
+
+# They change how a tensor sees its memory, and not the memory.
+_OF_VIEWS = frozenset("aten::" + name for name in (
+    "detach_", "t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_", "as_strided_", "set_", "resize_",
+    "rename_", "requires_grad_"))
+_NO_DISPATCH = torch.Tensor.__torch_dispatch__
+
+
+class _State(threading.local):
+    is_ours = False  # what runs is the recorder's own work
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def of_recorder():
+    """What goes on inside is nothing that the script does."""
+    before, _state.is_ours = _state.is_ours, True
+    try:
+        yield
+    finally:
+        _state.is_ours = before
+
+
+class Touches:
+    """Of one rank. `has_mode`: another mode that sees every operation calls look()."""
+
+    def __init__(self, record, has_mode):
+        self._record, self._has_mode = record, has_mode
+        self._open = []  # [call, kind of its tensors, their memory], until the call is waited for or a use was noted
+        self._mode = None
+
+    def begin(self, call):
+        """The script's call has its tensors from now on."""
+        reads = [] if call.given is call.filled else [("given", _memory(tensor), False) for tensor in call.given]
+        keeps = call.op == "broadcast" and call.root == call.group.global_rank(call.group.rank())
+        writes = [("filled", _memory(tensor), not keeps) for tensor in call.filled]
+        parts = [part for part in reads + writes if part[1] is not None]
+        if call.handle is None or not parts:
+            return
+        self._open.append((call, parts))
+        if self._mode is None and not self._has_mode():
+            self._mode = _Mode(self)
+            self._mode.__enter__()
+
+    def end(self, call):
+        """It has been waited for."""
+        if self._open:
+            self._open = [entry for entry in self._open if entry[0] is not call]
+            self._leave()
+
+    def _leave(self):
+        if self._mode is not None and not self._open and _is_innermost(self._mode):
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+
+    def look(self, function, arguments, named):
+        """The script is about to compute this."""
+        if not self._open or _state.is_ours:
+            return
+        for tensor, writes in _used(function, arguments, named):
+            memory = _memory(tensor)
+            if memory is not None:
+                self._find(memory, writes)
+
+    def _find(self, memory, writes):
+        for entry in self._open:
+            for part, known, is_written in entry[1]:
+                if known[0] < memory[1] and memory[0] < known[1] and (writes or is_written):
+                    self._note(entry, part, writes)
+                    return
+
+    def _note(self, entry, part, writes):
+        site = call_site(sys._getframe(3))
+        if site.file is not None:
+            self._open.remove(entry)
+            self._record.say({"touch": entry[0].handle, "of": part, "access": "write" if writes else "read",
+                              "site": site.describe()})
+
+
+class _Mode(TorchDispatchMode):
+    supports_higher_order_operators = True
+
+    def __init__(self, touches):
+        super().__init__()
+        self._touches = touches
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        if any(getattr(kind, "__torch_dispatch__", None) is not _NO_DISPATCH for kind in types):
+            return NotImplemented  # the subclass makes ordinary operations of it
+        self._touches.look(function, arguments, named or {})
+        return function(*arguments, **(named or {}))
+
+
+def _is_innermost(mode):
+    """Modes end in the order in which they began."""
+    if hasattr(torch._C, "_get_torch_dispatch_mode"):
+        return torch._C._get_torch_dispatch_mode() is mode
+    count = torch._C._len_torch_dispatch_stack()
+    return count > 0 and torch._C._get_dispatch_stack_at(count - 1) is mode
+
+
+def _used(function, arguments, named):
+    """The tensors whose memory an operation uses, and whether it writes them."""
+    schema = getattr(function, "_schema", None)
+    if schema is None or schema.name in _OF_VIEWS or _only_copies_shape(schema.name):
+        return
+    for index, argument in enumerate(schema.arguments):
+        value = arguments[index] if index < len(arguments) else named.get(argument.name)
+        effect = argument.alias_info
+        if effect is not None and not effect.is_write:
+            continue  # the result is a view of it
+        for tensor in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(tensor, torch.Tensor):
+                yield tensor, effect is not None
+
+
+def _only_copies_shape(name):
+    return name.endswith("_like") or name.startswith(("aten::new_", "aten::sym_", "aten::is_"))
+
+
+def _memory(tensor):
+    """Where its elements are: the first byte and the one after the last. None where it has no memory."""
+    try:
+        begin = tensor.data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return None
+    if begin == 0 or tensor.numel() == 0:
+        return None
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return begin, begin + (last + 1) * tensor.element_size()
