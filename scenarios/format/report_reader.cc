@@ -299,6 +299,15 @@ class ReportReader {
     }
   }
 
+  Repair read_repair(const Json& object) {
+    Repair repair;
+    repair.steps = list_of<RepairStep>(object, "edits", [this](const Json& each) {
+      return RepairStep{somebody(each, "ranks"), text(each, "change"), number(each, "times", 1)};
+    });
+    repair.alternatives = number(object, "alternatives", 0);
+    return repair;
+  }
+
   Finding read_finding() {
     Finding finding;
     finding.kind = read_kind(root_);
@@ -315,6 +324,9 @@ class ReportReader {
     finding.cause = text(root_, "cause");
     finding.suspicion = text(root_, "suspicion");
     finding.advice = text(root_, "advice");
+    if (const auto repair = member(root_, "repair", JsonType::object)) {
+      finding.repair = read_repair(*repair);
+    }
     finding.on_backend = text(root_, "on_backend");
     finding.chain = texts(root_, "chain");
     return finding;

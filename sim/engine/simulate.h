@@ -109,6 +109,8 @@ struct Options {
   // as they were; what the program does to files and other machines, it does again. False: it never is run again.
   // Then the report may blame a tie, or a missing call, where one rank's call is wrong.
   bool may_run_again = true;
+  // So it is with changed calls, to find the smallest change under which all ranks finish (sim/repair).
+  bool tries_repairs = true;
 };
 
 // Never throws for what the program does. Throws std::invalid_argument for impossible options.

@@ -74,7 +74,7 @@ std::int64_t left_out(const Proposal& proposal) {
 // Is what is called after the edits, where they are, seen elsewhere in the job, and not only by the other end of the
 // mistake? In a job of two ranks and one step nothing is.
 bool is_supported(const CallLists& lists, const Proposal& proposal, const Novelty& novelty) {
-  const auto enough = static_cast<std::int64_t>(proposal.ranks.size());
+  const auto enough = 2 * static_cast<std::int64_t>(proposal.ranks.size());  // themselves, and the other end
   std::optional<Rank> last;
   return std::ranges::any_of(proposal.edits, [&](const CallEdit& edit) {
     if (last == edit.rank) {
@@ -128,9 +128,18 @@ bool is_known(const FoundRepair& found, const RankSet& ranks) {
          std::ranges::find(found.alternatives, ranks, &Alternative::ranks) != found.alternatives.end();
 }
 
+bool is_about_hosts(const Place& place) {
+  const auto kind = parse_op_kind(place.call.op);
+  return kind && (is_about_groups(*kind) || is_about_store(*kind));
+}
+
 }  // namespace
 
 bool is_repairable(const Verdict& verdict) {
+  if (const auto* deadlock = std::get_if<Deadlock>(&verdict);
+      deadlock != nullptr && std::ranges::any_of(deadlock->cycle, is_about_hosts)) {
+    return false;  // calls about groups and the store are not changed, and so only half of what could be would be
+  }
   const Finding* finding = finding_of(verdict);
   const bool is_fit = std::holds_alternative<Deadlock>(verdict) ||
                       std::holds_alternative<Mismatch>(verdict) ||

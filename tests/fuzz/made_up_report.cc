@@ -160,6 +160,14 @@ class Maker {
     finding.headline = bytes_.text();
     finding.cause = bytes_.text();
     finding.advice = bytes_.text();
+    if (bytes_.flag()) {
+      finding.repair =
+          Repair{bytes_.list(3,
+                             [this] {
+                               return RepairStep{ranks(), bytes_.text(), bytes_.number(1, longest)};
+                             }),
+                 bytes_.number(0, longest)};
+    }
     finding.on_backend = bytes_.text();
     finding.chain = bytes_.list(3, [this] { return bytes_.text(); });
     return finding;
