@@ -74,7 +74,7 @@ std::int64_t left_out(const Proposal& proposal) {
 // Is what is called after the edits, where they are, seen elsewhere in the job, and not only by the other end of the
 // mistake? In a job of two ranks and one step nothing is.
 bool is_supported(const CallLists& lists, const Proposal& proposal, const Novelty& novelty) {
-  const auto enough = 2 * static_cast<std::int64_t>(proposal.ranks.size());  // themselves, and the other end
+  const auto enough = static_cast<std::int64_t>(proposal.ranks.size()) + 1;  // themselves, and the other end
   std::optional<Rank> last;
   return std::ranges::any_of(proposal.edits, [&](const CallEdit& edit) {
     if (last == edit.rank) {
