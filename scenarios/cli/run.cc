@@ -63,8 +63,7 @@ ExitCode run_scenario(const CommandLine& line) {
     const Report report = scenario::run(loaded, {.seed = line.seed,
                                                  .timeline = timeline,
                                                  .schedule = schedule_of(line),
-                                                 .mending = line.no_repair ? check::Mending::none
-                                                                           : check::Mending::where_possible});
+                                                 .tries_repairs = !line.no_repair});
     progress.say("writing the report");
     const std::string text =
         line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced);

@@ -32,8 +32,10 @@ sim::TriedSchedules replay(const sim::Schedule& schedule, const sim::RunSchedule
 
 }  // namespace
 
-sim::Rehearsal rehearsal_of(const Scenario& scenario) {
-  return {scenario.options,
+sim::Rehearsal rehearsal_of(const Scenario& scenario, bool tries_repairs) {
+  sim::Options options = scenario.options;
+  options.tries_repairs = tries_repairs;
+  return {options,
           [&scenario, state = std::make_shared<RunState>()](Rank rank) { run_rank(scenario, rank, *state); }};
 }
 
@@ -74,7 +76,7 @@ Report run(const Scenario& scenario, const RunOptions& options) {
   Report& report = tried.report;
   report.seed = run_options.seed;
   report.replay = replay_line(scenario, run_options.seed, tried.schedule ? &*tried.schedule : nullptr);
-  check::complete(report, rehearsal_of(scenario), options.mending);
+  check::complete(report, rehearsal_of(scenario, options.tries_repairs));
   hold_against(scenario, report);
   return std::move(report);
 }

@@ -12,7 +12,6 @@
 #include "scenarios/format/scenario.h"
 #include "sim/engine/rehearsal.h"
 #include "sim/explore/schedule.h"
-#include "sim/judge/complete.h"
 #include "sim/report/report.h"
 
 namespace rollcall::scenario {
@@ -22,7 +21,7 @@ struct RunOptions {
   bool timeline = false;
   std::function<std::unique_ptr<Backend>(Backend&)> decorate{};  // as in sim::Options
   std::optional<sim::Schedule> schedule{};                       // only this one, exactly
-  check::Mending mending = check::Mending::where_possible;
+  bool tries_repairs = true;                                     // as in sim::Options
 };
 
 // The schedule is of another program, or of this one before it was changed; what() says where they part.
@@ -40,7 +39,7 @@ Report run_once(const Scenario& scenario, const sim::Options& options, sim::Deci
 std::string replay_line(const Scenario& scenario, std::uint64_t seed, const sim::Schedule* schedule);
 
 // The scenario run again, for check::complete. Borrows the scenario.
-sim::Rehearsal rehearsal_of(const Scenario& scenario);
+sim::Rehearsal rehearsal_of(const Scenario& scenario, bool tries_repairs = true);
 
 // Adds what only a scenario knows to a completed report: its name, what its objects take of a GPU, and whether it came
 // out as expected.

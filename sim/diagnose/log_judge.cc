@@ -33,14 +33,6 @@ std::string lower(const std::string& op) {
   return text;
 }
 
-Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits) {
-  Diagnosis diagnosis;
-  diagnosis.finding.kind = kind;
-  diagnosis.confidence = confidence;
-  diagnosis.finding.culprits = std::move(culprits);
-  return diagnosis;
-}
-
 void set_call(const LogFact& fact, const RankSet& missing, Diagnosis& diagnosis) {
   Place place;
   place.call.op = lower(fact.op);

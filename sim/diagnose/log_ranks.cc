@@ -36,14 +36,6 @@ const LogFact* first_of(const std::vector<LogFact>& facts, Kind kind) {
   return place == facts.end() ? nullptr : &*place;
 }
 
-Diagnosis found(FindingKind kind, Confidence confidence, RankSet culprits) {
-  Diagnosis diagnosis;
-  diagnosis.finding.kind = kind;
-  diagnosis.confidence = confidence;
-  diagnosis.finding.culprits = std::move(culprits);
-  return diagnosis;
-}
-
 bool is_message(const std::string& op) {
   constexpr std::array<std::string_view, 7> messages = {
       "send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"};
@@ -110,7 +102,7 @@ std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, CallList>& list
     return std::nullopt;
   }
   const LogFact& last = lists.at(behind.first()).last();
-  Diagnosis diagnosis = found(FindingKind::stuck_host, Confidence::low, behind);
+  Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, Confidence::low, behind);
   diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::early_exit};
   set_op(last.op, {}, behind, diagnosis);
   diagnosis.finding.headline = fmt::format("{} made fewer calls than any other rank", ranks_phrase(behind));
@@ -125,6 +117,14 @@ std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, CallList>& list
 }  // namespace
 
 // An error of its own ends a rank, and that ends the others.
+Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits) {
+  Diagnosis diagnosis;
+  diagnosis.finding.kind = kind;
+  diagnosis.confidence = confidence;
+  diagnosis.finding.culprits = std::move(culprits);
+  return diagnosis;
+}
+
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   const RankSet raised = ranks_with(facts, Kind::raised);
   const LogFact* root = first_of(facts, Kind::first_to_fail);
@@ -142,8 +142,8 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   if (compares && 2 * raised.size() > ranks_with(facts, Kind::wrote).size() && raised.size() > 1) {
     culprits = {0};
   }
-  Diagnosis diagnosis =
-      found(compares ? FindingKind::size_mismatch : FindingKind::crashed_rank, Confidence::medium, culprits);
+  Diagnosis diagnosis = diagnosis_of(compares ? FindingKind::size_mismatch : FindingKind::crashed_rank,
+                                     Confidence::medium, culprits);
   const LogFact& shown = error != nullptr ? *error : *root;
   diagnosis.finding.headline =
       fmt::format("{} failed by {}", ranks_phrase(culprits), is_plural(culprits) ? "themselves" : "itself");
@@ -169,7 +169,7 @@ std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
     return std::nullopt;
   }
   const LogFact& fact = *first_of(facts, Kind::aborted);
-  Diagnosis diagnosis = found(FindingKind::size_mismatch, Confidence::low, {});
+  Diagnosis diagnosis = diagnosis_of(FindingKind::size_mismatch, Confidence::low, {});
   diagnosis.alternatives = {FindingKind::extra_collective, FindingKind::skipped_collective};
   diagnosis.finding.headline =
       fmt::format("Gloo ended {}, which was sent more than it expected", ranks_phrase(aborted));
@@ -226,7 +226,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
       return std::nullopt;
     }
     const LogFact& last = lists.at(straying.first()).last();
-    Diagnosis diagnosis = found(FindingKind::cross_group_deadlock, Confidence::medium, straying);
+    Diagnosis diagnosis = diagnosis_of(FindingKind::cross_group_deadlock, Confidence::medium, straying);
     set_op(last.op, {}, {}, diagnosis);
     diagnosis.alternatives = {FindingKind::skipped_collective};
     diagnosis.finding.headline = fmt::format("{} left {} usual order of calls", ranks_phrase(straying),
@@ -250,8 +250,8 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   const RankSet& odd = is_extra ? ahead : behind;
   const LogFact& waiting = lists.at(ahead.first()).last();
   const LogFact& own = lists.at(odd.first()).last();
-  Diagnosis diagnosis =
-      found(is_extra ? FindingKind::extra_collective : FindingKind::stuck_host, Confidence::medium, odd);
+  Diagnosis diagnosis = diagnosis_of(is_extra ? FindingKind::extra_collective : FindingKind::stuck_host,
+                                     Confidence::medium, odd);
   diagnosis.alternatives = is_extra ? std::vector{FindingKind::stuck_host, FindingKind::partial_subgroup}
                                     : std::vector{FindingKind::early_exit, FindingKind::skipped_collective,
                                                   FindingKind::crashed_rank};
@@ -296,7 +296,7 @@ std::optional<Diagnosis> judge_different_calls(const std::vector<LogFact>& facts
   }
   const LogFact& theirs = *calls.at(odd.first());
   const LogFact& usual = *calls.at(most->second.first());
-  Diagnosis diagnosis = found(FindingKind::op_type_mismatch, Confidence::medium, odd);
+  Diagnosis diagnosis = diagnosis_of(FindingKind::op_type_mismatch, Confidence::medium, odd);
   diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::extra_collective};
   set_op(most->first, most->second, {}, diagnosis);
   diagnosis.finding.headline =
@@ -339,7 +339,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     if (!are_messages) {
       return judge_different_calls(facts, failed);
     }
-    Diagnosis diagnosis = found(FindingKind::p2p_mismatch, Confidence::low, failed);
+    Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::low, failed);
     diagnosis.finding.tie = true;
     set_op(shown.op, failed, {}, diagnosis);
     diagnosis.finding.headline = fmt::format("{} waited in messages until the timeout", ranks_phrase(failed));
@@ -354,7 +354,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   }
   const bool is_gone = !lost.empty();
   Diagnosis diagnosis =
-      found(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, Confidence::medium, silent);
+      diagnosis_of(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, Confidence::medium, silent);
   diagnosis.alternatives = {is_gone ? FindingKind::stuck_host : FindingKind::crashed_rank,
                             FindingKind::early_exit};
   set_op(shown.op, failed, silent, diagnosis);
@@ -402,7 +402,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
     if (elsewhere.size() >= in_calls || most.size() != in_calls) {
       return std::nullopt;
     }
-    Diagnosis diagnosis = found(FindingKind::stuck_host, Confidence::low, elsewhere);
+    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, Confidence::low, elsewhere);
     diagnosis.alternatives = {FindingKind::straggler, FindingKind::early_exit};
     set_op(op, most, elsewhere, diagnosis);
     diagnosis.finding.headline =
@@ -428,7 +428,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
     for (const auto& [call, ranks] : by_op) {
       others.insert(is_about_groups(call) ? RankSet() : ranks);
     }
-    Diagnosis diagnosis = found(FindingKind::partial_subgroup, Confidence::medium, others);
+    Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::medium, others);
     diagnosis.alternatives = {FindingKind::extra_collective};
     set_op(stacks.at(grouping.first())->op, grouping, others, diagnosis);
     diagnosis.finding.headline = fmt::format("{} not in {}, which every rank has to call",
@@ -440,7 +440,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
     return diagnosis;
   }
   if (messaging.size() == stacks.size()) {
-    Diagnosis diagnosis = found(FindingKind::p2p_mismatch, Confidence::low, messaging);
+    Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::low, messaging);
     diagnosis.finding.tie = true;
     set_op(op, messaging, {}, diagnosis);
     diagnosis.finding.headline = fmt::format("{} all wait in messages", ranks_phrase(messaging));
@@ -461,7 +461,7 @@ std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts) {
     return std::nullopt;
   }
   Diagnosis diagnosis =
-      found(FindingKind::stuck_device, Confidence::low, ranks_with(facts, Kind::device_error));
+      diagnosis_of(FindingKind::stuck_device, Confidence::low, ranks_with(facts, Kind::device_error));
   diagnosis.finding.headline = fmt::format("the kernel reports an error of a GPU (Xid {})", error->seq);
   diagnosis.finding.cause = error->text;
   diagnosis.finding.advice =

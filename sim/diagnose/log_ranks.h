@@ -11,6 +11,9 @@
 
 namespace rollcall::check {
 
+// With nothing yet of where and why.
+Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankSet culprits);
+
 // Each finds nothing where it has nothing to go by.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts);

@@ -22,7 +22,7 @@ class Rehearsal final : public check::Outlook {
   // Endless programs are cut off.
   std::vector<check::RankProgram> programs(const std::vector<Rank>& ranks) const override;
   check::StepLog steps(const std::vector<Rank>& ranks) const override;
-  bool can_run_again() const override { return true; }
+  bool can_run_again() const override { return options_.tries_repairs; }
   std::optional<FindingKind> outcome_of(const check::CallEdits& edits) const override;
 
  private:

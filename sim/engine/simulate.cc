@@ -91,8 +91,7 @@ void complete(Report& report, const Options& options, const Program& program) {
   const Rehearsal rehearsal(options, program);
   const check::Outlook nothing;
   const Apart apart(rehearsal);
-  check::complete(report, options.may_run_again ? static_cast<const check::Outlook&>(apart) : nothing,
-                  options.tries_repairs ? check::Mending::where_possible : check::Mending::none);
+  check::complete(report, options.may_run_again ? static_cast<const check::Outlook&>(apart) : nothing);
 }
 
 Report run(const Options& options, const Program& program) {

@@ -109,15 +109,17 @@ std::vector<Rank> all_ranks(Rank world_size) {
 
 }  // namespace
 
-void complete(Report& report, const Outlook& outlook, Mending mending) {
+void complete(Report& report, const Outlook& outlook) {
   Verdict& verdict = report.verdict;
   if (const std::vector<Rank> ranks = ranks_to_compare(verdict); !ranks.empty()) {
     order_suspects(verdict, outlook.programs(ranks));
   }
-  const bool mends = mending == Mending::where_possible && outlook.can_run_again() && is_repairable(verdict);
+  const bool mends = outlook.can_run_again() && is_repairable(verdict);
   if (report.world_size <= compared_ranks_max && (mends || has_stuck_messages(verdict))) {
     const std::vector<RankProgram> programs = outlook.programs(all_ranks(report.world_size));
-    find_wrong_peer(verdict, programs);
+    if (has_stuck_messages(verdict)) {
+      find_wrong_peer(verdict, programs);
+    }
     const bool are_whole = static_cast<Rank>(programs.size()) == report.world_size &&
                            std::ranges::all_of(programs, &RankProgram::is_whole);
     if (mends && are_whole) {

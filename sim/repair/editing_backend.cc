@@ -225,8 +225,6 @@ bool EditingBackend::is_completed(const Work& work) {
 
 Rank EditingBackend::source_of(const Work& work) { return is_left_out(work) ? 0 : inner().source_of(work); }
 
-ProcessGroup EditingBackend::find_group(std::string_view group) { return inner().find_group(group); }
-
 ProcessGroup EditingBackend::manage(GroupCall call) {
   const std::int64_t number = calls_;
   pass();  // calls about groups are never left out

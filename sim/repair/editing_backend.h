@@ -29,7 +29,6 @@ class EditingBackend final : public ForwardingBackend {
   bool is_completed(const Work& work) override;
   Rank source_of(const Work& work) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
-  ProcessGroup find_group(std::string_view group) override;
   ProcessGroup manage(GroupCall call) override;
 
  private:

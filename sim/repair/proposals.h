@@ -17,6 +17,9 @@ struct Proposal {
   std::size_t witnesses = 0;  // peers that call so already
 };
 
+// By rank, then by place.
+void sort_edits(CallEdits& edits);
+
 // What ranks would call if they did as others of their role do.
 std::vector<Proposal> as_peers_do(const CallLists& lists);
 

@@ -1,7 +1,6 @@
 #include "sim/wording/wording_repair.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/core.h>
 
@@ -185,9 +184,10 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
     finding.at = *place;
   }
   finding.kind = kind_of(mistake, call, finding.kind);
-  finding.suspects.clear();
-  finding.suspicion.clear();
-  finding.tie = false;
+  const auto says = [&](const std::string& right) {
+    return fmt::format("{} {}, where {} belongs", with_verb(culprits, "calls", "call"),
+                       full_words(out.front()), right);
+  };
   const std::string number =
       is_message(call) ? "" : fmt::format(", its #{} there", number_of(call, program, first.at));
   switch (mistake) {
@@ -213,21 +213,18 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
       finding.advice = "make these calls in one order on all ranks";
       break;
     case Mistake::other_group:
-      finding.headline = fmt::format(
-          "{} {}, where {} {} belongs", with_verb(culprits, "calls", "call"), full_words(out.front()),
-          to_string(call.kind), is_message(call) ? "of another group" : fmt::format("on {}", call.group));
+      finding.headline = says(is_message(call) ? fmt::format("{} of another group", to_string(call.kind))
+                                               : call_words(call));
       finding.cause = "a call on another group meets nobody there, and is missing where its peers wait";
       finding.advice = fmt::format("pass the group that the peers pass: {}", call.group);
       break;
     case Mistake::other_peer:
-      finding.headline = fmt::format("{} {}, where {} belongs", with_verb(culprits, "calls", "call"),
-                                     full_words(out.front()), call_words(call));
+      finding.headline = says(call_words(call));
       finding.cause = "a message meets nobody unless both ends name each other";
       finding.advice = fmt::format("name rank {} as the other end", call.peer);
       break;
     case Mistake::other_call:
-      finding.headline = fmt::format("{} {}, where {} belongs", with_verb(culprits, "calls", "call"),
-                                     full_words(out.front()), full_words(call));
+      finding.headline = says(full_words(call));
       finding.cause = "the peers make the other call there, and wait for it";
       finding.advice = "make the same call on all ranks";
       break;

@@ -1,0 +1,274 @@
+// What would let the calls go on in which ranks hang.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "sim/repair/proposals.h"
+
+namespace rollcall::check {
+namespace {
+
+// Where in the list of a rank the call of a report is.
+std::optional<std::size_t> index_of(const CallList& list, const Call& call) {
+  const auto kind = parse_op_kind(call.op);
+  for (std::size_t i = 0; kind && i < list.calls.size(); ++i) {
+    const ProgramCall& own = list.program->calls[i];
+    if (own.group == call.group && own.seq == call.seq && count_of(own.kind) == count_of(*kind) &&
+        is_about_groups(own.kind) == is_about_groups(*kind)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+// Where `rank` receives what `from` sends with its call number `at`: as many have come from it before.
+std::optional<std::size_t> receive_of(const CallLists& lists, Rank from, std::size_t at, Rank rank) {
+  const CallList& sender = lists.of(from);
+  const CallList& receiver = lists.of(rank);
+  const ProgramCall& sent = sender.program->calls[at];
+  const auto is_one = [&](const CallList& list, std::size_t i, OpKind kind, Rank peer) {
+    const ProgramCall& call = list.program->calls[i];
+    return call.kind == kind && call.peer == peer && call.tag == sent.tag &&
+           list.calls[i].group == sender.calls[at].group;
+  };
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < at; ++i) {
+    before += is_one(sender, i, OpKind::send, rank) ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < receiver.calls.size(); ++i) {
+    if (is_one(receiver, i, OpKind::recv, from) && before-- == 0) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+// Ranks and the calls that they are stuck in.
+struct Stuck {
+  std::size_t at = 0;  // in its list
+  std::size_t place = 0;
+};
+
+class Hang {
+ public:
+  Hang(const CallLists& lists, const Verdict& verdict) : lists_(lists) {
+    if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
+      places_ = deadlock->cycle;
+      if (places_.empty() && deadlock->finding.at) {
+        places_.push_back(*deadlock->finding.at);
+      }
+    } else if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
+      variants_ = mismatch->variants;
+    }
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      for (const Rank rank : places_[i].waiting.to_vector()) {
+        if (const auto at = index_of(lists_.of(rank), places_[i].call)) {
+          stuck_[rank] = {*at, i};
+        }
+      }
+    }
+  }
+
+  std::vector<Proposal> proposals() {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      drop_in(i);
+      call_in(i);
+      call_that_instead(i);
+    }
+    agree();
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr std::size_t ranks_max = 64;
+
+  const ListedCall& listed(Rank rank, std::size_t at) const { return lists_.of(rank).calls[at]; }
+  const ProgramCall& program_call_of(Rank rank, std::size_t at) const {
+    return lists_.of(rank).program->calls[at];
+  }
+
+  // An edit of one call, in all places of the rank that are like this one: what is wrong in one step is often wrong
+  // in all of them.
+  CallEdits everywhere(const CallEdit& edit) const {
+    const std::vector<ListedCall>& calls = lists_.of(edit.rank).calls;
+    const auto place = [&](std::int64_t at) {
+      return at < 0 || at >= static_cast<std::int64_t>(calls.size())
+                 ? Symbol(-1)
+                 : calls[static_cast<std::size_t>(at)].place;
+    };
+    CallEdits edits;
+    for (std::int64_t at = 0; at <= static_cast<std::int64_t>(calls.size()); ++at) {
+      const bool is_before = edit.dropped == 1 || place(at - 1) == place(edit.at - 1);
+      if (place(at) == place(edit.at) && is_before) {
+        CallEdit other = edit;
+        other.at = at;
+        edits.push_back(std::move(other));
+      }
+    }
+    return edits;
+  }
+
+  void propose(const CallEdits& edits) {
+    propose_one(edits);
+    CallEdits all;
+    for (const CallEdit& edit : edits) {
+      const CallEdits own = everywhere(edit);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    if (all.size() > edits.size()) {
+      propose_one(std::move(all));
+    }
+  }
+
+  void propose_one(CallEdits edits) {
+    if (edits.empty()) {
+      return;
+    }
+    sort_edits(edits);
+    Proposal proposal;
+    for (const CallEdit& edit : edits) {
+      if (proposal.ranks.empty() || proposal.ranks.back() != edit.rank) {
+        proposal.ranks.push_back(edit.rank);
+      }
+    }
+    proposal.edits = std::move(edits);
+    proposal.kinds = 1;
+    found_.push_back(std::move(proposal));
+  }
+
+  // Nobody makes the call that waits.
+  void drop_in(std::size_t place) {
+    CallEdits edits;
+    for (const auto& [rank, stuck] : stuck_) {
+      if (stuck.place == place && !listed(rank, stuck.at).is_fixed) {
+        edits.push_back({rank, static_cast<std::int64_t>(stuck.at), 1, {}});
+      }
+    }
+    propose(std::move(edits));
+  }
+
+  // The call of `from` number `at`, as a call of `rank`, which is the other end of it, or calls alike.
+  ProgramCall counterpart(Rank from, std::size_t at, Rank rank) const {
+    const ListedCall& call = listed(from, at);
+    ProgramCall own = lists_.as_call_of(rank, program_call_of(from, at), call.group,
+                                        is_point_to_point(program_call_of(from, at).kind) ? from : -1);
+    if (is_point_to_point(own.kind)) {
+      own.kind = own.kind == OpKind::send ? OpKind::recv : OpKind::send;
+    }
+    return own;
+  }
+
+  // Where a rank that is stuck nowhere could have gone on: before it ended its groups.
+  std::size_t place_in_list(Rank rank) const {
+    if (const auto own = stuck_.find(rank); own != stuck_.end()) {
+      return own->second.at;
+    }
+    std::size_t end = lists_.of(rank).calls.size();
+    while (end > 0 && program_call_of(rank, end - 1).kind == OpKind::destroy_process_group) {
+      --end;
+    }
+    return end;
+  }
+
+  const std::pair<const Rank, Stuck>* model_of(std::size_t place) const {
+    const auto found =
+        std::ranges::find_if(stuck_, [&](const auto& stuck) { return stuck.second.place == place; });
+    return found == stuck_.end() || listed(found->first, found->second.at).is_fixed ? nullptr : &*found;
+  }
+
+  // Who is missing makes the call before the one it is in.
+  void call_in(std::size_t place) {
+    const auto* model = model_of(place);
+    if (model == nullptr || places_[place].missing.size() > ranks_max) {
+      return;
+    }
+    CallEdits edits;
+    for (const Rank rank : places_[place].missing.to_vector()) {
+      edits.push_back({rank,
+                       static_cast<std::int64_t>(place_in_list(rank)),
+                       0,
+                       {counterpart(model->first, model->second.at, rank)}});
+    }
+    propose(std::move(edits));
+  }
+
+  // Who is missing makes the call instead of the one it is in.
+  void call_that_instead(std::size_t place) {
+    const auto* model = model_of(place);
+    if (model == nullptr || places_[place].missing.size() > ranks_max) {
+      return;
+    }
+    for (const Rank rank : places_[place].missing.to_vector()) {
+      const auto own = stuck_.find(rank);
+      if (own != stuck_.end() && !listed(rank, own->second.at).is_fixed) {
+        propose({{rank,
+                  static_cast<std::int64_t>(own->second.at),
+                  1,
+                  {counterpart(model->first, model->second.at, rank)}}});
+      }
+    }
+  }
+
+  // Where `rank` makes the call of its variant. Messages have the number of the send.
+  std::optional<std::size_t> mismatched(Rank rank, const Call& call) const {
+    if (call.op != "recv") {
+      return index_of(lists_.of(rank), call);
+    }
+    Call send = call;
+    send.op = "send";
+    const auto sent = index_of(lists_.of(call.peer), send);
+    return sent ? receive_of(lists_, call.peer, *sent, rank) : std::nullopt;
+  }
+
+  // Those that met with different calls: one side calls what the other does, or does it first, or does not call.
+  void agree() {
+    for (const Variant& wrong : variants_) {
+      if (wrong.ranks.size() > ranks_max) {
+        continue;
+      }
+      CallEdits left_out;
+      for (const Rank rank : wrong.ranks.to_vector()) {
+        if (const auto at = mismatched(rank, wrong.call)) {
+          left_out.push_back({rank, static_cast<std::int64_t>(*at), 1, {}});
+        }
+      }
+      for (const Variant& right : variants_) {
+        const Rank model = right.ranks.first();
+        const auto its = mismatched(model, right.call);
+        if (&right == &wrong || !its || listed(model, *its).is_fixed) {
+          continue;
+        }
+        CallEdits instead;
+        CallEdits before;
+        for (const CallEdit& edit : left_out) {
+          const ProgramCall& own = program_call_of(edit.rank, static_cast<std::size_t>(edit.at));
+          ProgramCall call =
+              lists_.as_call_of(edit.rank, program_call_of(model, *its),
+                                listed(edit.rank, static_cast<std::size_t>(edit.at)).group, own.peer);
+          call.kind = is_point_to_point(call.kind) ? own.kind : call.kind;
+          instead.push_back({edit.rank, edit.at, 1, {call}});
+          before.push_back({edit.rank, edit.at, 0, {call}});
+        }
+        propose(std::move(instead));
+        propose(std::move(before));
+      }
+      propose(std::move(left_out));
+    }
+  }
+
+  const CallLists& lists_;
+  std::vector<Place> places_;
+  std::vector<Variant> variants_;
+  std::map<Rank, Stuck> stuck_;
+  std::vector<Proposal> found_;
+};
+
+}  // namespace
+
+std::vector<Proposal> where_it_hangs(const CallLists& lists, const Verdict& verdict) {
+  return Hang(lists, verdict).proposals();
+}
+
+}  // namespace rollcall::check
