@@ -1,6 +1,7 @@
 // Ranks that owe a call: stuck on the host, gone from the loop, without the group, dead.
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -188,13 +189,16 @@ class AbsenceJudge {
   void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     const WaitNode* node = &telling_node(outsiders);
+    std::set<std::uint32_t> groups;
     for (const WaitNode& other : job_.waits.nodes) {
       for (const Blocker& blocker : other.blockers) {
         if (blocker.why == Blocker::Why::no_group && outsiders.contains(blocker.rank)) {
           node = &other;
+          groups.insert(other.group);
         }
       }
     }
+    diagnosis.confidence = groups.size() > 1 ? Diagnosis::Confidence::low : Diagnosis::Confidence::medium;
     diagnosis.finding.kind = FindingKind::partial_subgroup;
     diagnosis.alternatives = {FindingKind::stuck_host};
     finding.culprits = outsiders;

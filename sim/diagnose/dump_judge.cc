@@ -6,6 +6,7 @@
 
 #include "sim/base/expects.h"
 #include "sim/diagnose/dump_case.h"
+#include "sim/diagnose/dump_repair.h"
 #include "sim/diagnose/log_judge.h"
 #include "sim/wording/phrasing.h"
 
@@ -139,6 +140,7 @@ Diagnosis judge_dump(const JobDump& job) {
   }
   const DumpCase investigation(job);
   Diagnosis diagnosis = find_fault(investigation);
+  mend(investigation, diagnosis);
   doubt_groups(job, diagnosis);
   if (diagnosis.finding.kind != FindingKind::no_fault && diagnosis.finding.kind != FindingKind::straggler) {
     add_victims(investigation, diagnosis);

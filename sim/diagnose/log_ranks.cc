@@ -58,7 +58,7 @@ void set_op(const std::string& op, const RankSet& waiting, const RankSet& missin
 }
 
 // The last call of each rank, and whether it keeps to its own order.
-struct CallList {
+struct LoggedCalls {
   std::vector<const LogFact*> calls;
   bool has_groups = false;  // numbers come twice
 
@@ -68,7 +68,7 @@ struct CallList {
 std::string token_of(const LogFact& fact) { return fact.op + fact.shape + fact.dtype; }
 
 // Its last call follows on another than ever before.
-bool departs(const CallList& list) {
+bool departs(const LoggedCalls& list) {
   if (list.calls.size() < 4) {
     return false;
   }
@@ -86,12 +86,12 @@ bool departs(const CallList& list) {
   return times >= 2;
 }
 
-bool has_groups_in(const std::map<Rank, CallList>& lists) {
+bool has_groups_in(const std::map<Rank, LoggedCalls>& lists) {
   return std::any_of(lists.begin(), lists.end(), [](const auto& entry) { return entry.second.has_groups; });
 }
 
 // Of several groups, which the lines do not name: one rank that made fewer calls than any other.
-std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, CallList>& lists) {
+std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, LoggedCalls>& lists) {
   std::map<std::size_t, RankSet> by_length;
   for (const auto& [rank, list] : lists) {
     by_length[list.calls.size()].insert(rank);
@@ -187,10 +187,10 @@ std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
 
 // DETAIL writes every call down before it is made.
 std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
-  std::map<Rank, CallList> lists;
+  std::map<Rank, LoggedCalls> lists;
   for (const LogFact& fact : facts) {
     if (fact.kind == Kind::calls) {
-      CallList& list = lists[fact.ranks.first()];
+      LoggedCalls& list = lists[fact.ranks.first()];
       list.has_groups = list.has_groups || (!list.calls.empty() && fact.seq <= list.calls.back()->seq);
       list.calls.push_back(&fact);
     }

@@ -52,6 +52,7 @@ struct ProgramGroup {
   std::string name;
   std::vector<Rank> ranks{};  // global; empty: the whole world
   std::int64_t made_by = -1;  // which call of its rank made it, from 0; -1: it was there
+  bool is_by_use = false;     // it may have more ranks: those that have called something are known
 };
 
 // Calls of a rank on a group that are counted together have one number: collectives, messages, and each kind of call

@@ -66,6 +66,10 @@ bool CallLists::is_member(Rank rank, std::uint32_t group) const {
   return groups_[group].empty() || std::ranges::binary_search(groups_[group], rank);
 }
 
+bool CallLists::are_as_large(std::uint32_t a, std::uint32_t b) const {
+  return are_by_use_ || members(a).size() == members(b).size();
+}
+
 ListedCall CallLists::listed(Rank rank, const ProgramCall& call) const {
   ListedCall listed;
   const auto shape = shapes_.find(shape_text(call));
@@ -159,6 +163,7 @@ void CallLists::list(const RankProgram& program) {
   std::vector<std::uint32_t> numbers;
   for (const ProgramGroup& group : program.groups) {
     numbers.push_back(group_number(group.ranks, alike[group.ranks]++));
+    are_by_use_ = are_by_use_ || group.is_by_use;
   }
   for (const ProgramCall& call : program.calls) {
     ListedCall listed;

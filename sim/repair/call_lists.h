@@ -57,6 +57,8 @@ class CallLists {
   // Global ranks of a group; empty: the world.
   const std::vector<Rank>& members(std::uint32_t group) const { return groups_[group]; }
   bool is_member(Rank rank, std::uint32_t group) const;
+  // As far as it is known, the groups have as many members.
+  bool are_as_large(std::uint32_t a, std::uint32_t b) const;
   // The shape in a place.
   static Symbol shape_in(Symbol place) { return place >> 16U; }
   // `call`, which `rank` would make, as a listed one; without its place.
@@ -73,6 +75,7 @@ class CallLists {
   std::vector<CallList> lists_;
   std::vector<CallClass> classes_;
   std::vector<std::vector<Rank>> groups_;
+  bool are_by_use_ = false;
   std::map<std::pair<std::vector<Rank>, std::size_t>, std::uint32_t> group_numbers_;
   std::map<std::string, Symbol> shapes_;
 };

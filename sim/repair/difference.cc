@@ -1,6 +1,7 @@
 #include "sim/repair/difference.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rollcall::check {
 namespace {
@@ -16,8 +17,11 @@ class Search {
   }
 
  public:
-  Search(List a, List b, std::size_t edits_max)
-      : a_(a), b_(b), max_(static_cast<std::ptrdiff_t>(std::min(edits_max, a.size() + b.size()))) {}
+  Search(List a, List b, std::size_t edits_max, OpenEnds open)
+      : a_(a),
+        b_(b),
+        open_(open),
+        max_(static_cast<std::ptrdiff_t>(std::min(edits_max, a.size() + b.size()))) {}
 
   // The number of edits, or -1.
   std::ptrdiff_t run() {
@@ -33,7 +37,8 @@ class Search {
           ++x;
         }
         at(furthest, diagonal) = x;
-        if (x >= size(a_) && x - diagonal >= size(b_)) {
+        if (is_end(x, x - diagonal)) {
+          end_ = {x, x - diagonal};
           trace_.push_back(furthest);
           return edits;
         }
@@ -46,8 +51,7 @@ class Search {
   // Edits from the end to the beginning, gathered where they touch.
   std::vector<Hunk> hunks(std::ptrdiff_t edits) const {
     std::vector<Hunk> found;
-    std::ptrdiff_t x = size(a_);
-    std::ptrdiff_t y = size(b_);
+    auto [x, y] = end_;
     for (; edits > 0; --edits) {
       const std::vector<std::ptrdiff_t>& before = trace_[static_cast<std::size_t>(edits) - 1];
       const std::ptrdiff_t diagonal = x - y;
@@ -73,32 +77,42 @@ class Search {
   }
 
  private:
+  bool is_end(std::ptrdiff_t x, std::ptrdiff_t y) const {
+    const bool is_old_over = x >= size(a_);
+    const bool is_new_over = y >= size(b_);
+    return (is_old_over && (is_new_over || open_.old_list)) || (is_new_over && open_.new_list);
+  }
+
   List a_;
   List b_;
+  OpenEnds open_;
   std::ptrdiff_t max_;
   std::vector<std::vector<std::ptrdiff_t>> trace_;
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> end_;
 };
 
 }  // namespace
 
-std::optional<std::vector<Hunk>> difference_of(List a, List b, std::size_t edits_max) {
+std::optional<std::vector<Hunk>> difference_of(List a, List b, std::size_t edits_max, OpenEnds open) {
   std::size_t begin = 0;
   while (begin < a.size() && begin < b.size() && a[begin] == b[begin]) {
     ++begin;
   }
+  const bool is_open = open.old_list || open.new_list;
   std::size_t end = 0;
-  while (end < a.size() - begin && end < b.size() - begin && a[a.size() - 1 - end] == b[b.size() - 1 - end]) {
+  while (!is_open && end < a.size() - begin && end < b.size() - begin &&
+         a[a.size() - 1 - end] == b[b.size() - 1 - end]) {
     ++end;
   }
   const List own = a.subspan(begin, a.size() - begin - end);
   const List other = b.subspan(begin, b.size() - begin - end);
-  if (own.empty() && other.empty()) {
+  if ((own.empty() && (other.empty() || open.old_list)) || (other.empty() && open.new_list)) {
     return std::vector<Hunk>();
   }
   if (own.empty() || other.empty()) {
     return std::vector<Hunk>{{begin, own.size(), begin, other.size()}};
   }
-  Search search(own, other, edits_max);
+  Search search(own, other, edits_max, open);
   const std::ptrdiff_t edits = search.run();
   if (edits < 0) {
     return std::nullopt;

@@ -18,10 +18,16 @@ struct Hunk {
   std::size_t inserted = 0;
 };
 
-// Ascending. Nothing where more than `edits_max` elements differ in several places (E. Myers, "An O(ND) difference
-// algorithm and its variations", 1986).
+// Lists that go on where they are cut off: nothing is known of what would follow.
+struct OpenEnds {
+  bool old_list = false;
+  bool new_list = false;
+};
+
+// Ascending. What one list has beyond the end of an open one is not a difference. Nothing where more than `edits_max`
+// elements differ in several places (E. Myers, "An O(ND) difference algorithm and its variations", 1986).
 std::optional<std::vector<Hunk>> difference_of(std::span<const std::uint64_t> old_list,
-                                               std::span<const std::uint64_t> new_list,
-                                               std::size_t edits_max);
+                                               std::span<const std::uint64_t> new_list, std::size_t edits_max,
+                                               OpenEnds open = {});
 
 }  // namespace rollcall::check

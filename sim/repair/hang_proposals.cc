@@ -45,34 +45,35 @@ std::optional<std::size_t> receive_of(const CallLists& lists, Rank from, std::si
   return std::nullopt;
 }
 
-// Ranks and the calls that they are stuck in.
+// Where `rank` makes the call of its variant. Messages have the number of the send.
+std::optional<std::size_t> index_of_variant(const CallLists& lists, Rank rank, const Call& call) {
+  if (call.op != "recv") {
+    return index_of(lists.of(rank), call);
+  }
+  Call send = call;
+  send.op = "send";
+  const auto sent = index_of(lists.of(call.peer), send);
+  return sent ? receive_of(lists, call.peer, *sent, rank) : std::nullopt;
+}
+
+// Where a rank is stuck.
 struct Stuck {
   std::size_t at = 0;  // in its list
   std::size_t place = 0;
 };
 
-class Hang {
+class HangProposals {
  public:
-  Hang(const CallLists& lists, const Verdict& verdict) : lists_(lists) {
-    if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
-      places_ = deadlock->cycle;
-      if (places_.empty() && deadlock->finding.at) {
-        places_.push_back(*deadlock->finding.at);
-      }
-    } else if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
-      variants_ = mismatch->variants;
-    }
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      for (const Rank rank : places_[i].waiting.to_vector()) {
-        if (const auto at = index_of(lists_.of(rank), places_[i].call)) {
-          stuck_[rank] = {*at, i};
-        }
+  HangProposals(const CallLists& lists, const Hang& hang) : lists_(lists), hang_(hang) {
+    for (std::size_t i = 0; i < hang.places.size(); ++i) {
+      for (const auto& [rank, at] : hang.places[i].at) {
+        stuck_[rank] = {at, i};
       }
     }
   }
 
   std::vector<Proposal> proposals() {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
+    for (std::size_t i = 0; i < hang_.places.size(); ++i) {
       drop_in(i);
       call_in(i);
       call_that_instead(i);
@@ -181,11 +182,11 @@ class Hang {
   // Who is missing makes the call before the one it is in.
   void call_in(std::size_t place) {
     const auto* model = model_of(place);
-    if (model == nullptr || places_[place].missing.size() > ranks_max) {
+    if (model == nullptr || hang_.places[place].missing.size() > ranks_max) {
       return;
     }
     CallEdits edits;
-    for (const Rank rank : places_[place].missing.to_vector()) {
+    for (const Rank rank : hang_.places[place].missing.to_vector()) {
       edits.push_back({rank,
                        static_cast<std::int64_t>(place_in_list(rank)),
                        0,
@@ -197,10 +198,10 @@ class Hang {
   // Who is missing makes the call instead of the one it is in.
   void call_that_instead(std::size_t place) {
     const auto* model = model_of(place);
-    if (model == nullptr || places_[place].missing.size() > ranks_max) {
+    if (model == nullptr || hang_.places[place].missing.size() > ranks_max) {
       return;
     }
-    for (const Rank rank : places_[place].missing.to_vector()) {
+    for (const Rank rank : hang_.places[place].missing.to_vector()) {
       const auto own = stuck_.find(rank);
       if (own != stuck_.end() && !listed(rank, own->second.at).is_fixed) {
         propose({{rank,
@@ -211,41 +212,28 @@ class Hang {
     }
   }
 
-  // Where `rank` makes the call of its variant. Messages have the number of the send.
-  std::optional<std::size_t> mismatched(Rank rank, const Call& call) const {
-    if (call.op != "recv") {
-      return index_of(lists_.of(rank), call);
-    }
-    Call send = call;
-    send.op = "send";
-    const auto sent = index_of(lists_.of(call.peer), send);
-    return sent ? receive_of(lists_, call.peer, *sent, rank) : std::nullopt;
-  }
-
   // Those that met with different calls: one side calls what the other does, or does it first, or does not call.
   void agree() {
-    for (const Variant& wrong : variants_) {
-      if (wrong.ranks.size() > ranks_max) {
+    for (const CallsAt& wrong : hang_.variants) {
+      if (wrong.size() > ranks_max) {
         continue;
       }
       CallEdits left_out;
-      for (const Rank rank : wrong.ranks.to_vector()) {
-        if (const auto at = mismatched(rank, wrong.call)) {
-          left_out.push_back({rank, static_cast<std::int64_t>(*at), 1, {}});
-        }
+      for (const auto& [rank, at] : wrong) {
+        left_out.push_back({rank, static_cast<std::int64_t>(at), 1, {}});
       }
-      for (const Variant& right : variants_) {
-        const Rank model = right.ranks.first();
-        const auto its = mismatched(model, right.call);
-        if (&right == &wrong || !its || listed(model, *its).is_fixed) {
+      for (const CallsAt& right : hang_.variants) {
+        if (&right == &wrong || right.empty() ||
+            listed(right.begin()->first, right.begin()->second).is_fixed) {
           continue;
         }
+        const auto& [model, its] = *right.begin();
         CallEdits instead;
         CallEdits before;
         for (const CallEdit& edit : left_out) {
           const ProgramCall& own = program_call_of(edit.rank, static_cast<std::size_t>(edit.at));
           ProgramCall call =
-              lists_.as_call_of(edit.rank, program_call_of(model, *its),
+              lists_.as_call_of(edit.rank, program_call_of(model, its),
                                 listed(edit.rank, static_cast<std::size_t>(edit.at)).group, own.peer);
           call.kind = is_point_to_point(call.kind) ? own.kind : call.kind;
           instead.push_back({edit.rank, edit.at, 1, {call}});
@@ -259,16 +247,45 @@ class Hang {
   }
 
   const CallLists& lists_;
-  std::vector<Place> places_;
-  std::vector<Variant> variants_;
+  const Hang& hang_;
   std::map<Rank, Stuck> stuck_;
   std::vector<Proposal> found_;
 };
 
 }  // namespace
 
-std::vector<Proposal> where_it_hangs(const CallLists& lists, const Verdict& verdict) {
-  return Hang(lists, verdict).proposals();
+Hang hang_of(const CallLists& lists, const Verdict& verdict) {
+  std::vector<Place> places;
+  Hang hang;
+  if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
+    places = deadlock->cycle;
+    if (places.empty() && deadlock->finding.at) {
+      places.push_back(*deadlock->finding.at);
+    }
+  } else if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
+    for (const Variant& variant : mismatch->variants) {
+      CallsAt& calls = hang.variants.emplace_back();
+      for (const Rank rank : variant.ranks.to_vector()) {
+        if (const auto at = index_of_variant(lists, rank, variant.call)) {
+          calls[rank] = *at;
+        }
+      }
+    }
+  }
+  for (const Place& place : places) {
+    HangPlace& stuck = hang.places.emplace_back();
+    stuck.missing = place.missing;
+    for (const Rank rank : place.waiting.to_vector()) {
+      if (const auto at = index_of(lists.of(rank), place.call)) {
+        stuck.at[rank] = *at;
+      }
+    }
+  }
+  return hang;
+}
+
+std::vector<Proposal> where_it_hangs(const CallLists& lists, const Hang& hang) {
+  return HangProposals(lists, hang).proposals();
 }
 
 }  // namespace rollcall::check

@@ -18,7 +18,7 @@ std::uint64_t hash_of(Symbol a, Symbol b, Symbol c) {
 
 Novelty::Novelty(const CallLists& lists) : lists_(lists) {
   for (const CallClass& each : lists.classes()) {
-    add(places_of(each.ranks.front()), static_cast<std::int64_t>(each.ranks.size()));
+    add(each.ranks.front(), places_of(each.ranks.front()), static_cast<std::int64_t>(each.ranks.size()));
   }
 }
 
@@ -35,7 +35,7 @@ std::int64_t Novelty::times(Symbol last, Symbol next) const {
   return found == times_.end() ? 0 : found->second;
 }
 
-void Novelty::add(const std::vector<Symbol>& places, std::int64_t times) {
+void Novelty::add(Rank rank, const std::vector<Symbol>& places, std::int64_t times) {
   Symbol before = nothing;
   Symbol last = nothing;
   const auto count = [&](Symbol a, Symbol b, Symbol c) {
@@ -54,18 +54,20 @@ void Novelty::add(const std::vector<Symbol>& places, std::int64_t times) {
   for (const Symbol place : places) {
     note(place);
   }
-  note(nothing);
+  if (lists_.of(rank).program->is_whole) {
+    note(nothing);
+  }
 }
 
 std::int64_t Novelty::count_with(std::span<const Change> changes) {
   for (const Change& change : changes) {
-    add(places_of(change.rank), -1);
-    add(change.places, 1);
+    add(change.rank, places_of(change.rank), -1);
+    add(change.rank, change.places, 1);
   }
   const std::int64_t result = different_;
   for (const Change& change : changes) {
-    add(change.places, -1);
-    add(places_of(change.rank), 1);
+    add(change.rank, change.places, -1);
+    add(change.rank, places_of(change.rank), 1);
   }
   return result;
 }

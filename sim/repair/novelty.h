@@ -32,7 +32,7 @@ class Novelty {
   std::int64_t times(Symbol last, Symbol next) const;
 
  private:
-  void add(const std::vector<Symbol>& places, std::int64_t times);
+  void add(Rank rank, const std::vector<Symbol>& places, std::int64_t times);
   std::vector<Symbol> places_of(Rank rank) const;
 
   const CallLists& lists_;

@@ -90,10 +90,10 @@ Correspondence correspondence(const CallLists& lists, const CallList& model, con
   std::size_t i = 0;
   std::size_t j = 0;
   const auto match_until = [&](std::size_t end) {
-    for (; i < end; ++i, ++j) {
+    for (; i < end && j < model.calls.size(); ++i, ++j) {
       const ListedCall& mine = own.calls[i];
       const ListedCall& its = model.calls[j];
-      if (lists.members(its.group).size() == lists.members(mine.group).size()) {
+      if (lists.are_as_large(its.group, mine.group)) {
         ++groups[its.group][mine.group];
       }
       if (its.peer >= 0 && mine.peer >= 0) {
@@ -166,6 +166,10 @@ struct RankEdits {
   Kinds kinds;
 };
 
+OpenEnds open_ends(const CallList& own, const CallList& model) {
+  return {.old_list = !own.program->is_whole, .new_list = !model.program->is_whole};
+}
+
 std::size_t edited_calls(const std::vector<Hunk>& hunks) {
   std::size_t calls = 0;
   for (const Hunk& hunk : hunks) {
@@ -174,15 +178,38 @@ std::size_t edited_calls(const std::vector<Hunk>& hunks) {
   return calls;
 }
 
+// Where a list goes on that breaks off, its last calls may be left out, or be made instead of what a model makes there:
+// the same calls with other arguments were.
+void replace_at_end(const CallList& own, const CallList& model, const std::vector<ListedCall>& wanted,
+                    std::vector<Hunk>& hunks) {
+  if (hunks.empty()) {
+    return;
+  }
+  Hunk& last = hunks.back();
+  const std::size_t rest = own.calls.size() - last.at;
+  if (last.dropped == rest) {
+    last.inserted = std::max(last.inserted, std::min(last.dropped, wanted.size() - last.from));
+  } else if (last.dropped == 0 && last.inserted == rest) {
+    const auto is_alike = [&](std::size_t i) {
+      return own.program->calls[last.at + i].kind == model.program->calls[last.from + i].kind &&
+             own.calls[last.at + i].group == wanted[last.from + i].group;
+    };
+    last.dropped = is_alike(0) ? rest : 0;
+  }
+}
+
 std::optional<RankEdits> edits_to(const CallLists& lists, const CallList& own, const CallList& model,
                                   const std::vector<ListedCall>& wanted) {
   std::vector<std::uint64_t> other;
   for (const ListedCall& call : wanted) {
     other.push_back(exact(call.shape, call.group, call.peer));
   }
-  const auto hunks = difference_of(calls_of(own), other, edited_calls_max);
+  auto hunks = difference_of(calls_of(own), other, edited_calls_max, open_ends(own, model));
   if (!hunks) {
     return std::nullopt;
+  }
+  if (!own.program->is_whole) {
+    replace_at_end(own, model, wanted, *hunks);
   }
   const Rank rank = own.program->rank;
   RankEdits found;
@@ -220,7 +247,7 @@ std::optional<RankEdits> edits_to(const CallLists& lists, const CallList& own, c
 std::optional<RankEdits> edits_as(const CallLists& lists, Rank rank, Rank other) {
   const CallList& own = lists.of(rank);
   const CallList& model = lists.of(other);
-  const auto rough = difference_of(shapes_of(own), shapes_of(model), edited_calls_max);
+  const auto rough = difference_of(shapes_of(own), shapes_of(model), edited_calls_max, open_ends(own, model));
   if (!rough) {
     return std::nullopt;
   }

@@ -3,6 +3,7 @@
 // Proposals: changes of what ranks call that might let a job finish. Two sources: what the peers of a rank call, and
 // the place where the job hangs.
 
+#include <map>
 #include <vector>
 
 #include "sim/repair/call_lists.h"
@@ -23,8 +24,25 @@ void sort_edits(CallEdits& edits);
 // What ranks would call if they did as others of their role do.
 std::vector<Proposal> as_peers_do(const CallLists& lists);
 
-// What would let the calls go on that the verdict shows.
-std::vector<Proposal> where_it_hangs(const CallLists& lists, const Verdict& verdict);
+// Calls of some ranks: their indexes in the ranks' lists.
+using CallsAt = std::map<Rank, std::size_t>;
+
+// A call that some ranks wait in, and others do not make.
+struct HangPlace {
+  CallsAt at{};
+  RankSet missing{};
+};
+
+// Where a job stands still, or disagrees.
+struct Hang {
+  std::vector<HangPlace> places{};
+  std::vector<CallsAt> variants{};  // of one call that its ranks made differently
+};
+
+Hang hang_of(const CallLists& lists, const Verdict& verdict);
+
+// What would let these calls go on.
+std::vector<Proposal> where_it_hangs(const CallLists& lists, const Hang& hang);
 
 // The places of what `rank` calls with these edits, of which some may be of other ranks.
 std::vector<Symbol> places_with(const CallLists& lists, Rank rank, const CallEdits& edits);

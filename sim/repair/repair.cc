@@ -93,11 +93,11 @@ bool is_supported(const CallLists& lists, const Proposal& proposal, const Novelt
   });
 }
 
-std::vector<Scored> ordered(const CallLists& lists, const Verdict& verdict) {
+std::vector<Scored> ordered(const CallLists& lists, const Hang& hang) {
   Novelty novelty(lists);
   std::vector<Scored> all;
   std::vector<Proposal> proposals = as_peers_do(lists);
-  for (Proposal& proposal : where_it_hangs(lists, verdict)) {
+  for (Proposal& proposal : where_it_hangs(lists, hang)) {
     Proposal moved = proposal;
     slide(lists, moved, novelty);
     proposals.push_back(std::move(moved));
@@ -148,25 +148,14 @@ bool is_repairable(const Verdict& verdict) {
          finding->kind != FindingKind::join_hook_mismatch;
 }
 
-std::optional<FoundRepair> find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
-                                       const Outlook& outlook) {
-  const bool joins = std::ranges::any_of(programs, [](const RankProgram& program) {
-    return std::ranges::any_of(program.calls, [](const ProgramCall& call) {
-      return call.shadow || call.label.find("join.") != std::string::npos;
-    });
-  });
-  if (joins) {
-    return std::nullopt;  // how often a rank calls there depends on the others
-  }
-  const CallLists lists(programs);
+std::optional<FoundRepair> find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook) {
   std::optional<FoundRepair> found;
-  std::int64_t score = 0;
   std::size_t tries = 0;
   const std::size_t most_tries =
       std::clamp(calls_max / std::max<std::size_t>(1, lists.calls()), tries_min, tries_max);
   std::vector<CallEdits> tried;
-  for (const Scored& each : ordered(lists, verdict)) {
-    if (tries == most_tries || (found && each.score > score + (found->supported ? 0 : margin))) {
+  for (const Scored& each : ordered(lists, hang)) {
+    if (tries == most_tries || (found && each.score > found->score + (found->supported ? 0 : margin))) {
       break;
     }
     const RankSet ranks = RankSet::of(each.proposal.ranks);
@@ -180,13 +169,27 @@ std::optional<FoundRepair> find_repair(const Verdict& verdict, const std::vector
       continue;
     }
     if (!found) {
-      found = FoundRepair{.edits = each.proposal.edits, .ranks = ranks, .supported = each.supported};
-      score = each.score;
+      found = FoundRepair{
+          .edits = each.proposal.edits, .ranks = ranks, .score = each.score, .supported = each.supported};
     } else {
       found->alternatives.push_back({each.proposal.edits, ranks});
     }
   }
   return found;
+}
+
+std::optional<FoundRepair> find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
+                                       const Outlook& outlook) {
+  const bool joins = std::ranges::any_of(programs, [](const RankProgram& program) {
+    return std::ranges::any_of(program.calls, [](const ProgramCall& call) {
+      return call.shadow || call.label.find("join.") != std::string::npos;
+    });
+  });
+  if (joins) {
+    return std::nullopt;  // how often a rank calls there depends on the others
+  }
+  const CallLists lists(programs);
+  return find_repair(lists, hang_of(lists, verdict), outlook);
 }
 
 }  // namespace rollcall::check

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/match/outlook.h"
+#include "sim/repair/proposals.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall::check {
@@ -19,6 +20,7 @@ struct Alternative {
 struct FoundRepair {
   CallEdits edits{};
   RankSet ranks{};         // that are edited
+  std::int64_t score = 0;  // less for likelier ones; below 0 it makes the job more like itself than it is
   bool supported = false;  // the job does elsewhere what it does with the edits
   std::vector<Alternative>
       alternatives{};  // about as likely as this one, of other ranks; the job runs with them, too
@@ -27,7 +29,10 @@ struct FoundRepair {
 // May `verdict` be mended by other calls?
 bool is_repairable(const Verdict& verdict);
 
-// `programs` of all ranks, ascending. Nothing where no change that was tried helps.
+// Of a job that hangs, or disagrees, in these calls of `lists`. Nothing where no change that was tried helps.
+std::optional<FoundRepair> find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook);
+
+// `programs` of all ranks, ascending.
 std::optional<FoundRepair> find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
                                        const Outlook& outlook);
 

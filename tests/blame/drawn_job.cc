@@ -59,6 +59,7 @@ class Author {
       if (const auto deviation = deviate(mistake)) {
         job.mistake = mistake;
         job.culprits = deviation->ranks;
+        job.is_recorded = is_recorded(mistake);
       }
     }
     job.scenario = text();
@@ -107,6 +108,12 @@ class Author {
     step_ = static_cast<Rank>(1 + random_.below(static_cast<std::size_t>(layout_.steps) - 1));
     deviation.condition += fmt::format(" && step == {}", step_);
     return deviation;
+  }
+
+  // Recorders keep neither reduce ops nor roots, and Gloo's no messages.
+  bool is_recorded(const std::string& mistake) const {
+    return mistake != "wrong reduction" && mistake != "wrong root" &&
+           (backend_ == "nccl" || !piece().is_message());
   }
 
   // Nobody could miss a call that no member of a group makes.

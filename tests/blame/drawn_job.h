@@ -14,9 +14,10 @@ namespace rollcall::blame {
 
 struct DrawnJob {
   std::string layout;
-  std::string mistake;   // "none" for a healthy job
-  std::string scenario;  // the text of its file
-  RankSet culprits;      // empty for a healthy one
+  std::string mistake;      // "none" for a healthy job
+  std::string scenario;     // the text of its file
+  RankSet culprits;         // empty for a healthy one
+  bool is_recorded = true;  // a Flight Recorder keeps what was called wrongly
 };
 
 // In the order of tables.

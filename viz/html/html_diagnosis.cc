@@ -9,6 +9,7 @@
 #include "viz/html/html_parts.h"
 #include "viz/html/html_sections.h"
 #include "viz/rows/phrases.h"
+#include "viz/rows/verdict_parts.h"
 
 namespace rollcall::viz {
 
@@ -39,6 +40,7 @@ void sentence(Markup& out, const Diagnosis& diagnosis, const Report& recorded) {
   out.text(finding.headline).close("h1").line();
   html_paragraph(out, "Cause:", finding.cause);
   html_paragraph(out, "Help:", finding.advice);
+  html_paragraph(out, "Repair:", repair_phrase(finding, replay_proof));
   if (diagnosis.finding.kind != FindingKind::no_fault) {
     html_paragraph(out, "Confidence:", confidence_text(diagnosis));
   }

@@ -60,6 +60,7 @@ std::string json_diagnosis(const Diagnosis& diagnosis, const Remarks& remarks) {
   set(object, "headline", finding.headline);
   set(object, "cause", finding.cause);
   set(object, "advice", finding.advice);
+  add_repair(object, finding);
   set(object, "chain", finding.chain);
   object["evidence"] = diagnosis.evidence;
   object["would_settle"] = diagnosis.would_settle;

@@ -52,4 +52,15 @@ nlohmann::ordered_json variants_json(const std::vector<Variant>& variants) {
   return list;
 }
 
+void add_repair(nlohmann::ordered_json& object, const Finding& finding) {
+  if (!finding.repair) {
+    return;
+  }
+  nlohmann::ordered_json edits = nlohmann::ordered_json::array();
+  for (const RepairStep& step : finding.repair->steps) {
+    edits.push_back({{"ranks", step.ranks.to_vector()}, {"change", step.text}, {"times", step.times}});
+  }
+  object["repair"] = {{"edits", edits}, {"verified", true}, {"alternatives", finding.repair->alternatives}};
+}
+
 }  // namespace rollcall::viz

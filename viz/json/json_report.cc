@@ -266,14 +266,7 @@ void add_explanation(Json& object, const Finding& finding) {
   set(object, "cause", finding.cause);
   set(object, "suspicion", finding.suspicion);
   set(object, "advice", finding.advice);
-  if (finding.repair) {
-    Json edits = Json::array();
-    for (const RepairStep& step : finding.repair->steps) {
-      edits.push_back({{"ranks", step.ranks.to_vector()}, {"change", step.text}, {"times", step.times}});
-    }
-    object["repair"] = {
-        {"edits", edits}, {"verified", true}, {"alternatives", finding.repair->alternatives}};
-  }
+  add_repair(object, finding);
   set(object, "on_backend", finding.on_backend);
   set(object, "chain", finding.chain);
 }

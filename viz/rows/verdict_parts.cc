@@ -108,7 +108,7 @@ std::string search_phrase(const Report& report, const SearchResult& search) {
   return fmt::format("{}; about {:.3g} schedules are possible", text, search.space);
 }
 
-std::string repair_phrase(const Finding& finding, Rank world_size) {
+std::string repair_phrase(const Finding& finding, std::string_view proof) {
   if (!finding.repair) {
     return {};
   }
@@ -123,12 +123,16 @@ std::string repair_phrase(const Finding& finding, Rank world_size) {
   if (steps.size() > steps_max) {
     text += fmt::format("; and {} more changes of this kind", steps.size() - steps_max);
   }
-  text += fmt::format(". With that, {} finish: it was run",
-                      world_size == 2 ? "both ranks" : fmt::format("all {} ranks", world_size));
+  text += fmt::format(". With that, {}", proof);
   if (finding.repair->alternatives > 0) {
-    text += ". So they do if other ranks are changed";
+    text += ". The same is true if other ranks are changed";
   }
   return text;
+}
+
+std::string run_proof(Rank world_size) {
+  return fmt::format("{} finish: it was run",
+                     world_size == 2 ? "both ranks" : fmt::format("all {} ranks", world_size));
 }
 
 std::string tie_phrase(const Finding& finding) {

@@ -3,6 +3,7 @@
 // What a verdict has in addition to its finding, for writers that lay every verdict out alike.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/report/report.h"
@@ -27,7 +28,12 @@ std::string outcomes_phrase(const Report& report);
 std::string search_phrase(const Report& report, const SearchResult& search);
 // Why more than one side is named. The finding is a tie.
 std::string tie_phrase(const Finding& finding);
-// "let rank 0 call ...; with that, all 4 ranks finish (it was run)"; empty where no repair was found.
-std::string repair_phrase(const Finding& finding, Rank world_size);
+// "let rank 0 call ... With that, all 4 ranks finish: it was run", with `proof` at its end; empty where no repair was
+// found.
+std::string repair_phrase(const Finding& finding, std::string_view proof);
+// Of runs, and of recordings.
+std::string run_proof(Rank world_size);
+inline constexpr std::string_view replay_proof =
+    "the recorded calls fit together, and nobody waits in vain: they were replayed";
 
 }  // namespace rollcall::viz

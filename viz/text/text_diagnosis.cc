@@ -7,6 +7,7 @@
 #include "viz/base/text_page.h"
 #include "viz/rows/phrases.h"
 #include "viz/rows/variants_table.h"
+#include "viz/rows/verdict_parts.h"
 
 namespace rollcall::viz {
 
@@ -40,6 +41,9 @@ class DiagnosisWriter {
     }
     if (!finding.advice.empty()) {
       page_.note("help", finding.advice);
+    }
+    if (finding.repair) {
+      page_.note("repair", repair_phrase(finding, replay_proof));
     }
     sentences("evidence", diagnosis_.evidence);
     confidence();

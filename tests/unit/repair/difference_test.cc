@@ -79,6 +79,18 @@ TEST_CASE("a block of any length is one difference, and more of them than allowe
   CHECK_FALSE(difference_of(List{1, 2, 3, 4, 5, 6}, List{6, 5, 4, 3, 2, 1}, 4));
 }
 
+TEST_CASE("what a list has beyond the end of one that breaks off is not a difference", "[repair]") {
+  const List usual = {1, 2, 3, 1, 2, 3};
+  const OpenEnds own_breaks_off{.old_list = true};
+  CHECK(difference_of(List{1, 2, 3, 1}, usual, 8, own_breaks_off)->empty());
+  CHECK(difference_of(usual, List{1, 2, 3, 1}, 8, {.new_list = true})->empty());
+  CHECK(difference_of(List{1, 2, 3, 1}, usual, 8)->size() == 1);
+  const auto hunks = difference_of(List{1, 3, 1}, usual, 8, own_breaks_off);
+  REQUIRE(hunks->size() == 1);
+  CHECK(hunks->front().at == 1);
+  CHECK(hunks->front().inserted == 1);
+}
+
 TEST_CASE("the difference of two lists turns one into the other, in the fewest edits", "[repair]") {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     conformance::Random random(seed);

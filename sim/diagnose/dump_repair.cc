@@ -1,0 +1,407 @@
+#include "sim/diagnose/dump_repair.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "sim/diagnose/dump_compare.h"
+#include "sim/diagnose/list_replay.h"
+#include "sim/repair/repair.h"
+#include "sim/wording/phrasing.h"
+#include "sim/wording/wording_repair.h"
+
+namespace rollcall::check {
+namespace {
+
+constexpr std::size_t ranks_max = 256;
+constexpr std::size_t records_max = 200'000;  // of all ranks
+
+// What may come of calls that do not belong together.
+bool is_about_calls(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::stuck_host:
+    case FindingKind::early_exit:
+    case FindingKind::partial_subgroup:
+    case FindingKind::cross_group_deadlock:
+    case FindingKind::p2p_mismatch:
+    case FindingKind::op_type_mismatch:
+    case FindingKind::size_mismatch:
+    case FindingKind::dtype_mismatch:
+    case FindingKind::skipped_collective:
+    case FindingKind::extra_collective:
+    case FindingKind::crashed_rank:
+    case FindingKind::stall_all_arrived:
+    case FindingKind::no_fault:
+      return true;
+    default:
+      return false;
+  }
+}
+
+struct Programs {
+  std::vector<RankProgram> lists{};  // of all ranks
+  RankSet without_dump{};            // whose lists are empty
+};
+
+// The calls of all ranks, as far as they are recorded.
+class RecordedPrograms {
+ public:
+  explicit RecordedPrograms(const DumpCase& job) : job_(job), dumps_(job.view.job) { name_groups(); }
+
+  // Nothing where the beginning of a list is missing, or where ranks could not be told to make a call.
+  std::optional<Programs> read() {
+    Programs programs;
+    std::size_t records = 0;
+    for (const RankOps& ops : job_.view.ranks) {
+      records += ops.dump->records.size();
+      if (!ops.dump->from_start || static_cast<std::size_t>(ops.dump->rank) >= ranks_max ||
+          records > records_max) {
+        return std::nullopt;
+      }
+      add_unknown(ops.dump->rank, programs);
+      RankProgram& program = programs.lists.emplace_back();
+      program.rank = ops.dump->rank;
+      program.is_whole = false;
+      for (const DumpOp& op : ops.ops) {
+        if (!add(ops, op, program)) {
+          return std::nullopt;
+        }
+      }
+    }
+    for (const DumpGroup& group : dumps_.groups) {
+      if (!group.members.empty() && static_cast<std::size_t>(group.members.back()) >= ranks_max) {
+        return std::nullopt;
+      }
+      add_unknown(group.members.empty() ? 0 : group.members.back() + 1, programs);
+    }
+    return programs;
+  }
+
+  // How many calls of a rank's list are known to have succeeded, one after the other from its start.
+  static std::size_t proven(const RankOps& ops, const RankProgram& program);
+
+ private:
+  // Of ranks below `end` without a dump.
+  static void add_unknown(Rank end, Programs& programs) {
+    while (static_cast<Rank>(programs.lists.size()) < end) {
+      RankProgram& program = programs.lists.emplace_back();
+      program.rank = static_cast<Rank>(programs.lists.size()) - 1;
+      program.is_whole = false;
+      programs.without_dump.insert(RankSet{program.rank});
+    }
+  }
+
+  void name_groups() {
+    std::set<std::string> taken;
+    for (const DumpGroup& group : dumps_.groups) {
+      std::string name = group_phrase(group);
+      if (!taken.insert(name).second) {
+        name = fmt::format("{} (group {})", name, group.name);
+        taken.insert(name);
+      }
+      names_.push_back(std::move(name));
+    }
+  }
+
+  std::uint32_t group_in(RankProgram& program, std::uint32_t group) const {
+    const auto known = std::ranges::find(program.groups, names_[group], &ProgramGroup::name);
+    if (known != program.groups.end()) {
+      return static_cast<std::uint32_t>(known - program.groups.begin());
+    }
+    const DumpGroup& recorded = dumps_.groups[group];
+    program.groups.push_back(
+        {.name = names_[group], .ranks = recorded.members, .is_by_use = recorded.is_by_use});
+    return static_cast<std::uint32_t>(program.groups.size() - 1);
+  }
+
+  bool add(const RankOps& ops, const DumpOp& op, RankProgram& program) const {
+    const auto batch = static_cast<std::int64_t>(program.calls.size());
+    const std::vector<Rank>& members = dumps_.groups[op.group].members;
+    if (!std::ranges::is_sorted(members) || !std::ranges::binary_search(members, program.rank)) {
+      return false;
+    }
+    for (const std::uint32_t index : ops.parts_of(op)) {
+      const DumpRecord& record = ops.dump->records[index];
+      const DumpCall& recorded = dumps_.calls[record.call];
+      const auto kind = parse_op_kind(recorded.op);
+      if (!kind || (op.kind != DumpOp::Kind::collective && !recorded.is_message())) {
+        return false;
+      }
+      ProgramCall call{
+          .kind = *kind,
+          .group = names_[op.group],
+          .seq = recorded.is_message() && record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq,
+          .numel = recorded_elements(recorded)};
+      call.dtype = recorded.input_dtypes.empty() ? "" : recorded.input_dtypes.front();
+      if (const DumpFrame* frame = user_frame(dumps_, record)) {
+        call.label = frame->function;
+        call.site = fmt::format("{}:{}", frame->file, frame->line);
+      }
+      if (recorded.is_message()) {
+        call.peer =
+            job_.view.member_of(op.group, recorded.op == "send" ? recorded.destination : recorded.source);
+        if (call.peer < 0) {
+          return false;
+        }
+      }
+      call.batch = op.kind == DumpOp::Kind::batch ? batch : -1;
+      call.group_index = group_in(program, op.group);
+      call.pairing = std::to_string(job_.view.tokens[record.call]);
+      program.calls.push_back(std::move(call));
+    }
+    return true;
+  }
+
+  const DumpCase& job_;
+  const JobDump& dumps_;
+  std::vector<std::string> names_;  // of groups, all different
+};
+
+std::size_t RecordedPrograms::proven(const RankOps& ops, const RankProgram& program) {
+  std::size_t calls = 0;
+  for (const DumpOp& op : ops.ops) {
+    if (!op.proven) {
+      break;
+    }
+    calls += op.part_count;
+  }
+  return std::min(calls, program.calls.size());
+}
+
+class Replayed : public Outlook {
+ public:
+  explicit Replayed(const ListReplay& replay) : replay_(replay) {}
+
+  bool can_run_again() const override { return true; }
+  std::optional<FindingKind> outcome_of(const CallEdits& edits) const override {
+    return replay_.is_explained_with(edits) ? FindingKind::ok : FindingKind::work_never_completed;
+  }
+
+ private:
+  const ListReplay& replay_;
+};
+
+// Calls that the recorder knows to be over are so in the replay, too. Otherwise the lists lack what let them go on.
+bool is_like_the_job(const DumpCase& job, const ListReplay& replay,
+                     const std::vector<RankProgram>& programs) {
+  return std::ranges::all_of(job.view.ranks, [&](const RankOps& ops) {
+    const auto rank = static_cast<std::size_t>(ops.dump->rank);
+    return replay.made()[rank] >= RecordedPrograms::proven(ops, programs[rank]);
+  });
+}
+
+// Gloo's recorder passes over messages, and so over ranks that wait in one.
+RankSet with_messages_unlisted(const DumpCase& job) {
+  RankSet ranks;
+  for (const RankOps& ops : job.view.ranks) {
+    const bool is_of_gloo = std::ranges::any_of(ops.dump->records, [&](const DumpRecord& record) {
+      return job.view.job.calls[record.call].is_of_gloo();
+    });
+    if (is_of_gloo) {
+      ranks.insert(RankSet{ops.dump->rank});
+    }
+  }
+  return ranks;
+}
+
+// Of a call that belongs where `is` was made.
+FindingKind difference_kind(const ProgramCall& is, const ProgramCall& belongs) {
+  if (is_point_to_point(is.kind) || is_point_to_point(belongs.kind)) {
+    return FindingKind::p2p_mismatch;
+  }
+  if (is.kind != belongs.kind) {
+    return FindingKind::op_type_mismatch;
+  }
+  return is.dtype != belongs.dtype ? FindingKind::dtype_mismatch : FindingKind::size_mismatch;
+}
+
+// Ranks that the recorder knows to wait, whether or not their lists say for whom, and those of Gloo, whose recorder
+// passes over messages.
+RankSet may_go_on(const DumpCase& job) {
+  RankSet ranks = with_messages_unlisted(job);
+  for (const RankOps& ops : job.view.ranks) {
+    if (std::ranges::any_of(ops.ops, [](const DumpOp& op) { return !op.finished; })) {
+      ranks.insert(RankSet{ops.dump->rank});
+    }
+  }
+  return ranks;
+}
+
+// What recordings call a finding of runs.
+FindingKind recorded_kind(FindingKind kind, const CallEdit& edit) {
+  switch (kind) {
+    case FindingKind::missing_participant:
+      return edit.dropped > 0 ? FindingKind::extra_collective : FindingKind::skipped_collective;
+    case FindingKind::unmatched_send:
+    case FindingKind::unmatched_recv:
+      return FindingKind::p2p_mismatch;
+    default:
+      return kind;
+  }
+}
+
+Call named(const ProgramCall& call) {
+  return {.op = std::string(to_string(call.kind)),
+          .group = call.group,
+          .seq = call.seq,
+          .numel = call.numel,
+          .dtype = call.dtype,
+          .reduce_op = {},
+          .peer = call.peer,
+          .device = {},
+          .label = call.label,
+          .site = call.site};
+}
+
+// The group of a place: one of the ranks there.
+void set_group_of(const DumpCase& job, const Place& place, Diagnosis& diagnosis) {
+  const std::vector<DumpGroup>& groups = job.view.job.groups;
+  const RankSet& ranks = place.waiting.empty() ? place.missing : place.waiting;
+  for (std::uint32_t group = 0; group < groups.size(); ++group) {
+    if (group_phrase(groups[group]) == place.call.group &&
+        std::ranges::binary_search(groups[group].members, ranks.first())) {
+      set_group(job, group, diagnosis);
+      return;
+    }
+  }
+}
+
+void blame(const DumpCase& job, const FoundRepair& repair, const std::vector<RankProgram>& programs,
+           Diagnosis& diagnosis) {
+  Finding& finding = diagnosis.finding;
+  const CallEdit& first = repair.edits.front();
+  const std::vector<ProgramCall>& calls = programs[static_cast<std::size_t>(first.rank)].calls;
+  const auto at = std::min(static_cast<std::size_t>(first.at), calls.size() - 1);
+  finding.tie = false;
+  finding.culprits = repair.ranks;
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  if (first.dropped > 0 && !first.inserted.empty()) {
+    finding.kind = difference_kind(calls[at], first.inserted.front());
+  }
+  std::vector<Place> places;
+  for (const WaitNode& node : job.waits.nodes) {
+    places.push_back({name_node(job, node), ranks_of(node), blockers_of(node)});
+  }
+  word_culprits(repair.edits, programs, places, finding);
+  finding.kind = recorded_kind(finding.kind, first);
+  if (!finding.at) {
+    finding.at = Place{named(calls[at]), {}, repair.ranks};
+  }
+  const auto kind = parse_op_kind(finding.at->call.op);
+  diagnosis.is_message = kind && is_point_to_point(*kind);
+  set_group_of(job, *finding.at, diagnosis);
+  // What spoke for others is not evidence any more.
+  diagnosis.alternatives.clear();
+  diagnosis.evidence.clear();
+  diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+}
+
+// Where what is not listed may be all there is to it, the lists have to speak for themselves.
+bool outweighs(const ListReplay& replay, const FoundRepair& repair, const Diagnosis& diagnosis) {
+  const CallEdit& first = repair.edits.front();
+  const bool is_other_call = first.dropped > 0 && !first.inserted.empty();
+  if (diagnosis.finding.kind == FindingKind::crashed_rank && !is_other_call) {
+    return false;  // it is gone, and nobody disagrees with it
+  }
+  return diagnosis.finding.kind != FindingKind::partial_subgroup &&
+         (repair.score < 0 || (repair.supported && replay.has_odd()));
+}
+
+// Could all ranks have come to calls that do not fit? Sizes of parts are not recorded, and nobody waits for a rank whose
+// process is gone.
+bool may_disagree_unseen(const Programs& programs, const Diagnosis& diagnosis) {
+  return diagnosis.finding.kind == FindingKind::stall_all_arrived || !programs.without_dump.empty();
+}
+
+struct Search {
+  bool applies = false;  // the lists say enough for a change of calls to be to blame, or not
+  std::optional<FoundRepair> repair{};
+};
+
+Search search(const DumpCase& job, const Programs& programs, const Diagnosis& diagnosis) {
+  const ListReplay replay(programs.lists, {.lists = programs.without_dump, .ends = may_go_on(job)});
+  const bool hangs = !replay.hang().places.empty() || !replay.hang().variants.empty();
+  if ((!hangs && !may_disagree_unseen(programs, diagnosis)) ||
+      !is_like_the_job(job, replay, programs.lists)) {
+    return {};
+  }
+  std::optional<FoundRepair> repair = find_repair(CallLists(programs.lists), replay.hang(), Replayed(replay));
+  if (replay.is_explained() && (!repair || !outweighs(replay, *repair, diagnosis))) {
+    return {};
+  }
+  return {true, std::move(repair)};
+}
+
+// Nobody has to wait for a rank of Gloo whose process is gone. That several ranks have stopped for no other reason, or
+// all of them, says as much.
+bool may_be_gone(const DumpCase& job, const RankSet& without_dump, const Finding& finding) {
+  const bool are_few = 2 * without_dump.size() < job.view.ranks.size();
+  const bool is_open = finding.kind == FindingKind::no_fault ||
+                       (finding.kind == FindingKind::stuck_host && finding.culprits.size() > 1);
+  return !without_dump.empty() && are_few && is_open && !with_messages_unlisted(job).empty();
+}
+
+// Gloo ends the process of a rank that is sent more than it expects. Then nobody waits for it: its peers' calls fail.
+void blame_without_dump(const RankSet& ranks, Diagnosis& diagnosis) {
+  Finding& finding = diagnosis.finding;
+  finding = Finding();
+  finding.kind = FindingKind::crashed_rank;
+  finding.culprits = ranks;
+  const std::string who = ranks_phrase(ranks);
+  finding.headline = fmt::format("{} left no dump, as {} whose process is gone", who,
+                                 ranks.size() == 1 ? "a rank does" : "ranks do");
+  finding.cause =
+      "a rank that ended or was killed writes no dump, and Gloo ends a rank that is sent more than it expects";
+  finding.advice = fmt::format("read the log of {} for an exception, a signal or gloo::EnforceNotMet", who);
+  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.alternatives.clear();
+  diagnosis.evidence = {"the calls that the others list do not contradict each other"};
+  diagnosis.would_settle = {fmt::format("the log of {}, or its dump if the file was only lost", who)};
+}
+
+}  // namespace
+
+void mend(const DumpCase& job, Diagnosis& diagnosis) {
+  if (job.progress == Progress::running || !is_about_calls(diagnosis.finding.kind)) {
+    return;
+  }
+  // NCCL's recorder says itself what is unfinished. Gloo's may show a job at work that does not work any more.
+  if (diagnosis.finding.kind == FindingKind::no_fault && with_messages_unlisted(job).empty()) {
+    return;
+  }
+  const std::optional<Programs> programs = RecordedPrograms(job).read();
+  if (!programs) {
+    return;
+  }
+  Finding& finding = diagnosis.finding;
+  const auto [applies, repair] = search(job, *programs, diagnosis);
+  if (!applies && may_be_gone(job, programs->without_dump, finding)) {
+    blame_without_dump(programs->without_dump, diagnosis);
+  }
+  if (!applies) {
+    return;
+  }
+  if (!repair || !repair->alternatives.empty()) {
+    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+  }
+  if (!repair) {
+    return;
+  }
+  const auto is_among = std::ranges::find(repair->alternatives, finding.culprits, &Alternative::ranks);
+  const bool is_same = !finding.tie && finding.culprits == repair->ranks;
+  const bool is_as_good = !finding.tie && !repair->supported && is_among != repair->alternatives.end();
+  if (!is_same && !is_as_good && !repair->alternatives.empty()) {
+    return;
+  }
+  if (!is_same && !is_as_good) {
+    blame(job, *repair, programs->lists, diagnosis);
+  }
+  const CallEdits& edits = is_as_good && !is_same ? is_among->edits : repair->edits;
+  finding.repair =
+      Repair{repair_steps(edits, programs->lists), static_cast<std::int64_t>(repair->alternatives.size())};
+}
+
+}  // namespace rollcall::check
