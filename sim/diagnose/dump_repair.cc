@@ -310,8 +310,8 @@ bool outweighs(const ListReplay& replay, const FoundRepair& repair, const Diagno
          (repair.score < 0 || (repair.supported && replay.has_odd()));
 }
 
-// Could all ranks have come to calls that do not fit? Sizes of parts are not recorded, and nobody waits for a rank whose
-// process is gone.
+// Could all ranks have come to calls that do not fit? Sizes of parts are not recorded, and nobody waits for a rank
+// whose process is gone.
 bool may_disagree_unseen(const Programs& programs, const Diagnosis& diagnosis) {
   return diagnosis.finding.kind == FindingKind::stall_all_arrived || !programs.without_dump.empty();
 }
@@ -354,7 +354,8 @@ void blame_without_dump(const RankSet& ranks, Diagnosis& diagnosis) {
   finding.headline = fmt::format("{} left no dump, as {} whose process is gone", who,
                                  ranks.size() == 1 ? "a rank does" : "ranks do");
   finding.cause =
-      "a rank that ended or was killed writes no dump, and Gloo ends a rank that is sent more than it expects";
+      "ranks that ended or were killed write no dump, and Gloo ends ranks that are sent more than they "
+      "expect";
   finding.advice = fmt::format("read the log of {} for an exception, a signal or gloo::EnforceNotMet", who);
   diagnosis.confidence = Diagnosis::Confidence::low;
   diagnosis.alternatives.clear();
