@@ -11,6 +11,7 @@
 #include "scenarios/json/suggest.h"
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/statements.h"
+#include "scenarios/program/units.h"
 #include "sim/c10d/op.h"
 
 namespace rollcall::scenario {
@@ -148,6 +149,17 @@ std::optional<RankSet> HeaderReader::ranks_of_key(const Json& entry) {
   return std::move(ranks.ranks);
 }
 
+double HeaderReader::element_of(const Json& value) {
+  if (!value.is(JsonType::string)) {
+    return value.real();
+  }
+  const std::optional<double> special = parse_non_finite(value.text());
+  if (!special) {
+    error(value, "an element is a number, \"nan\", \"inf\" or \"-inf\"");
+  }
+  return special.value_or(0);
+}
+
 void HeaderReader::read_values(const Json& values) {
   for (Json entry : values.children()) {
     const std::optional<RankSet> ranks = ranks_of_key(entry);
@@ -157,11 +169,11 @@ void HeaderReader::read_values(const Json& values) {
     for (Json tensor : entry.children()) {
       Expectation::Values& expected = scenario_.expect.values.emplace_back();
       expected = {*ranks, std::string(tensor.key()), {}};
-      if (tensor.is_number()) {
-        expected.elements.push_back(tensor.real());
+      if (!tensor.is(JsonType::array)) {
+        expected.elements.push_back(element_of(tensor));
       }
       for (Json element : tensor.children()) {
-        expected.elements.push_back(element.real());
+        expected.elements.push_back(element_of(element));
       }
     }
   }

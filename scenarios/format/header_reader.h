@@ -50,6 +50,7 @@ class HeaderReader {
   void read_place(const Json& at);
   void read_prints(const Json& prints);
   void read_values(const Json& values);
+  double element_of(const Json& value);
   void read_counts(const Json& counts);
   void read_count(const Json& entry, const std::optional<RankSet>& ranks);
   void read_bounds(const Json& bounds);

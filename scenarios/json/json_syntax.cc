@@ -263,7 +263,8 @@ class Explainer {
       }
     }
     if (found == "NaN" || found == "Infinity" || found == "nan" || found == "inf") {
-      return {at, fmt::format("JSON has no {}", found)};
+      const std::string_view text = found == "NaN" || found == "nan" ? "nan" : "inf";
+      return {at, fmt::format("JSON has no {}; write \"{}\", a string", found, text)};
     }
     return {at, fmt::format("{} is not a JSON value; strings are written in double quotes: \"{}\"", found,
                             found)};

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -159,5 +160,13 @@ Quantity parse_duration(std::string_view text) { return parse(duration, text); }
 Quantity parse_fraction(std::string_view text) { return parse(fraction, text); }
 Quantity parse_bytes(std::string_view text) { return parse(bytes, text); }
 Quantity parse_bandwidth(std::string_view text) { return parse(bandwidth, text); }
+
+std::optional<double> parse_non_finite(std::string_view text) {
+  if (text == "nan") {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  return text == "inf" ? std::optional(infinity) : text == "-inf" ? std::optional(-infinity) : std::nullopt;
+}
 
 }  // namespace rollcall::scenario

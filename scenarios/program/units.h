@@ -24,6 +24,9 @@ Quantity parse_duration(std::string_view text);
 // "10%": millionths of a whole, at most a thousand wholes.
 Quantity parse_fraction(std::string_view text);
 
+// "nan", "inf", "-inf": numbers that JSON cannot write. Nothing for other texts.
+std::optional<double> parse_non_finite(std::string_view text);
+
 // "512B", "64MiB", "25MB": bytes. KiB and so on are powers of 1024, kB and so on powers of 1000.
 Quantity parse_bytes(std::string_view text);
 

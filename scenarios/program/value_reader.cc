@@ -60,6 +60,10 @@ Operand ValueReader::integer_in(const Json& value, std::int64_t least, std::int6
 }
 
 Operand ValueReader::number(const Json& value) {
+  if (const auto special =
+          value.is(JsonType::string) ? parse_non_finite(value.text()) : std::nullopt) {
+    return Operand::of_real(*special);
+  }
   return value.is(JsonType::real) ? Operand::of_real(value.real()) : integer(value);
 }
 

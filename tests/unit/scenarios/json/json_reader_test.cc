@@ -117,7 +117,7 @@ TEST_CASE("common mistakes are called by their name", "[scenarios]") {
   CHECK(syntax_error("{\"a\": 'x'}") == "1:7: strings are written in double quotes");
   CHECK(syntax_error("{\"a\": True}") == "1:7: True is written true in JSON");
   CHECK(syntax_error("{\"a\": None}") == "1:7: None is written null in JSON");
-  CHECK(syntax_error("{\"a\": NaN}") == "1:7: JSON has no NaN");
+  CHECK(syntax_error("{\"a\": NaN}") == "1:7: JSON has no NaN; write \"nan\", a string");
   CHECK(syntax_error("{\"a\": nccl}") ==
         "1:7: nccl is not a JSON value; strings are written in double quotes: \"nccl\"");
   CHECK(syntax_error("{\"a\" 1}") == "1:6: expected ':' between a key and its value");

@@ -42,6 +42,21 @@ const std::string uneven = R"({"world_size": 4, "inputs": {"base": 5, "per_rank"
 
 }  // namespace
 
+TEST_CASE("nan and inf are values of tensors, and what a scenario may expect of them", "[scenarios][fiber]") {
+  const std::string text = R"({"world_size": 2, "program": [
+    {"if": "rank == 1", "do": [{"all_reduce": {"tensor": "g", "value": "nan"}}],
+     "else": [{"all_reduce": {"tensor": "g", "value": "-inf"}}]},
+    {"all_reduce": {"tensor": "h", "numel": 2, "value": "inf", "reduce_op": "MAX"}}],
+    "expect": {"values": {"0-1": {"g": "nan", "h": ["inf", "inf"]}}}})";
+  const Scenario scenario = parse_scenario(text, "dir/test.json");
+  const Report report = run(scenario);
+  CHECK(verdict_word(report.verdict) == "ok");
+  CHECK(unmet(scenario.expect, report).empty());
+  CHECK(test::problem(R"({"world_size": 2, "program": [{"fill": "x", "value": 0}],
+    "expect": {"values": {"0": {"x": "none"}}}})") ==
+        R"(/expect/values/0/x: an element is a number, "nan", "inf" or "-inf")");
+}
+
 TEST_CASE("the tutorial's counter gives PyTorch's numbers", "[scenarios][fiber]") {
   const Report report = run_text(tutorial);
   CHECK(report.unmet == std::vector<std::string>{});
