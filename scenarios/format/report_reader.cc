@@ -305,6 +305,7 @@ class ReportReader {
       return RepairStep{somebody(each, "ranks"), text(each, "change"), number(each, "times", 1)};
     });
     repair.alternatives = number(object, "alternatives", 0);
+    repair.tried = number(object, "tried", 0);
     return repair;
   }
 

@@ -328,7 +328,8 @@ Search search(const DumpCase& job, const Programs& programs, const Diagnosis& di
       !is_like_the_job(job, replay, programs.lists)) {
     return {};
   }
-  std::optional<FoundRepair> repair = find_repair(CallLists(programs.lists), replay.hang(), Replayed(replay));
+  std::optional<FoundRepair> repair =
+      find_repair(CallLists(programs.lists), replay.hang(), Replayed(replay)).found;
   if (replay.is_explained() && (!repair || !outweighs(replay, *repair, diagnosis))) {
     return {};
   }

@@ -73,32 +73,36 @@ void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Ver
   }
 }
 
-Repair told(const CallEdits& edits, const std::vector<RankProgram>& programs, std::size_t alternatives) {
-  return {repair_steps(edits, programs), static_cast<std::int64_t>(alternatives)};
-}
-
 // Where the job does nothing twice, several changes are as good as each other. Then what the evidence made likely
 // decides: habits of real programs (suspect_rules.h).
 void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verdict& verdict) {
-  const std::optional<FoundRepair> repair = find_repair(verdict, programs, outlook);
+  const RepairSearch search = find_repair(verdict, programs, outlook);
+  const std::optional<FoundRepair>& repair = search.found;
+  Finding& finding = *finding_of(verdict);
   if (!repair) {
+    if (search.is_cut_short) {
+      finding.repair = Repair{.tried = search.tried};
+    }
     return;
   }
-  Finding& finding = *finding_of(verdict);
+  const auto told = [&](const CallEdits& edits) {
+    return Repair{repair_steps(edits, programs), static_cast<std::int64_t>(repair->alternatives.size()),
+                  search.tried};
+  };
   if (!repair->supported && !repair->alternatives.empty()) {
     const auto is_likely = [&](const RankSet& ranks) { return ranks == likeliest(finding, ranks.size()); };
     const auto other = std::ranges::find_if(repair->alternatives,
                                             [&](const Alternative& each) { return is_likely(each.ranks); });
     if (is_likely(repair->ranks) || other != repair->alternatives.end()) {
       const CallEdits& edits = is_likely(repair->ranks) ? repair->edits : other->edits;
-      finding.repair = told(edits, programs, repair->alternatives.size());
+      finding.repair = told(edits);
       return;
     }
   }
   if (finding.tie || finding.culprits != repair->ranks) {
     blame(*repair, programs, verdict);
   }
-  finding.repair = told(repair->edits, programs, repair->alternatives.size());
+  finding.repair = told(repair->edits);
 }
 
 std::vector<Rank> all_ranks(Rank world_size) {
@@ -115,6 +119,9 @@ void complete(Report& report, const Outlook& outlook) {
     order_suspects(verdict, outlook.programs(ranks));
   }
   const bool mends = outlook.can_run_again() && is_repairable(verdict);
+  if (mends && report.world_size > compared_ranks_max) {
+    finding_of(verdict)->repair = Repair();
+  }
   if (report.world_size <= compared_ranks_max && (mends || has_stuck_messages(verdict))) {
     const std::vector<RankProgram> programs = outlook.programs(all_ranks(report.world_size));
     if (has_stuck_messages(verdict)) {

@@ -148,22 +148,26 @@ bool is_repairable(const Verdict& verdict) {
          finding->kind != FindingKind::join_hook_mismatch;
 }
 
-std::optional<FoundRepair> find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook) {
-  std::optional<FoundRepair> found;
-  std::size_t tries = 0;
-  const std::size_t most_tries =
-      std::clamp(calls_max / std::max<std::size_t>(1, lists.calls()), tries_min, tries_max);
+RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook) {
+  RepairSearch search;
+  std::optional<FoundRepair>& found = search.found;
+  const auto most_tries = static_cast<std::int64_t>(
+      std::clamp(calls_max / std::max<std::size_t>(1, lists.calls()), tries_min, tries_max));
   std::vector<CallEdits> tried;
   for (const Scored& each : ordered(lists, hang)) {
-    if (tries == most_tries || (found && each.score > found->score + (found->supported ? 0 : margin))) {
+    if (found && each.score > found->score + (found->supported ? 0 : margin)) {
       break;
     }
     const RankSet ranks = RankSet::of(each.proposal.ranks);
     if ((found && is_known(*found, ranks)) || std::ranges::find(tried, each.proposal.edits) != tried.end()) {
       continue;
     }
+    if (search.tried == most_tries) {
+      search.is_cut_short = true;
+      break;
+    }
     tried.push_back(each.proposal.edits);
-    ++tries;
+    ++search.tried;
     const std::optional<FindingKind> outcome = outlook.outcome_of(each.proposal.edits);
     if (!outcome || !is_well(*outcome)) {
       continue;
@@ -175,18 +179,18 @@ std::optional<FoundRepair> find_repair(const CallLists& lists, const Hang& hang,
       found->alternatives.push_back({each.proposal.edits, ranks});
     }
   }
-  return found;
+  return search;
 }
 
-std::optional<FoundRepair> find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
-                                       const Outlook& outlook) {
+RepairSearch find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
+                         const Outlook& outlook) {
   const bool joins = std::ranges::any_of(programs, [](const RankProgram& program) {
     return std::ranges::any_of(program.calls, [](const ProgramCall& call) {
       return call.shadow || call.label.find("join.") != std::string::npos;
     });
   });
   if (joins) {
-    return std::nullopt;  // how often a rank calls there depends on the others
+    return {};  // how often a rank calls there depends on the others
   }
   const CallLists lists(programs);
   return find_repair(lists, hang_of(lists, verdict), outlook);

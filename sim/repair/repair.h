@@ -29,11 +29,17 @@ struct FoundRepair {
 // May `verdict` be mended by other calls?
 bool is_repairable(const Verdict& verdict);
 
-// Of a job that hangs, or disagrees, in these calls of `lists`. Nothing where no change that was tried helps.
-std::optional<FoundRepair> find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook);
+struct RepairSearch {
+  std::optional<FoundRepair> found{};  // nothing where no change that was tried helps
+  std::int64_t tried = 0;
+  bool is_cut_short = false;  // there are more changes than may be tried
+};
+
+// Of a job that hangs, or disagrees, in these calls of `lists`.
+RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook);
 
 // `programs` of all ranks, ascending.
-std::optional<FoundRepair> find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
+RepairSearch find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
                                        const Outlook& outlook);
 
 }  // namespace rollcall::check

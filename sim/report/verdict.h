@@ -76,10 +76,12 @@ struct RepairStep {
   std::int64_t times = 1;  // in so many places of its program, of each rank
 };
 
-// The smallest change that was found under which the job runs to its end. It was run.
+// The smallest change that was found under which the job runs to its end. It was run. Without steps: none was found
+// before the search had to end.
 struct Repair {
-  std::vector<RepairStep> steps;
+  std::vector<RepairStep> steps{};
   std::int64_t alternatives = 0;  // changes of other ranks that are as small and as likely, and help, too
+  std::int64_t tried = 0;         // changes that were run; 0: the job is too large for any
 };
 
 // What every unhappy verdict has in common.

@@ -60,7 +60,10 @@ void add_repair(nlohmann::ordered_json& object, const Finding& finding) {
   for (const RepairStep& step : finding.repair->steps) {
     edits.push_back({{"ranks", step.ranks.to_vector()}, {"change", step.text}, {"times", step.times}});
   }
-  object["repair"] = {{"edits", edits}, {"verified", true}, {"alternatives", finding.repair->alternatives}};
+  object["repair"] = {{"edits", edits},
+                      {"verified", !finding.repair->steps.empty()},
+                      {"alternatives", finding.repair->alternatives},
+                      {"tried", finding.repair->tried}};
 }
 
 }  // namespace rollcall::viz

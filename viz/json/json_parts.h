@@ -17,7 +17,8 @@ void set(nlohmann::ordered_json& object, const char* key, const std::vector<std:
 
 nlohmann::ordered_json call_json(const Call& call);
 nlohmann::ordered_json variants_json(const std::vector<Variant>& variants);
-// {"repair": {"edits": [...], "verified": true, "alternatives": 0}}, where one was found.
+// {"repair": {"edits": [...], "verified": true, "alternatives": 0, "tried": 3}}, where one
+// was found, or the search was cut short.
 void add_repair(nlohmann::ordered_json& object, const Finding& finding);
 
 }  // namespace rollcall::viz

@@ -114,6 +114,12 @@ std::string repair_phrase(const Finding& finding, std::string_view proof) {
   }
   constexpr std::size_t steps_max = 3;
   const std::vector<RepairStep>& steps = finding.repair->steps;
+  if (steps.empty()) {
+    return finding.repair->tried == 0
+               ? "none was looked for: the job is too large"
+               : fmt::format("none was found: {} changes were run, and no more are tried",
+                             finding.repair->tried);
+  }
   std::string text;
   for (std::size_t i = 0; i < std::min(steps.size(), steps_max); ++i) {
     const RepairStep& step = steps[i];
