@@ -1,5 +1,5 @@
-// Mistakes put into scripts that work: verdict, culprits, line and advice. The scripts are tests/scripts/injected.py; the
-// mistakes are those that people report of training with two and four ranks.
+// Mistakes put into scripts that work: verdict, culprits, line and advice. The scripts are tests/scripts/injected.py;
+// the mistakes are those that people report of training with two and four ranks.
 
 #include <string>
 #include <vector>

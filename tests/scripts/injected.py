@@ -107,7 +107,8 @@ def early_stop_by_callback_2():
         if stops:
             break
         dist.all_reduce(torch.zeros(1, device=device))
-    dist.all_gather_into_tensor(torch.zeros(2, device=device), torch.zeros(1, device=device))  # MISTAKE early_stop_by_callback_2
+    losses = torch.zeros(2, device=device)
+    dist.all_gather_into_tensor(losses, torch.zeros(1, device=device))  # MISTAKE early_stop_by_callback_2
 
 
 def trainer_stops_2():

@@ -113,7 +113,8 @@ def _refuse(module, row):
 
 def _refusal(what):
     def refuse(*_, **__):
-        raise ScriptError(f"the script uses {what}, which is not recorded: only collectives, messages and the store are")
+        raise ScriptError(f"the script uses {what}, which is not recorded: only collectives, messages and the store "
+                          "are")
 
     return refuse
 
