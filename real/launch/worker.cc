@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "sim/c10d/rank_context.h"
+#include "sim/train/checkpoint_files.h"
 
 namespace rollcall::real {
 namespace {
@@ -188,9 +189,11 @@ void run_worker(Worker worker) {
   std::set_terminate(log_and_abort);
 
   ScopeTable scopes;
+  CheckpointFiles files;  // this process's own
   StepBudget steps(worker.options.ops);
   RankContext context;
   context.scopes = &scopes;
+  context.files = &files;
   context.torch = &traits_of(worker.options.torch);
   context.rank = worker.seat.rank;
   context.world = ProcessGroup(worker.seat.groups.front(), worker.seat.rank);

@@ -103,7 +103,9 @@ namespace {
 // Does it wait in ways that leave the other threads of its rank no chance to run?
 bool blocks_whole_rank(StatementKind kind) {
   switch (kind) {
+    case StatementKind::coalesced:
     case StatementKind::objects:
+    case StatementKind::checkpoint:
     case StatementKind::parallel:
     case StatementKind::join:
     case StatementKind::forward:
@@ -170,6 +172,10 @@ void Lowering::lower_recognized(const Statement& statement) {
       return lower_message(statement);
     case StatementKind::message_batch:
       return lower_batch(statement);
+    case StatementKind::coalesced:
+      return lower_coalesced(statement);
+    case StatementKind::checkpoint:
+      return lower_checkpoint(statement);
     case StatementKind::objects:
       return lower_objects(statement);
     case StatementKind::wait:

@@ -67,6 +67,7 @@ class Lowering {
   void read_root(const Json& node, ShardedUnit& root);
   void read_unit_keys(const Json& node, ShardedUnit& unit);
   ReshardAfterForward read_reshard(const Json& value);
+  MixedPrecisionPolicy read_policy(const Json& value);
   void lower_data_parallel(const Json& object);
   void lower_optimizer(const Json& object);
   void lower_pipeline(const Json& object);
@@ -135,6 +136,10 @@ class Lowering {
 
   void lower_message(const Statement& statement);
   void lower_batch(const Statement& statement);
+  void lower_coalesced(const Statement& statement);
+  std::optional<Collective> read_coalesced(const Json& node);
+  void lower_checkpoint(const Statement& statement);
+  void read_saved(const Json& name, CheckpointCall& call);
   void lower_objects(const Statement& statement);
   MessageCall read_message(const Statement& statement);
 

@@ -48,6 +48,71 @@ void Lowering::lower_collective(const Statement& statement) {
   emit(statement.node(), action::Collect{static_cast<TableIndex>(program_->collectives.size() - 1)});
 }
 
+// The calls of a _coalescing_manager are alive at the same time, so that none of their tensors can be shared.
+std::optional<Collective> Lowering::read_coalesced(const Json& node) {
+  const auto statement = Statement::recognize(node);
+  const std::optional<OpKind> kind = statement ? statement->rule().op : std::nullopt;
+  const bool fits = kind && !statement->rule().functional &&
+                    (*kind == OpKind::all_reduce || *kind == OpKind::all_gather_into_tensor ||
+                     *kind == OpKind::reduce_scatter_tensor);
+  if (!fits) {
+    read_.error(
+        node,
+        "a _coalescing_manager takes all_reduce, all_gather_into_tensor or reduce_scatter_tensor: put "
+        "other calls before or behind it");
+    return std::nullopt;
+  }
+  check_arguments(*statement);
+  for (const char* argument : {"group", "async_op", "as", "label", "stream"}) {
+    if (const auto own = statement->find(argument)) {
+      read_.error(*own, fmt::format("a _coalescing_manager has one \"{}\" for all its calls: put it next to "
+                                    "\"_coalescing_manager\"",
+                                    std::string_view(argument) == "async_op" ? "async_ops" : argument));
+    }
+  }
+  Collective call;
+  call.kind = *kind;
+  read_call(*statement, call);
+  call.tensor = read_tensor(*statement, false);
+  if (has_output(call.kind)) {
+    call.output = statement->find("output") ? read_output(*statement, call.kind) : names_.add_tensor();
+  }
+  return call;
+}
+
+void Lowering::lower_coalesced(const Statement& statement) {
+  if (!statement.head().is(JsonType::array)) {
+    read_.error(statement.head(),
+                "expected a list of calls, such as [{\"all_reduce\": \"a\"}, {\"all_reduce\": \"b\"}]");
+    return;
+  }
+  CoalescedCalls calls;
+  if (const auto group = statement.find("group")) {
+    calls.group = read_.group(*group);
+  }
+  if (const auto async_ops = statement.find("async_ops")) {
+    calls.async_ops = read_.flag(*async_ops);
+  }
+  if (const auto work = statement.find("as")) {
+    calls.work = read_.work(*work);
+    if (!calls.async_ops) {
+      read_.error(*work, "\"as\" names what asynchronous calls return: add \"async_ops\": true");
+    }
+  }
+  calls.label = read_label(statement);
+  calls.first = static_cast<TableIndex>(program_->collectives.size());
+  for (Json node : statement.head().children()) {
+    if (std::optional<Collective> call = read_coalesced(node)) {
+      call->group = calls.group;
+      call->work = calls.work;
+      program_->collectives.push_back(*std::move(call));
+      ++calls.count;
+    }
+  }
+  program_->coalesced.push_back(calls);
+  emit(statement.node(), action::Coalesce{static_cast<TableIndex>(program_->coalesced.size() - 1)});
+}
+
 // What has nothing to do with tensors.
 void Lowering::read_call(const Statement& statement, Collective& call) {
   if (const auto group = statement.find("group")) {

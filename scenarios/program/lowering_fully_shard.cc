@@ -37,6 +37,17 @@ const NamedMethod& method_called(std::string_view name) {
 
 }  // namespace
 
+MixedPrecisionPolicy Lowering::read_policy(const Json& value) {
+  MixedPrecisionPolicy policy;
+  if (const auto dtype = value.find("param_dtype")) {
+    policy.param_dtype = read_.dtype(*dtype);
+  }
+  if (const auto dtype = value.find("reduce_dtype")) {
+    policy.reduce_dtype = read_.dtype(*dtype);
+  }
+  return policy;
+}
+
 void Lowering::lower_fully_sharded(const Json& object) {
   const Position position = source_.position(object.offset());
   FullyShardedObject model;
@@ -67,12 +78,7 @@ void Lowering::lower_fully_sharded(const Json& object) {
     model.reshard_after_forward = read_reshard(*reshard);
   }
   if (const auto policy = object.find("mp_policy")) {
-    if (const auto dtype = policy->find("param_dtype")) {
-      model.mp_policy.param_dtype = read_.dtype(*dtype);
-    }
-    if (const auto dtype = policy->find("reduce_dtype")) {
-      model.mp_policy.reduce_dtype = read_.dtype(*dtype);
-    }
+    model.mp_policy = read_policy(*policy);
   }
   if (const auto count = object.find("forward_prefetch")) {
     model.forward_prefetch = count->integer();

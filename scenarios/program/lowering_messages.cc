@@ -1,22 +1,32 @@
 // Lowering, the part about sends, receives and object collectives.
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/lowering.h"
+#include "sim/base/expects.h"
 
 namespace rollcall::scenario {
 namespace {
 
-ObjectCall::Kind object_kind(std::string_view key) {
-  if (key == "all_gather_object") {
-    return ObjectCall::Kind::all_gather;
-  }
-  if (key == "gather_object") {
-    return ObjectCall::Kind::gather;
-  }
-  return key == "broadcast_object_list" ? ObjectCall::Kind::broadcast : ObjectCall::Kind::scatter;
-}
+struct ObjectFunction {
+  std::string_view name;
+  ObjectCall::Kind kind;
+  bool takes_list;               // of objects, else one
+  std::string_view root = {};    // the argument that names the other side
+  bool has_default_root = true;  // rank 0
+};
+constexpr std::array<ObjectFunction, 6> object_functions{{
+    {"all_gather_object", ObjectCall::Kind::all_gather, false, "dst"},
+    {"gather_object", ObjectCall::Kind::gather, false, "dst"},
+    {"broadcast_object_list", ObjectCall::Kind::broadcast, true, "src"},
+    {"scatter_object_list", ObjectCall::Kind::scatter, true, "src"},
+    {"send_object_list", ObjectCall::Kind::send, true, "dst", false},
+    {"recv_object_list", ObjectCall::Kind::recv, true, "src", false},
+}};
 
 }  // namespace
 
@@ -113,15 +123,17 @@ void Lowering::lower_batch(const Statement& statement) {
 
 void Lowering::lower_objects(const Statement& statement) {
   ObjectCall call;
-  call.kind = object_kind(statement.rule().key);
+  const auto* const function =
+      std::ranges::find(object_functions, statement.rule().key, &ObjectFunction::name);
+  expects(function != object_functions.end(), "every statement about objects has a row");
+  call.kind = function->kind;
   if (!statement.head().is(JsonType::object)) {
     read_.error(statement.head(),
                 fmt::format("expected an object of arguments, found {}", to_phrase(statement.head().type())));
     return;
   }
-  const bool takes_list = call.kind == ObjectCall::Kind::broadcast || call.kind == ObjectCall::Kind::scatter;
-  if (const auto objects = require(statement, takes_list ? "objects" : "object")) {
-    if (!takes_list) {
+  if (const auto objects = require(statement, function->takes_list ? "objects" : "object")) {
+    if (!function->takes_list) {
       call.objects.push_back(read_.object_value(*objects));
     } else if (!objects->is(JsonType::array)) {
       read_.error(*objects, fmt::format("expected a list of objects, found {}", to_phrase(objects->type())));
@@ -131,8 +143,13 @@ void Lowering::lower_objects(const Statement& statement) {
       }
     }
   }
-  const auto root = statement.find(takes_list ? "src" : "dst");
-  call.root = root ? read_.rank(*root) : Operand::of(0);
+  const auto root = call.kind == ObjectCall::Kind::send ? require(statement, function->root)
+                                                        : statement.find(function->root);
+  if (root) {
+    call.root = read_.rank(*root);
+  } else if (function->has_default_root) {
+    call.root = Operand::of(0);
+  }
   if (const auto group = statement.find("group")) {
     call.group = read_.group(*group);
   }

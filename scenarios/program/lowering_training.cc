@@ -36,7 +36,8 @@ constexpr std::array<Key, 14> model_keys{"kind",
 // Arguments that DistributedDataParallel got late: TorchTraits::ddp_takes_new_arguments.
 constexpr std::array<Key, 3> new_model_keys{"bucket_cap_mb_list", "forward_sync_buffers",
                                             "skip_all_reduce_unused_params"};
-constexpr std::array<Key, 4> sharded_keys{"kind", "group", "units", "strategy"};
+constexpr std::array<Key, 6> sharded_keys{"kind",     "group",           "units",
+                                          "strategy", "replicate_group", "mixed_precision"};
 constexpr std::array<Key, 10> fully_sharded_keys{"kind",
                                                  "group",
                                                  "replicate_group",
@@ -228,9 +229,29 @@ void Lowering::lower_sharded(const Json& object) {
     read_.error(object, "a sharded model needs \"units\", such as [[1000], [\"25MiB\"]]");
   }
   if (const auto strategy = object.find("strategy")) {
-    model.strategy = strategy->text() == "FULL_SHARD"      ? ShardingStrategy::full_shard
-                     : strategy->text() == "SHARD_GRAD_OP" ? ShardingStrategy::shard_grad_op
-                                                           : ShardingStrategy::no_shard;
+    model.strategy = parse_sharding_strategy(strategy->text()).value_or(model.strategy);
+  }
+  if (const auto group = object.find("replicate_group")) {
+    model.replicate_group = read_.group(*group);
+    model.is_hybrid = true;
+  }
+  const bool wants_replicas = model.strategy == ShardingStrategy::hybrid_shard ||
+                              model.strategy == ShardingStrategy::hybrid_shard_zero2;
+  if (wants_replicas && !traits_of(facts_.torch).fsdp_has_hybrid) {
+    read_.error(*object.find("strategy"),
+                fmt::format("PyTorch {} has no ShardingStrategy.HYBRID_SHARD; {} has it",
+                            traits_of(facts_.torch).name, traits_of(newest_torch).name));
+  }
+  if (wants_replicas && !(model.is_hybrid && object.find("group"))) {
+    read_.error(
+        *object.find("strategy"),
+        "a hybrid strategy shards inside \"group\" and replicates across \"replicate_group\": it needs both");
+  }
+  if (!wants_replicas && model.is_hybrid) {
+    read_.error(*object.find("replicate_group"), "only \"strategy\": \"HYBRID_SHARD\" has replicas");
+  }
+  if (const auto policy = object.find("mixed_precision")) {
+    model.mixed_precision = read_policy(*policy);
   }
   program_->training.sharded.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(model));
 }

@@ -113,6 +113,7 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::barrier:
     case StatementKind::message:
     case StatementKind::message_batch:
+    case StatementKind::coalesced:
       collect_collective(statement, diagnostics);
       break;
     case StatementKind::objects:
@@ -150,6 +151,7 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
       break;
     case StatementKind::destroy_process_group:
     case StatementKind::monitored_barrier:
+    case StatementKind::checkpoint:
     case StatementKind::wait:
     case StatementKind::synchronize:
     case StatementKind::touch:
@@ -209,8 +211,9 @@ void Names::collect_blocks(const Statement& statement, Diagnostics& diagnostics)
 
 // One look at every argument: this runs for every call of a large file.
 void Names::collect_collective(const Statement& statement, Diagnostics& diagnostics) {
-  if (statement.rule().kind == StatementKind::message_batch) {
-    collect(statement.head(), diagnostics);  // its messages
+  if (statement.rule().kind == StatementKind::message_batch ||
+      statement.rule().kind == StatementKind::coalesced) {
+    collect(statement.head(), diagnostics);  // what it consists of
   }
   bool makes_tensor = false;
   const bool returns_source = statement.rule().key == "recv";

@@ -135,15 +135,37 @@ struct ObjectTemplate::Entry {
   ObjectTemplate object;
 };
 
+// _coalescing_manager: Program::collectives from `first` on.
+struct CoalescedCalls {
+  TableIndex first = none;
+  std::uint32_t count = 0;
+  bool async_ops = false;
+  SlotIndex group = no_slot;  // of the frame's groups; no_slot: world
+  SlotIndex work = no_slot;   // of the frame's works: `as`
+  TableIndex label = none;    // of Program::strings
+};
+
+// dcp.save, dcp.load.
+struct CheckpointCall {
+  bool saves = true;
+  bool no_dist = false;
+  SlotIndex group = no_slot;        // of the frame's groups; no_slot: world
+  TableIndex label = none;          // of Program::strings
+  TableIndex checkpoint_id = none;  // of Program::texts
+  std::vector<SlotIndex> tensors;   // of the frame's tensors
+  std::vector<SlotIndex> shards;    // likewise: each rank has a part
+  std::vector<TableIndex> objects;  // of Program::objects: models
+};
+
 // all_gather_object and its like.
 struct ObjectCall {
-  enum class Kind : std::uint8_t { all_gather, broadcast, gather, scatter };
+  enum class Kind : std::uint8_t { all_gather, broadcast, gather, scatter, send, recv };
 
   Kind kind = Kind::all_gather;
   SlotIndex group = no_slot;   // of the frame's groups; no_slot: world
   SlotIndex output = no_slot;  // of the frame's object lists; no_slot: nobody reads it
   TableIndex label = none;     // of Program::strings
-  Operand root;                // global rank
+  Operand root;                // global rank; of a message the peer, absent: from anyone
   std::vector<ObjectTemplate> objects;
 };
 
@@ -219,6 +241,12 @@ struct Exchange {
 };
 struct ExchangeBatch {
   TableIndex batch = none;  // of Program::batches
+};
+struct Coalesce {
+  TableIndex calls = none;  // of Program::coalesced
+};
+struct Checkpoint {
+  TableIndex call = none;  // of Program::checkpoint_calls
 };
 struct ExchangeObjects {
   TableIndex call = none;  // of Program::object_calls
@@ -364,14 +392,16 @@ struct Try {  // the body follows, up to `handler`; the handler lies in [handler
 };
 }  // namespace action
 
-using Action = std::variant<
-    action::Collect, action::Wait, action::Exchange, action::ExchangeBatch, action::ExchangeObjects,
-    action::Synchronize, action::Touch, action::Choose, action::Parallel, action::Compute, action::Print,
-    action::Raise, action::Exit, action::Item, action::Fill, action::Add, action::Copy, action::Check,
-    action::SetDevice, action::Jump, action::JumpUnless, action::LoopBegin, action::LoopNext,
-    action::EnterJoin, action::Forward, action::Notify, action::ModelForward, action::Backward, action::Step,
-    action::ZeroGrad, action::StateDict, action::RunParallel, action::InitMesh, action::EnterNoSync,
-    action::ShardingCall, action::ClipGradNorm, action::Try, action::CallGroup, action::CallStore>;
+using Action =
+    std::variant<action::Collect, action::Wait, action::Exchange, action::ExchangeBatch,
+                 action::ExchangeObjects, action::Coalesce, action::Checkpoint, action::Synchronize,
+                 action::Touch, action::Choose, action::Parallel, action::Compute, action::Print,
+                 action::Raise, action::Exit, action::Item, action::Fill, action::Add, action::Copy,
+                 action::Check, action::SetDevice, action::Jump, action::JumpUnless, action::LoopBegin,
+                 action::LoopNext, action::EnterJoin, action::Forward, action::Notify, action::ModelForward,
+                 action::Backward, action::Step, action::ZeroGrad, action::StateDict, action::RunParallel,
+                 action::InitMesh, action::EnterNoSync, action::ShardingCall, action::ClipGradNorm,
+                 action::Try, action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;
@@ -401,6 +431,8 @@ struct Program {
   std::vector<MessageCall> messages;
   std::vector<MessageBatch> batches;
   std::vector<ObjectCall> object_calls;
+  std::vector<CoalescedCalls> coalesced;
+  std::vector<CheckpointCall> checkpoint_calls;
   std::vector<Branches> branches;
   std::vector<TensorSpec> tensors;
   std::vector<Shape> shapes;

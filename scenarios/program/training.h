@@ -62,6 +62,9 @@ struct ShardedObject {
   SlotIndex group = no_slot;
   std::vector<std::vector<ParameterSpec>> units;  // the root's first
   ShardingStrategy strategy = ShardingStrategy::full_shard;
+  SlotIndex replicate_group = no_slot;
+  bool is_hybrid = false;  // has a replicate_group
+  MixedPrecisionPolicy mixed_precision;
 };
 
 // A unit of an object of kind "fully_shard", or its root.

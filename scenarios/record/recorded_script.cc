@@ -163,10 +163,10 @@ class ScenarioBuilder {
       calls += rank.events.size();
     }
     const ScriptRank& first = record_.ranks.front();
-    const std::string how =
-        record_.sampled.empty()
-            ? std::string(how_recorded(first.mode))
-            : fmt::format("{} ran alone, and the others are taken to do the same", ranks_phrase(record_.sampled));
+    const std::string how = record_.sampled.empty()
+                                ? std::string(how_recorded(first.mode))
+                                : fmt::format("{} ran alone, and the others are taken to do the same",
+                                              ranks_phrase(record_.sampled));
     return fmt::format("Recorded from {}, {} ranks, {} calls and waits ({}).\n", first.script, world_size_,
                        calls, how);
   }
@@ -215,11 +215,25 @@ std::string end_phrase(const ScriptRank& rank) {
   return {};
 }
 
+// A release that is not known counts as the one before it.
+std::optional<std::string> release_remark(const std::string& torch) {
+  if (torch.empty() || parse_torch_release(torch)) {
+    return std::nullopt;
+  }
+  const TorchRelease taken_for = nearest_torch_release(torch).value_or(newest_torch);
+  return fmt::format("PyTorch {} is not known here; the run is taken for one of {} (known: {})", torch,
+                     traits_of(taken_for).name, names_of_torch_releases());
+}
+
 std::vector<std::string> remarks_of(const ScriptRecord& record) {
   std::vector<std::string> remarks;
+  if (const std::optional<std::string> remark = release_remark(record.ranks.front().torch)) {
+    remarks.push_back(*remark);
+  }
   if (!record.sampled.empty()) {
-    remarks.push_back(fmt::format("{} made the same calls; the other {} were not run, and are taken to make them, too",
-                                  ranks_phrase(record.sampled), record.ranks.size() - record.sampled.size()));
+    remarks.push_back(
+        fmt::format("{} made the same calls; the other {} were not run, and are taken to make them, too",
+                    ranks_phrase(record.sampled), record.ranks.size() - record.sampled.size()));
   }
   for (const traces::FileProblem& problem : record.problems) {
     remarks.push_back(fmt::format("{}: {}", problem.file, problem.message));

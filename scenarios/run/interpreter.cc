@@ -80,6 +80,16 @@ class Interpreter {
     return at_ + 1;
   }
 
+  Address operator()(const action::Coalesce& coalesce) {
+    run_coalesced(frame_, program_.coalesced[coalesce.calls], site());
+    return at_ + 1;
+  }
+
+  Address operator()(const action::Checkpoint& checkpoint) {
+    run_checkpoint(frame_, program_.checkpoint_calls[checkpoint.call], site());
+    return at_ + 1;
+  }
+
   Address operator()(const action::ExchangeObjects& exchange) {
     run_objects(frame_, program_.object_calls[exchange.call], site());
     return at_ + 1;
@@ -108,6 +118,7 @@ class Interpreter {
   Address operator()(const action::Synchronize&) {
     block_in(frame_.take_open_works());
     rollcall::synchronize();
+    frame_.finish_coalesced();
     return at_ + 1;
   }
 

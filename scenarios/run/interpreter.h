@@ -28,7 +28,9 @@ void run_collective(RankFrame& frame, const Collective& call, Site site, std::ve
 // The same for a send or receive, and for a batch of them.
 void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vector<Work>* unfinished);
 void run_batch(RankFrame& frame, const MessageBatch& batch, Site site);
+void run_coalesced(RankFrame& frame, const CoalescedCalls& calls, Site site);
 // These wait in any case.
+void run_checkpoint(RankFrame& frame, const CheckpointCall& call, Site site);
 void run_objects(RankFrame& frame, const ObjectCall& call, Site site);
 
 // A thread of a rank, and where it is.

@@ -230,7 +230,33 @@ void RankFrame::use(const TensorUse& tensor_use) {
   }
 }
 
+void RankFrame::keep_coalesced(SlotIndex slot, CoalescingManager manager) {
+  keep_works(slot, manager.work().is_nothing() ? std::vector<Work>() : std::vector<Work>{manager.work()});
+  if (slot != no_slot) {
+    works_[slot].coalesced = std::move(manager);
+  } else {
+    open_coalesced_.push_back(std::move(manager));
+  }
+}
+
+void RankFrame::finish_coalesced() {
+  for (IssuedCall& call : works_) {
+    if (call.coalesced) {
+      call.coalesced->wait();
+      call.coalesced.reset();
+    }
+  }
+  for (CoalescingManager& manager : open_coalesced_) {
+    manager.wait();
+  }
+  open_coalesced_.clear();
+}
+
 void RankFrame::release(SlotIndex work) {
+  if (std::optional<CoalescingManager>& coalesced = works_[work].coalesced) {
+    coalesced->wait();
+    coalesced.reset();
+  }
   std::erase_if(uses_, [work](const TensorUse& known) { return known.work == work; });
 }
 

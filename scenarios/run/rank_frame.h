@@ -20,6 +20,7 @@
 #include "sim/c10d/work.h"
 #include "sim/engine/compute_times.h"
 #include "sim/tensor/tensor.h"
+#include "sim/train/coalescing.h"
 
 namespace rollcall::scenario {
 
@@ -40,6 +41,7 @@ struct TensorKey {
 struct IssuedCall {
   bool issued = false;
   std::vector<Work> works;  // none: the rank is not in the call's group and got None for it
+  std::optional<CoalescingManager> coalesced{};
 };
 
 // A named tensor that an asynchronous call works on.
@@ -92,6 +94,10 @@ class RankFrame {
   // Keeps what an asynchronous call returned: under a name, or (no_slot) for `synchronize` alone.
   void keep_work(SlotIndex slot, const Work& work);
   void keep_works(SlotIndex slot, std::vector<Work> works);
+  // The same of an asynchronous _coalescing_manager, whose results are there once its handle is waited for.
+  void keep_coalesced(SlotIndex slot, CoalescingManager manager);
+  // Of all that were issued.
+  void finish_coalesced();
   // Everything issued and not yet known to be done, in order. Then forgets it.
   std::vector<Work> take_open_works();
 
@@ -168,9 +174,10 @@ class RankFrame {
 
   RunState& state_;
   std::uint64_t draws_ = 0;
-  std::vector<ProcessGroup> groups_;  // by slot; looked up when first used
-  std::vector<IssuedCall> works_;     // by slot
-  std::vector<Work> open_works_;      // for `synchronize`, if the program has one
+  std::vector<ProcessGroup> groups_;               // by slot; looked up when first used
+  std::vector<IssuedCall> works_;                  // by slot
+  std::vector<CoalescingManager> open_coalesced_;  // those without a handle
+  std::vector<Work> open_works_;                   // for `synchronize`, if the program has one
   std::vector<TensorUse> uses_;
   mutable std::vector<std::pair<SlotIndex, Work>> results_;  // of functional collectives, not used yet
   std::vector<std::optional<Stream>> streams_;               // by slot

@@ -14,6 +14,7 @@
 #include "sim/c10d/rank_context.h"
 #include "sim/c10d/scope.h"
 #include "sim/c10d/stream.h"
+#include "sim/train/coalescing.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -59,6 +60,17 @@ class CollectiveRun {
       arguments.outputs = row.root == Root::none || is_root() ? &output_list(model()) : &nothing_;
     }
     return call_collective(call_.kind, arguments, site_);
+  }
+
+  // The call inside a _coalescing_manager.
+  void add_to(CoalescingManager& manager) {
+    if (call_.kind == OpKind::all_reduce) {
+      manager.all_reduce(tensor(), call_.reduce);
+    } else if (call_.kind == OpKind::all_gather_into_tensor) {
+      manager.all_gather_into_tensor(output(output_numel(row_of(call_.kind))), tensor());
+    } else {
+      manager.reduce_scatter_tensor(output(output_numel(row_of(call_.kind))), tensor(), call_.reduce);
+    }
   }
 
   void count() {
@@ -252,6 +264,32 @@ void run_collective(RankFrame& frame, const Collective& call, Site site, std::ve
     frame.keep_work(call.work, work);
     run.use_tensors(work);
   }
+}
+
+void run_coalesced(RankFrame& frame, const CoalescedCalls& calls, Site site) {
+  std::optional<Scope> scope;
+  if (calls.label != none) {
+    scope.emplace(frame.program().strings[calls.label]);
+  }
+  CoalescingManager manager({.group = frame.group(calls.group), .async_ops = calls.async_ops});
+  std::vector<CollectiveRun> runs;
+  runs.reserve(calls.count);
+  for (std::uint32_t i = 0; i < calls.count; ++i) {
+    runs.emplace_back(frame, frame.program().collectives[calls.first + i], site, calls.async_ops);
+    runs.back().add_to(manager);
+  }
+  manager.end(site);
+  if (!runs.empty()) {
+    runs.front().count();
+  }
+  if (!calls.async_ops) {
+    block_host(frame);
+    return;
+  }
+  for (CollectiveRun& run : runs) {
+    run.use_tensors(manager.work());
+  }
+  frame.keep_coalesced(calls.work, std::move(manager));
 }
 
 }  // namespace rollcall::scenario

@@ -147,7 +147,8 @@ void run_objects(RankFrame& frame, const ObjectCall& call, Site site) {
     scope.emplace(frame.program().strings[call.label]);
   }
   const ProcessGroup group = frame.group(call.group);
-  const Rank root = rank_of(frame, call.root);
+  const std::optional<Rank> peer = call.root ? std::optional(rank_of(frame, call.root)) : std::nullopt;
+  const Rank root = peer.value_or(0);
   ObjectList given;
   for (const ObjectTemplate& pattern : call.objects) {
     given.push_back(object_of(frame, pattern));
@@ -170,6 +171,13 @@ void run_objects(RankFrame& frame, const ObjectCall& call, Site site) {
     case ObjectCall::Kind::scatter:
       received.resize(1);
       scatter_object_list(received, given, root, group, site);
+      break;
+    case ObjectCall::Kind::send:
+      send_object_list(given, root, group, site);
+      break;
+    case ObjectCall::Kind::recv:
+      received = given;  // overwritten
+      recv_object_list(received, peer, group, site);
       break;
   }
   if (call.output != no_slot) {

@@ -94,15 +94,20 @@ void Training::construct(TableIndex object, const ModelObject& spec) {
 
 void Training::construct(TableIndex object, const ShardedObject& spec) {
   const ProcessGroup group = frame_.group(spec.group);
-  if (!group.is_member()) {
+  const ProcessGroup replicas = spec.is_hybrid ? frame_.group(spec.replicate_group) : ProcessGroup();
+  if (!group.is_member() || (replicas && !replicas.is_member())) {
     return;
   }
   std::vector<Module> units;
   for (const std::vector<ParameterSpec>& unit : spec.units) {
     units.push_back(module_of(unit, {}, this_rank().device));
   }
-  sharded_[object] = std::make_unique<FullyShardedDataParallel>(
-      units, FsdpOptions{.group = group, .strategy = spec.strategy, .name = spec.name});
+  sharded_[object] =
+      std::make_unique<FullyShardedDataParallel>(units, FsdpOptions{.group = group,
+                                                                    .replicate_group = replicas,
+                                                                    .strategy = spec.strategy,
+                                                                    .mixed_precision = spec.mixed_precision,
+                                                                    .name = spec.name});
 }
 
 void Training::construct(TableIndex object, const FullyShardedObject& spec) {
@@ -300,6 +305,27 @@ void Training::state_dict(TableIndex object, Site site) {
     model(object);  // the rank must have one
   } else if (const OneOptimizer& one = optimizer(object); one.zero != nullptr) {
     one.zero->state_dict();
+  }
+}
+
+void Training::add_state(TableIndex object, checkpoint::StateDict& state) {
+  std::size_t count = 0;
+  const auto add = [&](const Parameter& parameter, bool is_shard) {
+    const std::string& name = frame_.program().objects[object].name;
+    state.push_back({fmt::format("{}.{}", name, count++), parameter.value, is_shard});
+  };
+  if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
+    for (const Parameter& shard : sharded_model->shards()) {
+      add(shard, true);
+    }
+  } else if (FullySharded* const units = fully_sharded(object)) {
+    for (const Parameter* const parameter : units->module().parameters()) {
+      add(*parameter, true);
+    }
+  } else {
+    for (const Parameter& parameter : model(object).module().parameters) {
+      add(parameter, false);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "scenarios/program/program.h"
 #include "scenarios/run/fully_sharded.h"
+#include "sim/train/checkpoint.h"
 #include "sim/train/ddp.h"
 #include "sim/train/fsdp.h"
 #include "sim/train/zero.h"
@@ -33,6 +34,8 @@ class Training {
   // Of a sharded model it gathers every unit's parameters on every rank; of a sharded optimizer it throws
   // RuntimeError unless its state was consolidated here. Otherwise it is local.
   void state_dict(TableIndex object, Site site);
+  // Adds the parameters of a model to what a checkpoint saves: shards of a sharded one.
+  void add_state(TableIndex object, checkpoint::StateDict& state);
   // Gathers the state of a sharded optimizer on this rank of its group. Blocks.
   void consolidate(TableIndex object, std::int64_t to, Site site);
 

@@ -24,9 +24,11 @@ Tensor size_tensor(std::int64_t count = 1) {
   return Tensor::zeros({count}, Dtype::int64, device_of_objects());
 }
 
-// The bytes, and zeros up to `size`. torch leaves there what was in memory; nobody reads it.
+// The bytes, and zeros up to `size`. torch leaves there what was in memory; nobody reads it. In a rehearsal nobody has
+// said how long the longest is: what has no place is left out.
 Tensor padded(std::string_view bytes, std::int64_t size) {
   Tensor tensor = bytes_tensor(size);
+  bytes = bytes.substr(0, static_cast<std::size_t>(size));
   if (!bytes.empty()) {
     std::memcpy(tensor.storage()->make_dense(), bytes.data(), bytes.size());
     tensor.storage()->collapse_if_uniform();
@@ -41,6 +43,9 @@ std::string bytes_of(const Tensor& tensor, std::int64_t offset, std::int64_t siz
   }
   return bytes;
 }
+
+// A pickle has a length. Without one nothing has arrived, as in a rehearsal: None, so that the rank goes on.
+Object object_in(const std::string& bytes) { return bytes.empty() ? Object() : unpickle(bytes); }
 
 std::int64_t size_of(const std::string& bytes) { return static_cast<std::int64_t>(bytes.size()); }
 
@@ -68,7 +73,14 @@ void unpickle_all(const TensorList& parts, const std::vector<std::int64_t>& size
     if (r >= objects.size()) {
       throw Error("IndexError", "list assignment index out of range");
     }
-    objects[r] = unpickle(bytes_of(parts[r], 0, sizes[r]));
+    objects[r] = object_in(bytes_of(parts[r], 0, sizes[r]));
+  }
+}
+
+// Raises for a root outside the group, where the release looks that early.
+void look_up_root(const ProcessGroup& group, Rank root, OpKind kind) {
+  if (this_rank().torch->object_calls_look_up_roots) {
+    root_in(group ? group : world(), root, kind);
   }
 }
 
@@ -112,7 +124,7 @@ void unpack(const Packed& packed, ObjectList& objects) {
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < objects.size(); ++i) {
     const std::int64_t size = size_at(packed.sizes, static_cast<std::int64_t>(i));
-    objects[i] = unpickle(bytes_of(packed.bytes, offset, size));
+    objects[i] = object_in(bytes_of(packed.bytes, offset, size));
     offset += size;
   }
 }
@@ -136,6 +148,7 @@ void gather_object(const Object& object, ObjectList* objects, Rank dst, const Pr
   if (stands_outside(group, "gather_object")) {
     return;
   }
+  look_up_root(group, dst, OpKind::gather);
   const bool is_destination = get_rank() == dst;
   const bool has_list = objects != nullptr && !objects->empty();
   if (is_destination && !has_list) {
@@ -161,6 +174,7 @@ void broadcast_object_list(ObjectList& objects, Rank src, const ProcessGroup& gr
   if (stands_outside(group, "broadcast_object_list")) {
     return;
   }
+  look_up_root(group, src, OpKind::broadcast);
   const bool is_source = get_rank() == src;
   Packed packed =
       is_source ? pack(objects) : Packed{size_tensor(static_cast<std::int64_t>(objects.size())), {}};
@@ -210,9 +224,11 @@ void scatter_object_list(ObjectList& outputs, const ObjectList& inputs, Rank src
   if (outputs.empty()) {
     refuse_use("Expected argument scatter_object_output_list to be a list of size at least 1.");
   }
+  look_up_root(group, src, OpKind::scatter);
   // torch 1.13 compares the rank inside the group with the global src, which only agree in the world (and
   // in groups that begin like it); scatter, below, then complains about its list.
-  const bool is_source = get_rank(group) == src;
+  const bool is_source =
+      (this_rank().torch->object_calls_look_up_roots ? get_rank() : get_rank(group)) == src;
   std::vector<std::string> pickled;
   std::int64_t longest = 0;
   for (std::size_t i = 0; i < inputs.size() && is_source; ++i) {
@@ -231,7 +247,7 @@ void scatter_object_list(ObjectList& outputs, const ObjectList& inputs, Rank src
   scatter(part, parts, src, {.group = group}, site);
   const Tensor own_size = size_tensor();
   scatter(own_size, sizes, src, {.group = group}, site);
-  outputs.front() = unpickle(bytes_of(part, 0, own_size.item_integer()));
+  outputs.front() = object_in(bytes_of(part, 0, own_size.item_integer()));
 }
 
 }  // namespace rollcall

@@ -18,9 +18,12 @@
 
 namespace rollcall {
 
+struct CheckpointFiles;
+
 struct RankContext {
   Backend* backend = nullptr;
   ScopeTable* scopes = nullptr;                         // shared by the ranks of one process
+  CheckpointFiles* files = nullptr;                     // likewise
   const TorchTraits* torch = &traits_of(newest_torch);  // what the run stands for
   ProcessGroup world;
   Device device;  // where tensors live when the program names no device

@@ -89,6 +89,7 @@ void Engine::make_ranks() {
       context.backend = decorators_.back().get();
     }
     context.scopes = &scopes_;
+    context.files = &files_;
     context.torch = run_.torch;
     context.rank = static_cast<Rank>(rank);
     context.world = ProcessGroup(run_.members.front(), context.rank);

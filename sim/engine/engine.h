@@ -32,6 +32,7 @@
 #include "sim/engine/watched_steps.h"
 #include "sim/nccl/device_queue.h"
 #include "sim/torch/torch_traits.h"
+#include "sim/train/checkpoint_files.h"
 
 namespace rollcall::sim {
 
@@ -264,6 +265,7 @@ class Engine final : public Backend, private Streams, private Observer {
 
   const Program& program_;
   ScopeTable scopes_;
+  CheckpointFiles files_;
   std::vector<RankContext> contexts_;
   std::vector<std::unique_ptr<Backend>> decorators_;  // by rank; empty without options.decorate
   Run run_;                                           // its scheduler ends before contexts do

@@ -7,6 +7,7 @@
 
 #include "sim/wording/phrasing.h"
 #include "sim/wording/wording.h"
+#include "sim/wording/wording_messages.h"
 
 namespace rollcall::check {
 namespace {
@@ -38,6 +39,44 @@ std::string step_phrase(const Step& step) {
   return step.text.substr(0, step.text.find(' ')) + origin_of(call);
 }
 
+// The messages of a rank that could meet, in order: to or from one peer, with one tag.
+std::vector<const ProgramCall*> messages_of(const std::vector<RankProgram>& programs, Rank rank, OpKind kind,
+                                            Rank peer, std::int32_t tag) {
+  std::vector<const ProgramCall*> messages;
+  for (const RankProgram& program : programs) {
+    for (const ProgramCall& call : program.calls) {
+      if (program.rank == rank && call.kind == kind && call.peer == peer && call.tag == tag) {
+        messages.push_back(&call);
+      }
+    }
+  }
+  return messages;
+}
+
+// Two ranks that exchange messages in a loop, and go round differently often.
+void explain_messages(const Outlook& outlook, Finding& finding) {
+  const Call& call = finding.at->call;
+  const Rank waiting = finding.at->waiting.first();
+  const bool sends = call.op == "send";
+  const std::vector<RankProgram> programs = outlook.programs({waiting, call.peer});
+  const auto own = messages_of(programs, waiting, sends ? OpKind::send : OpKind::recv, call.peer, call.tag);
+  const auto others =
+      messages_of(programs, call.peer, sends ? OpKind::recv : OpKind::send, waiting, call.tag);
+  const auto met = std::ranges::find_if(own, [&](const ProgramCall* message) {
+    return message->seq == call.seq && message->group == call.group;
+  });
+  if (met == own.end() || others.empty()) {
+    return;
+  }
+  const auto wanted = static_cast<std::size_t>(met - own.begin()) + 1;
+  const bool is_loop = std::ranges::all_of(own.begin(), met, [&](const ProgramCall* message) {
+    return message->site == (*met)->site && message->group == (*met)->group;
+  });
+  if (is_loop && others.size() + 1 == wanted) {
+    word_uneven_messages(others.size(), wanted, finding);
+  }
+}
+
 // The missing ranks that are to blame: others may be on their way, and wait elsewhere.
 RankSet gone_from(const Finding& finding) {
   const RankSet& missing = finding.at->missing;
@@ -54,6 +93,10 @@ bool has_unexplained_endings(const Verdict& verdict) {
 
 void explain_endings(const Outlook& outlook, Verdict& verdict) {
   Finding& finding = *finding_of(verdict);
+  if (finding.kind != FindingKind::missing_participant) {
+    explain_messages(outlook, finding);
+    return;
+  }
   const Place& place = *finding.at;
   const RankSet ended = gone_from(finding);
   RankSet asked = {ended.first()};

@@ -47,6 +47,13 @@ enum class LocalGroupNames : std::uint8_t {
   salted_by_calls,   // by the number of its calls, which also number the names of other groups
 };
 
+// What _coalescing_manager makes of the calls inside it.
+enum class Coalescing : std::uint8_t {
+  unknown,        // it has another signature, and is about messages
+  by_first_call,  // one call of the first one's kind, whatever the others are; fails without any
+  alike,          // one call, if they are of one kind
+};
+
 struct TorchTraits {
   TorchRelease release;
   std::string_view name;
@@ -77,6 +84,10 @@ struct TorchTraits {
   std::string_view not_a_tensor;     // {0}: the parameter, {1}: what it should be, {2}: what it is
   std::string_view reduction_class;  // how Python writes a reduction
   bool all_reduce_coalesced_warns;
+  // src and dst of object collectives are looked up in the group first (_canonicalize_group_rank). Before, a foreign
+  // one is found later, and scatter_object_list takes its src for a rank inside the group.
+  bool object_calls_look_up_roots;
+  Coalescing coalescing;  // _coalescing_manager
 
   // ---- DDP (torch/nn/parallel/distributed.py) ----
   bool first_bucket_is_small;  // 1 MiB, also where bucket_cap_mb was given
@@ -90,12 +101,19 @@ struct TorchTraits {
   bool fsdp_limits_all_gathers;   // limit_all_gathers is: two are in flight
   bool fsdp_alone_is_unsharded;   // a group of one takes NO_SHARD (_init_utils.py)
   bool fsdp_gathers_cpu_tensors;  // with all_gather (_flat_param.py)
+  bool fsdp_has_hybrid;           // ShardingStrategy.HYBRID_SHARD (api.py)
 
   // ---- fully_shard (torch/distributed/fsdp/_fully_shard) ----
   bool has_fully_shard;          // in torch.distributed.fsdp
   bool fully_shard_keeps_root;   // gathered, whatever reshard_after_forward says (_fsdp_state.py, _lazy_init)
   bool fully_shard_skips_alone;  // a shard group of one makes no calls (_fsdp_param_group.py, unshard)
   TorchError fully_shard_on_cpu;  // raised after the first all_gather of CPU tensors; {}: nothing
+
+  // ---- torch.distributed.checkpoint ----
+  bool has_checkpoint_save;                 // save and load; before, there is save_state_dict
+  bool checkpoint_load_gathers_keys;        // of everybody's state, first (state_dict_loader.py)
+  bool checkpoint_coordinator_is_global;    // rank 0 of the world, also for another process_group (utils.py)
+  bool checkpoint_looks_for_rank_metadata;  // where there is none of the whole (state_dict_loader.py)
 
   // ---- ProcessGroupGloo ----
   GlooRendezvous gloo_rendezvous;

@@ -1,6 +1,7 @@
 #include "sim/train/fsdp.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -17,6 +18,18 @@ namespace rollcall {
 namespace {
 
 constexpr std::size_t all_gathers_in_flight = 2;  // _limiter_utils.py
+
+struct StrategyName {
+  std::string_view name;
+  ShardingStrategy strategy;
+};
+constexpr std::array<StrategyName, 5> strategy_names{{
+    {"FULL_SHARD", ShardingStrategy::full_shard},
+    {"SHARD_GRAD_OP", ShardingStrategy::shard_grad_op},
+    {"NO_SHARD", ShardingStrategy::no_shard},
+    {"HYBRID_SHARD", ShardingStrategy::hybrid_shard},
+    {"_HYBRID_SHARD_ZERO2", ShardingStrategy::hybrid_shard_zero2},
+}};
 
 // The unit's parameters end to end, and zeros up to a multiple of `ranks`. Zeros that nobody reads would cost
 // a tensor of one value its form, so padding repeats it.
@@ -44,6 +57,11 @@ Tensor own(Tensor tensor) {
 
 }  // namespace
 
+std::optional<ShardingStrategy> parse_sharding_strategy(std::string_view name) {
+  const auto* const found = std::ranges::find(strategy_names, name, &StrategyName::name);
+  return found == strategy_names.end() ? std::nullopt : std::optional(found->strategy);
+}
+
 FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& units, FsdpOptions options)
     : options_(std::move(options)), group_(options_.group ? options_.group : world()) {
   if (units.empty()) {
@@ -51,6 +69,20 @@ FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& un
   }
   prefetch_ = options_.backward_prefetch.value_or(
       this_rank().torch->fsdp_prefetches ? BackwardPrefetch::pre : BackwardPrefetch::none);
+  if (is_hybrid()) {
+    if (!this_rank().torch->fsdp_has_hybrid) {
+      throw Error("AttributeError", "HYBRID_SHARD");
+    }
+    if (!options_.group || !options_.replicate_group) {
+      throw ValueError(
+          "Manual wrapping with ShardingStrategy.HYBRID_SHARD requires explicit specification of process "
+          "group or "
+          "device_mesh.");
+    }
+    replicas_ = options_.replicate_group.size();
+  }
+  // Also of a hybrid strategy, whose replicas then train on their own: the group of one is all that is reduced over
+  // (_init_utils.py, _init_core_state).
   if (is_sharded() && group_.size() == 1 && this_rank().torch->fsdp_alone_is_unsharded) {
     options_.strategy = ShardingStrategy::no_shard;  // and torch warns
   }
@@ -83,6 +115,7 @@ void FullyShardedDataParallel::begin_forward() {
   if (!std::exchange(has_streams_, true)) {
     unshard_stream_ = new_stream();
     reduce_stream_ = new_stream();
+    all_reduce_stream_ = is_hybrid() ? new_stream() : reduce_stream_;
   }
   Event before;
   before.record();
@@ -90,7 +123,22 @@ void FullyShardedDataParallel::begin_forward() {
   before.wait();
 }
 
-void FullyShardedDataParallel::unshard(std::size_t index, Site site) {
+Dtype FullyShardedDataParallel::compute_dtype(std::size_t unit) const {
+  return options_.mixed_precision.param_dtype.value_or(shards_[unit].value.dtype());
+}
+
+// _flat_param.py, _init_param_reduce_dtypes: parameters of another type, and nothing said about reductions, means that
+// these have that type, too.
+Dtype FullyShardedDataParallel::reduce_dtype(std::size_t unit) const {
+  const MixedPrecisionPolicy& policy = options_.mixed_precision;
+  return policy.reduce_dtype.value_or(policy.param_dtype.value_or(shards_[unit].value.dtype()));
+}
+
+void FullyShardedDataParallel::unshard(std::size_t unit, Site site) {
+  unshard_as(unit, compute_dtype(unit), site);
+}
+
+void FullyShardedDataParallel::unshard_as(std::size_t index, Dtype dtype, Site site) {
   Unit& unit = units_[index];
   if (!is_sharded() || !exists(index) || std::exchange(unit.is_whole, true)) {
     return;
@@ -101,11 +149,12 @@ void FullyShardedDataParallel::unshard(std::size_t index, Site site) {
   }
   const StreamScope stream(has_streams_ ? unshard_stream_ : current_stream());
   const Scope scope("fsdp.all_gather", gather_pairing_);
-  const Tensor& shard = shards_[index].value;
+  const Tensor& kept = shards_[index].value;
+  const Tensor shard = kept.dtype() == dtype ? kept : kept.to(dtype);
   if (shard.is_meta()) {
-    unit.whole = Tensor::meta({unit.padded}, shard.dtype(), shard.device());
+    unit.whole = Tensor::meta({unit.padded}, dtype, shard.device());
   } else {
-    reuse(unit.whole, unit.padded, shard.dtype(), shard.device());
+    reuse(unit.whole, unit.padded, dtype, shard.device());
   }
   if (shard.device().type == DeviceType::cpu &&
       this_rank().torch->fsdp_gathers_cpu_tensors) {  // _flat_param.py, _all_gather_flat_param
@@ -132,7 +181,6 @@ void FullyShardedDataParallel::reshard(std::size_t unit) {
 
 void FullyShardedDataParallel::forward(const std::function<void(std::size_t)>& layers, Site site) {
   begin_forward();
-  const bool frees = options_.strategy == ShardingStrategy::full_shard;
   const bool prefetches = options_.forward_prefetch && !is_first_step_;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     if (exists(unit)) {
@@ -146,17 +194,18 @@ void FullyShardedDataParallel::forward(const std::function<void(std::size_t)>& l
       layers(unit);
     }
     const bool is_root = unit == 0;  // whose parameters the backward needs at once
-    if (frees && !is_root) {
+    if (frees_after_forward() && !is_root) {
       reshard(unit);
     }
   }
 }
 
-// fully_sharded_data_parallel.py, _full_pre_state_dict_hook: summon_full_params for the root and what is in it.
+// fully_sharded_data_parallel.py, _full_pre_state_dict_hook: summon_full_params for the root and what is in it,
+// which gathers the full precision.
 TensorList FullyShardedDataParallel::gather_state(Site site) {
   TensorList state;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-    unshard(unit, site);
+    unshard_as(unit, shards_[unit].value.dtype(), site);
     if (exists(unit)) {
       state.push_back(is_sharded() ? units_[unit].whole.clone() : shards_[unit].value.clone());
     }
@@ -190,7 +239,7 @@ void FullyShardedDataParallel::pre_backward(std::size_t unit, Site site) {
 }
 
 void FullyShardedDataParallel::post_backward(std::size_t unit, Site site) {
-  if (sync_gradients_ || options_.strategy == ShardingStrategy::full_shard) {
+  if (sync_gradients_ || frees_after_forward()) {
     reshard(unit);
   }
   if (prefetch_ == BackwardPrefetch::post) {
@@ -220,6 +269,9 @@ void FullyShardedDataParallel::backward(const std::function<Tensor(std::size_t, 
       pre_backward(unit, site);
     }
     Tensor mine = gradient(unit, {units_[unit].padded});
+    if (mine.dtype() != compute_dtype(unit)) {
+      mine = mine.to(compute_dtype(unit));
+    }
     Tensor& accumulated = units_[unit].accumulated;
     if (accumulated) {
       mine = own(std::move(mine));
@@ -244,7 +296,7 @@ void FullyShardedDataParallel::backward(const std::function<Tensor(std::size_t, 
 // _init_utils.py, default_hooks.py: about the root of the ranks, so that neither half overflows.
 double FullyShardedDataParallel::divide_before() const {
   double factor = 1;
-  while (std::fmod(group_.size(), factor) == 0 && group_.size() / factor > factor) {
+  while (std::fmod(averaged(), factor) == 0 && averaged() / factor > factor) {
     factor *= 2;
   }
   return factor;
@@ -254,6 +306,9 @@ void FullyShardedDataParallel::reduce(std::size_t index, Site site) {
   Unit& unit = units_[index];
   const Scope scope("fsdp.reduce", reduce_pairing_);
   unit.to_reduce = own(std::exchange(unit.accumulated, Tensor()));
+  if (unit.to_reduce.dtype() != reduce_dtype(index)) {
+    unit.to_reduce = unit.to_reduce.to(reduce_dtype(index));
+  }
   divide(unit.to_reduce, divide_before());
   Event ready;
   ready.record();
@@ -266,25 +321,40 @@ void FullyShardedDataParallel::reduce(std::size_t index, Site site) {
   }
   const Tensor& shard = shards_[index].value;
   if (unit.to_reduce.is_meta()) {
-    unit.reduced = Tensor::meta(shard.shape(), shard.dtype(), shard.device());
+    unit.reduced = Tensor::meta(shard.shape(), unit.to_reduce.dtype(), shard.device());
   } else {
-    reuse(unit.reduced, shard.numel(), shard.dtype(), shard.device());
+    reuse(unit.reduced, shard.numel(), unit.to_reduce.dtype(), shard.device());
   }
   reduce_scatter_tensor(unit.reduced, unit.to_reduce, {.group = group_}, site);
+  if (is_hybrid()) {
+    reduce_replicas(unit.reduced, site);
+  }
+}
+
+// _runtime_utils.py, _reduce_grad: on a stream of its own, so that the next reduce_scatter need not wait for it.
+void FullyShardedDataParallel::reduce_replicas(const Tensor& part, Site site) {
+  Event scattered;
+  scattered.record();
+  const StreamScope stream(all_reduce_stream_);
+  scattered.wait();
+  all_reduce(part, {.group = options_.replicate_group}, site);
 }
 
 void FullyShardedDataParallel::finish_backward() {
   is_first_step_ = false;
   Event reduced;
   {
-    const StreamScope stream(reduce_stream_);
+    const StreamScope stream(all_reduce_stream_);  // which waits for the other one, where they are two
     reduced.record();
   }
   reduced.wait();
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     if (Tensor part = std::exchange(units_[unit].reduced, Tensor())) {
-      divide(part, group_.size() / divide_before());
+      divide(part, averaged() / divide_before());
       units_[unit].to_reduce = Tensor();
+      if (part.dtype() != shards_[unit].value.dtype()) {
+        part = part.to(shards_[unit].value.dtype());
+      }
       accumulate_gradient(shards_[unit], std::move(part));
     }
   }

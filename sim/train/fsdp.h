@@ -8,6 +8,9 @@
 //   backward  in reverse: all_gather, gradients, reduce_scatter of their average. The all_gather of the next unit
 //             comes before the reduce_scatter, unless nothing is prefetched.
 //
+// A hybrid strategy shards inside one group and replicates across another: an all_reduce of the rank's part follows
+// every reduce_scatter.
+//
 // It is no Joinable, in PyTorch neither: on uneven inputs nobody shadows it. What 2.x does was compared with PyTorch
 // 2.14 (tests/data/torch_2_14/fsdp/fsdp1_*).
 
@@ -16,21 +19,28 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sim/base/site.h"
 #include "sim/c10d/process_group.h"
 #include "sim/c10d/stream.h"
+#include "sim/train/fsdp_param.h"
 #include "sim/train/module.h"
 
 namespace rollcall {
 
 enum class ShardingStrategy : std::uint8_t {
-  full_shard,     // frees a unit's parameters after its forward and its backward
-  shard_grad_op,  // frees them after the backward only: one all_gather per step
-  no_shard,       // every rank keeps everything: gradients are all-reduced, as in DDP
+  full_shard,          // frees a unit's parameters after its forward and its backward
+  shard_grad_op,       // frees them after the backward only: one all_gather per step
+  no_shard,            // every rank keeps everything: gradients are all-reduced, as in DDP
+  hybrid_shard,        // full_shard inside `group`, replicas across `replicate_group`
+  hybrid_shard_zero2,  // shard_grad_op inside `group`
 };
+
+// By torch's name: "FULL_SHARD".
+std::optional<ShardingStrategy> parse_sharding_strategy(std::string_view name);
 
 // When the unit that comes next in backward is gathered.
 enum class BackwardPrefetch : std::uint8_t {
@@ -40,18 +50,21 @@ enum class BackwardPrefetch : std::uint8_t {
 };
 
 struct FsdpOptions {
-  ProcessGroup group{};  // none: the world
+  ProcessGroup group{};            // none: the world. Hybrid strategies have to name it
+  ProcessGroup replicate_group{};  // of a hybrid strategy
   ShardingStrategy strategy = ShardingStrategy::full_shard;
   std::optional<BackwardPrefetch>
       backward_prefetch{};        // none: the default of the PyTorch that the run stands for
   bool forward_prefetch = false;  // from the second step on
-  std::string name{};             // in reports
+  MixedPrecisionPolicy
+      mixed_precision{};  // torch.distributed.fsdp.MixedPrecision. reduce_dtype follows param_dtype
+  std::string name{};     // in reports
 };
 
 class FullyShardedDataParallel {
  public:
   // units: the root's parameters first, which may be none. Keeps this rank's shards of them; no communication.
-  // ValueError for other units without parameters.
+  // ValueError for other units without parameters, and for a hybrid strategy without both groups.
   explicit FullyShardedDataParallel(const std::vector<Module>& units, FsdpOptions options = {});
   FullyShardedDataParallel(const FullyShardedDataParallel&) = delete;
   FullyShardedDataParallel& operator=(const FullyShardedDataParallel&) = delete;
@@ -101,9 +114,21 @@ class FullyShardedDataParallel {
   };
 
   bool is_sharded() const { return options_.strategy != ShardingStrategy::no_shard; }
+  bool is_hybrid() const {
+    return options_.strategy == ShardingStrategy::hybrid_shard ||
+           options_.strategy == ShardingStrategy::hybrid_shard_zero2;
+  }
+  // A unit's parameters are freed between its forward and its backward.
+  bool frees_after_forward() const {
+    return options_.strategy == ShardingStrategy::full_shard ||
+           options_.strategy == ShardingStrategy::hybrid_shard;
+  }
+  Dtype compute_dtype(std::size_t unit) const;
+  Dtype reduce_dtype(std::size_t unit) const;
   bool exists(std::size_t unit) const { return units_[unit].padded > 0; }
   void begin_forward();
   void unshard(std::size_t unit, Site site);
+  void unshard_as(std::size_t unit, Dtype dtype, Site site);
   void wait_for_unshard() const;
   void reshard(std::size_t unit);
   void prefetch(std::size_t unit, Site site);
@@ -111,6 +136,8 @@ class FullyShardedDataParallel {
   void post_backward(std::size_t unit, Site site);
   void finish_backward();
   void reduce(std::size_t unit, Site site);
+  void reduce_replicas(const Tensor& part, Site site);
+  Rank averaged() const { return group_.size() * replicas_; }  // ranks whose gradients are averaged
   double divide_before() const;
   Tensor without_padding(std::size_t unit, const Tensor& part) const;
 
@@ -119,6 +146,7 @@ class FullyShardedDataParallel {
   BackwardPrefetch prefetch_ = BackwardPrefetch::pre;
   std::vector<Unit> units_;
   std::vector<Parameter> shards_;
+  Rank replicas_ = 1;  // of every shard
   std::string gather_pairing_;
   std::string reduce_pairing_;
   bool sync_gradients_ = true;
@@ -127,7 +155,8 @@ class FullyShardedDataParallel {
   bool has_streams_ = false;
   Stream unshard_stream_;
   Stream reduce_stream_;
-  std::deque<Event> freed_;  // at most two all_gathers are in flight
+  Stream all_reduce_stream_;  // of hybrid strategies
+  std::deque<Event> freed_;   // at most two all_gathers are in flight
 };
 
 }  // namespace rollcall

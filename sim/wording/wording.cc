@@ -180,6 +180,9 @@ void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding
 }
 
 bool needs_history(const Finding& finding) {
+  if (finding.kind == FindingKind::unmatched_send || finding.kind == FindingKind::unmatched_recv) {
+    return finding.at.has_value() && finding.at->call.peer >= 0;
+  }
   return finding.kind == FindingKind::missing_participant &&
          (finding.advice == extra_call_advice || finding.advice == left_early_advice);
 }

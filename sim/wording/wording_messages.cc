@@ -24,6 +24,19 @@ void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& find
   finding.on_backend = traits_of(evidence.backend).texts.lost_message;
 }
 
+void word_uneven_messages(std::size_t met, std::size_t wanted, Finding& finding) {
+  const Call& call = finding.at->call;
+  const bool sends = call.op == "send";
+  finding.cause = fmt::format("rank {} finished after {} {}{} {} rank {}, and {} in {} number {}", call.peer,
+                              met, sends ? "receive" : "send", met == 1 ? "" : "s", sends ? "from" : "to",
+                              finding.at->waiting.first(), with_verb(finding.at->waiting, "waits", "wait"),
+                              call.op, wanted);
+  finding.advice = fmt::format(
+      "let both ranks go round as often, with as many steps and microbatches: no break or continue that "
+      "depends on the rank; or drop the {} that is too many",
+      call.op);
+}
+
 namespace {
 
 struct CycleWords {

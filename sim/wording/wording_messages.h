@@ -2,6 +2,8 @@
 
 // The sentences of findings about sends and receives; see wording.h.
 
+#include <cstddef>
+
 #include "sim/match/evidence.h"
 #include "sim/report/verdict.h"
 
@@ -9,6 +11,8 @@ namespace rollcall::check {
 
 // A send or receive whose other end, or every possible one, has left: `gone`.
 void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& finding);
+// The same, where the other end has left after `met` such messages and this one is number `wanted` of its line.
+void word_uneven_messages(std::size_t met, std::size_t wanted, Finding& finding);
 // Sends (or receives) that wait for each other; headline and chain are set already.
 // `mixes_batches`: the two never meet, because one is in a batch and the other is not.
 void word_message_cycle(bool mixes_batches, Finding& finding);

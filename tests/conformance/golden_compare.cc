@@ -73,6 +73,13 @@ constexpr DeliberateDifference deliberate[] = {
     {"new_functional", ".ranks[].warnings", "older names of functional collectives are not called",
      TorchRelease::v2_14},
     {"new_nn_functional", ".ranks[].warnings", "as above", TorchRelease::v2_14},
+    {"new_checkpoint", ".ranks[].ops[].numel",
+     "how long pickles of torch's own classes are, which have the folder's name in them; here are their "
+     "fields"},
+    {"new_checkpoint", ".ranks[].ops[].out_numel", "as above"},
+    {"new_checkpoint", ".ranks[].ops[].in", "as above"},
+    {"new_checkpoint", ".ranks[].warnings", "torch's own use of a class of storages that it has deprecated",
+     TorchRelease::v2_6},
     {"zero_consolidate", ".ranks[].ops[].numel",
      "how long torch.save's zip archive of the state is; the state itself is pickled here"},
     {"zero_consolidate", ".ranks[].ops[].in", "as above"},

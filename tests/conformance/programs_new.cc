@@ -1,5 +1,6 @@
 // Family new: what torch 2.x has and 1.13 has not.
 
+#include "sim/train/checkpoint.h"
 #include "tests/conformance/programs.h"
 
 namespace rollcall::golden {
@@ -114,6 +115,16 @@ Module linear_layers(std::initializer_list<std::int64_t> sizes) {
   return module;
 }
 
+void checkpoints(CaseContext& context) {
+  Scope site("user.new_checkpoint");
+  const Tensor saved = Tensor::full({2}, 3);
+  checkpoint::save({{"a", saved}}, "ckpt");
+  context.mark("load");
+  const Tensor loaded = Tensor::zeros({2});
+  checkpoint::load({{"a", loaded}}, "ckpt");
+  context.put("a", loaded);
+}
+
 void ddp_default_cap(CaseContext& context) {
   Module module = linear_layers({600, 600});
   DistributedDataParallel model(module);
@@ -140,6 +151,7 @@ std::span<const NamedProgram> new_programs() {
       {"new_group_src", group_src, {{1, 2}}},
       {"new_object_p2p", object_p2p},
       {"new_barriers", barriers},
+      {"new_checkpoint", checkpoints},
       {"new_split_group", splits_group},
       {"new_ddp_default_cap", ddp_default_cap},
   };

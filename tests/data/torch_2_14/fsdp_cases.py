@@ -191,3 +191,35 @@ add_fsdp1("state_dict", root=STEM_AND_HEAD, program=["state_dict"] + STEP + ["st
 add_fsdp1("evaluation", root=STEM_AND_HEAD, program=STEP + [["forward", {"grad": False}]] + STEP)
 add_fsdp1("accumulate_with_sync", program=["forward", "backward", "forward", "backward", "step", "full"])
 add_fsdp1("world_of_one", world=1, root=STEM_AND_HEAD, program=STEP * 2)
+
+# Sharded inside a group, replicated across groups: the dimensions of a mesh are replicate and shard.
+for _strategy in ("HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"):
+    _name = "hybrid" + ("_zero2" if _strategy.startswith("_") else "")
+    add_fsdp1(_name, strategy=_strategy, world=4, mesh=[2, 2], root=STEM_AND_HEAD, program=STEP * 2 + ["full"])
+    add_fsdp1(_name + "_no_sync", strategy=_strategy, world=4, mesh=[2, 2],
+              program=["enter_no_sync", "forward", "backward", "leave_no_sync", "forward", "backward", "step", "full"])
+add_fsdp1("hybrid_2x4", strategy="HYBRID_SHARD", world=8, mesh=[2, 4], backend="fake", ranks=[0, 5], program=STEP * 2)
+add_fsdp1("hybrid_clip", strategy="HYBRID_SHARD", world=4, mesh=[2, 2],
+          program=["forward", "backward", "clip", "step", "full"])
+add_fsdp1("hybrid_post", strategy="HYBRID_SHARD", world=4, mesh=[2, 2], backward_prefetch="BACKWARD_POST",
+          program=STEP * 2)
+add_fsdp1("hybrid_shard_of_one", strategy="HYBRID_SHARD", world=2, mesh=[2, 1], program=STEP * 2 + ["full"])
+add_fsdp1("hybrid_replicate_of_one", strategy="HYBRID_SHARD", world=2, mesh=[1, 2], program=STEP * 2 + ["full"])
+
+for _strategy in ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"):
+    _name = _strategy.lower()
+    add_fsdp1("mixed_float64_" + _name, strategy=_strategy, mp={"param_dtype": "float64"}, root=STEM_AND_HEAD,
+              program=STEP * 2 + ["full"])
+    add_fsdp1("mixed_reduce_float64_" + _name, strategy=_strategy, mp={"reduce_dtype": "float64"},
+              program=STEP * 2 + ["full"])
+add_fsdp1("mixed_both", mp={"param_dtype": "float64", "reduce_dtype": "float32"}, program=STEP * 2 + ["full"])
+add_fsdp1("mixed_accumulate", mp={"param_dtype": "float64", "reduce_dtype": "float32"},
+          program=["enter_no_sync", "forward", "backward", "leave_no_sync", "forward", "backward", "step", "full"])
+add_fsdp1("mixed_clip", mp={"param_dtype": "float64"}, program=["forward", "backward", "clip", "step", "full"])
+add_fsdp1("mixed_evaluation", mp={"param_dtype": "float64"},
+          program=STEP + [["forward", {"grad": False}], "state_dict"] + STEP)
+add_fsdp1("mixed_bfloat16", mp={"param_dtype": "bfloat16"}, root=STEM_AND_HEAD, backend="fake", program=STEP * 2)
+add_fsdp1("mixed_bfloat16_reduce_float32", mp={"param_dtype": "bfloat16", "reduce_dtype": "float32"},
+          backend="fake", program=STEP * 2)
+add_fsdp1("mixed_hybrid", strategy="HYBRID_SHARD", world=4, mesh=[2, 2],
+          mp={"param_dtype": "float64", "reduce_dtype": "float32"}, program=STEP * 2 + ["full"])

@@ -23,8 +23,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.distributed_c10d import _resolve_process_group
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import (BackwardPrefetch, FSDPModule, FullyShardedDataParallel, MixedPrecisionPolicy,
-                                    ShardingStrategy, fully_shard)
+from torch.distributed.fsdp import (BackwardPrefetch, FSDPModule, FullyShardedDataParallel, MixedPrecision,
+                                    MixedPrecisionPolicy, ShardingStrategy, fully_shard)
 from torch.distributed.tensor import DTensor
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -221,6 +221,10 @@ def build_fsdp1(case):
     prefetch = case.get("backward_prefetch", "default")
     options = {"device_id": torch.device("cpu"), "sharding_strategy": ShardingStrategy[case.get("strategy", "FULL_SHARD")],
                "forward_prefetch": case.get("forward_prefetch", False)}
+    if "mesh" in case:
+        options["device_mesh"] = init_device_mesh("cpu", tuple(case["mesh"]), mesh_dim_names=("replicate", "shard"))
+    if "mp" in case:
+        options["mixed_precision"] = MixedPrecision(**{k: DTYPES[v] for k, v in case["mp"].items()})
     if prefetch != "default":
         options["backward_prefetch"] = prefetch and BackwardPrefetch[prefetch]
     for i, unit in enumerate(model.units):

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/c10d/device_mesh.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/engine/simulate.h"
 #include "sim/train/fully_shard.h"
@@ -24,11 +25,17 @@ using nlohmann::json;
 using test::RankTrace;
 
 FsdpOptions options_of(const json& spec) {
-  const std::string strategy = spec.value("strategy", "FULL_SHARD");
-  FsdpOptions options{.strategy = strategy == "FULL_SHARD"      ? ShardingStrategy::full_shard
-                                  : strategy == "SHARD_GRAD_OP" ? ShardingStrategy::shard_grad_op
-                                                                : ShardingStrategy::no_shard,
+  FsdpOptions options{.strategy = *parse_sharding_strategy(spec.value("strategy", "FULL_SHARD")),
                       .forward_prefetch = spec.value("forward_prefetch", false)};
+  if (spec.contains("mesh")) {
+    const DeviceMesh mesh = init_device_mesh({spec["mesh"].get<std::vector<Rank>>(), {"replicate", "shard"}});
+    options.group = mesh.get_group("shard");
+    options.replicate_group = mesh.get_group("replicate");
+  }
+  if (spec.contains("mp")) {
+    options.mixed_precision = {test::dtype_in(spec["mp"], "param_dtype"),
+                               test::dtype_in(spec["mp"], "reduce_dtype")};
+  }
   if (spec.contains("backward_prefetch")) {
     options.backward_prefetch = spec["backward_prefetch"].is_null()            ? BackwardPrefetch::none
                                 : spec["backward_prefetch"] == "BACKWARD_POST" ? BackwardPrefetch::post

@@ -36,7 +36,7 @@ class Model {
       options.shard_group = mesh.get_group("shard");
     }
     const json policy = spec.value("mp", json::object());
-    options.mp_policy = {dtype_in(policy, "param_dtype"), dtype_in(policy, "reduce_dtype")};
+    options.mp_policy = {test::dtype_in(policy, "param_dtype"), test::dtype_in(policy, "reduce_dtype")};
     options.reshard_after_forward = reshard_in(spec).value_or(ReshardAfterForward{});
     build(options);
     prepare();
@@ -51,10 +51,6 @@ class Model {
   }
 
  private:
-  static std::optional<Dtype> dtype_in(const json& object, const char* key) {
-    return object.contains(key) ? parse_dtype(object[key].get<std::string>()) : std::nullopt;
-  }
-
   static std::optional<ReshardAfterForward> reshard_in(const json& spec) {
     if (!spec.is_object() || !spec.contains("reshard") || spec["reshard"].is_null()) {
       return std::nullopt;

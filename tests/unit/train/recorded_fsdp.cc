@@ -158,6 +158,10 @@ std::vector<Parameter> unit_parameters(const json& spec, double base) {
   return parameters;
 }
 
+std::optional<Dtype> dtype_in(const json& object, const char* key) {
+  return object.contains(key) ? parse_dtype(object[key].get<std::string>()) : std::nullopt;
+}
+
 std::string verb_of(const json& step) {
   return step.is_string() ? step.get<std::string>() : step[0].get<std::string>();
 }

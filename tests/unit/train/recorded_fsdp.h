@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,8 @@ void check_like_recorded(const nlohmann::json& recorded, const TracedRun& run);
 
 // record_fsdp.py's Unit: its parameters are base, base + 1, ...
 std::vector<Parameter> unit_parameters(const nlohmann::json& spec, double base);
+// The dtype that a case names there; nothing: none.
+std::optional<Dtype> dtype_in(const nlohmann::json& object, const char* key);
 // A step is a word, or a list that begins with one.
 std::string verb_of(const nlohmann::json& step);
 

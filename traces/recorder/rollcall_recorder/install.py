@@ -2,6 +2,8 @@
 
 import datetime
 import functools
+import importlib.abc
+import importlib.machinery
 import inspect
 import sys
 
@@ -42,7 +44,7 @@ def replace(name, function):
 def install(rank):
     """For a rank whose calls are answered only by `rank.answers`."""
     _replace_compile()
-    _refuse_rpc()
+    _refuse_others()
     _register()
     if hasattr(c10d, "_store_based_barrier"):
         c10d._store_based_barrier = lambda *_, **__: None
@@ -65,16 +67,56 @@ def _replace_compile():
     torch.nn.Module.compile = lambda self, *_, **__: None
 
 
-def _refuse_rpc():
-    """What is not recorded says so, instead of waiting for processes that are not there."""
-    rpc = sys.modules.get("torch.distributed.rpc")
+# Where scripts begin with what is not recorded: the module, its functions, and what to call it.
+_NOT_RECORDED = (
+    ("torch.distributed.rpc", ("init_rpc",), "torch.distributed.rpc"),
+    ("torch.distributed._symmetric_memory", ("empty", "rendezvous", "enable_symm_mem_for_group", "get_mem_pool"),
+     "symmetric memory"),
+)
 
-    def init_rpc(*_, **__):
-        raise ScriptError("the script uses torch.distributed.rpc, which is not recorded: only collectives, messages and the "
-                          "store are")
 
-    if rpc is not None:
-        rpc.init_rpc = init_rpc
+def _refuse_others():
+    """What is not recorded says so, instead of waiting for processes, or asking for devices, that are not there."""
+    for row in _NOT_RECORDED:
+        if row[0] in sys.modules:
+            _refuse(sys.modules[row[0]], row)
+        else:
+            sys.meta_path.insert(0, _AtImport(row))
+    if getattr(getattr(dist, "config", None), "use_torchcomms", False):
+        _refusal("TorchComms")()
+
+
+class _AtImport(importlib.abc.MetaPathFinder):
+    """Modules that most scripts never import are not imported for them."""
+
+    def __init__(self, row):
+        self.row = row
+
+    def find_spec(self, name, path=None, target=None):
+        spec = importlib.machinery.PathFinder.find_spec(name, path) if name == self.row[0] else None
+        if spec is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_refuse(module):
+                execute(module)
+                _refuse(module, self.row)
+
+            spec.loader.exec_module = execute_and_refuse
+        return spec
+
+
+def _refuse(module, row):
+    for function in row[1]:
+        if hasattr(module, function):
+            setattr(module, function, _refusal(row[2]))
+
+
+def _refusal(what):
+    def refuse(*_, **__):
+        raise ScriptError(f"the script uses {what}, which is not recorded: only collectives, messages and the store "
+                          "are")
+
+    return refuse
 
 
 def _register():

@@ -51,6 +51,47 @@ TEST_CASE("a pipeline steps, and does not forward", "[scenarios]") {
         "/program/0/forward: \"forward\" does not fit a pipeline, which has \"step\" and \"eval\"");
 }
 
+TEST_CASE("a hybrid strategy has two groups, and a release that knows it", "[scenarios]") {
+  const std::string units = R"("kind": "fsdp", "units": [[4]], "strategy": )";
+  const std::string both = R"("HYBRID_SHARD", "group": "g", "replicate_group": "h")";
+  const auto model = [&](const std::string& keys, const std::string& torch = "") {
+    return problem(quartet("", R"("groups": {"g": [0, 1], "h": [0, 2]}, )" + torch + R"("objects": {"m": {)" +
+                                   units + keys + "}}, "));
+  };
+  CHECK(model(R"("HYBRID_SHARD", "group": "g")") ==
+        "/objects/m/strategy: a hybrid strategy shards inside \"group\" and replicates across "
+        "\"replicate_group\": it needs both");
+  CHECK(model(R"("FULL_SHARD", "group": "g", "replicate_group": "h")") ==
+        "/objects/m/replicate_group: only \"strategy\": \"HYBRID_SHARD\" has replicas");
+  CHECK(model(both, R"("torch": "1.13", )") ==
+        "/objects/m/strategy: PyTorch 1.13 has no ShardingStrategy.HYBRID_SHARD; 2.14 has it");
+}
+
+TEST_CASE("a _coalescing_manager takes plain calls of three kinds", "[scenarios]") {
+  const auto calls = [](const std::string& list) {
+    return problem(quartet(R"({"_coalescing_manager": [)" + list + "]}", ""));
+  };
+  CHECK(calls(R"({"broadcast": {"src": 0}})") ==
+        "/program/0/_coalescing_manager/0: a _coalescing_manager takes all_reduce, all_gather_into_tensor or "
+        "reduce_scatter_tensor: put other calls before or behind it");
+  CHECK(
+      calls(R"({"all_reduce": {"async_op": true}})") ==
+      "/program/0/_coalescing_manager/0/all_reduce/async_op: a _coalescing_manager has one \"async_ops\" for "
+      "all its calls: put it next to \"_coalescing_manager\"");
+}
+
+TEST_CASE("a checkpoint has a folder, and things that can be saved", "[scenarios]") {
+  CHECK(problem(quartet(R"({"dcp.save": ["a"], "checkpoint_id": "s"})", "")) ==
+        "/program/0/dcp.save/0: unknown tensor \"a\"; create it with {\"fill\": \"a\", \"value\": 0} or give "
+        "the "
+        "call a value or numel");
+  CHECK(problem(quartet(R"({"fill": "a", "value": 1}, {"dcp.load": "a"})", "")) ==
+        "/program/1: \"dcp.load\" needs \"checkpoint_id\"");
+  CHECK(problem(with_objects(R"("p": {"kind": "pipeline", "microbatches": 4})",
+                             R"({"dcp.save": "p", "checkpoint_id": "s"})")) ==
+        "/program/0/dcp.save: \"p\" has no state to save: models of kind ddp, fsdp and fully_shard have");
+}
+
 TEST_CASE("styles and placements of parallel modules are checked", "[scenarios]") {
   CHECK(problem(with_objects(R"("m": {"kind": "tensor_parallel", "modules": ["ColwiseParalel"]})")) ==
         "/objects/m/modules/0: unknown style \"ColwiseParalel\"; the styles are ColwiseParallel, "

@@ -210,6 +210,33 @@ TEST_CASE("a sharded model gathers and reduces its units, and cannot be joined",
         "AttributeError: 'FullyShardedDataParallel' object has no attribute 'join_hook'");
 }
 
+TEST_CASE("a hybrid model shards inside one group and reduces across the other", "[fiber][scenarios][fsdp]") {
+  const auto hybrid = [](const std::string& keys, const std::string& mesh = "[2, 2]") {
+    return run_text(test::quartet(R"({"forward": "m"}, {"backward": "m"})",
+                                  R"("mesh": {"shape": )" + mesh + R"(, "dim_names": ["replicate", "shard"]},
+      "objects": {"m": {"kind": "fsdp", "units": [[1000], [3, "1MiB"]], )" +
+                                      keys + "}},"));
+  };
+  const std::string groups = R"("group": "shard", "replicate_group": "replicate")";
+  // An all_gather of the root, two of the unit, and two calls for each gradient.
+  CHECK(hybrid(R"("strategy": "HYBRID_SHARD", )" + groups).ops == 4 * (1 + 2 + 4));
+  CHECK(hybrid(R"("strategy": "_HYBRID_SHARD_ZERO2", )" + groups).ops == 4 * (2 + 4));
+}
+
+TEST_CASE("mixed precision of a sharded model is that of its calls", "[fiber][scenarios][fsdp]") {
+  // Rank 0 comes to the reduce_scatter while the others have left.
+  const auto waiting_in = [](const std::string& policy) {
+    const Report report = run_text(test::quartet(
+        R"({"forward": "m"}, {"if": "rank == 0", "do": [{"backward": "m"}]})",
+        R"("objects": {"m": {"kind": "fsdp", "strategy": "SHARD_GRAD_OP", "units": [[8]], "mixed_precision": )" +
+            policy + "}},"));
+    return report.of(0).call->dtype;
+  };
+  CHECK(waiting_in(R"({"param_dtype": "bfloat16"})") == "bfloat16");
+  CHECK(waiting_in(R"({"param_dtype": "bfloat16", "reduce_dtype": "float32"})") == "float32");
+  CHECK(waiting_in(R"({"reduce_dtype": "float16"})") == "float16");
+}
+
 TEST_CASE("a rank outside a model's group has no such model", "[fiber][scenarios]") {
   const Report report = run_text(test::quartet(R"({"forward": "m"})", R"("groups": {"pair": [0, 1]},
       "objects": {"m": {"kind": "ddp", "group": "pair", "parameters": [1]}},)"));

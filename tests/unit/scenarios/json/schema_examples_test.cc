@@ -185,6 +185,9 @@ void complete(json& arguments, const std::string& argument, const json& properti
   if (argument == "as" && properties.contains("async_op")) {
     arguments["async_op"] = true;
   }
+  if (argument == "as" && properties.contains("async_ops")) {
+    arguments["async_ops"] = true;
+  }
   for (const auto& [one, other] : {std::pair{"input_split_sizes", "output_split_sizes"},
                                    std::pair{"output_split_sizes", "input_split_sizes"}}) {
     if (argument == one) {
@@ -309,7 +312,11 @@ TEST_CASE("the program accepts every example that the schema gives for an object
   const json& definitions = schema()["definitions"];
   check_field("object", definitions["object"], [](const json& value) {
     json scenario = stage();
-    scenario["objects"]["probe"] = value;
+    json& probe = scenario["objects"]["probe"] = value;
+    if (probe.value("strategy", "").find("HYBRID") != std::string::npos) {  // which goes with two groups
+      probe["group"] = "evens";
+      probe["replicate_group"] = "odds";
+    }
     return scenario;
   });
   check_field("parameter", definitions["parameter"], [](const json& value) {

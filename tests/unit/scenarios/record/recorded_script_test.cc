@@ -260,7 +260,8 @@ TEST_CASE("a rank's own GPU has its number on its host", "[scenarios][record]") 
     return text.replace(text.find(R"("mode")"), 0, R"("ranks_per_host":2,)");
   };
   const auto run = [&](const std::string& third) {
-    return scripted({reduces_on(0, "cuda:0"), reduces_on(1, "cuda:1"), reduces_on(2, third), reduces_on(3, "cuda:1")});
+    return scripted(
+        {reduces_on(0, "cuda:0"), reduces_on(1, "cuda:1"), reduces_on(2, third), reduces_on(3, "cuda:1")});
   };
   const RecordedScript own = run("cuda:0");
   CHECK(verdict_word(own.report.verdict) == "ok");
@@ -291,6 +292,25 @@ TEST_CASE("a script that ran under DETAIL becomes a scenario under DETAIL", "[sc
   const RecordedScript script = scripted(ranks);
   CHECK_THAT(script.text, Contains(R"("debug": "DETAIL")"));
   CHECK(script.report.of(0).state == RankClass::State::raised);
+}
+
+TEST_CASE("a release of PyTorch that is not known is taken for the one before it, and the user is told",
+          "[record]") {
+  const auto remarks_on = [](const std::string& torch) {
+    std::string text = record_of(0, 1, {call(0, "all_reduce"), finished});
+    text.replace(text.find("2.6.0"), 5, torch);
+    return scripted({text}).remarks;
+  };
+  CHECK(remarks_on("2.6.0").empty());
+  CHECK(remarks_on("2.14.1+cu130").empty());
+  CHECK(remarks_on("2.9.1+cu130") ==
+        std::vector<std::string>{
+            "PyTorch 2.9.1+cu130 is not known here; the run is taken for one of 2.6 (known: 1.13, "
+            "2.6 and 2.14)"});
+  CHECK(
+      remarks_on("3.0.0a0") ==
+      std::vector<std::string>{
+          "PyTorch 3.0.0a0 is not known here; the run is taken for one of 2.14 (known: 1.13, 2.6 and 2.14)"});
 }
 
 }  // namespace rollcall::scenario

@@ -82,6 +82,17 @@ TEST_CASE("object collectives carry any JSON value", "[scenarios][fiber]") {
   CHECK(printed(report) == Lines{all, "['from 1', None]", all, "[] ['b']"});
 }
 
+TEST_CASE("lists of objects go from one rank to another", "[scenarios][fiber]") {
+  const Report report = run_text(pair(
+      R"({"if": "rank == 0",
+          "do": [{"send_object_list": {"objects": [{"a": 1}, "from {rank}"], "dst": 1}}],
+          "else": [{"recv_object_list": {"objects": [null, null], "output": "got"}}, {"print": "{got}"}]})"));
+  CHECK(printed(report) == Lines{"[{'a': 1}, 'from 0']"});
+  CHECK(report.ops == 4);
+  CHECK(test::problem(test::quartet(R"({"send_object_list": {"objects": [1]}})")) ==
+        "/program/0: \"send_object_list\" needs \"dst\"");
+}
+
 TEST_CASE("split sizes say how much goes to whom", "[scenarios][fiber]") {
   const Report report = run_text(pair(
       R"({"all_to_all_single": {"value": "rank", "input_split_sizes": ["rank + 1", 1],

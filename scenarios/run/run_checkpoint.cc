@@ -1,0 +1,41 @@
+// The interpreter, the part about torch.distributed.checkpoint.
+
+#include <optional>
+
+#include "scenarios/run/interpreter.h"
+#include "scenarios/run/rank_frame.h"
+#include "sim/c10d/scope.h"
+#include "sim/train/checkpoint.h"
+
+namespace rollcall::scenario {
+
+void run_checkpoint(RankFrame& frame, const CheckpointCall& call, Site site) {
+  std::optional<Scope> scope;
+  if (call.label != none) {
+    scope.emplace(frame.program().strings[call.label]);
+  }
+  checkpoint::StateDict state;
+  const auto add = [&](SlotIndex slot, bool is_shard) {
+    frame.touch({slot}, call.saves ? Observation::Access::read : Observation::Access::write, site);
+    state.push_back({frame.program().tensor_names[slot], frame.read({slot}), is_shard});
+  };
+  for (const SlotIndex tensor : call.tensors) {
+    add(tensor, false);
+  }
+  for (const SlotIndex shard : call.shards) {
+    add(shard, true);
+  }
+  for (const TableIndex object : call.objects) {
+    frame.training->add_state(object, state);
+  }
+  const checkpoint::CheckpointOptions options{.group = frame.group(call.group), .no_dist = call.no_dist};
+  const std::string id = compose(frame, call.checkpoint_id);
+  if (call.saves) {
+    checkpoint::save(state, id, options, site);
+  } else {
+    checkpoint::load(state, id, options, site);
+  }
+  block_host(frame);
+}
+
+}  // namespace rollcall::scenario
