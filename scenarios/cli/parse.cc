@@ -149,7 +149,8 @@ CommandTree command_tree() {
 
 namespace {
 
-// How many of the arguments are ours: in `record` and `watch`, what comes after a lone "--" is somebody else's command line.
+// How many of the arguments are ours: in `record` and `watch`, what comes after a lone "--" is somebody else's command
+// line.
 int own_arguments(int argc, const char* const* argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
   const bool passes_on = command == "record" || command == "watch";

@@ -2,7 +2,7 @@
 
 #include <ranges>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/program/units.h"

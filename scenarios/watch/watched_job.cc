@@ -20,6 +20,7 @@
 #include <fmt/core.h>
 
 #include "scenarios/record/recorder_files.h"
+#include "scenarios/watch/clock.h"
 #include "sim/diagnose/dump_judge.h"
 #include "traces/formats/host_stacks.h"
 #include "traces/formats/recordings.h"
@@ -41,19 +42,6 @@ constexpr Duration judge_again_after = 5 * second;
 constexpr Duration answer_within = 1500 * millisecond;
 constexpr double busy_share = 0.2;                // of a core
 constexpr std::uint64_t busy_bytes = 256 * 1024;  // a second
-
-Time monotonic_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-// What rings and their heartbeats are dated by.
-std::int64_t calendar_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 // Memory that survives the ranks; a disk would do, more slowly.
 std::string folder_for_rings() {
@@ -271,10 +259,12 @@ void WatchedJob::look_at_process(Watched& rank, Time now) {
       static_cast<double>(rank.state.cpu_ticks - std::min(before.cpu_ticks, rank.state.cpu_ticks));
   const auto bytes =
       static_cast<double>(rank.state.io_bytes - std::min(before.io_bytes, rank.state.io_bytes));
-  const bool is_busy = ticks > busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK)) ||
-                       bytes > seconds * static_cast<double>(busy_bytes);
-  const bool is_at_one_place = rank.same_stack_since >= 0 && now - rank.same_stack_since >= spins_after;
-  rank.activity = !is_busy ? Activity::quiet : is_at_one_place ? Activity::spins : Activity::works;
+  const bool computes = ticks > busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const bool moves_bytes = bytes > seconds * static_cast<double>(busy_bytes);
+  const bool is_at_one_place = rank.at_place_since >= 0 && now - rank.at_place_since >= spins_after;
+  rank.activity = moves_bytes || (computes && !is_at_one_place) ? Activity::works
+                  : computes                                    ? Activity::spins
+                                                                : Activity::quiet;
 }
 
 std::vector<RankMoment> WatchedJob::moments() const {
@@ -301,13 +291,16 @@ RankSet WatchedJob::all_ranks() const {
 void WatchedJob::look(Time now) {
   find_rings();
   for (auto& [rank, watched] : ranks_) {
+    const std::uint64_t place = watched.look.place;
     watched.look = watched.ring.look();
+    const bool is_elsewhere = watched.look.place != place || watched.at_place_since < 0;
+    watched.at_place_since = is_elsewhere ? now : watched.at_place_since;
   }
   const Stall::State before = said_ ? Stall::State::stands_still : Stall::State::moves;
   const Stall::State state = stall_.look(now, moments());
   if (state == Stall::State::moves) {
     for (auto& [rank, watched] : ranks_) {
-      watched.same_stack_since = -1;
+      watched.at_place_since = -1;
       watched.state_at = 0;
       watched.activity =
           watched.activity == RankMoment::Activity::gone ? watched.activity : RankMoment::Activity::quiet;
@@ -321,35 +314,16 @@ void WatchedJob::look(Time now) {
     }
     return;
   }
-  if (stall_.silence(now) >= second && now - asked_at_ >= processes_every) {
-    asked_at_ = now;
-    note_stacks(now);
+  if (stall_.silence(now) >= second && now - looked_at_ >= processes_every) {
+    looked_at_ = now;
     for (auto& [rank, watched] : ranks_) {
       look_at_process(watched, now);
-    }
-    ++question_;
-    for (auto& [rank, watched] : ranks_) {
-      watched.ring.ask(question_);
     }
   }
   const bool is_due = !said_ || now - judged_at_ >= judge_again_after;
   if (state == Stall::State::stands_still && is_due) {
     ask_where(all_ranks());
     say_standstill(monotonic_now(), false);
-  }
-}
-
-// What the last question brought.
-void WatchedJob::note_stacks(Time now) {
-  for (auto& [rank, watched] : ranks_) {
-    if (watched.look.waits || question_ == 0 || watched.ring.answered() != question_) {
-      continue;
-    }
-    check::DumpStack stack = read_stack(rank);
-    if (watched.same_stack_since < 0 || stack != watched.stack) {
-      watched.same_stack_since = now;
-      watched.stack = std::move(stack);
-    }
   }
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// A job under watch: starts its command with the observer in the environment, looks at the rings that its ranks write,
-// and asks the judge when nothing moves. The job notices none of that: it is not slowed down, not ended, and lives on when
-// this process dies.
+// A job under watch: starts its command with the observer in the environment, looks at the rings that its ranks
+// write, and asks the judge when nothing moves. The job notices none of that: it is not ended, and lives on when this
+// process dies.
 
 #include <functional>
 #include <map>
@@ -60,9 +60,8 @@ class WatchedJob {
     ProcessState state{};
     RankMoment::Activity activity = RankMoment::Activity::quiet;
     Time state_at = 0;
-    check::DumpStack stack{};
-    Time same_stack_since = -1;  // -1: no stack is known
-    std::string end{};           // "killed by SIGKILL"; empty: it runs
+    Time at_place_since = -1;  // -1: that is not known
+    std::string end{};         // "killed by SIGKILL"; empty: it runs
     bool ended_well = false;
   };
 
@@ -72,7 +71,6 @@ class WatchedJob {
   void look_at_process(Watched& rank, Time now);
   void bury(Watched& rank);
   void ask_where(const RankSet& ranks);
-  void note_stacks(Time now);
   std::vector<RankMoment> moments() const;
   RankSet all_ranks() const;
 
@@ -94,7 +92,7 @@ class WatchedJob {
   Stall stall_;
   std::uint64_t question_ = 0;
   std::uint64_t killed_before_;
-  Time asked_at_ = 0;
+  Time looked_at_ = 0;
   Time judged_at_ = 0;
   std::optional<Diagnosis> said_;
 };

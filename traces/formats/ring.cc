@@ -79,6 +79,9 @@ class Decoder {
   explicit Decoder(std::string_view bytes) : bytes_(bytes), header_(ring_header(bytes)) {}
 
   RankRecording decode() {
+    if (header_.issued >= std::uint64_t{1} << 62U) {
+      throw BadFile(ring_words::issued * 8, fmt::format("{} calls", header_.issued));
+    }
     recording_.rank = header_.rank;
     recording_.ranks_at_least = header_.world_size;
     recording_.dump.version = fmt::format("ring {}", header_.version);
@@ -183,7 +186,7 @@ class Decoder {
       const RingRecord record = ring_record(bytes_, header_, number);
       const auto call = calls_.find(record.call);
       const auto group = groups_.find(record.group);
-      if (record.number != number || call == calls_.end()) {
+      if (record.number != number || call == calls_.end() || !is_possible(record)) {
         dump.without_gaps = false;
         if (!dump.records.empty()) {
           dump.records.back().gap_after = true;
@@ -194,6 +197,12 @@ class Decoder {
         add(record, call->second, group->second, stands_still);
       }
     }
+  }
+
+  // Neither a time nor a number is ever this large.
+  static bool is_possible(const RingRecord& record) {
+    constexpr std::uint64_t largest = std::uint64_t{1} << 62U;
+    return record.created_ns < largest && record.finished_ns < largest && record.seq < largest;
   }
 
   struct Group {
@@ -210,7 +219,7 @@ class Decoder {
     added.state = record.finished_ns == 0 ? State::scheduled
                   : record.has_failed()   ? State::ended
                                           : State::completed;
-    added.is_p2p = record.is_message();
+    added.is_p2p = recording_.tables.calls.things()[call.number].is_message();
     (added.is_p2p ? added.p2p_seq : added.collective_seq) = static_cast<std::int64_t>(record.seq);
     added.call = call.number;
     added.stack = call.stack;

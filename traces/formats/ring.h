@@ -1,11 +1,11 @@
 #pragma once
 
-// The ring of an observed rank (traces/recorder/rollcall_recorder/ring.py): its last calls, as they stood in memory when the
-// file was copied or its process ended.
+// The ring of an observed rank (traces/recorder/rollcall_recorder/ring.py): its last calls, as they stood in memory
+// when the file was copied or its process ended.
 //
-// Kept: calls with sizes, dtypes, groups, stacks, when they were made and whether they were over; messages with their other
-// end. Left out: calls about groups, receives from anybody. A supervisor that has seen nothing move for long says so in the
-// header: what is unfinished then will not finish.
+// Kept: calls with sizes, dtypes, groups, stacks, when they were made and whether they were over; messages with their
+// other end. Left out: calls about groups, receives from anybody. A supervisor that has seen nothing move for long says
+// so in the header: what is unfinished then will not finish.
 
 #include <array>
 #include <cstdint>
@@ -52,6 +52,7 @@ constexpr std::size_t finished = 10;  // roughly how many calls; only that it ch
 constexpr std::size_t asked = 11;     // the supervisor's question of where the rank is
 constexpr std::size_t answered = 12;
 constexpr std::size_t stands_still = 13;  // the supervisor's word: since when; 0: it does not
+constexpr std::size_t place = 14;         // changes when the program's own thread is at other lines
 }  // namespace ring_words
 
 constexpr std::size_t ring_page = 4096;

@@ -19,9 +19,10 @@ struct RingLook {
   std::uint64_t finished = 0;
   std::int64_t heartbeat_ns = 0;  // of the machine's clock
   std::int64_t last_event_ns = 0;
-  bool waits = false;      // for a call that is not over
-  std::string waits_in;    // a call about groups that has not returned: "init_process_group"
-  bool has_ended = false;  // the program is through, or has raised
+  std::uint64_t place = 0;  // changes when the program is elsewhere
+  bool waits = false;       // for a call that is not over
+  std::string waits_in;     // a call about groups that has not returned: "init_process_group"
+  bool has_ended = false;   // the program is through, or has raised
 };
 
 class LiveRing {

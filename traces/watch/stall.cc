@@ -30,10 +30,12 @@ Duration Stall::patience(const std::vector<RankMoment>& ranks) const {
   }
   const bool starts =
       std::any_of(ranks.begin(), ranks.end(), [](const RankMoment& rank) { return rank.is_starting; });
-  if ((is(Activity::works) || starts) && !options_.after) {
-    return usual * options_.patience_with_work;
+  if (options_.after) {
+    return usual;
   }
-  return usual;
+  return is(Activity::works) ? usual * options_.patience_with_work
+         : starts            ? usual * options_.patience_at_start
+                             : usual;
 }
 
 Stall::State Stall::look(Time now, const std::vector<RankMoment>& ranks) {

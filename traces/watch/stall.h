@@ -1,8 +1,8 @@
 #pragma once
 
-// Does the job stand still? It does when somebody waits and nothing has moved on any rank for longer than its own pauses
-// were. A rank that nobody waits in but that works (a checkpoint, a validation) is given more time; a process that cannot
-// move at all is not given any. Pure: times and looks come from outside.
+// Does the job stand still? It does when somebody waits and nothing has moved on any rank for longer than the job's own
+// pauses were. A rank that is in no call but works (a checkpoint, a validation) is given more time; a process that
+// cannot move at all is given little. Pure: times and looks come from outside.
 
 #include <cstdint>
 #include <map>
@@ -19,8 +19,8 @@ struct RankMoment {
   // What its process does, apart from calls.
   enum class Activity : std::uint8_t {
     quiet,
-    works,    // it computes, reads or writes, and is never at the same place for long
-    spins,    // it computes, and every look finds it at the same place
+    works,    // it reads or writes, or computes here and there
+    spins,    // it computes, and every look finds it at the same lines
     held,     // its interpreter answers nothing
     stopped,  // by a signal
     gone,     // the process has ended
@@ -34,10 +34,11 @@ struct RankMoment {
 };
 
 struct StallOptions {
-  std::optional<Duration> after;        // what the user says; none: by the job's own pauses
-  Duration least = 4 * second;          // of the latter
-  std::int64_t pauses = 3;              // times the longest
-  std::int64_t patience_with_work = 6;  // times as long
+  std::optional<Duration> after;         // what the user says; none: by the job's own pauses
+  Duration least = 4 * second;           // of the latter
+  std::int64_t pauses = 3;               // times the longest
+  std::int64_t patience_with_work = 15;  // times as long
+  std::int64_t patience_at_start = 6;
 };
 
 class Stall {

@@ -12,6 +12,7 @@ import faulthandler
 import functools
 import inspect
 import itertools
+import multiprocessing
 import os
 import sys
 import threading
@@ -124,6 +125,15 @@ class _Observer:
             return
         threading.Thread(target=self._beat, args=(self.ring,), daemon=True, name="rollcall").start()
 
+    def begin_early(self):
+        """A launcher has said who this process is: where it is before it meets the others is worth knowing as well."""
+        rank, size = _number(None, "RANK"), _number(None, "WORLD_SIZE")
+        if rank is None or size is None or rank >= size or multiprocessing.parent_process() is not None:
+            return
+        self.rank = rank
+        if ring.process_of(self.path("ring")) is None:  # else the script has started us
+            self.begin(rank, size)
+
     def path(self, what):
         return os.path.join(self.folder, f"rank_{self.rank}.{what}")
 
@@ -206,7 +216,7 @@ class _Observer:
     def _beat(self, own):
         for beat in itertools.count():
             time.sleep(_BEAT_S)
-            own.beat()
+            own.beat(_place_of(threading.main_thread().ident))
             self._complete()
             question = own.question()
             if question is not None:
@@ -283,6 +293,16 @@ def _stack(frame):
             frames.append([code.co_filename, frame.f_lineno, code.co_name])
         frame = frame.f_back
     return frames
+
+
+def _place_of(thread):
+    """A number for the lines of its stack: equal as long as none of them changes."""
+    frame = sys._current_frames().get(thread)
+    place = 0
+    while frame is not None:
+        place = hash((place, id(frame.f_code), frame.f_lineno))
+        frame = frame.f_back
+    return place & 0xffffffffffffffff
 
 
 def _name_of(group):
@@ -538,4 +558,5 @@ def install_observer(folder):
     _note_the_end(observer)
     _share_faulthandler()
     os.register_at_fork(after_in_child=observer.forget)
+    observer.begin_early()
     return observer
