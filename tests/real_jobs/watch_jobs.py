@@ -23,6 +23,7 @@ def options():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--python", default="python3")
     parser.add_argument("--after")
+    parser.add_argument("--port", type=int, default=29300 + os.getpid() % 400)
     parser.add_argument("cases", nargs="*")
     return parser.parse_args()
 
@@ -55,6 +56,8 @@ def watch(case, port):
     folder.mkdir(parents=True, exist_ok=True)
     command = [OPTIONS.rollcall, "watch", "--format", "json", "--records", str(folder)]
     command += ["--after", OPTIONS.after] if OPTIONS.after else []
+    for old in folder.iterdir():
+        old.unlink()
     job = subprocess.Popen([*command, "--", OPTIONS.python, str(HERE / "watched.py"), case, str(port)],
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     os.set_blocking(job.stderr.fileno(), False)
@@ -82,7 +85,7 @@ def main():
     wrong = 0
     for number, case in enumerate(OPTIONS.cases or truth):
         expected = truth[case]
-        reports = watch(case, 29300 + number)
+        reports = watch(case, OPTIONS.port + number)
         culprits = [expected["culprits"], *expected["accept_culprits"]]
         verdicts = [expected["verdict"], *expected["accept"]]
         if not reports:

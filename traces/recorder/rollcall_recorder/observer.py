@@ -68,6 +68,12 @@ class _Group:
         self.messages = {}  # by peer and direction
         self.ends_on_host = "nccl" not in backend
 
+    def next_message(self, name, arguments):
+        """Its number among those in one direction."""
+        lane = (name == "send", arguments[1] if name != "recv_anysource" else -1)
+        number = self.messages[lane] = self.messages.get(lane, 0) + 1
+        return number
+
     def describe(self, name, arguments, named, frame):
         """What goes into the table."""
         described = _Description(self.backend, self.ranks)
@@ -102,17 +108,18 @@ class _Observer:
 
     def __init__(self, folder):
         self.folder = folder
+        # These objects never change places: the wrappers hold them.
+        self.groups = {}  # by torch's object
+        self.pending = {}  # by id: works that nobody has seen complete, their numbers, whether waiting ends on the host
+        self.kinds = {}  # by id of a code object: the object, and whether it is the user's
         self.forget()
 
     def forget(self):
         """A forked process has nothing in common with its parent's rank."""
-        self.ring = None
-        self.groups = {}  # by torch's object
+        self.ring = self.rank = self.held = None
         self.calls = {}  # about groups, by what they are
-        self.pending = {}  # by id: works that nobody has seen complete, their numbers, whether waiting ends on the host
-        self.held = None
-        self.place = self.rank = None
-        self.kinds = {}  # by id of a code object: the object, and whether it is the user's
+        self.groups.clear()
+        self.pending.clear()
 
     def begin(self, rank, world_size):
         if self.ring is not None:
@@ -139,54 +146,10 @@ class _Observer:
 
     # Calls.
 
-    def issue(self, group, name, arguments, named):
-        frame = sys._getframe(2)
-        key = [name]
-        for argument in arguments:
-            kind = type(argument)
-            if kind is torch.Tensor:
-                key.append(argument.shape)
-                key.append(argument.dtype)
-            elif kind is list:
-                for each in argument:
-                    if type(each) is torch.Tensor:
-                        key.append(each.shape)
-                        key.append(each.dtype)
-                    else:
-                        key.append(_measure(each))
-                key.append(len(argument))
-            elif kind is int:
-                key.append(argument)
-            elif name in _ROOTED:
-                key.append(getattr(argument, "rootRank", None))
-        own, kinds = frame, self.kinds
-        seen = 0
-        while frame is not None and seen < 2:  # a helper of the user's has several callers
-            code = frame.f_code
-            place = id(code)
-            known = kinds.get(place)
-            if known is None:
-                known = kinds[place] = (code, is_users(code.co_filename))
-            key.append(place)
-            key.append(frame.f_lasti)
-            seen += known[1]
-            frame = frame.f_back
-        key = tuple(key)
-        call = group.calls.get(key)
-        if call is None:
-            call = group.calls[key] = self.ring.describe_call(group.describe(name, arguments, named, own))
-        if name in _MESSAGES:
-            lane = (name == "send", arguments[1] if name != "recv_anysource" else -1)
-            seq = group.messages[lane] = group.messages.get(lane, 0) + 1
-            return self.ring.issue(call, group.number, seq, ring.IS_MESSAGE)
-        group.collectives = seq = group.collectives + 1
-        return self.ring.issue(call, group.number, seq)
-
-    def returned(self, number, group, work):
-        if work is None:
-            self.ring.finish(number)
-        else:
-            self.pending[id(work)] = (work, number, group.ends_on_host, self.ring)
+    def new_call(self, group, key, name, arguments, named, frame):
+        """The number of a kind of call that is new."""
+        call = group.calls[key] = self.ring.describe_call(group.describe(name, arguments, named, frame))
+        return call
 
     def host_call(self, op, caller):
         """A call about groups. None: nobody is watched here."""
@@ -312,41 +275,79 @@ def _name_of(group):
 
 
 def _wrap_method(observer, owner, name):
+    """What this costs, every call of every job that is watched pays: a microsecond is a hundred bytecodes."""
     original = owner.__dict__[name]
+    is_rooted, is_message = name in _ROOTED, name in _MESSAGES
+    groups, pending, kinds = observer.groups, observer.pending, observer.kinds
+    tensor, frame_of = torch.Tensor, sys._getframe
 
     def method(self, *arguments, **named):
-        group = observer.groups.get(self)
+        group = groups.get(self)
         if group is None:
             return original(self, *arguments, **named)
-        number = observer.issue(group, name, arguments, named)
+        key = [name]
+        for argument in arguments:
+            kind = type(argument)
+            if kind is list:
+                if len(argument) == 1 and type(argument[0]) is tensor:
+                    key += (argument[0].shape, argument[0].dtype)
+                else:
+                    key.append(_measure(argument))
+            elif kind is tensor:
+                key += (argument.shape, argument.dtype)
+            elif kind is int:
+                key.append(argument)
+            elif is_rooted:
+                key.append(getattr(argument, "rootRank", None))
+        frame, users = frame_of(1), 0
+        while frame is not None and users < 2:  # a helper of the user's has several callers
+            code = frame.f_code
+            place = id(code)
+            key += (place, frame.f_lasti)
+            known = kinds.get(place)
+            if known is None:
+                known = kinds[place] = (code, is_users(code.co_filename))
+            users += known[1]
+            frame = frame.f_back
+        key = tuple(key)
+        call = group.calls.get(key)
+        if call is None:
+            call = observer.new_call(group, key, name, arguments, named, frame_of(1))
+        own = observer.ring
+        if is_message:
+            number = own.issue(call, group.number, group.next_message(name, arguments), ring.IS_MESSAGE)
+        else:
+            group.collectives = seq = group.collectives + 1
+            number = own.issue(call, group.number, seq, 0)
         try:
             work = original(self, *arguments, **named)
         except BaseException:
-            observer.ring.fail(number)
+            own.fail(number)
             raise
-        observer.returned(number, group, work)
+        if work is None:
+            own.finish(number)
+        else:
+            pending[id(work)] = (work, number, group.ends_on_host, own)
         return work
 
     setattr(owner, name, functools.update_wrapper(method, original))
 
 
 def _wrap_wait(observer):
-    original = Work.wait
+    original, pending = Work.wait, observer.pending
 
     def wait(self, *timeout, **named):
-        entry = observer.pending.get(id(self))
+        entry = pending.get(id(self))
         if entry is None:
             return original(self, *timeout, **named)
-        _, number, ends_on_host, own = entry
-        own.waits(number)
         try:
             done = original(self, *timeout, **named)
         except BaseException:
-            observer.pending.pop(id(self), None)
-            own.fail(number)
+            pending.pop(id(self), None)
+            entry[3].fail(entry[1])
             raise
-        if ends_on_host and observer.pending.pop(id(self), None) is not None:
-            own.finish(number)
+        if entry[2] and pending.pop(id(self), None) is not None:
+            entry[3].finish(entry[1])
         return done
 
     Work.wait = functools.update_wrapper(wait, original)

@@ -20,6 +20,8 @@ _VERSION = 1
 _PAGE = 4096
 CAPACITY = 4096  # a power of two
 _RECORD = struct.Struct("<8Q")
+_MASK = CAPACITY - 1
+_PACK, _NOW = _RECORD.pack_into, time.time_ns
 _TABLE = 1 << 20
 
 # Words of the header.
@@ -78,30 +80,22 @@ class Ring:
         self._described += 1
         return self._described
 
-    def issue(self, call, group, seq, flags=0):
+    def issue(self, call, group, seq, flags):
         """The number of the new record."""
         number = next(self._numbers)
-        _RECORD.pack_into(self._memory, _PAGE + (number & CAPACITY - 1) * 64, number, time.time_ns(), 0, 0,
-                          call | group << 32, seq, flags, 0)
+        _PACK(self._memory, _PAGE + (number & _MASK) * 64, number, _NOW(), 0, 0, call | group << 32, seq, flags, 0)
         self._words[_ISSUED] = number
         return number
 
-    def waits(self, number):
-        """The rank begins to wait for it."""
-        place = _PAGE // 8 + (number & CAPACITY - 1) * 8
-        words = self._words
-        if words[place] == number:
-            words[place + 3] = time.time_ns()
-
     def finish(self, number):
-        place = _PAGE // 8 + (number & CAPACITY - 1) * 8
+        place = _PAGE // 8 + (number & _MASK) * 8
         words = self._words
         if words[place] == number and words[place + 2] == 0:
-            words[place + 2] = time.time_ns()
+            words[place + 2] = _NOW()
             words[_FINISHED] += 1
 
     def fail(self, number):
-        place = _PAGE // 8 + (number & CAPACITY - 1) * 8
+        place = _PAGE // 8 + (number & _MASK) * 8
         if self._words[place] == number:
             self._words[place + 6] |= HAS_FAILED
         self.finish(number)

@@ -1,0 +1,110 @@
+// `rollcall watch`: the job is run as it is, and named for what it does while it does it.
+
+#include <cstdlib>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "tests/catch.h"
+#include "tests/shell.h"
+
+namespace rollcall::test {
+namespace {
+
+constexpr const char* has_torch =
+    "python3 -c 'import torch.distributed as d; assert d.is_available()' >/dev/null 2>&1";
+
+// What watch_jobs.py says of these jobs; empty: there is no torch here.
+std::string watched(const Shell& shell, const std::string& options, const std::string& cases) {
+  if (std::system(has_torch) != 0) {
+    WARN("skipped: no Python with torch.distributed");
+    return "";
+  }
+  const std::string script = ROLLCALL_SOURCE_DIR "/tests/real_jobs/watch_jobs.py";
+  return shell
+      .run(fmt::format("USE_LIBUV=0 python3 '{}' {} '{}' jobs {}", script, options, ROLLCALL_CLI, cases))
+      .out;
+}
+
+}  // namespace
+
+TEST_CASE("a watched command keeps its output, its input and its exit code", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("watch -- sh -c 'echo out; echo err >&2; exit 7'");
+  CHECK(outcome.code == 7);
+  CHECK(outcome.out == "out\n");
+  CHECK(outcome.err == "err\n");
+  CHECK(shell.run("echo text | '" ROLLCALL_CLI "' watch -- cat").out == "text\n");
+  CHECK(shell.rollcall("watch -- sh -c 'kill -TERM $$'").code == 128 + 15);
+}
+
+TEST_CASE("a watched command that cannot be started says so", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("watch -- no-such-launcher --nproc 4");
+  CHECK(outcome.code == 127);
+  CHECK(outcome.err == "rollcall: 'no-such-launcher' cannot be started, or has exited with code 127\n");
+}
+
+TEST_CASE("watch refuses what it cannot do before anything is started", "[watch][cli]") {
+  const Shell shell;
+  CHECK(shell.rollcall("watch").code == 4);
+  CHECK(shell.rollcall("watch").err.find("watch needs the command that starts the job") != std::string::npos);
+  const Outcome unit = shell.rollcall("watch --after 5 -- touch started");
+  CHECK(unit.code == 4);
+  CHECK(unit.err.starts_with("rollcall: error: --after 5: "));
+  CHECK(shell.rollcall("watch --after 1ms -- touch started").code == 4);
+  shell.write("file", "");
+  CHECK(shell.rollcall("watch --records file/rings -- touch started").code == 4);
+  CHECK_FALSE(std::filesystem::exists(shell.path("started")));
+}
+
+TEST_CASE("a signal for the supervisor reaches the job", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome = shell.run(
+      "'" ROLLCALL_CLI
+      "' watch -- sh -c 'trap \"echo got it; exit 3\" TERM; touch ready; while :; do sleep 0.05; done' & "
+      "until [ -e ready ]; do sleep 0.05; done; kill -TERM $!; wait $!; echo code $?");
+  CHECK(outcome.out == "got it\ncode 3\n");
+}
+
+TEST_CASE("a supervisor that is killed leaves the job alone", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome =
+      shell.run("TMPDIR=$PWD '" ROLLCALL_CLI
+                "' watch --records rings -- sh -c 'touch ready; sleep 0.5; echo alive > result' & "
+                "until [ -e ready ]; do sleep 0.05; done; kill -KILL $!; "
+                "until [ -e result ]; do sleep 0.05; done; cat result");
+  CHECK(outcome.out == "alive\n");
+}
+
+TEST_CASE("a Python that uses no torch is not touched, and the user's own sitecustomize is found",
+          "[watch][cli]") {
+  if (std::system("python3 -c 1 >/dev/null 2>&1") != 0) {
+    WARN("skipped: no Python");
+    return;
+  }
+  const Shell shell;
+  shell.write("mine/sitecustomize.py", "print('mine')\n");
+  const Outcome outcome = shell.rollcall(
+      "watch -- python3 -c 'import sys; print(\"torch\" in sys.modules, [m for m in sys.modules if "
+      "\"rollcall\" in m])'",
+      "PYTHONPATH=mine");
+  CHECK(outcome.out == "mine\nFalse []\n");
+}
+
+TEST_CASE("real jobs that hang are named while they hang", "[watch][real-jobs]") {
+  const Shell shell;
+  const std::string said =
+      watched(shell, "--after 2s --seconds 40", "stuck_in_loader crossed_groups killed holds_gil_in_c");
+  INFO(said);
+  CHECK((said.empty() || said.find("\n0 wrong\n") != std::string::npos));
+}
+
+TEST_CASE("a real job at work gets no alarm, and one that fails is explained", "[watch][real-jobs]") {
+  const Shell shell;
+  const std::string said = watched(shell, "--seconds 14", "healthy_steps raises_and_dies");
+  INFO(said);
+  CHECK((said.empty() || said.find("\n0 wrong\n") != std::string::npos));
+}
+
+}  // namespace rollcall::test
