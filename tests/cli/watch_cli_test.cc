@@ -11,18 +11,29 @@
 namespace rollcall::test {
 namespace {
 
-constexpr const char* has_torch =
-    "python3 -c 'import torch.distributed as d; assert d.is_available()' >/dev/null 2>&1";
+// A Python that has torch.distributed; empty: there is none here.
+std::string python_with_torch() {
+  for (const std::string python : {"python3", "/usr/bin/python3"}) {
+    const std::string question =
+        " -c 'import torch.distributed as d; assert d.is_available()' >/dev/null 2>&1";
+    if (std::system((python + question).c_str()) == 0) {
+      return python;
+    }
+  }
+  return "";
+}
 
-// What watch_jobs.py says of these jobs; empty: there is no torch here.
+// What watch_jobs.py says of these jobs; empty: that is not possible here.
 std::string watched(const Shell& shell, const std::string& options, const std::string& cases) {
-  if (std::system(has_torch) != 0) {
+  const std::string python = python_with_torch();
+  if (python.empty()) {
     WARN("skipped: no Python with torch.distributed");
     return "";
   }
   const std::string script = ROLLCALL_SOURCE_DIR "/tests/real_jobs/watch_jobs.py";
   return shell
-      .run(fmt::format("USE_LIBUV=0 python3 '{}' {} '{}' jobs {}", script, options, ROLLCALL_CLI, cases))
+      .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {0} {2} '{3}' jobs {4}", python, script, options,
+                       ROLLCALL_CLI, cases))
       .out;
 }
 
