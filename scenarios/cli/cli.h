@@ -149,7 +149,7 @@ struct CommandLine {
   PredictArguments predict;           // predict
   RealArguments real;                 // real, compare
   DumpArguments dumps;                // export
-  RecordArguments record;             // record, watch
+  RecordArguments record;             // record, watch, attach
   WatchArguments watch;               // watch
   TestArguments test;                 // test
   ExploreArguments explore;           // explore; its file is in `paths`
@@ -183,6 +183,7 @@ ExitCode record_script(const CommandLine& line);
 ExitCode run_on_real_ranks(const CommandLine& line);
 ExitCode compare_with_real_ranks(const CommandLine& line);
 ExitCode examine_machine(const CommandLine& line);
+ExitCode attach_to_job(const CommandLine& line);
 ExitCode watch_job(const CommandLine& line);
 ExitCode view_report(const CommandLine& line);
 ExitCode init_repository(const CommandLine& line);

@@ -362,6 +362,17 @@ void declare_watch(CLI::App& app, CommandLine& line) {
   });
 }
 
+void declare_attach(CLI::App& app, CommandLine& line) {
+  app.add_option(
+         "TARGET", line.paths,
+         "host:port of torch's debug server (its page), a process id of a rank or of what started the ranks, "
+         "ras:host[:port] of NCCL's RAS; several are put together")
+      ->required();
+  app.add_option("--records", line.record.records, "Keep what was collected in this directory")
+      ->type_name("DIR");
+  declare_reports(app, line);
+}
+
 void declare_init(CLI::App& app, CommandLine& line) {
   app.add_option("DIR", line.file, "The repository; the current directory by default");
   app.add_option("--ci", line.ci, "Which CI to write a job for; both by default")
@@ -374,7 +385,7 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 
 void declare_manual(CLI::App&, CommandLine&) {}
 
-constexpr std::array<Command, 20> table = {{
+constexpr std::array<Command, 21> table = {{
     {"run", "Run one scenario and report the verdict", declare_run, run_scenario},
     {"test", "Run scenarios as tests and list those that do not meet their expectations", declare_test,
      test_scenarios},
@@ -402,6 +413,8 @@ constexpr std::array<Command, 20> table = {{
     {"record", "Run a PyTorch script on simulated ranks and record it as a scenario", declare_record,
      record_script},
     {"watch", "Run a real job as it is and name the culprit while it hangs", declare_watch, watch_job},
+    {"attach", "Find the culprit of a job that hangs and runs without rollcall", declare_attach,
+     attach_to_job},
     {"init", "Add a first scenario and a CI job to a repository", declare_init, init_repository},
     {"completion", "Print a shell completion script", declare_completion, print_completion},
     {"manual", "Print the manual page, for man(1)", declare_manual, print_manual},

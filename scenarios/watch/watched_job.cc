@@ -269,12 +269,14 @@ void WatchedJob::look_at_process(Watched& rank, Time now) {
 
 std::vector<RankMoment> WatchedJob::moments() const {
   std::vector<RankMoment> moments;
+  const bool all_are_here =
+      ranks_.size() == static_cast<std::size_t>(world_size_);  // those who load torch are not
   for (const auto& [rank, watched] : ranks_) {
     RankMoment& moment = moments.emplace_back();
     moment.rank = rank;
     moment.moves = watched.look.issued + watched.look.finished;
     moment.waits = watched.look.waits && watched.activity != RankMoment::Activity::gone;
-    moment.is_starting = watched.look.waits_in == "init_process_group";
+    moment.is_starting = watched.look.waits_in == "init_process_group" && !all_are_here;
     moment.activity = watched.activity;
   }
   return moments;
