@@ -9,6 +9,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <set>
 #include <system_error>
 #include <thread>
 
@@ -95,16 +96,38 @@ std::optional<Rank> rank_in(const std::map<std::string, std::string>& environmen
   return rank >= 0 && rank < ranks_max ? std::optional(rank) : std::nullopt;
 }
 
-// The processes of ranks among a process and its descendants: of each rank the first. Their workers have its variables, too.
-void find_ranks(pid_t process, std::map<Rank, pid_t>& found, int depth) {
-  constexpr int depth_max = 8;
-  if (const std::optional<Rank> rank = rank_in(environment_of(process))) {
-    found.emplace(*rank, process);
-    return;
+// A process and its descendants, ancestors first.
+std::vector<pid_t> family_of(pid_t process) {
+  constexpr std::size_t family_max = 65536;
+  std::vector<pid_t> family = {process};
+  for (std::size_t i = 0; i < family.size() && family.size() < family_max; ++i) {
+    const std::vector<pid_t> children = children_of(family[i]);
+    family.insert(family.end(), children.begin(), children.end());
   }
-  for (const pid_t child : depth < depth_max ? children_of(process) : std::vector<pid_t>()) {
-    find_ranks(child, found, depth + 1);
+  return family;
+}
+
+// The rings that processes of a family write, by rank; `rollcall watch` has started them.
+std::map<Rank, std::pair<pid_t, fs::path>> rings_of(const std::vector<pid_t>& family) {
+  std::map<Rank, std::pair<pid_t, fs::path>> rings;
+  std::set<std::string> folders;
+  for (const pid_t process : family) {
+    const std::map<std::string, std::string> environment = environment_of(process);
+    if (const auto folder = environment.find("ROLLCALL_RINGS"); folder != environment.end()) {
+      folders.insert(folder->second);
+    }
   }
+  for (const std::string& folder : folders) {
+    std::error_code gone;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, gone)) {
+      const std::optional<LiveRing> ring =
+          entry.path().extension() == ".ring" ? LiveRing::open(entry.path()) : std::nullopt;
+      if (ring && std::find(family.begin(), family.end(), ring->pid()) != family.end()) {
+        rings.emplace(ring->rank(), std::make_pair(static_cast<pid_t>(ring->pid()), entry.path()));
+      }
+    }
+  }
+  return rings;
 }
 
 // What a program writes; nothing where it is not there, or says that it failed.
@@ -156,15 +179,29 @@ class Collector {
     }
   }
 
+  // Of each rank the first process: its workers have its variables, too.
   void ask(const Process& process) {
+    if (!process_state(process.id).exists()) {
+      collected_.missing.push_back(fmt::format("process {}: there is none", process.id));
+      return;
+    }
+    const std::vector<pid_t> family = family_of(process.id);
     const std::size_t before = processes_.size();
-    find_ranks(process.id, processes_, 0);
+    for (const auto& [rank, place] : rings_of(family)) {
+      processes_.emplace(rank, Place{place.first, place.second});
+    }
+    for (const pid_t each : family) {
+      const std::optional<Rank> rank = rank_in(environment_of(each));
+      if (rank && processes_.size() < ranks_max) {
+        processes_.emplace(*rank, Place{each, {}});
+      }
+    }
     if (processes_.size() == before) {
-      collected_.missing.push_back(
-          process_state(process.id).exists()
-              ? fmt::format("process {}: neither it nor its descendants have RANK in their environment",
-                            process.id)
-              : fmt::format("process {}: there is none", process.id));
+      const Rank next = processes_.empty() ? 0 : processes_.rbegin()->first + 1;
+      processes_.emplace(next, Place{process.id, {}});
+      collected_.got.push_back(
+          fmt::format("process {}, which is taken to be rank {}: nothing there has RANK in its environment",
+                      process.id, next));
     }
   }
 
@@ -255,34 +292,29 @@ class Collector {
   }
 
   void look_at_processes(const std::string& moment) {
-    for (const auto& [rank, process] : processes_) {
-      const ProcessState state = process_state(process);
+    for (const auto& [rank, place] : processes_) {
+      const ProcessState state = process_state(place.process);
       if (moment.empty() && state.is_stopped()) {
         log_ +=
             fmt::format("rank {} stopped: by a signal, SIGSTOP or SIGTSTP; `kill -CONT {}` lets it go on\n",
-                        rank, process);
+                        rank, place.process);
       }
       if (moment.empty() && state.has_ended()) {
         log_ += fmt::format("rank {} ended: {}\n", rank,
                             state.wait_status ? end_phrase(*state.wait_status) : "it is gone");
       }
-      if (!take_ring(rank, process, moment, state) && moment.empty()) {
-        take_stack(rank, process);
+      if (!place.ring.empty()) {
+        take_ring(rank, place.ring, moment, state);
+      } else if (moment.empty()) {
+        take_stack(rank, place.process);
       }
     }
   }
 
-  // Of a rank that `rollcall watch` started.
-  bool take_ring(Rank rank, pid_t process, const std::string& moment, const ProcessState& state) {
-    const std::map<std::string, std::string> environment = environment_of(process);
-    const auto folder = environment.find("ROLLCALL_RINGS");
-    if (folder == environment.end()) {
-      return false;
-    }
-    const fs::path own = fs::path(folder->second) / fmt::format("rank_{}", rank);
-    std::optional<LiveRing> ring = LiveRing::open(own.string() + ".ring");
+  void take_ring(Rank rank, const fs::path& path, const std::string& moment, const ProcessState& state) {
+    std::optional<LiveRing> ring = LiveRing::open(path);
     if (!ring) {
-      return false;
+      return;
     }
     const std::uint64_t question = ring->answered() + 1;
     ring->ask(question);
@@ -290,16 +322,15 @@ class Collector {
     while (ring->answered() != question && monotonic_now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    write(fmt::format("{}rank_{}.ring", moment, rank), contents(own.string() + ".ring"));
+    write(fmt::format("{}rank_{}.ring", moment, rank), contents(path));
     rings_.insert(rank);
     for (const char* kind : {".held", ".stack"}) {
-      const std::string stack = contents(own.string() + kind);
+      const std::string stack = contents(fs::path(path).replace_extension(kind));
       if (moment.empty() && !stack.empty()) {
         write(fmt::format("rank_{}{}", rank, kind), stack);
         stacks_.insert(rank);
       }
     }
-    return true;
   }
 
   void take_stack(Rank rank, pid_t process) {
@@ -317,11 +348,16 @@ class Collector {
     }
   }
 
+  struct Place {
+    pid_t process = 0;
+    fs::path ring;  // empty: nobody watches it
+  };
+
   fs::path folder_;
   Duration apart_;
   Collected collected_;
   std::map<Rank, std::pair<Address, std::string>> servers_;  // and the host of the page
-  std::map<Rank, pid_t> processes_;
+  std::map<Rank, Place> processes_;
   RankSet recordings_;
   RankSet rings_;
   RankSet stacks_;
