@@ -1,7 +1,7 @@
 #pragma once
 
-// What a job that runs without us can be asked: the debug server of torch 2.14, processes of this machine, NCCL's RAS. All of
-// it goes to a folder, as files that traces/formats reads.
+// What a job that runs without us can be asked: the debug server of torch 2.14, processes of this machine, NCCL's RAS.
+// All of it goes to a folder, as files that traces/formats reads.
 
 #include <optional>
 #include <string>
@@ -44,8 +44,8 @@ struct Collected {
   std::vector<std::string> missing;  // and why
 };
 
-// Asks twice, `apart` from each other: what has not moved meanwhile stands still. Throws std::system_error where the folder
-// cannot be written.
+// Asks twice, `apart` from each other: what has not moved meanwhile stands still. Throws std::system_error where the
+// folder cannot be written.
 Collected collect(const std::vector<Target>& targets, const std::string& folder, Duration apart);
 
 }  // namespace rollcall::watch

@@ -117,6 +117,7 @@ const std::vector<std::string> folders_from_below = {
     "scenarios/cli/shell",
     "scenarios/cli/terminal",
     "scenarios/cli",
+    "scenarios/cli/jobs",
 };
 
 // What stands before a folder in the list, and is none of its business all the same.
