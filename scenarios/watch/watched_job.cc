@@ -362,13 +362,14 @@ void WatchedJob::write_log(bool has_ended) const {
   using Activity = RankMoment::Activity;
   std::string text(traces::watch_log_title);
   text += '\n';
-  bool says_first_end = false;
   for (const Rank rank : ended_) {
     const Watched& watched = ranks_.at(rank);
-    // A launcher ends the others when one has failed. And who raised has said so.
-    if (!says_first_end && !fs::exists(path_of(rank, "error")) && (!watched.ended_well || !has_ended)) {
+    const bool has_raised = fs::exists(path_of(rank, "error"));  // that says more
+    if (!has_raised && (!watched.ended_well || !has_ended)) {
       text += fmt::format("rank {} {}: {}\n", rank, watched.ended_well ? "exited" : "ended", watched.end);
-      says_first_end = !watched.ended_well;
+    }
+    if (has_raised || !watched.ended_well) {
+      break;  // a launcher ends the others when one has failed
     }
   }
   for (const auto& [rank, watched] : ranks_) {
@@ -384,7 +385,7 @@ void WatchedJob::write_log(bool has_ended) const {
   });
   for (Rank rank = 0; starts && rank < world_size_; ++rank) {
     const auto known = ranks_.find(rank);
-    if (known == ranks_.end()) {
+    if (known == ranks_.end() || known->second.look.issued == 0) {
       text += fmt::format("rank {} missing: init_process_group\n", rank);
     }
   }

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/tensor/dtype.h"
 #include "traces/formats/lines.h"
 #include "traces/values/json_value.h"
 #include "traces/values/value.h"
@@ -74,6 +75,17 @@ std::vector<std::string> texts(const Value* value) {
   return list;
 }
 
+// torch's names of dtypes as Flight Recorders have them: "float32" is "Float".
+std::vector<std::string> scalar_types(const Value* value) {
+  std::vector<std::string> names = texts(value);
+  for (std::string& name : names) {
+    if (const std::optional<Dtype> dtype = parse_dtype(name)) {
+      name = scalar_type_name(*dtype);
+    }
+  }
+  return names;
+}
+
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : bytes_(bytes), header_(ring_header(bytes)) {}
@@ -133,14 +145,17 @@ class Decoder {
     std::sort(group.members.begin(), group.members.end());
     group.members.erase(std::unique(group.members.begin(), group.members.end()), group.members.end());
     const bool is_first = groups_.empty();
+    const std::string backend = text(find(line, "backend"));
+    if (is_first) {
+      backend_ = backend.find("nccl") != std::string::npos ? "nccl" : backend;
+    }
     if (is_first && group.members.size() == static_cast<std::size_t>(header_.world_size)) {
       group.description = "default_pg";
     }
     const std::uint32_t number = recording_.tables.number_of(group);
     const std::int64_t timeout = integer(find(line, "timeout_ms"), 0);
     groups_[integer(find(line, "group"), 0)] = {
-        number, static_cast<std::uint32_t>(std::clamp<std::int64_t>(timeout, 0, 0xffffffff)),
-        text(find(line, "backend"))};
+        number, static_cast<std::uint32_t>(std::clamp<std::int64_t>(timeout, 0, 0xffffffff))};
     recording_.dump.groups.push_back(number);
   }
 
@@ -149,8 +164,9 @@ class Decoder {
     call.op = text(find(line, "op"));
     call.inputs = shapes(find(line, "in"));
     call.outputs = shapes(find(line, "out"));
-    call.input_dtypes = texts(find(line, "in_dtypes"));
-    call.output_dtypes = texts(find(line, "out_dtypes"));
+    call.backend = backend_;
+    call.input_dtypes = scalar_types(find(line, "in_dtypes"));
+    call.output_dtypes = scalar_types(find(line, "out_dtypes"));
     Call known;
     if (call.op == "send" || call.op == "recv") {
       const auto peer = static_cast<Rank>(integer(find(line, "peer"), -1));
@@ -208,7 +224,6 @@ class Decoder {
   struct Group {
     std::uint32_t number = 0;
     std::uint32_t timeout_ms = 0;
-    std::string backend;
   };
 
   void add(const RingRecord& record, const Call& call, const Group& group, bool stands_still) {
@@ -232,6 +247,7 @@ class Decoder {
   std::string_view bytes_;
   RingHeader header_;
   RankRecording recording_;
+  std::string backend_;  // of the default group
   std::map<std::int64_t, Call> calls_;
   std::map<std::int64_t, Group> groups_;
 };

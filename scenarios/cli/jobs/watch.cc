@@ -47,10 +47,15 @@ std::string report_text(const CommandLine& line, const watch::Standstill& stands
   if (line.format == Format::json) {
     return viz::json_diagnosis(standstill.diagnosis, {});
   }
-  std::string text = standstill.silence > 0 ? fmt::format("rollcall: nothing has moved for {}\n",
-                                                          seconds_phrase(standstill.silence))
-                                            : "rollcall: the job has failed\n";
-  text += viz::text_diagnosis(standstill.diagnosis, {line.detail, wants_color(line)});
+  const bool blames_nobody = standstill.diagnosis.finding.kind == FindingKind::no_fault;
+  std::string text =
+      standstill.silence == 0
+          ? "rollcall: the job has failed\n"
+          : fmt::format("rollcall: nothing has moved for {}{}\n", seconds_phrase(standstill.silence),
+                        blames_nobody ? ", and the calls of the ranks blame nobody" : "");
+  if (!blames_nobody) {
+    text += viz::text_diagnosis(standstill.diagnosis, {line.detail, wants_color(line)});
+  }
   if (line.detail != viz::TextStyle::Detail::quiet && !standstill.stacks.empty()) {
     text += "Python stacks:\n";
     for (const watch::StackOfRanks& stack : standstill.stacks) {

@@ -130,6 +130,7 @@ class _Observer:
         except OSError as problem:  # the job goes on without us
             print(f"rollcall: rank {rank} is not watched: {problem}", file=sys.stderr)
             return
+        self._expect_another_beat()
         threading.Thread(target=self._beat, args=(self.ring,), daemon=True, name="rollcall").start()
 
     def begin_early(self):
