@@ -110,7 +110,10 @@ struct RecordArguments {
 
 // What `watch` is told. The command is CommandLine::paths, the folder RecordArguments::records.
 struct WatchArguments {
-  std::string after;  // a time; empty: by the job's own pauses
+  std::string after;       // a time; empty: by the job's own pauses
+  bool is_node = false;    // one of several
+  std::string meet;        // "host:port" of node 0; empty: by the launcher's variables
+  std::string token_file;  // empty: ROLLCALL_TOKEN
 };
 
 // What `test` is told.

@@ -346,6 +346,19 @@ void declare_watch(CLI::App& app, CommandLine& line) {
          "Report when nothing has moved for this long while somebody waits; by default three times the job's "
          "longest pause so far, and at least 4s")
       ->type_name("TIME");
+  CLI::Option* node =
+      app.add_flag("--node", line.watch.is_node,
+                   "This is one of several nodes, each with its own watch; node 0 judges. The "
+                   "number comes from SLURM_NODEID, GROUP_RANK, NODE_RANK or JOB_COMPLETION_INDEX");
+  app.add_option(
+         "--meet", line.watch.meet,
+         "Where node 0 listens for the others; by default MASTER_ADDR, and the port after MASTER_PORT")
+      ->type_name("HOST:PORT")
+      ->needs(node);
+  app.add_option("--token-file", line.watch.token_file,
+                 "A file with the secret that all nodes share; by default it is in ROLLCALL_TOKEN")
+      ->type_name("FILE")
+      ->needs(node);
   app.add_option("--records", line.record.records,
                  "Keep the ranks' rings and stacks in this directory, for diagnose, import and view")
       ->type_name("DIR");

@@ -41,19 +41,6 @@ std::optional<std::uint16_t> port_in(std::string_view text) {
   return fits ? std::optional(static_cast<std::uint16_t>(port)) : std::nullopt;
 }
 
-// "host:port", "[::1]:port".
-std::optional<Address> address_in(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  const std::optional<std::uint16_t> port =
-      colon == std::string_view::npos ? std::nullopt : port_in(text.substr(colon + 1));
-  std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  }
-  const bool is_name = !host.empty() && host.find_first_of("/ ") == std::string_view::npos;
-  return port && is_name ? std::optional(Address{std::string(host), *port}) : std::nullopt;
-}
-
 std::string contents(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -367,12 +354,24 @@ class Collector {
 
 }  // namespace
 
+std::optional<Address> parse_address(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  const std::optional<std::uint16_t> port =
+      colon == std::string_view::npos ? std::nullopt : port_in(text.substr(colon + 1));
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  }
+  const bool is_name = !host.empty() && host.find_first_of("/ ") == std::string_view::npos;
+  return port && is_name ? std::optional(Address{std::string(host), *port}) : std::nullopt;
+}
+
 std::optional<Target> parse_target(std::string_view text) {
   constexpr std::string_view ras = "ras:";
   constexpr std::string_view http = "http://";
   if (text.starts_with(ras)) {
     const std::string_view rest = text.substr(ras.size());
-    if (const std::optional<Address> address = address_in(rest)) {
+    if (const std::optional<Address> address = parse_address(rest)) {
       return NcclRas{*address};
     }
     const bool is_name = !rest.empty() && rest.find_first_of(":/ ") == std::string_view::npos;
@@ -387,7 +386,7 @@ std::optional<Target> parse_target(std::string_view text) {
   if (error == std::errc() && end == text.data() + text.size() && process > 0) {
     return Process{process};
   }
-  const std::optional<Address> address = address_in(text);
+  const std::optional<Address> address = parse_address(text);
   return address ? std::optional<Target>(DebugServer{*address}) : std::nullopt;
 }
 
@@ -406,7 +405,7 @@ std::vector<std::pair<Rank, Address>> rank_servers(std::string_view page) {
       continue;
     }
     const std::string_view rest = line.substr(begin + value.size());
-    if (const std::optional<Address> address = address_in(rest.substr(0, rest.find_first_of("'\"/ <&")))) {
+    if (const std::optional<Address> address = parse_address(rest.substr(0, rest.find_first_of("'\"/ <&")))) {
       servers.emplace_back(rank, *address);
     }
   }

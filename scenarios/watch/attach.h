@@ -33,6 +33,9 @@ using Target = std::variant<DebugServer, Process, NcclRas>;
 
 constexpr std::uint16_t ras_port = 28028;
 
+// "host:port", "[::1]:port". Nothing for anything else.
+std::optional<Address> parse_address(std::string_view text);
+
 // "host:25999", "4711", "ras:host", "ras:host:28028". Nothing for anything else.
 std::optional<Target> parse_target(std::string_view text);
 

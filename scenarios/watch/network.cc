@@ -113,6 +113,10 @@ std::size_t announced_length(std::string_view answer) {
 
 }  // namespace
 
+real::Descriptor connect_to_server(const Address& address, Duration within) {
+  return connect_before(address, monotonic_now() + within);
+}
+
 std::string ask_server(const Address& address, std::string_view question, Duration within) {
   constexpr Duration silence_max = 500 * millisecond;
   const Time until = monotonic_now() + within;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "real/process/process.h"
 #include "sim/base/time.h"
 
 namespace rollcall::watch {
@@ -23,6 +24,9 @@ struct Address {
 struct NoAnswer : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// A connection that does not block. Throws NoAnswer.
+real::Descriptor connect_to_server(const Address& address, Duration within);
 
 constexpr std::size_t answer_bytes_max = std::size_t{256} << 20;
 

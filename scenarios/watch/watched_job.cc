@@ -40,6 +40,7 @@ constexpr Duration processes_every = second;
 constexpr Duration spins_after = 3 * second;
 constexpr Duration judge_again_after = 5 * second;
 constexpr Duration answer_within = 1500 * millisecond;
+constexpr Duration evidence_within = 4 * second;
 constexpr double busy_share = 0.2;                // of a core
 constexpr std::uint64_t busy_bytes = 256 * 1024;  // a second
 
@@ -138,6 +139,11 @@ WatchedJob::WatchedJob(const WatchOptions& options, const WatchListener& listene
 }
 
 int WatchedJob::run() {
+  if (options_.nodes && options_.nodes->node == 0) {
+    hub_.emplace(*options_.nodes, records_);
+  } else if (options_.nodes) {
+    member_.emplace(*options_.nodes);
+  }
   const std::string hook = scenario::unpack_recorder(package_.path()) + "/hook";
   real::ChildProcess job([&] { become_job(options_.command, hook, records_); });
   const real::Descriptor end = job.watch();
@@ -282,12 +288,49 @@ std::vector<RankMoment> WatchedJob::moments() const {
   return moments;
 }
 
+std::vector<RankMoment> WatchedJob::moments_everywhere() const {
+  std::vector<RankMoment> all = moments();
+  if (hub_) {
+    const std::vector<RankMoment> others = hub_->moments();
+    all.insert(all.end(), others.begin(), others.end());
+    const bool all_are_here = all.size() >= static_cast<std::size_t>(world_size_);
+    for (RankMoment& rank : all) {
+      rank.is_starting = rank.is_starting && !all_are_here;
+    }
+  }
+  return all;
+}
+
 RankSet WatchedJob::all_ranks() const {
+  RankSet ranks;
+  for (const RankMoment& rank : moments_everywhere()) {
+    ranks.insert(rank.rank);
+  }
+  return ranks;
+}
+
+RankSet WatchedJob::local_ranks() const {
   RankSet ranks;
   for (const auto& [rank, watched] : ranks_) {
     ranks.insert(rank);
   }
   return ranks;
+}
+
+// Node 0 judges, with what we send.
+void WatchedJob::answer_hub(Time now) {
+  if (!member_->serve(now, moments())) {
+    return;
+  }
+  ask_where(all_ranks());
+  write_log(false);
+  for (auto& [rank, watched] : ranks_) {
+    watched.ring.note_standstill(static_cast<std::uint64_t>(calendar_now() - stall_.silence(now)));
+  }
+  member_->send_evidence(records_);
+  for (auto& [rank, watched] : ranks_) {
+    watched.ring.note_standstill(0);  // only what was sent is of a job that stands still
+  }
 }
 
 void WatchedJob::look(Time now) {
@@ -299,7 +342,13 @@ void WatchedJob::look(Time now) {
     watched.at_place_since = is_elsewhere ? now : watched.at_place_since;
   }
   const Stall::State before = said_ ? Stall::State::stands_still : Stall::State::moves;
-  const Stall::State state = stall_.look(now, moments());
+  if (hub_) {
+    hub_->serve(now);
+  }
+  const Stall::State state = stall_.look(now, moments_everywhere());
+  if (member_) {
+    answer_hub(now);
+  }
   if (state == Stall::State::moves) {
     for (auto& [rank, watched] : ranks_) {
       watched.at_place_since = -1;
@@ -322,9 +371,12 @@ void WatchedJob::look(Time now) {
       look_at_process(watched, now);
     }
   }
-  const bool is_due = !said_ || now - judged_at_ >= judge_again_after;
+  const bool is_due = !member_ && (!said_ || now - judged_at_ >= judge_again_after);
   if (state == Stall::State::stands_still && is_due) {
     ask_where(all_ranks());
+    if (hub_) {
+      hub_->collect(evidence_within);
+    }
     say_standstill(monotonic_now(), false);
   }
 }
@@ -383,9 +435,10 @@ void WatchedJob::write_log(bool has_ended) const {
   const bool starts = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& entry) {
     return entry.second.look.waits_in == "init_process_group";
   });
-  for (Rank rank = 0; starts && rank < world_size_; ++rank) {
+  const RankSet elsewhere = difference(all_ranks(), local_ranks());
+  for (Rank rank = 0; starts && !member_ && rank < world_size_; ++rank) {
     const auto known = ranks_.find(rank);
-    if (known == ranks_.end() || known->second.look.issued == 0) {
+    if (!elsewhere.contains(rank) && (known == ranks_.end() || known->second.look.issued == 0)) {
       text += fmt::format("rank {} missing: init_process_group\n", rank);
     }
   }
@@ -425,8 +478,19 @@ void WatchedJob::say_end(int code) {
     watched.look = watched.ring.look();
     bury(watched);
   }
+  if (member_) {
+    write_log(true);
+    member_->send_evidence(records_);
+    return;
+  }
+  if (hub_ && !said_) {
+    hub_->collect(evidence_within / 2);
+  }
   if (!said_) {
     say_standstill(monotonic_now(), true);
+  }
+  if (hub_ && hub_->refused() > 0) {
+    listener_.remark(fmt::format("{} connections of strangers were refused", hub_->refused()));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "real/process/process.h"
+#include "scenarios/watch/nodes.h"
 #include "scenarios/watch/process_state.h"
 #include "sim/diagnose/dump.h"
 #include "sim/report/diagnosis.h"
@@ -35,6 +36,7 @@ struct WatchOptions {
   std::vector<std::string> command;
   std::string records;  // the folder for rings and what goes with them; empty: a private one
   StallOptions stall;
+  std::optional<NodeOptions> nodes;  // of several; none: this is the only one
 };
 
 struct WatchListener {
@@ -70,9 +72,12 @@ class WatchedJob {
   void find_rings();
   void look_at_process(Watched& rank, Time now);
   void bury(Watched& rank);
+  void answer_hub(Time now);
+  std::vector<RankMoment> moments_everywhere() const;
   void ask_where(const RankSet& ranks);
   std::vector<RankMoment> moments() const;
   RankSet all_ranks() const;
+  RankSet local_ranks() const;
 
   void say_standstill(Time now, bool has_ended);
   void say_end(int code);
@@ -90,6 +95,8 @@ class WatchedJob {
   std::vector<Rank> ended_;  // by when
   Rank world_size_ = 0;
   Stall stall_;
+  std::optional<NodeHub> hub_;
+  std::optional<NodeMember> member_;
   std::uint64_t question_ = 0;
   std::uint64_t killed_before_;
   Time looked_at_ = 0;

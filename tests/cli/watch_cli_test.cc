@@ -111,6 +111,32 @@ TEST_CASE("real jobs that hang are named while they hang", "[watch][real-jobs]")
   CHECK((said.empty() || said.find("\n0 wrong\n") != std::string::npos));
 }
 
+TEST_CASE("watches of two nodes name the rank that is missing on the other one", "[watch][real-jobs]") {
+  const Shell shell;
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const auto node = [&](int number, const char* ranks) {
+    return fmt::format(
+        "NODE_RANK={0} RANKS={1} USE_LIBUV=0 ROLLCALL_TOKEN='a secret of this test' timeout -s INT 60 '{2}' "
+        "watch --after 3s "
+        "--node --meet 127.0.0.1:28471 --records node{0} -- {3} '{4}/tests/real_jobs/watched.py' "
+        "stuck_in_loader 28470 "
+        "> out{0} 2> err{0} & P{0}=$!; ",
+        number, ranks, ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR);
+  };
+  shell.run(node(0, "0,1") + node(1, "2,3") +
+            "for i in $(seq 300); do grep -q 'Python stacks' err0 && break; sleep 0.1; done; "
+            "kill $P0 $P1; wait; exit 0");
+  const std::string said = contents(shell.path("err0"));
+  INFO(said);
+  CHECK(said.find("error[stuck_host]: rank 2 never issued all_reduce #10") != std::string::npos);
+  CHECK(said.find("  rank 2:\n") != std::string::npos);
+  CHECK(contents(shell.path("err1")).find("error[") == std::string::npos);
+}
+
 TEST_CASE("a real job at work gets no alarm, and one that fails is explained", "[watch][real-jobs]") {
   const Shell shell;
   const std::string said = watched(shell, "--seconds 14", "healthy_steps raises_and_dies");

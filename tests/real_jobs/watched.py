@@ -164,7 +164,8 @@ if __name__ == "__main__" and CASE == "--truth":
     print(json.dumps(jobs.TRUTH))
 elif __name__ == "__main__":
     fork = multiprocessing.get_context("fork")
-    ranks = [fork.Process(target=main, args=(r,)) for r in range(jobs.WORLD)]
+    here = os.environ.get("RANKS", "0,1,2,3").split(",")  # those of this node
+    ranks = [fork.Process(target=main, args=(int(r),)) for r in here]
     for rank in ranks:
         rank.start()
     while True:  # as torchrun: one that failed ends the others

@@ -1,11 +1,16 @@
 // `rollcall watch`: runs a job as it is, and names the culprit while it hangs.
 
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
 #include <ranges>
 
 #include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/program/units.h"
+#include "scenarios/watch/attach.h"
 #include "scenarios/watch/watched_job.h"
 #include "viz/json/json_diagnosis.h"
 #include "viz/text/text_diagnosis.h"
@@ -73,6 +78,60 @@ void say(std::string text) {
   remark(text);
 }
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// As launchers count nodes: Slurm, torchrun, the PyTorch operator and indexed jobs of Kubernetes.
+int number_of_node() {
+  for (const char* name :
+       {"SLURM_NODEID", "GROUP_RANK", "NODE_RANK", "PET_NODE_RANK", "JOB_COMPLETION_INDEX"}) {
+    const std::string text = variable(name);
+    int node = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), node);
+    if (!text.empty() && error == std::errc() && end == text.data() + text.size() && node >= 0) {
+      return node;
+    }
+  }
+  throw UsageError("--node: no variable says which node this is; set NODE_RANK");
+}
+
+watch::Address meeting_place(const CommandLine& line) {
+  std::string text = line.watch.meet;
+  if (text.empty()) {
+    const std::string port = variable("MASTER_PORT");
+    const bool is_number =
+        !port.empty() && port.size() < 6 && port.find_first_not_of("0123456789") == std::string::npos;
+    if (variable("MASTER_ADDR").empty() || !is_number) {
+      throw UsageError("--node needs --meet HOST:PORT, or MASTER_ADDR and MASTER_PORT");
+    }
+    text = fmt::format("{}:{}", variable("MASTER_ADDR"), std::stoi(port) + 1);
+  }
+  const std::optional<watch::Address> address = watch::parse_address(text);
+  if (!address) {
+    throw UsageError(fmt::format("--meet {}: expected a host and a port, such as node0:29600", text));
+  }
+  return *address;
+}
+
+std::string shared_token(const CommandLine& line) {
+  std::string token = variable("ROLLCALL_TOKEN");
+  if (!line.watch.token_file.empty()) {
+    std::ifstream file(line.watch.token_file);
+    if (!std::getline(file, token)) {
+      throw UsageError(fmt::format("--token-file {}: there is no secret in it", line.watch.token_file));
+    }
+  }
+  constexpr std::size_t shortest = 16;
+  if (token.size() < shortest) {
+    throw UsageError(
+        "--node needs a secret of 16 characters or more that all nodes share: ROLLCALL_TOKEN, or "
+        "--token-file");
+  }
+  return token;
+}
+
 watch::WatchOptions watch_options(const CommandLine& line) {
   watch::WatchOptions options;
   options.command = line.paths;
@@ -81,6 +140,9 @@ watch::WatchOptions watch_options(const CommandLine& line) {
     throw UsageError(
         "watch needs the command that starts the job: rollcall watch -- torchrun --nproc_per_node 4 "
         "train.py");
+  }
+  if (line.watch.is_node) {
+    options.nodes = watch::NodeOptions{number_of_node(), meeting_place(line), shared_token(line)};
   }
   if (!line.watch.after.empty()) {
     const scenario::Quantity after = scenario::parse_duration(line.watch.after);
