@@ -53,9 +53,11 @@ std::string folder_for_rings() {
 }
 
 pid_t forwarded_to = -1;
+volatile std::sig_atomic_t was_told_to_end = 0;  // then nobody wants to know why the job has ended
 
 // From a process, and not from the terminal, which has told the job as well.
 void forward(int signal, siginfo_t* info, void*) {
+  was_told_to_end = signal != SIGUSR1 && signal != SIGUSR2 ? 1 : was_told_to_end;
   if (info->si_code <= 0 && forwarded_to > 0) {
     const int before = errno;
     ::kill(forwarded_to, signal);
@@ -70,6 +72,7 @@ class Forwarding {
  public:
   explicit Forwarding(pid_t job) {
     forwarded_to = job;
+    was_told_to_end = 0;
     struct sigaction action = {};
     action.sa_sigaction = forward;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -470,7 +473,7 @@ void WatchedJob::say_standstill(Time now, bool has_ended) {
 
 // A job that failed says why, unless that has been said.
 void WatchedJob::say_end(int code) {
-  if (code == 0 || ranks_.empty()) {
+  if (code == 0 || ranks_.empty() || was_told_to_end != 0) {
     return;
   }
   find_rings();

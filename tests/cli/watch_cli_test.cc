@@ -111,6 +111,21 @@ TEST_CASE("real jobs that hang are named while they hang", "[watch][real-jobs]")
   CHECK((said.empty() || said.find("\n0 wrong\n") != std::string::npos));
 }
 
+TEST_CASE("a job that somebody ends has not failed", "[watch][real-jobs]") {
+  const Shell shell;
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const Outcome outcome = shell.run(fmt::format(
+      "USE_LIBUV=0 '{}' watch --records rings -- {} '{}/tests/real_jobs/watched.py' healthy_steps 28480 & "
+      "until [ -e rings/rank_3.ring ]; do sleep 0.1; done; sleep 1; kill -TERM $!; wait $!; echo code $?",
+      ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR));
+  CHECK(outcome.out == "code 143\n");
+  CHECK(outcome.err.find("rollcall:") == std::string::npos);
+}
+
 TEST_CASE("watches of two nodes name the rank that is missing on the other one", "[watch][real-jobs]") {
   const Shell shell;
   const std::string python = python_with_torch();

@@ -144,6 +144,7 @@ def recovers(r):
 
 
 def main(r):
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: no rank outlives the one that started it
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=PORT, RANK=str(r), LOCAL_RANK=str(r),
                       WORLD_SIZE=str(jobs.WORLD), GLOO_SOCKET_IFNAME="lo")
     if CASE == "never_initializes" and r == 1:

@@ -70,7 +70,7 @@ class _Group:
 
     def next_message(self, name, arguments):
         """Its number among those in one direction."""
-        lane = (name == "send", arguments[1] if name != "recv_anysource" else -1)
+        lane = (name == "send", arguments[1] if len(arguments) > 2 else -1)
         number = self.messages[lane] = self.messages.get(lane, 0) + 1
         return number
 
@@ -118,6 +118,7 @@ class _Observer:
         """A forked process has nothing in common with its parent's rank."""
         self.ring = self.rank = self.held = None
         self.calls = {}  # about groups, by what they are
+        self.groups_made = 0
         self.groups.clear()
         self.pending.clear()
 
@@ -149,7 +150,11 @@ class _Observer:
 
     def new_call(self, group, key, name, arguments, named, frame):
         """The number of a kind of call that is new."""
-        call = group.calls[key] = self.ring.describe_call(group.describe(name, arguments, named, frame))
+        try:
+            about = group.describe(name, arguments, named, frame)
+        except Exception:  # whatever is strange about the call, it is not for us to end the job
+            about = {"op": name, "stack": []}
+        call = group.calls[key] = self.ring.describe_call(about)
         return call
 
     def host_call(self, op, caller):
@@ -170,7 +175,8 @@ class _Observer:
     def add_group(self, group, ranks, own, backend, timeout):
         if self.ring is None:
             return
-        known = _Group(len(self.groups) + 1, ranks, own, backend)
+        self.groups_made += 1  # a job may be taken down and begun again
+        known = _Group(self.groups_made, ranks, own, backend)
         self.groups[group] = known
         self.ring.describe({"group": known.number, "name": str(_name_of(group)), "ranks": ranks, "backend": backend,
                             "timeout_ms": timeout})
