@@ -50,6 +50,21 @@ def last_event(folder):
     return last / 1e9
 
 
+def end_all(job):
+    """The supervisor first, politely: it takes its folders with it."""
+    if job.poll() is None:
+        job.send_signal(signal.SIGTERM)
+    try:
+        job.wait(5)
+    except subprocess.TimeoutExpired:
+        pass
+    try:
+        os.killpg(job.pid, signal.SIGKILL)  # whoever is left
+    except ProcessLookupError:
+        pass
+    job.wait()
+
+
 def watch(case, port):
     """The reports, each with the seconds since something moved."""
     folder = OPTIONS.folder / case
@@ -72,9 +87,7 @@ def watch(case, port):
         if job.poll() is not None or (reports and not case.startswith("recovers")):
             break
         time.sleep(0.05)
-    if job.poll() is None:
-        os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
+    end_all(job)
     said += job.stderr.read() or b""
     (folder / "said.txt").write_bytes(said)
     return reports
