@@ -50,8 +50,10 @@ Pipe::Pipe() {
   write = Descriptor(ends[1]);
 }
 
-PrivateFolder::PrivateFolder() {
-  path_ = (std::filesystem::temp_directory_path() / "rollcall-XXXXXX").string();
+PrivateFolder::PrivateFolder(const std::string& parent) {
+  const std::filesystem::path place =
+      parent.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(parent);
+  path_ = (place / "rollcall-XXXXXX").string();
   if (::mkdtemp(path_.data()) == nullptr) {
     throw_errno("mkdtemp");
   }

@@ -43,7 +43,8 @@ struct Pipe {
 // A new folder that only this user can enter; gone with everything in it when the object goes.
 class PrivateFolder {
  public:
-  PrivateFolder();  // throws std::system_error
+  // In `parent`, or where temporary files go. Throws std::system_error.
+  explicit PrivateFolder(const std::string& parent = {});
   ~PrivateFolder();
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;

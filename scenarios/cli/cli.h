@@ -108,6 +108,14 @@ struct RecordArguments {
   std::optional<Rank> gpus_per_host;  // none: one for each rank, on one host
 };
 
+// What `watch` is told. The command is CommandLine::paths, the folder RecordArguments::records.
+struct WatchArguments {
+  std::string after;       // a time; empty: by the job's own pauses
+  bool is_node = false;    // one of several
+  std::string meet;        // "host:port" of node 0; empty: by the launcher's variables
+  std::string token_file;  // empty: ROLLCALL_TOKEN
+};
+
 // What `test` is told.
 struct TestArguments {
   std::string keywords;  // -k
@@ -144,7 +152,8 @@ struct CommandLine {
   PredictArguments predict;           // predict
   RealArguments real;                 // real, compare
   DumpArguments dumps;                // export
-  RecordArguments record;             // record
+  RecordArguments record;             // record, watch, attach
+  WatchArguments watch;               // watch
   TestArguments test;                 // test
   ExploreArguments explore;           // explore; its file is in `paths`
   std::string schedule;               // run: only this one; may be empty
@@ -177,6 +186,8 @@ ExitCode record_script(const CommandLine& line);
 ExitCode run_on_real_ranks(const CommandLine& line);
 ExitCode compare_with_real_ranks(const CommandLine& line);
 ExitCode examine_machine(const CommandLine& line);
+ExitCode attach_to_job(const CommandLine& line);
+ExitCode watch_job(const CommandLine& line);
 ExitCode view_report(const CommandLine& line);
 ExitCode init_repository(const CommandLine& line);
 ExitCode print_completion(const CommandLine& line);

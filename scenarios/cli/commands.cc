@@ -307,8 +307,9 @@ void declare_record(CLI::App& app, CommandLine& line) {
                "Record a real job; what follows is the command that starts it, such as torchrun")
       ->excludes(simulate)
       ->excludes("--fake");
-  app.add_option("--sample", record.sampled,
-                 "Run only N of the ranks alone; if they make the same calls, take the others to make them, too")
+  app.add_option(
+         "--sample", record.sampled,
+         "Run only N of the ranks alone; if they make the same calls, take the others to make them, too")
       ->check(whole_number(2, 4096))
       ->type_name("N")
       ->excludes(simulate)
@@ -339,6 +340,52 @@ void declare_record(CLI::App& app, CommandLine& line) {
   });
 }
 
+void declare_watch(CLI::App& app, CommandLine& line) {
+  app.add_option(
+         "--after", line.watch.after,
+         "Report when nothing has moved for this long while somebody waits; by default three times the job's "
+         "longest pause so far, and at least 4s")
+      ->type_name("TIME");
+  CLI::Option* node =
+      app.add_flag("--node", line.watch.is_node,
+                   "This is one of several nodes, each with its own watch; node 0 judges. The "
+                   "number comes from SLURM_NODEID, GROUP_RANK, NODE_RANK or JOB_COMPLETION_INDEX");
+  app.add_option(
+         "--meet", line.watch.meet,
+         "Where node 0 listens for the others; by default MASTER_ADDR, and the port after MASTER_PORT")
+      ->type_name("HOST:PORT")
+      ->needs(node);
+  app.add_option("--token-file", line.watch.token_file,
+                 "A file with the secret that all nodes share; by default it is in ROLLCALL_TOKEN")
+      ->type_name("FILE")
+      ->needs(node);
+  app.add_option("--records", line.record.records,
+                 "Keep the ranks' rings and stacks in this directory, for diagnose, import and view")
+      ->type_name("DIR");
+  app.footer(
+      "The command that starts the job comes after the options:\n  rollcall watch -- torchrun "
+      "--nproc_per_node 4 "
+      "train.py\nIt is run as it is: its output is untouched, signals reach it, and its exit code is ours. "
+      "Reports go to "
+      "standard error.");
+  app.prefix_command();
+  app.parse_complete_callback([&app, &line] {
+    std::vector<std::string> words = app.remaining();
+    line.paths.insert(line.paths.begin(), words.begin(), words.end());
+  });
+}
+
+void declare_attach(CLI::App& app, CommandLine& line) {
+  app.add_option(
+         "TARGET", line.paths,
+         "host:port of torch's debug server (its page), a process id of a rank or of what started the ranks, "
+         "ras:host[:port] of NCCL's RAS; several are put together")
+      ->required();
+  app.add_option("--records", line.record.records, "Keep what was collected in this directory")
+      ->type_name("DIR");
+  declare_reports(app, line);
+}
+
 void declare_init(CLI::App& app, CommandLine& line) {
   app.add_option("DIR", line.file, "The repository; the current directory by default");
   app.add_option("--ci", line.ci, "Which CI to write a job for; both by default")
@@ -351,7 +398,7 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 
 void declare_manual(CLI::App&, CommandLine&) {}
 
-constexpr std::array<Command, 19> table = {{
+constexpr std::array<Command, 21> table = {{
     {"run", "Run one scenario and report the verdict", declare_run, run_scenario},
     {"test", "Run scenarios as tests and list those that do not meet their expectations", declare_test,
      test_scenarios},
@@ -378,6 +425,9 @@ constexpr std::array<Command, 19> table = {{
      export_dumps},
     {"record", "Run a PyTorch script on simulated ranks and record it as a scenario", declare_record,
      record_script},
+    {"watch", "Run a real job as it is and name the culprit while it hangs", declare_watch, watch_job},
+    {"attach", "Find the culprit of a job that hangs and runs without rollcall", declare_attach,
+     attach_to_job},
     {"init", "Add a first scenario and a CI job to a repository", declare_init, init_repository},
     {"completion", "Print a shell completion script", declare_completion, print_completion},
     {"manual", "Print the manual page, for man(1)", declare_manual, print_manual},

@@ -149,9 +149,11 @@ CommandTree command_tree() {
 
 namespace {
 
-// How many of the arguments are ours: in `record`, what comes after a lone "--" is somebody else's command line.
+// How many of the arguments are ours: in `record` and `watch`, what comes after a lone "--" is somebody else's command
+// line.
 int own_arguments(int argc, const char* const* argv) {
-  const bool passes_on = argc > 1 && std::string_view(argv[1]) == "record";
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  const bool passes_on = command == "record" || command == "watch";
   const auto* const end = argv + argc;
   const auto* const dashes = passes_on ? std::find(argv, end, std::string_view("--")) : end;
   return static_cast<int>(dashes - argv);

@@ -14,7 +14,7 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 21> files = {{
+constexpr std::array<PackageFile, 23> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
@@ -27,10 +27,12 @@ constexpr std::array<PackageFile, 21> files = {{
     {"hook/sitecustomize.py", recorder_sitecustomize},
     {"launcher.py", recorder_launcher},
     {"live.py", recorder_live},
+    {"observer.py", recorder_observer},
     {"pretended_cuda.py", recorder_pretended_cuda},
     {"process_group.py", recorder_process_group},
     {"rank.py", recorder_rank},
     {"record_file.py", recorder_record_file},
+    {"ring.py", recorder_ring},
     {"simulator.py", recorder_simulator},
     {"spawn.py", recorder_spawn},
     {"store.py", recorder_store},

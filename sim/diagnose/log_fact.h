@@ -29,6 +29,9 @@ struct LogFact {
     first_to_fail,  // torchelastic: whose failure was observed first
     stack,          // where this rank's program is: in a call (`op`), or elsewhere (`op` is empty)
     device_error,   // the kernel's log: a GPU reported an error
+    ended,          // the process of this rank was ended, or failed; `text` says how
+    exited,         // the process of this rank has ended, and not by failing
+    stopped,        // the process of this rank cannot go on; `text` says why
   };
 
   Kind kind = Kind::fingerprint;

@@ -56,6 +56,9 @@ class LogJudge {
     if (std::optional<Diagnosis> diagnosis = judge_errors(facts_)) {  // who raised is missing, too
       return diagnosis;
     }
+    if (std::optional<Diagnosis> diagnosis = judge_ends(facts_)) {
+      return diagnosis;
+    }
     if (std::optional<Diagnosis> diagnosis = named_as_missing()) {
       return diagnosis;
     }
@@ -397,6 +400,25 @@ bool takes_the_blame_for_sizes(const std::vector<LogFact>& facts, const Diagnosi
          diagnosis.finding.culprits == aborted;
 }
 
+// Both name the same ranks, and the log knows what became of their processes: that explains what the recordings show.
+bool explains(const std::vector<LogFact>& facts, const Diagnosis& log) {
+  const bool knows_processes =
+      has(facts, Kind::ended) || has(facts, Kind::exited) || has(facts, Kind::stopped);
+  return knows_processes && log.confidence == Confidence::high;
+}
+
+void explain(const Diagnosis& log, Diagnosis& diagnosis) {
+  diagnosis.evidence.insert(diagnosis.evidence.begin(), diagnosis.finding.headline);
+  diagnosis.evidence.insert(diagnosis.evidence.begin(), log.evidence.begin(), log.evidence.end());
+  diagnosis.finding.kind = log.finding.kind;
+  diagnosis.finding.headline = log.finding.headline;
+  diagnosis.finding.cause = log.finding.cause;
+  diagnosis.finding.advice = log.finding.advice;
+  diagnosis.confidence = log.confidence;
+  diagnosis.alternatives.clear();
+  diagnosis.would_settle.clear();
+}
+
 void agree(const std::vector<LogFact>& facts, const std::string& source, Diagnosis& diagnosis) {
   diagnosis.evidence.push_back(fmt::format("the log agrees: {}", source));
   if (diagnosis.confidence == Confidence::low) {
@@ -429,6 +451,10 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
     return;
   }
   if (log->finding.culprits == diagnosis.finding.culprits) {
+    if (explains(facts, *log)) {
+      explain(*log, diagnosis);
+      return;
+    }
     agree(facts, source, diagnosis);
     return;
   }

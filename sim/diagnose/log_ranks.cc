@@ -162,6 +162,43 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   return diagnosis;
 }
 
+std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts) {
+  struct End {
+    Kind fact;
+    FindingKind kind;
+    const char* advice;
+  };
+  constexpr std::array<End, 3> ends = {{
+      {Kind::ended, FindingKind::crashed_rank,
+       "read what the rank printed last, and the kernel's log for a kill; the other ranks wait for a process "
+       "that "
+       "is no longer there"},
+      {Kind::stopped, FindingKind::stuck_host,
+       "let the process go on, or find out what holds it: the stack says where"},
+      {Kind::exited, FindingKind::early_exit,
+       "give every rank the same number of iterations, or wrap the loop in Join"},
+  }};
+  for (const End& end : ends) {
+    const LogFact* fact = first_of(facts, end.fact);
+    if (fact == nullptr) {
+      continue;
+    }
+    const RankSet ranks = ranks_with(facts, end.fact);
+    Diagnosis diagnosis = diagnosis_of(end.kind, Confidence::high, ranks);
+    const char* verb = end.fact == Kind::stopped ? "stopped" : "gone";
+    diagnosis.finding.headline =
+        fmt::format("the {} of {} {}: {}", is_plural(ranks) ? "processes" : "process", ranks_phrase(ranks),
+                    (is_plural(ranks) ? "are " : "is ") + std::string(verb), fact->text);
+    diagnosis.finding.cause =
+        fmt::format("the other ranks make calls that need {}", is_plural(ranks) ? "them" : "it");
+    diagnosis.finding.advice = end.advice;
+    diagnosis.evidence.push_back(
+        fmt::format("{}: {}: {}", fact->place, ranks_phrase(fact->ranks), fact->text));
+    return diagnosis;
+  }
+  return std::nullopt;
+}
+
 // Gloo ends a rank that is sent more than it expects. Which of the two is wrong, sizes on both sides decide.
 std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
   const RankSet aborted = ranks_with(facts, Kind::aborted);

@@ -16,6 +16,8 @@ Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankS
 
 // Each finds nothing where it has nothing to go by.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts);
+// What a supervisor saw of processes: killed, gone, stopped.
+std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);

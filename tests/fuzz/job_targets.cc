@@ -111,6 +111,9 @@ void read_chakra(std::string_view bytes) {
   }
 }
 
+// Binary as well: the same reader, which starts from other files.
+void read_ring(std::string_view bytes) { read_chakra(bytes); }
+
 namespace {
 
 using Facts = std::vector<check::LogFact>;

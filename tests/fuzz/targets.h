@@ -18,6 +18,7 @@ void read_pickle_dump(std::string_view bytes);
 void read_json_dump(std::string_view bytes);
 void read_job_trace(std::string_view bytes);
 void read_chakra(std::string_view bytes);
+void read_ring(std::string_view bytes);
 void read_log(std::string_view bytes);
 void read_stacks(std::string_view bytes);
 void read_job_json(std::string_view bytes);
@@ -34,11 +35,12 @@ void read_timeline(std::string_view bytes);
 void read_results(std::string_view bytes);
 void write_report(std::string_view bytes);
 
-inline constexpr std::array<Target, 15> targets = {{
+inline constexpr std::array<Target, 16> targets = {{
     {"pickle", read_pickle_dump},
     {"json_dump", read_json_dump},
     {"job_trace", read_job_trace},
     {"chakra", read_chakra},
+    {"ring", read_ring},
     {"log", read_log},
     {"stacks", read_stacks},
     {"job_json", read_job_json},

@@ -8,6 +8,7 @@ One folder per case: pickle/ and json/ (Flight Recorder dumps), pickle_later/ (t
 `timeout` gives every group a timeout of 4 s; `detail` sets TORCH_DISTRIBUTED_DEBUG=DETAIL as well.
 """
 import argparse
+import contextlib
 import datetime
 import faulthandler
 import json
@@ -44,9 +45,12 @@ os.environ.setdefault("USE_LIBUV", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch  # noqa: E402
-import torch._dynamo  # noqa: E402, F401  (DDP loads it, and ranks are forked)
 import torch.distributed as dist  # noqa: E402
-import torch.distributed.fsdp  # noqa: E402, F401
+
+with contextlib.suppress(ImportError, ValueError):  # torch 1.13 with a Python that is younger
+    import torch.distributed.fsdp  # noqa: F401
+with contextlib.suppress(ImportError):  # torch 1.13 has none
+    import torch._dynamo  # noqa: F401  (DDP loads it, and ranks are forked)
 
 
 def case(verdict, culprits, accept=(), ring=None, with_log=None, decidable=True, accept_culprits=(), dumps=None):
@@ -314,7 +318,8 @@ def partial_new_group(r):
 
 # --- messages ---
 
-@case("p2p_mismatch", [0, 1, 2, 3], ("no_fault",), decidable=False)
+# Ranks 1 and 3 sent first until then.
+@case("p2p_mismatch", [0, 1, 2, 3], ("no_fault",), decidable=False, accept_culprits=[[1, 3]])
 def both_receive(r):
     for i in range(5):
         dist.all_reduce(T(8))

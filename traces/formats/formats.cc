@@ -9,12 +9,15 @@
 #include "traces/formats/execution_trace.h"
 #include "traces/formats/kineto.h"
 #include "traces/formats/param_trace.h"
+#include "traces/formats/ring.h"
 
 namespace rollcall::traces {
 
 namespace {
 
-constexpr std::array<Format, 7> table = {{
+constexpr std::array<Format, 8> table = {{
+    {"ring of a watched rank", [](const SourceFile& file) { return looks_like_ring(file.bytes); },
+     [](const SourceFile& file) { return decode_ring(file.bytes); }},
     {"Flight Recorder dump", [](const SourceFile& file) { return looks_like_dump(file.value); },
      [](const SourceFile& file) { return decode_dump(file.value, file.bytes.size()); }},
     {"profiler trace", [](const SourceFile& file) { return looks_like_kineto(file.value); },

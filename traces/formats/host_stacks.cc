@@ -70,6 +70,9 @@ class StackReader {
     return std::move(facts_);
   }
 
+  // After read().
+  check::DumpStack& program() { return program_; }
+
  private:
   static bool is_heading(std::string_view line) {
     const bool names_thread = line.starts_with("Thread ") || line.starts_with("Current thread ");
@@ -88,13 +91,19 @@ class StackReader {
   }
 
   // A program's own thread ends in "<module>", unless a stack is too deep. faulthandler lists it last.
-  void finish() {
+  const Thread* own_thread() const {
     auto main = std::find_if(threads_.rbegin(), threads_.rend(),
                              [](const Thread& thread) { return thread.is_main && !thread.frames.empty(); });
     if (main == threads_.rend() && !threads_.empty() && !threads_.back().frames.empty()) {
       main = threads_.rbegin();
     }
-    if (main != threads_.rend() && rank_ >= 0) {
+    return main == threads_.rend() ? nullptr : &*main;
+  }
+
+  void finish() {
+    const Thread* const main = own_thread();
+    program_ = main != nullptr ? main->frames : program_;
+    if (main != nullptr && rank_ >= 0) {
       LogFact& fact = facts_.emplace_back();
       fact.kind = LogFact::Kind::stack;
       fact.ranks = RankSet{rank_};
@@ -116,6 +125,7 @@ class StackReader {
   Lines lines_;
   Rank rank_;
   const std::string& file_;
+  check::DumpStack program_;
   std::vector<Thread> threads_;
   std::vector<LogFact> facts_;
 };
@@ -129,6 +139,13 @@ bool looks_like_host_stacks(std::string_view bytes) {
   const bool is_py_spys = bytes.starts_with("Process ") || bytes.find("\nProcess ") != std::string_view::npos;
   return bytes.find(recent_first) != std::string_view::npos ||
          (is_py_spys && bytes.find("\nThread ") != std::string_view::npos);
+}
+
+check::DumpStack program_stack(std::string_view bytes) {
+  const std::string nowhere;
+  StackReader reader(bytes, -1, nowhere);
+  reader.read();
+  return std::move(reader.program());
 }
 
 std::vector<LogFact> read_host_stacks(std::string_view bytes, Rank rank, const std::string& file) {

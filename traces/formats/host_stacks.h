@@ -7,11 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/diagnose/log_fact.h"
+#include "sim/diagnose/dump.h"
 
 namespace rollcall::traces {
 
 bool looks_like_host_stacks(std::string_view bytes);
+
+// The frames of the program's own thread, innermost first; none where there is no stack.
+check::DumpStack program_stack(std::string_view bytes);
 
 // `rank` is what the file's name says; -1: nothing.
 std::vector<check::LogFact> read_host_stacks(std::string_view bytes, Rank rank, const std::string& file);

@@ -9,6 +9,7 @@
 #include "traces/formats/kernel_log.h"
 #include "traces/formats/nccl_state.h"
 #include "traces/formats/python_errors.h"
+#include "traces/formats/watch_log.h"
 
 namespace rollcall::traces {
 
@@ -23,13 +24,15 @@ struct TextReader {
   Facts (*read)(std::string_view bytes, Rank rank, const std::string& file);
 };
 
-constexpr std::array<TextReader, 6> text_readers = {{
+constexpr std::array<TextReader, 7> text_readers = {{
     {"log of a job that hung", looks_like_job_log, read_job_log},
     {"Python tracebacks", looks_like_python_errors, read_python_errors},
     {"stacks of py-spy or faulthandler", looks_like_host_stacks, read_host_stacks},
     {"torchrun's summary", looks_like_elastic_summary,
      [](std::string_view bytes, Rank, const std::string& file) { return read_elastic_summary(bytes, file); }},
     {"NCCL_DEBUG_SUBSYS=COLL", looks_like_nccl_calls, read_nccl_calls},
+    {"log of rollcall watch", looks_like_watch_log,
+     [](std::string_view bytes, Rank, const std::string& file) { return read_watch_log(bytes, file); }},
     {"Xid lines of the kernel", looks_like_kernel_log, read_kernel_log},
 }};
 

@@ -10,8 +10,9 @@ bool is_c10d(const check::DumpFrame& frame) {
 }
 
 bool is_users(const check::DumpFrame& frame) {
-  constexpr std::array<std::string_view, 7> installed = {
-      "site-packages/", "dist-packages/", "/lib/python", "<frozen", "torch/", "threading.py", "queue.py"};
+  constexpr std::array<std::string_view, 8> installed = {
+      "site-packages/", "dist-packages/", "rollcall_recorder/", "/lib/python",
+      "<frozen",        "torch/",         "threading.py",       "queue.py"};
   return std::none_of(installed.begin(), installed.end(),
                       [&frame](std::string_view part) { return frame.file.find(part) != std::string::npos; });
 }

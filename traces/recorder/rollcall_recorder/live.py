@@ -24,7 +24,7 @@ from .process_group import RecordingGroup
 from .rank import Rank
 from .record_file import RecordFile
 
-_METHODS = ("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced",
+METHODS = ("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced",
             "_allgather_base", "gather", "scatter", "reduce_scatter", "_reduce_scatter_base", "alltoall",
             "alltoall_base", "barrier", "monitored_barrier", "send", "recv", "recv_anysource",
             "allgather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced", "all_gather_single",
@@ -137,7 +137,7 @@ def _through(name):
     return method
 
 
-for _name in _METHODS:
+for _name in METHODS:
     if hasattr(c10d.ProcessGroup, _name):
         setattr(LiveGroup, _name, _through(_name))
 

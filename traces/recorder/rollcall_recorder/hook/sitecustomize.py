@@ -1,4 +1,4 @@
-"""On PYTHONPATH of a job that is recorded while it runs: waits for torch, and has its torch.distributed recorded."""
+"""On PYTHONPATH of a job that is recorded or watched while it runs: waits for torch, and has its torch.distributed recorded or observed."""
 
 import importlib.abc
 import importlib.util
@@ -33,12 +33,17 @@ def _install(torch):
     if not torch.distributed.is_available():
         return
     sys.path.append(os.path.dirname(os.path.dirname(_HERE)))
-    from rollcall_recorder.live import install_live
+    if os.environ.get("ROLLCALL_RINGS"):
+        from rollcall_recorder.observer import install_observer
 
-    install_live(os.environ["ROLLCALL_RECORDS"])
+        install_observer(os.environ["ROLLCALL_RINGS"])
+    else:
+        from rollcall_recorder.live import install_live
+
+        install_live(os.environ["ROLLCALL_RECORDS"])
 
 
-if os.environ.get("ROLLCALL_RECORDS"):
+if os.environ.get("ROLLCALL_RECORDS") or os.environ.get("ROLLCALL_RINGS"):
     sys.meta_path.insert(0, _Finder())
 
 # The module of this name that would have been found without us.

@@ -1,0 +1,52 @@
+// `rollcall attach`: asks a job that runs, and was not started by us, where it stands.
+
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "real/process/process.h"
+#include "scenarios/cli/cli.h"
+#include "scenarios/watch/attach.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+std::vector<watch::Target> targets_of(const CommandLine& line) {
+  std::vector<watch::Target> targets;
+  for (const std::string& text : line.paths) {
+    const std::optional<watch::Target> target = watch::parse_target(text);
+    if (!target) {
+      throw UsageError(fmt::format(
+          "'{}' is nothing to attach to: give host:port of torch's debug server, a process id, or ras:host",
+          text));
+    }
+    targets.push_back(*target);
+  }
+  return targets;
+}
+
+}  // namespace
+
+ExitCode attach_to_job(const CommandLine& line) {
+  constexpr Duration apart = 2 * second;
+  const std::vector<watch::Target> targets = targets_of(line);
+  std::optional<real::PrivateFolder> folder;
+  const std::string place = line.record.records.empty() ? folder.emplace().path() : line.record.records;
+  const watch::Collected collected = watch::collect(targets, place, apart);
+  for (const std::string& got : collected.got) {
+    remark("rollcall: got " + got);
+  }
+  for (const std::string& missing : collected.missing) {
+    remark("rollcall: nothing from " + missing);
+  }
+  if (collected.got.empty()) {
+    remark("rollcall: nothing selected: nothing answered");
+    return ExitCode::nothing_selected;
+  }
+  CommandLine read = line;
+  read.paths = {place};
+  return diagnose(read);
+}
+
+}  // namespace rollcall::cli

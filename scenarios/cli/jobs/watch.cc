@@ -1,0 +1,175 @@
+// `rollcall watch`: runs a job as it is, and names the culprit while it hangs.
+
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <ranges>
+
+#include <fmt/core.h>
+
+#include "scenarios/cli/cli.h"
+#include "scenarios/program/units.h"
+#include "scenarios/watch/attach.h"
+#include "scenarios/watch/watched_job.h"
+#include "viz/json/json_diagnosis.h"
+#include "viz/text/text_diagnosis.h"
+
+namespace rollcall::cli {
+
+namespace {
+
+constexpr std::size_t frames_max = 12;
+
+// "14 s", "1 min 3 s".
+std::string seconds_phrase(Duration duration) {
+  const Duration seconds = (duration + second / 2) / second;
+  return seconds < 60 ? fmt::format("{} s", seconds) : fmt::format("{} min {} s", seconds / 60, seconds % 60);
+}
+
+bool is_python_itself(const check::DumpFrame& frame) {
+  return frame.file.find("/multiprocessing/") != std::string::npos || frame.file.starts_with('<') ||
+         frame.file.find("/runpy.py") != std::string::npos ||
+         frame.file.find("rollcall_recorder/") != std::string::npos;
+}
+
+// As Python prints stacks: innermost last.
+std::string stack_text(const watch::StackOfRanks& stack) {
+  if (stack.frames.empty()) {
+    return fmt::format("  {}: no Python stack came\n", ranks_phrase(stack.ranks));
+  }
+  std::string text = fmt::format("  {}:\n", ranks_phrase(stack.ranks));
+  check::DumpStack shown = stack.frames;
+  std::erase_if(shown, is_python_itself);
+  shown.resize(std::min(shown.size(), frames_max));
+  for (const check::DumpFrame& frame : std::views::reverse(shown)) {
+    text += fmt::format("    {}:{} in {}\n", frame.file, frame.line, frame.function);
+  }
+  return text;
+}
+
+std::string report_text(const CommandLine& line, const watch::Standstill& standstill) {
+  if (line.format == Format::json) {
+    return viz::json_diagnosis(standstill.diagnosis, {});
+  }
+  const bool blames_nobody = standstill.diagnosis.finding.kind == FindingKind::no_fault;
+  std::string text =
+      standstill.silence == 0
+          ? "rollcall: the job has failed\n"
+          : fmt::format("rollcall: nothing has moved for {}{}\n", seconds_phrase(standstill.silence),
+                        blames_nobody ? ", and the calls of the ranks blame nobody" : "");
+  if (!blames_nobody) {
+    text += viz::text_diagnosis(standstill.diagnosis, {line.detail, wants_color(line)});
+  }
+  if (line.detail != viz::TextStyle::Detail::quiet && !standstill.stacks.empty()) {
+    text += "Python stacks:\n";
+    for (const watch::StackOfRanks& stack : standstill.stacks) {
+      text += stack_text(stack);
+    }
+  }
+  return text;
+}
+
+// Standard output is the job's.
+void say(std::string text) {
+  if (text.ends_with('\n')) {
+    text.pop_back();
+  }
+  remark(text);
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// As launchers count nodes: Slurm, torchrun, the PyTorch operator and indexed jobs of Kubernetes.
+int number_of_node() {
+  for (const char* name :
+       {"SLURM_NODEID", "GROUP_RANK", "NODE_RANK", "PET_NODE_RANK", "JOB_COMPLETION_INDEX"}) {
+    const std::string text = variable(name);
+    int node = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), node);
+    if (!text.empty() && error == std::errc() && end == text.data() + text.size() && node >= 0) {
+      return node;
+    }
+  }
+  throw UsageError("--node: no variable says which node this is; set NODE_RANK");
+}
+
+watch::Address meeting_place(const CommandLine& line) {
+  std::string text = line.watch.meet;
+  if (text.empty()) {
+    const std::string port = variable("MASTER_PORT");
+    const bool is_number =
+        !port.empty() && port.size() < 6 && port.find_first_not_of("0123456789") == std::string::npos;
+    if (variable("MASTER_ADDR").empty() || !is_number) {
+      throw UsageError("--node needs --meet HOST:PORT, or MASTER_ADDR and MASTER_PORT");
+    }
+    text = fmt::format("{}:{}", variable("MASTER_ADDR"), std::stoi(port) + 1);
+  }
+  const std::optional<watch::Address> address = watch::parse_address(text);
+  if (!address) {
+    throw UsageError(fmt::format("--meet {}: expected a host and a port, such as node0:29600", text));
+  }
+  return *address;
+}
+
+std::string shared_token(const CommandLine& line) {
+  std::string token = variable("ROLLCALL_TOKEN");
+  if (!line.watch.token_file.empty()) {
+    std::ifstream file(line.watch.token_file);
+    if (!std::getline(file, token)) {
+      throw UsageError(fmt::format("--token-file {}: there is no secret in it", line.watch.token_file));
+    }
+  }
+  constexpr std::size_t shortest = 16;
+  if (token.size() < shortest) {
+    throw UsageError(
+        "--node needs a secret of 16 characters or more that all nodes share: ROLLCALL_TOKEN, or "
+        "--token-file");
+  }
+  return token;
+}
+
+watch::WatchOptions watch_options(const CommandLine& line) {
+  watch::WatchOptions options;
+  options.command = line.paths;
+  options.records = line.record.records;
+  if (options.command.empty()) {
+    throw UsageError(
+        "watch needs the command that starts the job: rollcall watch -- torchrun --nproc_per_node 4 "
+        "train.py");
+  }
+  if (line.watch.is_node) {
+    options.nodes = watch::NodeOptions{number_of_node(), meeting_place(line), shared_token(line)};
+  }
+  if (!line.watch.after.empty()) {
+    const scenario::Quantity after = scenario::parse_duration(line.watch.after);
+    if (!after.value || *after.value < 100 * millisecond) {
+      throw UsageError(fmt::format("--after {}: {}", line.watch.after,
+                                   after.value ? "must be at least 100ms" : after.problem));
+    }
+    options.stall.after = *after.value;
+  }
+  return options;
+}
+
+}  // namespace
+
+ExitCode watch_job(const CommandLine& line) {
+  const watch::WatchOptions options = watch_options(line);
+  std::string reports;
+  const watch::WatchListener listener{
+      [&](const watch::Standstill& standstill) {
+        const std::string text = report_text(line, standstill);
+        reports += text;
+        line.output.empty() ? say(text) : emit(line, reports);
+      },
+      [&](Duration after) { say(fmt::format("rollcall: the job went on after {}", seconds_phrase(after))); },
+      [&](const std::string& text) { say("rollcall: " + text); },
+  };
+  return static_cast<ExitCode>(watch::WatchedJob(options, listener).run());
+}
+
+}  // namespace rollcall::cli

@@ -1,0 +1,423 @@
+#include "scenarios/watch/attach.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <map>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "real/process/process.h"
+#include "scenarios/watch/clock.h"
+#include "scenarios/watch/process_state.h"
+#include "sim/report/rank_set.h"
+#include "traces/formats/watch_log.h"
+#include "traces/watch/live_ring.h"
+
+namespace rollcall::watch {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Duration server_answer_within = 4 * second;
+constexpr Rank ranks_max = 1 << 20;
+
+std::optional<std::uint16_t> port_in(std::string_view text) {
+  unsigned port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  const bool fits = error == std::errc() && end == text.data() + text.size() && port > 0 && port < 65536;
+  return fits ? std::optional(static_cast<std::uint16_t>(port)) : std::nullopt;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The environment that a process was started with.
+std::map<std::string, std::string> environment_of(pid_t process) {
+  std::map<std::string, std::string> variables;
+  const std::string bytes = contents(fmt::format("/proc/{}/environ", process));
+  for (std::size_t begin = 0; begin < bytes.size();) {
+    const std::size_t end = std::min(bytes.find('\0', begin), bytes.size());
+    const std::string_view entry = std::string_view(bytes).substr(begin, end - begin);
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string_view::npos) {
+      variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+    begin = end + 1;
+  }
+  return variables;
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> children;
+  std::error_code gone;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    std::ifstream file(task.path() / "children");
+    for (pid_t child = 0; file >> child;) {
+      children.push_back(child);
+    }
+  }
+  return children;
+}
+
+std::optional<Rank> rank_in(const std::map<std::string, std::string>& environment) {
+  const auto place = environment.find("RANK");
+  Rank rank = -1;
+  if (place != environment.end()) {
+    std::from_chars(place->second.data(), place->second.data() + place->second.size(), rank);
+  }
+  return rank >= 0 && rank < ranks_max ? std::optional(rank) : std::nullopt;
+}
+
+// A process and its descendants, ancestors first.
+std::vector<pid_t> family_of(pid_t process) {
+  constexpr std::size_t family_max = 65536;
+  std::vector<pid_t> family = {process};
+  for (std::size_t i = 0; i < family.size() && family.size() < family_max; ++i) {
+    const std::vector<pid_t> children = children_of(family[i]);
+    family.insert(family.end(), children.begin(), children.end());
+  }
+  return family;
+}
+
+// The rings that processes of a family write, by rank; `rollcall watch` has started them.
+std::map<Rank, std::pair<pid_t, fs::path>> rings_of(const std::vector<pid_t>& family) {
+  std::map<Rank, std::pair<pid_t, fs::path>> rings;
+  std::set<std::string> folders;
+  for (const pid_t process : family) {
+    const std::map<std::string, std::string> environment = environment_of(process);
+    if (const auto folder = environment.find("ROLLCALL_RINGS"); folder != environment.end()) {
+      folders.insert(folder->second);
+    }
+  }
+  for (const std::string& folder : folders) {
+    std::error_code gone;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, gone)) {
+      const std::optional<LiveRing> ring =
+          entry.path().extension() == ".ring" ? LiveRing::open(entry.path()) : std::nullopt;
+      if (ring && std::find(family.begin(), family.end(), ring->pid()) != family.end()) {
+        rings.emplace(ring->rank(), std::make_pair(static_cast<pid_t>(ring->pid()), entry.path()));
+      }
+    }
+  }
+  return rings;
+}
+
+// What a program writes; nothing where it is not there, or says that it failed.
+std::optional<std::string> output_of(const std::vector<std::string>& command, Duration within) {
+  real::Pipe pipe;
+  real::ChildProcess program([&] {
+    ::dup2(pipe.write.number(), STDOUT_FILENO);
+    real::execute(command);
+  });
+  pipe.write.close();
+  std::string output;
+  std::array<char, 65536> buffer;
+  const Time until = monotonic_now() + within;
+  for (;;) {
+    pollfd polled = {pipe.read.number(), POLLIN, 0};
+    const Duration left = until - monotonic_now();
+    if (left <= 0 || ::poll(&polled, 1, static_cast<int>(left / millisecond) + 1) == 0) {
+      return std::nullopt;
+    }
+    const ssize_t count = ::read(pipe.read.number(), buffer.data(), buffer.size());
+    if (count <= 0) {
+      break;
+    }
+    output.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return program.wait() == 0 ? std::optional(output) : std::nullopt;
+}
+
+class Collector {
+ public:
+  Collector(const std::string& folder, Duration apart) : folder_(folder), apart_(apart) {
+    fs::create_directories(folder_ / "later");
+  }
+
+  void ask(const DebugServer& server) {
+    std::vector<std::pair<Rank, Address>> ranks;
+    try {
+      ranks = rank_servers(ask_http(server.address, Method::get, "/tcpstore", server_answer_within));
+    } catch (const NoAnswer& problem) {
+      collected_.missing.emplace_back(problem.what());
+      return;
+    }
+    if (ranks.empty()) {
+      collected_.missing.push_back(fmt::format("{}:{}: its store names no servers of ranks",
+                                               server.address.host, server.address.port));
+    }
+    for (auto& [rank, address] : ranks) {
+      servers_.emplace(rank, std::make_pair(address, server.address.host));
+    }
+  }
+
+  // Of each rank the first process: its workers have its variables, too.
+  void ask(const Process& process) {
+    if (!process_state(process.id).exists()) {
+      collected_.missing.push_back(fmt::format("process {}: there is none", process.id));
+      return;
+    }
+    const std::vector<pid_t> family = family_of(process.id);
+    const std::size_t before = processes_.size();
+    for (const auto& [rank, place] : rings_of(family)) {
+      processes_.emplace(rank, Place{place.first, place.second});
+    }
+    for (const pid_t each : family) {
+      const std::optional<Rank> rank = rank_in(environment_of(each));
+      if (rank && processes_.size() < ranks_max) {
+        processes_.emplace(*rank, Place{each, {}});
+      }
+    }
+    if (processes_.size() == before) {
+      const Rank next = processes_.empty() ? 0 : processes_.rbegin()->first + 1;
+      processes_.emplace(next, Place{process.id, {}});
+      collected_.got.push_back(
+          fmt::format("process {}, which is taken to be rank {}: nothing there has RANK in its environment",
+                      process.id, next));
+    }
+  }
+
+  void ask(const NcclRas& ras) {
+    try {
+      write("nccl_ras.txt", ask_server(ras.address, "VERBOSE STATUS\n", server_answer_within * 3));
+      collected_.got.push_back(fmt::format("NCCL RAS at {}:{}", ras.address.host, ras.address.port));
+    } catch (const NoAnswer& problem) {
+      collected_.missing.emplace_back(problem.what());
+    }
+  }
+
+  Collected finish() {
+    ask_servers("");
+    look_at_processes("");
+    if (!servers_.empty() || !rings_.empty()) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(apart_));
+      ask_servers("later/");
+      look_at_processes("later/");
+    }
+    if (!log_.empty()) {
+      write("watch.log", fmt::format("{}\n{}", traces::watch_log_title, log_));
+    }
+    say("recordings", recordings_);
+    say("rings", rings_);
+    say("Python stacks", stacks_);
+    return std::move(collected_);
+  }
+
+ private:
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream out(folder_ / name, std::ios::binary);
+    out << bytes;
+    if (!out.flush()) {
+      throw std::system_error(errno, std::generic_category(), (folder_ / name).string());
+    }
+  }
+
+  void say(const char* what, const RankSet& ranks) {
+    if (!ranks.empty()) {
+      collected_.got.push_back(fmt::format("{} of {}", what, ranks_phrase(ranks)));
+    }
+  }
+
+  // All at once: one that does not answer costs the time of one.
+  void ask_servers(const std::string& moment) {
+    struct Question {
+      Rank rank;
+      const char* path;
+      std::string file;
+      RankSet* got;
+      std::future<std::string> answer;
+    };
+    std::vector<Question> questions;
+    for (const auto& [rank, place] : servers_) {
+      const auto add = [&, rank = rank, place = place](const char* path, std::string file, RankSet* got) {
+        const auto fetch = [place, path] {
+          try {
+            return ask_http(place.first, Method::post, path, server_answer_within);
+          } catch (const NoAnswer&) {  // the name that a machine has for itself may be known to nobody else
+            return ask_http({place.second, place.first.port}, Method::post, path, server_answer_within);
+          }
+        };
+        questions.push_back({rank, path, std::move(file), got, std::async(std::launch::async, fetch)});
+      };
+      if (moment.empty()) {
+        add("/handler/dump_traceback", fmt::format("rank_{}.stack", rank), &stacks_);
+      }
+      add("/handler/fr_trace_json", fmt::format("{}cpu_trace_rank_{}.json", moment, rank), &recordings_);
+      add("/handler/dump_nccl_trace_json", fmt::format("{}nccl_trace_rank_{}.json", moment, rank),
+          &recordings_);
+    }
+    for (Question& question : questions) {
+      try {
+        const std::string answer = question.answer.get();
+        const bool is_recording = question.got == &recordings_;
+        if (is_recording && answer.find("\"entries\"") == std::string::npos) {
+          continue;  // a recorder that has recorded nothing
+        }
+        write(question.file, answer);
+        question.got->insert(question.rank);
+      } catch (const NoAnswer& problem) {
+        if (moment.empty() && question.got == &stacks_) {
+          collected_.missing.push_back(fmt::format("rank {}: {}", question.rank, problem.what()));
+        }
+      }
+    }
+  }
+
+  void look_at_processes(const std::string& moment) {
+    for (const auto& [rank, place] : processes_) {
+      const ProcessState state = process_state(place.process);
+      if (moment.empty() && state.is_stopped()) {
+        log_ +=
+            fmt::format("rank {} stopped: by a signal, SIGSTOP or SIGTSTP; `kill -CONT {}` lets it go on\n",
+                        rank, place.process);
+      }
+      if (moment.empty() && state.has_ended()) {
+        log_ += fmt::format("rank {} ended: {}\n", rank,
+                            state.wait_status ? end_phrase(*state.wait_status) : "it is gone");
+      }
+      if (!place.ring.empty()) {
+        take_ring(rank, place.ring, moment, state);
+      } else if (moment.empty()) {
+        take_stack(rank, place.process);
+      }
+    }
+  }
+
+  void take_ring(Rank rank, const fs::path& path, const std::string& moment, const ProcessState& state) {
+    std::optional<LiveRing> ring = LiveRing::open(path);
+    if (!ring) {
+      return;
+    }
+    const std::uint64_t question = ring->answered() + 1;
+    ring->ask(question);
+    const Time until = monotonic_now() + (state.is_stopped() ? 0 : server_answer_within / 4);
+    while (ring->answered() != question && monotonic_now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    write(fmt::format("{}rank_{}.ring", moment, rank), contents(path));
+    rings_.insert(rank);
+    for (const char* kind : {".held", ".stack"}) {
+      const std::string stack = contents(fs::path(path).replace_extension(kind));
+      if (moment.empty() && !stack.empty()) {
+        write(fmt::format("rank_{}{}", rank, kind), stack);
+        stacks_.insert(rank);
+      }
+    }
+  }
+
+  void take_stack(Rank rank, pid_t process) {
+    const std::optional<std::string> stack = output_of(
+        {"py-spy", "dump", "--nonblocking", "--pid", std::to_string(process)}, server_answer_within * 2);
+    if (stack) {
+      write(fmt::format("rank_{}.stack", rank), *stack);
+      stacks_.insert(rank);
+    } else if (!says_py_spy_) {
+      says_py_spy_ = true;
+      collected_.missing.push_back(
+          fmt::format("rank {}: `py-spy dump --pid {}` gave no stack (is py-spy here, and may it look at "
+                      "other processes?)",
+                      rank, process));
+    }
+  }
+
+  struct Place {
+    pid_t process = 0;
+    fs::path ring;  // empty: nobody watches it
+  };
+
+  fs::path folder_;
+  Duration apart_;
+  Collected collected_;
+  std::map<Rank, std::pair<Address, std::string>> servers_;  // and the host of the page
+  std::map<Rank, Place> processes_;
+  RankSet recordings_;
+  RankSet rings_;
+  RankSet stacks_;
+  std::string log_;
+  bool says_py_spy_ = false;
+};
+
+}  // namespace
+
+std::optional<Address> parse_address(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  const std::optional<std::uint16_t> port =
+      colon == std::string_view::npos ? std::nullopt : port_in(text.substr(colon + 1));
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  }
+  const bool is_name = !host.empty() && host.find_first_of("/ ") == std::string_view::npos;
+  return port && is_name ? std::optional(Address{std::string(host), *port}) : std::nullopt;
+}
+
+std::optional<Target> parse_target(std::string_view text) {
+  constexpr std::string_view ras = "ras:";
+  constexpr std::string_view http = "http://";
+  if (text.starts_with(ras)) {
+    const std::string_view rest = text.substr(ras.size());
+    if (const std::optional<Address> address = parse_address(rest)) {
+      return NcclRas{*address};
+    }
+    const bool is_name = !rest.empty() && rest.find_first_of(":/ ") == std::string_view::npos;
+    return is_name ? std::optional<Target>(NcclRas{{std::string(rest), ras_port}}) : std::nullopt;
+  }
+  if (text.starts_with(http)) {
+    text.remove_prefix(http.size());
+    text = text.substr(0, text.find('/'));
+  }
+  pid_t process = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), process);
+  if (error == std::errc() && end == text.data() + text.size() && process > 0) {
+    return Process{process};
+  }
+  const std::optional<Address> address = parse_address(text);
+  return address ? std::optional<Target>(DebugServer{*address}) : std::nullopt;
+}
+
+std::vector<std::pair<Rank, Address>> rank_servers(std::string_view page) {
+  constexpr std::string_view key = "debug_server/rank";
+  constexpr std::string_view value = "http://";
+  std::vector<std::pair<Rank, Address>> servers;
+  for (std::size_t place = page.find(key); place != std::string_view::npos;
+       place = page.find(key, place + 1)) {
+    const std::string_view line =
+        page.substr(place + key.size(), page.find('\n', place) - place - key.size());
+    Rank rank = -1;
+    std::from_chars(line.data(), line.data() + line.size(), rank);
+    const std::size_t begin = line.find(value);
+    if (rank < 0 || rank >= ranks_max || begin == std::string_view::npos) {
+      continue;
+    }
+    const std::string_view rest = line.substr(begin + value.size());
+    if (const std::optional<Address> address = parse_address(rest.substr(0, rest.find_first_of("'\"/ <&")))) {
+      servers.emplace_back(rank, *address);
+    }
+  }
+  return servers;
+}
+
+Collected collect(const std::vector<Target>& targets, const std::string& folder, Duration apart) {
+  Collector collector(folder, apart);
+  for (const Target& target : targets) {
+    std::visit([&](const auto& each) { collector.ask(each); }, target);
+  }
+  return collector.finish();
+}
+
+}  // namespace rollcall::watch

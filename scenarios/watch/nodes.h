@@ -1,0 +1,112 @@
+#pragma once
+
+// Supervisors of several nodes. Those of the other nodes connect to that of node 0, prove that they know the job's
+// token, and say once a second how their ranks are. When nothing moves anywhere, node 0 asks for rings and stacks.
+//
+// A frame is its length, a kind and bytes. Strangers are refused: whoever does not prove the token in time, sends too
+// much, or something else. Nobody is ever waited for: a slow or dead supervisor costs its node's evidence, and the job
+// nothing.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "real/process/process.h"
+#include "scenarios/watch/network.h"
+#include "sim/base/time.h"
+#include "traces/watch/stall.h"
+
+namespace rollcall::watch {
+
+struct NodeOptions {
+  int node = 0;  // 0: the others come to it
+  Address meet;  // of node 0
+  std::string token;
+};
+
+enum class NodeFrame : std::uint8_t { challenge = 1, proof, welcome, moments, collect, file, collected };
+
+constexpr std::size_t frame_bytes_max = std::size_t{64} << 20;
+constexpr std::size_t stranger_bytes_max = 256;
+
+std::string node_frame(NodeFrame kind, std::string_view content);
+
+std::string encode_moments(const std::vector<RankMoment>& ranks);
+// Nothing for bytes that are not moments.
+std::optional<std::vector<RankMoment>> decode_moments(std::string_view bytes);
+
+// "rank_3.ring", "watch.log": what a node may send, and nothing that leads elsewhere.
+bool is_name_of_evidence(std::string_view name);
+
+// Node 0's side.
+class NodeHub {
+ public:
+  // Listens there and nowhere else. Files go to `folder`. Throws std::runtime_error where that is not possible.
+  NodeHub(NodeOptions options, std::string folder);
+
+  // Whatever has come since the last time. Never blocks.
+  void serve(Time now);
+  // Of the ranks of all other nodes, as last heard.
+  std::vector<RankMoment> moments() const;
+  // Asks all for their evidence, and waits until it has come, or for `within`.
+  void collect(Duration within);
+
+  std::size_t connected() const;
+  std::size_t refused() const { return refused_; }  // strangers so far
+  std::uint16_t port() const { return port_; }
+
+ private:
+  struct Peer {
+    real::Descriptor connection;
+    std::string received;
+    std::string nonce;
+    Time since = 0;
+    int node = -1;  // -1: a stranger still
+    std::vector<RankMoment> moments{};
+    bool owes_evidence = false;
+  };
+
+  void accept_all(Time now);
+  bool hear(Peer& peer, Time now);
+  bool take(Peer& peer, NodeFrame kind, std::string_view content);
+  bool check_proof(Peer& peer, std::string_view content);
+  bool write_file(const Peer& peer, std::string_view content) const;
+
+  NodeOptions options_;
+  std::string folder_;
+  real::Descriptor listener_;
+  std::uint16_t port_ = 0;
+  std::vector<Peer> peers_;
+  std::map<int, std::vector<RankMoment>> heard_;  // by node; also of those that have gone
+  std::size_t refused_ = 0;
+};
+
+// Another node's side.
+class NodeMember {
+ public:
+  explicit NodeMember(NodeOptions options) : options_(std::move(options)) {}
+
+  // Says how the ranks are, at most once a second; connects where there is no connection. True: node 0 wants evidence.
+  bool serve(Time now, const std::vector<RankMoment>& ranks);
+  // All of it that is in the folder.
+  void send_evidence(const std::string& folder);
+  bool is_connected() const { return is_welcome_; }
+
+ private:
+  void connect(Time now);
+  void send(std::string_view bytes);
+  void drop();
+
+  NodeOptions options_;
+  real::Descriptor connection_;
+  std::string received_;
+  std::string nonce_;
+  std::string expected_;
+  Time tried_at_ = -never / 2;
+  Time said_at_ = -never / 2;
+  bool is_welcome_ = false;
+};
+
+}  // namespace rollcall::watch

@@ -1,0 +1,115 @@
+#include "scenarios/watch/process_state.h"
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include <sys/wait.h>
+
+#include <fmt/core.h>
+
+namespace rollcall::watch {
+
+namespace {
+
+constexpr int generations_max = 3;  // workers of a data loader, and what they start
+
+// The fields of /proc/PID/stat after the name, which may hold anything; the first is the state (proc(5), field 3).
+std::vector<std::string> fields_of(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(file, line);
+  const std::size_t end = line.rfind(") ");
+  std::vector<std::string> fields;
+  if (end != std::string::npos) {
+    std::istringstream rest(line.substr(end + 2));
+    for (std::string field; rest >> field;) {
+      fields.push_back(std::move(field));
+    }
+  }
+  return fields;
+}
+
+std::uint64_t number(const std::vector<std::string>& fields, std::size_t field) {
+  constexpr std::size_t first = 3;
+  return field - first < fields.size() ? std::strtoull(fields[field - first].c_str(), nullptr, 10) : 0;
+}
+
+void add_io(pid_t process, ProcessState& state) {
+  std::ifstream file(fmt::format("/proc/{}/io", process));
+  std::string name;
+  std::uint64_t value = 0;
+  while (file >> name >> value) {
+    if (name == "rchar:" || name == "wchar:") {
+      state.io_bytes += value;
+    }
+  }
+}
+
+void add_use(pid_t process, int generation, ProcessState& state) {
+  const std::vector<std::string> fields = fields_of(process);
+  constexpr std::size_t user_time = 14;
+  state.cpu_ticks += number(fields, user_time) + number(fields, user_time + 1);
+  add_io(process, state);
+  if (generation == generations_max) {
+    return;
+  }
+  std::error_code gone;  // meanwhile
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    std::ifstream children(task.path() / "children");
+    for (pid_t child = 0; children >> child;) {
+      add_use(child, generation + 1, state);
+    }
+  }
+}
+
+}  // namespace
+
+ProcessState process_state(pid_t process) {
+  ProcessState state;
+  const std::vector<std::string> fields = fields_of(process);
+  if (fields.empty()) {
+    return state;
+  }
+  state.state = fields.front().front();
+  if (state.state == 'Z') {
+    constexpr std::size_t exit_code = 52;
+    state.wait_status = static_cast<int>(number(fields, exit_code));
+    return state;
+  }
+  add_use(process, 0, state);
+  return state;
+}
+
+std::string end_phrase(int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = ::sigabbrev_np(WTERMSIG(status));
+    return name != nullptr ? fmt::format("killed by SIG{}", name)
+                           : fmt::format("killed by signal {}", WTERMSIG(status));
+  }
+  return fmt::format("exited with code {}", WEXITSTATUS(status));
+}
+
+std::uint64_t killed_for_memory() {
+  std::ifstream own("/proc/self/cgroup");
+  std::string line;
+  std::uint64_t killed = 0;
+  while (std::getline(own, line)) {
+    if (!line.starts_with("0::")) {
+      continue;
+    }
+    std::ifstream events("/sys/fs/cgroup" + line.substr(3) + "/memory.events");
+    std::string name;
+    std::uint64_t value = 0;
+    while (events >> name >> value) {
+      killed = name == "oom_kill" ? value : killed;
+    }
+  }
+  return killed;
+}
+
+}  // namespace rollcall::watch

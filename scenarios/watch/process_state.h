@@ -1,0 +1,32 @@
+#pragma once
+
+// What the kernel knows of a process that is not our child: /proc/PID, by number.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+namespace rollcall::watch {
+
+struct ProcessState {
+  char state = 'X';                // as ps shows it; X: there is no such process
+  std::uint64_t cpu_ticks = 0;     // used so far, its living descendants' included
+  std::uint64_t io_bytes = 0;      // read and written so far, likewise
+  std::optional<int> wait_status;  // of a process that has ended and that its parent has not asked after
+
+  bool exists() const { return state != 'X'; }
+  bool has_ended() const { return state == 'X' || state == 'Z'; }
+  bool is_stopped() const { return state == 'T' || state == 't'; }
+};
+
+ProcessState process_state(pid_t process);
+
+// "killed by SIGKILL", "exited with code 3". `status` is waitpid's.
+std::string end_phrase(int status);
+
+// How many processes of our control group the kernel has ended for lack of memory; 0 where it does not say.
+std::uint64_t killed_for_memory();
+
+}  // namespace rollcall::watch

@@ -1,0 +1,22 @@
+#pragma once
+
+// Proof of knowing a secret without sending it: HMAC-SHA-256 (RFC 2104, FIPS 180-4).
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rollcall::watch {
+
+using Digest = std::array<std::uint8_t, 32>;
+
+Digest sha256(std::string_view bytes);
+// As bytes.
+std::string hmac_sha256(std::string_view key, std::string_view message);
+// Takes as long for a wrong text as for the right one.
+bool is_equal(std::string_view a, std::string_view b);
+// 32 bytes that nobody can guess. Throws std::runtime_error where the system has none.
+std::string nonce();
+
+}  // namespace rollcall::watch

@@ -1,0 +1,521 @@
+#include "scenarios/watch/watched_job.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <thread>
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "scenarios/record/recorder_files.h"
+#include "scenarios/watch/clock.h"
+#include "sim/diagnose/dump_judge.h"
+#include "traces/formats/host_stacks.h"
+#include "traces/formats/recordings.h"
+#include "traces/formats/watch_log.h"
+#include "traces/values/value.h"
+#include "viz/base/write_file.h"
+
+namespace rollcall::watch {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Duration tick = 100 * millisecond;
+constexpr Duration held_after = 1500 * millisecond;  // without a beat, of which there are ten a second
+constexpr Duration processes_every = second;
+constexpr Duration spins_after = 3 * second;
+constexpr Duration judge_again_after = 5 * second;
+constexpr Duration answer_within = 1500 * millisecond;
+constexpr Duration evidence_within = 4 * second;
+constexpr double busy_share = 0.2;                // of a core
+constexpr std::uint64_t busy_bytes = 256 * 1024;  // a second
+
+// Memory that survives the ranks; a disk would do, more slowly.
+std::string folder_for_rings() {
+  const fs::path memory = "/dev/shm";
+  std::error_code none;
+  return fs::is_directory(memory, none) && ::access(memory.c_str(), W_OK) == 0 ? memory.string()
+                                                                               : std::string();
+}
+
+pid_t forwarded_to = -1;
+volatile std::sig_atomic_t was_told_to_end = 0;  // then nobody wants to know why the job has ended
+
+// From a process, and not from the terminal, which has told the job as well.
+void forward(int signal, siginfo_t* info, void*) {
+  was_told_to_end = signal != SIGUSR1 && signal != SIGUSR2 ? 1 : was_told_to_end;
+  if (info->si_code <= 0 && forwarded_to > 0) {
+    const int before = errno;
+    ::kill(forwarded_to, signal);
+    errno = before;
+  }
+}
+
+constexpr std::array<int, 6> forwarded = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
+
+// While one lives, signals for us are the job's.
+class Forwarding {
+ public:
+  explicit Forwarding(pid_t job) {
+    forwarded_to = job;
+    was_told_to_end = 0;
+    struct sigaction action = {};
+    action.sa_sigaction = forward;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    for (std::size_t i = 0; i < forwarded.size(); ++i) {
+      ::sigaction(forwarded[i], &action, &before_[i]);
+    }
+  }
+  ~Forwarding() {
+    for (std::size_t i = 0; i < forwarded.size(); ++i) {
+      ::sigaction(forwarded[i], &before_[i], nullptr);
+    }
+    forwarded_to = -1;
+  }
+  Forwarding(const Forwarding&) = delete;
+  Forwarding& operator=(const Forwarding&) = delete;
+
+ private:
+  std::array<struct sigaction, forwarded.size()> before_{};
+};
+
+// In the child: it is the user's command, as if we were not there.
+void become_job(const std::vector<std::string>& command, const std::string& hook,
+                const std::string& records) {
+  ::prctl(PR_SET_PDEATHSIG, 0);
+  for (const int signal : forwarded) {
+    std::signal(signal, SIG_DFL);
+  }
+  std::signal(SIGPIPE, SIG_DFL);
+  const char* path = std::getenv("PYTHONPATH");
+  ::setenv("PYTHONPATH", (path == nullptr || *path == '\0' ? hook : hook + ":" + path).c_str(), 1);
+  ::setenv("ROLLCALL_RINGS", records.c_str(), 1);
+  ::unsetenv("ROLLCALL_RECORDS");
+  real::execute(command);
+}
+
+bool is_same_answer(const Diagnosis& a, const Diagnosis& b) {
+  return a.finding.kind == b.finding.kind && a.finding.culprits == b.finding.culprits;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+WatchedJob::WatchedJob(const WatchOptions& options, const WatchListener& listener)
+    : options_(options), listener_(listener), stall_(options.stall), killed_before_(killed_for_memory()) {
+  if (options.records.empty()) {
+    private_records_.emplace(folder_for_rings());
+    records_ = private_records_->path();
+    return;
+  }
+  std::error_code error;
+  fs::create_directories(options.records, error);
+  if (error) {
+    throw viz::OutputError(
+        fmt::format("cannot create the directory '{}': {}", options.records, error.message()));
+  }
+  records_ = fs::absolute(options.records);
+  for (const fs::directory_entry& entry : fs::directory_iterator(records_)) {
+    const std::string name = entry.path().filename();
+    if (name == "watch.log" || (name.starts_with("rank_") && entry.is_regular_file())) {
+      fs::remove(entry.path());  // of an earlier job
+    }
+  }
+}
+
+int WatchedJob::run() {
+  if (options_.nodes && options_.nodes->node == 0) {
+    hub_.emplace(*options_.nodes, records_);
+  } else if (options_.nodes) {
+    member_.emplace(*options_.nodes);
+  }
+  const std::string hook = scenario::unpack_recorder(package_.path()) + "/hook";
+  real::ChildProcess job([&] { become_job(options_.command, hook, records_); });
+  const real::Descriptor end = job.watch();
+  {
+    const Forwarding forwarding(job.id());
+    try {
+      watch_until_the_end(job, end);
+    } catch (const std::exception& error) {  // the job is worth more than watching it
+      listener_.remark(fmt::format("the job is not watched any longer: {}", error.what()));
+    }
+    pollfd ended = {end.number(), POLLIN, 0};
+    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+    }
+  }
+  const int status = job.wait();
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (code == real::no_such_program && ranks_.empty()) {
+    listener_.remark(
+        fmt::format("'{}' cannot be started, or has exited with code {}", options_.command.front(), code));
+  }
+  say_end(code);
+  return code;
+}
+
+void WatchedJob::watch_until_the_end(const real::ChildProcess&, const real::Descriptor& end) {
+  for (;;) {
+    std::vector<pollfd> polled = {{end.number(), POLLIN, 0}};
+    for (const auto& [rank, watched] : ranks_) {
+      if (watched.process.is_open()) {
+        polled.push_back({watched.process.number(), POLLIN, 0});
+      }
+    }
+    const int ready = ::poll(polled.data(), polled.size(), static_cast<int>(tick / millisecond));
+    if (ready < 0 && errno != EINTR) {
+      real::throw_errno("poll");
+    }
+    for (auto& [rank, watched] : ranks_) {
+      bury(watched);
+    }
+    if (ready > 0 && polled.front().revents != 0) {
+      return;
+    }
+    look(monotonic_now());
+  }
+}
+
+// The number says how it ended only until its parent has asked for that, so there is no time to lose.
+void WatchedJob::bury(Watched& rank) {
+  if (!rank.process.is_open()) {
+    return;
+  }
+  pollfd polled = {rank.process.number(), POLLIN, 0};
+  if (::poll(&polled, 1, 0) <= 0) {
+    return;
+  }
+  rank.state = process_state(static_cast<pid_t>(rank.ring.pid()));
+  rank.process.close();
+  rank.look = rank.ring.look();
+  rank.activity = RankMoment::Activity::gone;
+  const std::optional<int> status = rank.state.wait_status;
+  rank.ended_well = status ? *status == 0 : rank.look.has_ended;
+  rank.end = status ? end_phrase(*status) : rank.ended_well ? "its program is through" : "it left no word";
+  if (status && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL &&
+      killed_for_memory() > killed_before_) {
+    rank.end += ", and the kernel has ended a process for lack of memory";
+  }
+  ended_.push_back(rank.ring.rank());
+}
+
+void WatchedJob::find_rings() {
+  std::error_code gone;
+  for (const fs::directory_entry& entry : fs::directory_iterator(records_, gone)) {
+    if (entry.path().extension() != ".ring") {
+      continue;
+    }
+    std::optional<LiveRing> ring = LiveRing::open(entry.path());
+    if (!ring) {
+      continue;
+    }
+    const auto known = ranks_.find(ring->rank());
+    if (known != ranks_.end() && known->second.ring.identity() == ring->identity()) {
+      continue;
+    }
+    if (known != ranks_.end()) {
+      std::erase(ended_, ring->rank());
+      ranks_.erase(known);  // it was started again
+    }
+    const auto pid = static_cast<pid_t>(ring->pid());
+    real::Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    world_size_ = std::max(world_size_, ring->world_size());
+    ranks_.emplace(ring->rank(), Watched{std::move(*ring), std::move(process)});
+  }
+}
+
+void WatchedJob::look_at_process(Watched& rank, Time now) {
+  using Activity = RankMoment::Activity;
+  if (rank.activity == Activity::gone || !rank.process.is_open()) {
+    return;
+  }
+  const ProcessState before = rank.state;
+  const Duration elapsed = now - rank.state_at;
+  const bool is_first = rank.state_at == 0 || elapsed > 3 * processes_every;
+  rank.state = process_state(static_cast<pid_t>(rank.ring.pid()));
+  rank.state_at = now;
+  if (rank.state.is_stopped()) {
+    rank.activity = Activity::stopped;
+    return;
+  }
+  if (rank.look.heartbeat_ns != 0 && calendar_now() - rank.look.heartbeat_ns > held_after) {
+    rank.activity = Activity::held;
+    return;
+  }
+  if (is_first) {
+    rank.activity = Activity::quiet;
+    return;
+  }
+  const double seconds = static_cast<double>(elapsed) / static_cast<double>(second);
+  const auto ticks =
+      static_cast<double>(rank.state.cpu_ticks - std::min(before.cpu_ticks, rank.state.cpu_ticks));
+  const auto bytes =
+      static_cast<double>(rank.state.io_bytes - std::min(before.io_bytes, rank.state.io_bytes));
+  const bool computes = ticks > busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const bool moves_bytes = bytes > seconds * static_cast<double>(busy_bytes);
+  const bool is_at_one_place = rank.at_place_since >= 0 && now - rank.at_place_since >= spins_after;
+  rank.activity = moves_bytes || (computes && !is_at_one_place) ? Activity::works
+                  : computes                                    ? Activity::spins
+                                                                : Activity::quiet;
+}
+
+std::vector<RankMoment> WatchedJob::moments() const {
+  std::vector<RankMoment> moments;
+  const bool all_are_here =
+      ranks_.size() == static_cast<std::size_t>(world_size_);  // those who load torch are not
+  for (const auto& [rank, watched] : ranks_) {
+    RankMoment& moment = moments.emplace_back();
+    moment.rank = rank;
+    moment.moves = watched.look.issued + watched.look.finished;
+    moment.waits = watched.look.waits && watched.activity != RankMoment::Activity::gone;
+    moment.is_starting = watched.look.waits_in == "init_process_group" && !all_are_here;
+    moment.activity = watched.activity;
+  }
+  return moments;
+}
+
+std::vector<RankMoment> WatchedJob::moments_everywhere() const {
+  std::vector<RankMoment> all = moments();
+  if (hub_) {
+    const std::vector<RankMoment> others = hub_->moments();
+    all.insert(all.end(), others.begin(), others.end());
+    const bool all_are_here = all.size() >= static_cast<std::size_t>(world_size_);
+    for (RankMoment& rank : all) {
+      rank.is_starting = rank.is_starting && !all_are_here;
+    }
+  }
+  return all;
+}
+
+RankSet WatchedJob::all_ranks() const {
+  RankSet ranks;
+  for (const RankMoment& rank : moments_everywhere()) {
+    ranks.insert(rank.rank);
+  }
+  return ranks;
+}
+
+RankSet WatchedJob::local_ranks() const {
+  RankSet ranks;
+  for (const auto& [rank, watched] : ranks_) {
+    ranks.insert(rank);
+  }
+  return ranks;
+}
+
+// Node 0 judges, with what we send.
+void WatchedJob::answer_hub(Time now) {
+  if (!member_->serve(now, moments())) {
+    return;
+  }
+  ask_where(all_ranks());
+  write_log(false);
+  for (auto& [rank, watched] : ranks_) {
+    watched.ring.note_standstill(static_cast<std::uint64_t>(calendar_now() - stall_.silence(now)));
+  }
+  member_->send_evidence(records_);
+  for (auto& [rank, watched] : ranks_) {
+    watched.ring.note_standstill(0);  // only what was sent is of a job that stands still
+  }
+}
+
+void WatchedJob::look(Time now) {
+  find_rings();
+  for (auto& [rank, watched] : ranks_) {
+    const std::uint64_t place = watched.look.place;
+    watched.look = watched.ring.look();
+    const bool is_elsewhere = watched.look.place != place || watched.at_place_since < 0;
+    watched.at_place_since = is_elsewhere ? now : watched.at_place_since;
+  }
+  const Stall::State before = said_ ? Stall::State::stands_still : Stall::State::moves;
+  if (hub_) {
+    hub_->serve(now);
+  }
+  const Stall::State state = stall_.look(now, moments_everywhere());
+  if (member_) {
+    answer_hub(now);
+  }
+  if (state == Stall::State::moves) {
+    for (auto& [rank, watched] : ranks_) {
+      watched.at_place_since = -1;
+      watched.state_at = 0;
+      watched.activity =
+          watched.activity == RankMoment::Activity::gone ? watched.activity : RankMoment::Activity::quiet;
+    }
+    if (before == Stall::State::stands_still) {
+      said_.reset();
+      for (auto& [rank, watched] : ranks_) {
+        watched.ring.note_standstill(0);
+      }
+      listener_.went_on(stall_.ended_after());
+    }
+    return;
+  }
+  if (stall_.silence(now) >= second && now - looked_at_ >= processes_every) {
+    looked_at_ = now;
+    for (auto& [rank, watched] : ranks_) {
+      look_at_process(watched, now);
+    }
+  }
+  const bool is_due = !member_ && (!said_ || now - judged_at_ >= judge_again_after);
+  if (state == Stall::State::stands_still && is_due) {
+    ask_where(all_ranks());
+    if (hub_) {
+      hub_->collect(evidence_within);
+    }
+    say_standstill(monotonic_now(), false);
+  }
+}
+
+void WatchedJob::ask_where(const RankSet& ranks) {
+  ++question_;
+  for (auto& [rank, watched] : ranks_) {
+    if (ranks.contains(rank)) {
+      watched.ring.ask(question_);
+    }
+  }
+  const Time until = monotonic_now() + answer_within;
+  const auto is_open = [this](const auto& entry) {
+    const bool can_answer = entry.second.activity != RankMoment::Activity::gone &&
+                            entry.second.activity != RankMoment::Activity::stopped &&
+                            entry.second.activity != RankMoment::Activity::held;
+    return can_answer && entry.second.ring.answered() != question_;
+  };
+  while (monotonic_now() < until && std::any_of(ranks_.begin(), ranks_.end(), is_open)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+std::string WatchedJob::path_of(Rank rank, const char* what) const {
+  return fmt::format("{}/rank_{}.{}", records_, rank, what);
+}
+
+// One that an interpreter's timer has written is of now: it is emptied when the interpreter goes on.
+check::DumpStack WatchedJob::read_stack(Rank rank) const {
+  check::DumpStack stack = traces::program_stack(text_of(path_of(rank, "held")));
+  return stack.empty() ? traces::program_stack(text_of(path_of(rank, "stack"))) : stack;
+}
+
+void WatchedJob::write_log(bool has_ended) const {
+  using Activity = RankMoment::Activity;
+  std::string text(traces::watch_log_title);
+  text += '\n';
+  for (const Rank rank : ended_) {
+    const Watched& watched = ranks_.at(rank);
+    const bool has_raised = fs::exists(path_of(rank, "error"));  // that says more
+    if (!has_raised && (!watched.ended_well || !has_ended)) {
+      text += fmt::format("rank {} {}: {}\n", rank, watched.ended_well ? "exited" : "ended", watched.end);
+    }
+    if (has_raised || !watched.ended_well) {
+      break;  // a launcher ends the others when one has failed
+    }
+  }
+  for (const auto& [rank, watched] : ranks_) {
+    if (watched.activity == Activity::stopped) {
+      text += fmt::format("rank {} stopped: by a signal, SIGSTOP or SIGTSTP; `kill -CONT {}` lets it go on\n",
+                          rank, watched.ring.pid());
+    } else if (watched.activity == Activity::held && !watched.look.waits) {
+      text += fmt::format("rank {} stopped: code outside Python holds its interpreter\n", rank);
+    }
+  }
+  const bool starts = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& entry) {
+    return entry.second.look.waits_in == "init_process_group";
+  });
+  const RankSet elsewhere = difference(all_ranks(), local_ranks());
+  for (Rank rank = 0; starts && !member_ && rank < world_size_; ++rank) {
+    const auto known = ranks_.find(rank);
+    if (!elsewhere.contains(rank) && (known == ranks_.end() || known->second.look.issued == 0)) {
+      text += fmt::format("rank {} missing: init_process_group\n", rank);
+    }
+  }
+  std::ofstream(records_ + "/watch.log") << text;
+}
+
+void WatchedJob::say_standstill(Time now, bool has_ended) {
+  judged_at_ = now;
+  const Duration silence = has_ended ? 0 : stall_.silence(now);
+  write_log(has_ended);
+  for (auto& [rank, watched] : ranks_) {
+    if (!has_ended) {
+      watched.ring.note_standstill(static_cast<std::uint64_t>(calendar_now() - silence));
+    }
+  }
+  const traces::ReadResult read = traces::read_recordings({records_});
+  if (read.job.ranks.empty() && read.job.facts.empty()) {
+    return;
+  }
+  Standstill standstill{check::judge_dump(read.job), {}, silence};
+  const bool blames_nobody = standstill.diagnosis.finding.kind == FindingKind::no_fault;
+  if ((has_ended && blames_nobody) || (said_ && is_same_answer(*said_, standstill.diagnosis))) {
+    return;
+  }
+  standstill.stacks = stacks_of(standstill.diagnosis);
+  said_ = standstill.diagnosis;
+  listener_.stands_still(standstill);
+}
+
+// A job that failed says why, unless that has been said.
+void WatchedJob::say_end(int code) {
+  if (code == 0 || ranks_.empty() || was_told_to_end != 0) {
+    return;
+  }
+  find_rings();
+  for (auto& [rank, watched] : ranks_) {
+    watched.look = watched.ring.look();
+    bury(watched);
+  }
+  if (member_) {
+    write_log(true);
+    member_->send_evidence(records_);
+    return;
+  }
+  if (hub_ && !said_) {
+    hub_->collect(evidence_within / 2);
+  }
+  if (!said_) {
+    say_standstill(monotonic_now(), true);
+  }
+  if (hub_ && hub_->refused() > 0) {
+    listener_.remark(fmt::format("{} connections of strangers were refused", hub_->refused()));
+  }
+}
+
+std::vector<StackOfRanks> WatchedJob::stacks_of(const Diagnosis& diagnosis) const {
+  const auto together = [this](const RankSet& ranks) {
+    std::vector<StackOfRanks> stacks;
+    for (const Rank rank : ranks.to_vector()) {
+      check::DumpStack frames = read_stack(rank);
+      const auto same =
+          std::find_if(stacks.begin(), stacks.end(), [&](const auto& each) { return each.frames == frames; });
+      if (same != stacks.end()) {
+        same->ranks.insert(rank);
+      } else {
+        stacks.push_back({RankSet{rank}, std::move(frames)});
+      }
+    }
+    return stacks;
+  };
+  std::vector<StackOfRanks> stacks = together(diagnosis.finding.culprits);
+  const std::vector<StackOfRanks> others = together(difference(all_ranks(), diagnosis.finding.culprits));
+  stacks.insert(stacks.end(), others.begin(), others.end());
+  return stacks;
+}
+
+}  // namespace rollcall::watch

@@ -1,0 +1,162 @@
+// `rollcall watch`: the job is run as it is, and named for what it does while it does it.
+
+#include <cstdlib>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "tests/catch.h"
+#include "tests/shell.h"
+
+namespace rollcall::test {
+namespace {
+
+// A Python that has torch.distributed; empty: there is none here.
+std::string python_with_torch() {
+  for (const std::string python : {"python3", "/usr/bin/python3"}) {
+    const std::string question =
+        " -c 'import torch.distributed as d; assert d.is_available()' >/dev/null 2>&1";
+    if (std::system((python + question).c_str()) == 0) {
+      return python;
+    }
+  }
+  return "";
+}
+
+// What watch_jobs.py says of these jobs; empty: that is not possible here.
+std::string watched(const Shell& shell, const std::string& options, const std::string& cases) {
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return "";
+  }
+  const std::string script = ROLLCALL_SOURCE_DIR "/tests/real_jobs/watch_jobs.py";
+  return shell
+      .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {0} {2} '{3}' jobs {4}", python, script, options,
+                       ROLLCALL_CLI, cases))
+      .out;
+}
+
+}  // namespace
+
+TEST_CASE("a watched command keeps its output, its input and its exit code", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("watch -- sh -c 'echo out; echo err >&2; exit 7'");
+  CHECK(outcome.code == 7);
+  CHECK(outcome.out == "out\n");
+  CHECK(outcome.err == "err\n");
+  CHECK(shell.run("echo text | '" ROLLCALL_CLI "' watch -- cat").out == "text\n");
+  CHECK(shell.rollcall("watch -- sh -c 'kill -TERM $$'").code == 128 + 15);
+}
+
+TEST_CASE("a watched command that cannot be started says so", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("watch -- no-such-launcher --nproc 4");
+  CHECK(outcome.code == 127);
+  CHECK(outcome.err == "rollcall: 'no-such-launcher' cannot be started, or has exited with code 127\n");
+}
+
+TEST_CASE("watch refuses what it cannot do before anything is started", "[watch][cli]") {
+  const Shell shell;
+  CHECK(shell.rollcall("watch").code == 4);
+  CHECK(shell.rollcall("watch").err.find("watch needs the command that starts the job") != std::string::npos);
+  const Outcome unit = shell.rollcall("watch --after 5 -- touch started");
+  CHECK(unit.code == 4);
+  CHECK(unit.err.starts_with("rollcall: error: --after 5: "));
+  CHECK(shell.rollcall("watch --after 1ms -- touch started").code == 4);
+  shell.write("file", "");
+  CHECK(shell.rollcall("watch --records file/rings -- touch started").code == 4);
+  CHECK_FALSE(std::filesystem::exists(shell.path("started")));
+}
+
+TEST_CASE("a signal for the supervisor reaches the job", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome = shell.run(
+      "'" ROLLCALL_CLI
+      "' watch -- sh -c 'trap \"echo got it; exit 3\" TERM; touch ready; while :; do sleep 0.05; done' & "
+      "until [ -e ready ]; do sleep 0.05; done; kill -TERM $!; wait $!; echo code $?");
+  CHECK(outcome.out == "got it\ncode 3\n");
+}
+
+TEST_CASE("a supervisor that is killed leaves the job alone", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome =
+      shell.run("TMPDIR=$PWD '" ROLLCALL_CLI
+                "' watch --records rings -- sh -c 'touch ready; sleep 0.5; echo alive > result' & "
+                "until [ -e ready ]; do sleep 0.05; done; kill -KILL $!; "
+                "until [ -e result ]; do sleep 0.05; done; cat result");
+  CHECK(outcome.out == "alive\n");
+}
+
+TEST_CASE("a Python that uses no torch is not touched, and the user's own sitecustomize is found",
+          "[watch][cli]") {
+  if (std::system("python3 -c 1 >/dev/null 2>&1") != 0) {
+    WARN("skipped: no Python");
+    return;
+  }
+  const Shell shell;
+  shell.write("mine/sitecustomize.py", "print('mine')\n");
+  const Outcome outcome = shell.rollcall(
+      "watch -- python3 -c 'import sys; print(\"torch\" in sys.modules, [m for m in sys.modules if "
+      "\"rollcall\" in m])'",
+      "PYTHONPATH=mine");
+  CHECK(outcome.out == "mine\nFalse []\n");
+}
+
+TEST_CASE("real jobs that hang are named while they hang", "[watch][real-jobs]") {
+  const Shell shell;
+  const std::string said =
+      watched(shell, "--after 2s --seconds 40", "stuck_in_loader crossed_groups killed holds_gil_in_c");
+  INFO(said);
+  CHECK((said.empty() || said.find("\n0 wrong\n") != std::string::npos));
+}
+
+TEST_CASE("a job that somebody ends has not failed", "[watch][real-jobs]") {
+  const Shell shell;
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const Outcome outcome = shell.run(fmt::format(
+      "USE_LIBUV=0 '{}' watch --records rings -- {} '{}/tests/real_jobs/watched.py' healthy_steps 28480 & "
+      "until [ -e rings/rank_3.ring ]; do sleep 0.1; done; sleep 1; kill -TERM $!; wait $!; echo code $?",
+      ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR));
+  CHECK(outcome.out == "code 143\n");
+  CHECK(outcome.err.find("rollcall:") == std::string::npos);
+}
+
+TEST_CASE("watches of two nodes name the rank that is missing on the other one", "[watch][real-jobs]") {
+  const Shell shell;
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const auto node = [&](int number, const char* ranks) {
+    return fmt::format(
+        "NODE_RANK={0} RANKS={1} USE_LIBUV=0 ROLLCALL_TOKEN='a secret of this test' timeout -s INT 60 '{2}' "
+        "watch --after 3s "
+        "--node --meet 127.0.0.1:28471 --records node{0} -- {3} '{4}/tests/real_jobs/watched.py' "
+        "stuck_in_loader 28470 "
+        "> out{0} 2> err{0} & P{0}=$!; ",
+        number, ranks, ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR);
+  };
+  shell.run(node(0, "0,1") + node(1, "2,3") +
+            "for i in $(seq 300); do grep -q 'Python stacks' err0 && break; sleep 0.1; done; "
+            "kill $P0 $P1; wait; exit 0");
+  const std::string said = contents(shell.path("err0"));
+  INFO(said);
+  CHECK(said.find("error[stuck_host]: rank 2 never issued all_reduce #10") != std::string::npos);
+  CHECK(said.find("  rank 2:\n") != std::string::npos);
+  CHECK(contents(shell.path("err1")).find("error[") == std::string::npos);
+}
+
+TEST_CASE("a real job at work gets no alarm, and one that fails is explained", "[watch][real-jobs]") {
+  const Shell shell;
+  const std::string said = watched(shell, "--seconds 14", "healthy_steps raises_and_dies");
+  INFO(said);
+  CHECK((said.empty() || said.find("\n0 wrong\n") != std::string::npos));
+}
+
+}  // namespace rollcall::test

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""One of the jobs of jobs.py as `rollcall watch` sees it: four ranks that know nothing of being watched.
+
+    rollcall watch -- python3 watched.py CASE [PORT]
+
+A rank that is through stays, as in jobs.py. Some cases are only here: what a dump could not show.
+"""
+import ctypes
+import datetime
+import json
+import multiprocessing
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+CASE = sys.argv[1]
+PORT = sys.argv[2] if len(sys.argv) > 2 else "29790"
+sys.argv = ["jobs.py", tempfile.gettempdir()]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import jobs  # noqa: E402
+from jobs import ABSENT, T, case, dist, healthy, nap, torch  # noqa: E402
+
+
+@case("stuck_host", [2], ABSENT)
+def holds_gil_in_c(r):
+    for i in range(20):
+        nap()
+        if r == 2 and i == 9:
+            ctypes.PyDLL(None).sleep(3600)  # keeps the interpreter
+        dist.all_reduce(T())
+
+
+@case("stuck_host", [1], ABSENT)
+def spins(r):
+    for i in range(20):
+        nap()
+        while r == 1 and i == 9:
+            pass
+        dist.all_reduce(T())
+
+
+class Blocking(torch.utils.data.Dataset):
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        if index == 12:
+            threading.Event().wait()
+        return torch.ones(4)
+
+
+@case("stuck_host", [3], ABSENT)
+def loader_blocks(r):
+    data = Blocking() if r == 3 else [torch.ones(4)] * 100
+    for batch in torch.utils.data.DataLoader(data, batch_size=2, num_workers=1 if r == 3 else 0):
+        nap(0.01)
+        dist.all_reduce(batch)
+
+
+@case("crashed_rank", [0], ABSENT)
+def disk_full_at_checkpoint(r):
+    for i in range(8):
+        nap()
+        dist.all_reduce(T())
+    if r == 0:
+        with open("/dev/full", "wb", buffering=0) as out:
+            out.write(b"x" * 4096)
+    dist.barrier()
+
+
+@case("stuck_host", [1], ABSENT)
+def never_initializes(r):
+    dist.all_reduce(T())  # rank 1 is not here: see main
+
+
+@case("stuck_host", [0], ABSENT + ("p2p_mismatch",))
+def waits_for_lock_file(r):
+    for i in range(6):
+        nap()
+        dist.all_reduce(T())
+    while r == 0 and not os.path.exists("/nonexistent/lock"):
+        time.sleep(0.05)
+    dist.broadcast(T(), 0)
+
+
+@healthy()
+def healthy_checkpoints(r):
+    step = 0
+    while True:
+        nap(0.01)
+        dist.all_reduce(T(1000))
+        step += 1
+        if step % 200 == 0:
+            if r == 0:
+                end = time.monotonic() + 8
+                with tempfile.TemporaryFile() as out:
+                    while time.monotonic() < end:
+                        out.seek(0)
+                        out.write(os.urandom(1 << 20))
+            dist.barrier()
+
+
+@healthy()
+def healthy_validation(r):
+    model = jobs.net()
+    step = 0
+    while True:
+        nap(0.01)
+        dist.all_reduce(T(1000))
+        step += 1
+        if step % 200 == 0:
+            if r == 0:
+                end = time.monotonic() + 9
+                total = 0.0
+                while time.monotonic() < end:
+                    outputs = model(torch.rand(64, 32))
+                    total += outputs.sum().item()
+            dist.barrier()
+
+
+@healthy()
+def healthy_pauses(r):
+    """Everybody waits for a slow file system now and then, and each time a little longer."""
+    step = 0
+    while True:
+        nap(0.01)
+        dist.all_reduce(T(1000))
+        step += 1
+        if step % 100 == 0:
+            nap(min(6, step / 200) if r == 2 else 0)
+
+
+@case("stuck_host", [1], ABSENT)
+def recovers(r):
+    for i in range(20):
+        nap()
+        if r == 1 and i == 9:
+            nap(14)
+        dist.all_reduce(T())
+
+
+def main(r):
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: no rank outlives the one that started it
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=PORT, RANK=str(r), LOCAL_RANK=str(r),
+                      WORLD_SIZE=str(jobs.WORLD), GLOO_SOCKET_IFNAME="lo")
+    if CASE == "never_initializes" and r == 1:
+        jobs.stall()
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=1800))
+    try:
+        jobs.CASES[CASE](r)
+    except SystemExit as ended:
+        os._exit(ended.code)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # as at the end of a script, which a forked child does not reach
+        sys.stderr.flush()
+        os._exit(1)
+    jobs.stall()
+
+
+if __name__ == "__main__" and CASE == "--truth":
+    print(json.dumps(jobs.TRUTH))
+elif __name__ == "__main__":
+    fork = multiprocessing.get_context("fork")
+    here = os.environ.get("RANKS", "0,1,2,3").split(",")  # those of this node
+    ranks = [fork.Process(target=main, args=(int(r),)) for r in here]
+    for rank in ranks:
+        rank.start()
+    while True:  # as torchrun: one that failed ends the others
+        time.sleep(0.1)
+        codes = [rank.exitcode for rank in ranks]
+        if any(codes):
+            time.sleep(0.5)
+            for rank in ranks:
+                rank.kill()
+            sys.exit(1)

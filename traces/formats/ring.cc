@@ -1,0 +1,309 @@
+#include "traces/formats/ring.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "sim/tensor/dtype.h"
+#include "traces/formats/lines.h"
+#include "traces/values/json_value.h"
+#include "traces/values/value.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+constexpr std::string_view magic = "rollcall";
+constexpr std::uint32_t known_version = 1;
+constexpr std::uint64_t capacity_max = 1U << 20;
+constexpr std::size_t table_bytes_max = std::size_t{64} << 20;
+constexpr std::size_t list_max = 1U << 20;
+
+static_assert(std::endian::native == std::endian::little,
+              "rings are little-endian, and read as they lie in memory");
+
+template <typename T>
+T number_in(std::string_view bytes, std::size_t place) {
+  T value = 0;
+  std::memcpy(&value, bytes.data() + place, sizeof value);
+  return value;
+}
+
+std::int64_t integer(const Value* value, std::int64_t otherwise) {
+  return value != nullptr && value->is(Value::Kind::integer) ? value->integer : otherwise;
+}
+
+std::string text(const Value* value) {
+  return value != nullptr && value->is(Value::Kind::text) ? std::string(value->as_text()) : std::string();
+}
+
+// The items of a list; none of anything else.
+std::pair<const Value*, std::size_t> items(const Value* value) {
+  if (value == nullptr || !value->is(Value::Kind::list)) {
+    return {nullptr, 0};
+  }
+  return {value->node->items, value->node->size};
+}
+
+std::vector<std::int64_t> integers(const Value* value) {
+  std::vector<std::int64_t> numbers;
+  const auto [first, count] = items(value);
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers.push_back(integer(&first[i], 0));
+  }
+  return numbers;
+}
+
+std::vector<std::vector<std::int64_t>> shapes(const Value* value) {
+  std::vector<std::vector<std::int64_t>> list;
+  const auto [first, count] = items(value);
+  for (std::size_t i = 0; i < count; ++i) {
+    list.push_back(integers(&first[i]));
+  }
+  return list;
+}
+
+std::vector<std::string> texts(const Value* value) {
+  std::vector<std::string> list;
+  const auto [first, count] = items(value);
+  for (std::size_t i = 0; i < count; ++i) {
+    list.push_back(text(&first[i]));
+  }
+  return list;
+}
+
+// torch's names of dtypes as Flight Recorders have them: "float32" is "Float".
+std::vector<std::string> scalar_types(const Value* value) {
+  std::vector<std::string> names = texts(value);
+  for (std::string& name : names) {
+    if (const std::optional<Dtype> dtype = parse_dtype(name)) {
+      name = scalar_type_name(*dtype);
+    }
+  }
+  return names;
+}
+
+class Decoder {
+ public:
+  explicit Decoder(std::string_view bytes) : bytes_(bytes), header_(ring_header(bytes)) {}
+
+  RankRecording decode() {
+    if (header_.issued >= std::uint64_t{1} << 62U) {
+      throw BadFile(ring_words::issued * 8, fmt::format("{} calls", header_.issued));
+    }
+    recording_.rank = header_.rank;
+    recording_.ranks_at_least = header_.world_size;
+    recording_.dump.version = fmt::format("ring {}", header_.version);
+    read_table();
+    read_records();
+    return std::move(recording_);
+  }
+
+ private:
+  struct Call {
+    std::uint32_t number = 0;  // of the recording's table
+    std::uint32_t stack = 0;
+    bool is_from_anybody = false;
+  };
+
+  void read_table() {
+    Lines lines(bytes_.substr(header_.table_begin, header_.table_used));
+    Arena arena(table_bytes_max);
+    while (lines.next()) {
+      arena.reset();
+      Value line;
+      try {
+        line = read_json(lines.line(), arena);
+      } catch (const BadFile& error) {
+        throw BadFile(header_.table_begin,
+                      fmt::format("line {} of its table: {}", lines.number(), error.what()));
+      }
+      if (!line.is(Value::Kind::dict)) {
+        continue;
+      }
+      if (find(line, "group") != nullptr) {
+        add_group(line);
+      } else if (find(line, "call") != nullptr) {
+        add_call(line);
+      }
+    }
+  }
+
+  void add_group(const Value& line) {
+    check::DumpGroup group;
+    group.name = text(find(line, "name"));
+    for (const std::int64_t rank : integers(find(line, "ranks"))) {
+      if (rank < 0 || rank >= header_.world_size) {
+        throw BadFile(header_.table_begin, fmt::format("group {} has a rank {} in a job of {}", group.name,
+                                                       rank, header_.world_size));
+      }
+      group.members.push_back(static_cast<Rank>(rank));
+    }
+    std::sort(group.members.begin(), group.members.end());
+    group.members.erase(std::unique(group.members.begin(), group.members.end()), group.members.end());
+    const bool is_first = groups_.empty();
+    const std::string backend = text(find(line, "backend"));
+    if (is_first) {
+      backend_ = backend.find("nccl") != std::string::npos ? "nccl" : backend;
+    }
+    if (is_first && group.members.size() == static_cast<std::size_t>(header_.world_size)) {
+      group.description = "default_pg";
+    }
+    const std::uint32_t number = recording_.tables.number_of(group);
+    const std::int64_t timeout = integer(find(line, "timeout_ms"), 0);
+    groups_[integer(find(line, "group"), 0)] = {
+        number, static_cast<std::uint32_t>(std::clamp<std::int64_t>(timeout, 0, 0xffffffff))};
+    recording_.dump.groups.push_back(number);
+  }
+
+  void add_call(const Value& line) {
+    check::DumpCall call;
+    call.op = text(find(line, "op"));
+    call.inputs = shapes(find(line, "in"));
+    call.outputs = shapes(find(line, "out"));
+    call.backend = backend_;
+    call.input_dtypes = scalar_types(find(line, "in_dtypes"));
+    call.output_dtypes = scalar_types(find(line, "out_dtypes"));
+    Call known;
+    if (call.op == "send" || call.op == "recv") {
+      const auto peer = static_cast<Rank>(integer(find(line, "peer"), -1));
+      const auto own = static_cast<Rank>(integer(find(line, "own"), -1));
+      call.source = call.op == "send" ? own : peer;
+      call.destination = call.op == "send" ? peer : own;
+      call.outputs.clear();
+      call.output_dtypes.clear();
+      known.is_from_anybody = peer < 0 || own < 0;
+    }
+    check::DumpStack stack;
+    std::string key;
+    const auto [frames, count] = items(find(line, "stack"));
+    for (std::size_t i = 0; i < std::min(count, list_max); ++i) {
+      const auto [parts, size] = items(&frames[i]);
+      if (size == 3) {
+        stack.push_back({text(&parts[2]), text(&parts[0]), integer(&parts[1], 0)});
+        key += fmt::format("{}\n{}\n{}\n", stack.back().file, stack.back().line, stack.back().function);
+      }
+    }
+    known.number = recording_.tables.number_of(call);
+    known.stack = recording_.tables.stacks.number_of(key, [&stack] { return stack; });
+    calls_[integer(find(line, "call"), 0)] = known;
+  }
+
+  void read_records() {
+    const std::uint64_t first = header_.issued > header_.capacity ? header_.issued - header_.capacity + 1 : 1;
+    check::RankDump& dump = recording_.dump;
+    dump.from_start = first == 1 && header_.issued > 0;
+    dump.without_gaps = true;
+    const bool stands_still = number_in<std::uint64_t>(bytes_, ring_words::stands_still * 8) != 0;
+    for (std::uint64_t number = first; number <= header_.issued; ++number) {
+      const RingRecord record = ring_record(bytes_, header_, number);
+      const auto call = calls_.find(record.call);
+      const auto group = groups_.find(record.group);
+      if (record.number != number || call == calls_.end() || !is_possible(record)) {
+        dump.without_gaps = false;
+        if (!dump.records.empty()) {
+          dump.records.back().gap_after = true;
+        }
+        continue;
+      }
+      if (!record.is_about_groups() && group != groups_.end() && !call->second.is_from_anybody) {
+        add(record, call->second, group->second, stands_still);
+      }
+    }
+  }
+
+  // Neither a time nor a number is ever this large.
+  static bool is_possible(const RingRecord& record) {
+    constexpr std::uint64_t largest = std::uint64_t{1} << 62U;
+    return record.created_ns < largest && record.finished_ns < largest && record.seq < largest;
+  }
+
+  struct Group {
+    std::uint32_t number = 0;
+    std::uint32_t timeout_ms = 0;
+  };
+
+  void add(const RingRecord& record, const Call& call, const Group& group, bool stands_still) {
+    using State = check::DumpRecord::State;
+    check::DumpRecord added;
+    added.created_ns = static_cast<std::int64_t>(record.created_ns);
+    added.completed_ns = static_cast<std::int64_t>(record.finished_ns);
+    added.state = record.finished_ns == 0 ? State::scheduled
+                  : record.has_failed()   ? State::ended
+                                          : State::completed;
+    added.is_p2p = recording_.tables.calls.things()[call.number].is_message();
+    (added.is_p2p ? added.p2p_seq : added.collective_seq) = static_cast<std::int64_t>(record.seq);
+    added.call = call.number;
+    added.stack = call.stack;
+    added.group = group.number;
+    added.timeout_ms = group.timeout_ms;
+    added.retired = stands_still && record.finished_ns == 0;
+    recording_.dump.records.push_back(added);
+  }
+
+  std::string_view bytes_;
+  RingHeader header_;
+  RankRecording recording_;
+  std::string backend_;  // of the default group
+  std::map<std::int64_t, Call> calls_;
+  std::map<std::int64_t, Group> groups_;
+};
+
+}  // namespace
+
+bool looks_like_ring(std::string_view bytes) { return bytes.starts_with(magic) && bytes.size() >= ring_page; }
+
+RingHeader ring_header(std::string_view bytes) {
+  if (!looks_like_ring(bytes)) {
+    throw BadFile(0, "not a ring of rollcall's observer");
+  }
+  RingHeader header;
+  header.version = number_in<std::uint32_t>(bytes, 8);
+  if (header.version != known_version) {
+    throw BadFile(8, fmt::format("a ring of version {}; this rollcall reads version {}", header.version,
+                                 known_version));
+  }
+  const auto record_bytes = number_in<std::uint32_t>(bytes, 12);
+  header.rank = number_in<std::int32_t>(bytes, 16);
+  header.world_size = number_in<std::int32_t>(bytes, 20);
+  header.pid = number_in<std::uint32_t>(bytes, 24);
+  header.capacity = number_in<std::uint32_t>(bytes, 28);
+  header.table_begin = number_in<std::uint64_t>(bytes, 32);
+  header.table_used = number_in<std::uint64_t>(bytes, ring_words::table_used * 8);
+  header.issued = number_in<std::uint64_t>(bytes, ring_words::issued * 8);
+  if (record_bytes != ring_record_bytes || !std::has_single_bit(header.capacity) ||
+      header.capacity > capacity_max) {
+    throw BadFile(12, fmt::format("a ring of {} records of {} bytes", header.capacity, record_bytes));
+  }
+  if (header.rank < 0 || header.rank >= header.world_size) {
+    throw BadFile(16, fmt::format("rank {} of {}", header.rank, header.world_size));
+  }
+  if (header.table_begin != ring_page + header.capacity * ring_record_bytes ||
+      header.table_begin > bytes.size() || header.table_used > bytes.size() - header.table_begin) {
+    throw BadFile(32, fmt::format("its table of {} bytes at {} does not fit into {} bytes", header.table_used,
+                                  header.table_begin, bytes.size()));
+  }
+  return header;
+}
+
+RingRecord ring_record(std::string_view bytes, const RingHeader& header, std::uint64_t number) {
+  const std::size_t place = ring_page + (number & (header.capacity - 1)) * ring_record_bytes;
+  const auto word = [&](std::size_t index) { return number_in<std::uint64_t>(bytes, place + index * 8); };
+  RingRecord record;
+  record.number = word(0);
+  record.created_ns = word(1);
+  record.finished_ns = word(2);
+  record.waited_ns = word(3);
+  record.call = static_cast<std::uint32_t>(word(4));
+  record.group = static_cast<std::uint32_t>(word(4) >> 32U);
+  record.seq = word(5);
+  record.flags = word(6);
+  return record;
+}
+
+RankRecording decode_ring(std::string_view bytes) { return Decoder(bytes).decode(); }
+
+}  // namespace rollcall::traces

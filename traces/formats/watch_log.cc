@@ -1,0 +1,51 @@
+#include "traces/formats/watch_log.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "traces/formats/lines.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+using Kind = check::LogFact::Kind;
+
+constexpr std::array<std::pair<std::string_view, Kind>, 4> line_kinds = {{
+    {" ended: ", Kind::ended},
+    {" exited: ", Kind::exited},
+    {" stopped: ", Kind::stopped},
+    {" missing: ", Kind::not_joined},
+}};
+constexpr std::size_t shown_text_max = 200;
+
+}  // namespace
+
+bool looks_like_watch_log(std::string_view bytes) { return bytes.starts_with(watch_log_title); }
+
+std::vector<check::LogFact> read_watch_log(std::string_view bytes, const std::string& file) {
+  std::vector<check::LogFact> facts;
+  Lines lines(bytes);
+  while (lines.next()) {
+    const std::string_view line = lines.line();
+    const std::optional<Rank> rank = line.starts_with("rank ") ? rank_after(line, "rank ") : std::nullopt;
+    const auto word = std::find_if(line_kinds.begin(), line_kinds.end(), [line](const auto& each) {
+      return line.find(each.first) != std::string_view::npos;
+    });
+    if (!rank || word == line_kinds.end()) {
+      continue;
+    }
+    check::LogFact& fact = facts.emplace_back();
+    fact.kind = word->second;
+    fact.ranks = RankSet{*rank};
+    fact.text = line.substr(line.find(word->first) + word->first.size(), shown_text_max);
+    fact.op = fact.kind == Kind::not_joined ? fact.text : "";
+    fact.place = fmt::format("{}:{}", file, lines.number());
+  }
+  return facts;
+}
+
+}  // namespace rollcall::traces

@@ -1,0 +1,25 @@
+#pragma once
+
+// What `rollcall watch` found out about processes, beside their rings: a line for each.
+//
+//     rollcall watch 1
+//     rank 3 ended: killed by SIGKILL
+//     rank 3 exited: with code 0
+//     rank 1 stopped: by SIGSTOP
+//     rank 2 missing: init_process_group
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/diagnose/log_fact.h"
+
+namespace rollcall::traces {
+
+bool looks_like_watch_log(std::string_view bytes);
+std::vector<check::LogFact> read_watch_log(std::string_view bytes, const std::string& file);
+
+// The first line.
+constexpr std::string_view watch_log_title = "rollcall watch 1";
+
+}  // namespace rollcall::traces

@@ -1,0 +1,570 @@
+"""Observes a real job: writes what a rank calls into its ring (ring.py), and where it is when somebody asks.
+
+`rollcall watch` puts the folder `hook` on PYTHONPATH and a folder for rings into ROLLCALL_RINGS. The methods of c10d's process
+groups and of Work are wrapped where they are, so groups stay what they were. What C++ calls for itself (DDP's gradient reducer,
+functional collectives) does not come by there; such callers are given a group that sends them through Python.
+
+Every call is written down. What it is (operation, sizes, line) is looked up once for each place in the program and each size.
+"""
+
+import atexit
+import faulthandler
+import functools
+import inspect
+import itertools
+import multiprocessing
+import os
+import sys
+import threading
+import time
+import traceback
+
+import torch
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+import torch._C._distributed_c10d as bindings
+from torch._C._distributed_c10d import ProcessGroup, Work
+
+from . import install, ring
+from .call_site import HERE, call_site, is_users
+from .live import METHODS
+from .process_group import Call, RecordingGroup, dtype_name
+
+_BEAT_S = 0.1
+_BEATS_PER_EXPECTATION = 5
+_HELD_S = 2  # without a beat: then the interpreter is held by something that is not Python
+_FRAMES_MAX = 40
+_ROOTED = frozenset(("broadcast", "reduce", "gather", "scatter"))
+_MESSAGES = frozenset(("send", "recv", "recv_anysource"))
+# RecordingGroup would pack their tensors for the simulator.
+_COALESCED = {"allgather_into_tensor_coalesced": "all_gather_into_tensor",
+              "all_gather_single_coalesced": "all_gather_into_tensor",
+              "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor",
+              "reduce_scatter_single_coalesced": "reduce_scatter_tensor"}
+
+
+class _Description:
+    """Stands in for a RecordingGroup, whose methods know what the arguments of each call are."""
+
+    def __init__(self, backend, ranks):
+        self.backend, self.ranks = backend, ranks
+        self.call = self.root = self.peer = None
+
+    def _issue(self, call, opts, caller, result=None, peer=None):
+        self.call, self.peer = call, peer
+        self.root = getattr(opts, "rootRank", None)
+
+    def _issue_in_place(self, op, tensors, opts, caller):
+        self._issue(Call(op, self, tensors, tensors), opts, caller)
+
+
+class _Group:
+    """A process group of this rank's, in its ring. Ranks of calls are those inside the group, as torch passes them."""
+
+    def __init__(self, number, ranks, own, backend):
+        self.number, self.ranks, self.own, self.backend = number, ranks, own, backend
+        self.calls = {}  # what a call is, by what it is made with and from where
+        self.collectives = 0
+        self.messages = {}  # by peer and direction
+        self.ends_on_host = "nccl" not in backend
+
+    def next_message(self, name, arguments):
+        """Its number among those in one direction."""
+        lane = (name == "send", arguments[1] if len(arguments) > 2 else -1)
+        number = self.messages[lane] = self.messages.get(lane, 0) + 1
+        return number
+
+    def describe(self, name, arguments, named, frame):
+        """What goes into the table."""
+        described = _Description(self.backend, self.ranks)
+        try:
+            if name in _COALESCED:
+                outputs, inputs = arguments[:2]
+                described._issue(Call(_COALESCED[name], described, list(inputs), list(outputs)), None, None)
+            else:
+                getattr(RecordingGroup, name)(described, *arguments, **named)
+            call = described.call
+            about = {"op": call.op, "in": [list(tensor.shape) for tensor in call.given],
+                     "in_dtypes": [dtype_name(tensor) for tensor in call.given]}
+            if call.op != "send":
+                about["out"] = [list(tensor.shape) for tensor in call.filled]
+                about["out_dtypes"] = [dtype_name(tensor) for tensor in call.filled]
+            if call.op in ("send", "recv"):
+                about["peer"] = -1 if described.peer is None else described.peer
+                about["own"] = self.own
+            if name in _ROOTED and described.root is not None:
+                about["root"] = described.root
+        except Exception:  # torch will say what is wrong with the arguments
+            about = {"op": name}
+        site = call_site(frame, (about.get("in_dtypes") or [None])[0])
+        if site.reason:
+            about["reason"] = site.reason
+        about["stack"] = _stack(frame)
+        return about
+
+
+class _Observer:
+    """What this process writes, from the moment it knows its rank."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        # These objects never change places: the wrappers hold them.
+        self.groups = {}  # by torch's object
+        self.pending = {}  # by id: works that nobody has seen complete, their numbers, whether waiting ends on the host
+        self.kinds = {}  # by id of a code object: the object, and whether it is the user's
+        self.forget()
+
+    def forget(self):
+        """A forked process has nothing in common with its parent's rank."""
+        self.ring = self.rank = self.held = None
+        self.calls = {}  # about groups, by what they are
+        self.groups_made = 0
+        self.groups.clear()
+        self.pending.clear()
+
+    def begin(self, rank, world_size):
+        if self.ring is not None:
+            return
+        about = {"rollcall_ring": 1, "torch": torch.__version__, "python": sys.version.split()[0], "script": sys.argv[0]}
+        try:
+            self.ring = ring.Ring(self.path("ring"), rank, world_size, about)
+        except OSError as problem:  # the job goes on without us
+            print(f"rollcall: rank {rank} is not watched: {problem}", file=sys.stderr)
+            return
+        self._expect_another_beat()
+        threading.Thread(target=self._beat, args=(self.ring,), daemon=True, name="rollcall").start()
+
+    def begin_early(self):
+        """A launcher has said who this process is: where it is before it meets the others is worth knowing as well."""
+        rank, size = _number(None, "RANK"), _number(None, "WORLD_SIZE")
+        if rank is None or size is None or rank >= size or multiprocessing.parent_process() is not None:
+            return
+        self.rank = rank
+        if ring.process_of(self.path("ring")) is None:  # else the script has started us
+            self.begin(rank, size)
+
+    def path(self, what):
+        return os.path.join(self.folder, f"rank_{self.rank}.{what}")
+
+    # Calls.
+
+    def new_call(self, group, key, name, arguments, named, frame):
+        """The number of a kind of call that is new."""
+        try:
+            about = group.describe(name, arguments, named, frame)
+        except Exception:  # whatever is strange about the call, it is not for us to end the job
+            about = {"op": name, "stack": []}
+        call = group.calls[key] = self.ring.describe_call(about)
+        return call
+
+    def host_call(self, op, caller):
+        """A call about groups. None: nobody is watched here."""
+        if self.ring is None:
+            return None
+        stack = _stack(caller)
+        key = (op, str(stack))
+        call = self.calls.get(key)
+        if call is None:
+            call = self.calls[key] = self.ring.describe_call({"op": op, "stack": stack})
+        return self.ring.issue(call, 0, 0, ring.IS_ABOUT_GROUPS)
+
+    def host_call_returned(self, number):
+        if number is not None and self.ring is not None:
+            self.ring.finish(number)
+
+    def add_group(self, group, ranks, own, backend, timeout):
+        if self.ring is None:
+            return
+        self.groups_made += 1  # a job may be taken down and begun again
+        known = _Group(self.groups_made, ranks, own, backend)
+        self.groups[group] = known
+        self.ring.describe({"group": known.number, "name": str(_name_of(group)), "ranks": ranks, "backend": backend,
+                            "timeout_ms": timeout})
+
+    # The thread that answers.
+
+    def _beat(self, own):
+        for beat in itertools.count():
+            time.sleep(_BEAT_S)
+            own.beat(_place_of(threading.main_thread().ident))
+            self._complete()
+            question = own.question()
+            if question is not None:
+                self._say_where(own, question)
+            if beat % _BEATS_PER_EXPECTATION == 0:
+                self._expect_another_beat()
+
+    def _complete(self):
+        """Notes what has completed without being waited for. Asking never synchronizes: on GPUs, events are looked at."""
+        try:
+            pending = list(self.pending.items())
+        except RuntimeError:  # a call was made meanwhile
+            return
+        for key, (work, number, _, own) in pending:
+            try:
+                if not work.is_completed():
+                    continue
+                failed = False
+            except RuntimeError:
+                failed = True
+            if self.pending.pop(key, None) is not None:
+                (own.fail if failed else own.finish)(number)
+
+    def _say_where(self, own, question):
+        try:
+            part = self.path("stack.part")
+            with open(part, "w", encoding="utf-8") as out:
+                faulthandler.dump_traceback(out, all_threads=True)
+            os.rename(part, self.path("stack"))
+            own.answered(question)
+        except OSError:
+            pass  # no answer says the same
+
+    def _expect_another_beat(self):
+        """When none comes, because the interpreter is held, a thread in C writes where everybody is."""
+        if _taken:
+            return
+        try:
+            if self.held is None:
+                self.held = os.open(self.path("held"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            elif os.fstat(self.held).st_size > 0:
+                os.ftruncate(self.held, 0)  # that is over
+            _real_later(_HELD_S, repeat=False, file=self.held)
+        except (OSError, RuntimeError):
+            pass
+
+
+_real_later = faulthandler.dump_traceback_later
+_taken = []
+
+
+def _share_faulthandler():
+    """There is one such timer in a process; if the program wants it, it is the program's."""
+
+    def dump_traceback_later(*arguments, **named):
+        _taken.append(True)
+        return _real_later(*arguments, **named)
+
+    faulthandler.dump_traceback_later = functools.update_wrapper(dump_traceback_later, _real_later)
+
+
+def _measure(value):
+    """Equal where calls are alike: of a tensor, a list of tensors, anything else."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.dtype
+    return tuple([_measure(each) for each in value]) if isinstance(value, (list, tuple)) else None
+
+
+def _stack(frame):
+    frames = []
+    while frame is not None and len(frames) < _FRAMES_MAX:
+        code = frame.f_code
+        if not code.co_filename.startswith((HERE, "<frozen")):
+            frames.append([code.co_filename, frame.f_lineno, code.co_name])
+        frame = frame.f_back
+    return frames
+
+
+def _place_of(thread):
+    """A number for the lines of its stack: equal as long as none of them changes."""
+    frame = sys._current_frames().get(thread)
+    place = 0
+    while frame is not None:
+        place = hash((place, id(frame.f_code), frame.f_lineno))
+        frame = frame.f_back
+    return place & 0xffffffffffffffff
+
+
+def _name_of(group):
+    world = getattr(c10d, "_world", None)
+    names = c10d._pg_names if world is None else world.pg_names
+    return names.get(group, "")
+
+
+def _wrap_method(observer, owner, name):
+    """What this costs, every call of every job that is watched pays: a microsecond is a hundred bytecodes."""
+    original = owner.__dict__[name]
+    is_rooted, is_message = name in _ROOTED, name in _MESSAGES
+    groups, pending, kinds = observer.groups, observer.pending, observer.kinds
+    tensor, frame_of = torch.Tensor, sys._getframe
+
+    def method(self, *arguments, **named):
+        group = groups.get(self)
+        if group is None:
+            return original(self, *arguments, **named)
+        key = [name]
+        for argument in arguments:
+            kind = type(argument)
+            if kind is list:
+                if len(argument) == 1 and type(argument[0]) is tensor:
+                    key += (argument[0].shape, argument[0].dtype)
+                else:
+                    key.append(_measure(argument))
+            elif kind is tensor:
+                key += (argument.shape, argument.dtype)
+            elif kind is int:
+                key.append(argument)
+            elif is_rooted:
+                key.append(getattr(argument, "rootRank", None))
+        frame, users = frame_of(1), 0
+        while frame is not None and users < 2:  # a helper of the user's has several callers
+            code = frame.f_code
+            place = id(code)
+            key += (place, frame.f_lasti)
+            known = kinds.get(place)
+            if known is None:
+                known = kinds[place] = (code, is_users(code.co_filename))
+            users += known[1]
+            frame = frame.f_back
+        key = tuple(key)
+        call = group.calls.get(key)
+        if call is None:
+            call = observer.new_call(group, key, name, arguments, named, frame_of(1))
+        own = observer.ring
+        if is_message:
+            number = own.issue(call, group.number, group.next_message(name, arguments), ring.IS_MESSAGE)
+        else:
+            group.collectives = seq = group.collectives + 1
+            number = own.issue(call, group.number, seq, 0)
+        try:
+            work = original(self, *arguments, **named)
+        except BaseException:
+            own.fail(number)
+            raise
+        if work is None:
+            own.finish(number)
+        else:
+            pending[id(work)] = (work, number, group.ends_on_host, own)
+        return work
+
+    setattr(owner, name, functools.update_wrapper(method, original))
+
+
+def _wrap_wait(observer):
+    original, pending = Work.wait, observer.pending
+
+    def wait(self, *timeout, **named):
+        entry = pending.get(id(self))
+        if entry is None:
+            return original(self, *timeout, **named)
+        try:
+            done = original(self, *timeout, **named)
+        except BaseException:
+            pending.pop(id(self), None)
+            entry[3].fail(entry[1])
+            raise
+        if entry[2] and pending.pop(id(self), None) is not None:
+            entry[3].finish(entry[1])
+        return done
+
+    Work.wait = functools.update_wrapper(wait, original)
+
+
+class _Passage(ProcessGroup):
+    """Stands for a group where C++ calls it: what comes here goes on through Python's methods, which are observed."""
+
+    def __init__(self, inner):
+        super().__init__(inner.rank(), inner.size())
+        self.inner = inner
+
+    def getBackendName(self):
+        return "rollcall"  # of one called "gloo", DDP's logger takes the object for Gloo's own (logger.cpp)
+
+    name = getBackendName
+
+    def getGroupName(self):
+        return self.inner.group_name
+
+    def getGroupDesc(self):
+        return self.inner.group_desc
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def _passing(name):
+    def method(self, *arguments, **named):
+        return getattr(self.inner, name)(*arguments, **named)
+
+    return method
+
+
+for _each in METHODS:
+    if hasattr(ProcessGroup, _each):
+        setattr(_Passage, _each, _passing(_each))
+for _each in ("_get_backend", "get_backend", "shutdown", "abort", "_set_sequence_number_for_group",
+              "_get_sequence_number_for_group", "_start_coalescing", "_end_coalescing"):
+    if hasattr(ProcessGroup, _each):
+        setattr(_Passage, _each, _passing(_each))
+if hasattr(ProcessGroup, "_device_types"):
+    _Passage._device_types = property(lambda self: self.inner._device_types)
+
+
+def _wrap_callers_in_cpp(observer):
+    """What DDP has in C++ gets passages."""
+    for name in ("Reducer", "_broadcast_coalesced", "_verify_params_across_processes"):
+        original = getattr(dist, name, None)
+        if original is not None:
+            install.replace_everywhere(dist, {name: _given_passages(observer, original)})
+
+
+def _given_passages(observer, original):
+    def call(*arguments, **named):
+        if observer.ring is not None:
+            arguments = [_passage(observer, each) for each in arguments]
+            named = {name: _passage(observer, each) for name, each in named.items()}
+        return original(*arguments, **named)
+
+    return call
+
+
+_passages = {}
+
+
+def _passage(observer, value):
+    if not isinstance(value, ProcessGroup) or value not in observer.groups:
+        return value
+    if value not in _passages:
+        _passages[value] = _Passage(value)
+    return _passages[value]
+
+
+def _wrap_helper(observer):
+    """The function that makes the object behind a group."""
+    original = c10d._new_process_group_helper
+    signature = inspect.signature(original)
+
+    def helper(*positional, **named):
+        arguments = signature.bind(*positional, **named).arguments
+        result = original(*positional, **named)
+        group = result[0] if isinstance(result, tuple) else result
+        if isinstance(group, ProcessGroup):
+            ranks = [int(rank) for rank in arguments["global_ranks_in_group"]] or list(range(arguments["group_size"]))
+            timeout = arguments.get("timeout")
+            milliseconds = int(timeout.total_seconds() * 1000) if timeout is not None else 0
+            observer.add_group(group, ranks, int(arguments["group_rank"]), str(arguments.get("backend")).lower(),
+                               milliseconds)
+            _wrap_class(observer, type(group))
+            _register_passage(observer, group)
+        return result
+
+    install.replace("_new_process_group_helper", helper)
+
+
+def _register_passage(observer, group):
+    """Functional collectives find groups by name, from C++."""
+    if not hasattr(bindings, "_register_process_group") or group not in observer.groups:
+        return
+    try:
+        name = group.group_name
+        bindings._unregister_process_group(name)
+        bindings._register_process_group(name, _passage(observer, group))
+    except (RuntimeError, AttributeError):
+        pass
+
+
+def _hide_passages():
+    """Whoever asks for a group by name in Python gets the group."""
+    original = getattr(bindings, "_resolve_process_group", None)
+    if original is None:
+        return
+
+    def resolve(name):
+        group = original(name)
+        return group.inner if isinstance(group, _Passage) else group
+
+    install.replace_everywhere(bindings, {"_resolve_process_group": functools.update_wrapper(resolve, original)})
+
+
+_wrapped = set()
+
+
+def _wrap_class(observer, kind):
+    """torch 1.13 has methods in the classes of backends, too."""
+    for owner in kind.__mro__:
+        if issubclass(owner, ProcessGroup) and owner not in _wrapped and owner is not _Passage:
+            _wrapped.add(owner)
+            for name in METHODS:
+                if name in owner.__dict__:
+                    _wrap_method(observer, owner, name)
+
+
+def _number(value, variable):
+    """What a call says of itself, or its launcher; None: nobody does."""
+    if isinstance(value, int) and value >= 0:
+        return value
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdigit() else None
+
+
+def _wrap_init(observer):
+    original = c10d.init_process_group
+    signature = inspect.signature(original)
+
+    def init_process_group(*positional, **named):
+        given = signature.bind(*positional, **named).arguments
+        rank, size = _number(given.get("rank"), "RANK"), _number(given.get("world_size"), "WORLD_SIZE")
+        if observer.ring is None and rank is not None and size is not None:
+            observer.rank = rank
+            observer.begin(rank, size)
+        number = observer.host_call("init_process_group", sys._getframe(1))
+        result = original(*positional, **named)
+        observer.host_call_returned(number)
+        return result
+
+    install.replace("init_process_group", init_process_group)
+
+
+def _wrap_call_about_groups(observer, name):
+    original = getattr(c10d, name, None)
+    if original is None:
+        return
+
+    def about_groups(*positional, **named):
+        number = observer.host_call(name, sys._getframe(1))
+        result = original(*positional, **named)
+        observer.host_call_returned(number)
+        if name == "destroy_process_group" and not dist.is_initialized():
+            observer.groups.clear()
+            _passages.clear()
+        return result
+
+    install.replace(name, about_groups)
+
+
+def _note_the_end(observer):
+    hook = sys.excepthook
+
+    def excepthook(kind, error, trace):
+        if observer.ring is not None:
+            observer.ring.ends(ring.RAISED)
+            try:
+                with open(observer.path("error"), "w", encoding="utf-8") as out:
+                    out.write("".join(traceback.format_exception(kind, error, trace)))
+            except OSError:
+                pass
+        hook(kind, error, trace)
+
+    def ended():
+        if observer.ring is not None and not os.path.exists(observer.path("error")):
+            observer.ring.ends(ring.ENDED)
+
+    sys.excepthook = excepthook
+    atexit.register(ended)
+
+
+def install_observer(folder):
+    observer = _Observer(folder)
+    _wrap_class(observer, ProcessGroup)
+    _wrap_wait(observer)
+    _wrap_callers_in_cpp(observer)
+    _hide_passages()
+    _wrap_helper(observer)
+    _wrap_init(observer)
+    for name in ("new_group", "split_group", "destroy_process_group"):
+        _wrap_call_about_groups(observer, name)
+    _note_the_end(observer)
+    _share_faulthandler()
+    os.register_at_fork(after_in_child=observer.forget)
+    observer.begin_early()
+    return observer

@@ -1,0 +1,117 @@
+"""The ring of one rank: its last calls in a file that is mapped into memory, which outlives the process.
+
+    page 0      16 words of 8 bytes: the header
+    records     CAPACITY records of 8 words
+    table       lines of JSON, each written once: the job, groups, kinds of calls
+
+A word is written at once, and nothing is ever locked or sent: a call costs two writes to memory. Whoever reads the file while
+the rank runs may find a record half written; its number, which is written with it, says which call it is of. All numbers
+are those of this machine (little-endian). traces/formats/ring.cc reads it.
+"""
+
+import itertools
+import json
+import mmap
+import os
+import struct
+import time
+
+_VERSION = 1
+_PAGE = 4096
+CAPACITY = 4096  # a power of two
+_RECORD = struct.Struct("<8Q")
+_MASK = CAPACITY - 1
+_PACK, _NOW = _RECORD.pack_into, time.time_ns
+_TABLE = 1 << 20
+
+# Words of the header.
+_TABLE_USED, _ISSUED, _HEARTBEAT, _END, _FINISHED, _ASKED, _ANSWERED, _PLACE = 6, 7, 8, 9, 10, 11, 12, 14
+
+RUNNING, ENDED, RAISED = 0, 1, 2
+IS_MESSAGE, IS_ABOUT_GROUPS, HAS_FAILED = 1, 2, 4
+
+
+def process_of(path):
+    """The id of the process that writes the ring there; None: nobody does any longer."""
+    try:
+        with open(path, "rb") as file:
+            process = struct.unpack_from("<I", file.read(28), 24)[0]
+        os.kill(process, 0)
+        return process
+    except (OSError, struct.error):
+        return None
+
+
+class Ring:
+    def __init__(self, path, rank, world_size, about):
+        part = f"{path}.{os.getpid()}"
+        size = _PAGE + CAPACITY * _RECORD.size + _TABLE
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, size)  # a full disk is an error here, and not a signal later
+            self._memory = mmap.mmap(descriptor, size)
+        finally:
+            os.close(descriptor)
+        self._words = memoryview(self._memory).cast("Q")
+        self._table = _PAGE + CAPACITY * _RECORD.size
+        self._numbers = itertools.count(1)
+        self._described = 0
+        struct.pack_into("<8sIIIIIIQQ", self._memory, 0, b"rollcall", _VERSION, _RECORD.size, rank, world_size, os.getpid(),
+                         CAPACITY, self._table, _TABLE)
+        self.beat()
+        self.describe(about)
+        os.rename(part, path)  # nobody sees half a header
+
+    def describe(self, value):
+        """Adds a line to the table. False when that is full: then calls refer to what is not there."""
+        line = (json.dumps(value, separators=(",", ":")) + "\n").encode()
+        used = self._words[_TABLE_USED]
+        if used + len(line) > _TABLE:
+            return False
+        begin = self._table + used
+        self._memory[begin:begin + len(line)] = line
+        self._words[_TABLE_USED] = used + len(line)
+        return True
+
+    def describe_call(self, value):
+        """The number that records have for it. 0: there is no room to say what it is."""
+        if not self.describe({"call": self._described + 1, **value}):
+            return 0
+        self._described += 1
+        return self._described
+
+    def issue(self, call, group, seq, flags):
+        """The number of the new record."""
+        number = next(self._numbers)
+        _PACK(self._memory, _PAGE + (number & _MASK) * 64, number, _NOW(), 0, 0, call | group << 32, seq, flags, 0)
+        self._words[_ISSUED] = number
+        return number
+
+    def finish(self, number):
+        place = _PAGE // 8 + (number & _MASK) * 8
+        words = self._words
+        if words[place] == number and words[place + 2] == 0:
+            words[place + 2] = _NOW()
+            words[_FINISHED] += 1
+
+    def fail(self, number):
+        place = _PAGE // 8 + (number & _MASK) * 8
+        if self._words[place] == number:
+            self._words[place + 6] |= HAS_FAILED
+        self.finish(number)
+
+    def beat(self, place=0):
+        """The observer lives. `place`: a number for where the program is."""
+        self._words[_HEARTBEAT] = time.time_ns()
+        self._words[_PLACE] = place
+
+    def ends(self, how):
+        self._words[_END] = how
+
+    def question(self):
+        """What the supervisor wants to know where the rank is for; None: nothing."""
+        asked = self._words[_ASKED]
+        return asked if asked != self._words[_ANSWERED] else None
+
+    def answered(self, question):
+        self._words[_ANSWERED] = question
