@@ -20,6 +20,8 @@
 #include "sim/c10d/store.h"
 #include "sim/c10d/stream.h"
 #include "sim/tensor/tensor.h"
+#include "sim/train/checkpoint.h"
+#include "sim/train/coalescing.h"
 #include "sim/train/ddp.h"
 #include "sim/train/fully_shard.h"
 #include "sim/train/join.h"

@@ -101,6 +101,9 @@ TEST_CASE("a Python that uses no torch is not touched, and the user's own sitecu
       "\"rollcall\" in m])'",
       "PYTHONPATH=mine");
   CHECK(outcome.out == "mine\nFalse []\n");
+  shell.write("broken/sitecustomize.py", "import nothing_of_this_name\n");
+  CHECK(shell.rollcall("watch -- python3 -c 'print(1)'", "PYTHONPATH=broken")
+            .err.find("nothing_of_this_name") != std::string::npos);
 }
 
 TEST_CASE("real jobs that hang are named while they hang", "[watch][real-jobs]") {

@@ -116,7 +116,7 @@ std::string repair_phrase(const Finding& finding, std::string_view proof) {
   const std::vector<RepairStep>& steps = finding.repair->steps;
   if (steps.empty()) {
     return finding.repair->tried == 0
-               ? "none was looked for: the job is too large"
+               ? "none was looked for, as the job is too large"
                : fmt::format("none was found: {} changes were run, and no more are tried",
                              finding.repair->tried);
   }

@@ -1,5 +1,6 @@
 // `rollcall watch`: runs a job as it is, and names the culprit while it hangs.
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -61,7 +62,9 @@ std::string report_text(const CommandLine& line, const watch::Standstill& stands
   if (!blames_nobody) {
     text += viz::text_diagnosis(standstill.diagnosis, {line.detail, wants_color(line)});
   }
-  if (line.detail != viz::TextStyle::Detail::quiet && !standstill.stacks.empty()) {
+  const bool has_stacks =
+      std::ranges::any_of(standstill.stacks, [](const auto& stack) { return !stack.frames.empty(); });
+  if (line.detail != viz::TextStyle::Detail::quiet && has_stacks) {
     text += "Python stacks:\n";
     for (const watch::StackOfRanks& stack : standstill.stacks) {
       text += stack_text(stack);

@@ -48,8 +48,11 @@ if os.environ.get("ROLLCALL_RECORDS") or os.environ.get("ROLLCALL_RINGS"):
 
 # The module of this name that would have been found without us.
 sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != _HERE]
-sys.modules.pop("sitecustomize", None)
+_own = sys.modules.pop("sitecustomize", None)
 try:
     import sitecustomize  # noqa: F401
-except ImportError:
-    pass
+except ImportError as error:
+    if _own is not None:
+        sys.modules["sitecustomize"] = _own  # the import system takes it out and puts it back
+    if error.name != "sitecustomize":
+        raise
