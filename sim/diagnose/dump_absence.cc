@@ -349,9 +349,26 @@ class AbsenceJudge {
     for (const Rank rank : absent_.to_vector()) {
       add_last_call(rank, diagnosis);
     }
-    diagnosis.would_settle.push_back(fmt::format(
-        "the host stack of {} (py-spy dump --pid): inside the loop it is stuck, past the loop it left early",
-        ranks_phrase(absent_)));
+    add_stacks(diagnosis);
+  }
+
+  // Where the ranks are, if somebody has looked; otherwise that is what to find out.
+  void add_stacks(Diagnosis& diagnosis) const {
+    RankSet unseen = absent_;
+    for (const LogFact& fact : job_.view.job.facts) {
+      if (fact.kind == LogFact::Kind::stack && unseen.contains(fact.ranks.first())) {
+        unseen = difference(unseen, fact.ranks);
+        diagnosis.evidence.push_back(fmt::format("{}: {} is in {}{}", fact.place, ranks_phrase(fact.ranks),
+                                                 fact.op.empty() ? fact.text : fact.op,
+                                                 fact.site.empty() ? "" : " at " + fact.site));
+      }
+    }
+    if (!unseen.empty()) {
+      diagnosis.would_settle.push_back(
+          fmt::format("the host stack of {} (py-spy dump --pid): inside the loop it is stuck, past the loop "
+                      "it left early",
+                      ranks_phrase(unseen)));
+    }
   }
 
   // Where the rings have lost the call the culprit stopped at, its own last call still says which it was,
