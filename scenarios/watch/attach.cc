@@ -169,7 +169,7 @@ class Collector {
   // Of each rank the first process: its workers have its variables, too.
   void ask(const Process& process) {
     if (!process_state(process.id).exists()) {
-      collected_.missing.push_back(fmt::format("process {}: there is none", process.id));
+      collected_.missing.push_back(fmt::format("process {}: there is no such process", process.id));
       return;
     }
     const std::vector<pid_t> family = family_of(process.id);
