@@ -80,6 +80,7 @@ std::vector<StatementRule> make_rules() {
   }
   const Words message = join({tensor_arguments, place_arguments, {"stream"}});
   const Words receive = join({message, {"src", "tag", "as"}});
+  const Words checkpoint{"checkpoint_id", "shards", "group", "no_dist", "label", "site"};
   const Words object_list{"objects", "group", "label", "site", "src", "output"};
   const std::vector<StatementRule> others{
       {"barrier", Kind::barrier, "", true, join({place_arguments, async_arguments, {"device"}}),
@@ -96,20 +97,8 @@ std::vector<StatementRule> make_rules() {
        {"group", "async_ops", "as", "label", "site"},
        std::nullopt,
        TorchRelease::v2_6},
-      {"dcp.save",
-       Kind::checkpoint,
-       "state_dict",
-       false,
-       {"checkpoint_id", "shards", "group", "no_dist", "label", "site"},
-       std::nullopt,
-       TorchRelease::v2_6},
-      {"dcp.load",
-       Kind::checkpoint,
-       "state_dict",
-       false,
-       {"checkpoint_id", "shards", "group", "no_dist", "label", "site"},
-       std::nullopt,
-       TorchRelease::v2_6},
+      {"dcp.save", Kind::checkpoint, "state_dict", false, checkpoint, std::nullopt, TorchRelease::v2_6},
+      {"dcp.load", Kind::checkpoint, "state_dict", false, checkpoint, std::nullopt, TorchRelease::v2_6},
       {"all_gather_object", Kind::objects, "", true, {"object", "group", "label", "site", "output"}},
       {"broadcast_object_list", Kind::objects, "", true, object_list},
       {"gather_object", Kind::objects, "", true, {"object", "group", "label", "site", "dst", "output"}},

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/expects.h"
 #include "sim/diagnose/dump_compare.h"
 #include "sim/diagnose/list_replay.h"
 #include "sim/repair/repair.h"
@@ -15,7 +16,7 @@
 namespace rollcall::check {
 namespace {
 
-constexpr std::size_t ranks_max = 256;
+constexpr Rank ranks_max = 256;
 constexpr std::size_t records_max = 200'000;  // of all ranks
 
 // What may come of calls that do not belong together.
@@ -53,13 +54,10 @@ class RecordedPrograms {
   // Nothing where the beginning of a list is missing, or where ranks could not be told to make a call.
   std::optional<Programs> read() {
     Programs programs;
-    std::size_t records = 0;
+    if (!is_fit()) {
+      return std::nullopt;
+    }
     for (const RankOps& ops : job_.view.ranks) {
-      records += ops.dump->records.size();
-      if (!ops.dump->from_start || static_cast<std::size_t>(ops.dump->rank) >= ranks_max ||
-          records > records_max) {
-        return std::nullopt;
-      }
       add_unknown(ops.dump->rank, programs);
       RankProgram& program = programs.lists.emplace_back();
       program.rank = ops.dump->rank;
@@ -71,9 +69,6 @@ class RecordedPrograms {
       }
     }
     for (const DumpGroup& group : dumps_.groups) {
-      if (!group.members.empty() && static_cast<std::size_t>(group.members.back()) >= ranks_max) {
-        return std::nullopt;
-      }
       add_unknown(group.members.empty() ? 0 : group.members.back() + 1, programs);
     }
     return programs;
@@ -83,6 +78,20 @@ class RecordedPrograms {
   static std::size_t proven(const RankOps& ops, const RankProgram& program);
 
  private:
+  // Asked before anything is made: of a large job not even a part is needed.
+  bool is_fit() const {
+    std::size_t records = 0;
+    for (const RankDump& dump : dumps_.ranks) {
+      records += dump.records.size();
+      if (!dump.from_start || dump.rank >= ranks_max) {
+        return false;
+      }
+    }
+    return records <= records_max && std::ranges::all_of(dumps_.groups, [](const DumpGroup& group) {
+             return group.members.empty() || group.members.back() < ranks_max;
+           });
+  }
+
   // Of ranks below `end` without a dump.
   static void add_unknown(Rank end, Programs& programs) {
     while (static_cast<Rank>(programs.lists.size()) < end) {
@@ -192,8 +201,8 @@ bool is_like_the_job(const DumpCase& job, const ListReplay& replay,
   });
 }
 
-// Gloo's recorder passes over messages, and so over ranks that wait in one.
-RankSet with_messages_unlisted(const DumpCase& job) {
+// Their recorder passes over messages, and so over ranks that wait in one.
+RankSet ranks_of_gloo(const DumpCase& job) {
   RankSet ranks;
   for (const RankOps& ops : job.view.ranks) {
     const bool is_of_gloo = std::ranges::any_of(ops.dump->records, [&](const DumpRecord& record) {
@@ -220,7 +229,7 @@ FindingKind difference_kind(const ProgramCall& is, const ProgramCall& belongs) {
 // Ranks that the recorder knows to wait, whether or not their lists say for whom, and those of Gloo, whose recorder
 // passes over messages.
 RankSet may_go_on(const DumpCase& job) {
-  RankSet ranks = with_messages_unlisted(job);
+  RankSet ranks = ranks_of_gloo(job);
   for (const RankOps& ops : job.view.ranks) {
     if (std::ranges::any_of(ops.ops, [](const DumpOp& op) { return !op.finished; })) {
       ranks.insert(RankSet{ops.dump->rank});
@@ -273,13 +282,16 @@ void blame(const DumpCase& job, const FoundRepair& repair, const std::vector<Ran
   Finding& finding = diagnosis.finding;
   const CallEdit& first = repair.edits.front();
   const std::vector<ProgramCall>& calls = programs[static_cast<std::size_t>(first.rank)].calls;
-  const auto at = std::min(static_cast<std::size_t>(first.at), calls.size() - 1);
+  expects(!calls.empty() || !first.inserted.empty(), "a change is of a call");
+  const ProgramCall& own = calls.empty()
+                               ? first.inserted.front()
+                               : calls[std::min(static_cast<std::size_t>(first.at), calls.size() - 1)];
   finding.tie = false;
   finding.culprits = repair.ranks;
   finding.suspects.clear();
   finding.suspicion.clear();
   if (first.dropped > 0 && !first.inserted.empty()) {
-    finding.kind = difference_kind(calls[at], first.inserted.front());
+    finding.kind = difference_kind(own, first.inserted.front());
   }
   std::vector<Place> places;
   for (const WaitNode& node : job.waits.nodes) {
@@ -288,7 +300,7 @@ void blame(const DumpCase& job, const FoundRepair& repair, const std::vector<Ran
   word_culprits(repair.edits, programs, places, finding);
   finding.kind = recorded_kind(finding.kind, first);
   if (!finding.at) {
-    finding.at = Place{named(calls[at]), {}, repair.ranks};
+    finding.at = Place{named(own), {}, repair.ranks};
   }
   const auto kind = parse_op_kind(finding.at->call.op);
   diagnosis.is_message = kind && is_point_to_point(*kind);
@@ -323,8 +335,7 @@ struct Search {
 
 Search search(const DumpCase& job, const Programs& programs, const Diagnosis& diagnosis) {
   const ListReplay replay(programs.lists, {.lists = programs.without_dump, .ends = may_go_on(job)});
-  const bool hangs = !replay.hang().places.empty() || !replay.hang().variants.empty();
-  if ((!hangs && !may_disagree_unseen(programs, diagnosis)) ||
+  if ((replay.hang().is_empty() && !may_disagree_unseen(programs, diagnosis)) ||
       !is_like_the_job(job, replay, programs.lists)) {
     return {};
   }
@@ -342,7 +353,7 @@ bool may_be_gone(const DumpCase& job, const RankSet& without_dump, const Finding
   const bool are_few = 2 * without_dump.size() < job.view.ranks.size();
   const bool is_open = finding.kind == FindingKind::no_fault ||
                        (finding.kind == FindingKind::stuck_host && finding.culprits.size() > 1);
-  return !without_dump.empty() && are_few && is_open && !with_messages_unlisted(job).empty();
+  return !without_dump.empty() && are_few && is_open && !ranks_of_gloo(job).empty();
 }
 
 // Gloo ends the process of a rank that is sent more than it expects. Then nobody waits for it: its peers' calls fail.
@@ -371,7 +382,7 @@ void mend(const DumpCase& job, Diagnosis& diagnosis) {
     return;
   }
   // NCCL's recorder says itself what is unfinished. Gloo's may show a job at work that does not work any more.
-  if (diagnosis.finding.kind == FindingKind::no_fault && with_messages_unlisted(job).empty()) {
+  if (diagnosis.finding.kind == FindingKind::no_fault && ranks_of_gloo(job).empty()) {
     return;
   }
   const std::optional<Programs> programs = RecordedPrograms(job).read();
@@ -380,10 +391,10 @@ void mend(const DumpCase& job, Diagnosis& diagnosis) {
   }
   Finding& finding = diagnosis.finding;
   const auto [applies, repair] = search(job, *programs, diagnosis);
-  if (!applies && may_be_gone(job, programs->without_dump, finding)) {
-    blame_without_dump(programs->without_dump, diagnosis);
-  }
   if (!applies) {
+    if (may_be_gone(job, programs->without_dump, finding)) {
+      blame_without_dump(programs->without_dump, diagnosis);
+    }
     return;
   }
   if (!repair || !repair->alternatives.empty()) {
@@ -394,14 +405,15 @@ void mend(const DumpCase& job, Diagnosis& diagnosis) {
   }
   const auto is_among = std::ranges::find(repair->alternatives, finding.culprits, &Alternative::ranks);
   const bool is_same = !finding.tie && finding.culprits == repair->ranks;
-  const bool is_as_good = !finding.tie && !repair->supported && is_among != repair->alternatives.end();
-  if (!is_same && !is_as_good && !repair->alternatives.empty()) {
-    return;
-  }
+  const bool is_as_good =
+      !is_same && !finding.tie && !repair->supported && is_among != repair->alternatives.end();
   if (!is_same && !is_as_good) {
+    if (!repair->alternatives.empty()) {
+      return;
+    }
     blame(job, *repair, programs->lists, diagnosis);
   }
-  const CallEdits& edits = is_as_good && !is_same ? is_among->edits : repair->edits;
+  const CallEdits& edits = is_as_good ? is_among->edits : repair->edits;
   finding.repair =
       Repair{repair_steps(edits, programs->lists), static_cast<std::int64_t>(repair->alternatives.size())};
 }

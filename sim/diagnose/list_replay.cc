@@ -252,8 +252,6 @@ class ListReplay::Run {
 
 namespace {
 
-bool is_empty(const Hang& hang) { return hang.places.empty() && hang.variants.empty(); }
-
 std::string line_text(const ProgramCall& call) { return call.label + " " + call.site; }
 
 }  // namespace
@@ -292,7 +290,7 @@ ListReplay::ListReplay(std::span<const RankProgram> programs, const Unknown& unk
   for (const Rank rank : unknown.ends.to_vector()) {
     goes_on_[static_cast<std::size_t>(rank)] = true;
   }
-  is_explained_ = is_empty(run.hang(goes_on_));
+  is_explained_ = run.hang(goes_on_).is_empty();
   odd_ = run.odd();
 }
 
@@ -354,7 +352,7 @@ bool ListReplay::is_explained_with(const CallEdits& edits) const {
     lists.push_back(own == changed.end() ? &items_[rank] : &own->second);
   }
   const Run run(*this, lists);
-  return is_empty(run.hang(goes_on)) && 2 * run.odd() <= odd_;
+  return run.hang(goes_on).is_empty() && 2 * run.odd() <= odd_;
 }
 
 }  // namespace rollcall::check

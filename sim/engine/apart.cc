@@ -49,6 +49,7 @@ void visit(Visitor& visitor, AnyGroup& group) {
   visitor(group.name);
   visitor(group.ranks);
   visitor(group.made_by);
+  visitor(group.is_by_use);
 }
 
 template <typename Visitor, typename AnyProgram>

@@ -37,6 +37,8 @@ struct HangPlace {
 struct Hang {
   std::vector<HangPlace> places{};
   std::vector<CallsAt> variants{};  // of one call that its ranks made differently
+
+  bool is_empty() const { return places.empty() && variants.empty(); }
 };
 
 Hang hang_of(const CallLists& lists, const Verdict& verdict);
