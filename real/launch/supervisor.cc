@@ -108,10 +108,10 @@ RunLog Supervisor::run() {
       children_.push_back(rank < here ? start(rank) : Child());
     }
     while (!all_through() && interrupted == 0) {
-      collect(glance);
+      look();
       const Time now = clock_.now();
       const bool late = connected_at_ >= 0 ? now > connected_at_ + options_.deadline : now > most_connecting;
-      if (late || is_hopeless(now - last_news_)) {
+      if (late || is_hopeless(silence_)) {
         log_.timed_out = late;
         break;
       }
@@ -125,6 +125,16 @@ RunLog Supervisor::run() {
     ::raise(signal);
   }
   return std::move(log_);
+}
+
+// One look at the ranks, and how long they have been silent. A machine that stood still, or this process while others
+// ran, has heard nobody for a long time: that says nothing of the ranks, so a look counts for no more than it should
+// have taken.
+void Supervisor::look() {
+  const Time before = clock_.now();
+  heard_ = false;
+  collect(glance);
+  silence_ = heard_ ? 0 : silence_ + std::min(clock_.now() - before, 2 * glance);
 }
 
 void Supervisor::collect(Duration at_most) {
@@ -155,7 +165,7 @@ void Supervisor::read_from(Rank rank) {
   if (count < 0 && errno == EINTR) {
     return;
   }
-  last_news_ = clock_.now();
+  heard_ = true;
   if (count <= 0) {
     bury(rank);
     return;
@@ -221,15 +231,25 @@ void Supervisor::note_end(Rank rank, int status, std::string words) {
 bool Supervisor::all_through() const { return std::ranges::all_of(children_, &Child::through); }
 bool Supervisor::all_connected() const { return std::ranges::all_of(children_, &Child::connected); }
 
+// Somebody could not connect, or has died since, and the others cannot connect without it. Who is through otherwise
+// lingers, and the others still find it.
+bool Supervisor::is_waited_for_in_vain() const {
+  for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+    if (children_[rank].through && (!children_[rank].connected || log_.ranks[rank].death)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // True when nobody is at work, and those that wait, wait for nothing that could still come. A process that only
 // waits for its turn on a busy machine has something to say yet.
 bool Supervisor::is_hopeless(Duration silence) const {
   if (silence < options_.patience) {
     return false;
   }
-  // Who could not connect, or died of it, is waited for in vain.
-  const bool is_stuck_now = connected_at_ < 0 ? std::ranges::any_of(children_, &Child::through)
-                                              : is_stuck(options_, groups_, log_, silence);
+  const bool is_stuck_now =
+      connected_at_ < 0 ? is_waited_for_in_vain() : is_stuck(options_, groups_, log_, silence);
   const auto is_busy = [](const Child& child) { return child.process && child.process->is_busy(); };
   return is_stuck_now && std::ranges::none_of(children_, is_busy);
 }

@@ -39,6 +39,7 @@ class Supervisor {
 
   Child start(Rank rank);
   void adopt(Hub::LogConnection log);
+  void look();
   void collect(Duration at_most);
   void read_from(Rank rank);
   void take_all(Rank rank, std::string_view bytes);
@@ -47,6 +48,7 @@ class Supervisor {
   void note_end(Rank rank, int status, std::string words);
   bool all_through() const;
   bool all_connected() const;
+  bool is_waited_for_in_vain() const;
   bool is_hopeless(Duration silence) const;
   void end_all();
 
@@ -60,7 +62,8 @@ class Supervisor {
   std::optional<PrivateFolder> folder_{std::in_place};
   std::vector<Child> children_;  // by rank
   RunLog log_;
-  Time last_news_ = 0;
+  bool heard_ = false;    // somebody, at the last look
+  Duration silence_ = 0;  // since somebody was heard
   Time connected_at_ = -1;
 };
 
