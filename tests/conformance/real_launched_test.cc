@@ -16,8 +16,8 @@
 namespace rollcall {
 namespace {
 
-// One that nobody uses now, and that nobody is given meanwhile: below the range from which a system gives ports to those
-// that ask for any, as the ranks of other tests do.
+// One that nobody uses now, and that nobody is given meanwhile: below the range from which a system gives ports to
+// those that ask for any, as the ranks of other tests do.
 std::uint16_t free_port() {
   constexpr int lowest = 20'000;
   constexpr int count = 10'000;
