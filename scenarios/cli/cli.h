@@ -114,6 +114,8 @@ struct WatchArguments {
   bool is_node = false;    // one of several
   std::string meet;        // "host:port" of node 0; empty: by the launcher's variables
   std::string token_file;  // empty: ROLLCALL_TOKEN
+  bool no_row = false;     // in the terminal
+  int page_port = -1;      // -1: no page; 0: any
 };
 
 // What `test` is told.

@@ -359,6 +359,12 @@ void declare_watch(CLI::App& app, CommandLine& line) {
                  "A file with the secret that all nodes share; by default it is in ROLLCALL_TOKEN")
       ->type_name("FILE")
       ->needs(node);
+  app.add_option("--serve", line.watch.page_port,
+                 "Show the job's last minute on a page for a browser of this machine, at this port; 0: "
+                 "any that is free. The page's address is said at the beginning")
+      ->check(whole_number(0, 65535))
+      ->type_name("PORT");
+  app.add_flag("--no-row", line.watch.no_row, "Do not keep the terminal's last row for how the job is doing");
   app.add_option("--records", line.record.records,
                  "Keep the ranks' rings and stacks in this directory, for diagnose, import and view")
       ->type_name("DIR");

@@ -39,6 +39,9 @@ constexpr Duration held_after = 1500 * millisecond;  // without a beat, of which
 constexpr Duration processes_every = second;
 constexpr Duration spins_after = 3 * second;
 constexpr Duration judge_again_after = 5 * second;
+constexpr Duration draw_every = 500 * millisecond;
+constexpr Duration numbers_first = second;  // then twice as long, and so on: rings forget
+constexpr Duration numbers_every_max = 300 * second;
 constexpr Duration answer_within = 1500 * millisecond;
 constexpr Duration evidence_within = 4 * second;
 constexpr double busy_share = 0.2;                // of a core
@@ -147,17 +150,25 @@ int WatchedJob::run() {
   } else if (options_.nodes) {
     member_.emplace(*options_.nodes);
   }
+  if (options_.page_port) {
+    page_.emplace(*options_.page_port, [this] { return listener_.page(records_); });
+    listener_.remark(fmt::format("the job is shown at {}", page_->url()));
+  }
   const std::string hook = scenario::unpack_recorder(package_.path()) + "/hook";
   real::ChildProcess job([&] { become_job(options_.command, hook, records_); });
   const real::Descriptor end = job.watch();
   {
     const Forwarding forwarding(job.id());
+    if (options_.shows_row && StatusRow::is_possible(STDERR_FILENO)) {
+      row_.emplace(STDERR_FILENO);
+    }
     try {
-      watch_until_the_end(job, end);
+      watch_until_the_end(end);
     } catch (const std::exception& error) {  // the job is worth more than watching it
       listener_.remark(fmt::format("the job is not watched any longer: {}", error.what()));
     }
     pollfd ended = {end.number(), POLLIN, 0};
+    row_.reset();
     while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
     }
   }
@@ -171,13 +182,16 @@ int WatchedJob::run() {
   return code;
 }
 
-void WatchedJob::watch_until_the_end(const real::ChildProcess&, const real::Descriptor& end) {
+void WatchedJob::watch_until_the_end(const real::Descriptor& end) {
   for (;;) {
     std::vector<pollfd> polled = {{end.number(), POLLIN, 0}};
     for (const auto& [rank, watched] : ranks_) {
       if (watched.process.is_open()) {
         polled.push_back({watched.process.number(), POLLIN, 0});
       }
+    }
+    if (page_) {
+      page_->watch(polled);
     }
     const int ready = ::poll(polled.data(), polled.size(), static_cast<int>(tick / millisecond));
     if (ready < 0 && errno != EINTR) {
@@ -188,6 +202,9 @@ void WatchedJob::watch_until_the_end(const real::ChildProcess&, const real::Desc
     }
     if (ready > 0 && polled.front().revents != 0) {
       return;
+    }
+    if (page_) {
+      page_->serve();
     }
     look(monotonic_now());
   }
@@ -348,7 +365,14 @@ void WatchedJob::look(Time now) {
   if (hub_) {
     hub_->serve(now);
   }
-  const Stall::State state = stall_.look(now, moments_everywhere());
+  const std::vector<RankMoment> moments = moments_everywhere();
+  const Stall::State state = stall_.look(now, moments);
+  std::uint64_t steps = 0;
+  for (const auto& [rank, watched] : ranks_) {
+    steps = std::max(steps, watched.look.steps);
+  }
+  pulse_.look(now, moments, steps);
+  draw_row(now);
   if (member_) {
     answer_hub(now);
   }
@@ -366,6 +390,7 @@ void WatchedJob::look(Time now) {
       }
       listener_.went_on(stall_.ended_after());
     }
+    look_for_wrong_numbers(now);
     return;
   }
   if (stall_.silence(now) >= second && now - looked_at_ >= processes_every) {
@@ -380,7 +405,7 @@ void WatchedJob::look(Time now) {
     if (hub_) {
       hub_->collect(evidence_within);
     }
-    say_standstill(monotonic_now(), false);
+    say_standstill(monotonic_now());
   }
 }
 
@@ -448,27 +473,68 @@ void WatchedJob::write_log(bool has_ended) const {
   std::ofstream(records_ + "/watch.log") << text;
 }
 
-void WatchedJob::say_standstill(Time now, bool has_ended) {
-  judged_at_ = now;
-  const Duration silence = has_ended ? 0 : stall_.silence(now);
-  write_log(has_ended);
-  for (auto& [rank, watched] : ranks_) {
-    if (!has_ended) {
-      watched.ring.note_standstill(static_cast<std::uint64_t>(calendar_now() - silence));
-    }
-  }
+std::optional<Diagnosis> WatchedJob::judge_records() const {
   const traces::ReadResult read = traces::read_recordings({records_});
   if (read.job.ranks.empty() && read.job.facts.empty()) {
+    return std::nullopt;
+  }
+  return check::judge_dump(read.job);
+}
+
+void WatchedJob::say(Answer::Occasion occasion, const Diagnosis& diagnosis, Duration silence) {
+  listener_.judged({occasion, diagnosis, stacks_of(diagnosis), silence});
+}
+
+void WatchedJob::say_standstill(Time now) {
+  judged_at_ = now;
+  const Duration silence = stall_.silence(now);
+  write_log(false);
+  for (auto& [rank, watched] : ranks_) {
+    watched.ring.note_standstill(static_cast<std::uint64_t>(calendar_now() - silence));
+  }
+  const std::optional<Diagnosis> diagnosis = judge_records();
+  if (diagnosis && !(said_ && is_same_answer(*said_, *diagnosis))) {
+    said_ = diagnosis;
+    say(Answer::Occasion::stands_still, *diagnosis, silence);
+  }
+}
+
+// Unless that has been said.
+void WatchedJob::say_failure() {
+  write_log(true);
+  const std::optional<Diagnosis> diagnosis = said_ ? std::nullopt : judge_records();
+  if (diagnosis && diagnosis->finding.kind != FindingKind::no_fault) {
+    say(Answer::Occasion::failed, *diagnosis, 0);
+  }
+}
+
+// Calls of different kinds may meet, and all of them finish: a join hook that counts wrong never hangs. That costs more
+// than a look, so it is asked less and less often.
+void WatchedJob::look_for_wrong_numbers(Time now) {
+  const bool has_begun =
+      std::ranges::any_of(ranks_, [](const auto& entry) { return entry.second.look.issued > 0; });
+  if (member_ || numbers_are_wrong_ || !has_begun || now < numbers_due_) {
     return;
   }
-  Standstill standstill{check::judge_dump(read.job), {}, silence};
-  const bool blames_nobody = standstill.diagnosis.finding.kind == FindingKind::no_fault;
-  if ((has_ended && blames_nobody) || (said_ && is_same_answer(*said_, standstill.diagnosis))) {
+  numbers_every_ = numbers_every_ == 0 ? numbers_first : std::min(2 * numbers_every_, numbers_every_max);
+  const bool is_first = numbers_due_ == 0;
+  numbers_due_ = now + numbers_every_;
+  if (is_first) {
     return;
   }
-  standstill.stacks = stacks_of(standstill.diagnosis);
-  said_ = standstill.diagnosis;
-  listener_.stands_still(standstill);
+  const std::optional<Diagnosis> diagnosis = judge_records();
+  numbers_are_wrong_ = diagnosis && diagnosis->finding.kind == FindingKind::join_shadow_mismatch &&
+                       diagnosis->confidence == Diagnosis::Confidence::high;
+  if (numbers_are_wrong_) {
+    say(Answer::Occasion::at_work, *diagnosis, 0);
+  }
+}
+
+void WatchedJob::draw_row(Time now) {
+  if (row_ && now - drawn_at_ >= draw_every) {
+    drawn_at_ = now;
+    row_->draw(" rollcall  " + pulse_.line(now, ranks_.empty() ? 0 : stall_.silence(now)));
+  }
 }
 
 // A job that failed says why, unless that has been said.
@@ -489,9 +555,7 @@ void WatchedJob::say_end(int code) {
   if (hub_ && !said_) {
     hub_->collect(evidence_within / 2);
   }
-  if (!said_) {
-    say_standstill(monotonic_now(), true);
-  }
+  say_failure();
   if (hub_ && hub_->refused() > 0) {
     listener_.remark(fmt::format("{} connections of strangers were refused", hub_->refused()));
   }

@@ -11,11 +11,14 @@
 #include <vector>
 
 #include "real/process/process.h"
+#include "scenarios/watch/live_page.h"
 #include "scenarios/watch/nodes.h"
 #include "scenarios/watch/process_state.h"
+#include "scenarios/watch/status_row.h"
 #include "sim/diagnose/dump.h"
 #include "sim/report/diagnosis.h"
 #include "traces/watch/live_ring.h"
+#include "traces/watch/pulse.h"
 #include "traces/watch/stall.h"
 
 namespace rollcall::watch {
@@ -26,23 +29,34 @@ struct StackOfRanks {
   check::DumpStack frames;  // empty: no answer came
 };
 
-struct Standstill {
+// What the judge says of a job, and why it was asked.
+struct Answer {
+  enum class Occasion {
+    stands_still,
+    failed,   // the job has ended with an error
+    at_work,  // nothing hangs, and the numbers are wrong
+  };
+
+  Occasion occasion = Occasion::stands_still;
   Diagnosis diagnosis;
   std::vector<StackOfRanks> stacks;  // the culprits' first
-  Duration silence = 0;              // 0: the job has ended
+  Duration silence = 0;              // of a job that stands still
 };
 
 struct WatchOptions {
   std::vector<std::string> command;
   std::string records;  // the folder for rings and what goes with them; empty: a private one
   StallOptions stall;
-  std::optional<NodeOptions> nodes;  // of several; none: this is the only one
+  std::optional<NodeOptions> nodes;        // of several; none: this is the only one
+  bool shows_row = true;                   // in the terminal, where there is one
+  std::optional<std::uint16_t> page_port;  // on which the page is served; 0: any
 };
 
 struct WatchListener {
-  std::function<void(const Standstill& standstill)> stands_still;  // or its job failed
+  std::function<void(const Answer& answer)> judged;
   std::function<void(Duration after)> went_on;
   std::function<void(const std::string& text)> remark;
+  std::function<std::string(const std::string& records)> page;  // about the job as it is now
 };
 
 class WatchedJob {
@@ -67,7 +81,7 @@ class WatchedJob {
     bool ended_well = false;
   };
 
-  void watch_until_the_end(const real::ChildProcess& job, const real::Descriptor& end);
+  void watch_until_the_end(const real::Descriptor& end);
   void look(Time now);
   void find_rings();
   void look_at_process(Watched& rank, Time now);
@@ -79,7 +93,12 @@ class WatchedJob {
   RankSet all_ranks() const;
   RankSet local_ranks() const;
 
-  void say_standstill(Time now, bool has_ended);
+  void say_standstill(Time now);
+  void say_failure();
+  void look_for_wrong_numbers(Time now);
+  std::optional<Diagnosis> judge_records() const;
+  void say(Answer::Occasion occasion, const Diagnosis& diagnosis, Duration silence);
+  void draw_row(Time now);
   void say_end(int code);
   void write_log(bool has_ended) const;
   std::vector<StackOfRanks> stacks_of(const Diagnosis& diagnosis) const;
@@ -95,6 +114,10 @@ class WatchedJob {
   std::vector<Rank> ended_;  // by when
   Rank world_size_ = 0;
   Stall stall_;
+  Pulse pulse_;
+  std::optional<StatusRow> row_;
+  Time drawn_at_ = 0;
+  std::optional<LivePage> page_;
   std::optional<NodeHub> hub_;
   std::optional<NodeMember> member_;
   std::uint64_t question_ = 0;
@@ -102,6 +125,9 @@ class WatchedJob {
   Time looked_at_ = 0;
   Time judged_at_ = 0;
   std::optional<Diagnosis> said_;
+  Time numbers_due_ = 0;  // when to look again whether they are wrong; 0: from the first call on
+  Duration numbers_every_ = 0;
+  bool numbers_are_wrong_ = false;
 };
 
 }  // namespace rollcall::watch

@@ -53,6 +53,7 @@ constexpr std::size_t asked = 11;     // the supervisor's question of where the 
 constexpr std::size_t answered = 12;
 constexpr std::size_t stands_still = 13;  // the supervisor's word: since when; 0: it does not
 constexpr std::size_t place = 14;         // changes when the program's own thread is at other lines
+constexpr std::size_t steps = 15;         // of the optimizer that has stepped most often
 }  // namespace ring_words
 
 constexpr std::size_t ring_page = 4096;

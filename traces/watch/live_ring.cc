@@ -71,6 +71,7 @@ RingLook LiveRing::look() const {
   look.heartbeat_ns = static_cast<std::int64_t>(word(words::heartbeat));
   look.has_ended = word(words::end) != 0;
   look.place = word(words::place);
+  look.steps = word(words::steps);
   const std::uint64_t count = std::min({look.issued, header_.capacity, looked_at_max});
   for (std::uint64_t i = 0; i < count; ++i) {
     const traces::RingRecord record = traces::ring_record(bytes(), header_, look.issued - i);

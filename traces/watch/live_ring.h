@@ -20,6 +20,7 @@ struct RingLook {
   std::int64_t heartbeat_ns = 0;  // of the machine's clock
   std::int64_t last_event_ns = 0;
   std::uint64_t place = 0;  // changes when the program is elsewhere
+  std::uint64_t steps = 0;  // of the program's optimizer
   bool waits = false;       // for a call that is not over
   std::string waits_in;     // a call about groups that has not returned: "init_process_group"
   bool has_ended = false;   // the program is through, or has raised

@@ -6,13 +6,20 @@
 #include <fstream>
 #include <optional>
 #include <ranges>
+#include <sstream>
 
 #include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/dump_files.h"
+#include "scenarios/cli/judged_dumps.h"
 #include "scenarios/program/units.h"
 #include "scenarios/watch/attach.h"
 #include "scenarios/watch/watched_job.h"
+#include "sim/diagnose/dump_judge.h"
+#include "traces/dumps/dump_report.h"
+#include "traces/formats/recordings.h"
+#include "traces/watch/pulse.h"
 #include "viz/json/json_diagnosis.h"
 #include "viz/text/text_diagnosis.h"
 
@@ -21,12 +28,6 @@ namespace rollcall::cli {
 namespace {
 
 constexpr std::size_t frames_max = 12;
-
-// "14 s", "1 min 3 s".
-std::string seconds_phrase(Duration duration) {
-  const Duration seconds = (duration + second / 2) / second;
-  return seconds < 60 ? fmt::format("{} s", seconds) : fmt::format("{} min {} s", seconds / 60, seconds % 60);
-}
 
 bool is_python_itself(const check::DumpFrame& frame) {
   return frame.file.find("/multiprocessing/") != std::string::npos || frame.file.starts_with('<') ||
@@ -49,24 +50,34 @@ std::string stack_text(const watch::StackOfRanks& stack) {
   return text;
 }
 
-std::string report_text(const CommandLine& line, const watch::Standstill& standstill) {
-  if (line.format == Format::json) {
-    return viz::json_diagnosis(standstill.diagnosis, {});
+// Why the judge was asked.
+std::string occasion_text(const watch::Answer& answer, bool blames_nobody) {
+  switch (answer.occasion) {
+    case watch::Answer::Occasion::stands_still:
+      return fmt::format("rollcall: nothing has moved for {}{}\n", watch::elapsed_phrase(answer.silence),
+                         blames_nobody ? ", and the calls of the ranks blame nobody" : "");
+    case watch::Answer::Occasion::failed:
+      return "rollcall: the job has failed\n";
+    case watch::Answer::Occasion::at_work:
+      return "rollcall: the job goes on, and its numbers are wrong\n";
   }
-  const bool blames_nobody = standstill.diagnosis.finding.kind == FindingKind::no_fault;
-  std::string text =
-      standstill.silence == 0
-          ? "rollcall: the job has failed\n"
-          : fmt::format("rollcall: nothing has moved for {}{}\n", seconds_phrase(standstill.silence),
-                        blames_nobody ? ", and the calls of the ranks blame nobody" : "");
+  return {};
+}
+
+std::string report_text(const CommandLine& line, const watch::Answer& answer) {
+  if (line.format == Format::json) {
+    return viz::json_diagnosis(answer.diagnosis, {});
+  }
+  const bool blames_nobody = answer.diagnosis.finding.kind == FindingKind::no_fault;
+  std::string text = occasion_text(answer, blames_nobody);
   if (!blames_nobody) {
-    text += viz::text_diagnosis(standstill.diagnosis, {line.detail, wants_color(line)});
+    text += viz::text_diagnosis(answer.diagnosis, {line.detail, wants_color(line)});
   }
   const bool has_stacks =
-      std::ranges::any_of(standstill.stacks, [](const auto& stack) { return !stack.frames.empty(); });
+      std::ranges::any_of(answer.stacks, [](const auto& stack) { return !stack.frames.empty(); });
   if (line.detail != viz::TextStyle::Detail::quiet && has_stacks) {
     text += "Python stacks:\n";
-    for (const watch::StackOfRanks& stack : standstill.stacks) {
+    for (const watch::StackOfRanks& stack : answer.stacks) {
       text += stack_text(stack);
     }
   }
@@ -147,6 +158,10 @@ watch::WatchOptions watch_options(const CommandLine& line) {
   if (line.watch.is_node) {
     options.nodes = watch::NodeOptions{number_of_node(), meeting_place(line), shared_token(line)};
   }
+  options.shows_row = !line.watch.no_row;
+  if (line.watch.page_port >= 0) {
+    options.page_port = static_cast<std::uint16_t>(line.watch.page_port);
+  }
   if (!line.watch.after.empty()) {
     const scenario::Quantity after = scenario::parse_duration(line.watch.after);
     if (!after.value || *after.value < 100 * millisecond) {
@@ -158,19 +173,56 @@ watch::WatchOptions watch_options(const CommandLine& line) {
   return options;
 }
 
+constexpr std::int64_t page_covers_ns = 60 * second;
+
+// Calls that were over before the page's time begins are left out.
+void keep_last_minute(check::JobDump& job) {
+  std::int64_t latest = 0;
+  for (const check::RankDump& dump : job.ranks) {
+    for (const check::DumpRecord& record : dump.records) {
+      latest = std::max({latest, record.created_ns, record.completed_ns});
+    }
+  }
+  for (check::RankDump& dump : job.ranks) {
+    const std::size_t before = dump.records.size();
+    std::erase_if(dump.records, [&](const check::DumpRecord& record) {
+      return record.state == check::DumpRecord::State::completed &&
+             std::max(record.created_ns, record.completed_ns) < latest - page_covers_ns;
+    });
+    dump.from_start = dump.from_start && dump.records.size() == before;
+  }
+}
+
+// What is judged is all that the rings hold.
+std::string page_of_last_minute(const std::string& records) {
+  traces::ReadResult read = traces::read_recordings({records});
+  if (read.job.ranks.empty()) {
+    return "<!doctype html><title>rollcall</title><p>No rank has begun.\n";
+  }
+  Diagnosis diagnosis = check::judge_dump(read.job);
+  keep_last_minute(read.job);
+  Report recorded = traces::report_of(read.job, diagnosis, "the job's last minute").report;
+  std::ostringstream page;
+  write_page({std::move(diagnosis), remarks_of(read.problems), std::move(recorded)}, page);
+  return page.str();
+}
+
 }  // namespace
 
 ExitCode watch_job(const CommandLine& line) {
   const watch::WatchOptions options = watch_options(line);
   std::string reports;
   const watch::WatchListener listener{
-      [&](const watch::Standstill& standstill) {
-        const std::string text = report_text(line, standstill);
+      [&](const watch::Answer& answer) {
+        const std::string text = report_text(line, answer);
         reports += text;
         line.output.empty() ? say(text) : emit(line, reports);
       },
-      [&](Duration after) { say(fmt::format("rollcall: the job went on after {}", seconds_phrase(after))); },
+      [&](Duration after) {
+        say(fmt::format("rollcall: the job went on after {}", watch::elapsed_phrase(after)));
+      },
       [&](const std::string& text) { say("rollcall: " + text); },
+      page_of_last_minute,
   };
   return static_cast<ExitCode>(watch::WatchedJob(options, listener).run());
 }

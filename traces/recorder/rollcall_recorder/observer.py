@@ -532,6 +532,30 @@ def _wrap_call_about_groups(observer, name):
     install.replace(name, about_groups)
 
 
+def _count_steps(observer):
+    """Every optimizer gets a counter around its `step` when the first object of its class is made."""
+    original = torch.optim.Optimizer.__init__
+
+    def counting(step):
+        def counted(self, *arguments, **named):
+            result = step(self, *arguments, **named)
+            steps = self.__dict__["_rollcall_steps"] = self.__dict__.get("_rollcall_steps", 0) + 1
+            if observer.ring is not None:
+                observer.ring.stepped(steps)
+            return result
+
+        counted.of_rollcall = True
+        return functools.update_wrapper(counted, step)
+
+    def init(self, *arguments, **named):
+        original(self, *arguments, **named)
+        kind = type(self)
+        if not hasattr(kind.step, "of_rollcall"):
+            kind.step = counting(kind.step)
+
+    torch.optim.Optimizer.__init__ = functools.update_wrapper(init, original)
+
+
 def _note_the_end(observer):
     hook = sys.excepthook
 
@@ -563,6 +587,7 @@ def install_observer(folder):
     _wrap_init(observer)
     for name in ("new_group", "split_group", "destroy_process_group"):
         _wrap_call_about_groups(observer, name)
+    _count_steps(observer)
     _note_the_end(observer)
     _share_faulthandler()
     os.register_at_fork(after_in_child=observer.forget)

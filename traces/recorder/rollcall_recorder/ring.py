@@ -25,7 +25,7 @@ _PACK, _NOW = _RECORD.pack_into, time.time_ns
 _TABLE = 1 << 20
 
 # Words of the header.
-_TABLE_USED, _ISSUED, _HEARTBEAT, _END, _FINISHED, _ASKED, _ANSWERED, _PLACE = 6, 7, 8, 9, 10, 11, 12, 14
+_TABLE_USED, _ISSUED, _HEARTBEAT, _END, _FINISHED, _ASKED, _ANSWERED, _PLACE, _STEPS = 6, 7, 8, 9, 10, 11, 12, 14, 15
 
 RUNNING, ENDED, RAISED = 0, 1, 2
 IS_MESSAGE, IS_ABOUT_GROUPS, HAS_FAILED = 1, 2, 4
@@ -104,6 +104,11 @@ class Ring:
         """The observer lives. `place`: a number for where the program is."""
         self._words[_HEARTBEAT] = time.time_ns()
         self._words[_PLACE] = place
+
+    def stepped(self, steps):
+        """An optimizer has made this many steps; of several, the one that makes most counts."""
+        if steps > self._words[_STEPS]:
+            self._words[_STEPS] = steps
 
     def ends(self, how):
         self._words[_END] = how

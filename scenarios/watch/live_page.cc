@@ -1,0 +1,154 @@
+#include "scenarios/watch/live_page.h"
+
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <optional>
+#include <string_view>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+namespace rollcall::watch {
+
+namespace {
+
+constexpr std::size_t answers_max = 4;  // at a time
+constexpr std::size_t request_bytes_max = 8192;
+constexpr int patience_s = 10;  // with who asks, and with who reads
+constexpr int refresh_s = 10;
+
+std::string random_word() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    real::throw_errno("getrandom");
+  }
+  std::string word;
+  for (const unsigned char byte : bytes) {
+    word += fmt::format("{:02x}", byte);
+  }
+  return word;
+}
+
+std::string response(std::string_view status, std::string_view type, std::string_view body,
+                     std::string_view more = "") {
+  return fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
+      "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n{}\r\n{}",
+      status, type, body.size(), more, body);
+}
+
+// Until the empty line; nothing when it does not come in time, or in too many bytes.
+std::optional<std::string> read_request(const real::Descriptor& connection) {
+  std::string request;
+  for (std::array<char, 2048> bytes; request.find("\r\n\r\n") == std::string::npos;) {
+    const ssize_t count = ::recv(connection.number(), bytes.data(), bytes.size(), 0);
+    if (count <= 0 || request.size() + static_cast<std::size_t>(count) > request_bytes_max) {
+      return std::nullopt;
+    }
+    request.append(bytes.data(), static_cast<std::size_t>(count));
+  }
+  return request;
+}
+
+// What a page of somebody else's, whose name leads to this machine, would not send. The port may be another one: that
+// of a tunnel.
+bool names_this_machine(std::string_view request) {
+  for (const std::string_view name : {"localhost", "127.0.0.1"}) {
+    for (const std::string_view field : {"\r\nHost: ", "\r\nhost: "}) {
+      const std::string wanted = fmt::format("{}{}", field, name);
+      const std::size_t place = request.find(wanted);
+      if (place != std::string_view::npos &&
+          std::string_view(":\r").find(request[place + wanted.size()]) != std::string_view::npos) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+LivePage::LivePage(std::uint16_t port, std::function<std::string()> render)
+    : render_(std::move(render)),
+      listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  const int on = 1;
+  ::setsockopt(listener_.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in here = {};
+  here.sin_family = AF_INET;
+  here.sin_port = htons(port);
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof here;
+  if (!listener_.is_open() ||
+      ::bind(listener_.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
+      ::listen(listener_.number(), SOMAXCONN) != 0 ||
+      ::getsockname(listener_.number(), reinterpret_cast<sockaddr*>(&here), &size) != 0) {
+    real::throw_errno("listening for browsers");
+  }
+  port_ = ntohs(here.sin_port);
+  secret_ = random_word();
+}
+
+std::string LivePage::url() const { return fmt::format("http://127.0.0.1:{}/{}", port_, secret_); }
+
+void LivePage::watch(std::vector<pollfd>& polled) const { polled.push_back({listener_.number(), POLLIN, 0}); }
+
+void LivePage::serve() {
+  std::erase_if(answers_, [](const Answer& answer) {
+    pollfd ended = {answer.end.number(), POLLIN, 0};
+    return ::poll(&ended, 1, 0) > 0;
+  });
+  while (answers_.size() < answers_max) {
+    const real::Descriptor connection(::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!connection.is_open()) {
+      return;  // nobody waits
+    }
+    real::ChildProcess process([&] {
+      answer(connection);
+      ::_exit(0);
+    });
+    real::Descriptor end = process.watch();
+    answers_.push_back({std::move(process), std::move(end)});
+  }
+}
+
+// In a process of its own.
+void LivePage::answer(const real::Descriptor& connection) const {
+  const timeval patience = {patience_s, 0};
+  ::setsockopt(connection.number(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(connection.number(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const std::optional<std::string> request = read_request(connection);
+  if (!request) {
+    return;
+  }
+  const std::string text = response_to(*request);
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t sent = ::send(connection.number(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent <= 0) {
+      return;  // it has gone, or does not read
+    }
+    rest.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+std::string LivePage::response_to(const std::string& request) const {
+  if (!request.starts_with("GET ")) {
+    return response("405 Method Not Allowed", "text/plain", "this page can only be read\n");
+  }
+  if (!names_this_machine(request) || !request.starts_with(fmt::format("GET /{} ", secret_))) {
+    return response("404 Not Found", "text/plain", "there is no such page\n");
+  }
+  try {
+    return response("200 OK", "text/html", render_(), fmt::format("Refresh: {}\r\n", refresh_s));
+  } catch (const std::exception& error) {
+    return response("500 Internal Server Error", "text/plain", error.what());
+  }
+}
+
+}  // namespace rollcall::watch
