@@ -62,18 +62,6 @@ std::map<std::string, std::string> environment_of(pid_t process) {
   return variables;
 }
 
-std::vector<pid_t> children_of(pid_t process) {
-  std::vector<pid_t> children;
-  std::error_code gone;
-  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
-    std::ifstream file(task.path() / "children");
-    for (pid_t child = 0; file >> child;) {
-      children.push_back(child);
-    }
-  }
-  return children;
-}
-
 std::optional<Rank> rank_in(const std::map<std::string, std::string>& environment) {
   const auto place = environment.find("RANK");
   Rank rank = -1;

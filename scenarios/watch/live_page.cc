@@ -8,12 +8,13 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
+
+#include "scenarios/watch/proof.h"
 
 namespace rollcall::watch {
 
@@ -24,14 +25,10 @@ constexpr std::size_t request_bytes_max = 8192;
 constexpr int patience_s = 10;  // with who asks, and with who reads
 constexpr int refresh_s = 10;
 
-std::string random_word() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    real::throw_errno("getrandom");
-  }
+std::string secret_word() {
   std::string word;
-  for (const unsigned char byte : bytes) {
-    word += fmt::format("{:02x}", byte);
+  for (const char byte : nonce().substr(0, 16)) {
+    word += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
   return word;
 }
@@ -92,7 +89,7 @@ LivePage::LivePage(std::uint16_t port, std::function<std::string()> render)
     real::throw_errno("listening for browsers");
   }
   port_ = ntohs(here.sin_port);
-  secret_ = random_word();
+  secret_ = secret_word();
 }
 
 std::string LivePage::url() const { return fmt::format("http://127.0.0.1:{}/{}", port_, secret_); }
@@ -141,7 +138,8 @@ std::string LivePage::response_to(const std::string& request) const {
   if (!request.starts_with("GET ")) {
     return response("405 Method Not Allowed", "text/plain", "this page can only be read\n");
   }
-  if (!names_this_machine(request) || !request.starts_with(fmt::format("GET /{} ", secret_))) {
+  const std::string wanted = fmt::format("GET /{} ", secret_);
+  if (!names_this_machine(request) || !is_equal(request.substr(0, wanted.size()), wanted)) {
     return response("404 Not Found", "text/plain", "there is no such page\n");
   }
   try {

@@ -1,7 +1,7 @@
 #pragma once
 
-// A page about the job that runs, for the browser of whoever runs it: served on this machine's loopback address, behind a
-// path that nobody can guess.
+// A page about the job that runs, for the browser of whoever runs it: served on this machine's loopback address, behind
+// a path that nobody can guess.
 
 #include <cstdint>
 #include <functional>

@@ -1,14 +1,18 @@
 #include "scenarios/watch/process_state.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <fmt/core.h>
 
@@ -16,7 +20,10 @@ namespace rollcall::watch {
 
 namespace {
 
-constexpr int generations_max = 3;  // workers of a data loader, and what they start
+constexpr int generations_max = 3;                     // workers of a data loader, and what they start
+constexpr std::uint64_t bytes_per_fault = 128 * 1024;  // what Linux reads ahead unless told otherwise
+constexpr double busy_share = 0.2;                     // of a core
+constexpr std::uint64_t busy_bytes = 256 * 1024;       // a second
 
 // The fields of /proc/PID/stat after the name, which may hold anything; the first is the state (proc(5), field 3).
 std::vector<std::string> fields_of(pid_t process) {
@@ -53,21 +60,67 @@ void add_io(pid_t process, ProcessState& state) {
 void add_use(pid_t process, int generation, ProcessState& state) {
   const std::vector<std::string> fields = fields_of(process);
   constexpr std::size_t user_time = 14;
+  constexpr std::size_t major_faults = 12;
   state.cpu_ticks += number(fields, user_time) + number(fields, user_time + 1);
   add_io(process, state);
+  state.io_bytes += number(fields, major_faults) * bytes_per_fault;
   if (generation == generations_max) {
     return;
   }
-  std::error_code gone;  // meanwhile
-  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
-    std::ifstream children(task.path() / "children");
-    for (pid_t child = 0; children >> child;) {
-      add_use(child, generation + 1, state);
-    }
+  for (const pid_t child : children_of(process)) {
+    add_use(child, generation + 1, state);
   }
 }
 
 }  // namespace
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> children;
+  std::error_code gone;  // meanwhile
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    std::ifstream file(task.path() / "children");
+    for (pid_t child = 0; file >> child;) {
+      children.push_back(child);
+    }
+  }
+  return children;
+}
+
+std::vector<pid_t> siblings_of(const std::vector<pid_t>& processes) {
+  std::set<pid_t> parents;
+  for (const pid_t process : processes) {
+    constexpr std::size_t parent = 4;
+    parents.insert(static_cast<pid_t>(number(fields_of(process), parent)));
+  }
+  std::vector<pid_t> siblings;
+  for (const pid_t parent : parents) {
+    if (parent <= 1) {
+      continue;  // it has none, or has died
+    }
+    for (const pid_t child : children_of(parent)) {
+      std::ifstream file(fmt::format("/proc/{}/cmdline", child));
+      const std::string command{std::istreambuf_iterator<char>(file), {}};
+      const bool is_helper = command.find("multiprocessing.resource_tracker") != std::string::npos ||
+                             command.find("multiprocessing.forkserver") != std::string::npos;
+      if (!is_helper && !command.empty() && std::ranges::find(processes, child) == processes.end()) {
+        siblings.push_back(child);
+      }
+    }
+  }
+  return siblings;
+}
+
+Effort effort(const ProcessState& before, const ProcessState& now, Duration elapsed) {
+  const double seconds = static_cast<double>(elapsed) / static_cast<double>(second);
+  // A child that has ended takes its use along.
+  const auto grown = [](std::uint64_t from, std::uint64_t to) {
+    return static_cast<double>(to - std::min(from, to));
+  };
+  return {
+      grown(before.cpu_ticks, now.cpu_ticks) >
+          busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK)),
+      now.state == 'D' || grown(before.io_bytes, now.io_bytes) > seconds * static_cast<double>(busy_bytes)};
+}
 
 ProcessState process_state(pid_t process) {
   ProcessState state;

@@ -5,15 +5,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
+
+#include "sim/base/time.h"
 
 namespace rollcall::watch {
 
 struct ProcessState {
-  char state = 'X';                // as ps shows it; X: there is no such process
-  std::uint64_t cpu_ticks = 0;     // used so far, its living descendants' included
-  std::uint64_t io_bytes = 0;      // read and written so far, likewise
+  char state = 'X';             // as ps shows it; X: there is no such process
+  std::uint64_t cpu_ticks = 0;  // used so far, its living descendants' included
+  std::uint64_t io_bytes = 0;  // read and written so far, likewise; pages that files were mapped from as well
   std::optional<int> wait_status;  // of a process that has ended and that its parent has not asked after
 
   bool exists() const { return state != 'X'; }
@@ -22,6 +25,18 @@ struct ProcessState {
 };
 
 ProcessState process_state(pid_t process);
+
+// Whether it read, wrote or computed noticeably between two looks, `elapsed` apart.
+struct Effort {
+  bool computes = false;
+  bool moves_bytes = false;
+};
+Effort effort(const ProcessState& before, const ProcessState& now, Duration elapsed);
+
+std::vector<pid_t> children_of(pid_t process);
+// The other living children of the parents of these processes, but for those that Python's multiprocessing starts for
+// itself: ranks that have not said who they are, if there are as many as are missing.
+std::vector<pid_t> siblings_of(const std::vector<pid_t>& processes);
 
 // "killed by SIGKILL", "exited with code 3". `status` is waitpid's.
 std::string end_phrase(int status);

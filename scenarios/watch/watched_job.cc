@@ -44,8 +44,6 @@ constexpr Duration numbers_first = second;  // then twice as long, and so on: ri
 constexpr Duration numbers_every_max = 300 * second;
 constexpr Duration answer_within = 1500 * millisecond;
 constexpr Duration evidence_within = 4 * second;
-constexpr double busy_share = 0.2;                // of a core
-constexpr std::uint64_t busy_bytes = 256 * 1024;  // a second
 
 // Memory that survives the ranks; a disk would do, more slowly.
 std::string folder_for_rings() {
@@ -280,29 +278,47 @@ void WatchedJob::look_at_process(Watched& rank, Time now) {
     rank.activity = Activity::quiet;
     return;
   }
-  const double seconds = static_cast<double>(elapsed) / static_cast<double>(second);
-  const auto ticks =
-      static_cast<double>(rank.state.cpu_ticks - std::min(before.cpu_ticks, rank.state.cpu_ticks));
-  const auto bytes =
-      static_cast<double>(rank.state.io_bytes - std::min(before.io_bytes, rank.state.io_bytes));
-  const bool computes = ticks > busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK));
-  const bool moves_bytes = bytes > seconds * static_cast<double>(busy_bytes);
+  const Effort made = effort(before, rank.state, elapsed);
   const bool is_at_one_place = rank.at_place_since >= 0 && now - rank.at_place_since >= spins_after;
-  rank.activity = moves_bytes || (computes && !is_at_one_place) ? Activity::works
-                  : computes                                    ? Activity::spins
-                                                                : Activity::quiet;
+  rank.activity = made.moves_bytes || (made.computes && !is_at_one_place) ? Activity::works
+                  : made.computes                                         ? Activity::spins
+                                                                          : Activity::quiet;
+}
+
+// Who waits at the beginning for others is put up with for long, because they may still be loading torch. If their
+// processes are known, and do nothing, they are not.
+void WatchedJob::look_at_missing(Time now) {
+  std::vector<pid_t> known;
+  for (const auto& [rank, watched] : ranks_) {
+    known.push_back(static_cast<pid_t>(watched.ring.pid()));
+  }
+  std::map<pid_t, Stranger> strangers;
+  for (const pid_t process : siblings_of(known)) {
+    Stranger& stranger = strangers[process];
+    stranger.state = process_state(process);
+    stranger.state_at = now;
+    const auto before = strangers_.find(process);
+    if (before != strangers_.end()) {
+      const Effort made = effort(before->second.state, stranger.state, now - before->second.state_at);
+      stranger.is_quiet = !made.computes && !made.moves_bytes;
+    }
+  }
+  strangers_ = std::move(strangers);
 }
 
 std::vector<RankMoment> WatchedJob::moments() const {
   std::vector<RankMoment> moments;
   const bool all_are_here =
       ranks_.size() == static_cast<std::size_t>(world_size_);  // those who load torch are not
+  const bool others_do_nothing =
+      !hub_ && !member_ && ranks_.size() + strangers_.size() == static_cast<std::size_t>(world_size_) &&
+      std::ranges::all_of(strangers_, [](const auto& entry) { return entry.second.is_quiet; });
   for (const auto& [rank, watched] : ranks_) {
     RankMoment& moment = moments.emplace_back();
     moment.rank = rank;
     moment.moves = watched.look.issued + watched.look.finished;
     moment.waits = watched.look.waits && watched.activity != RankMoment::Activity::gone;
-    moment.is_starting = watched.look.waits_in == "init_process_group" && !all_are_here;
+    moment.is_starting = watched.look.waits_in == "init_process_group" && !all_are_here && !others_do_nothing;
     moment.activity = watched.activity;
   }
   return moments;
@@ -397,6 +413,9 @@ void WatchedJob::look(Time now) {
     looked_at_ = now;
     for (auto& [rank, watched] : ranks_) {
       look_at_process(watched, now);
+    }
+    if (ranks_.size() < static_cast<std::size_t>(world_size_) && !hub_ && !member_) {
+      look_at_missing(now);
     }
   }
   const bool is_due = !member_ && (!said_ || now - judged_at_ >= judge_again_after);

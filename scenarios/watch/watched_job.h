@@ -90,6 +90,7 @@ class WatchedJob {
   std::vector<RankMoment> moments_everywhere() const;
   void ask_where(const RankSet& ranks);
   std::vector<RankMoment> moments() const;
+  void look_at_missing(Time now);
   RankSet all_ranks() const;
   RankSet local_ranks() const;
 
@@ -110,7 +111,15 @@ class WatchedJob {
   real::PrivateFolder package_;  // with the observer
   std::optional<real::PrivateFolder> private_records_;
   std::string records_;
+  // A process that may be a rank that has not come yet.
+  struct Stranger {
+    ProcessState state;
+    Time state_at = 0;
+    bool is_quiet = false;
+  };
+
   std::map<Rank, Watched> ranks_;
+  std::map<pid_t, Stranger> strangers_;
   std::vector<Rank> ended_;  // by when
   Rank world_size_ = 0;
   Stall stall_;

@@ -19,7 +19,7 @@ std::string elapsed_phrase(Duration duration);
 
 class Pulse {
  public:
-  // Times never go back. `steps`: how often the program's optimizer has stepped so far; 0: it has none, or nobody knows.
+  // Times never go back. `steps`: how often the program's optimizer has stepped so far; 0: nobody knows.
   void look(Time now, const std::vector<RankMoment>& ranks, std::uint64_t steps);
 
   // The rank that was in no call in most looks in which others waited. None: it is not always the same.
