@@ -7,15 +7,16 @@
 
 #include "tests/catch.h"
 #include "tests/shell.h"
+#include "tests/two_hosts.h"
 
 namespace rollcall::test {
 namespace {
 
-// A Python that has torch.distributed; empty: there is none here.
-std::string python_with_torch() {
+// A Python that has torch.distributed, and of which that holds; empty: there is none here.
+std::string python_with_torch(const std::string& condition = "True") {
   for (const std::string python : {"python3", "/usr/bin/python3"}) {
-    const std::string question =
-        " -c 'import torch.distributed as d; assert d.is_available()' >/dev/null 2>&1";
+    const std::string question = " -c 'import torch, torch.distributed as d; assert d.is_available() and " +
+                                 condition + "' >/dev/null 2>&1";
     if (std::system((python + question).c_str()) == 0) {
       return python;
     }
@@ -153,6 +154,55 @@ TEST_CASE("watches of two nodes name the rank that is missing on the other one",
   CHECK(said.find("error[stuck_host]: rank 2 never issued all_reduce #10") != std::string::npos);
   CHECK(said.find("  rank 2:\n") != std::string::npos);
   CHECK(contents(shell.path("err1")).find("error[") == std::string::npos);
+}
+
+TEST_CASE("watches of two hosts meet over the network, where the launcher's variables say",
+          "[watch][real-jobs]") {
+  const TwoHosts hosts;
+  const std::string python = python_with_torch();
+  if (python.empty() || !hosts.made()) {
+    WARN("skipped: no Python with torch.distributed, or no right to make network namespaces");
+    return;
+  }
+  const Shell shell;
+  const auto node = [&](int number, const char* ranks) {
+    return fmt::format(
+        "{5} NODE_RANK={0} RANKS={1} USE_LIBUV=0 GLOO_SOCKET_IFNAME=wire ROLLCALL_TOKEN='a secret of this "
+        "test' "
+        "timeout -s INT 60 '{2}' watch --after 3s --node --records node{0} -- {3} "
+        "'{4}/tests/real_jobs/watched.py' "
+        "stuck_in_loader > out{0} 2> err{0} & P{0}=$!; ",
+        number, ranks, ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR, hosts.on(number));
+  };
+  shell.run(node(0, "0,1") + node(1, "2,3") +
+            "for i in $(seq 300); do grep -q 'Python stacks' err0 && break; sleep 0.1; done; "
+            "kill $P0 $P1; wait; exit 0");
+  const std::string said = contents(shell.path("err0"));
+  INFO(said << contents(shell.path("err1")));
+  CHECK_THAT(said, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
+}
+
+// The torchrun of 1.13 fails in Python 3.11 (torch/distributed/elastic/multiprocessing/api.py, to_map).
+TEST_CASE("ranks that torchrun starts are watched as they are", "[watch][real-jobs]") {
+  const std::string python = python_with_torch("torch.__version__ >= \"2\"");
+  if (python.empty()) {
+    WARN("skipped: no Python with torch 2");
+    return;
+  }
+  const Shell shell;
+  shell.run(fmt::format(
+      "USE_LIBUV=0 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 timeout -s INT 60 '{}' watch --after 3s --records "
+      "rings -- {} -m torch.distributed.run "
+      "--nproc_per_node 4 --rdzv_backend c10d --rdzv_endpoint rendezvous --rdzv_conf store_type=file "
+      "--local_addr 127.0.0.1 "
+      "'{}/tests/real_jobs/watched.py' stuck_in_loader 28474 > out 2> "
+      "err & "
+      "P=$!; for i in $(seq 300); do grep -q 'Python stacks' err && break; sleep 0.1; done; kill $P; wait; "
+      "exit 0",
+      ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR));
+  const std::string said = contents(shell.path("err"));
+  INFO(said);
+  CHECK_THAT(said, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
 }
 
 TEST_CASE("a real job at work gets no alarm, and one that fails is explained", "[watch][real-jobs]") {

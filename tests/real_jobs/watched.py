@@ -2,8 +2,10 @@
 """One of the jobs of jobs.py as `rollcall watch` sees it: four ranks that know nothing of being watched.
 
     rollcall watch -- python3 watched.py CASE [PORT]
+    rollcall watch -- torchrun --nproc_per_node 4 watched.py CASE
 
-A rank that is through stays, as in jobs.py. Some cases are only here: what a dump could not show.
+MASTER_ADDR, MASTER_PORT and GLOO_SOCKET_IFNAME are followed, and of RANKS only those listed are started. A rank that is
+through stays, as in jobs.py. Some cases are only here: what a dump could not show.
 """
 import ctypes
 import datetime
@@ -18,7 +20,7 @@ import time
 import traceback
 
 CASE = sys.argv[1]
-PORT = sys.argv[2] if len(sys.argv) > 2 else "29790"
+PORT = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("MASTER_PORT", "29790")
 sys.argv = ["jobs.py", tempfile.gettempdir()]
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import jobs  # noqa: E402
@@ -145,8 +147,9 @@ def recovers(r):
 
 def main(r):
     ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: no rank outlives the one that started it
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=PORT, RANK=str(r), LOCAL_RANK=str(r),
-                      WORLD_SIZE=str(jobs.WORLD), GLOO_SOCKET_IFNAME="lo")
+    os.environ.update(MASTER_PORT=PORT, RANK=str(r), LOCAL_RANK=str(r), WORLD_SIZE=str(jobs.WORLD))
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     if CASE == "never_initializes" and r == 1:
         jobs.stall()
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=1800))
@@ -163,6 +166,8 @@ def main(r):
 
 if __name__ == "__main__" and CASE == "--truth":
     print(json.dumps(jobs.TRUTH))
+elif __name__ == "__main__" and "TORCHELASTIC_RUN_ID" in os.environ:
+    main(int(os.environ["RANK"]))
 elif __name__ == "__main__":
     fork = multiprocessing.get_context("fork")
     here = os.environ.get("RANKS", "0,1,2,3").split(",")  # those of this node
