@@ -35,8 +35,10 @@ class TwoHosts {
   bool made() const { return made_; }
   // The words before a command that run it on that host, 0 or 1. The first is where the master is.
   std::string on(int host) const {
-    return fmt::format("ip netns exec {} env MASTER_ADDR=10.77.0.1 MASTER_PORT=29500",
-                       host == 0 ? first_ : second_);
+    return fmt::format(
+        "ip netns exec {} env MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "
+        "ROLLCALL_TOKEN='a secret of this test'",
+        host == 0 ? first_ : second_);
   }
 
  private:

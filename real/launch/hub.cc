@@ -1,5 +1,6 @@
 #include "real/launch/hub.h"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -9,6 +10,9 @@
 
 namespace rollcall::real {
 namespace {
+
+constexpr Duration proof_within = 5 * second;
+constexpr std::ptrdiff_t strangers_max = 64;  // at a time
 
 void send_to(const Descriptor& connection, const Frame& content) {
   try {
@@ -24,7 +28,10 @@ bool waits_for_keys(const StoreCall& call) {
 
 }  // namespace
 
-void Hub::listen(std::uint16_t port) { listener_ = listen_on(port); }
+void Hub::listen(const std::string& address, std::uint16_t port, std::string token) {
+  listener_ = listen_on(address, port);
+  token_ = std::move(token);
+}
 
 Descriptor Hub::connect() {
   auto [here, there] = connected_pair();
@@ -45,37 +52,76 @@ std::vector<Hub::LogConnection> Hub::serve() {
   ::poll(polled.data(), polled.size(), 0);
   std::vector<LogConnection> logs;
   for (std::size_t i = clients_.size(); i > 0; --i) {  // from the back: some go
-    if (polled[i].revents != 0 && !hear(clients_[i - 1], logs)) {
+    Client& client = clients_[i - 1];
+    const bool stays = polled[i].revents == 0 ? !client.greeting || clock_.now() < client.since + proof_within
+                                              : hear(client, logs);
+    if (!stays) {
+      refused_ += client.greeting ? 1 : 0;
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i) - 1);
     }
   }
   if (polled.front().revents != 0) {
-    if (Descriptor connection = accept_from(listener_); connection.is_open()) {
-      clients_.push_back({.connection = std::move(connection), .received = {}});
-    }
+    accept();
   }
   answer_all();
   return logs;
 }
 
-// False when the client has gone, talks nonsense, or its connection now carries a log.
-bool Hub::hear(Client& client, std::vector<LogConnection>& logs) {
-  const std::string bytes = receive_some(client.connection);
-  if (bytes.empty()) {
+void Hub::accept() {
+  Descriptor connection = accept_from(listener_);
+  const auto strangers =
+      std::ranges::count_if(clients_, [](const Client& client) { return client.greeting.has_value(); });
+  if (!connection.is_open() || strangers >= strangers_max ||
+      (token_.empty() && !is_own_process(connection))) {
+    refused_ += connection.is_open() ? 1 : 0;
+    return;
+  }
+  Greeting greeting(token_);
+  send_to(connection, greeting.challenge());
+  clients_.push_back({.connection = std::move(connection),
+                      .received = {},
+                      .greeting = std::move(greeting),
+                      .since = clock_.now()});
+}
+
+// Whether what the stranger has sent so far proves that it belongs to the run; it is welcome then.
+bool Hub::belongs(Client& client) const {
+  const std::optional<Frame> proof = take_frame(client.received, greeting_bytes_max);
+  if (!proof) {
+    return true;  // perhaps
+  }
+  const std::optional<Frame> welcome = client.greeting->welcome(*proof);
+  if (!welcome) {
     return false;
   }
-  client.received += bytes;
+  client.greeting.reset();
+  send_to(client.connection, *welcome);
+  return true;
+}
+
+// False when the client has gone, talks nonsense, or its connection now carries a log.
+bool Hub::hear(Client& client, std::vector<LogConnection>& logs) {
+  try {
+    const std::string bytes = receive_some(client.connection);
+    client.received += bytes;
+    if (bytes.empty() || (client.greeting && !belongs(client))) {
+      return false;
+    }
+    return client.greeting || take_call(client, logs);
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+// Likewise.
+bool Hub::take_call(Client& client, std::vector<LogConnection>& logs) {
   const std::optional<Frame> content = take_frame(client.received);
   if (!content) {
     return true;
   }
   if (content->kind == FrameKind::call) {
-    try {
-      client.request = request_of(*content);  // the next comes when this has been answered
-      return true;
-    } catch (const std::runtime_error&) {
-      return false;
-    }
+    client.request = request_of(*content);  // the next comes when this has been answered
+    return true;
   }
   if (content->kind == FrameKind::log) {
     Rank rank = -1;
@@ -87,7 +133,11 @@ bool Hub::hear(Client& client, std::vector<LogConnection>& logs) {
 }
 
 Hub::Request Hub::request_of(const Frame& content) {
-  Request request{&stores_[content.key], decode_value<StoreCall>(content.value), {}};
+  Request request{nullptr, decode_value<StoreCall>(content.value), {}};
+  if (!is_sound(request.call)) {
+    throw std::runtime_error("a call on the store makes no sense");
+  }
+  request.store = &stores_[content.key];
   if (request.call.timeout) {
     request.until = clock_.now() + *request.call.timeout;
   }

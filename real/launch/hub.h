@@ -13,6 +13,7 @@
 
 #include "real/process/process.h"
 #include "real/rank/frames.h"
+#include "real/rank/greeting.h"
 #include "real/rank/recorder.h"
 #include "sim/c10d/store_state.h"
 
@@ -22,8 +23,11 @@ class Hub {
  public:
   explicit Hub(const RunClock& clock) : clock_(clock) {}
 
-  // Lets anybody connect. Throws std::runtime_error when the port is taken.
-  void listen(std::uint16_t port);
+  // Lets those connect that prove to know the token (greeting.h); without one, this user's processes of this
+  // machine. At this address of ours, or at all where it is none. Throws std::runtime_error when the port is taken.
+  void listen(const std::string& address, std::uint16_t port, std::string token);
+  // Who connected and did not prove it in time, or sent something else.
+  int refused() const { return refused_; }
   // The other end of a new connection, for a process that is about to be started. Throws std::system_error.
   Descriptor connect();
 
@@ -50,15 +54,22 @@ class Hub {
     Descriptor connection;
     std::string received;
     std::optional<Request> request{};
+    std::optional<Greeting> greeting{};  // what a stranger is asked; nothing: it belongs to the run
+    Time since = 0;                      // of a stranger
   };
 
+  void accept();
+  bool belongs(Client& client) const;
   bool hear(Client& client, std::vector<LogConnection>& logs);
+  bool take_call(Client& client, std::vector<LogConnection>& logs);
   Request request_of(const Frame& content);
   void answer_all();
   bool answer(Client& client);
 
   const RunClock& clock_;
   Descriptor listener_;
+  std::string token_;
+  int refused_ = 0;
   std::vector<Client> clients_;
   std::map<std::string, StoreState> stores_;
 };

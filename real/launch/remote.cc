@@ -8,6 +8,7 @@
 
 #include "real/launch/worker.h"
 #include "real/rank/frames.h"
+#include "real/rank/greeting.h"
 #include "real/rank/sockets.h"
 
 namespace rollcall::real {
@@ -55,11 +56,19 @@ void report_end(const Descriptor& hub, int status, const std::string& words) {
 
 void supervise_for_hub(const Options& options, const Program& program, const BackendEntry& backend,
                        const std::vector<GroupMembers>& groups, const LaunchedRank& launched) {
-  const Descriptor hub = connect_to(launched.master_address, launched.master_port);
+  const auto connect = [&launched] {
+    Descriptor connection = connect_to(launched.master_address, launched.master_port);
+    greet_hub(connection, launched.token);
+    return connection;
+  };
+  const Descriptor hub = connect();
   const RunClock clock(introduce(hub, launched.rank));
   const PrivateFolder folder;
   Pipe log;
   Pipe hold;
+  // Before the aggregate: what throws inside of one leaves it half made.
+  Descriptor store = connect();
+  std::string address = local_address(hub);
   Worker worker{.options = options,
                 .program = program,
                 .backend = backend,
@@ -67,11 +76,11 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
                 .seat = {.rank = launched.rank,
                          .groups = groups,
                          .store = {},
-                         .address = local_address(hub),
+                         .address = std::move(address),
                          .torch = options.torch,
                          .timeout = options.timeout,
                          .time_scale = options.time_scale},
-                .hub = connect_to(launched.master_address, launched.master_port),
+                .hub = std::move(store),
                 .log = std::move(log.write),
                 .hold = std::move(hold.read),
                 .errors = folder.path() + "/rank.err"};

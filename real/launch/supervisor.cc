@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <stdexcept>
 
 #include <fmt/core.h>
 #include <poll.h>
@@ -55,6 +56,9 @@ std::string error_file(const PrivateFolder& folder, Rank rank) {
 Supervisor::Child Supervisor::start(Rank rank) {
   Pipe log;
   Pipe hold;
+  // Before the aggregate: what throws inside of one leaves it half made.
+  Descriptor hub = hub_->connect();
+  std::string errors = error_file(*folder_, rank);
   Worker worker{.options = options_,
                 .program = program_,
                 .backend = backend_,
@@ -65,10 +69,10 @@ Supervisor::Child Supervisor::start(Rank rank) {
                          .torch = options_.torch,
                          .timeout = options_.timeout,
                          .time_scale = options_.time_scale},
-                .hub = hub_->connect(),
+                .hub = std::move(hub),
                 .log = std::move(log.write),
                 .hold = std::move(hold.read),
-                .errors = error_file(*folder_, rank)};
+                .errors = std::move(errors)};
   if (launched_ != nullptr) {
     worker.seat.address = launched_->master_address;  // rank 0 runs where the hub is
   }
@@ -101,7 +105,7 @@ RunLog Supervisor::run() {
     log_.ranks.resize(static_cast<std::size_t>(options_.world_size));
     hub_.emplace(clock_);
     if (launched_ != nullptr) {
-      hub_->listen(launched_->master_port);
+      hub_->listen(launched_->master_address, launched_->master_port, launched_->token);
     }
     const Rank here = launched_ != nullptr ? 1 : options_.world_size;
     for (Rank rank = 0; rank < options_.world_size; ++rank) {
@@ -117,6 +121,7 @@ RunLog Supervisor::run() {
       }
     }
     log_.end = clock_.now();
+    log_.refused = hub_->refused();
     end_all();
     folder_.reset();
     signal = interrupted;
@@ -174,10 +179,18 @@ void Supervisor::read_from(Rank rank) {
 }
 
 void Supervisor::take_all(Rank rank, std::string_view bytes) {
-  Decoder& decoder = children_[static_cast<std::size_t>(rank)].decoder;
-  decoder.feed(bytes.data(), bytes.size());
-  while (std::optional<Record> record = decoder.next()) {
-    take(rank, std::move(*record));
+  Child& child = children_[static_cast<std::size_t>(rank)];
+  child.decoder.feed(bytes.data(), bytes.size());
+  try {
+    while (std::optional<Record> record = child.decoder.next()) {
+      take(rank, std::move(*record));
+    }
+  } catch (const std::runtime_error& error) {
+    if (child.process) {
+      throw;  // it is ours, and so is the mistake
+    }
+    child.log.close();
+    note_end(rank, W_EXITCODE(EXIT_FAILURE, 0), error.what());
   }
 }
 

@@ -16,12 +16,14 @@ struct Names {
   const char* rank;
   const char* world_size;
   const char* local_rank;
+  const char* local_size;  // how many of them are on this host
 };
 
 constexpr std::array<Names, 3> launchers{{
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
 }};
 
 template <typename Number>
@@ -37,6 +39,34 @@ std::optional<Number> number_of(const Variables& variables, const char* name) {
     throw std::invalid_argument(fmt::format("{}: '{}' is not a valid value", name, text));
   }
   return number;
+}
+
+constexpr std::size_t token_chars_min = 16;
+
+bool is_loopback(std::string_view address) {
+  return address == "localhost" || address == "::1" || address.starts_with("127.");
+}
+
+// Where the ranks meet, and how they know each other.
+void add_meeting(const Variables& variables, const Names& names, LaunchedRank& launched) {
+  if (const char* address = variables("MASTER_ADDR")) {
+    launched.master_address = address;
+  }
+  if (const char* token = variables("ROLLCALL_TOKEN")) {
+    launched.token = token;
+    if (launched.token.size() < token_chars_min) {
+      throw std::invalid_argument(
+          fmt::format("ROLLCALL_TOKEN: a secret has {} characters or more", token_chars_min));
+    }
+  }
+  if (number_of<Rank>(variables, names.local_size) == launched.world_size) {
+    launched.master_address = "127.0.0.1";
+  }
+  if (launched.token.empty() && !is_loopback(launched.master_address)) {
+    throw std::invalid_argument(
+        "ROLLCALL_TOKEN is not set: ranks of several hosts need a secret that all of them know, such as "
+        "$(openssl rand -hex 16)");
+  }
 }
 
 }  // namespace
@@ -59,9 +89,7 @@ std::optional<LaunchedRank> launched_rank(const Variables& variables) {
     }
     LaunchedRank launched{.launcher = names.launcher, .rank = *rank, .world_size = *world_size};
     launched.local_rank = number_of<Rank>(variables, names.local_rank).value_or(0);
-    if (const char* address = variables("MASTER_ADDR")) {
-      launched.master_address = address;
-    }
+    add_meeting(variables, names, launched);
     launched.master_port = number_of<std::uint16_t>(variables, "MASTER_PORT").value_or(launched.master_port);
     const char* agent_store = variables("TORCHELASTIC_USE_AGENT_STORE");
     if (agent_store != nullptr && std::string_view(agent_store) == "True") {

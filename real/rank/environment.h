@@ -19,13 +19,15 @@ struct LaunchedRank {
   Rank local_rank = 0;
   std::string master_address = "127.0.0.1";
   std::uint16_t master_port = 29500;  // torch's default
+  std::string token{};                // what all ranks know and nobody else; empty: they are on one host
 };
 
 // A variable's value, or null. std::getenv outside tests.
 using Variables = std::function<const char*(const char* name)>;
 
 // Nothing when no launcher's variables are there. Throws std::invalid_argument naming the variable that is
-// missing beside others, or no number.
+// missing beside others, or no number. Ranks that the launcher has started on one host meet on its loopback address,
+// whatever MASTER_ADDR says.
 std::optional<LaunchedRank> launched_rank(const Variables& variables);
 
 }  // namespace rollcall::real

@@ -25,13 +25,16 @@ std::string frame(const Frame& content) {
   return std::string(reinterpret_cast<const char*>(&head), sizeof head) + content.key + content.value;
 }
 
-std::optional<Frame> take_frame(std::string& bytes) {
+std::optional<Frame> take_frame(std::string& bytes, std::size_t bytes_max) {
   Head head = {};
   if (bytes.size() < sizeof head) {
     return std::nullopt;
   }
   std::memcpy(&head, bytes.data(), sizeof head);
-  const std::size_t size = sizeof head + head.key + head.value;
+  const std::size_t size = sizeof head + std::size_t{head.key} + head.value;
+  if (head.kind > FrameKind::welcome || size > bytes_max) {
+    throw std::runtime_error("what was said on a connection of the run makes no sense");
+  }
   if (bytes.size() < size) {
     return std::nullopt;
   }

@@ -16,7 +16,14 @@ enum class FrameKind : std::uint8_t {
   refusal,  // the call was wrong: the text of a ValueError
   late,     // the keys have not come in time
   log,      // key: the rank's number. Answered by the hub's time as text; records follow on this connection
+  challenge,  // these three begin a connection: greeting.h
+  proof,
+  welcome,
 };
+
+// Of a frame. Who has not proven to belong to the run says less.
+inline constexpr std::size_t frame_bytes_max = std::size_t{64} << 20;
+inline constexpr std::size_t greeting_bytes_max = 256;
 
 struct Frame {
   FrameKind kind = FrameKind::call;
@@ -26,10 +33,12 @@ struct Frame {
 
 std::string frame(const Frame& content);
 
-// Takes the first frame off `bytes`; nothing when it has not come in full.
-std::optional<Frame> take_frame(std::string& bytes);
+// Takes the first frame off `bytes`; nothing when it has not come in full. Throws std::runtime_error for one that is
+// longer than `bytes_max`, or of no kind that there is.
+std::optional<Frame> take_frame(std::string& bytes, std::size_t bytes_max = frame_bytes_max);
 
-// Blocks until one frame, and nothing more, has come. Throws std::runtime_error when the other end closes.
+// Blocks until one frame, and nothing more, has come. Throws std::runtime_error when the other end closes, or says
+// something else.
 Frame receive_frame(const Descriptor& connection);
 
 }  // namespace rollcall::real

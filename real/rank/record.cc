@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstring>
+#include <stdexcept>
 #include <type_traits>
 
 #include "real/rank/encode_store.h"
@@ -42,6 +43,8 @@ namespace {
 
 using Length = std::uint32_t;
 
+constexpr std::size_t record_bytes_max = std::size_t{64} << 20;
+
 // FNV-1a: short, and the same on every machine.
 class Digest {
  public:
@@ -77,12 +80,18 @@ std::optional<Record> Decoder::next() {
     return std::nullopt;
   }
   std::memcpy(&length, bytes_.data() + at_, sizeof length);
+  if (length > record_bytes_max) {
+    throw std::runtime_error("a record of a rank is longer than records are");
+  }
   if (bytes_.size() - at_ < sizeof length + length) {
     return std::nullopt;
   }
   Reader reader(std::string_view(bytes_).substr(at_ + sizeof length, length));
   Record record;
   visit(reader, record);
+  if (record.kind > Record::Kind::die || (record.op.store && !is_sound(*record.op.store))) {
+    throw std::runtime_error("a record of a rank makes no sense");
+  }
   at_ += sizeof length + length;
   if (at_ == bytes_.size()) {
     bytes_.clear();

@@ -75,6 +75,7 @@ std::string encode(const Record& record);
 class Decoder {
  public:
   void feed(const char* bytes, std::size_t count) { bytes_.append(bytes, count); }
+  // Throws std::runtime_error for what is not a record.
   std::optional<Record> next();
 
  private:

@@ -27,6 +27,7 @@ struct RunLog {
   std::vector<RankLog> ranks;  // by global rank
   bool timed_out = false;      // the deadline passed, and the supervisor ended what was left
   Time end = 0;
+  int refused = 0;  // connections of strangers, in a launched run
 };
 
 }  // namespace rollcall::real

@@ -56,6 +56,22 @@ void send_without_delay(const Descriptor& connection) {
   ::setsockopt(connection.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+// Closed where that is not possible; errno says why.
+Descriptor listen_at(const sockaddr& address, socklen_t size) {
+  Descriptor listener(::socket(address.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  const int off = 0;
+  ::setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(listener.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);  // of IPv4 there is none
+  if (!listener.is_open() || ::bind(listener.number(), &address, size) != 0 ||
+      ::listen(listener.number(), SOMAXCONN) != 0) {
+    const int reason = errno;
+    listener.close();
+    errno = reason;
+  }
+  return listener;
+}
+
 }  // namespace
 
 Descriptor connect_to(const std::string& address, std::uint16_t port) {
@@ -74,19 +90,22 @@ Descriptor connect_to(const std::string& address, std::uint16_t port) {
   }
 }
 
-Descriptor listen_on(std::uint16_t port) {
-  Descriptor listener(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  const int off = 0;
-  ::setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  ::setsockopt(listener.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  sockaddr_in6 here = {};
-  here.sin6_family = AF_INET6;
-  here.sin6_addr = in6addr_any;
-  here.sin6_port = htons(port);
-  if (!listener.is_open() ||
-      ::bind(listener.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
-      ::listen(listener.number(), SOMAXCONN) != 0) {
+Descriptor listen_on(const std::string& address, std::uint16_t port) {
+  const Addresses addresses = look_up(address, port);
+  for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
+    if (Descriptor listener = listen_at(*one->ai_addr, one->ai_addrlen); listener.is_open()) {
+      return listener;
+    }
+    if (errno != EADDRNOTAVAIL) {
+      fail(fmt::format("{}:{}", address, port));
+    }
+  }
+  sockaddr_in6 anywhere = {};
+  anywhere.sin6_family = AF_INET6;
+  anywhere.sin6_addr = in6addr_any;
+  anywhere.sin6_port = htons(port);
+  Descriptor listener = listen_at(reinterpret_cast<const sockaddr&>(anywhere), sizeof anywhere);
+  if (!listener.is_open()) {
     fail(fmt::format("port {}", port));
   }
   return listener;

@@ -13,8 +13,8 @@ namespace rollcall::real {
 
 // Waits up to a minute for somebody to listen there: ranks start in any order.
 Descriptor connect_to(const std::string& address, std::uint16_t port);
-// On all of this machine's addresses.
-Descriptor listen_on(std::uint16_t port);
+// At that address of this machine's; at all of them where it is somebody else's, as that of a service that forwards is.
+Descriptor listen_on(const std::string& address, std::uint16_t port);
 Descriptor accept_from(const Descriptor& listener);
 
 // Two ends of one connection inside this machine. Throws std::system_error.

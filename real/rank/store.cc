@@ -47,6 +47,9 @@ StoreReply Store::ask(std::string_view store, const StoreCall& call, const char*
       throw LostPeerError(late);
     case FrameKind::call:
     case FrameKind::log:
+    case FrameKind::challenge:
+    case FrameKind::proof:
+    case FrameKind::welcome:
       break;
   }
   throw std::runtime_error("the run's hub does not answer");

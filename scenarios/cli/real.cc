@@ -85,6 +85,9 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
     return ExitCode::as_expected;  // rank 0 has the report
   }
   const Report& report = run->report;
+  if (run->log.refused > 0) {
+    remark(fmt::format("rollcall: note: {} connections of strangers were refused", run->log.refused));
+  }
   emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
   write_traces(line, report, traced);
   write_reports(line, reports, writers_of(report));

@@ -14,7 +14,7 @@
 
 #include <fmt/core.h>
 
-#include "scenarios/watch/proof.h"
+#include "real/rank/proof.h"
 
 namespace rollcall::watch {
 
@@ -27,7 +27,7 @@ constexpr int refresh_s = 10;
 
 std::string secret_word() {
   std::string word;
-  for (const char byte : nonce().substr(0, 16)) {
+  for (const char byte : real::nonce().substr(0, 16)) {
     word += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
   return word;
@@ -139,7 +139,7 @@ std::string LivePage::response_to(const std::string& request) const {
     return response("405 Method Not Allowed", "text/plain", "this page can only be read\n");
   }
   const std::string wanted = fmt::format("GET /{} ", secret_);
-  if (!names_this_machine(request) || !is_equal(request.substr(0, wanted.size()), wanted)) {
+  if (!names_this_machine(request) || !real::is_equal(request.substr(0, wanted.size()), wanted)) {
     return response("404 Not Found", "text/plain", "there is no such page\n");
   }
   try {

@@ -16,8 +16,8 @@
 
 #include <fmt/core.h>
 
+#include "real/rank/proof.h"
 #include "scenarios/watch/clock.h"
-#include "scenarios/watch/proof.h"
 
 namespace rollcall::watch {
 
@@ -67,7 +67,7 @@ std::optional<Frame> take_frame(std::string& bytes, std::size_t bytes_max, bool&
 
 std::string proof_of(std::string_view token, std::string_view role, std::string_view first,
                      std::string_view second) {
-  return hmac_sha256(token, std::string(role) + std::string(first) + std::string(second));
+  return real::hmac_sha256(token, std::string(role) + std::string(first) + std::string(second));
 }
 
 // What can be read at once. False: the other end has gone.
@@ -190,7 +190,7 @@ void NodeHub::accept_all(Time now) {
       ++refused_;
       continue;
     }
-    Peer peer{std::move(connection), {}, nonce(), now};
+    Peer peer{std::move(connection), {}, real::nonce(), now};
     if (send_at_once(peer.connection, node_frame(NodeFrame::challenge, peer.nonce))) {
       peers_.push_back(std::move(peer));
     }
@@ -250,8 +250,8 @@ bool NodeHub::check_proof(Peer& peer, std::string_view content) {
   }
   const std::string_view theirs = content.substr(0, nonce_bytes);
   const auto node = get<std::int32_t>(content, 2 * nonce_bytes);
-  if (node <= 0 || !is_equal(content.substr(nonce_bytes, nonce_bytes),
-                             proof_of(options_.token, "member", peer.nonce, theirs))) {
+  if (node <= 0 || !real::is_equal(content.substr(nonce_bytes, nonce_bytes),
+                                   proof_of(options_.token, "member", peer.nonce, theirs))) {
     return false;
   }
   std::erase_if(peers_, [&](const Peer& other) { return &other != &peer && other.node == node; });
@@ -345,12 +345,12 @@ bool NodeMember::serve(Time now, const std::vector<RankMoment>& ranks) {
   bool too_long = false;
   while (const std::optional<Frame> frame = take_frame(received_, stranger_bytes_max, too_long)) {
     if (frame->kind == NodeFrame::challenge && frame->content.size() == nonce_bytes && expected_.empty()) {
-      nonce_ = nonce();
+      nonce_ = real::nonce();
       expected_ = proof_of(options_.token, "hub", nonce_, frame->content);
       std::string proof = nonce_ + proof_of(options_.token, "member", frame->content, nonce_);
       put(proof, std::int32_t{options_.node});
       send(node_frame(NodeFrame::proof, proof));
-    } else if (frame->kind == NodeFrame::welcome && is_equal(frame->content, expected_) &&
+    } else if (frame->kind == NodeFrame::welcome && real::is_equal(frame->content, expected_) &&
                !expected_.empty()) {
       is_welcome_ = true;
     } else if (frame->kind == NodeFrame::collect && is_welcome_) {

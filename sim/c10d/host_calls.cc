@@ -26,6 +26,13 @@ std::string_view to_string(StoreCall::Kind kind) {
   return std::ranges::find(names, kind, &std::pair<std::string_view, Kind>::second)->first;
 }
 
+bool is_sound(const StoreCall& call) {
+  using Kind = StoreCall::Kind;
+  const bool takes_any = call.kind == Kind::wait || call.kind == Kind::check;
+  return call.kind <= Kind::num_keys &&
+         (takes_any || call.keys.size() == (call.kind == Kind::num_keys ? 0 : 1));
+}
+
 std::optional<StoreCall::Kind> parse_store_kind(std::string_view name) {
   const auto entry = std::ranges::find(names, name, &std::pair<std::string_view, Kind>::first);
   return entry != names.end() ? std::optional(entry->second) : std::nullopt;

@@ -40,6 +40,9 @@ struct StoreCall {
   std::optional<std::string> want{};  // get: what the program relies on. Another value is a finding
 };
 
+// Whether it names as many keys as its kind takes: who sends calls over a wire may send anything.
+bool is_sound(const StoreCall& call);
+
 // "store_set", as scenario files and timelines have it; nothing for other names.
 std::string_view to_string(StoreCall::Kind kind);
 std::optional<StoreCall::Kind> parse_store_kind(std::string_view name);

@@ -10,6 +10,7 @@
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/p2p.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {

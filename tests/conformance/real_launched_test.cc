@@ -1,13 +1,23 @@
 // Runs whose ranks a launcher starts: processes that know only their place and the master's address.
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <functional>
+#include <new>
 #include <stdexcept>
+#include <thread>
 
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "real/launch/hub.h"
 #include "real/launch/launch.h"
 #include "real/process/process.h"
+#include "real/rank/encode_store.h"
+#include "real/rank/greeting.h"
 #include "real/rank/sockets.h"
 #include "sim/dist.h"
 #include "tests/catch.h"
@@ -24,7 +34,7 @@ std::uint16_t free_port() {
   for (int attempt = 0; attempt < count; ++attempt) {
     const int port = lowest + (::getpid() + attempt) % count;
     try {
-      real::listen_on(static_cast<std::uint16_t>(port));
+      real::listen_on("127.0.0.1", static_cast<std::uint16_t>(port));
       return static_cast<std::uint16_t>(port);
     } catch (const std::runtime_error&) {  // taken
     }
@@ -34,9 +44,15 @@ std::uint16_t free_port() {
 }
 
 // As `ranks` processes started by a launcher. Rank 0 is this one.
-Report launch(Rank ranks, const real::Program& program) {
+real::Run launch_run(Rank ranks, const real::Program& program,
+                     const std::function<void(std::uint16_t)>& stranger) {
   const real::Options options{.world_size = ranks, .patience = 300 * millisecond};
   real::LaunchedRank place{.launcher = "test", .world_size = ranks, .master_port = free_port()};
+  place.token = "a secret of this test";
+  real::ChildProcess visitor([&] {
+    stranger(place.master_port);
+    ::_exit(0);
+  });
   std::vector<real::ChildProcess> others;
   for (place.rank = 1; place.rank < ranks; ++place.rank) {
     others.emplace_back([&] { ::_exit(real::run_launched(options, program, place).has_value() ? 1 : 0); });
@@ -46,8 +62,22 @@ Report launch(Rank ranks, const real::Program& program) {
   for (real::ChildProcess& other : others) {
     CHECK(WEXITSTATUS(other.wait()) == 0);
   }
+  CHECK(visitor.wait() == 0);
   REQUIRE(run.has_value());
-  return run->report;
+  return *run;
+}
+
+Report launch(Rank ranks, const real::Program& program) {
+  return launch_run(ranks, program, [](std::uint16_t) {}).report;
+}
+
+// What the next frame from the hub holds; nothing: it has hung up.
+std::optional<real::Frame> heard(const real::Descriptor& hub) {
+  try {
+    return real::receive_frame(hub);
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -95,6 +125,98 @@ TEST_CASE("a launched rank that is killed is named, wherever it ran", "[real]") 
   CHECK(report.of(2).state == RankClass::State::crashed);
   CHECK_THAT(report.of(2).exception, StartsWith("SIGKILL"));
   CHECK(finding_of(report.verdict)->culprits == RankSet{2});
+}
+
+// Each has ended rank 0, or has written the verdict, when nobody was asked who he is.
+TEST_CASE("strangers at the master's address neither end a launched run nor change its verdict", "[real]") {
+  if (!test::has_gloo()) {
+    return;
+  }
+  real::Record finish;
+  finish.kind = real::Record::Kind::finish;
+  StoreCall without_key;
+  without_key.kind = StoreCall::Kind::set;
+  const std::string as_rank_1 = real::frame({real::FrameKind::log, "1", {}});
+  const std::vector<std::string> attacks = {
+      as_rank_1 + real::encode({}) + real::encode(finish),
+      as_rank_1 + std::string(40, '\x7f'),
+      real::frame({real::FrameKind::call, "words", encode_value(without_key)}),
+      real::frame({real::FrameKind::proof, std::string(32, 'n'), std::string(32, 'p')}),
+      std::string("\x05\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 12),
+      "GET / HTTP/1.1\r\n\r\n",
+      std::string(100'000, 'x'),
+  };
+  // Of all processes.
+  void* const memory =
+      ::mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  auto* const strangers_have_been = new (memory) std::atomic<bool>(false);
+  const real::Run run = launch_run(
+      2,
+      [&](Rank rank) {
+        while (!strangers_have_been->load()) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        const Tensor tensor = Tensor::full({4}, rank + 1);
+        all_reduce(tensor);
+        print(to_string(tensor));
+      },
+      [&](std::uint16_t port) {
+        for (const std::string& attack : attacks) {
+          const real::Descriptor hub = real::connect_to("127.0.0.1", port);
+          ::send(hub.number(), attack.data(), attack.size(), MSG_NOSIGNAL);
+          heard(hub);  // the challenge
+          if (heard(hub)) {
+            ::_exit(1);  // it was welcome
+          }
+        }
+        strangers_have_been->store(true);
+      });
+  ::munmap(memory, sizeof(std::atomic<bool>));
+  CHECK(run.log.refused == static_cast<int>(attacks.size()));
+  CHECK(verdict_word(run.report.verdict) == "ok");
+  REQUIRE(run.report.output.size() == 2);
+  CHECK(run.report.output.front().text == "tensor([3., 3., 3., 3.])");
+}
+
+TEST_CASE("without a secret, the processes of one user still know each other", "[real]") {
+  const std::uint16_t port = free_port();
+  const real::RunClock clock;
+  real::Hub hub(clock);
+  hub.listen("127.0.0.1", port, "");
+  real::ChildProcess own([&] {
+    real::greet_hub(real::connect_to("127.0.0.1", port), "");
+    ::_exit(0);
+  });
+  const real::Descriptor end = own.watch();
+  for (pollfd ended = {end.number(), POLLIN, 0}; ::poll(&ended, 1, 10) == 0;) {
+    hub.serve();
+  }
+  CHECK(own.wait() == 0);
+  CHECK(hub.refused() == 0);
+}
+
+TEST_CASE("a rank with another secret is turned away and told why", "[real]") {
+  const std::uint16_t port = free_port();
+  const real::RunClock clock;
+  real::Hub hub(clock);
+  hub.listen("127.0.0.1", port, "the secret of rank 0");
+  real::ChildProcess other([&] {
+    try {
+      real::greet_hub(real::connect_to("127.0.0.1", port), "the secret of another");
+    } catch (const std::runtime_error& error) {
+      ::_exit(std::string(error.what()).find("is ROLLCALL_TOKEN the same everywhere") != std::string::npos
+                  ? 0
+                  : 2);
+    }
+    ::_exit(1);
+  });
+  const real::Descriptor end = other.watch();
+  for (pollfd ended = {end.number(), POLLIN, 0}; ::poll(&ended, 1, 10) == 0;) {
+    hub.serve();
+  }
+  CHECK(other.wait() == 0);
+  CHECK(hub.refused() == 1);
 }
 
 }  // namespace rollcall

@@ -35,7 +35,10 @@ void read_timeline(std::string_view bytes);
 void read_results(std::string_view bytes);
 void write_report(std::string_view bytes);
 
-inline constexpr std::array<Target, 16> targets = {{
+// What other machines send: connection_targets.cc.
+void read_connection(std::string_view bytes);
+
+inline constexpr std::array<Target, 17> targets = {{
     {"pickle", read_pickle_dump},
     {"json_dump", read_json_dump},
     {"job_trace", read_job_trace},
@@ -52,6 +55,7 @@ inline constexpr std::array<Target, 16> targets = {{
     {"timeline", read_timeline},
     {"results", read_results},
     {"writers", write_report},
+    {"connection", read_connection},
 }};
 
 }  // namespace rollcall::fuzz

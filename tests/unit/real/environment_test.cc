@@ -26,7 +26,8 @@ TEST_CASE("each launcher's names are understood", "[real]") {
                                                  {"WORLD_SIZE", "8"},
                                                  {"LOCAL_RANK", "1"},
                                                  {"MASTER_ADDR", "node0"},
-                                                 {"MASTER_PORT", "1234"}}));
+                                                 {"MASTER_PORT", "1234"},
+                                                 {"ROLLCALL_TOKEN", "0123456789abcdef"}}));
   REQUIRE(torchrun);
   CHECK(torchrun->launcher == "torchrun");
   CHECK(torchrun->rank == 3);
@@ -46,6 +47,26 @@ TEST_CASE("each launcher's names are understood", "[real]") {
   REQUIRE(mpi);
   CHECK(mpi->launcher == "Open MPI");
   CHECK(mpi->world_size == 4);
+}
+
+TEST_CASE("ranks of one host meet on its loopback address and need no secret", "[real]") {
+  const auto launched = launched_rank(variables({{"RANK", "1"},
+                                                 {"WORLD_SIZE", "4"},
+                                                 {"LOCAL_WORLD_SIZE", "4"},
+                                                 {"MASTER_ADDR", "a-name-of-this-host"}}));
+  REQUIRE(launched);
+  CHECK(launched->master_address == "127.0.0.1");
+  CHECK(launched->token.empty());
+}
+
+TEST_CASE("ranks of several hosts need a secret", "[real]") {
+  CHECK_THROWS_WITH(
+      launched_rank(variables(
+          {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "node0"}})),
+      StartsWith("ROLLCALL_TOKEN is not set"));
+  CHECK_THROWS_WITH(
+      launched_rank(variables({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"ROLLCALL_TOKEN", "short"}})),
+      StartsWith("ROLLCALL_TOKEN: a secret has 16 characters"));
 }
 
 TEST_CASE("rank 0 listens beside torchrun's own store", "[real]") {

@@ -7,8 +7,8 @@
 
 #include <sys/socket.h>
 
+#include "real/rank/proof.h"
 #include "scenarios/watch/clock.h"
-#include "scenarios/watch/proof.h"
 #include "tests/catch.h"
 #include "tests/folder.h"
 
@@ -29,7 +29,7 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-std::string hex(const Digest& digest) { return hex(std::string(digest.begin(), digest.end())); }
+std::string hex(const real::Sha256& digest) { return hex(std::string(digest.begin(), digest.end())); }
 
 NodeOptions options(int node, std::uint16_t port, const std::string& secret = token) {
   return {node, {"127.0.0.1", port}, secret};
@@ -62,15 +62,15 @@ bool is_refused(NodeHub& hub, const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("digests are those of FIPS 180-4 and RFC 4231", "[watch]") {
-  CHECK(hex(sha256("")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  CHECK(hex(sha256("abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK(hex(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")) ==
+  CHECK(hex(real::sha256("")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(hex(real::sha256("abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(hex(real::sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")) ==
         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  CHECK(hex(hmac_sha256("Jefe", "what do ya want for nothing?")) ==
+  CHECK(hex(real::hmac_sha256("Jefe", "what do ya want for nothing?")) ==
         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  CHECK(
-      hex(hmac_sha256(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")) ==
-      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  CHECK(hex(real::hmac_sha256(std::string(131, '\xaa'),
+                              "Test Using Larger Than Block-Size Key - Hash Key First")) ==
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
 TEST_CASE("a node that knows the token says how its ranks are, and sends what they left when asked",

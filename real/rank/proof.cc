@@ -1,11 +1,11 @@
-#include "scenarios/watch/proof.h"
+#include "real/rank/proof.h"
 
 #include <algorithm>
 #include <bit>
 #include <fstream>
 #include <stdexcept>
 
-namespace rollcall::watch {
+namespace rollcall::real {
 
 namespace {
 
@@ -56,11 +56,11 @@ void compress(State& state, const std::uint8_t* block) {
   }
 }
 
-std::string text_of(const Digest& digest) { return {digest.begin(), digest.end()}; }
+std::string text_of(const Sha256& digest) { return {digest.begin(), digest.end()}; }
 
 }  // namespace
 
-Digest sha256(std::string_view bytes) {
+Sha256 sha256(std::string_view bytes) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::string padded(bytes);
@@ -72,7 +72,7 @@ Digest sha256(std::string_view bytes) {
   for (std::size_t i = 0; i < padded.size(); i += block_bytes) {
     compress(state, reinterpret_cast<const std::uint8_t*>(padded.data()) + i);
   }
-  Digest digest;
+  Sha256 digest;
   for (std::size_t i = 0; i < digest.size(); ++i) {
     digest[i] = static_cast<std::uint8_t>(state[i / 4] >> (24U - 8U * (i % 4)));
   }
@@ -108,4 +108,4 @@ std::string nonce() {
   return bytes;
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::real

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-namespace rollcall::watch {
+namespace rollcall::real {
 
-using Digest = std::array<std::uint8_t, 32>;
+using Sha256 = std::array<std::uint8_t, 32>;
 
-Digest sha256(std::string_view bytes);
+Sha256 sha256(std::string_view bytes);
 // As bytes.
 std::string hmac_sha256(std::string_view key, std::string_view message);
 // Takes as long for a wrong text as for the right one.
@@ -19,4 +19,4 @@ bool is_equal(std::string_view a, std::string_view b);
 // 32 bytes that nobody can guess. Throws std::runtime_error where the system has none.
 std::string nonce();
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::real

@@ -1,0 +1,60 @@
+// What comes over connections between supervisors: real/launch/hub.h.
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "real/rank/encode_store.h"
+#include "real/rank/frames.h"
+#include "real/rank/greeting.h"
+#include "real/rank/record.h"
+#include "sim/c10d/store_state.h"
+#include "tests/fuzz/targets.h"
+
+namespace rollcall::fuzz {
+
+namespace {
+
+template <typename Read>
+void or_refuse(const Read& read) {
+  try {
+    read();
+  } catch (const std::runtime_error& refused) {
+    // what ends the connection, or what the rank is told
+  }
+}
+
+void serve_frames(std::string bytes) {
+  StoreState store;
+  while (const std::optional<real::Frame> frame = real::take_frame(bytes)) {
+    const StoreCall call = decode_value<StoreCall>(frame->value);
+    if (is_sound(call) && store.missing(call.keys).empty()) {
+      store.apply(call);
+    }
+  }
+}
+
+void read_records(std::string_view bytes) {
+  real::Decoder decoder;
+  decoder.feed(bytes.data(), bytes.size());
+  while (const std::optional<real::Record> record = decoder.next()) {
+    real::encode(*record);
+  }
+}
+
+}  // namespace
+
+// As what a stranger says, as calls on the store, as a rank's log.
+void read_connection(std::string_view bytes) {
+  or_refuse([bytes] {
+    std::string said(bytes);
+    const std::optional<real::Frame> frame = real::take_frame(said, real::greeting_bytes_max);
+    if (frame && real::Greeting("a secret of this test").welcome(*frame)) {
+      throw std::logic_error("nobody can prove what he does not know");
+    }
+  });
+  or_refuse([bytes] { serve_frames(std::string(bytes)); });
+  or_refuse([bytes] { read_records(bytes); });
+}
+
+}  // namespace rollcall::fuzz
