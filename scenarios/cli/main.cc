@@ -1,8 +1,10 @@
 // rollcall: runs the ranks of a torch.distributed program and says which one is missing from a hang.
 
+#include <cerrno>
 #include <csignal>
 #include <string_view>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "scenarios/cli/guarded.h"
@@ -21,6 +23,20 @@ using rollcall::cli::ExitCode;
   ::_exit(static_cast<int>(code));
 }
 
+// Who closes a standard stream says that nothing is read from it, or that nobody reads: still, its number must not go to
+// a pipe or a log. What takes its place cannot be used either, so that errors stay errors.
+void reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF) {
+      // The lowest number that is free, and those below are taken.
+      const int opened = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+      if (opened != stream) {
+        ::_exit(static_cast<int>(ExitCode::internal_error));  // and nowhere to say it
+      }
+    }
+  }
+}
+
 // Ctrl-C, a canceled job, a closed terminal: at once, and without half a file.
 void on_interrupt(int) {
   rollcall::viz::remove_unfinished_file();
@@ -37,6 +53,7 @@ void on_abort(int) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  reserve_standard_streams();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     std::signal(signal, on_interrupt);
   }

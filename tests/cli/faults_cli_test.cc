@@ -1,9 +1,12 @@
 // What goes wrong around the program: signals, limits of the system, disks that are full, pipes for files.
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/conformance/real_runs.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
@@ -60,6 +63,37 @@ TEST_CASE("a signal while a file is written leaves no half of it", "[faults][fib
   CHECK((outcome.code == 2 || outcome.code == 0));  // it may have been quicker
   CHECK_FALSE(std::filesystem::exists(shell.path("trace.json.partial")));
   CHECK(std::filesystem::exists(shell.path("trace.json")) == (outcome.code == 0));
+}
+
+TEST_CASE("a program whose standard streams are closed does what it should, and ends", "[faults][fiber]") {
+  const Shell shell;
+  shell.write("quick.json", quick);
+  for (const std::string closed : {"<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- 2>&-", "<&- >&- 2>&-"}) {
+    CAPTURE(closed);
+    const bool can_say = closed.find(">&-") == std::string::npos || closed == "2>&-" || closed == "<&- 2>&-";
+    const std::string command = "timeout 60 '" ROLLCALL_CLI "' ";
+    CHECK(shell.run("(" + command + "run quick.json " + closed + ") >/dev/null").code == (can_say ? 0 : 4));
+    if (has_gloo()) {
+      CHECK(shell.run("(" + command + "real quick.json --backend gloo " + closed + ") >/dev/null").code ==
+            (can_say ? 0 : 4));
+    }
+  }
+}
+
+TEST_CASE("few descriptors are an error in one line", "[faults][fiber]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const Shell shell;
+  shell.write("quick.json", quick);
+  for (int limit = 6; limit <= 12; ++limit) {
+    const Outcome outcome = shell.rollcall("real quick.json --backend gloo",
+                                           "bash -c 'ulimit -n " + std::to_string(limit) + "; \"$@\"' -");
+    CAPTURE(limit, outcome.err);
+    CHECK((outcome.code == 0 || outcome.code == 3));
+    CHECK((outcome.code == 0 || outcome.err.find("Too many open files") != std::string::npos));
+    CHECK(std::ranges::count(outcome.err, '\n') <= 1);
+  }
 }
 
 TEST_CASE("a file that grows beyond ulimit -f is an error and not there", "[faults][fiber]") {
