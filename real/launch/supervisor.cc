@@ -14,6 +14,7 @@
 
 #include "real/evidence/reconstruct.h"
 #include "real/launch/worker.h"
+#include "real/process/interrupts.h"
 
 namespace rollcall::real {
 namespace {
@@ -23,29 +24,6 @@ constexpr Duration most_connecting = 60 * second;
 
 // How often the state is looked at when nothing happens.
 constexpr Duration glance = 50 * millisecond;
-
-// Set by a signal that wants this process to end.
-volatile std::sig_atomic_t interrupted = 0;
-
-// For the time of a run, an interrupt only asks the loop to stop; afterwards it is delivered again.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupted = 0;
-    struct sigaction action = {};
-    action.sa_handler = [](int signal) { interrupted = signal; };
-    ::sigaction(SIGINT, &action, &interrupt_);
-    ::sigaction(SIGTERM, &action, &terminate_);
-  }
-  ~InterruptGuard() {
-    ::sigaction(SIGINT, &interrupt_, nullptr);
-    ::sigaction(SIGTERM, &terminate_, nullptr);
-  }
-
- private:
-  struct sigaction interrupt_ = {};
-  struct sigaction terminate_ = {};
-};
 
 std::string error_file(const PrivateFolder& folder, Rank rank) {
   return fmt::format("{}/rank-{}.err", folder.path(), rank);
@@ -101,7 +79,7 @@ void Supervisor::adopt(Hub::LogConnection log) {
 RunLog Supervisor::run() {
   int signal = 0;
   {
-    const InterruptGuard guard;
+    const Interrupts interrupts;
     log_.ranks.resize(static_cast<std::size_t>(options_.world_size));
     hub_.emplace(clock_);
     if (launched_ != nullptr) {
@@ -111,7 +89,7 @@ RunLog Supervisor::run() {
     for (Rank rank = 0; rank < options_.world_size; ++rank) {
       children_.push_back(rank < here ? start(rank) : Child());
     }
-    while (!all_through() && interrupted == 0) {
+    while (!all_through() && Interrupts::pending() == 0) {
       look();
       const Time now = clock_.now();
       const bool late = connected_at_ >= 0 ? now > connected_at_ + options_.deadline : now > most_connecting;
@@ -124,7 +102,7 @@ RunLog Supervisor::run() {
     log_.refused = hub_->refused();
     end_all();
     folder_.reset();
-    signal = interrupted;
+    signal = Interrupts::pending();
   }
   if (signal != 0) {
     ::raise(signal);

@@ -89,6 +89,9 @@ ScriptRun run(const CommandLine& line) {
     return run_script(options, Answers::simulator);
   }
   ScriptRun alone = run_script(options, Answers::fake);
+  if (alone.was_interrupted) {
+    return alone;
+  }
   const std::string doubt = doubt_about(alone.record);
   if (doubt.empty()) {
     return alone;
@@ -152,16 +155,28 @@ ExitCode record_script(const CommandLine& line) {
   } catch (const std::filesystem::filesystem_error& problem) {
     throw UsageError(problem.what());
   }
+  if (done.was_interrupted && done.record.ranks.empty()) {
+    remark("rollcall: interrupted");
+    return ExitCode::interrupted;
+  }
   const std::string file = line.output.empty() ? "recorded.json" : line.output;
   // Throws InvalidScenario for a record that somebody else made, or a call that no scenario can have.
   const RecordedScript recorded = scenario::recorded_script(
       done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr);
-  say_problems(done, recorded);
+  if (!done.was_interrupted) {
+    say_problems(done, recorded);
+  }
   if (recorded.text.empty()) {
     remark("rollcall: error: no rank called init_process_group, so there is nothing to write");
     return ExitCode::invalid;
   }
   say_stacks(done.record);
+  if (done.was_interrupted) {
+    line.output.empty() ? viz::write_stdout(recorded.text)
+                        : viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; });
+    remark("rollcall: interrupted; what the ranks had called by then is written");
+    return ExitCode::interrupted;
+  }
   if (line.output.empty()) {
     viz::write_stdout(recorded.text);
     remark(report_text(line, recorded.report));

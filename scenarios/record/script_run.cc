@@ -22,6 +22,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "real/process/interrupts.h"
 #include "scenarios/record/recorder_files.h"
 
 namespace rollcall::scenario {
@@ -82,6 +83,8 @@ class Launcher {
     }
   }
   void stop() { input_.write.close(); }
+  // Ends it, and the ranks, when it is closed.
+  const Descriptor& input() const { return input_.write; }
   // Its exit code.
   int wait() {
     const int status = process_.wait();
@@ -183,7 +186,7 @@ std::unique_ptr<Launcher> first_with_torch(
     launchers.push_back(std::make_unique<Launcher>(command(python)));
   }
   for (std::unique_ptr<Launcher>& launcher : launchers) {
-    if (launcher->has_torch()) {
+    if (launcher->has_torch() && real::Interrupts::pending() == 0) {
       return std::move(launcher);
     }
     pythons.erase(pythons.begin());
@@ -197,8 +200,9 @@ SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const st
   if (connections.empty()) {
     return {};
   }
-  SimulatedRanks simulated = simulate_ranks(std::move(connections), records,
-                     options.gpus_per_host > 0 ? options.gpus_per_host : options.world_size, options.patience);
+  SimulatedRanks simulated = simulate_ranks(
+      std::move(connections), records, options.gpus_per_host > 0 ? options.gpus_per_host : options.world_size,
+      options.patience);
   if (simulated.stands_still || !simulated.silent.empty() || !simulated.problem.empty()) {
     launcher.stop();
   }
@@ -234,6 +238,7 @@ void note_stopped(ScriptRun& run, Answers answers) {
 }  // namespace
 
 ScriptRun run_script(const ScriptOptions& options, Answers answers) {
+  real::Interrupts interrupts;  // as long as there are a folder and processes
   const real::PrivateFolder folder;
   const std::string records = records_folder(options.records, folder);
   const std::string package = unpack_recorder(folder.path());
@@ -247,15 +252,21 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
   }
   const std::string tried = fmt::format("{}", fmt::join(pythons, ", "));
   while (const std::unique_ptr<Launcher> launcher = first_with_torch(pythons, command)) {
+    interrupts.cut_on_signal(launcher->input().number());
     launcher->go();
     ScriptRun run;
     if (answers == Answers::simulator) {
       run.simulated = simulate(listener, *launcher, records, options);
     }
     const int code = launcher->wait();
+    interrupts.cut_on_signal(-1);
+    run.was_interrupted = real::Interrupts::pending() != 0;
     run.record = traces::read_script_record(records);
     note_stopped(run, answers);
     const Rank ran = static_cast<Rank>(run.record.ranks.size());
+    if (run.was_interrupted) {
+      return run;
+    }
     if (answers == Answers::fake && ran == options.sampled && ran < options.world_size && ran > 0) {
       complete_sample(run.record, options.world_size);
     }
@@ -263,6 +274,9 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
       return run;
     }
     pythons.erase(pythons.begin());  // it has a torch that does not work
+  }
+  if (real::Interrupts::pending() != 0) {
+    return {{}, {}, true};
   }
   throw NoTorch(tried);
 }

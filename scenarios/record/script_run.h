@@ -29,7 +29,8 @@ struct ScriptOptions {
   bool pretends_gpus = true;                    // where there is none and the script asks for one
   bool says_that_it_pretends = true;            // in one line
   Rank gpus_per_host = 0;                       // for one rank each; 0: all ranks are on one host
-  Rank sampled = 0;       // so many ranks are run first, and the others only if these are not alike; 0: all are run
+  Rank sampled =
+      0;  // so many ranks are run first, and the others only if these are not alike; 0: all are run
   std::string records{};  // the folder to keep the ranks' records in; empty: they are not kept
 };
 
@@ -40,11 +41,12 @@ struct NoTorch : std::runtime_error {
 
 struct ScriptRun {
   traces::ScriptRecord record;
-  SimulatedRanks simulated;  // where the simulator answered
+  SimulatedRanks simulated;      // where the simulator answered
+  bool was_interrupted = false;  // by a signal: the record is of what was called until then
 };
 
-// Prints what the ranks print on standard error. When it returns, no process of the job is left. Throws NoTorch, and
-// std::system_error.
+// Prints what the ranks print on standard error. When it returns, no process of the job is left. SIGINT, SIGTERM and
+// SIGHUP end the ranks, and it returns. Throws NoTorch, and std::system_error.
 ScriptRun run_script(const ScriptOptions& options, Answers answers);
 
 // Runs a command that starts real ranks, such as torchrun, and records them as they go. `records`: as above. Returns

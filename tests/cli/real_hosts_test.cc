@@ -38,10 +38,14 @@ TEST_CASE("an interrupted real run leaves no process and no file behind", "[real
   // More loop than any machine gets through in a second.
   shell.write("loop.json", R"({ "version": 1, "world_size": 2, "limits": { "ops": 1000000000000 },
                                "program": [ { "repeat": 1000000000, "do": [ { "all_reduce": {} } ] } ] })");
-  const Outcome outcome = shell.rollcall("real loop.json --backend gloo --deadline 60s",
-                                         "TMPDIR=" + shell.path("tmp").string() + " timeout -s INT 1");
-  CHECK(outcome.err == "rollcall: interrupted\n");
-  CHECK(std::filesystem::is_empty(shell.path("tmp")));
+  for (const std::string signal : {"INT", "TERM", "HUP"}) {
+    CAPTURE(signal);
+    const Outcome outcome =
+        shell.rollcall("real loop.json --backend gloo --deadline 60s",
+                       "TMPDIR=" + shell.path("tmp").string() + " timeout -s " + signal + " 1");
+    CHECK(outcome.err == "rollcall: interrupted\n");
+    CHECK(std::filesystem::is_empty(shell.path("tmp")));
+  }
 }
 
 }  // namespace rollcall::test

@@ -245,8 +245,8 @@ TEST_CASE("of ranks that make the same calls only a sample is run, and the repor
   CHECK_THAT(alike.out, Contains("40 ranks finished"));
   CHECK_THAT(alike.err, Contains("ranks 0,19,39 made the same calls; the other 37 were not run"));
   CHECK_THAT(contents(shell.path("out.json")), Contains("ran alone"));
-  const Outcome apart =
-      shell.rollcall("record -n 4 --sample 2 --format json -o out.json " + script("mistakes") + " barrier_on_rank_0");
+  const Outcome apart = shell.rollcall("record -n 4 --sample 2 --format json -o out.json " +
+                                       script("mistakes") + " barrier_on_rank_0");
   INFO(apart.out << apart.err);
   CHECK(json::parse(apart.out).at("culprits") == json({0}));
   CHECK_THAT(apart.err, !Contains("were not run"));
@@ -257,7 +257,8 @@ TEST_CASE("a script may leave it to another module to wrap its model", "[record]
     return;
   }
   const Shell shell;
-  const Outcome outcome = shell.rollcall("record -n 4 --fake -o out.json " + script("starts") + " wraps_in_a_library");
+  const Outcome outcome =
+      shell.rollcall("record -n 4 --fake -o out.json " + script("starts") + " wraps_in_a_library");
   INFO(outcome.out << outcome.err);
   CHECK(outcome.code == 0);
   CHECK_THAT(contents(shell.path("out.json")), Contains(R"({"all_reduce": {"numel": 3,)"));
@@ -329,7 +330,8 @@ TEST_CASE("what a script came to is its report, whatever its scenario can say", 
   }
 }
 
-TEST_CASE("real ranks give up when nothing can move any more, and what a script does then is recorded", "[record]") {
+TEST_CASE("real ranks give up when nothing can move any more, and what a script does then is recorded",
+          "[record]") {
   if (!has_torch()) {
     return;
   }
@@ -350,8 +352,9 @@ TEST_CASE("real ranks give up when nothing can move any more, and what a script 
   for (const Ending& ending : endings) {
     INFO(ending.name);
     const Shell shell;
-    const Outcome outcome = shell.rollcall("record -n 2 --simulate --patience 20s --format json -o out.json " +
-                                           script("endings") + " " + ending.name);
+    const Outcome outcome =
+        shell.rollcall("record -n 2 --simulate --patience 20s --format json -o out.json " +
+                       script("endings") + " " + ending.name);
     INFO(outcome.out << outcome.err);
     CHECK(json::parse(outcome.out).at("verdict") == ending.verdict);
     CHECK_THAT(outcome.err, Contains(ending.printed));
@@ -463,6 +466,37 @@ TEST_CASE("no process of a script outlives its recording", "[record]") {
     CHECK_THAT(endless.err, Contains(mistake_line("computes_for_ever") + " in computes_for_ever") ||
                                 Contains("mistakes.py:"));
     CHECK_FALSE(is_running("computes_for_ever"));
+  }
+}
+
+TEST_CASE("a signal ends a recording with what the ranks had called, and nothing else stays", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  shell.write("waits.py",
+              "import os, time, torch, torch.distributed as dist\n"
+              "dist.init_process_group('gloo')\n"
+              "dist.all_reduce(torch.ones(4))\n"
+              "open(f'ready.{os.environ[\"RANK\"]}', 'w').close()\n"
+              "time.sleep(98764)\n");
+  for (const std::string answers : {"--fake", "--simulate"}) {
+    for (const std::string signal : {"INT", "TERM", "HUP"}) {
+      CAPTURE(answers, signal);
+      std::filesystem::create_directories(shell.path("tmp"));
+      const Outcome outcome = shell.run(
+          "rm -f ready.* out.json; TMPDIR=$PWD/tmp '" ROLLCALL_CLI "' record -n 2 -o out.json " + answers +
+          " waits.py & until [ -e ready.0 ] && [ -e ready.1 ] || ! kill -0 $! 2>/dev/null; do sleep 0.05; "
+          "done; kill -" +
+          signal + " $!; wait $!");
+      CHECK(outcome.code == 2);
+      CHECK_THAT(outcome.err,
+                 Contains("waits.py:5 in <module>") &&
+                     EndsWith("rollcall: interrupted; what the ranks had called by then is written\n"));
+      CHECK_THAT(contents(shell.path("out.json")), Contains("all_reduce"));
+      CHECK(std::filesystem::is_empty(shell.path("tmp")));
+      CHECK_FALSE(is_running("waits.py"));
+    }
   }
 }
 
