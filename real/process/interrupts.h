@@ -18,8 +18,8 @@ class Interrupts {
 
   // The signal that has come; 0: none.
   static int pending();
-  // Whoever reads the other end of this pipe sees it closed when a signal comes, or at once if one has. The number stays
-  // that of an open descriptor.
+  // Whoever reads the other end of this pipe sees it closed when a signal comes, or at once if one has. The number
+  // stays that of an open descriptor.
   void cut_on_signal(int pipe_end);
 
  private:

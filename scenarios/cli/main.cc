@@ -23,8 +23,8 @@ using rollcall::cli::ExitCode;
   ::_exit(static_cast<int>(code));
 }
 
-// Who closes a standard stream says that nothing is read from it, or that nobody reads: still, its number must not go to
-// a pipe or a log. What takes its place cannot be used either, so that errors stay errors.
+// Who closes a standard stream says that nothing is read from it, or that nobody reads: still, its number must not go
+// to a pipe or a log. What takes its place cannot be used either, so that errors stay errors.
 void reserve_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF) {
