@@ -180,6 +180,12 @@ void Engine::at_quiescence() {
   }
   schedule_full_slots();
   messages_.schedule();
+  if (run_.orders_calls &&
+      messages_.hand_out([this](GroupId group, check::MessageId receive, check::Fate fate) {
+        finish_message(group, receive, fate);
+      })) {
+    return;
+  }
   if (attend_to_hosts() || (run_.orders_calls && order_calls())) {
     return;
   }

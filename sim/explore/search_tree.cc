@@ -14,7 +14,7 @@ using Node = SearchTree::Node;
 constexpr std::uint64_t parts_per_slice = 16;
 
 bool is_same_process(const Contender& a, const Contender& b) {
-  return a.rank == b.rank && a.source == b.source;
+  return a.rank == b.rank && a.source == b.source && a.group == b.group;
 }
 
 bool holds(const std::vector<Contender>& calls, std::uint64_t id) {
