@@ -41,7 +41,8 @@ Engine::Engine(const Options& options, const Program& program)
     run_.recorder.emplace(scopes_);
   }
   make_ranks();
-  run_.scheduler = std::make_unique<RankScheduler>(contexts_, start_order(options.world_size, options.seed));
+  run_.scheduler = std::make_unique<RankScheduler>(contexts_, start_order(options.world_size, options.seed),
+                                                   static_cast<std::size_t>(options.stack_bytes));
 }
 
 Engine::~Engine() = default;

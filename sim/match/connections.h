@@ -55,6 +55,10 @@ class Connections {
   // which whoever gave the permission knew.
   void write(Rank from, Rank to, const Parcel& parcel, std::int64_t seq = 0) {
     std::deque<Parcel>& parcels = parcels_[{from, to}];
+    if (parcel.kind == Parcel::Kind::notice) {
+      parcels.push_back(parcel);
+      return;
+    }
     const auto is_before = [&](const Parcel& other) {
       if (other.kind != Parcel::Kind::notice) {
         return other.kind == parcel.kind && other.tag == parcel.tag;

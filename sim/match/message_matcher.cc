@@ -335,18 +335,49 @@ void MessageMatcher::pump(Rank from, Rank to) {
   }
 }
 
-// Whether anybody could notice that the next notice of a connection arrives. As long as not, it may as well be late.
-bool MessageMatcher::is_of_use(Rank from, Rank to) const {
-  return std::ranges::any_of(connections_->between(from, to), [&](const Parcel& parcel) {
-    return parcel.kind != Parcel::Kind::notice || is_matched(parcel, from) ||
-           open_to_anyone(to, parcel.tag) != no_message;
-  });
+// Connections to a rank on which the next notice should arrive; as long as nobody could notice, it may as well be late.
+// Somebody could where a receive from anyone is open, where permits or bytes are behind it, and where another notice
+// under its tag is about to arrive for such a reason: then it may have been there before.
+std::set<Rank> MessageMatcher::awaited_connections(Rank to) const {
+  std::set<std::int32_t> tags;
+  for (const MessageId id : any_source_) {
+    if (messages_[id].op.rank == to) {
+      tags.insert(messages_[id].op.tag);
+    }
+  }
+  std::set<Rank> awaited;
+  const auto look = [&](Rank from, const std::deque<Parcel>& parcels) {
+    const auto matters = [&](const Parcel& parcel) {
+      return parcel.kind != Parcel::Kind::notice || is_matched(parcel, from) || tags.contains(parcel.tag);
+    };
+    const auto last = std::find_if(parcels.rbegin(), parcels.rend(), matters).base();
+    bool is_new = last != parcels.begin() && awaited.insert(from).second;
+    for (auto parcel = parcels.begin(); parcel != last; ++parcel) {
+      if (parcel->kind == Parcel::Kind::notice && !is_matched(*parcel, from)) {
+        is_new = tags.insert(parcel->tag).second || is_new;
+      }
+    }
+    return is_new;
+  };
+  for (bool is_new = true; is_new;) {
+    is_new = false;
+    for (const auto& [ends, parcels] : connections_->all()) {
+      is_new = (ends.second == to && look(ends.first, parcels)) || is_new;
+    }
+  }
+  return awaited;
 }
 
 std::vector<MessageMatcher::Arrival> MessageMatcher::arrivals() const {
   std::vector<Arrival> arrivals;
   if (!is_watching()) {
     return arrivals;
+  }
+  std::map<Rank, std::set<Rank>> awaited;
+  for (const auto& [ends, parcels] : connections_->all()) {
+    if (!parcels.empty() && !awaited.contains(ends.second)) {
+      awaited.emplace(ends.second, awaited_connections(ends.second));
+    }
   }
   for (const auto& [ends, parcels] : connections_->all()) {
     const auto& [from, to] = ends;
@@ -359,7 +390,7 @@ std::vector<MessageMatcher::Arrival> MessageMatcher::arrivals() const {
       const Time since =
           receive == no_message ? parcel.written : std::max(parcel.written, messages_[receive].posted);
       const bool is_next = &parcel == &parcels.front();
-      arrivals.push_back({from, to, parcel.tag, parcel.seq, is_next && is_of_use(from, to), since});
+      arrivals.push_back({from, to, parcel.tag, parcel.seq, is_next && awaited[to].contains(from), since});
     }
   }
   return arrivals;

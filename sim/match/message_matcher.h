@@ -180,7 +180,7 @@ class MessageMatcher {
   void release(Rank sender, Rank receiver, std::int32_t tag);
   void pump(Rank from, Rank to);
   bool is_matched(const Parcel& notice, Rank from) const;
-  bool is_of_use(Rank from, Rank to) const;
+  std::set<Rank> awaited_connections(Rank to) const;
   MessageId open_to_anyone(Rank receiver, std::int32_t tag) const;
   bool has_asked_anyone(Rank receiver, std::int32_t tag) const {
     return asked_anyone_.contains({receiver, tag});

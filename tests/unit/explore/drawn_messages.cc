@@ -57,7 +57,8 @@ void add_message(Draw& draw, Program& program, int receiver, int tags, int group
 void add_waits(Draw& draw, std::vector<Step>& steps, int one_in) {
   const std::vector<int> open = open_steps(steps);
   if (!open.empty() && draw.one_in(one_in)) {
-    steps.push_back({Kind::wait, -1, 0, 0, open[static_cast<std::size_t>(draw.below(static_cast<int>(open.size())))]});
+    steps.push_back(
+        {Kind::wait, -1, 0, 0, open[static_cast<std::size_t>(draw.below(static_cast<int>(open.size())))]});
   }
 }
 
@@ -70,7 +71,8 @@ void perform_steps(const Program& program, Rank rank) {
   tensors.reserve(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
-    tensors.push_back(Tensor::full({1}, step.kind == Kind::send ? 1000.0 * rank + static_cast<double>(i) : -1.0));
+    tensors.push_back(
+        Tensor::full({1}, step.kind == Kind::send ? 1000.0 * rank + static_cast<double>(i) : -1.0));
     works.emplace_back();
     const ProcessGroup group = step.group == 0 ? world() : find_group(group_name(step.group));
     switch (step.kind) {
@@ -78,7 +80,8 @@ void perform_steps(const Program& program, Rank rank) {
         works.back() = isend(tensors.back(), step.peer, {.group = group, .tag = step.tag});
         break;
       case Kind::receive:
-        works.back() = irecv(tensors.back(), step.peer < 0 ? std::nullopt : std::optional(step.peer), {.group = group, .tag = step.tag});
+        works.back() = irecv(tensors.back(), step.peer < 0 ? std::nullopt : std::optional(step.peer),
+                             {.group = group, .tag = step.tag});
         break;
       case Kind::barrier:
         barrier();
@@ -106,6 +109,7 @@ Program drawn_program(std::uint64_t seed) {
   const int groups = draw.one_in(4) ? 2 : 1;
   const int messages = 2 + draw.below(ranks == 4 ? 3 : 4);
   const int receiver = draw.below(ranks);
+  const int waits = 3 + draw.below(10);
   const int barrier_before = draw.one_in(3) ? draw.below(messages) : -1;
   for (int i = 0; i < messages; ++i) {
     if (i == barrier_before) {
@@ -115,7 +119,7 @@ Program drawn_program(std::uint64_t seed) {
     }
     add_message(draw, program, draw.one_in(3) ? draw.below(ranks) : receiver, tags, groups);
     for (std::vector<Step>& steps : program) {
-      add_waits(draw, steps, 4);
+      add_waits(draw, steps, waits);
     }
   }
   for (std::vector<Step>& steps : program) {
@@ -144,8 +148,8 @@ std::string to_text(const Program& program) {
           text += fmt::format(" [{}] isend to {} {};", i, step.peer, where);
           break;
         case Kind::receive:
-          text += fmt::format(" [{}] irecv {} {};", i, step.peer < 0 ? "anyone" : fmt::format("from {}", step.peer),
-                              where);
+          text += fmt::format(" [{}] irecv {} {};", i,
+                              step.peer < 0 ? "anyone" : fmt::format("from {}", step.peer), where);
           break;
         case Kind::wait:
           text += fmt::format(" wait [{}];", step.step);
@@ -161,7 +165,8 @@ std::string to_text(const Program& program) {
 }
 
 Report perform(const Program& program, sim::Decisions* decisions) {
-  sim::Options options{.world_size = static_cast<Rank>(program.size()), .backend = "gloo", .decisions = decisions};
+  sim::Options options{
+      .world_size = static_cast<Rank>(program.size()), .backend = "gloo", .decisions = decisions};
   std::vector<Rank> everyone;
   for (Rank rank = 0; rank < options.world_size; ++rank) {
     everyone.push_back(rank);

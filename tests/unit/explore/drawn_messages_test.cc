@@ -72,8 +72,8 @@ TEST_CASE("a search finds every outcome of drawn messages that a model of the tr
       compare(seed, agreement);
     }
   });
-  WARN(agreement.compared << " programs of " << count << " compared in " << agreement.schedules << " schedules, "
-                          << agreement.too_large << " too large, " << agreement.deadlocks
+  WARN(agreement.compared << " programs of " << count << " compared in " << agreement.schedules
+                          << " schedules, " << agreement.too_large << " too large, " << agreement.deadlocks
                           << " hang in some schedules only");
   CHECK(agreement.too_large * 50 < static_cast<std::int64_t>(count));
 }

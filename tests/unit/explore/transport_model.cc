@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 namespace rollcall::model {
 namespace {
@@ -26,6 +26,10 @@ struct Slot {
   std::deque<int> local_receives;  // localPendingRecv_: steps
   int remote_receives = 0;         // the other end is ready, and nothing was sent yet
   int expected_notices = 0;        // receives that were posted before their notice came
+
+  bool is_idle() const {
+    return local_sends.empty() && local_receives.empty() && remote_receives == 0 && expected_notices == 0;
+  }
 };
 
 // What a rank knows of one tag besides.
@@ -35,30 +39,66 @@ struct Mailbox {
 };
 
 struct State {
-  std::vector<int> at;                                              // by rank: its next step
-  std::vector<int> barriers;                                        // by rank: how many it has entered
-  std::map<std::pair<int, std::pair<int, int>>, std::deque<Frame>> wires;  // by group, from and to
-  std::map<std::vector<int>, Slot> slots;                           // by group, rank, other and tag
-  std::map<std::vector<int>, Mailbox> mailboxes;                    // by group, rank and tag
-  std::vector<std::map<int, std::pair<int, int>>> done;             // by rank and step: whose message it was
-  std::vector<std::vector<std::string>> got;                        // by rank
+  std::vector<int> at;        // by rank: its next step
+  std::vector<int> barriers;  // by rank: how many it has entered
+  std::map<std::pair<int, std::pair<int, int>>, std::deque<Frame>>
+      wires;                                             // by group, from and to; all there are
+  std::map<std::vector<int>, Slot> slots;                // by group, rank, other and tag
+  std::map<std::vector<int>, Mailbox> mailboxes;         // by group, rank and tag
+  std::vector<std::map<int, std::pair<int, int>>> done;  // by rank and step: whose message it was
+  std::vector<std::vector<std::string>> got;             // by rank
 
+  // All of it, as bytes: states with the same are one. Numbers of these programs are small.
   std::string text() const {
-    std::string text = fmt::format("{} {} ", at, barriers);
+    std::string bytes;
+    const auto add = [&bytes](int number) { bytes += static_cast<char>(number); };
+    const auto add_all = [&add](const auto& numbers) {
+      add(static_cast<int>(numbers.size()));
+      for (const int number : numbers) {
+        add(number);
+      }
+    };
+    add_all(at);
+    add_all(barriers);
     for (const auto& [ends, frames] : wires) {
+      add(static_cast<int>(frames.size()));
       for (const Frame& frame : frames) {
-        text += fmt::format("{}:{}-{}={},{},{} ", ends.first, ends.second.first, ends.second.second,
-                            static_cast<int>(frame.word), frame.tag, frame.step);
+        add(static_cast<int>(frame.word));
+        add(frame.tag);
+        add(frame.step);
       }
     }
+    bytes += '|';
     for (const auto& [key, slot] : slots) {
-      text += fmt::format("{}={}{}{},{} ", key, slot.local_sends, slot.local_receives, slot.remote_receives,
-                          slot.expected_notices);
+      if (slot.is_idle()) {
+        continue;
+      }
+      add_all(key);
+      add_all(slot.local_sends);
+      add_all(slot.local_receives);
+      add(slot.remote_receives);
+      add(slot.expected_notices);
     }
+    bytes += '|';
     for (const auto& [key, mailbox] : mailboxes) {
-      text += fmt::format("{}={}{} ", key, mailbox.remote_sends, mailbox.from_anyone);
+      add_all(key);
+      add_all(mailbox.remote_sends);
+      add_all(mailbox.from_anyone);
     }
-    return text + fmt::format("{} {}", done, got);
+    for (const auto& rank : done) {
+      add(static_cast<int>(rank.size()));
+      for (const auto& [step, message] : rank) {
+        add(step);
+        add(message.first);
+        add(message.second);
+      }
+    }
+    for (const auto& rank : got) {
+      for (const std::string& text : rank) {
+        bytes += text + '|';
+      }
+    }
+    return bytes;
   }
 };
 
@@ -72,6 +112,13 @@ class Search {
     first.barriers.resize(program_.size());
     first.done.resize(program_.size());
     first.got.resize(program_.size());
+    for (int rank = 0; rank < ranks(); ++rank) {
+      for (const Step& step : steps(rank)) {
+        for (int peer = 0; peer < ranks() && step.kind != Step::Kind::barrier; ++peer) {
+          first.wires[{step.group, {rank, peer}}];
+        }
+      }
+    }
     std::vector<State> open{first};
     while (!open.empty()) {
       const State state = std::move(open.back());
@@ -157,7 +204,8 @@ class Search {
       case Step::Kind::send:
         return send(state, rank, number, step);
       case Step::Kind::receive:
-        return step.peer < 0 ? receive_from_anyone(state, rank, number, step) : receive(state, rank, number, step);
+        return step.peer < 0 ? receive_from_anyone(state, rank, number, step)
+                             : receive(state, rank, number, step);
       case Step::Kind::barrier:
         ++state.barriers[at];
         return;
@@ -173,7 +221,9 @@ class Search {
   static Slot& slot(State& state, int group, int rank, int other, int tag) {
     return state.slots[{group, rank, other, tag}];
   }
-  static Mailbox& mailbox(State& state, int group, int rank, int tag) { return state.mailboxes[{group, rank, tag}]; }
+  static Mailbox& mailbox(State& state, int group, int rank, int tag) {
+    return state.mailboxes[{group, rank, tag}];
+  }
   static void write(State& state, int group, int from, int to, const Frame& frame) {
     state.wires[{group, {from, to}}].push_back(frame);
   }
@@ -282,6 +332,8 @@ std::string outcome_text(const std::string& verdict, const std::vector<std::vect
   return text;
 }
 
-Modeled all_outcomes(const Program& program, std::size_t states_max) { return Search(program, states_max).run(); }
+Modeled all_outcomes(const Program& program, std::size_t states_max) {
+  return Search(program, states_max).run();
+}
 
 }  // namespace rollcall::model
