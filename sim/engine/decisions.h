@@ -43,6 +43,11 @@ struct Contender {
   std::vector<std::uint64_t> objects{};  // what it touches; empty: all of the store
 };
 
+// Whether one comes after the other in any case: calls of one rank, or messages of one connection.
+inline bool is_same_process(const Contender& a, const Contender& b) {
+  return a.rank == b.rank && a.source == b.source && a.group == b.group;
+}
+
 // Whether it can matter which of two contenders goes first.
 bool depend(const Contender& a, const Contender& b);
 

@@ -184,9 +184,10 @@ std::string outcome_of(const Report& report, std::size_t ranks) {
   return outcome_text(verdict == "resource_leak" ? "ok" : verdict, got);  // the model knows of no leaks
 }
 
-Explored explored(const Program& program, bool reduces, std::int64_t schedules_max) {
+Explored explored(const Program& program, const sim::SearchTree::Options& options,
+                  std::int64_t schedules_max) {
   Explored all;
-  sim::SearchTree tree(true, false, {.reduces = reduces});
+  sim::SearchTree tree(true, false, options);
   while (!all.exhaustive && all.schedules < schedules_max) {
     tree.begin();
     const Report report = perform(program, &tree);
@@ -197,7 +198,7 @@ Explored explored(const Program& program, bool reduces, std::int64_t schedules_m
     }
     if (tree.was_cut()) {
       ++all.cut;
-    } else {
+    } else if (!tree.was_skipped()) {
       ++all.schedules;
       all.outcomes.insert(outcome_of(report, program.size()));
     }

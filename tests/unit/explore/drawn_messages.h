@@ -27,6 +27,7 @@ struct Explored {
   std::int64_t cut = 0;
   bool exhaustive = false;
 };
-Explored explored(const Program& program, bool reduces, std::int64_t schedules_max);
+Explored explored(const Program& program, const sim::SearchTree::Options& options,
+                  std::int64_t schedules_max);
 
 }  // namespace rollcall::model

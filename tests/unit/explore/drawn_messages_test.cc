@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "sim/explore/replay.h"
 #include "sim/fibers/rank_scheduler.h"
 #include "tests/catch.h"
 #include "tests/unit/explore/drawn_messages.h"
@@ -36,7 +37,7 @@ void compare(std::uint64_t seed, Agreement& agreement) {
   const Program program = drawn_program(seed);
   INFO("seed " << seed << "\n" << to_text(program));
   const Modeled modeled = all_outcomes(program);
-  const Explored found = explored(program, true, 20'000);
+  const Explored found = explored(program, {}, 20'000);
   if (!modeled.is_complete || !found.exhaustive) {
     ++agreement.too_large;
     return;
@@ -52,7 +53,7 @@ void compare(std::uint64_t seed, Agreement& agreement) {
   INFO("the usual run: " << usual);
   CHECK(modeled.outcomes.contains(usual));
   if (seed % 8 == 0) {
-    const Explored all = explored(program, false, 2'000);
+    const Explored all = explored(program, {.reduces = false}, 2'000);
     if (all.exhaustive) {
       CHECK(all.outcomes == found.outcomes);
       CHECK(found.schedules <= all.schedules);
@@ -76,6 +77,50 @@ TEST_CASE("a search finds every outcome of drawn messages that a model of the tr
                           << " schedules, " << agreement.too_large << " too large, " << agreement.deadlocks
                           << " hang in some schedules only");
   CHECK(agreement.too_large * 50 < static_cast<std::int64_t>(count));
+}
+
+TEST_CASE("every schedule of drawn messages can be repeated from its text", "[explore][fiber]") {
+  std::int64_t repeated = 0;
+  sim::run_on_threads(1, [&](std::uint32_t) {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      const Program program = drawn_program(seed);
+      INFO("seed " << seed << "\n" << to_text(program));
+      sim::SearchTree tree(true, false, {});
+      for (bool more = true; more;) {
+        tree.begin();
+        const std::string outcome = outcome_of(perform(program, &tree), program.size());
+        if (!tree.knows_all_shown()) {
+          tree.restart();
+          continue;
+        }
+        more = tree.advance();
+        if (tree.was_cut()) {
+          continue;
+        }
+        sim::Replay replay(sim::parse_schedule(sim::to_text(tree.schedule())));
+        CHECK(outcome_of(perform(program, &replay), program.size()) == outcome);
+        CHECK_FALSE(replay.divergence());
+        ++repeated;
+      }
+    }
+  });
+  CHECK(repeated > 90);
+}
+
+TEST_CASE("parts of a search of drawn messages find what the whole finds", "[explore][fiber]") {
+  sim::run_on_threads(1, [&](std::uint32_t) {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      const Program program = drawn_program(seed);
+      INFO("seed " << seed << "\n" << to_text(program));
+      Outcomes parts;
+      for (std::uint32_t index = 0; index < 3; ++index) {
+        const Explored part = explored(program, {.slice = {index, 3}}, 20'000);
+        CHECK(part.exhaustive);
+        parts.insert(part.outcomes.begin(), part.outcomes.end());
+      }
+      CHECK(parts == explored(program, {}, 20'000).outcomes);
+    }
+  });
 }
 
 }  // namespace rollcall::model
