@@ -1,8 +1,6 @@
 #include "tests/unit/explore/transport_model.h"
 
 #include <algorithm>
-#include <deque>
-#include <map>
 #include <unordered_set>
 #include <utility>
 
@@ -22,45 +20,56 @@ struct Frame {
 
 // One end of a connection, for one tag.
 struct Slot {
-  std::deque<int> local_sends;     // localPendingSend_: steps
-  std::deque<int> local_receives;  // localPendingRecv_: steps
-  int remote_receives = 0;         // the other end is ready, and nothing was sent yet
-  int expected_notices = 0;        // receives that were posted before their notice came
-
-  bool is_idle() const {
-    return local_sends.empty() && local_receives.empty() && remote_receives == 0 && expected_notices == 0;
-  }
+  std::vector<int> local_sends;     // localPendingSend_: steps
+  std::vector<int> local_receives;  // localPendingRecv_: steps
+  int remote_receives = 0;          // the other end is ready, and nothing was sent yet
+  int expected_notices = 0;         // receives that were posted before their notice came
 };
 
 // What a rank knows of one tag besides.
 struct Mailbox {
   std::vector<int> remote_sends;  // pendingOperations_: ranks, in the order of their notices
-  std::deque<int> from_anyone;    // pendingRecv_: steps
+  std::vector<int> from_anyone;   // pendingRecv_: steps
+};
+
+// How many of everything a program has: what a rank knows lies in one array each.
+struct Sizes {
+  int ranks = 0;
+  int tags = 0;
+  int groups = 0;
+
+  std::size_t wire(int group, int from, int to) const {
+    return static_cast<std::size_t>((group * ranks + from) * ranks + to);
+  }
+  std::size_t slot(int group, int rank, int other, int tag) const {
+    return wire(group, rank, other) * static_cast<std::size_t>(tags) + static_cast<std::size_t>(tag);
+  }
+  std::size_t mailbox(int group, int rank, int tag) const {
+    return static_cast<std::size_t>((group * ranks + rank) * tags + tag);
+  }
 };
 
 struct State {
-  std::vector<int> at;        // by rank: its next step
-  std::vector<int> barriers;  // by rank: how many it has entered
-  std::map<std::pair<int, std::pair<int, int>>, std::deque<Frame>>
-      wires;                                             // by group, from and to; all there are
-  std::map<std::vector<int>, Slot> slots;                // by group, rank, other and tag
-  std::map<std::vector<int>, Mailbox> mailboxes;         // by group, rank and tag
-  std::vector<std::map<int, std::pair<int, int>>> done;  // by rank and step: whose message it was
-  std::vector<std::vector<std::string>> got;             // by rank
+  std::vector<int> at;                                 // by rank: its next step
+  std::vector<int> barriers;                           // by rank: how many it has left
+  std::vector<std::vector<Frame>> wires;               // as Sizes has them
+  std::vector<Slot> slots;                             // the same
+  std::vector<Mailbox> mailboxes;                      // the same
+  std::vector<std::vector<std::pair<int, int>>> done;  // by rank and step: whose message it was; -1: not done
+  std::vector<std::vector<std::string>> got;           // by rank
 
   // All of it, as bytes: states with the same are one. Numbers of these programs are small.
   std::string text() const {
     std::string bytes;
+    bytes.reserve(256);
     const auto add = [&bytes](int number) { bytes += static_cast<char>(number); };
-    const auto add_all = [&add](const auto& numbers) {
+    const auto add_all = [&add](const std::vector<int>& numbers) {
       add(static_cast<int>(numbers.size()));
-      for (const int number : numbers) {
-        add(number);
-      }
+      std::ranges::for_each(numbers, add);
     };
     add_all(at);
     add_all(barriers);
-    for (const auto& [ends, frames] : wires) {
+    for (const std::vector<Frame>& frames : wires) {
       add(static_cast<int>(frames.size()));
       for (const Frame& frame : frames) {
         add(static_cast<int>(frame.word));
@@ -68,37 +77,23 @@ struct State {
         add(frame.step);
       }
     }
-    bytes += '|';
-    for (const auto& [key, slot] : slots) {
-      if (slot.is_idle()) {
-        continue;
-      }
-      add_all(key);
+    for (const Slot& slot : slots) {
       add_all(slot.local_sends);
       add_all(slot.local_receives);
       add(slot.remote_receives);
       add(slot.expected_notices);
     }
-    bytes += '|';
-    for (const auto& [key, mailbox] : mailboxes) {
-      add_all(key);
+    for (const Mailbox& mailbox : mailboxes) {
       add_all(mailbox.remote_sends);
       add_all(mailbox.from_anyone);
     }
     for (const auto& rank : done) {
-      add(static_cast<int>(rank.size()));
-      for (const auto& [step, message] : rank) {
+      for (const auto& [from, step] : rank) {
+        add(from);
         add(step);
-        add(message.first);
-        add(message.second);
       }
     }
-    for (const auto& rank : got) {
-      for (const std::string& text : rank) {
-        bytes += text + '|';
-      }
-    }
-    return bytes;
+    return bytes;  // what was got is what was done, in program order
   }
 };
 
@@ -113,12 +108,16 @@ class Search {
     first.done.resize(program_.size());
     first.got.resize(program_.size());
     for (int rank = 0; rank < ranks(); ++rank) {
+      first.done[static_cast<std::size_t>(rank)].resize(steps(rank).size(), {-1, 0});
       for (const Step& step : steps(rank)) {
-        for (int peer = 0; peer < ranks() && step.kind != Step::Kind::barrier; ++peer) {
-          first.wires[{step.group, {rank, peer}}];
-        }
+        sizes_.tags = std::max(sizes_.tags, step.tag + 1);
+        sizes_.groups = std::max(sizes_.groups, step.group + 1);
       }
     }
+    sizes_.ranks = ranks();
+    first.wires.resize(sizes_.wire(sizes_.groups, 0, 0));
+    first.slots.resize(sizes_.slot(sizes_.groups, 0, 0, 0));
+    first.mailboxes.resize(sizes_.mailbox(sizes_.groups, 0, 0));
     std::vector<State> open{first};
     while (!open.empty()) {
       const State state = std::move(open.back());
@@ -144,11 +143,15 @@ class Search {
         go_on(open.back(), rank);
       }
     }
-    for (const auto& [ends, frames] : state.wires) {
-      if (!frames.empty()) {
-        is_end = false;
-        open.push_back(state);
-        read(open.back(), ends.first, ends.second.first, ends.second.second);
+    for (int group = 0; group < sizes_.groups; ++group) {
+      for (int from = 0; from < ranks(); ++from) {
+        for (int to = 0; to < ranks(); ++to) {
+          if (!state.wires[sizes_.wire(group, from, to)].empty()) {
+            is_end = false;
+            open.push_back(state);
+            read(open.back(), group, from, to);
+          }
+        }
       }
     }
     if (is_end) {
@@ -173,7 +176,7 @@ class Search {
     const auto at = static_cast<std::size_t>(rank);
     const Step& step = steps(rank)[static_cast<std::size_t>(state.at[at])];
     if (step.kind == Step::Kind::wait) {
-      return state.done[at].contains(step.step);
+      return state.done[at][static_cast<std::size_t>(step.step)].first >= 0;
     }
     if (step.kind != Step::Kind::barrier) {
       return true;
@@ -211,25 +214,25 @@ class Search {
         return;
       case Step::Kind::wait:
         if (steps(rank)[static_cast<std::size_t>(step.step)].kind == Step::Kind::receive) {
-          const auto& [from, sent] = state.done[at].at(step.step);
+          const auto& [from, sent] = state.done[at][static_cast<std::size_t>(step.step)];
           state.got[at].push_back(message_text(from, sent));
         }
         return;
     }
   }
 
-  static Slot& slot(State& state, int group, int rank, int other, int tag) {
-    return state.slots[{group, rank, other, tag}];
+  Slot& slot(State& state, int group, int rank, int other, int tag) const {
+    return state.slots[sizes_.slot(group, rank, other, tag)];
   }
-  static Mailbox& mailbox(State& state, int group, int rank, int tag) {
-    return state.mailboxes[{group, rank, tag}];
+  Mailbox& mailbox(State& state, int group, int rank, int tag) const {
+    return state.mailboxes[sizes_.mailbox(group, rank, tag)];
   }
-  static void write(State& state, int group, int from, int to, const Frame& frame) {
-    state.wires[{group, {from, to}}].push_back(frame);
+  void write(State& state, int group, int from, int to, const Frame& frame) const {
+    state.wires[sizes_.wire(group, from, to)].push_back(frame);
   }
 
   // Pair::send
-  static void send(State& state, int rank, int number, const Step& step) {
+  void send(State& state, int rank, int number, const Step& step) const {
     Slot& own = slot(state, step.group, rank, step.peer, step.tag);
     write(state, step.group, rank, step.peer, {Word::send_ready, step.tag, 0});
     if (own.remote_receives > 0) {
@@ -240,13 +243,13 @@ class Search {
     }
   }
 
-  static void write_payload(State& state, int group, int rank, int peer, int tag, int number) {
+  void write_payload(State& state, int group, int rank, int peer, int tag, int number) const {
     write(state, group, rank, peer, {Word::payload, tag, number});
-    state.done[static_cast<std::size_t>(rank)][number] = {rank, number};
+    state.done[static_cast<std::size_t>(rank)][static_cast<std::size_t>(number)] = {rank, number};
   }
 
   // Pair::recv
-  static void receive(State& state, int rank, int number, const Step& step) {
+  void receive(State& state, int rank, int number, const Step& step) const {
     Slot& own = slot(state, step.group, rank, step.peer, step.tag);
     std::vector<int>& sends = mailbox(state, step.group, rank, step.tag).remote_sends;
     const auto noticed = std::ranges::find(sends, step.peer);
@@ -260,7 +263,7 @@ class Search {
   }
 
   // Context::recvFromAny
-  static void receive_from_anyone(State& state, int rank, int number, const Step& step) {
+  void receive_from_anyone(State& state, int rank, int number, const Step& step) const {
     Mailbox& box = mailbox(state, step.group, rank, step.tag);
     if (box.remote_sends.empty()) {
       box.from_anyone.push_back(number);
@@ -273,10 +276,10 @@ class Search {
   }
 
   // Pair::read, of one frame
-  static void read(State& state, int group, int from, int to) {
-    std::deque<Frame>& wire = state.wires[{group, {from, to}}];
+  void read(State& state, int group, int from, int to) const {
+    std::vector<Frame>& wire = state.wires[sizes_.wire(group, from, to)];
     const Frame frame = wire.front();
-    wire.pop_front();
+    wire.erase(wire.begin());
     Slot& own = slot(state, group, to, from, frame.tag);
     switch (frame.word) {
       case Word::send_ready:
@@ -286,26 +289,27 @@ class Search {
           ++own.remote_receives;
         } else {
           const int number = own.local_sends.front();
-          own.local_sends.pop_front();
+          own.local_sends.erase(own.local_sends.begin());
           write_payload(state, group, to, from, frame.tag, number);
         }
         return;
       case Word::payload:
-        state.done[static_cast<std::size_t>(to)][own.local_receives.front()] = {from, frame.step};
-        own.local_receives.pop_front();
+        state.done[static_cast<std::size_t>(to)][static_cast<std::size_t>(own.local_receives.front())] = {
+            from, frame.step};
+        own.local_receives.erase(own.local_receives.begin());
         return;
     }
   }
 
   // Pair::handleRemotePendingSend
-  static void noticed(State& state, int group, int from, int to, int tag) {
+  void noticed(State& state, int group, int from, int to, int tag) const {
     Slot& own = slot(state, group, to, from, tag);
     Mailbox& box = mailbox(state, group, to, tag);
     if (own.expected_notices > 0) {
       --own.expected_notices;
     } else if (!box.from_anyone.empty()) {
       own.local_receives.push_back(box.from_anyone.front());
-      box.from_anyone.pop_front();
+      box.from_anyone.erase(box.from_anyone.begin());
       write(state, group, to, from, {Word::recv_ready, tag, 0});
     } else {
       box.remote_sends.push_back(from);
@@ -313,6 +317,7 @@ class Search {
   }
 
   const Program& program_;
+  Sizes sizes_{};
   std::size_t states_max_;
   std::unordered_set<std::string> seen_;
   Outcomes outcomes_;
