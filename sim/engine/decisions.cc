@@ -6,7 +6,7 @@ namespace rollcall::sim {
 
 bool depend(const Contender& a, const Contender& b) {
   using Access = Contender::Access;
-  if ((a.source < 0) != (b.source < 0)) {
+  if ((a.kind == Contender::Kind::store) != (b.kind == Contender::Kind::store)) {
     return false;  // the store and messages have nothing to do with each other
   }
   if (a.access == b.access && a.access != Access::write) {

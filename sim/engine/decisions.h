@@ -6,7 +6,8 @@
 //   branch  which way a rank takes where timing decides (`choice`)
 //   thread  which thread of a rank is next (`parallel`)
 //   delay   what chance adds to a rank's computing (jitter): as the seed has it, nothing, or the most
-//   order   which of several calls goes ahead: requests to the store, and messages for a receive from anyone
+//   order   which of several calls goes ahead: requests to the store, messages that arrive where somebody receives
+//           from anyone, and receives that name their source there
 //
 // Everything else cannot matter: docs/exploration.md says why.
 
@@ -24,15 +25,28 @@ namespace rollcall::sim {
 struct Contender {
   enum class Access : std::uint8_t { read, write, count };  // count: adds, and nobody looks at the sum
 
+  enum class Kind : std::uint8_t {
+    store,    // a request
+    arrival,  // a message reaches its receiver
+    posting,  // a receive that names its source is posted
+  };
+
   // The call's own: the same in every run in which its rank has done the same before it.
   std::uint64_t id = 0;
-  Rank rank = -1;      // global: whose call it is
-  Rank source = -1;    // of a receive from anyone: the sender it takes, in its group; -1: a call on the store
+  Kind kind = Kind::store;
+  Rank rank = -1;      // global: whose call it is, or who receives
+  Rank source = -1;    // of an arrival: the sender, in its group
+  GroupId group = 0;   // of an arrival
   bool ready = false;  // else it is still to be made possible: a key is to be set, a receive to be posted
   Time since = 0;      // when it was made
   Access access = Access::write;
   std::vector<std::uint64_t> objects{};  // what it touches; empty: all of the store
 };
+
+// Whether one comes after the other in any case: calls of one rank, or messages of one connection.
+inline bool is_same_process(const Contender& a, const Contender& b) {
+  return a.rank == b.rank && a.source == b.source && a.group == b.group;
+}
 
 // Whether it can matter which of two contenders goes first.
 bool depend(const Contender& a, const Contender& b);
@@ -68,6 +82,13 @@ class Decisions {
   virtual bool draws_delays() const { return false; }
   // There was jitter, and it was not asked about.
   virtual void drew_delay() {}
+
+  // Of an order: whether it decides when messages arrive at this rank. It has to know by the first message, and hears of
+  // every receive from anyone to know the next time. `mailbox` stands for group, receiver and tag.
+  virtual bool watches([[maybe_unused]] Rank receiver) const { return false; }
+  virtual void received_from_anyone([[maybe_unused]] Rank receiver, [[maybe_unused]] std::uint64_t mailbox) {}
+  // Whether two messages in this mailbox may be taken by one receive.
+  virtual bool is_open_to_anyone([[maybe_unused]] std::uint64_t mailbox) const { return true; }
 
   // Calls that could have been an order went ahead as usual, without being asked about.
   virtual void kept_order() {}

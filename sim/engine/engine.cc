@@ -41,7 +41,8 @@ Engine::Engine(const Options& options, const Program& program)
     run_.recorder.emplace(scopes_);
   }
   make_ranks();
-  run_.scheduler = std::make_unique<RankScheduler>(contexts_, start_order(options.world_size, options.seed));
+  run_.scheduler = std::make_unique<RankScheduler>(contexts_, start_order(options.world_size, options.seed),
+                                                   static_cast<std::size_t>(options.stack_bytes));
 }
 
 Engine::~Engine() = default;
@@ -180,6 +181,12 @@ void Engine::at_quiescence() {
   }
   schedule_full_slots();
   messages_.schedule();
+  if (run_.orders_calls &&
+      messages_.hand_out([this](GroupId group, check::MessageId receive, check::Fate fate) {
+        finish_message(group, receive, fate);
+      })) {
+    return;
+  }
   if (attend_to_hosts() || (run_.orders_calls && order_calls())) {
     return;
   }

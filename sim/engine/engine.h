@@ -195,7 +195,9 @@ class Engine final : public Backend, private Streams, private Observer {
   bool others_may_come();
   void gather_contenders();
   void gather_requests();
-  void gather_offers(GroupId group);
+  void gather_postings();
+  void gather_arrivals(GroupId group);
+  void await_turn(const Op& op, check::MessageId id);
   void let_go_ahead(std::size_t way);
 
   // Limits of time: engine_timeouts.cc.
@@ -251,12 +253,18 @@ class Engine final : public Backend, private Streams, private Observer {
   void conclude();
   Report report();
 
-  // A contender is a rank's request, or a message for a receive from anyone.
   struct Contest {
     Contender contender;
-    GroupId group = 0;
-    check::MessageId send = check::no_message;
-    check::MessageId receive = check::no_message;
+    Rank receiver = -1;  // of a message, inside the group
+  };
+  // A receive that is about to be posted; its rank is parked. All but the first are inside the group.
+  struct Posting {
+    Rank rank;
+    GroupId group;
+    Rank source;
+    std::int32_t tag;
+    std::int64_t seq;
+    Time since;
   };
   struct GpuUser {
     Rank rank = -1;
@@ -285,8 +293,9 @@ class Engine final : public Backend, private Streams, private Observer {
   std::vector<bool> lazy_;     // by GroupId: its communicators are made at their first use
   std::vector<bool> broken_;   // by GroupId: a timeout closed its connections, or it was destroyed
   std::vector<SlotKey> full_;  // filled up since the last quiescence
-  std::unordered_map<Rank, Interruption> interruptions_;                      // looked up, never iterated
-  std::vector<Contest> contests_;                                             // those that are ready first
+  std::unordered_map<Rank, Interruption> interruptions_;  // looked up, never iterated
+  std::vector<Contest> contests_;                         // those that are ready first
+  std::vector<Posting> postings_;
   std::map<std::pair<GroupId, std::pair<Rank, Device>>, GpuUser> gpu_users_;  // by group, host and device
 
   std::vector<std::unique_ptr<LaunchTable>> launches_;  // by GroupId; empty on backends whose calls block

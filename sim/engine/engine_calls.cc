@@ -61,6 +61,9 @@ inline Slot& Engine::arrive(const Op& op) {
   if (slot.phase == Slot::Phase::full) {
     full_.push_back({op.group, slot.seq});
   }
+  if (messages_.causes() != nullptr) [[unlikely]] {
+    messages_.causes()->call(run_.scheduler->running(), op, slot.seq);
+  }
   if (op.async_op || slot.differs || watches_issues_ || is_odd) [[unlikely]] {
     issued(op, slot);
   }
@@ -255,7 +258,14 @@ inline void Engine::block(GroupId group, Rank member, Slot& slot) {
   status.seq = slot.seq;
   status.message = check::no_message;
   slot.waiters.push_back(rank);
+  const std::int64_t seq = slot.seq;
+  const OpKind kind = slot.reference.kind;
+  const Rank root = slot.reference.root;
   suspend_rank(slot.tensors[static_cast<std::size_t>(member)]);
+  if (messages_.causes() != nullptr) [[unlikely]] {
+    messages_.causes()->waited_for_call(rank, {group, seq},
+                                        row_of(kind).root != Root::destination || root == member);
+  }
 }
 
 // Parks the running rank, whose status says what it waits for. Returns when that has completed; throws when

@@ -32,10 +32,25 @@ struct BatchEnd {
   }
 };
 
+// Whoever has waited for a message knows of its other end.
+struct Learn {
+  Causes* causes;
+  Rank rank;
+  const Work& work;
+  ~Learn() {
+    if (causes != nullptr) {
+      causes->waited_for_message(rank, work);
+    }
+  }
+};
+
 }  // namespace
 
 Work Engine::post(const Op& op) {
   const MessageId id = messages_.plan(op);
+  if (run_.orders_calls) [[unlikely]] {
+    await_turn(op, id);
+  }
   messages_.post(op.group, id);
   return Work(op.group, op.rank, messages_.of(op.group).at(id).seq, id);
 }
@@ -57,6 +72,7 @@ std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {
 }
 
 void Engine::wait_message(const Work& work) {
+  const Learn learn{messages_.causes(), run_.scheduler->running(), work};
   MessageMatcher& messages = messages_.of(work.group());
   if (!messages.is_current(work.message(), work.rank(), work.seq())) {
     return;
@@ -91,9 +107,12 @@ Rank Engine::source_of(const Work& work) {
 }
 
 void Engine::deliver(GroupId group, MessageId send, MessageId receive) {
+  const std::int64_t send_seq = messages_.of(group).at(send).seq;
   const std::pair<Fate, Fate> fates = messages_.exchange(group, send, receive);
   finish_message(group, send, fates.first);
-  finish_message(group, receive, fates.second);
+  if (!run_.orders_calls || !messages_.of(group).hold_back(send_seq, receive, fates.second)) {
+    finish_message(group, receive, fates.second);
+  }
 }
 
 void Engine::finish_message(GroupId group, MessageId id, Fate fate) {

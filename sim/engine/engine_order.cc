@@ -1,6 +1,7 @@
-// The engine's part about calls whose order matters, where somebody decides it: requests to the store and messages
-// for receives from anyone. They wait until nothing else can move, so that all who could be first are there, and
-// go ahead one at a time. What else happens meanwhile has nothing to do with any of them, and loses nothing.
+// The engine's part about calls whose order matters, where somebody decides it: requests to the store, messages that
+// arrive at ranks that receive from anyone, and what such a rank then receives by name. They wait until nothing else
+// can move, so that all who could be first are there, and go ahead one at a time. What else happens meanwhile has
+// nothing to do with any of them, and loses nothing.
 
 #include <algorithm>
 #include <limits>
@@ -13,6 +14,7 @@ namespace {
 
 using check::MessageId;
 using check::MessageMatcher;
+using check::RankStatus;
 
 // FNV-1a, over the bytes of numbers and texts.
 class Mix {
@@ -55,11 +57,20 @@ Contender::Access access_of(const StoreCall& call) {
   return Contender::Access::write;
 }
 
+// Where one sender's messages arrive, and where all of a tag's do that a receive from anyone could take.
+std::uint64_t connection(GroupId group, Rank source, Rank receiver, std::int32_t tag) {
+  return Mix().add(group).add(as_bits(source)).add(as_bits(receiver)).add(as_bits(tag)).value();
+}
+
+std::uint64_t mailbox_of(GroupId group, Rank receiver, std::int32_t tag) {
+  return Mix().add(group).add(as_bits(receiver)).add(as_bits(tag)).value();
+}
+
 }  // namespace
 
 // True when a call went ahead, or the run is over.
 bool Engine::order_calls() {
-  if ((store_.requests().empty() && !messages_.anyone_receives()) || others_may_come()) {
+  if ((store_.requests().empty() && postings_.empty() && !messages_.is_watching()) || others_may_come()) {
     return false;
   }
   gather_contenders();
@@ -99,14 +110,15 @@ bool Engine::others_may_come() {
 void Engine::gather_contenders() {
   contests_.clear();
   gather_requests();
+  gather_postings();
   for (GroupId group = 0; group < run_.members.size(); ++group) {
-    if (messages_.anyone_receives(group)) {
-      gather_offers(group);
+    if (messages_.is_watching(group)) {
+      gather_arrivals(group);
     }
   }
   std::ranges::sort(contests_, {}, [](const Contest& contest) {
     const Contender& call = contest.contender;
-    return std::tuple(!call.ready, call.since, call.rank, call.source, call.id);
+    return std::tuple(!call.ready, call.since, call.rank, call.source, call.group, call.id);
   });
 }
 
@@ -126,34 +138,82 @@ void Engine::gather_requests() {
   }
 }
 
-void Engine::gather_offers(GroupId group) {
-  const MessageMatcher& messages = messages_.of(group);
-  for (const auto& [send, receive] : messages.offers_to_anyone()) {
-    const check::Message& offer = messages.at(send);
-    const Rank receiver = run_.members[group].ranks[static_cast<std::size_t>(offer.op.root)];
-    const bool ready = receive != check::no_message;
+void Engine::gather_postings() {
+  for (const Posting& posting : postings_) {
+    const Rank member = run_.members[posting.group].rank_of(posting.rank);
+    contests_.push_back(
+        {.contender = {.id = Mix()
+                                 .add(posting.group)
+                                 .add(as_bits(posting.rank))
+                                 .add(as_bits(posting.seq))
+                                 .add("posting")
+                                 .value(),
+                       .kind = Contender::Kind::posting,
+                       .rank = posting.rank,
+                       .ready = true,
+                       .since = posting.since,
+                       .objects = {connection(posting.group, posting.source, member, posting.tag)}}});
+  }
+}
+
+void Engine::gather_arrivals(GroupId group) {
+  for (const MessageMatcher::Arrival& arrival : messages_.of(group).arrivals()) {
+    const Rank receiver = run_.members[group].ranks[static_cast<std::size_t>(arrival.receiver)];
     Contest contest{
-        .contender = {.id = Mix().add(group).add(as_bits(offer.op.rank)).add(as_bits(offer.seq)).value(),
+        .contender = {.id = Mix().add(group).add(as_bits(arrival.source)).add(as_bits(arrival.seq)).value(),
+                      .kind = Contender::Kind::arrival,
                       .rank = receiver,
-                      .source = offer.op.rank,
-                      .ready = ready,
-                      .since = ready ? std::max(offer.posted, messages.at(receive).posted) : offer.posted},
-        .group = group,
-        .send = send,
-        .receive = receive};
-    contest.contender.objects.push_back(
-        Mix().add(group).add(as_bits(offer.op.root)).add(as_bits(offer.op.tag)).value());
+                      .source = arrival.source,
+                      .group = group,
+                      .ready = arrival.ready,
+                      .since = arrival.since,
+                      .objects = {connection(group, arrival.source, arrival.receiver, arrival.tag)}},
+        .receiver = arrival.receiver};
+    const std::uint64_t mailbox = mailbox_of(group, arrival.receiver, arrival.tag);
+    if (run_.options.decisions->is_open_to_anyone(mailbox)) {
+      contest.contender.objects.push_back(mailbox);
+    }
     contests_.push_back(std::move(contest));
   }
 }
 
 void Engine::let_go_ahead(std::size_t way) {
   const Contest& contest = contests_[way];
-  if (contest.contender.source < 0) {
-    store_.serve_one(contest.contender.rank);
-  } else {
-    messages_.accept(contest.group, {contest.send, contest.receive});
+  const Contender& call = contest.contender;
+  switch (call.kind) {
+    case Contender::Kind::store:
+      return store_.serve_one(call.rank);
+    case Contender::Kind::posting:
+      std::erase_if(postings_, [&call](const Posting& posting) { return posting.rank == call.rank; });
+      return wake(call.rank);
+    case Contender::Kind::arrival:
+      return messages_.let_arrive(call.group, call.source, contest.receiver);
   }
+}
+
+// A receive that is about to be posted, where its place among arriving messages matters.
+void Engine::await_turn(const Op& op, MessageId id) {
+  if (op.kind == OpKind::recv && op.root < 0) {
+    const Rank rank = run_.members[op.group].ranks[static_cast<std::size_t>(op.rank)];
+    run_.options.decisions->received_from_anyone(rank, mailbox_of(op.group, op.rank, op.tag));
+  }
+  if (!messages_.of(op.group).races_with_arrivals(op)) {
+    return;
+  }
+  const Rank rank = run_.scheduler->running();
+  const std::int64_t seq = messages_.of(op.group).at(id).seq;
+  postings_.push_back({rank, op.group, op.root, op.tag, seq, run_.now});
+  RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  status.state = RankStatus::State::waiting;
+  status.group = op.group;
+  status.group_rank = op.rank;
+  status.seq = seq;
+  status.message = id;
+  run_.scheduler->park();
+  if (aborting_ || !interruptions_.empty()) [[unlikely]] {
+    take_interruption();
+  }
+  die_if_due(rank);
 }
 
 }  // namespace rollcall::sim

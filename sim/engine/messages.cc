@@ -1,6 +1,7 @@
 #include "sim/engine/messages.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "sim/c10d/apply.h"
 #include "sim/c10d/p2p.h"
@@ -15,6 +16,14 @@ using check::MessageMatcher;
 
 }  // namespace
 
+Messages::Messages(Run& run, CostModel& cost) : run_(run), cost_(cost) {
+  const auto is_watched = [&run](Rank rank) { return run.options.decisions->watches(rank); };
+  if (run.orders_calls &&
+      std::ranges::any_of(std::views::iota(Rank{0}, run.options.world_size), is_watched)) {
+    causes_ = std::make_unique<Causes>(run.ranks());
+  }
+}
+
 void Messages::add_group(bool keeps_batches_apart) {
   of_.emplace_back();
   keeps_batches_apart_.push_back(keeps_batches_apart);
@@ -24,6 +33,11 @@ MessageMatcher& Messages::open(GroupId group) {
   const auto discipline = keeps_batches_apart_[group] ? MessageMatcher::Discipline::apart
                                                       : MessageMatcher::usual_on(run_.rules->traits());
   of_[group] = std::make_unique<MessageMatcher>(discipline, run_.members[group].size());
+  for (Rank member = 0; run_.orders_calls && member < run_.members[group].size(); ++member) {
+    if (run_.options.decisions->watches(run_.members[group].ranks[static_cast<std::size_t>(member)])) {
+      of_[group]->watch(member);
+    }
+  }
   run_.groups[group].messages = of_[group].get();
   return *of_[group];
 }
@@ -39,7 +53,9 @@ void Messages::post(GroupId group, MessageId id) {
   if (posted_.empty() || posted_.back() != group) {
     posted_.push_back(group);
   }
-  of(group).post(id, run_.now);
+  MessageMatcher& messages = of(group);
+  const auto rank = static_cast<std::size_t>(messages.at(id).op.rank);
+  messages.post(id, run_.now, causes_ != nullptr ? causes_->post(run_.members[group].ranks[rank]) : nullptr);
 }
 
 std::size_t Messages::take_delivery(GroupId group) {
@@ -60,11 +76,9 @@ void Messages::schedule() {
   posted_.erase(std::unique(posted_.begin(), posted_.end()), posted_.end());
   for (const GroupId group : posted_) {
     MessageMatcher& messages = of(group);
-    if (!run_.orders_calls) {
-      messages.match_any_source();
-      if (run_.options.decisions != nullptr && messages.anyone_receives()) {
-        run_.options.decisions->kept_order();
-      }
+    messages.settle_arrivals();
+    if (run_.options.decisions != nullptr && !run_.orders_calls && messages.anyone_receives()) {
+      run_.options.decisions->kept_order();
     }
     messages.sort_matched();                // not the order in which ranks ran: schedules must not be visible
     std::size_t open = deliveries_.size();  // the delivery being filled
@@ -93,6 +107,10 @@ std::pair<Fate, Fate> Messages::exchange(GroupId group, MessageId send_id, Messa
   expects(send.op.kind == OpKind::send, "a message has one end that sends");
   expects(receive.op.kind == OpKind::recv, "and one that receives");
   receive.source = send.op.rank;
+  if (causes_ != nullptr) {
+    causes_->end(group, send.op.rank, send.seq, receive.known);
+    causes_->end(group, receive.op.rank, receive.seq, send.known);
+  }
   if (send.op.numel == receive.op.numel && send.op.dtype == receive.op.dtype) [[likely]] {
     apply_message(*receive.op.tensors.input, *send.op.tensors.input);
     return {Fate::completes, Fate::completes};
@@ -116,6 +134,7 @@ void Messages::give_up(const check::RankStatus& status) {
     message.kept = Tensor::share(*message.op.tensors.input);
   } else {
     messages.withdraw(status.message);
+    posted_.push_back(status.group);
   }
 }
 
@@ -134,17 +153,18 @@ void Messages::withdraw(Rank rank) {
         run_.recorder->message(run_.groups[id], posted, Span::open);
       }
       of_[id]->withdraw(message);
+      posted_.push_back(static_cast<GroupId>(id));
     }
   }
 }
 
-bool Messages::anyone_receives() const {
+bool Messages::is_watching() const {
   return std::ranges::any_of(
-      of_, [](const auto& messages) { return messages != nullptr && messages->anyone_receives(); });
+      of_, [](const auto& messages) { return messages != nullptr && messages->is_watching(); });
 }
 
-void Messages::accept(GroupId group, const Pair& pair) {
-  of(group).accept(pair.first, pair.second);
+void Messages::let_arrive(GroupId group, Rank source, Rank receiver) {
+  of(group).let_arrive(source, receiver);
   posted_.push_back(group);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/engine/causes.h"
 #include "sim/engine/run.h"
 
 namespace rollcall::sim {
@@ -16,7 +17,7 @@ class Messages {
   using Pair = std::pair<check::MessageId, check::MessageId>;  // (send, receive)
 
   // Both are borrowed.
-  Messages(Run& run, CostModel& cost) : run_(run), cost_(cost) {}
+  Messages(Run& run, CostModel& cost);
 
   // The run has one more group. `keeps_batches_apart`: they travel on another communicator than other messages.
   void add_group(bool keeps_batches_apart);
@@ -56,10 +57,27 @@ class Messages {
   // The rank is dead: what nobody has matched is taken back.
   void withdraw(Rank rank);
 
-  // For who decides in which order receives from anyone take messages.
-  bool anyone_receives() const;
-  bool anyone_receives(GroupId group) const { return of_[group] != nullptr && of_[group]->anyone_receives(); }
-  void accept(GroupId group, const Pair& pair);
+  // Null unless somebody decides when messages arrive.
+  Causes* causes() { return causes_.get(); }
+
+  // For who decides in which order messages arrive at ranks that receive from anyone.
+  bool is_watching() const;
+  bool is_watching(GroupId group) const { return of_[group] != nullptr && of_[group]->is_watching(); }
+  void let_arrive(GroupId group, Rank source, Rank receiver);
+  // Calls `finish(group, receive, fate)` for receives whose bytes were held back, and have arrived.
+  template <typename Finish>
+  bool hand_out(Finish&& finish) {
+    bool any = false;
+    for (GroupId group = 0; group < of_.size(); ++group) {
+      if (is_watching(group)) {
+        for (const auto& [receive, fate] : std::exchange(of_[group]->arrived(), {})) {
+          finish(group, receive, fate);
+          any = true;
+        }
+      }
+    }
+    return any;
+  }
 
  private:
   // What arrives at one time, in one group. The vectors are reused.
@@ -75,6 +93,7 @@ class Messages {
   CostModel& cost_;
   std::vector<std::unique_ptr<check::MessageMatcher>> of_;  // by GroupId; null while nobody sends
   std::vector<bool> keeps_batches_apart_;                   // by GroupId
+  std::unique_ptr<Causes> causes_;
   std::vector<GroupId> posted_;  // groups with messages posted since the last quiescence
   std::vector<Delivery> deliveries_;
   std::vector<std::size_t> free_;  // of deliveries_

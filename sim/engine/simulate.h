@@ -82,6 +82,9 @@ struct Options {
   bool eager_communicators = false;
   Limits limits{};
   bool timeline = false;
+  // Of a rank's stack. 0: 256 KiB, or less beyond 1,024 ranks. Up to that many, a rank that needs more ends the process
+  // with a message and exit code 4.
+  std::int64_t stack_bytes = 0;
 
   // A deadlock is a proof: nothing can move any more. These two continue the story as the real job
   // would: waiting ranks get their timeout error, and peers of a finished process its closed

@@ -1,5 +1,6 @@
 #include "sim/explore/decision_log.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "sim/base/expects.h"
@@ -26,6 +27,20 @@ void DecisionLog::begin() {
   kinds_ = 0;
   has_looked_at_clock_ = was_ordered_by_clock_ = has_drawn_delays_ = has_kept_order_ = false;
   was_cut_ = false;
+}
+
+void DecisionLog::know(const Mailboxes& mailboxes) {
+  known_ = shown_ = mailboxes;
+  schedule_.receivers.assign(known_.receivers.begin(), known_.receivers.end());
+}
+
+bool DecisionLog::watches(Rank receiver) const {
+  return std::ranges::binary_search(schedule_.receivers, receiver);
+}
+
+void DecisionLog::received_from_anyone(Rank receiver, std::uint64_t mailbox) {
+  shown_.receivers.insert(receiver);
+  shown_.open.insert(mailbox);
 }
 
 std::size_t DecisionLog::decide(const Decision& decision) {

@@ -4,11 +4,24 @@
 // the classes derived from it.
 
 #include <cstdint>
+#include <set>
 
 #include "sim/explore/schedule.h"
 #include "sim/report/rank_set.h"
 
 namespace rollcall::sim {
+
+// Who receives from anyone, as far as runs have shown it.
+struct Mailboxes {
+  std::set<Rank> receivers{};
+  std::set<std::uint64_t> open{};  // as Decisions::received_from_anyone has them
+
+  void merge(const Mailboxes& others) {
+    receivers.insert(others.receivers.begin(), others.receivers.end());
+    open.insert(others.open.begin(), others.open.end());
+  }
+  friend bool operator==(const Mailboxes&, const Mailboxes&) = default;
+};
 
 class DecisionLog : public Decisions {
  public:
@@ -21,10 +34,20 @@ class DecisionLog : public Decisions {
   std::size_t decide(const Decision& decision) final;
   bool orders_calls() const final { return schedule_.orders_calls; }
   bool draws_delays() const final { return schedule_.draws_delays; }
+  bool watches(Rank receiver) const final;
+  void received_from_anyone(Rank receiver, std::uint64_t mailbox) final;
+  bool is_open_to_anyone(std::uint64_t mailbox) const final { return known_.open.contains(mailbox); }
   void kept_order() final { has_kept_order_ = true; }
   void drew_delay() final { has_drawn_delays_ = true; }
   void looked_at_clock() final { has_looked_at_clock_ = true; }
   void ordered_by_clock() final { has_looked_at_clock_ = was_ordered_by_clock_ = true; }
+
+  // Between runs: from the next one on, messages to these are watched. A search whose runs
+  // have shown more than it knew has to begin again.
+  void know(const Mailboxes& mailboxes);
+  const Mailboxes& known() const { return known_; }
+  const Mailboxes& shown() const { return shown_; }
+  bool knows_all_shown() const { return shown_ == known_; }
 
   // What has been decided since the last begin().
   const Schedule& schedule() const { return schedule_; }
@@ -52,6 +75,8 @@ class DecisionLog : public Decisions {
   void note(const Decision& decision, std::size_t way);
 
   Schedule schedule_;
+  Mailboxes known_;
+  Mailboxes shown_;
   RankSet deciders_;
   std::uint64_t space_ = 1;
   unsigned kinds_ = 0;

@@ -17,23 +17,27 @@ namespace {
 // What one thread has found out.
 struct Part {
   Tally tally;
+  Mailboxes mailboxes;       // of all that its runs have shown
   bool is_complete = false;  // a tree without anything left
   bool is_bounded = false;
   bool has_looked_at_clock = false;
   bool was_ordered_by_clock = false;
   bool has_drawn_delays = false;
   bool ranks_decide = false;
+  bool was_surprised = false;  // a run has received from anyone where the usual one does not
   std::size_t decisions_max = 0;
 };
 
 void add(Part& sum, Part part) {
   sum.tally.merge(std::move(part.tally));
+  sum.mailboxes.merge(part.mailboxes);
   sum.is_complete = sum.is_complete && part.is_complete;
   sum.is_bounded = sum.is_bounded || part.is_bounded;
   sum.has_looked_at_clock = sum.has_looked_at_clock || part.has_looked_at_clock;
   sum.was_ordered_by_clock = sum.was_ordered_by_clock || part.was_ordered_by_clock;
   sum.has_drawn_delays = sum.has_drawn_delays || part.has_drawn_delays;
   sum.ranks_decide = sum.ranks_decide || part.ranks_decide;
+  sum.was_surprised = sum.was_surprised || part.was_surprised;
   sum.decisions_max = std::max(sum.decisions_max, part.decisions_max);
 }
 
@@ -62,25 +66,41 @@ class Search {
   bool is_interrupted() const { return options_.interrupted != nullptr && *options_.interrupted != 0; }
 
  private:
+  // All threads search with the same knowledge of who receives from anyone, or their parts would not fit together. Who
+  // does is shown by runs, usually by the first one.
   template <typename Work>
   Part on_threads(const Work& work) {
     const auto workers = static_cast<std::uint32_t>(std::max(options_.jobs, 1));
-    std::vector<Part> parts(workers);
-    run_on_threads(workers, [&](std::uint32_t worker) { parts[worker] = work(worker, workers); });
-    Part sum = std::move(parts.front());
-    for (std::uint32_t worker = 1; worker < workers; ++worker) {
-      add(sum, std::move(parts[worker]));
+    while (true) {
+      std::vector<Part> parts(workers);
+      run_on_threads(workers, [&](std::uint32_t worker) { parts[worker] = work(worker, workers); });
+      Part sum = std::move(parts.front());
+      for (std::uint32_t worker = 1; worker < workers; ++worker) {
+        add(sum, std::move(parts[worker]));
+      }
+      was_surprised_ = was_surprised_ || sum.was_surprised;
+      sum.was_surprised = was_surprised_;
+      if (sum.mailboxes == known_ || is_interrupted()) {
+        return sum;
+      }
+      known_ = sum.mailboxes;
     }
-    return sum;
   }
 
   Part walk_tree(std::int64_t most, const Slice& slice) {
     Part part;
     SearchTree tree(true, draws_delays_,
                     {.reduces = options_.reduces, .deviations_max = options_.deviations_max, .slice = slice});
-    while (part.tally.schedules() < most && !is_interrupted()) {
+    tree.know(known_);
+    part.mailboxes = known_;
+    for (bool is_first = true; part.tally.schedules() < most && !is_interrupted(); is_first = false) {
       tree.begin();
       Report report = run_(tree);
+      if (!tree.knows_all_shown()) {
+        part.mailboxes = tree.shown();
+        part.was_surprised = !is_first;
+        return part;
+      }
       if (!tree.was_cut() && !tree.was_skipped()) {
         // Of several threads the one with the lower number comes first.
         const auto number = static_cast<std::uint64_t>(part.tally.schedules()) * slice.count + slice.index;
@@ -101,6 +121,7 @@ class Search {
   Part draw(std::int64_t first, std::int64_t most, std::uint32_t step, std::size_t expected) {
     Part part;
     Log log(true, draws_delays_);
+    log.know(known_);
     for (std::int64_t i = first; i < most && !is_interrupted(); i += step) {
       const std::uint64_t number =
           static_cast<std::uint64_t>(i) * options_.shard.count + options_.shard.index;
@@ -109,6 +130,7 @@ class Search {
       expected = std::max(expected, log.schedule().decisions);
       count(part, number, log, std::move(report));
     }
+    part.mailboxes = log.shown();
     return part;
   }
 
@@ -137,6 +159,8 @@ class Search {
   const RunSchedule& run_;
   const ExploreOptions& options_;
   bool draws_delays_;
+  Mailboxes known_;
+  bool was_surprised_ = false;
   std::atomic<std::int64_t> done_ = 0;
 };
 
@@ -155,6 +179,10 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   if (part.was_ordered_by_clock) {
     bounds.push_back(
         "simulated times decided which thread's call ends first, or whether a timeout comes before a call");
+  }
+  if (options.shard.count > 1 && part.was_surprised) {
+    bounds.push_back(
+        "a schedule receives from anyone where the usual one does not, so the parts may not fit together");
   }
   if (options.shard.count > 1) {
     bounds.push_back(to_bound(options.shard));

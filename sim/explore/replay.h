@@ -13,7 +13,9 @@ namespace rollcall::sim {
 class Replay final : public DecisionLog {
  public:
   explicit Replay(Schedule schedule)
-      : DecisionLog(schedule.orders_calls, schedule.draws_delays), followed_(std::move(schedule)) {}
+      : DecisionLog(schedule.orders_calls, schedule.draws_delays), followed_(std::move(schedule)) {
+    know({.receivers = {followed_.receivers.begin(), followed_.receivers.end()}});
+  }
 
   // After the run: where it did not fit, as a sentence without a full stop.
   std::optional<std::string> divergence() const;

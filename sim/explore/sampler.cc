@@ -63,7 +63,7 @@ void PriorityDecisions::begin(std::uint64_t seed, std::size_t changes, std::size
 }
 
 std::uint64_t& PriorityDecisions::priority_of(const Contender& call) {
-  const auto [entry, is_new] = priorities_.try_emplace({call.rank, call.source});
+  const auto [entry, is_new] = priorities_.try_emplace({call.rank, {call.source, call.group}});
   if (is_new) {
     entry->second = lowest_priority + 1 + draw(state_) / 2;
   }

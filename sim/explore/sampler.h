@@ -49,7 +49,8 @@ class PriorityDecisions final : public DecisionLog {
   std::uint64_t& priority_of(const Contender& call);
 
   std::uint64_t state_ = 0;
-  std::map<std::pair<Rank, Rank>, std::uint64_t> priorities_;  // by rank and source
+  std::map<std::pair<Rank, std::pair<Rank, GroupId>>, std::uint64_t>
+      priorities_;  // by rank, source and group
   std::uint64_t lowest_ = 0;
   std::vector<std::size_t> change_at_;  // indexes of orders, ascending
   std::size_t orders_ = 0;

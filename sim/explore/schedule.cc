@@ -97,13 +97,55 @@ class Numbers {
 
 constexpr std::uint64_t order_flag = 1;
 constexpr std::uint64_t delay_flag = 2;
+constexpr std::uint64_t receivers_flag = 4;
 constexpr std::uint64_t kinds = 4;
+
+// How many, and then each as the distance from the one before, and how many follow it one by one.
+void put_receivers(Bytes& bytes, const std::vector<Rank>& receivers) {
+  std::vector<std::pair<Rank, Rank>> runs;  // first and last
+  for (const Rank rank : receivers) {
+    if (!runs.empty() && runs.back().second + 1 == rank) {
+      runs.back().second = rank;
+    } else {
+      runs.emplace_back(rank, rank);
+    }
+  }
+  put(bytes, runs.size());
+  Rank next = 0;
+  for (const auto& [first, last] : runs) {
+    put(bytes, static_cast<std::uint64_t>(first - next));
+    put(bytes, static_cast<std::uint64_t>(last - first));
+    next = last + 1;
+  }
+}
+
+std::vector<Rank> take_receivers(Numbers& numbers) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 24;  // ranks
+  std::vector<Rank> receivers;
+  std::uint64_t next = 0;
+  for (std::uint64_t runs = numbers.take(); runs > 0; --runs) {
+    const std::uint64_t distance = numbers.take();
+    const std::uint64_t more = numbers.take();
+    if (distance > most || more > most || next + distance + more > most) {
+      refuse_damaged();
+    }
+    for (std::uint64_t rank = next + distance; rank <= next + distance + more; ++rank) {
+      receivers.push_back(static_cast<Rank>(rank));
+    }
+    next += distance + more + 1;
+  }
+  return receivers;
+}
 
 }  // namespace
 
 std::string to_text(const Schedule& schedule) {
   Bytes bytes = {version};
-  put(bytes, (schedule.orders_calls ? order_flag : 0) | (schedule.draws_delays ? delay_flag : 0));
+  put(bytes, (schedule.orders_calls ? order_flag : 0) | (schedule.draws_delays ? delay_flag : 0) |
+                 (schedule.receivers.empty() ? 0 : receivers_flag));
+  if (!schedule.receivers.empty()) {
+    put_receivers(bytes, schedule.receivers);
+  }
   put(bytes, schedule.decisions);
   std::size_t next = 0;
   for (const Deviation& each : schedule.deviations) {
@@ -138,6 +180,9 @@ Schedule parse_schedule(std::string_view text) {
   const std::uint64_t flags = numbers.take();
   schedule.orders_calls = (flags & order_flag) != 0;
   schedule.draws_delays = (flags & delay_flag) != 0;
+  if ((flags & receivers_flag) != 0) {
+    schedule.receivers = take_receivers(numbers);
+  }
   schedule.decisions = numbers.take();
   std::size_t next = 0;
   while (!numbers.is_at_end()) {

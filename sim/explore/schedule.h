@@ -28,6 +28,7 @@ struct Deviation {
 struct Schedule {
   bool orders_calls = false;  // as Decisions says
   bool draws_delays = false;
+  std::vector<Rank> receivers{};        // who is watched, as Decisions says; ascending
   std::size_t decisions = 0;            // of the run, with more than one way
   std::vector<Deviation> deviations{};  // ascending by index
 

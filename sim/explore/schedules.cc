@@ -50,8 +50,11 @@ bool leaves_orders_open(const PlannedDecisions& decisions, const RunSchedule& ru
     return false;
   }
   SearchTree tree(true, false, {});
-  tree.begin();
-  run(tree);
+  do {
+    tree.restart();
+    tree.begin();
+    run(tree);
+  } while (!tree.knows_all_shown());
   return tree.met(Decision::Kind::order) && tree.advance();
 }
 

@@ -13,10 +13,6 @@ using Node = SearchTree::Node;
 // So many parts are dealt per slice that none is much larger than the others.
 constexpr std::uint64_t parts_per_slice = 16;
 
-bool is_same_process(const Contender& a, const Contender& b) {
-  return a.rank == b.rank && a.source == b.source;
-}
-
 bool holds(const std::vector<Contender>& calls, std::uint64_t id) {
   return std::ranges::any_of(calls, [id](const Contender& call) { return call.id == id; });
 }

@@ -25,7 +25,7 @@ struct Slice {
 class SearchTree final : public DecisionLog {
  public:
   struct Options {
-    bool reduces = true;                           // else every order counts as another
+    bool reduces = true;                          // else every order counts as another
     std::optional<std::size_t> deviations_max{};  // from the usual way, in one run; then nothing is reduced
     Slice slice{};
   };
@@ -48,16 +48,17 @@ class SearchTree final : public DecisionLog {
       : DecisionLog(orders_calls, draws_delays), options_(options) {}
 
   void begin();
+  // Begins anew, with what runs have shown.
+  void restart() {
+    know(Mailboxes(shown()));
+    path_.clear();
+  }
   // After a run: goes to the next. False: there is none.
   bool advance();
   // The run belongs to another slice; it was made only to find the way past it.
   bool was_skipped() const { return skips_ || !is_ours(); }
   // Some ways were not taken because of deviations_max.
   bool is_bounded() const { return is_bounded_; }
-
-  // To go on another day: resume(path()) and begin().
-  const std::vector<Node>& path() const { return path_; }
-  void resume(std::vector<Node> path) { path_ = std::move(path); }
 
  protected:
   std::size_t choose(const Decision& decision) override;

@@ -12,6 +12,7 @@
 #include <boost/fiber/scheduler.hpp>
 
 #include "sim/base/expects.h"
+#include "sim/fibers/overflow_watch.h"
 #include "sim/fibers/stack_arena.h"
 
 namespace rollcall::sim {
@@ -135,17 +136,23 @@ struct FiberThread {
     algorithm->main->get_scheduler()->set_algo(fibers::algo::algorithm::ptr_t(algorithm));
   }
 
-  StackArena& arena_for(std::size_t ranks) {
-    if (stacks < ranks) {
-      arena = std::make_unique<StackArena>(ranks);
+  StackArena& arena_for(std::size_t ranks, std::size_t stack_bytes) {
+    const bool is_guarded = stacks <= StackArena::guarded_max;
+    if (stacks < ranks || bytes_asked != stack_bytes || (!is_guarded && ranks <= StackArena::guarded_max)) {
+      arena.reset();
+      arena = std::make_unique<StackArena>(ranks, stack_bytes);
       stacks = ranks;
+      bytes_asked = stack_bytes;
     }
+    overflow_watch.look_at(*arena);
     return *arena;
   }
 
   Algorithm* algorithm = new Algorithm;  // Boost's from the start
   std::unique_ptr<StackArena> arena;
   std::size_t stacks = 0;
+  std::size_t bytes_asked = 0;
+  OverflowWatch overflow_watch;
 };
 
 thread_local FiberThread* fiber_thread = nullptr;  // of the calling thread; null: it is none
@@ -179,12 +186,14 @@ void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t 
   }
 }
 
-RankScheduler::RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order)
+RankScheduler::RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order,
+                             std::size_t stack_bytes)
     : contexts_(contexts),
       fibers_(contexts.size()),
       ring_(std::bit_ceil(contexts.size() + 4)),
       mask_(ring_.size() - 1),
       start_order_(start_order),
+      stack_bytes_(stack_bytes),
       impl_(std::make_unique<Impl>()) {}
 
 RankScheduler::~RankScheduler() = default;
@@ -202,7 +211,7 @@ void RankScheduler::run(const std::function<void(Rank)>& body, const std::functi
 void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
                                        const std::function<void()>& at_quiescence) {
   Algorithm& algorithm = *fiber_thread->algorithm;
-  impl_->arena = &fiber_thread->arena_for(contexts_.size());
+  impl_->arena = &fiber_thread->arena_for(contexts_.size(), stack_bytes_);
   algorithm.scheduler = this;
   algorithm.prefer_dispatcher = false;
   impl_->caught = &caught_exceptions();

@@ -26,8 +26,10 @@ void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t 
 
 class RankScheduler {
  public:
-  // `contexts[r]` becomes the current rank whenever rank r runs. Borrowed; so is the program.
-  RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order);
+  // `contexts[r]` becomes the current rank whenever rank r runs. Borrowed; so is the program. `stack_bytes`: of each rank;
+  // 0: as usual.
+  RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order,
+                std::size_t stack_bytes = 0);
   ~RankScheduler();
   RankScheduler(const RankScheduler&) = delete;
   RankScheduler& operator=(const RankScheduler&) = delete;
@@ -73,6 +75,7 @@ class RankScheduler {
   Rank running_ = -1;
   Rank unfinished_ = 0;
   std::vector<Rank> start_order_;
+  std::size_t stack_bytes_;
   std::unique_ptr<Impl> impl_;
 };
 

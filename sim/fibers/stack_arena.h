@@ -3,6 +3,7 @@
 // Stacks for a run's ranks: one reservation of address space, nothing resident until a rank runs.
 
 #include <cstddef>
+#include <optional>
 
 namespace rollcall::sim {
 
@@ -12,11 +13,18 @@ class StackArena {
   // become resident, so more costs little. In very large worlds it does cost: page-table entries lie
   // further apart, and every rank's turn begins with a page walk (1.3 times the time at 100,000 ranks).
   static constexpr std::size_t bytes_each(std::size_t stacks) {
-    return stacks <= 32'768 ? std::size_t{64} * 1024 : std::size_t{32} * 1024;
+    return stacks <= guarded_max ? std::size_t{256} * 1024
+           : stacks <= 32'768    ? std::size_t{64} * 1024
+                                 : std::size_t{32} * 1024;
   }
+  // Up to so many stacks, below each lies memory that nobody may touch: whoever runs out of stack there ends the process
+  // with a message. A guard takes two of the 65,530 mappings that a process may have.
+  static constexpr std::size_t guarded_max = 1024;
+  static constexpr std::size_t guard_bytes = std::size_t{1024} * 1024;  // a local array may be as large
 
-  // Throws std::bad_alloc when the address space cannot be reserved.
-  explicit StackArena(std::size_t stacks);
+  // Of `stack_bytes` each, rounded up to pages; 0: as many as is usual. Throws std::bad_alloc when the address space
+  // cannot be reserved.
+  explicit StackArena(std::size_t stacks, std::size_t stack_bytes = 0);
   ~StackArena();
   StackArena(const StackArena&) = delete;
   StackArena& operator=(const StackArena&) = delete;
@@ -30,6 +38,10 @@ class StackArena {
   // hot lines of all ranks into the same few cache sets.
   Stack stack(std::size_t i) const;
 
+  std::size_t stack_bytes() const { return stack_bytes_; }
+  // Whose guard this address lies in; nothing if in none.
+  std::optional<std::size_t> guarded_by(const void* address) const;
+
   // The pages below `frame`, which lies in the i-th stack, become free again: what runs there may grow into them
   // anew, but nothing below may be in use.
   void give_back(std::size_t i, const void* frame) const;
@@ -39,8 +51,11 @@ class StackArena {
   bool is_intact(std::size_t i) const;
 
  private:
+  std::byte* low_end(std::size_t i) const { return base_ + i * stride_ + (stride_ - stack_bytes_); }
+
   std::byte* base_ = nullptr;
   std::size_t stack_bytes_;
+  std::size_t stride_;  // a guard, where there is one, and the stack above it
   std::size_t bytes_;
 };
 

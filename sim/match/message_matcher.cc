@@ -63,11 +63,14 @@ MessageId MessageMatcher::plan(const Op& op) {
   return id;
 }
 
-void MessageMatcher::post(MessageId id, Time now) {
+void MessageMatcher::post(MessageId id, Time now, std::shared_ptr<const Moment> known) {
   Message& message = messages_[id];
   expects(message.phase == Message::Phase::planned, "a message is posted once");
   message.phase = Message::Phase::pending;
   message.posted = now;
+  message.arrived = moment_;
+  message.known = std::move(known);
+  expects(!is_watching() || message.known != nullptr, "where ranks are watched it is known who knew what");
   const Op& op = message.op;
   if (op.kind == OpKind::recv && op.root < 0) {
     post_any_source(id);
@@ -109,17 +112,35 @@ MessageMatcher::Channel& MessageMatcher::channel_of(const Message& message) {
 }
 
 void MessageMatcher::post_tagged(MessageId id) {
-  expects(messages_[id].op.root >= 0, "a message with a tag names its other end, or is from anyone");
-  const bool sends = messages_[id].op.kind == OpKind::send;
+  const Op op = messages_[id].op;
+  expects(op.root >= 0, "a message with a tag names its other end, or is from anyone");
+  const bool sends = op.kind == OpKind::send;
+  if (is_watching()) {
+    if (sends && connections_->watches(op.root)) {
+      messages_[id].arrived = not_arrived;
+      connections_->write(op.rank, op.root,
+                          {.kind = Parcel::Kind::notice,
+                           .id = id,
+                           .seq = messages_[id].seq,
+                           .tag = op.tag,
+                           .written = messages_[id].posted,
+                           .known = messages_[id].known});
+    } else if (!sends) {
+      bind(id, op.root);
+    }
+  }
   Channel& channel = channel_of(messages_[id]);
   MessageQueue& partners = sends ? channel.second : channel.first;
   if (partners.empty()) {
     (sends ? channel.first : channel.second).push(id);
-    return;
+  } else {
+    const MessageId partner = partners.front();
+    partners.remove(partner);
+    pair_up(sends ? id : partner, sends ? partner : id);
   }
-  const MessageId partner = partners.front();
-  partners.remove(partner);
-  pair_up(sends ? id : partner, sends ? partner : id);
+  if (is_watching()) {
+    sends ? pump(op.rank, op.root) : pump(op.root, op.rank);
+  }
 }
 
 void MessageMatcher::post_ordered(MessageId id) {
@@ -176,61 +197,241 @@ MessageMatcher::Meeting MessageMatcher::meet(MessageId id) {
   return std::exchange(has_come, true) ? Meeting::before : Meeting::now;
 }
 
-void MessageMatcher::match_any_source() {
+void MessageMatcher::settle_arrivals() {
   expects(any_source_.empty() || discipline_ == Discipline::tagged, "only Gloo receives from anyone");
   std::ranges::sort(any_source_, [this](MessageId a, MessageId b) {
     return std::pair(messages_[a].op.rank, messages_[a].seq) <
            std::pair(messages_[b].op.rank, messages_[b].seq);
   });
+  ++moment_;
   std::erase_if(any_source_, [this](MessageId receive) {
-    const Op& op = messages_[receive].op;
-    for (Rank source = 0; source < group_size_; ++source) {
-      const auto found = channel_ids_.find(Key{source, op.rank, op.tag});
-      if (found != channel_ids_.end() && !channels_[found->second].first.empty()) {
-        MessageQueue& sends = channels_[found->second].first;
-        const MessageId send = sends.front();
-        sends.remove(send);
-        pair_up(send, receive);
-        return true;
-      }
-    }
-    return false;
+    const bool is_watched = is_watching() && connections_->watches(messages_[receive].op.rank);
+    return !is_watched && take_arrived(receive, moment_);
   });
 }
 
-void MessageMatcher::post_any_source(MessageId id) {
-  any_source_.push_back(id);
-  receives_from_anyone_.resize(static_cast<std::size_t>(group_size_));
-  receives_from_anyone_[static_cast<std::size_t>(messages_[id].op.rank)] = true;
-}
-
-std::vector<std::pair<MessageId, MessageId>> MessageMatcher::offers_to_anyone() const {
-  std::vector<std::pair<MessageId, MessageId>> offers;
-  for (const Channel& channel : channels_) {
-    const bool counts = discipline_ == Discipline::tagged && anyone_receives() && !channel.first.empty() &&
-                        receives_from_anyone_[static_cast<std::size_t>(channel.key.second)];
-    if (!counts) {
+// Takes what arrived first, at a moment before this one, of what nobody has taken yet. False: there is nothing.
+bool MessageMatcher::take_arrived(MessageId receive, std::uint64_t before) {
+  const Op op = messages_[receive].op;
+  Channel* first = nullptr;
+  const auto arrived = [this](const Channel& channel) { return messages_[channel.first.front()].arrived; };
+  for (Rank source = 0; source < group_size_; ++source) {
+    const auto found = channel_ids_.find(Key{source, op.rank, op.tag});
+    if (found == channel_ids_.end() || channels_[found->second].first.empty()) {
       continue;
     }
-    MessageId receive = no_message;
-    for (const MessageId id : any_source_) {
-      const Message& message = messages_[id];
-      const bool fits = message.op.rank == channel.key.second && message.op.tag == channel.key.tag;
-      if (fits && (receive == no_message || message.seq < messages_[receive].seq)) {
-        receive = id;
-      }
+    Channel& channel = channels_[found->second];
+    if (arrived(channel) < before && (first == nullptr || arrived(channel) < arrived(*first))) {
+      first = &channel;
     }
-    offers.emplace_back(channel.first.front(), receive);
   }
-  return offers;
+  if (first == nullptr) {
+    return false;
+  }
+  const MessageId send = first->first.front();
+  first->first.remove(send);
+  take(send, receive);
+  return true;
 }
 
-void MessageMatcher::accept(MessageId send, MessageId receive) {
-  expects(messages_[send].op.tag == messages_[receive].op.tag, "an accepted send has the receive's tag");
-  expects(messages_[send].op.root == messages_[receive].op.rank, "an accepted send goes to the receiver");
-  queue_of(messages_[send]).remove(send);
-  std::erase(any_source_, receive);
+// A receive from anyone takes a message that has arrived, after all that arrived for others of its kind.
+void MessageMatcher::take(MessageId send, MessageId receive) {
+  if (is_watching()) {
+    Moment known = *messages_[receive].known;
+    known.join(*messages_[send].known);
+    known.join(mailboxes_[{messages_[receive].op.rank, messages_[receive].op.tag}]);
+    messages_[receive].known = std::make_shared<const Moment>(std::move(known));
+  }
+  bind(receive, messages_[send].op.rank);
   pair_up(send, receive);
+}
+
+void MessageMatcher::post_any_source(MessageId id) {
+  const Rank rank = messages_[id].op.rank;
+  receives_from_anyone_.resize(static_cast<std::size_t>(group_size_));
+  receives_from_anyone_[static_cast<std::size_t>(rank)] = true;
+  asked_anyone_.emplace(rank, messages_[id].op.tag);
+  if (!take_arrived(id, moment_)) {
+    any_source_.push_back(id);
+  }
+}
+
+// The first that is open, of one rank and tag.
+MessageId MessageMatcher::open_to_anyone(Rank receiver, std::int32_t tag) const {
+  MessageId first = no_message;
+  for (const MessageId id : any_source_) {
+    const Message& message = messages_[id];
+    const bool fits = message.op.rank == receiver && message.op.tag == tag;
+    if (fits && (first == no_message || message.seq < messages_[first].seq)) {
+      first = id;
+    }
+  }
+  return first;
+}
+
+// ---- Connections ----
+
+void MessageMatcher::watch(Rank receiver) {
+  expects(messages_.empty(), "a rank is watched from the first message on");
+  if (discipline_ != Discipline::tagged) {
+    return;  // what NCCL pairs, it pairs in order
+  }
+  if (connections_ == nullptr) {
+    connections_ = std::make_unique<Connections>();
+  }
+  connections_->watch(receiver);
+}
+
+bool MessageMatcher::races_with_arrivals(const Op& receive) const {
+  return is_watching() && receive.kind == OpKind::recv && receive.root >= 0 &&
+         connections_->watches(receive.rank) && has_asked_anyone(receive.rank, receive.tag);
+}
+
+// A receive is a sender's from now on, who is told so: then it may send the bytes.
+void MessageMatcher::bind(MessageId receive, Rank source) {
+  if (!is_watching() || !connections_->watches(source)) {
+    return;
+  }
+  const Op& op = messages_[receive].op;
+  const Message& message = messages_[receive];
+  connections_->write(
+      op.rank, source,
+      {.kind = Parcel::Kind::ready, .id = receive, .seq = message.seq, .tag = op.tag, .known = message.known},
+      message.seq);
+  pump(op.rank, source);
+}
+
+// Of a watched sender's pairs, in order, those whose receivers have told it.
+void MessageMatcher::release(Rank sender, Rank receiver, std::int32_t tag) {
+  Connections::Permits& permits = connections_->permits(sender, receiver, tag);
+  while (permits.left > 0 && !permits.waiting.empty()) {
+    --permits.left;
+    matched_.push_back(permits.waiting.front());
+    permits.waiting.pop_front();
+  }
+}
+
+bool MessageMatcher::is_matched(const Parcel& notice, Rank from) const {
+  return !is_current(notice.id, from, notice.seq) || messages_[notice.id].phase != Message::Phase::pending;
+}
+
+// Takes from a connection what nobody has to decide about: bytes, permits to send, and notices of messages for
+// receives that were there first, of ranks that have not received from anyone.
+void MessageMatcher::pump(Rank from, Rank to) {
+  std::deque<Parcel>& parcels = connections_->between(from, to);
+  while (!parcels.empty()) {
+    const Parcel next = parcels.front();
+    const bool is_notice = next.kind == Parcel::Kind::notice;
+    if (is_notice && (has_asked_anyone(to, next.tag) || !is_matched(next, from))) {
+      return;
+    }
+    parcels.pop_front();
+    if (next.kind == Parcel::Kind::ready) {
+      ++connections_->permits(to, from, next.tag).left;
+      release(to, from, next.tag);
+    } else if (next.kind == Parcel::Kind::bytes) {
+      arrived_.emplace_back(next.id, next.fate);
+    }
+  }
+}
+
+// Connections to a rank on which the next notice should arrive; as long as nobody could notice, it may as well be late.
+// Somebody could where a receive from anyone is open, where permits or bytes are behind it, and where another notice
+// under its tag is about to arrive for such a reason: then it may have been there before.
+std::set<Rank> MessageMatcher::awaited_connections(Rank to) const {
+  std::set<std::int32_t> tags;
+  for (const MessageId id : any_source_) {
+    if (messages_[id].op.rank == to) {
+      tags.insert(messages_[id].op.tag);
+    }
+  }
+  std::set<Rank> awaited;
+  const auto look = [&](Rank from, const std::deque<Parcel>& parcels) {
+    const auto matters = [&](const Parcel& parcel) {
+      return parcel.kind != Parcel::Kind::notice || is_matched(parcel, from) || tags.contains(parcel.tag);
+    };
+    const auto last = std::find_if(parcels.rbegin(), parcels.rend(), matters).base();
+    bool is_new = last != parcels.begin() && awaited.insert(from).second;
+    for (auto parcel = parcels.begin(); parcel != last; ++parcel) {
+      if (parcel->kind == Parcel::Kind::notice && !is_matched(*parcel, from)) {
+        is_new = tags.insert(parcel->tag).second || is_new;
+      }
+    }
+    return is_new;
+  };
+  for (bool is_new = true; is_new;) {
+    is_new = false;
+    for (const auto& [ends, parcels] : connections_->all()) {
+      is_new = (ends.second == to && look(ends.first, parcels)) || is_new;
+    }
+  }
+  return awaited;
+}
+
+std::vector<MessageMatcher::Arrival> MessageMatcher::arrivals() const {
+  std::vector<Arrival> arrivals;
+  if (!is_watching()) {
+    return arrivals;
+  }
+  std::map<Rank, std::set<Rank>> awaited;
+  for (const auto& [ends, parcels] : connections_->all()) {
+    if (!parcels.empty() && !awaited.contains(ends.second)) {
+      awaited.emplace(ends.second, awaited_connections(ends.second));
+    }
+  }
+  for (const auto& [ends, parcels] : connections_->all()) {
+    const auto& [from, to] = ends;
+    std::set<std::int32_t> tags;
+    for (const Parcel& parcel : parcels) {
+      if (parcel.kind != Parcel::Kind::notice || !tags.insert(parcel.tag).second) {
+        continue;
+      }
+      const MessageId receive = open_to_anyone(to, parcel.tag);
+      const Time since =
+          receive == no_message ? parcel.written : std::max(parcel.written, messages_[receive].posted);
+      const bool is_next = &parcel == &parcels.front();
+      arrivals.push_back({from, to, parcel.tag, parcel.seq, is_next && awaited[to].contains(from), since});
+    }
+  }
+  return arrivals;
+}
+
+// As Gloo's Pair::handleRemotePendingSend has it: a receive that names the source and was there first gets the
+// message, else the first receive from anyone; else it is remembered for the next.
+void MessageMatcher::let_arrive(Rank source, Rank receiver) {
+  std::deque<Parcel>& parcels = connections_->between(source, receiver);
+  expects(!parcels.empty() && parcels.front().kind == Parcel::Kind::notice, "what arrives is a notice");
+  const Parcel notice = parcels.front();
+  parcels.pop_front();
+  if (!is_matched(notice, source)) {
+    messages_[notice.id].arrived = moment_++;
+    mailboxes_[{receiver, notice.tag}].join(*notice.known);
+    if (const MessageId receive = open_to_anyone(receiver, notice.tag); receive != no_message) {
+      MessageQueue& sends = channel_of(messages_[notice.id]).first;
+      expects(sends.front() == notice.id, "a receive from anyone that is open has left nothing that arrived");
+      sends.remove(notice.id);
+      std::erase(any_source_, receive);
+      take(notice.id, receive);
+    }
+  }
+  pump(source, receiver);
+}
+
+bool MessageMatcher::hold_back(std::int64_t send_seq, MessageId receive, Fate fate) {
+  const Message& message = messages_[receive];
+  if (!is_watching() || connections_->between(message.source, message.op.rank).empty()) {
+    return false;
+  }
+  connections_->write(message.source, message.op.rank,
+                      {.kind = Parcel::Kind::bytes,
+                       .id = receive,
+                       .seq = message.seq,
+                       .tag = message.op.tag,
+                       .fate = fate,
+                       .known = message.known},
+                      send_seq);
+  pump(message.source, message.op.rank);
+  return true;
 }
 
 // Checked here again, where both disciplines end: what has been paired is never looked at twice.
@@ -243,7 +444,13 @@ void MessageMatcher::pair_up(MessageId send, MessageId receive) {
   messages_[send].partner = receive;
   messages_[receive].phase = Message::Phase::matched;
   messages_[receive].partner = send;
-  matched_.emplace_back(send, receive);
+  const Op& op = messages_[send].op;
+  if (is_watching() && connections_->watches(op.rank)) {
+    connections_->permits(op.rank, op.root, op.tag).waiting.emplace_back(send, receive);
+    release(op.rank, op.root, op.tag);
+  } else {
+    matched_.emplace_back(send, receive);
+  }
 }
 
 void MessageMatcher::sort_matched() {
@@ -287,6 +494,10 @@ void MessageMatcher::withdraw(MessageId id) {
     std::erase(any_source_, id);
   } else {
     queue_of(messages_[id]).remove(id);
+  }
+  if (is_watching() && op.kind == OpKind::send) {
+    connections_->take_back(op.rank, op.root, id);
+    pump(op.rank, op.root);
   }
   forget(id);
 }

@@ -5,12 +5,17 @@
 //
 // Three disciplines, as the libraries have them:
 //   tagged   Gloo: first in, first out per (source, destination, tag); a receive may name no source.
+//            What it takes is decided when a message's notice arrives or when it is posted, whichever is later, and
+//            never again: a receive that names the source, and is posted after that, gets the next message.
 //   ordered  NCCL: everything between two ranks is one queue per side, and only its head is active.
 //            The members of a batch are active together.
 //   apart    The same where NCCL makes communicators at their first use: messages of batches travel on the group's,
 //            all others on one of the two ranks' own (ProcessGroupNCCL.cpp, pointToPoint).
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -18,11 +23,9 @@
 
 #include "sim/c10d/backend_traits.h"
 #include "sim/c10d/op.h"
+#include "sim/match/connections.h"
 
 namespace rollcall::check {
-
-using MessageId = std::uint32_t;
-inline constexpr MessageId no_message = 0xffffffff;
 
 // One posted send or receive, until it is done.
 struct Message {
@@ -44,8 +47,10 @@ struct Message {
   bool in_batch = false;
   std::uint32_t batch = 0;
   MessageId partner = no_message;
-  Rank source = -1;             // done, a receive: who sent, inside the group
-  std::int64_t sent_bytes = 0;  // failed: what was too much for this receive
+  std::uint64_t arrived = 0;              // tagged, a send: when its notice reached the receiver
+  std::shared_ptr<const Moment> known{};  // where somebody is watched: posted; a receive: the sender's since
+  Rank source = -1;                       // done, a receive: who sent, inside the group
+  std::int64_t sent_bytes = 0;            // failed: what was too much for this receive
 };
 
 // A queue whose memory is reused. The default std::deque takes half a kilobyte before its first element,
@@ -82,7 +87,7 @@ class MessageMatcher {
   // The same in two steps, for calls that are queued first: the number is taken now, the place in the queues
   // when it is posted.
   MessageId plan(const Op& op);
-  void post(MessageId id, Time now);
+  void post(MessageId id, Time now, std::shared_ptr<const Moment> known = nullptr);
   bool keeps_batches_apart() const { return discipline_ == Discipline::apart; }
   bool is_ordered() const { return discipline_ != Discipline::tagged; }
 
@@ -95,15 +100,40 @@ class MessageMatcher {
   enum class Meeting : std::uint8_t { alone, now, before };
   Meeting meet(MessageId id);
 
-  // Receives from anyone take the pending send of the lowest rank. Call it when every rank has come to
-  // rest: before that, who came first would decide.
-  void match_any_source();
-
-  // Instead of that, one by one: the (send, receive) pairs that could be matched now, of receives alike the first.
-  // Where somebody receives from anyone but is not waiting for this one, no_message for the receive.
-  std::vector<std::pair<MessageId, MessageId>> offers_to_anyone() const;
-  void accept(MessageId send, MessageId receive);
+  // Every rank has come to rest, so whatever was sent has arrived: in the order of its senders, since before that
+  // who came first would decide. Not at ranks that are watched.
+  void settle_arrivals();
+  // Somebody receives from anyone.
   bool anyone_receives() const { return !receives_from_anyone_.empty(); }
+  bool receives_from_anyone(Rank rank) const {
+    return anyone_receives() && receives_from_anyone_[static_cast<std::size_t>(rank)];
+  }
+
+  // From the first message on: somebody outside says when each message reaches this rank (tagged discipline).
+  void watch(Rank receiver);
+  bool is_watching() const { return connections_ != nullptr; }
+  // A receive that names its source, of a rank that has received from anyone under its tag: it matters whether it is
+  // posted before or after a message arrives.
+  bool races_with_arrivals(const Op& receive) const;
+
+  // A message whose notice has not arrived at a watched rank.
+  struct Arrival {
+    Rank source;
+    Rank receiver;
+    std::int32_t tag;
+    std::int64_t seq;  // of the send
+    bool ready;        // it is the next of its connection, and somebody could notice
+    Time since;
+  };
+  // Of each connection the next, and the first of every other tag.
+  std::vector<Arrival> arrivals() const;
+  // The next of a connection.
+  void let_arrive(Rank source, Rank receiver);
+  // The bytes for a receive have been written. True when they are behind something that has not arrived: `fate` is the
+  // receive's once they have.
+  bool hold_back(std::int64_t send_seq, MessageId receive, Fate fate);
+  // The receives whose bytes have arrived after all, since the caller last cleared them.
+  std::vector<std::pair<MessageId, Fate>>& arrived() { return arrived_; }
 
   // The (send, receive) pairs matched since the caller last cleared them; sorted by the sends' (rank, seq)
   // after sort_matched.
@@ -144,6 +174,17 @@ class MessageMatcher {
   void post_tagged(MessageId id);
   void post_ordered(MessageId id);
   void post_any_source(MessageId id);
+  bool take_arrived(MessageId receive, std::uint64_t before);
+  void bind(MessageId receive, Rank source);
+  void take(MessageId send, MessageId receive);
+  void release(Rank sender, Rank receiver, std::int32_t tag);
+  void pump(Rank from, Rank to);
+  bool is_matched(const Parcel& notice, Rank from) const;
+  std::set<Rank> awaited_connections(Rank to) const;
+  MessageId open_to_anyone(Rank receiver, std::int32_t tag) const;
+  bool has_asked_anyone(Rank receiver, std::int32_t tag) const {
+    return asked_anyone_.contains({receiver, tag});
+  }
   bool match_heads(Channel& channel);
   MessageId active(const MessageQueue& queue, OpKind kind) const;
   void pair_up(MessageId send, MessageId receive);
@@ -162,7 +203,14 @@ class MessageMatcher {
   std::vector<std::uint32_t> recent_;       // by rank and kind: its last channel, which it usually uses again
   std::vector<MessageId> any_source_;       // pending receives that name no source
   std::vector<bool> receives_from_anyone_;  // by rank: it has; empty while nobody has
+  std::set<std::pair<Rank, std::int32_t>>
+      asked_anyone_;          // who has ever received from anyone, and under which tag
+  std::uint64_t moment_ = 0;  // what has arrived at an earlier one has arrived before what is posted now
+  std::unique_ptr<Connections> connections_;  // where somebody is watched
+  std::map<std::pair<Rank, std::int32_t>, Moment>
+      mailboxes_;  // what has arrived there knew, by receiver and tag
   std::vector<std::pair<MessageId, MessageId>> matched_;
+  std::vector<std::pair<MessageId, Fate>> arrived_;
   std::uint32_t batch_ = 0;
   bool in_batch_ = false;
 };

@@ -50,7 +50,7 @@ void TapeReplay::settle(Time now) {
     moved = pair_messages() || moved;
     for (const auto& messages : messengers_) {
       if (!moved && messages != nullptr) {
-        messages->match_any_source();
+        messages->settle_arrivals();
       }
     }
     moved = pair_messages() || moved;

@@ -46,6 +46,18 @@ TEST_CASE("a schedule survives being text", "[explore]") {
   CHECK(to_text(Schedule{}).size() <= 8);
 }
 
+TEST_CASE("a schedule says which ranks receive from anyone, many in a row as briefly as one", "[explore]") {
+  Schedule schedule = sample();
+  const std::size_t without = to_text(schedule).size();
+  for (Rank rank = 3; rank < 60'000; ++rank) {
+    schedule.receivers.push_back(rank);
+  }
+  CHECK(parse_schedule(to_text(schedule)) == schedule);
+  CHECK(to_text(schedule).size() < without + 10);
+  schedule.receivers = {0, 7, 8, 4000};
+  CHECK(parse_schedule(to_text(schedule)) == schedule);
+}
+
 TEST_CASE("a schedule that was mistyped, cut off or made longer is refused", "[explore]") {
   const std::string text = to_text(sample());
   std::string mistyped = text;

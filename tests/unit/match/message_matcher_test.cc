@@ -170,10 +170,10 @@ TEST_CASE("a receive from anyone takes the lowest rank that sends, once asked to
   const MessageId from_three = matcher.post(send_op(3, 0));
   const MessageId from_two = matcher.post(send_op(2, 0));
   CHECK(take(matcher).empty());  // who came first does not decide
-  matcher.match_any_source();
+  matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{from_two, receive}});
   const MessageId next = matcher.post(recv_any(0));
-  matcher.match_any_source();
+  matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{from_three, next}});
 }
 
@@ -182,10 +182,10 @@ TEST_CASE("a receive from anyone waits for its tag, and for messages to its rank
   const MessageId receive = matcher.post(recv_any(0, 7));
   matcher.post(send_op(1, 0, 6));
   matcher.post(send_op(1, 2, 7));
-  matcher.match_any_source();
+  matcher.settle_arrivals();
   CHECK(take(matcher).empty());
   const MessageId send = matcher.post(send_op(2, 0, 7));
-  matcher.match_any_source();
+  matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{send, receive}});
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("receives from anyone are served by rank and number, not in the order 
   const MessageId second = matcher.post(recv_any(0));
   const MessageId send = matcher.post(send_op(2, 0));
   const MessageId other = matcher.post(send_op(2, 1));
-  matcher.match_any_source();
+  matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{send, first}, {other, at_one}});
   CHECK(matcher.pending() == std::vector<MessageId>{second});
 }
@@ -259,7 +259,7 @@ TEST_CASE("a receive from anyone can be taken back", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 2);
   matcher.withdraw(matcher.post(recv_any(0)));
   matcher.post(send_op(1, 0));
-  matcher.match_any_source();
+  matcher.settle_arrivals();
   CHECK(take(matcher).empty());
 }
 

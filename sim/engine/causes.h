@@ -1,0 +1,61 @@
+#pragma once
+
+// Causes: what each rank can know of the others, by messages and collectives that have ended for it. Only kept for runs
+// in which somebody decides when messages arrive: what a rank did because of another cannot have come before.
+
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "sim/engine/run.h"
+#include "sim/match/moment.h"
+
+namespace rollcall::sim {
+
+class Causes {
+ public:
+  explicit Causes(std::size_t ranks) : now_(ranks) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      now_[rank] = {static_cast<Rank>(rank), std::vector<std::uint32_t>(ranks)};
+    }
+  }
+
+  // A rank posts a message.
+  std::shared_ptr<const check::Moment> post(Rank rank) {
+    check::Moment& now = now_[static_cast<std::size_t>(rank)];
+    ++now.seen[static_cast<std::size_t>(rank)];
+    return std::make_shared<const check::Moment>(now);
+  }
+  // A message has ended, and who waits for it knows of its other end; `member` is the rank in the group.
+  void end(GroupId group, Rank member, std::int64_t seq, std::shared_ptr<const check::Moment> other) {
+    ended_[{group, member, seq}] = std::move(other);
+  }
+  void waited_for_message(Rank rank, const Work& work) {
+    const auto found = ended_.find({work.group(), work.rank(), work.seq()});
+    if (found != ended_.end()) {
+      now_[static_cast<std::size_t>(rank)].join(*found->second);
+      ended_.erase(found);
+    }
+  }
+  // A rank has come to a collective. Those with a root need not wait for everyone: what is certain is that data have
+  // come from the root, or to it.
+  void call(Rank rank, const Op& op, std::int64_t seq) {
+    if (row_of(op.kind).root != Root::source || op.root == op.rank) {
+      called_[{op.group, seq}].join(now_[static_cast<std::size_t>(rank)]);
+    }
+  }
+  // `hears_all`: or only that its own part is done.
+  void waited_for_call(Rank rank, std::pair<GroupId, std::int64_t> call, bool hears_all) {
+    const auto found = called_.find(call);
+    if (found != called_.end() && hears_all) {
+      now_[static_cast<std::size_t>(rank)].join(found->second);
+    }
+  }
+
+ private:
+  std::vector<check::Moment> now_;  // by rank
+  std::map<std::tuple<GroupId, Rank, std::int64_t>, std::shared_ptr<const check::Moment>> ended_;
+  std::map<std::pair<GroupId, std::int64_t>, check::Moment> called_;
+};
+
+}  // namespace rollcall::sim

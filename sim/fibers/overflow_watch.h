@@ -1,0 +1,29 @@
+#pragma once
+
+// OverflowWatch: a rank that runs out of stack ends the process with a message instead of a signal. For the thread that
+// has made it; other faults go to whoever handled them before.
+
+#include <cstddef>
+#include <memory>
+
+#include "sim/fibers/stack_arena.h"
+
+namespace rollcall::sim {
+
+class OverflowWatch {
+ public:
+  static constexpr int exit_code = 4;  // as for other input that cannot be run
+
+  OverflowWatch();
+  ~OverflowWatch();
+  OverflowWatch(const OverflowWatch&) = delete;
+  OverflowWatch& operator=(const OverflowWatch&) = delete;
+
+  // The stacks that ranks have from now on. Borrowed.
+  void look_at(const StackArena& arena);
+
+ private:
+  std::unique_ptr<std::byte[]> handlers_stack_;  // a handler cannot run on the stack that has ended
+};
+
+}  // namespace rollcall::sim

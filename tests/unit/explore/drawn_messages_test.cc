@@ -1,0 +1,126 @@
+// What a search finds of small programs of messages, beside a model of Gloo's transport that tries every interleaving.
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "sim/explore/replay.h"
+#include "sim/fibers/rank_scheduler.h"
+#include "tests/catch.h"
+#include "tests/unit/explore/drawn_messages.h"
+
+namespace rollcall::model {
+namespace {
+
+std::string listed(const Outcomes& outcomes) {
+  std::string text;
+  for (const std::string& outcome : outcomes) {
+    text += "  " + outcome + "\n";
+  }
+  return text;
+}
+
+// How many programs, and from which on: more at night, by scripts/explore-many.
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+struct Agreement {
+  std::int64_t compared = 0;
+  std::int64_t too_large = 0;
+  std::int64_t deadlocks = 0;  // programs that may hang and need not
+  std::int64_t schedules = 0;
+};
+
+void compare(std::uint64_t seed, Agreement& agreement) {
+  const Program program = drawn_program(seed);
+  INFO("seed " << seed << "\n" << to_text(program));
+  const Modeled modeled = all_outcomes(program);
+  const Explored found = explored(program, {}, 20'000);
+  if (!modeled.is_complete || !found.exhaustive) {
+    ++agreement.too_large;
+    return;
+  }
+  ++agreement.compared;
+  agreement.schedules += found.schedules;
+  const auto hangs = [](const std::string& outcome) { return outcome.starts_with("deadlock"); };
+  const auto deadlocks = std::ranges::count_if(modeled.outcomes, hangs);
+  agreement.deadlocks += deadlocks > 0 && deadlocks < std::ssize(modeled.outcomes) ? 1 : 0;
+  INFO("the model:\n" << listed(modeled.outcomes) << "the search:\n" << listed(found.outcomes));
+  CHECK(found.outcomes == modeled.outcomes);
+  const std::string usual = outcome_of(perform(program, nullptr), program.size());
+  INFO("the usual run: " << usual);
+  CHECK(modeled.outcomes.contains(usual));
+  if (seed % 10 == 0) {
+    const Explored all = explored(program, {.reduces = false}, 200);
+    if (all.exhaustive) {
+      CHECK(all.outcomes == found.outcomes);
+      CHECK(found.schedules <= all.schedules);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a search finds every outcome of drawn messages that a model of the transport has, and no other",
+          "[explore][fiber]") {
+  const std::uint64_t first = from_environment("ROLLCALL_DRAWN_FIRST", 0);
+  const std::uint64_t count = from_environment("ROLLCALL_DRAWN", 2'000);
+  Agreement agreement;
+  sim::run_on_threads(1, [&](std::uint32_t) {
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+      compare(seed, agreement);
+    }
+  });
+  WARN(agreement.compared << " programs of " << count << " compared in " << agreement.schedules
+                          << " schedules, " << agreement.too_large << " too large, " << agreement.deadlocks
+                          << " hang in some schedules only");
+  CHECK(agreement.too_large * 50 < static_cast<std::int64_t>(count));
+}
+
+TEST_CASE("every schedule of drawn messages can be repeated from its text", "[explore][fiber]") {
+  std::int64_t repeated = 0;
+  sim::run_on_threads(1, [&](std::uint32_t) {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      const Program program = drawn_program(seed);
+      INFO("seed " << seed << "\n" << to_text(program));
+      sim::SearchTree tree(true, false, {});
+      for (bool more = true; more;) {
+        tree.begin();
+        const std::string outcome = outcome_of(perform(program, &tree), program.size());
+        if (!tree.knows_all_shown()) {
+          tree.restart();
+          continue;
+        }
+        more = tree.advance();
+        if (tree.was_cut()) {
+          continue;
+        }
+        sim::Replay replay(sim::parse_schedule(sim::to_text(tree.schedule())));
+        CHECK(outcome_of(perform(program, &replay), program.size()) == outcome);
+        CHECK_FALSE(replay.divergence());
+        ++repeated;
+      }
+    }
+  });
+  CHECK(repeated > 90);
+}
+
+TEST_CASE("parts of a search of drawn messages find what the whole finds", "[explore][fiber]") {
+  sim::run_on_threads(1, [&](std::uint32_t) {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      const Program program = drawn_program(seed);
+      INFO("seed " << seed << "\n" << to_text(program));
+      Outcomes parts;
+      for (std::uint32_t index = 0; index < 3; ++index) {
+        const Explored part = explored(program, {.slice = {index, 3}}, 20'000);
+        CHECK(part.exhaustive);
+        parts.insert(part.outcomes.begin(), part.outcomes.end());
+      }
+      CHECK(parts == explored(program, {}, 20'000).outcomes);
+    }
+  });
+}
+
+}  // namespace rollcall::model

@@ -1,0 +1,76 @@
+// Small programs, each with one mistake, and the same without it: of calls that do not match, parameters that do not,
+// orders, requests and races of messages. The classes are those of the MPI Bugs Initiative, as far as torch has them; the
+// programs are our own. Every schedule of each is run.
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/format/scenario.h"
+#include "scenarios/run/explore_scenario.h"
+#include "tests/catch.h"
+
+namespace rollcall::scenario {
+namespace {
+
+using Json = nlohmann::json;
+
+Json programs() { return Json::parse(std::ifstream(ROLLCALL_SOURCE_DIR "/tests/data/program_classes.json")); }
+
+Report explored(const Json& program) {
+  const Scenario scenario = parse_scenario(program.at("scenario").dump(), "program.json");
+  return explore(scenario, {});
+}
+
+std::string ending(std::string_view verdict, FindingKind kind) {
+  return kind == FindingKind::ok ? "ok" : fmt::format("{} {}", verdict, to_string(kind));
+}
+
+// "ok", or "deadlock unmatched_recv": what some schedule ends with. The report's own kind may say more than that.
+std::set<std::string> endings_of(const Report& report) {
+  std::set<std::string> endings{ending(verdict_word(report.verdict), kind_of(report.verdict))};
+  REQUIRE(report.search);
+  for (const Outcome& outcome : report.search->outcomes) {
+    endings.insert(ending(outcome.verdict, outcome.kind));
+  }
+  return endings;
+}
+
+}  // namespace
+
+TEST_CASE("of every class of mistakes each program is found, and its correct twin raises no alarm",
+          "[explore][fiber]") {
+  for (const Json& program : programs()) {
+    INFO(program.at("scenario").at("name").get<std::string>());
+    const Report report = explored(program);
+    const std::set<std::string> endings = endings_of(report);
+    INFO(fmt::format("{}", fmt::join(endings, ", ")));
+    CHECK(report.exhaustive);
+    const bool is_found = std::ranges::any_of(program.at("expect"), [&](const Json& ending) {
+      return endings.contains(ending.get<std::string>());
+    });
+    CHECK(is_found);
+    if (!program.at("is_wrong").get<bool>()) {
+      CHECK(endings == std::set<std::string>{"ok"});
+    }
+  }
+}
+
+TEST_CASE("every class has programs with a mistake, and as many without", "[explore]") {
+  std::set<std::string> classes;
+  std::int64_t balance = 0;
+  for (const Json& program : programs()) {
+    classes.insert(program.at("class").get<std::string>());
+    balance += program.at("is_wrong").get<bool>() ? 1 : -1;
+  }
+  CHECK(classes == std::set<std::string>{"call matching", "message race", "ordering", "parameter matching",
+                                         "request lifecycle"});
+  CHECK(balance == 0);
+}
+
+}  // namespace rollcall::scenario
