@@ -20,6 +20,8 @@ namespace {
 constexpr double ill_table = 3;
 // A part is called slow when the calls that pass it take this many times as long as those of its peers.
 constexpr double slow_part = 1.25;
+// And by so many of what calls usually differ, the more the fewer calls pass it.
+constexpr double slow_spreads = 5;
 // And when it explains this share of what is odd about all calls.
 constexpr double explained_share = 0.5;
 // Groups of one kind that make a median worth comparing with.
@@ -239,6 +241,15 @@ Explanation explain(const Suspect& suspect, std::vector<std::size_t> covered,
   return explanation;
 }
 
+// What the logarithms of calls usually differ by.
+double spread_of(const std::vector<Compared>& calls) {
+  std::vector<double> logs;
+  for (const Compared& each : calls) {
+    logs.push_back(std::abs(each.log_ratio));
+  }
+  return 1.48 * median(std::move(logs));
+}
+
 // The part that explains most, and those that explain the same calls as well.
 std::vector<Explanation> best_explanations(const Timings& timings, const std::vector<Compared>& calls) {
   std::map<Suspect, std::vector<std::size_t>> covered;
@@ -248,9 +259,11 @@ std::vector<Explanation> best_explanations(const Timings& timings, const std::ve
     }
   }
   std::vector<Explanation> best;
+  const double spread = spread_of(calls);
   for (auto& [suspect, own] : covered) {
     Explanation each = explain(suspect, std::move(own), calls);
-    if (each.log_factor < std::log(slow_part)) {
+    const double by_chance = slow_spreads * spread / std::sqrt(static_cast<double>(each.covered.size()));
+    if (each.log_factor < std::max(std::log(slow_part), by_chance)) {
       continue;
     }
     if (!best.empty() && each.explained < best.front().explained - 1e-9) {

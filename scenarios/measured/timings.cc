@@ -10,7 +10,8 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "scenarios/measured/bench_table.h"
-#include "scenarios/program/units.h"
+#include "sim/cost/group_cost.h"
+#include "traces/dumps/recorded_call.h"
 
 namespace rollcall::measured {
 
@@ -235,6 +236,31 @@ class InspectorLines {
   std::map<std::tuple<std::string, std::string, double>, Call> calls_;
 };
 
+// Bytes of what a record calls an element; 0 for an unknown word.
+std::int64_t size_of_recorded(const std::string& dtype) {
+  static const std::map<std::string, std::int64_t> sizes{
+      {"Float", 4}, {"Half", 2},  {"BFloat16", 2}, {"Double", 8}, {"Int", 4},
+      {"Long", 8},  {"Short", 2}, {"Char", 1},     {"Byte", 1},   {"Bool", 1}};
+  const auto found = sizes.find(dtype);
+  return found == sizes.end() ? 0 : found->second;
+}
+
+std::int64_t input_bytes_of(const check::DumpCall& call) {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    std::int64_t part = i < call.input_dtypes.size() ? size_of_recorded(call.input_dtypes[i]) : 0;
+    for (const std::int64_t extent : call.inputs[i]) {
+      if (__builtin_mul_overflow(part, extent, &part)) {
+        return 0;
+      }
+    }
+    if (part < 0 || __builtin_add_overflow(bytes, part, &bytes)) {
+      return 0;
+    }
+  }
+  return bytes;
+}
+
 bool is_inspector(std::string_view text) { return text.find("\"coll_perf\"") != text.npos; }
 bool is_own(std::string_view text) { return text.substr(0, 4096).find("\"rollcall_timings\"") != text.npos; }
 
@@ -266,6 +292,49 @@ Timings read_timings(const std::vector<std::string>& paths) {
     inspector.read(source);
   }
   return inspector.timings();
+}
+
+Timings timings_of(const check::JobDump& job, int gpus_per_host) {
+  Timings timings;
+  Rank last = -1;
+  // By group and number: the call, and each rank's time in microseconds.
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::pair<std::uint32_t, std::map<Rank, double>>> calls;
+  for (const check::RankDump& rank : job.ranks) {
+    last = std::max(last, rank.rank);
+    for (const check::DumpRecord& record : rank.records) {
+      if (record.duration_ms > 0 && !record.is_p2p && record.is_over()) {
+        auto& [call, times] = calls[{record.group, record.collective_seq}];
+        call = record.call;
+        times[rank.rank] = 1000.0 * static_cast<double>(record.duration_ms);
+      }
+    }
+  }
+  for (const auto& [key, own] : calls) {
+    const check::DumpGroup& group = job.groups[key.first];
+    const check::DumpCall& call = job.calls[own.first];
+    const auto kind = traces::recorded_kind(call.op);
+    if (!kind || group.members.size() < 2 || own.second.size() != group.members.size()) {
+      continue;
+    }
+    Timing timing{
+        .op = *kind,
+        .bytes = std::max<std::int64_t>(
+            1, cost::bytes_of_call(*kind, input_bytes_of(call), static_cast<int>(group.members.size())))};
+    std::vector<double> times;
+    for (const auto& [rank, time] : own.second) {
+      timing.members.push_back(rank);
+      times.push_back(time);
+    }
+    set_times(timing, times);
+    timings.calls.push_back(std::move(timing));
+  }
+  for (int rank = 0; rank <= last; ++rank) {
+    timings.ranks.push_back({fmt::format("{}", rank), rank / gpus_per_host, rank % gpus_per_host});
+  }
+  for (int host = 0; host <= last / gpus_per_host; ++host) {
+    timings.hosts.push_back(fmt::format("node {}", host));
+  }
+  return timings;
 }
 
 }  // namespace rollcall::measured

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/c10d/op.h"
+#include "sim/diagnose/dump.h"
 
 namespace rollcall::measured {
 
@@ -31,9 +32,13 @@ struct Timings {
   std::vector<Timing> calls;
 };
 
-// rollcall's own file (docs/slow.md) or the lines of NCCL Inspector, several files together. Throws
-// InvalidScenario. Nothing when the first file is neither.
+// Whether the file is rollcall's own (docs/slow.md) or has lines of NCCL Inspector.
 bool is_timings_file(const std::string& path);
+// One of the former, or several of the latter together. Throws InvalidScenario.
 Timings read_timings(const std::vector<std::string>& paths);
+
+// Of a job's Flight Recorder dumps or profiler traces: the calls whose time every member has. Ranks stand on hosts
+// in blocks of `gpus_per_host`.
+Timings timings_of(const check::JobDump& job, int gpus_per_host);
 
 }  // namespace rollcall::measured

@@ -34,7 +34,7 @@ constexpr double recorded_launch_cost = 2;  // from a CUDA graph
 Communicator as_measured(Communicator communicator) {
   Graphs& graphs = communicator.graphs;
   for (ChannelGraph* graph : {&graphs.tree, &graphs.ring, &graphs.nvls}) {
-    graph->nic_latency = extra_hop(communicator.links.network);
+    graph->nic_latency = std::max(communicator.links.nic_latency, extra_hop(communicator.links.network));
   }
   communicator.cpu = CpuVendor::intel;  // that AMD's hosts need twice as long for a message is not to be seen
   if (communicator.compute_capability >= 100) {
@@ -53,7 +53,7 @@ double extra_hop(Network network) {
     case Network::infiniband:
       return 0;
     case Network::efa:
-      return 20;
+      return 20;  // aws-ofi-nccl's own tuner takes it for that (include/nccl_ofi_param.h, tuner_net_latency)
     case Network::slingshot:
       return 5;
     case Network::sockets:

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* text_of_nccl_tests =
     R"(# nccl-tests version 2.17.6 nccl-headers=22809 nccl-library=22809
 # Collective test starting: all_reduce_perf
-# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0
+# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1
 #
 # Using devices
 #  Rank  0 Group  0 Pid   2001 on      node0 device  0 [0000:1b:00] NVIDIA H100 80GB HBM3

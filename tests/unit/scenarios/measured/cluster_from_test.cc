@@ -14,24 +14,24 @@ namespace rollcall::measured {
 namespace {
 
 // What NCCL 2.28.9 prints of two nodes of 8 H100 with NCCL_DEBUG_SUBSYS=INIT,GRAPH, of one rank; most lines left out.
-constexpr const char* log_of_h100 = R"(node0:4101:4101 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>
-node0:4101:4101 [0] NCCL INFO NCCL version 2.28.9+cuda13.0
-node0:4101:4190 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>
-node0:4101:4190 [0] NCCL INFO === System : maxBw 50.0 totalBw 370.8 ===
-node0:4101:4190 [0] NCCL INFO CPU/0-0 (1/1/4)
-node0:4101:4190 [0] NCCL INFO + PCI[48.0] - PCI/0-1a000 (1000c03015d9)
-node0:4101:4190 [0] NCCL INFO               + PCI[48.0] - GPU/0-1b000 (0)
-node0:4101:4190 [0] NCCL INFO                             + NVL[370.8] - NVS/0-0
-node0:4101:4190 [0] NCCL INFO               + PCI[48.0] - NIC/0-1c000
-node0:4101:4190 [0] NCCL INFO                             + NET[50.0] - NET/0-0 (0/1234/1/50.000000)
-node0:4101:4190 [0] NCCL INFO                             + NET[50.0] - NET/0-1 (0/1235/1/50.000000)
-node0:4101:4190 [0] NCCL INFO CPU/0-1 (1/1/4)
-node0:4101:4190 [0] NCCL INFO Pattern 4, crossNic 0, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 0
-node0:4101:4190 [0] NCCL INFO  0 : NET/0-0 GPU/0-1b000 GPU/0-3b000 NET/0-0
-node0:4101:4190 [0] NCCL INFO Pattern 3, crossNic 0, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 0
-node0:4101:4190 [0] NCCL INFO Pattern 5, crossNic 0, nChannels 8, bw 40.000000/48.000000, type NVL/PIX, sameChannels 0
-node0:4101:4190 [0] NCCL INFO comm 0x55d0 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0
-node0:4101:4190 [0] NCCL INFO 16 coll channels, 16 collnet channels, 16 nvls channels, 16 p2p channels, 2 p2p channels per peer
+constexpr const char* log_of_h100 = R"(n0:41:41 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>
+n0:41:41 [0] NCCL INFO NCCL version 2.28.9+cuda13.0
+n0:41:42 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>
+n0:41:42 [0] NCCL INFO === System : maxBw 50.0 totalBw 370.8 ===
+n0:41:42 [0] NCCL INFO CPU/0-0 (1/1/4)
+n0:41:42 [0] NCCL INFO + PCI[48.0] - PCI/0-1a000 (1000c03015d9)
+n0:41:42 [0] NCCL INFO               + PCI[48.0] - GPU/0-1b000 (0)
+n0:41:42 [0] NCCL INFO                             + NVL[370.8] - NVS/0-0
+n0:41:42 [0] NCCL INFO               + PCI[48.0] - NIC/0-1c000
+n0:41:42 [0] NCCL INFO                             + NET[50.0] - NET/0-0 (0/1234/1/50.000000)
+n0:41:42 [0] NCCL INFO                             + NET[50.0] - NET/0-1 (0/1235/1/50.000000)
+n0:41:42 [0] NCCL INFO CPU/0-1 (1/1/4)
+n0:41:42 [0] NCCL INFO Pattern 4, crossNic 0, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 0
+n0:41:42 [0] NCCL INFO  0 : NET/0-0 GPU/0-1b000 GPU/0-3b000 NET/0-0
+n0:41:42 [0] NCCL INFO Pattern 3, crossNic 0, nChannels 8, bw 48.000000/48.000000, type NVL/PIX, sameChannels 0
+n0:41:42 [0] NCCL INFO Pattern 5, crossNic 0, nChannels 8, bw 40.000000/48.000000, type NVL/PIX, sameChannels 0
+n0:41:42 [0] NCCL INFO comm 0x55d0 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0
+n0:41:42 [0] NCCL INFO 16 coll channels, 16 collnet channels, 16 nvls channels, 16 p2p channels, 2 p2p channels per peer
 )";
 
 // NCCL_TOPO_DUMP_FILE of a machine with 2 of 8 H100, shortened.
@@ -58,12 +58,16 @@ constexpr const char* topology = R"(<system version="1">
 )";
 
 constexpr const char* graphs = R"(<graphs version="1">
-  <graph id="0" pattern="4" crossnic="0" nchannels="12" speedintra="30" speedinter="30" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="1">
+  <graph id="0" pattern="4" crossnic="0" nchannels="12" speedintra="30"
+         speedinter="30" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="1">
     <channel><gpu dev="0"/><gpu dev="1"/></channel>
   </graph>
-  <graph id="1" pattern="1" crossnic="0" nchannels="12" speedintra="60" speedinter="60" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="0"/>
-  <graph id="2" pattern="3" crossnic="0" nchannels="0" speedintra="0" speedinter="0" latencyinter="0" typeintra="LOC" typeinter="LOC" samechannels="0"/>
-  <graph id="3" pattern="5" crossnic="0" nchannels="2" speedintra="60" speedinter="60" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="0"/>
+  <graph id="1" pattern="1" crossnic="0" nchannels="12" speedintra="60"
+         speedinter="60" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="0"/>
+  <graph id="2" pattern="3" crossnic="0" nchannels="0" speedintra="0"
+         speedinter="0" latencyinter="0" typeintra="LOC" typeinter="LOC" samechannels="0"/>
+  <graph id="3" pattern="5" crossnic="0" nchannels="2" speedintra="60"
+         speedinter="60" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="0"/>
 </graphs>
 )";
 

@@ -1,13 +1,14 @@
 #include <algorithm>
+#include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/cluster_choice.h"
 #include "scenarios/measured/cluster_from.h"
 #include "scenarios/measured/slow.h"
-#include "viz/base/write_file.h"
+#include "traces/formats/recordings.h"
 
 namespace rollcall::cli {
 
@@ -89,24 +90,28 @@ void print_tables(const CommandLine& line, const std::vector<measured::TableVerd
 
 }  // namespace
 
-ExitCode find_slow(const CommandLine& line) {
-  const std::string& name = line.predict.cluster;
-  std::optional<cost::Cluster> cluster;
-  if (!name.empty()) {
-    cluster = cluster_of(name);
-  }
-  if (measured::is_timings_file(line.paths.front())) {
-    const measured::Timings timings = measured::read_timings(line.paths);
-    const auto found = measured::ill_parts(timings, cluster ? &*cluster : nullptr);
-    print_illnesses(line, found, timings.calls.size());
-    return found.empty() ? ExitCode::as_expected : ExitCode::differs;
-  }
+namespace {
+
+ExitCode judge_timings(const CommandLine& line, const measured::Timings& timings,
+                       const std::optional<cost::Cluster>& cluster) {
+  const auto found = measured::ill_parts(timings, cluster ? &*cluster : nullptr);
+  print_illnesses(line, found, timings.calls.size());
+  return found.empty() ? ExitCode::as_expected : ExitCode::differs;
+}
+
+// Tables of benchmarks; nothing when the first file is none.
+std::vector<measured::BenchTable> tables_of(const std::vector<std::string>& paths) {
   std::vector<measured::BenchTable> tables;
-  for (const std::string& path : line.paths) {
+  for (const std::string& path : paths) {
     for (measured::BenchTable& table : measured::read_bench_tables(path)) {
       tables.push_back(std::move(table));
     }
   }
+  return tables;
+}
+
+ExitCode judge_benchmarks(const CommandLine& line, const std::optional<cost::Cluster>& cluster) {
+  const std::vector<measured::BenchTable> tables = tables_of(line.paths);
   if (!cluster) {
     throw UsageError("a benchmark's table is judged against a model: name the machine with --cluster");
   }
@@ -114,6 +119,34 @@ ExitCode find_slow(const CommandLine& line) {
   print_tables(line, verdicts, *cluster);
   const bool is_ill = std::ranges::any_of(verdicts, &measured::TableVerdict::is_ill);
   return is_ill ? ExitCode::differs : ExitCode::as_expected;
+}
+
+int gpus_per_host(const std::optional<cost::Cluster>& cluster) {
+  return !cluster ? 8 : cluster->gpus_per_host > 0 ? cluster->gpus_per_host : cluster->gpus_per_node;
+}
+
+}  // namespace
+
+ExitCode find_slow(const CommandLine& line) {
+  std::optional<cost::Cluster> cluster;
+  if (!line.predict.cluster.empty()) {
+    cluster = cluster_of(line.predict.cluster);
+  }
+  // Dumps and traces first: folders, and files that are no text.
+  const traces::ReadResult recordings = traces::read_recordings(line.paths);
+  if (!recordings.job.ranks.empty()) {
+    const measured::Timings timings = measured::timings_of(recordings.job, gpus_per_host(cluster));
+    if (timings.calls.empty()) {
+      throw UsageError(
+          "the recordings have no call whose time all members wrote down; Flight Recorder needs "
+          "TORCH_NCCL_ENABLE_TIMING=1, and a profiler's traces are needed of every rank");
+    }
+    return judge_timings(line, timings, cluster);
+  }
+  if (measured::is_timings_file(line.paths.front())) {
+    return judge_timings(line, measured::read_timings(line.paths), cluster);
+  }
+  return judge_benchmarks(line, cluster);
 }
 
 ExitCode make_cluster(const CommandLine& line) {
