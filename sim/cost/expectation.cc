@@ -31,10 +31,11 @@ constexpr double symmetric_base = 7.8;
 constexpr double launch_cost = 4.5;         // a kernel launch, on one GPU after the other
 constexpr double recorded_launch_cost = 2;  // from a CUDA graph
 
-Communicator as_measured(Communicator communicator) {
+Communicator as_measured(Communicator communicator, bool with_hops) {
   Graphs& graphs = communicator.graphs;
   for (ChannelGraph* graph : {&graphs.tree, &graphs.ring, &graphs.nvls}) {
-    graph->nic_latency = std::max(communicator.links.nic_latency, extra_hop(communicator.links.network));
+    graph->nic_latency =
+        with_hops ? std::max(communicator.links.nic_latency, extra_hop(communicator.links.network)) : 0;
   }
   communicator.cpu = CpuVendor::intel;  // that AMD's hosts need twice as long for a message is not to be seen
   if (communicator.compute_capability >= 100) {
@@ -67,7 +68,10 @@ double launch_floor(const Launch& launch) {
 }
 
 Expectation::Expectation(const Communicator& communicator)
-    : given_(communicator), measured_(as_measured(communicator)), tuner_(measured_) {}
+    : given_(communicator),
+      measured_(as_measured(communicator, true)),
+      tuner_(measured_),
+      without_hops_(as_measured(communicator, false)) {}
 
 namespace {
 
@@ -146,14 +150,15 @@ double Expectation::symmetric_time(const Request& request, const SymmetricChoice
   return base + launch + static_cast<double>(request.bytes) * ll_slowness / (1000 * bandwidth);
 }
 
-double Expectation::time(const Request& request, const Choice& choice) const {
+Expectation::Time Expectation::time(const Request& request, const Choice& choice) const {
   Request same = request;
   same.algorithm = choice.algorithm;
   same.protocol = choice.protocol;
   const Candidate modeled = tuner_.explain(same).front();
   const double bandwidth = std::min(modeled.bandwidth, most_bandwidth(request.function, choice.algorithm));
   const double moving = modeled.latency + static_cast<double>(request.bytes) / (1000 * bandwidth);
-  return std::max(moving, launch_floor(measured_.launch));
+  const double hops = modeled.latency - without_hops_.explain(same).front().latency;
+  return {std::max(moving, launch_floor(measured_.launch)), hops};
 }
 
 }  // namespace rollcall::cost

@@ -22,8 +22,13 @@ class Expectation {
  public:
   explicit Expectation(const Communicator& communicator);
 
-  // Microseconds, before residuals.
-  double time(const Request& request, const Choice& choice) const;
+  // Microseconds, before residuals; and what of it are hops that NCCL's tables do not have, which are a measured
+  // quantity already.
+  struct Time {
+    double total = 0;
+    double hops = 0;
+  };
+  Time time(const Request& request, const Choice& choice) const;
 
   double symmetric_time(const Request& request, const SymmetricChoice& choice) const;
 
@@ -37,6 +42,7 @@ class Expectation {
   Communicator given_;
   Communicator measured_;
   Tuner tuner_;
+  Tuner without_hops_;
 };
 
 // What one hop through such a network takes longer than NCCL's tables say, in microseconds.

@@ -36,12 +36,18 @@ struct Prediction {
   double low = 0;       // nine of ten measurements lie between these two
   double high = 0;
   double physical = 0;         // the expectation before residuals
+  double hops = 0;             // what of it residuals are not for
   double base = 0;             // what corrections are relative to: the expectation with half the residuals
   bool is_calibrated = false;  // rows of the machine itself were used
   std::string_view algorithm;  // "Ring"; "P2P" for ours
   Protocol protocol = Protocol::simple;
   int channels = 0;
 };
+
+// What is expected under a factor from residuals.
+constexpr double with_factor(const Prediction& prediction, double factor) {
+  return prediction.hops + (prediction.physical - prediction.hops) * factor;
+}
 
 // The only way from the tables' microseconds into simulated time: to the nearest nanosecond.
 Duration to_duration(double microseconds);
@@ -59,7 +65,7 @@ class GroupCost {
 
  private:
   Prediction ours(const MessageTime& message, const Call& call) const;
-  void expect(Prediction& prediction, double physical, double factor, double least, const Call& call) const;
+  void expect(Prediction& prediction, double factor, double least, const Call& call) const;
 
   Communicator communicator_;
   std::optional<Tuner> tuner_;

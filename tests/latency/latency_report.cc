@@ -62,8 +62,10 @@ bool is_inside(double measured, double expected, const cost::Interval& interval)
   return measured >= expected * interval.low && measured <= expected * interval.high;
 }
 
-cost::ModeledRow modeled(const MeasuredRow& row, double left_out) {
-  return {row.measured.bytes, std::sqrt(row.predicted.physical * left_out), row.measured.time};
+// With half of the residuals, as corrections are relative to.
+cost::ModeledRow modeled(const MeasuredRow& row, const cost::Residuals& residuals) {
+  const double factor = cost::factor_of(residuals, row.traits, row.measured.bytes);
+  return {row.measured.bytes, cost::with_factor(row.predicted, std::sqrt(factor)), row.measured.time};
 }
 
 void judge(const MeasuredTable& table, const cost::Residuals& all, const cost::Residuals& others,
@@ -73,9 +75,8 @@ void judge(const MeasuredTable& table, const cost::Residuals& all, const cost::R
     return a.measured.bytes < b.measured.bytes;
   };
   const auto [first, last] = std::ranges::minmax_element(table.rows, by_size);
-  const cost::Correction correction = cost::fit_correction(
-      table.op, table.cluster.nodes > 1,
-      {modeled(*first, expected_with(others, *first)), modeled(*last, expected_with(others, *last))});
+  const cost::Correction correction = cost::fit_correction(table.op, table.cluster.nodes > 1,
+                                                           {modeled(*first, others), modeled(*last, others)});
   for (const MeasuredRow& row : table.rows) {
     const double time = row.measured.time;
     const double left_out = expected_with(others, row);
@@ -88,7 +89,7 @@ void judge(const MeasuredTable& table, const cost::Residuals& all, const cost::R
         .left_out = error_of(left_out, time),
         .is_inside = is_inside(time, left_out, cost::interval_at(row.measured.bytes, false))};
     if (table.rows.size() >= rows_for_calibration && &row != &*first && &row != &*last) {
-      const double calibrated = correction.apply(modeled(row, left_out).modeled, row.measured.bytes);
+      const double calibrated = correction.apply(modeled(row, others).modeled, row.measured.bytes);
       result.two_rows = error_of(calibrated, time);
       result.is_inside_calibrated = is_inside(time, calibrated, cost::interval_at(row.measured.bytes, true));
     }

@@ -12,6 +12,7 @@ constexpr std::size_t unknowns = cost::trait_count * cost::BySize::count;
 constexpr int rounds = 10;
 constexpr double small_error = 0.1;  // below it errors count by their squares
 constexpr double rows_of_a_system = 10;
+constexpr double rest_least = 0.2;  // of what is expected besides hops, where the hops alone were too much
 
 // How strongly a trait's factors are pulled towards 1. A GPU's generation is what all other traits are about, too.
 double pull_of(std::size_t trait) {
@@ -45,7 +46,8 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTable>& tables, const s
           }
         }
       }
-      sample.log_ratio = std::log(row.measured.time / row.predicted.physical);
+      const double rest = row.predicted.physical - row.predicted.hops;
+      sample.log_ratio = std::log(std::max(row.measured.time - row.predicted.hops, rest_least * rest) / rest);
       sample.weight = std::min(1.0, rows_of_a_system / rows[table.system]);
       samples.push_back(std::move(sample));
     }
@@ -118,7 +120,7 @@ cost::Residuals fit_residuals(const std::vector<MeasuredTable>& tables, const st
 }
 
 double expected_with(const cost::Residuals& residuals, const MeasuredRow& row) {
-  return row.predicted.physical * cost::factor_of(residuals, row.traits, row.measured.bytes);
+  return cost::with_factor(row.predicted, cost::factor_of(residuals, row.traits, row.measured.bytes));
 }
 
 }  // namespace rollcall::latency
