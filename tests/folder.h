@@ -25,8 +25,10 @@ class Folder {
 
   std::string path() const { return path_.string(); }
   std::string path(const std::string& name) const { return (path_ / name).string(); }
-  void write(const std::string& name, const std::string& bytes) const {
+  // The file's path.
+  std::string write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path(name), std::ios::binary) << bytes;
+    return path(name);
   }
 
  private:

@@ -43,9 +43,14 @@ struct PredictArguments {
   std::string bytes = "8B:1GiB";
   std::string dtype = "float32";
   std::string reduce_op = "SUM";
-  std::string algorithm;  // may be empty
-  std::string protocol;   // may be empty
-  std::string svg;        // may be empty
+  std::string algorithm;                 // may be empty
+  std::string protocol;                  // may be empty
+  std::string svg;                       // may be empty
+  std::string nccl;                      // a release; may be empty
+  std::vector<std::string> calibrate{};  // files with measured rows
+  int gpus_per_process = 1;
+  bool cuda_graphs = false;
+  bool symmetric_memory = false;
   bool explain = false;
   bool residuals = false;
   bool measure = false;
@@ -182,6 +187,8 @@ ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);
+ExitCode find_slow(const CommandLine& line);
+ExitCode make_cluster(const CommandLine& line);
 ExitCode import_file(const CommandLine& line);
 ExitCode export_dumps(const CommandLine& line);
 ExitCode record_script(const CommandLine& line);

@@ -199,12 +199,41 @@ void declare_predict(CLI::App& app, CommandLine& line) {
       ->type_name("NAME");
   app.add_option("--protocol", predict.protocol, "Use only this protocol, like NCCL_PROTO")
       ->type_name("NAME");
+  app.add_option("--nccl", predict.nccl, "NCCL's release, 2.27 to 2.30; 2.28.9 by default")
+      ->type_name("RELEASE");
+  app.add_option(
+         "--calibrate", predict.calibrate,
+         "Correct the times by rows measured on the cluster: output of nccl-tests or PARAM, two rows or more")
+      ->type_name("FILE");
+  app.add_option("--gpus-per-process", predict.gpus_per_process,
+                 "GPUs that one thread launches on, like nccl-tests -g; 1 by default")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--cuda-graphs", predict.cuda_graphs, "Launches are replayed from CUDA graphs");
+  app.add_flag("--symmetric-memory", predict.symmetric_memory,
+               "Buffers are registered as symmetric windows, like nccl-tests -R 2");
   app.add_option("--svg", predict.svg, "Write a plot of the bus bandwidth")->type_name("FILE");
   app.add_flag("--explain", predict.explain,
                "List every algorithm and protocol with its time, or the reason it is excluded");
   app.add_flag("--measure", predict.measure, "Also measure on this machine's GPUs, with one thread for each");
   app.add_flag("--residuals", predict.residuals,
                "For a scenario: add corrections fitted to measurements to NCCL's model");
+}
+
+void declare_slow(CLI::App& app, CommandLine& line) {
+  app.add_option(
+         "FILE", line.paths,
+         "Tables of nccl-tests or PARAM, logs of NCCL Inspector, or one file of times by rank (docs/slow.md)")
+      ->required();
+  app.add_option("--cluster", line.predict.cluster,
+                 "What the machine should be: a preset such as h100-2x8, or a file that describes a cluster")
+      ->type_name("NAME");
+}
+
+void declare_cluster(CLI::App& app, CommandLine& line) {
+  app.add_option("from", line.word, "The word \"from\"")->required()->check(CLI::IsMember({"from"}));
+  app.add_option("FILE", line.paths,
+                 "NCCL's log (NCCL_DEBUG=INFO), and files of NCCL_TOPO_DUMP_FILE and NCCL_GRAPH_DUMP_FILE")
+      ->required();
 }
 
 void declare_diagnose(CLI::App& app, CommandLine& line) {
@@ -404,7 +433,7 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 
 void declare_manual(CLI::App&, CommandLine&) {}
 
-constexpr std::array<Command, 21> table = {{
+constexpr std::array<Command, 23> table = {{
     {"run", "Run one scenario and report the verdict", declare_run, run_scenario},
     {"test", "Run scenarios as tests and list those that do not meet their expectations", declare_test,
      test_scenarios},
@@ -414,6 +443,8 @@ constexpr std::array<Command, 21> table = {{
      minimize_scenario},
     {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
      predict_times},
+    {"slow", "Find the rank, NIC, link or node that is slow, from measured times", declare_slow, find_slow},
+    {"cluster", "Describe a cluster by the files that NCCL writes on it", declare_cluster, make_cluster},
     {"real", "Run one scenario on real ranks, one process each", declare_real, run_on_real_ranks},
     {"compare", "Compare a scenario's simulated run with a real one, or two simulated runs", declare_compare,
      compare_with_real_ranks},

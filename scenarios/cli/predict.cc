@@ -6,11 +6,14 @@
 #include "real/backends/backends.h"
 #include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/cluster_choice.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/cluster_reader.h"
 #include "scenarios/format/scenario.h"
 #include "scenarios/json/suggest.h"
+#include "scenarios/measured/bench_table.h"
+#include "scenarios/measured/calibrate.h"
 #include "scenarios/predict/size_table.h"
 #include "scenarios/run/runner.h"
 #include "sim/c10d/backend_traits.h"
@@ -23,24 +26,39 @@ namespace {
 
 using scenario::Scenario;
 
-bool names_a_file(const std::string& text) {
-  return text.ends_with(".json") || text.find('/') != std::string::npos;
-}
-
 std::string hint(std::string_view word) {
   return word.empty() ? std::string() : fmt::format(" (did you mean '{}'?)", word);
 }
 
-cost::Cluster cluster_of(const std::string& text) {
-  if (names_a_file(text)) {
-    return scenario::load_cluster(text);
+// The cluster under the options that say how it is used, and what was measured on it.
+struct AskedCluster {
+  cost::Cluster cluster;
+  std::vector<cost::Measurement> rows;  // of --calibrate
+};
+AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster cluster) {
+  if (!arguments.nccl.empty()) {
+    const auto release = cost::parse_release(arguments.nccl);
+    if (!release) {
+      throw UsageError(fmt::format("--nccl: unknown release '{}'; write one from 2.27 to {}", arguments.nccl,
+                                   cost::release_name(cost::newest_release)));
+    }
+    cluster.release = *release;
   }
-  cost::NamedCluster named = cost::find_cluster(text);
-  if (!named.cluster) {
-    throw UsageError(
-        fmt::format("--cluster: {}{}", named.problem, hint(scenario::preset_suggestion(named, text))));
+  cost::Launch& launch = cluster.launch;
+  launch.gpus_per_process = std::max(launch.gpus_per_process, arguments.gpus_per_process);
+  launch.cuda_graphs = launch.cuda_graphs || arguments.cuda_graphs;
+  launch.symmetric_memory = launch.symmetric_memory || arguments.symmetric_memory;
+  std::vector<measured::BenchTable> tables;
+  for (const std::string& file : arguments.calibrate) {
+    for (measured::BenchTable& table : measured::read_bench_tables(file)) {
+      tables.push_back(std::move(table));
+    }
   }
-  return std::move(*named.cluster);
+  std::vector<cost::Measurement> rows = measured::measurements_of(tables, cluster);
+  if (!tables.empty()) {
+    cluster = measured::calibrate(std::move(cluster), rows);
+  }
+  return {std::move(cluster), std::move(rows)};
 }
 
 // What runs on GPUs. Calls about groups and on the store go from host to host.
@@ -134,7 +152,7 @@ ExitCode predict_op(const CommandLine& line) {
     throw UsageError(fmt::format("predict needs --cluster: a file, or a preset such as {}",
                                  fmt::join(cost::preset_names(), ", ")));
   }
-  const cost::Cluster cluster = cluster_of(arguments.cluster);
+  const auto [cluster, rows] = asked_cluster(arguments, cluster_of(arguments.cluster));
   cost::Call call = call_of(arguments, cluster);
   const predict::SizeRange sizes = sizes_of(arguments.bytes);
   if (arguments.explain) {
@@ -153,7 +171,9 @@ ExitCode predict_op(const CommandLine& line) {
   if (!arguments.svg.empty()) {
     viz::write_file(arguments.svg, [&table](std::ostream& out) { out << predict::svg_of(*table); });
   }
-  emit(line, line.format == Format::json ? predict::json_of(*table) : predict::text_of(*table));
+  emit(line, line.format == Format::json ? predict::json_of(*table)
+                                         : (rows.empty() ? "" : measured::calibration_text(cluster, rows)) +
+                                               predict::text_of(*table));
   return ExitCode::as_expected;
 }
 
@@ -183,6 +203,9 @@ ExitCode predict_scenario(const CommandLine& line) {
   if (!arguments.cluster.empty()) {
     put_on_cluster(loaded, arguments.cluster);
   }
+  if (loaded.options.cluster) {
+    loaded.options.cluster = asked_cluster(arguments, *loaded.options.cluster).cluster;
+  }
   if (!loaded.options.cluster) {
     throw UsageError("the scenario names no cluster; add \"cluster\": \"h100-8\" to it, or use --cluster");
   }
@@ -200,6 +223,22 @@ ExitCode predict_scenario(const CommandLine& line) {
 }
 
 }  // namespace
+
+bool names_a_file(const std::string& text) {
+  return text.ends_with(".json") || text.find('/') != std::string::npos;
+}
+
+cost::Cluster cluster_of(const std::string& text) {
+  if (names_a_file(text)) {
+    return scenario::load_cluster(text);
+  }
+  cost::NamedCluster named = cost::find_cluster(text);
+  if (!named.cluster) {
+    throw UsageError(
+        fmt::format("--cluster: {}{}", named.problem, hint(scenario::preset_suggestion(named, text))));
+  }
+  return std::move(*named.cluster);
+}
 
 ExitCode predict_times(const CommandLine& line) {
   return names_a_file(line.predict.subject) ? predict_scenario(line) : predict_op(line);

@@ -48,6 +48,9 @@ class ClusterReader {
     read_size(cluster, has_preset);
     setting.gpus_per_node = cluster.gpus_per_node;
     const bool has_machine = read_machine(cluster);
+    read_release(cluster);
+    read_launch(cluster.launch);
+    read_measured(cluster);
     if (const auto residuals = object_.find("residuals")) {
       setting.residuals = residuals->boolean();
     }
@@ -66,6 +69,13 @@ class ClusterReader {
     const auto preset = object_.find("preset");
     if (!preset) {
       return false;
+    }
+    // A machine alone is enough where the object says how many there are.
+    const cost::Cluster* machine = cost::find_machine(preset->text());
+    if (machine != nullptr && (object_.find("nodes") || object_.find("gpus_per_node"))) {
+      cluster = *machine;
+      cluster.name = fmt::format("custom ({})", preset->text());
+      return true;
     }
     const cost::NamedCluster named = cost::find_cluster(preset->text());
     if (!named.cluster) {
@@ -113,6 +123,59 @@ class ClusterReader {
     return links || graphs || cpu || object_.find("compute_capability");
   }
 
+  void read_release(cost::Cluster& cluster) {
+    if (const auto nccl = object_.find("nccl")) {
+      if (const auto release = cost::parse_release(nccl->text())) {
+        cluster.release = *release;
+      } else {
+        error(*nccl, fmt::format("unknown release of NCCL \"{}\"; write one from 2.27 to {}", nccl->text(),
+                                 cost::release_name(cost::newest_release)));
+      }
+    }
+  }
+
+  void read_launch(cost::Launch& launch) {
+    if (const auto given = object_.find("launch")) {
+      read_number(*given, "gpus_per_process", launch.gpus_per_process);
+      read_flag(*given, "cuda_graphs", launch.cuda_graphs);
+      read_flag(*given, "symmetric_memory", launch.symmetric_memory);
+    }
+  }
+
+  void read_measured(cost::Cluster& cluster) {
+    const auto measured = object_.find("measured");
+    if (!measured) {
+      return;
+    }
+    std::vector<cost::Measurement> rows;
+    for (const Json& each : measured->children()) {
+      rows.push_back(read_row(each, cluster));
+    }
+    cluster.corrections = cost::corrections_of(cluster, rows);
+  }
+
+  cost::Measurement read_row(const Json& each, const cost::Cluster& cluster) {
+    cost::Measurement row{.ranks = cluster.nodes * cluster.gpus_per_node, .nodes = cluster.nodes};
+    const Json op = *each.find("op");
+    if (const auto kind = parse_op_kind(op.text()); kind && has_tensor(*kind)) {
+      row.kind = *kind;
+    } else {
+      error(op, fmt::format("unknown operation \"{}\"", op.text()));
+    }
+    double bytes = 0;
+    const Json size = *each.find("bytes");
+    read_quantity(size, parse_bytes(size.text()), true, 1, bytes);
+    row.bytes = static_cast<std::int64_t>(bytes);
+    const Json time = *each.find("time");
+    read_quantity(time, parse_duration(time.text()), true, static_cast<double>(microsecond), row.time);
+    read_number(each, "ranks", row.ranks);
+    read_number(each, "nodes", row.nodes);
+    if (row.nodes > row.ranks) {
+      error(each, "every node holds a rank: \"nodes\" is more than \"ranks\"");
+    }
+    return row;
+  }
+
   // The preset's graphs belong to the preset's links.
   static void drop_outdated(const Links& before, cost::Cluster& cluster) {
     Links same_inside = cluster.links;
@@ -121,8 +184,10 @@ class ClusterReader {
     same_inside.nic_path = before.nic_path;
     same_inside.nic_latency = before.nic_latency;
     same_inside.sharp = before.sharp;
+    same_inside.network = before.network;
     Links same_outside = before;
     same_outside.sharp = cluster.links.sharp;  // adds to what the search found, and changes none of it
+    same_outside.network = cluster.links.network;
     if (!(same_inside == before)) {
       cluster.layouts.clear();
     } else if (!(cluster.links == same_outside)) {
@@ -146,6 +211,11 @@ class ClusterReader {
     read_path(links, "nic_path", into.nic_path);
     read_latency(links, "nic_latency", into.nic_latency);
     read_flag(links, "sharp", into.sharp);
+    if (const auto network = links.find("network")) {
+      constexpr std::array<std::string_view, cost::network_count> networks{"infiniband", "efa", "slingshot",
+                                                                           "sockets"};
+      into.network = static_cast<cost::Network>(position(network->text(), networks));
+    }
     if (into.nvlink != Links::NvLink::none && (into.nvlink_count <= 0 || into.nvlink_speed <= 0)) {
       error(links, "NVLink needs \"nvlink_count\" and \"nvlink_speed\"");
     }

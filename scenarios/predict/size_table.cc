@@ -45,7 +45,9 @@ SizeRow row_of(std::int64_t bytes, const cost::Prediction& prediction, double fa
   row.bytes = bytes;
   row.time = whole_nanoseconds(prediction.time);
   row.fitted = whole_nanoseconds(prediction.fitted);
-  row.algbw = row.time > 0 ? static_cast<double>(bytes) / (1000 * row.time) : 0;
+  row.low = whole_nanoseconds(prediction.low);
+  row.high = whole_nanoseconds(prediction.high);
+  row.algbw = row.fitted > 0 ? static_cast<double>(bytes) / (1000 * row.fitted) : 0;
   row.busbw = row.algbw * factor;
   row.algorithm = prediction.algorithm;
   row.protocol = to_string(prediction.protocol);
@@ -53,18 +55,26 @@ SizeRow row_of(std::int64_t bytes, const cost::Prediction& prediction, double fa
   return row;
 }
 
-std::string_view model_name(const SizeTable& table) {
-  return table.by_nccl ? "the tuner of NCCL 2.28.9"
+std::string counted(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string model_name(const SizeTable& table) {
+  return table.by_nccl ? "the tuner of NCCL " + cost::release_name(table.cluster.release)
                        : "rollcall's own model, because NCCL has none for this call";
+}
+
+// "8 GPUs, 1 node of 8"; of a rack, what a node is.
+std::string size_of_cluster(const SizeTable& table) {
+  const cost::Cluster& cluster = table.cluster;
+  const bool is_rack = cluster.gpus_per_host > 0 && cluster.gpus_per_node > cluster.gpus_per_host;
+  return fmt::format("{}, {} of {}", counted(table.ranks, "GPU"),
+                     counted(cluster.nodes, is_rack ? "NVLink domain" : "node"), cluster.gpus_per_node);
 }
 
 // Two decimals, as nccl-tests prints bandwidths; JSON readers should not see more either.
 double hundredths(double value) {
   return static_cast<double>(static_cast<std::int64_t>(value * 100 + 0.5)) / 100;
-}
-
-std::string counted(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string size_text(std::int64_t bytes) {
@@ -112,6 +122,7 @@ std::optional<SizeTable> predict_sizes(const cost::Cluster& cluster, const cost:
       return std::nullopt;
     }
     table.by_nccl = prediction->by_nccl;
+    table.is_calibrated = prediction->is_calibrated;
     table.rows.push_back(row_of(bytes, *prediction, factor));
     if (bytes > INT64_MAX / 2) {
       break;
@@ -147,24 +158,24 @@ std::string measured_columns(const SizeTable& table, const SizeRow& row) {
 }  // namespace
 
 std::string text_of(const SizeTable& table) {
-  const cost::Cluster& cluster = table.cluster;
   std::string text =
-      fmt::format("# {} on {}: {}, {} of {}\n", to_string(table.op), cluster.name,
-                  counted(table.ranks, "GPU"), counted(cluster.nodes, "node"), cluster.gpus_per_node);
-  text +=
-      fmt::format("# time: {}{}; fitted: corrected by measurements (docs/latency.md)\n", model_name(table),
-                  table.graphs_are_known || !table.by_nccl ? "" : ", with channels estimated from the links");
+      fmt::format("# {} on {}: {}\n", to_string(table.op), table.cluster.name, size_of_cluster(table));
+  text += fmt::format(
+      "# time: {}{}; expected: {} (docs/latency.md); nine of ten lie from low to high\n", model_name(table),
+      table.graphs_are_known || !table.by_nccl ? "" : ", with channels estimated from the links",
+      table.is_calibrated ? "corrected by rows measured here" : "corrected by measurements");
   const bool measured = is_measured(table);
-  text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}{}\n", "size", "time", "algbw",
-                      "busbw", "algorithm", "proto", "channels", "fitted",
+  text += fmt::format("# {:>14} {:>12} {:>12} {:>12} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8}{}\n", "size",
+                      "time", "expected", "low", "high", "algbw", "busbw", "algorithm", "proto", "channels",
                       measured ? fmt::format(" {:>12} {:>9}", "measured", "busbw") : "");
-  text += fmt::format("# {:>14} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8} {:>12}{}\n", "(B)", "(us)", "(GB/s)",
-                      "(GB/s)", "", "", "", "(us)",
+  text += fmt::format("# {:>14} {:>12} {:>12} {:>12} {:>12} {:>9} {:>9}  {:<13} {:<6} {:>8}{}\n", "(B)",
+                      "(us)", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "", "", "",
                       measured ? fmt::format(" {:>12} {:>9}", "(us)", "(GB/s)") : "");
   for (const SizeRow& row : table.rows) {
-    text += fmt::format("  {:>14} {:>12.2f} {:>9.2f} {:>9.2f}  {:<13} {:<6} {:>8} {:>12.2f}{}\n", row.bytes,
-                        row.time, row.algbw, row.busbw, row.algorithm, row.protocol, row.channels, row.fitted,
-                        measured_columns(table, row));
+    text += fmt::format(
+        "  {:>14} {:>12.2f} {:>12.2f} {:>12.2f} {:>12.2f} {:>9.2f} {:>9.2f}  {:<13} {:<6} {:>8}{}\n",
+        row.bytes, row.time, row.fitted, row.low, row.high, row.algbw, row.busbw, row.algorithm, row.protocol,
+        row.channels, measured_columns(table, row));
   }
   return text;
 }
@@ -179,20 +190,24 @@ std::string json_of(const SizeTable& table) {
                     {"algorithm", row.algorithm},
                     {"protocol", row.protocol},
                     {"channels", row.channels},
-                    {"fitted_us", row.fitted}});
+                    {"fitted_us", row.fitted},
+                    {"low_us", row.low},
+                    {"high_us", row.high}});
     if (row.measured) {
       rows.back()["measured_us"] = *row.measured;
       rows.back()["measured_busbw"] = hundredths(measured_busbw(table, row));
     }
   }
-  const Json object = {{"schema_version", 1},
-                       {"op", to_string(table.op)},
-                       {"cluster", table.cluster.name},
-                       {"ranks", table.ranks},
-                       {"nodes", table.cluster.nodes},
-                       {"model", table.by_nccl ? "nccl-2.28.9" : "rollcall"},
-                       {"graphs", table.graphs_are_known ? "known" : "estimated"},
-                       {"rows", std::move(rows)}};
+  const Json object = {
+      {"schema_version", 1},
+      {"op", to_string(table.op)},
+      {"cluster", table.cluster.name},
+      {"ranks", table.ranks},
+      {"nodes", table.cluster.nodes},
+      {"model", table.by_nccl ? "nccl-" + cost::release_name(table.cluster.release) : "rollcall"},
+      {"graphs", table.graphs_are_known ? "known" : "estimated"},
+      {"calibrated", table.is_calibrated},
+      {"rows", std::move(rows)}};
   return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 

@@ -25,9 +25,11 @@ ParsedSizes parse_sizes(std::string_view text);
 
 struct SizeRow {
   std::int64_t bytes = 0;
-  double time = 0;    // microseconds, to the nanosecond
-  double fitted = 0;  // the same, with what measurements add
-  double algbw = 0;   // GB/s, of `time`
+  double time = 0;    // microseconds, to the nanosecond, as the model has it
+  double fitted = 0;  // what is to be expected
+  double low = 0;     // nine of ten measurements lie between these two
+  double high = 0;
+  double algbw = 0;  // GB/s, of `fitted`
   double busbw = 0;
   std::string_view algorithm;
   std::string_view protocol;
@@ -41,6 +43,7 @@ struct SizeTable {
   int ranks = 0;
   bool by_nccl = true;           // false: the model is ours, NCCL has none
   bool graphs_are_known = true;  // false: channels are estimated from the links
+  bool is_calibrated = false;    // rows of this operation on this cluster were measured
   std::vector<SizeRow> rows;
 };
 

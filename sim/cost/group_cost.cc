@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "sim/base/expects.h"
-#include "sim/cost/message_model.h"
 #include "sim/cost/residuals.h"
+#include "sim/cost/symmetric_kernels.h"
 
 namespace rollcall::cost {
 
@@ -15,17 +15,12 @@ namespace {
 // launch, for which this is OUR figure.
 constexpr double one_rank_time = 5;
 
+// How much longer messages take over Slingshot than its NICs would need: a100_mesh_2x4_polaris_alltoall, the only
+// table of such.
+constexpr double slingshot_messages = 1.9;
+
 // A hundred years: two of them still fit a Duration, and any limit ends a run long before.
 constexpr double microseconds_max = 3e15;
-
-Prediction ours(const MessageTime& message) {
-  return {.by_nccl = false,
-          .time = message.time,
-          .fitted = message.time,
-          .algorithm = "P2P",
-          .protocol = message.protocol,
-          .channels = message.channels};
-}
 
 }  // namespace
 
@@ -77,37 +72,95 @@ double busbw_factor(OpKind kind, int members) {
 GroupCost::GroupCost(const Communicator& communicator) : communicator_(communicator) {
   if (communicator.ranks >= 2) {
     tuner_.emplace(communicator);
+    expectation_.emplace(communicator);
   }
+}
+
+// `least`: no machine is faster. The interval keeps its distance from what is expected, above and below.
+void GroupCost::expect(Prediction& prediction, double factor, double least, const Call& call) const {
+  const double floor = std::max(least, launch_floor(communicator_.launch));
+  prediction.base = std::max(with_factor(prediction, std::sqrt(factor)), floor);
+  prediction.fitted = std::max(with_factor(prediction, factor), floor);
+  const Correction* correction =
+      correction_for(communicator_.corrections, call.kind, communicator_.nodes > 1);
+  if (correction != nullptr) {
+    prediction.fitted = std::max(correction->apply(prediction.base, call.bytes), least);
+    prediction.is_calibrated = correction->kind == call.kind;
+  }
+  const Interval interval = interval_at(call.bytes, prediction.is_calibrated);
+  prediction.low = std::max(prediction.fitted * interval.low, least);
+  prediction.high = prediction.fitted * interval.high;
+}
+
+// A message is at most as fast as the narrowest port it passes; the model never goes below it by itself.
+Prediction GroupCost::ours(const MessageTime& message, const Call& call) const {
+  Prediction prediction{.by_nccl = false,
+                        .time = message.time,
+                        .algorithm = "P2P",
+                        .protocol = message.protocol,
+                        .channels = message.channels};
+  const bool goes_out = communicator_.nodes > 1 && !(is_point_to_point(call.kind) && call.same_node);
+  prediction.hops = goes_out ? extra_hop(communicator_.links.network) : 0;
+  const bool is_slingshot = goes_out && communicator_.links.network == Network::slingshot;
+  prediction.physical = message.time * (is_slingshot ? slingshot_messages : 1) + prediction.hops;
+  const Traits traits = goes_out ? network_traits_of(communicator_) : Traits{};
+  expect(prediction, factor_of(fitted_residuals(), traits, call.bytes), 0, call);
+  return prediction;
 }
 
 std::optional<Prediction> GroupCost::predict(const Call& call) const {
   if (!tuner_) {
-    return Prediction{.by_nccl = false, .time = one_rank_time, .fitted = one_rank_time, .algorithm = "None"};
+    return Prediction{.by_nccl = false,
+                      .time = one_rank_time,
+                      .fitted = one_rank_time,
+                      .low = one_rank_time,
+                      .high = one_rank_time,
+                      .physical = one_rank_time,
+                      .base = one_rank_time,
+                      .algorithm = "None"};
   }
   if (is_point_to_point(call.kind)) {
-    return ours(message_time(communicator_, call.bytes, call.same_node));
+    return ours(message_time(communicator_, call.bytes, call.same_node), call);
   }
   const auto function = nccl_function(call.kind);
   if (!function) {
     return ours(has_root(call.kind) ? one_to_all_time(communicator_, call.bytes)
-                                    : all_to_all_time(communicator_, call.bytes));
+                                    : all_to_all_time(communicator_, call.bytes),
+                call);
   }
-  const auto choice = tuner_->choose({.function = *function,
-                                      .bytes = call.bytes,
-                                      .dtype = call.dtype,
-                                      .reduce = call.reduce,
-                                      .algorithm = call.algorithm,
-                                      .protocol = call.protocol});
+  const Request request{.function = *function,
+                        .bytes = call.bytes,
+                        .dtype = call.dtype,
+                        .reduce = call.reduce,
+                        .algorithm = call.algorithm,
+                        .protocol = call.protocol};
+  const auto choice = tuner_->choose(request);
   if (!choice) {
     return std::nullopt;
   }
-  const bool has_nvlink = communicator_.links.nvlink != Links::NvLink::none;
-  const double factor = residuals_of(communicator_.compute_capability, has_nvlink).at(call.bytes);
-  return Prediction{.time = choice->time,
-                    .fitted = choice->time * factor,
-                    .algorithm = to_string(choice->algorithm),
-                    .protocol = choice->protocol,
-                    .channels = choice->channels};
+  Prediction prediction{.time = choice->time,
+                        .algorithm = to_string(choice->algorithm),
+                        .protocol = choice->protocol,
+                        .channels = choice->channels};
+  const Expectation::Time expected = expectation_->time(request, *choice);
+  prediction.physical = expected.total;
+  prediction.hops = expected.hops;
+  double factor = factor_of(fitted_residuals(), traits_of(communicator_, choice->algorithm), call.bytes);
+  if (communicator_.launch.symmetric_memory) {
+    if (const auto symmetric = choose_symmetric(communicator_, request)) {
+      prediction.time = symmetric->time;
+      prediction.algorithm = symmetric->kernel;
+      prediction.protocol = symmetric->is_ll ? Protocol::ll : Protocol::simple;
+      prediction.channels = symmetric->blocks;
+      prediction.physical = expectation_->symmetric_time(request, *symmetric);
+      prediction.hops = 0;
+      factor = 1;
+    }
+  }
+  const double least =
+      static_cast<double>(call.bytes) / (1000 * expectation_->port_bandwidth(*function, choice->algorithm));
+  expect(prediction, factor, least, call);
+  return prediction;
 }
 
 }  // namespace rollcall::cost

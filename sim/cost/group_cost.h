@@ -1,11 +1,13 @@
 #pragma once
 
 // What a call costs in one process group: NCCL's tuner for the collectives it has, our own model for the
-// rest, and the residuals beside both.
+// rest, and beside both what is to be expected on a real machine.
 
 #include <optional>
 
 #include "sim/base/time.h"
+#include "sim/cost/expectation.h"
+#include "sim/cost/message_model.h"
 #include "sim/cost/topology.h"
 #include "sim/cost/tuner.h"
 
@@ -28,13 +30,24 @@ struct Call {
 std::int64_t bytes_of_call(OpKind kind, std::int64_t input_bytes, int members);
 
 struct Prediction {
-  bool by_nccl = true;         // false: our model, NCCL has none
-  double time = 0;             // microseconds, as the model says
-  double fitted = 0;           // microseconds, with what measurements add
+  bool by_nccl = true;  // false: our model, NCCL has none
+  double time = 0;      // microseconds, as the model says
+  double fitted = 0;    // microseconds to be expected, with what measurements add
+  double low = 0;       // nine of ten measurements lie between these two
+  double high = 0;
+  double physical = 0;         // the expectation before residuals
+  double hops = 0;             // what of it residuals are not for
+  double base = 0;             // what corrections are relative to: the expectation with half the residuals
+  bool is_calibrated = false;  // rows of the machine itself were used
   std::string_view algorithm;  // "Ring"; "P2P" for ours
   Protocol protocol = Protocol::simple;
   int channels = 0;
 };
+
+// What is expected under a factor from residuals.
+constexpr double with_factor(const Prediction& prediction, double factor) {
+  return prediction.hops + (prediction.physical - prediction.hops) * factor;
+}
 
 // The only way from the tables' microseconds into simulated time: to the nearest nanosecond.
 Duration to_duration(double microseconds);
@@ -51,8 +64,12 @@ class GroupCost {
   const Tuner* tuner() const { return tuner_ ? &*tuner_ : nullptr; }
 
  private:
+  Prediction ours(const MessageTime& message, const Call& call) const;
+  void expect(Prediction& prediction, double factor, double least, const Call& call) const;
+
   Communicator communicator_;
   std::optional<Tuner> tuner_;
+  std::optional<Expectation> expectation_;
 };
 
 // NCCL's function for a torch call. Nothing for those that NCCL makes of sends and receives.

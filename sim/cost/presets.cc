@@ -22,6 +22,7 @@ struct Found {
   ChannelGraph nvls;
   int channels;
   int nvls_channels;
+  int since = 0;  // the first of NCCL's releases that finds this
 };
 
 // channels, intra, inter, paths, whether all channels are the same.
@@ -69,12 +70,14 @@ constexpr std::array<Found, 2> a100_sxm{{{8, false, graph(balanced, 12, 20, 20, 
 constexpr std::array<Found, 1> a100_mesh{{{4, false, graph(balanced, 12, 20, 20, NVL, PIX, false),
                                            graph(rings, 12, 20, 20, NVL, PIX, false), no_nvls, 24, 0}}};
 
-// 8 B200 on NVSwitches, a 400 Gb/s NIC beside each.
-constexpr std::array<Found, 2> b200_sxm{
+// 8 B200 on NVSwitches, a 400 Gb/s NIC beside each. The row of 2.29.7, whose list has 80, is inferred.
+constexpr std::array<Found, 3> b200_sxm{
     {{8, false, graph(balanced, 16, 40, 40, NVL, PIX, true), graph(rings, 16, 45, 45, NVL, PIX, true),
       graph(on_switch_graph, 8, 80, 90, NVL, PIX, false), 32, 32},
      {8, true, graph(plain, 8, 96, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PXN, false),
-      graph(on_switch_graph, 8, 48, 48, NVL, PIX, false), 16, 24}}};
+      graph(on_switch_graph, 8, 48, 48, NVL, PIX, false), 16, 24},
+     {8, true, graph(plain, 8, 96, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PXN, false),
+      graph(on_switch_graph, 8, 80, 48, NVL, PIX, false), 16, 24, 22907}}};
 
 // 4 A100 on PCIe, two sockets, one 100 Gb/s NIC.
 constexpr std::array<Found, 2> a100_pcie{{{4, false, graph(balanced, 1, 10, 10, SYS, PIX, true),
@@ -120,7 +123,7 @@ std::vector<Layout> layouts(const std::array<Found, count>& rows) {
     graphs.nvls = row.nvls;
     graphs.channels = row.channels;
     graphs.nvls_channels = row.nvls_channels;
-    result.push_back({row.gpus, row.several_nodes, graphs});
+    result.push_back({row.gpus, row.several_nodes, graphs, row.since});
   }
   return result;
 }
@@ -143,28 +146,102 @@ Machine machine(std::string_view name, std::string_view description, int gpus, i
   return {description, std::move(cluster)};
 }
 
-// Link speeds are those of NCCL src/graph/topo.h. By name.
+// The rows for one node: what is between nodes differs.
+template <std::size_t count>
+std::vector<Layout> single_node(const std::array<Found, count>& rows) {
+  std::vector<Layout> result = layouts(rows);
+  std::erase_if(result, [](const Layout& layout) { return layout.several_nodes; });
+  return result;
+}
+
+constexpr Links without_peer_access(Links links) {
+  links.peer_access = false;
+  return links;
+}
+
+// The latency in microseconds that the network's plugin states to NCCL.
+constexpr Links stating(double latency, Links links) {
+  links.nic_latency = latency;
+  return links;
+}
+
+constexpr Links on(Network network, Links links) {
+  links.network = network;
+  return links;
+}
+
+// Several hosts share one NVLink domain: `hosts` trays of `gpus` each.
+Machine rack(std::string_view name, std::string_view description, int hosts, int gpus, int capability,
+             Links links) {
+  Machine result = machine(name, description, hosts * gpus, capability, CpuVendor::other, links, {});
+  result.cluster.gpus_per_host = gpus;
+  return result;
+}
+
+// Link speeds are those of NCCL src/graph/topo.h; counts and NICs are the vendors': NVIDIA's data sheets of DGX
+// and HGX A100, H100, H200, B200, B300 and of GB200 and GB300 NVL72, NVIDIA's export notices for A800, H800 and
+// H20 (NVLink of 400 GB/s both ways where it is cut), AWS's pages of P4d, P5 and P5en, and the pages of
+// Polaris, Perlmutter (ALCF, NERSC) and Alps (CSCS). By name.
 const std::vector<Machine>& catalogue() {
   constexpr auto on_switch = Links::NvLink::all_to_all_switch;
+  constexpr auto mesh = Links::NvLink::mesh;
+  constexpr double a100_link = 20;
+  constexpr double h100_link = 20.6;
+  constexpr double b200_link = 40.1;
   static const std::vector<Machine> all{
       machine("a100", "8 A100 SXM on NVSwitch, 8 x 200 Gb/s", 8, 80, CpuVendor::amd,
-              nvlink(on_switch, 12, 20, false, 8, 25), layouts(a100_sxm)),
+              nvlink(on_switch, 12, a100_link, false, 8, 25), layouts(a100_sxm)),
       machine("a100-mesh", "4 A100 SXM, all-to-all NVLink, one AMD socket, 2 x 200 Gb/s", 4, 80,
-              CpuVendor::amd, nvlink(Links::NvLink::mesh, 12, 20, false, 2, 25), layouts(a100_mesh)),
+              CpuVendor::amd, nvlink(mesh, 12, a100_link, false, 2, 25), layouts(a100_mesh)),
       machine("a100-pcie", "4 A100 PCIe, two Intel sockets, 100 Gb/s", 4, 80, CpuVendor::intel,
               pcie(24, 2, 10, 1, 12.5), layouts(a100_pcie)),
+      machine("a100-perlmutter", "4 A100 SXM, all-to-all NVLink, one AMD socket, 4 x 200 Gb/s Slingshot", 4,
+              80, CpuVendor::amd, on(Network::slingshot, nvlink(mesh, 12, a100_link, false, 4, 25)),
+              layouts(a100_mesh)),
+      machine("a100-polaris", "4 A100 SXM, all-to-all NVLink, one AMD socket, 2 x 200 Gb/s Slingshot", 4, 80,
+              CpuVendor::amd, on(Network::slingshot, nvlink(mesh, 12, a100_link, false, 2, 25)),
+              layouts(a100_mesh)),
+      machine("a800", "8 A800 SXM on NVSwitch (8 NVLinks), 8 x 200 Gb/s", 8, 80, CpuVendor::intel,
+              nvlink(on_switch, 8, a100_link, false, 8, 25), {}),
       machine("b200", "8 B200 SXM on NVSwitch, 8 x 400 Gb/s", 8, 100, CpuVendor::intel,
-              nvlink(on_switch, 18, 40.1, true, 8, 50), layouts(b200_sxm)),
+              nvlink(on_switch, 18, b200_link, true, 8, 50), layouts(b200_sxm)),
+      machine("b300", "8 B300 SXM on NVSwitch, 8 x 800 Gb/s", 8, 103, CpuVendor::intel,
+              nvlink(on_switch, 18, b200_link, true, 8, 100), single_node(b200_sxm)),
+      rack("gb200", "GB200 NVL72: 18 trays of 4 GPUs in one NVLink domain, 4 x 400 Gb/s a tray", 18, 4, 100,
+           nvlink(on_switch, 18, b200_link, true, 72, 50)),
+      machine("gb200-tray", "4 GB200 on one tray, 4 x 400 Gb/s; other trays only by the network", 4, 100,
+              CpuVendor::other, nvlink(on_switch, 18, b200_link, true, 4, 50), {}),
+      rack("gb300", "GB300 NVL72: 18 trays of 4 GPUs in one NVLink domain, 4 x 800 Gb/s a tray", 18, 4, 103,
+           nvlink(on_switch, 18, b200_link, true, 72, 100)),
+      machine("gb300-tray", "4 GB300 on one tray, 4 x 800 Gb/s; other trays only by the network", 4, 103,
+              CpuVendor::other, nvlink(on_switch, 18, b200_link, true, 4, 100), {}),
+      machine("gh200", "4 GH200, all-to-all NVLink, 4 x 200 Gb/s Slingshot", 4, 90, CpuVendor::other,
+              on(Network::slingshot, nvlink(mesh, 18, h100_link, false, 4, 25)), {}),
       machine("h100", "8 H100 SXM on NVSwitch, 8 x 400 Gb/s", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper_layouts)),
+              nvlink(on_switch, 18, h100_link, true, 8, 50), layouts(hopper_layouts)),
+      machine("h100-pcie", "8 H100 PCIe, two sockets, 400 Gb/s", 8, 90, CpuVendor::intel,
+              pcie(48, 2, 22, 1, 50), {}),
       machine("h20", "8 H20 SXM on NVSwitch, 8 x 400 Gb/s (H100's links, fewer SMs)", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper_layouts)),
+              nvlink(on_switch, 18, h100_link, true, 8, 50), layouts(hopper_layouts)),
       machine("h200", "8 H200 SXM on NVSwitch, 8 x 400 Gb/s", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, 20.6, true, 8, 50), layouts(hopper_layouts)),
+              nvlink(on_switch, 18, h100_link, true, 8, 50), layouts(hopper_layouts)),
+      machine("h800", "8 H800 SXM on NVSwitch (8 NVLinks), 8 x 400 Gb/s", 8, 90, CpuVendor::intel,
+              nvlink(on_switch, 8, h100_link, true, 8, 50), {}),
       machine("l40s", "8 L40S on PCIe 4, two sockets, 100 Gb/s", 8, 89, CpuVendor::amd,
               pcie(24, 2, 16, 1, 12.5), {}),
+      machine("p4d", "AWS p4d and p4de: 8 A100 SXM on NVSwitch, 4 x 100 Gb/s EFA", 8, 80, CpuVendor::intel,
+              stating(75, on(Network::efa, nvlink(on_switch, 12, a100_link, false, 4, 12.5))),
+              single_node(a100_sxm)),
+      // With the RDMA protocol the EFA plugin shows NCCL the NICs beside one GPU as one, and its own tuner chooses,
+      // which does not use the latency that it states (aws-ofi-nccl, src/platform-aws.cpp and src/tuner).
+      machine("p5", "AWS p5: 8 H100 SXM on NVSwitch, 32 x 100 Gb/s EFA", 8, 90, CpuVendor::amd,
+              on(Network::efa, nvlink(on_switch, 18, h100_link, true, 8, 50)), layouts(hopper_layouts)),
+      machine("p5en", "AWS p5en: 8 H200 SXM on NVSwitch, 16 x 200 Gb/s EFA", 8, 90, CpuVendor::intel,
+              on(Network::efa, nvlink(on_switch, 18, h100_link, true, 8, 50)), layouts(hopper_layouts)),
       machine("rtx4090", "8 RTX 4090 on PCIe 4, AMD, no peer access, 100 Gb/s", 8, 89, CpuVendor::amd,
-              pcie(24, 2, 16, 1, 12.5), layouts(rtx4090)),
+              without_peer_access(pcie(24, 2, 16, 1, 12.5)), layouts(rtx4090)),
+      machine("v100", "8 V100 SXM2, NVLink mesh, 4 x 100 Gb/s", 8, 70, CpuVendor::intel,
+              nvlink(mesh, 6, a100_link, false, 4, 12.5), {}),
   };
   return all;
 }
@@ -229,6 +306,55 @@ bool read_nic_speed(std::string_view rest, Cluster& cluster) {
 
 constexpr int nodes_max = 131'072;  // 1,048,576 GPUs in machines of eight
 
+// NODESxGPUS. Of a rack, nodes of no more GPUs than a tray has are trays, which fill as few racks as hold them;
+// others are racks.
+std::optional<NamedCluster> spread(Cluster& cluster, int nodes, int gpus) {
+  const int built_in = cluster.gpus_built_in;
+  if (gpus > built_in) {
+    return problem(fmt::format("a {} machine has {} GPUs", cluster.machine, built_in),
+                   fmt::format("{}-{}x{}", cluster.machine, nodes, built_in));
+  }
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = gpus;
+  const int per_host = cluster.gpus_per_host;
+  if (per_host == 0 || gpus > per_host) {
+    return std::nullopt;
+  }
+  const int hosts = built_in / per_host;
+  const int racks = (nodes - 1) / hosts + 1;
+  if (nodes % racks != 0) {
+    return problem(fmt::format("{} trays do not spread evenly over {} racks of {}", nodes, racks, hosts),
+                   fmt::format("{}-{}x{}", cluster.machine, (nodes / racks + 1) * racks, gpus));
+  }
+  cluster.nodes = racks;
+  cluster.gpus_per_node = nodes / racks * gpus;
+  return std::nullopt;
+}
+
+// GPUS alone: as few machines as hold them.
+std::optional<NamedCluster> fill(Cluster& cluster, int gpus) {
+  const int built_in = cluster.gpus_built_in;
+  if (gpus <= built_in) {
+    cluster.gpus_per_node = gpus;
+    return std::nullopt;
+  }
+  if (gpus % built_in != 0) {
+    return problem(fmt::format("{} GPUs do not fill machines of {}; write NODESxGPUS", gpus, built_in),
+                   fmt::format("{}-{}x{}", cluster.machine, gpus / built_in + 1, built_in));
+  }
+  // "b200-72" is how people write one rack of NVLink, which a machine of eight is not part of.
+  const Cluster* rack = find_machine("g" + cluster.machine);
+  if (rack != nullptr && rack->gpus_per_host > 0 && gpus == rack->gpus_built_in) {
+    return problem(
+        fmt::format("{} GPUs in one NVLink domain are {}; {} machines of {} are {}-{}x{}", gpus, rack->name,
+                    gpus / built_in, built_in, cluster.machine, gpus / built_in, built_in),
+        rack->name);
+  }
+  cluster.nodes = gpus / built_in;
+  cluster.gpus_per_node = built_in;
+  return std::nullopt;
+}
+
 }  // namespace
 
 NamedCluster find_cluster(std::string_view name) {
@@ -240,31 +366,23 @@ NamedCluster find_cluster(std::string_view name) {
   }
   Cluster cluster = found->cluster;
   std::string_view rest = name.substr(cluster.machine.size() + 1);
-  std::optional<int> first = take_number(rest);
+  const std::optional<int> first = take_number(rest);
   if (!first) {
     return unknown(name);
   }
-  const int built_in = cluster.gpus_built_in;
+  std::optional<NamedCluster> refused;
   if (rest.starts_with('x')) {
     rest.remove_prefix(1);
-    cluster.nodes = *first;
-    first = take_number(rest);
-    if (!first) {
+    const std::optional<int> second = take_number(rest);
+    if (!second) {
       return problem(fmt::format("\"{}\" ends before the number of GPUs per node", name));
     }
-    cluster.gpus_per_node = *first;
-    if (cluster.gpus_per_node > built_in) {
-      return problem(fmt::format("a {} machine has {} GPUs", cluster.machine, built_in),
-                     fmt::format("{}-{}x{}", cluster.machine, cluster.nodes, built_in));
-    }
-  } else if (*first <= built_in) {
-    cluster.gpus_per_node = *first;
-  } else if (*first % built_in == 0) {
-    cluster.nodes = *first / built_in;
-    cluster.gpus_per_node = built_in;
+    refused = spread(cluster, *first, *second);
   } else {
-    return problem(fmt::format("{} GPUs do not fill machines of {}; write NODESxGPUS", *first, built_in),
-                   fmt::format("{}-{}x{}", cluster.machine, *first / built_in + 1, built_in));
+    refused = fill(cluster, *first);
+  }
+  if (refused) {
+    return *refused;
   }
   if (!read_nic_speed(rest, cluster)) {
     return problem(fmt::format(

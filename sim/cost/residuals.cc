@@ -1,43 +1,109 @@
 #include "sim/cost/residuals.h"
 
-#include <bit>
+#include <algorithm>
+
+#include "sim/cost/portable_math.h"
 
 namespace rollcall::cost {
 
 namespace {
 
-// Fitted to tests/data/nccl_tables. Before Hopper: a100_mesh_2x4_polaris, a100_sxm80_1x8 and
-// a100_sxm_2x8_sophia. Hopper: h100_sxm_{1x8,10x1,10x4,10x8} (one cluster), h100_sxm_2x2, h100_sxm_2x8,
-// h200_sxm_2x8 and h20_sxm_1x8.
-constexpr Residuals before_hopper{{1.44, 1.71, 1.09}};
-constexpr Residuals hopper{{1.10, 1.19, 1.02}};
+// Rows as in Trait. Fitted by tests/latency/residual_fit.cc, which says how.
+constexpr Residuals fitted{{{{1.07, 1.07, 1.04, 0.96, 1.00, 1.00}},
+                            {{1.12, 1.21, 0.95, 1.06, 1.04, 1.07}},
+                            {{1.16, 1.58, 1.39, 1.12, 1.00, 1.00}},
+                            {{1.04, 1.17, 1.06, 0.98, 0.86, 0.80}},
+                            {{1.00, 1.00, 1.05, 1.42, 1.29, 1.02}},
+                            {{1.00, 1.02, 1.12, 1.35, 1.22, 1.00}},
+                            {{1.11, 1.16, 1.22, 1.27, 1.15, 1.03}},
+                            {{1.33, 1.27, 1.14, 1.08, 1.04, 1.00}},
+                            {{1.07, 1.15, 1.01, 1.05, 1.00, 0.97}},
+                            {{0.92, 1.24, 1.20, 1.13, 1.19, 1.06}}}};
 
-// log2, straight between powers of two: within 0.09 of it, and the same on every machine.
-double log2_of(std::int64_t bytes) {
-  const int whole = std::bit_width(static_cast<std::uint64_t>(bytes)) - 1;
-  const std::int64_t power = std::int64_t{1} << whole;
-  return whole + static_cast<double>(bytes - power) / static_cast<double>(power);
-}
+// The 5th and 95th of 100 of what systems left out of the fit were measured at, over what was expected; and the
+// same of rows between the smallest and the largest of a table when those two are known.
+constexpr BySize low{{0.70, 0.75, 0.78, 0.79, 0.77, 0.77}};
+constexpr BySize high{{1.65, 2.60, 2.60, 1.65, 1.50, 1.35}};
+constexpr BySize calibrated_low{{0.93, 0.88, 0.86, 0.82, 0.83, 0.93}};
+constexpr BySize calibrated_high{{1.37, 2.20, 2.20, 1.50, 1.30, 1.07}};
+
+constexpr std::size_t place(Trait trait) { return static_cast<std::size_t>(trait); }
 
 }  // namespace
 
-double Residuals::at(std::int64_t bytes) const {
-  if (bytes <= sizes.front()) {
-    return factors.front();
-  }
-  for (std::size_t i = 1; i < sizes.size(); ++i) {
-    if (bytes <= sizes[i]) {
-      const double low = log2_of(sizes[i - 1]);
-      const double weight = (log2_of(bytes) - low) / (log2_of(sizes[i]) - low);
-      return factors[i - 1] * (1 - weight) + factors[i] * weight;
-    }
-  }
-  return factors.back();
+std::string_view to_string(Trait trait) {
+  constexpr std::array<std::string_view, trait_count> names{"without NVLink",
+                                                            "Ring, one node",
+                                                            "Ring, several nodes",
+                                                            "Tree",
+                                                            "NVLS",
+                                                            "NVLSTree",
+                                                            "Blackwell",
+                                                            "NVLink, before Hopper",
+                                                            "EFA, several nodes",
+                                                            "Slingshot, several nodes"};
+  return names[place(trait)];
 }
 
-const Residuals& residuals_of(int compute_capability, bool has_nvlink) {
-  static constexpr Residuals none;
-  return !has_nvlink ? none : compute_capability >= 90 ? hopper : before_hopper;
+std::array<double, BySize::count> shares_of(std::int64_t bytes) {
+  std::array<double, BySize::count> shares{};
+  constexpr double last = BySize::count - 1;
+  const double at =
+      std::clamp((log2_of(std::max<std::int64_t>(bytes, 1)) - BySize::first) / BySize::step, 0.0, last);
+  const auto below = std::min(static_cast<std::size_t>(at), BySize::count - 2);
+  const double weight = at - static_cast<double>(below);
+  shares[below] = 1 - weight;
+  shares[below + 1] = weight;
+  return shares;
+}
+
+double BySize::at(std::int64_t bytes) const {
+  const auto shares = shares_of(bytes);
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += shares[i] * values[i];
+  }
+  return sum;
+}
+
+Traits network_traits_of(const Communicator& communicator) {
+  Traits traits{};
+  const bool goes_out = communicator.nodes > 1;
+  traits[place(Trait::efa)] = goes_out && communicator.links.network == Network::efa;
+  traits[place(Trait::slingshot)] = goes_out && communicator.links.network == Network::slingshot;
+  return traits;
+}
+
+Traits traits_of(const Communicator& communicator, Algorithm algorithm) {
+  Traits traits = network_traits_of(communicator);
+  if (communicator.links.nvlink == Links::NvLink::none) {
+    traits[place(Trait::without_nvlink)] = true;
+    return traits;
+  }
+  const bool is_ring = algorithm == Algorithm::ring || algorithm == Algorithm::pat;
+  const Trait family = is_ring ? communicator.nodes == 1 ? Trait::ring_in_a_node : Trait::ring_between_nodes
+                       : algorithm == Algorithm::nvls      ? Trait::nvls
+                       : algorithm == Algorithm::nvls_tree ? Trait::nvls_tree
+                                                           : Trait::tree;
+  traits[place(family)] = true;
+  traits[place(Trait::blackwell)] = communicator.compute_capability >= 100;
+  traits[place(Trait::before_hopper)] = communicator.compute_capability < 90;
+  return traits;
+}
+
+const Residuals& fitted_residuals() { return fitted; }
+
+double factor_of(const Residuals& residuals, const Traits& traits, std::int64_t bytes) {
+  double factor = 1;
+  for (std::size_t trait = 0; trait < trait_count; ++trait) {
+    factor *= traits[trait] ? residuals[trait].at(bytes) : 1;
+  }
+  return factor;
+}
+
+Interval interval_at(std::int64_t bytes, bool is_calibrated) {
+  return is_calibrated ? Interval{calibrated_low.at(bytes), calibrated_high.at(bytes)}
+                       : Interval{low.at(bytes), high.at(bytes)};
 }
 
 }  // namespace rollcall::cost

@@ -1,34 +1,65 @@
 #pragma once
 
-// What measurements add to the tuner's expectation: a factor by size, nothing else.
+// What measurements add to the expectation: factors by size, one for each of a few traits of a call, and how far
+// apart measurements of unseen machines lie.
 //
-// The tuner leaves out what the host pays to launch a call, and is optimistic where a message is too
-// large to be latency and too small to fill the pipes. How much was fitted to the published nccl-tests
-// tables in tests/data/nccl_tables, once for NVLink machines before Hopper and once for Hopper and later:
-// the geometric mean over systems of each system's median ratio, with one imaginary system without error
-// among them, so that a class of few systems does not promise much. Machines without NVLink have none: the
-// two systems known contradict each other. docs/latency.md has the tables and the errors, also of systems
-// left out of the fit; tests/latency fits again and compares.
+// The factors were fitted to the published nccl-tests tables in tests/data/nccl_tables; docs/latency.md has the
+// tables and the errors, also of systems left out of the fit, and tests/latency fits again and compares.
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "sim/cost/topology.h"
+#include "sim/cost/tuner.h"
 
 namespace rollcall::cost {
 
-// Measured over predicted time at three sizes; between them the factor follows the logarithm of the
+// A value at each of six sizes, 4 KiB to 4 GiB in steps of 16. Between them it follows the logarithm of the
 // size, outside it stays.
-struct Residuals {
-  static constexpr std::array<std::int64_t, 3> sizes{std::int64_t{1} << 12, std::int64_t{1} << 20,
-                                                     std::int64_t{1} << 28};
+struct BySize {
+  static constexpr std::size_t count = 6;
+  static constexpr int first = 12;  // log2 of the first size
+  static constexpr int step = 4;
 
-  std::array<double, 3> factors{1, 1, 1};
+  std::array<double, count> values{1, 1, 1, 1, 1, 1};
 
   double at(std::int64_t bytes) const;
 };
 
-// NCCL's own collectives on such GPUs.
-const Residuals& residuals_of(int compute_capability, bool has_nvlink);
+// How much each of the six sizes has to do with `bytes`: two neighbors at most, 1 in all.
+std::array<double, BySize::count> shares_of(std::int64_t bytes);
+
+// What the factors are for. A call has one of the first six, and any of the rest.
+enum class Trait : std::uint8_t {
+  without_nvlink,  // any algorithm
+  ring_in_a_node,
+  ring_between_nodes,
+  tree,
+  nvls,
+  nvls_tree,
+  blackwell,
+  before_hopper,  // with NVLink
+  efa,
+  slingshot,
+};
+inline constexpr std::size_t trait_count = 10;
+std::string_view to_string(Trait trait);
+
+using Traits = std::array<bool, trait_count>;
+Traits traits_of(const Communicator& communicator, Algorithm algorithm);
+// Of calls that are not NCCL's own collectives: the network alone.
+Traits network_traits_of(const Communicator& communicator);
+
+using Residuals = std::array<BySize, trait_count>;
+const Residuals& fitted_residuals();
+double factor_of(const Residuals& residuals, const Traits& traits, std::int64_t bytes);
+
+// Nine of ten measurements lie between these factors of what is expected.
+struct Interval {
+  double low = 1;
+  double high = 1;
+};
+Interval interval_at(std::int64_t bytes, bool is_calibrated);
 
 }  // namespace rollcall::cost

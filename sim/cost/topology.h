@@ -5,18 +5,22 @@
 //
 // A newcomer to sim/cost starts here. The way of one question:
 //   Cluster (what the user has) -> Communicator (what one process group sees of it)
-//     -> Tuner (algorithm, protocol, channels, microseconds) -> residuals (what measurements add)
+//     -> Tuner (algorithm, protocol, channels, microseconds as NCCL takes them)
+//     -> Expectation (what the machine can do) -> Residuals (what measurements add, and how sure that is)
+//     -> Correction (what rows measured on the machine itself say)
 //
 // Everything in this folder is a pure function of its arguments. Bandwidths are GB/s (10^9 bytes) and
 // latencies microseconds, in double, because NCCL's own tables are; the only way out into simulated
 // time is to_duration in cost.h.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/c10d/op.h"
+#include "sim/cost/calibration.h"
 
 namespace rollcall::cost {
 
@@ -28,6 +32,13 @@ enum class PathType : std::uint8_t { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb
 
 std::string_view to_string(CpuVendor vendor);  // "intel"
 std::string_view to_string(PathType path);     // "NVL"
+
+// NCCL's release, as ncclGetVersion has it: 22809 is 2.28.9. Search and tuner differ between them.
+inline constexpr int default_release = 22809;
+inline constexpr int newest_release = 23007;
+// "2.28" (its last release known here) or "2.28.9"; nothing for what is older than 2.27 or newer than 2.30.
+std::optional<int> parse_release(std::string_view text);
+std::string release_name(int release);  // "2.28.9"
 
 // One result of the graph search: so many channels, each at that speed. NCCL src/include/graph.h,
 // ncclTopoGraph.
@@ -58,6 +69,10 @@ struct Graphs {
   friend bool operator==(const Graphs&, const Graphs&) = default;
 };
 
+// What connects the machines. It decides what NCCL cannot know and measurements show: how long a hop takes.
+enum class Network : std::uint8_t { infiniband, efa, slingshot, sockets };
+inline constexpr std::size_t network_count = 4;
+
 // What connects the GPUs of a machine, and the machines.
 struct Links {
   enum class NvLink : std::uint8_t { none, mesh, all_to_all_switch };
@@ -74,6 +89,8 @@ struct Links {
   PathType nic_path = PathType::pix;  // from a GPU to its NIC
   double nic_latency = 0;             // microseconds, as NCCL's network plugin states it
   bool sharp = false;                 // the network can reduce (CollNet)
+  Network network = Network::infiniband;
+  bool peer_access = true;  // without NVLink: whether GPUs read each other's memory over PCIe
 
   friend bool operator==(const Links&, const Links&) = default;
 };
@@ -83,20 +100,35 @@ struct Layout {
   int gpus_per_node = 0;
   bool several_nodes = false;
   Graphs graphs;
+  int since = 0;  // the first release that finds them; the latest row not newer than the cluster's counts
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
+// How the host starts a call: what the tuner leaves out, and a program decides.
+struct Launch {
+  int gpus_per_process = 1;       // that one thread launches on, one after the other (nccl-tests -g)
+  bool cuda_graphs = false;       // launches were recorded before
+  bool symmetric_memory = false;  // buffers are registered as windows (nccl-tests -R 2)
+
+  friend bool operator==(const Launch&, const Launch&) = default;
+};
+
+// A node is what NVLink joins, as NCCL counts nodes: a machine, or the trays of one NVLink domain.
 struct Cluster {
   std::string name;     // as the user gave it
   std::string machine;  // "h100"; empty for one that is described in full
   int nodes = 1;
   int gpus_per_node = 8;  // that take part
   int gpus_built_in = 8;  // that a node has
+  int gpus_per_host = 0;  // of a rack's trays; 0: a node is one host
   int compute_capability = 90;
   CpuVendor cpu = CpuVendor::intel;
   Links links;
+  int release = default_release;
+  Launch launch;
   std::vector<Layout> layouts;
+  std::vector<Correction> corrections;  // from rows measured on it
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
@@ -110,6 +142,10 @@ struct Communicator {
   bool collnet = false;
   Graphs graphs;
   Links links;
+  int release = default_release;
+  Launch launch;
+  int gpus_built_in = 8;  // that a node has
+  std::vector<Correction> corrections;
   bool graphs_are_known = true;  // false: derived from the links by our estimate
 
   int ranks_per_node() const { return nodes > 0 ? ranks / nodes : ranks; }
@@ -118,6 +154,12 @@ struct Communicator {
 // The view of a group of `ranks` on `nodes` nodes. Where nodes hold different numbers of ranks, NCCL
 // calculates with the mean, rounded down (src/graph/tuning.cc: nRanks / nNodes).
 Communicator communicator_of(const Cluster& cluster, int ranks, int nodes);
+
+// GB/s that leave one GPU towards the others of its node, and that they bring in.
+double gpu_port_speed(const Links& links);
+
+// NICs that the ranks of a node reach.
+int nics_of(const Communicator& communicator);
 
 // The estimate behind layouts that nobody has run NCCL's search for. It reproduces the ring graphs of all
 // preset NVLink machines, and is marked in explanations.

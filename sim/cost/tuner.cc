@@ -110,7 +110,7 @@ const Tuner::Entry& Tuner::entry(Function function, Algorithm algorithm, Protoco
 
 // ncclTopoGetAlgoTime, for a call that is not grouped with others.
 Candidate Tuner::candidate(const Request& request, Algorithm algorithm, Protocol protocol) const {
-  const Entry& own = entry(request.function, algorithm, protocol);
+  const Entry own = entry_for(request, algorithm, protocol).entry;
   Candidate result{.algorithm = algorithm,
                    .protocol = protocol,
                    .latency = own.latency,
@@ -121,7 +121,11 @@ Candidate Tuner::candidate(const Request& request, Algorithm algorithm, Protocol
   }
   const bool is_all_reduce = request.function == Function::all_reduce;
   const auto units = static_cast<std::uint64_t>(request.bytes >> 6);
-  if (algorithm == Algorithm::tree && is_all_reduce && units > 0) {
+  const bool is_corrected =
+      algorithm == Algorithm::tree ||
+      (algorithm == Algorithm::nvls_tree && communicator_.compute_capability >= 100 &&
+       communicator_.cpu != CpuVendor::other && constants_of(communicator_.release).corrects_nvls_tree);
+  if (is_corrected && is_all_reduce && units > 0) {
     const auto size = static_cast<std::size_t>(std::bit_width(units) - 1);
     if (size < tree_correction_count) {
       result.bandwidth *= tree_correction[index(protocol)][size];
@@ -136,8 +140,17 @@ Candidate Tuner::candidate(const Request& request, Algorithm algorithm, Protocol
   return result;
 }
 
+Tuner::EntryOrReason Tuner::entry_for(const Request& request, Algorithm algorithm, Protocol protocol) const {
+  if (request.protocol == protocol && protocol == Protocol::ll128) {
+    const ModeledPair pair = model_pair(communicator_, request.function, algorithm, protocol, true);
+    return {{pair.latency, pair.bandwidth}, pair.missing};
+  }
+  const std::size_t at = entry_index(request.function, algorithm, protocol);
+  return {entries_[at], reasons_[at]};
+}
+
 std::string_view Tuner::exclusion(const Request& request, Algorithm algorithm, Protocol protocol) const {
-  const std::string_view missing = reasons_[entry_index(request.function, algorithm, protocol)];
+  const std::string_view missing = entry_for(request, algorithm, protocol).missing;
   if (!missing.empty()) {
     return missing;
   }

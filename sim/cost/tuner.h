@@ -1,8 +1,9 @@
 #pragma once
 
 // NCCL's tuner: how long each algorithm and protocol would take, which one it picks, and with how many
-// channels. After NCCL 2.28.9, src/graph/tuning.cc (ncclTopoTuneModel, ncclTopoGetAlgoTime) and
-// src/enqueue.cc (updateCollCostTable, topoGetAlgoInfo).
+// channels. After NCCL 2.28.9 and, where other releases differ, 2.27.7, 2.29.3, 2.29.7 and 2.30.7:
+// src/graph/tuning.cc (ncclTopoTuneModel, ncclTopoGetAlgoTime) and src/enqueue.cc (updateCollCostTable,
+// topoGetAlgoInfo).
 //
 // These are NCCL's expectations, not measurements: no launch cost, no congestion. What measurements add
 // is in residuals.h and nowhere else.
@@ -77,6 +78,12 @@ class Tuner {
   const Communicator& communicator() const { return communicator_; }
 
  private:
+  struct EntryOrReason {
+    Entry entry;
+    std::string_view missing;
+  };
+  // The table's entry, unless the request itself makes NCCL use what it would not.
+  EntryOrReason entry_for(const Request& request, Algorithm algorithm, Protocol protocol) const;
   Candidate candidate(const Request& request, Algorithm algorithm, Protocol protocol) const;
   std::string_view exclusion(const Request& request, Algorithm algorithm, Protocol protocol) const;
   int channels_for(const Request& request, Algorithm algorithm, Protocol protocol) const;

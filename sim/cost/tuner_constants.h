@@ -1,6 +1,7 @@
 #pragma once
 
-// The numbers of NCCL 2.28.9's src/graph/tuning.cc. Microseconds and GB/s.
+// The numbers of NCCL's src/graph/tuning.cc, releases 2.27.7, 2.28.9, 2.29.7 and 2.30.7. Microseconds and GB/s.
+// What no release is named for is the same in all of them.
 
 #include <array>
 
@@ -27,8 +28,13 @@ inline constexpr ByAlgorithm nvlink_latency{
     {{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4.0}}};
 inline constexpr ByAlgorithm pci_latency{
     {{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 0}, {0, 0, 0}, {0, 0, 4.0}}};
-inline constexpr ByAlgorithm net_latency{
-    {{5.0, 8.5, 14}, {2.7, 4.0, 14}, {0, 0, 31}, {0, 0, 30}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
+inline constexpr ByAlgorithm net_latency{{{5.0, 8.5, 14},
+                                          {2.7, 4.0, 14},
+                                          {0, 0, 31},
+                                          {0, 0, 30},
+                                          {0, 0, 18},
+                                          {},
+                                          {0, 0, 14}}};  // NVLSTree: by release
 
 // Generations the caps know. A capability belongs to the last row it reaches.
 enum class Generation : std::uint8_t { volta, ampere, hopper, blackwell };
@@ -38,19 +44,69 @@ inline constexpr std::size_t generation_count = 4;
 using Caps = std::array<std::array<double, 3>, generation_count>;
 
 inline constexpr Caps ll_bandwidth{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
-inline constexpr Caps ring_ll128_per_channel{
-    {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 34.6, 73.4}}};
-inline constexpr Caps tree_ll128_per_channel{
-    {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}}};
-inline constexpr Caps tree_per_channel{
-    {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}}};
-inline constexpr Caps nvls_tree_per_channel{
-    {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 43.8}}};
+
+// What releases disagree about.
+struct ReleaseConstants {
+  Caps ring_ll128_per_channel;
+  Caps tree_ll128_per_channel;
+  Caps tree_per_channel;
+  Caps nvls_tree_per_channel;
+  double nvls_tree_net_latency;
+  bool has_nvls_efficiency;  // else NVLS is taken for 5/6 of its channels' speed
+  bool corrects_nvls_tree;   // the tree's correction holds for NVLSTree on Blackwell with x86, too
+};
+
+// Since which release; each row holds until the next. Before 2.28 Blackwell was Hopper twice.
+struct ReleaseRow {
+  int since;
+  ReleaseConstants constants;
+};
+constexpr Caps with_blackwell(Caps caps, std::array<double, 3> blackwell) {
+  caps[static_cast<std::size_t>(Generation::blackwell)] = blackwell;
+  return caps;
+}
+inline constexpr Caps older_ring_ll128{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {}}};
+inline constexpr Caps older_tree_ll128{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {}}};
+inline constexpr Caps older_tree{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {}}};
+inline constexpr Caps older_nvls_tree{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {}}};
+// 2.27 has no such cap.
+inline constexpr Caps no_cap{{{1e9, 1e9, 1e9}, {1e9, 1e9, 1e9}, {1e9, 1e9, 1e9}, {1e9, 1e9, 1e9}}};
+
+inline constexpr std::array<ReleaseRow, 5> release_rows{
+    {{0,
+      {with_blackwell(older_ring_ll128, {73.4, 73.4, 73.4}),
+       with_blackwell(older_tree_ll128, {73.4, 73.4, 58}), with_blackwell(older_tree, {77.4, 82.8, 72}),
+       no_cap, 14, false, false}},
+     {22800,
+      {with_blackwell(older_ring_ll128, {73.4, 34.6, 73.4}),
+       with_blackwell(older_tree_ll128, {55.6, 31.67, 20}), with_blackwell(older_tree, {70, 42.8, 24}),
+       with_blackwell(older_nvls_tree, {0, 96, 43.8}), 20.9, true, false}},
+     {22902,
+      {with_blackwell(older_ring_ll128, {34.5, 34.6, 34.5}),
+       with_blackwell(older_tree_ll128, {55.6, 31.67, 20}), with_blackwell(older_tree, {70, 42.8, 24}),
+       with_blackwell(older_nvls_tree, {0, 96, 43.8}), 20.9, true, true}},
+     {22907,
+      {with_blackwell(older_ring_ll128, {40, 40, 40}), with_blackwell(older_tree_ll128, {55.6, 31.67, 20}),
+       with_blackwell(older_tree, {70, 42.8, 24}), with_blackwell(older_nvls_tree, {0, 96, 43.8}), 20.9, true,
+       true}},
+     {23003,
+      {with_blackwell(older_ring_ll128, {40, 40, 40}), with_blackwell(older_tree_ll128, {55.6, 31.67, 20}),
+       with_blackwell(older_tree, {70, 42.8, 24}), with_blackwell(older_nvls_tree, {0, 96, 80}), 20.9, true,
+       true}}}};
+
+constexpr const ReleaseConstants& constants_of(int release) {
+  const ReleaseRow* row = release_rows.data();
+  for (const ReleaseRow& each : release_rows) {
+    row = each.since <= release ? &each : row;
+  }
+  return row->constants;
+}
+
 inline constexpr std::array<double, generation_count> nvls_efficiency{0, 0, 0.85, 0.74};
 
 // What a tree's pipeline loses at middle sizes: index floor(log2(bytes / 64)), 64 B to 256 MiB.
 // "treeCorrectionFactor".
-inline constexpr std::size_t tree_correction_count = 23;
+inline constexpr std::size_t tree_correction_count = 23;  // NVLSTree has one more of 1
 inline constexpr std::array<std::array<double, tree_correction_count>, protocol_count> tree_correction{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},

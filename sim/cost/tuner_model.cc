@@ -24,12 +24,14 @@ int floor_log2(int value) { return std::bit_width(static_cast<unsigned>(value)) 
 // corrections are those of ncclTopoTuneModel.
 class Model {
  public:
-  Model(const Communicator& communicator, Function function, Algorithm algorithm, Protocol protocol)
+  Model(const Communicator& communicator, Function function, Algorithm algorithm, Protocol protocol,
+        bool is_asked_for)
       : comm_(communicator),
         graph_(graph_of(communicator.graphs, algorithm)),
         function_(function),
         algorithm_(algorithm),
-        protocol_(protocol) {}
+        protocol_(protocol),
+        is_asked_for_(is_asked_for) {}
 
   // Why NCCL has no such pair here; empty where it has.
   std::string_view missing() const {
@@ -39,7 +41,7 @@ class Model {
     if (graph_.channels == 0) {
       return is_nvls(algorithm_) ? "no NVLink SHARP on this machine" : "no channels found";
     }
-    if (protocol_ == Protocol::ll128 && !allows_ll128()) {
+    if (protocol_ == Protocol::ll128 && !is_asked_for_ && !allows_ll128()) {
       return "LL128 needs NVLink inside a node and NICs near the GPUs";
     }
     return missing_hardware();
@@ -173,6 +175,7 @@ class Model {
                                     : Generation::volta);
   }
   std::size_t nodes_column() const { return comm_.nodes == 1 ? 0 : comm_.nodes == 2 ? 1 : 2; }
+  const ReleaseConstants& constants() const { return constants_of(comm_.release); }
   double cap(const Caps& caps) const { return caps[generation()][nodes_column()]; }
 
   // Between nodes the row goes by the host: LL polls flags in host memory.
@@ -192,13 +195,26 @@ class Model {
   }
 
   double nvls_speed() const {
+    if (!constants().has_nvls_efficiency) {
+      return old_nvls_speed();
+    }
     const double heads = graph_.channels;
     const double share = is_all_reduce() ? 2.0 : (comm_.ranks_per_node() - 1.0) / comm_.ranks_per_node();
     const double intra = graph_.intra_speed * nvls_efficiency[generation()] * (heads - 1) / heads * share;
     const bool is_tree = algorithm_ == Algorithm::nvls_tree;
     const double inter = graph_.inter_speed * (comm_.nodes <= 2 && is_tree ? 2 : 1);
     const double speed = std::min(intra, inter);
-    return is_tree ? std::min(speed, cap(nvls_tree_per_channel)) : speed;
+    return is_tree ? std::min(speed, cap(constants().nvls_tree_per_channel)) : speed;
+  }
+
+  // Before 2.28.
+  double old_nvls_speed() const {
+    if (algorithm_ == Algorithm::nvls_tree) {
+      return std::min(graph_.intra_speed, comm_.nodes <= 2 ? graph_.inter_speed : graph_.inter_speed / 2);
+    }
+    const double local = comm_.ranks_per_node();
+    return is_all_reduce() ? std::min(graph_.intra_speed, graph_.inter_speed)
+                           : std::min(graph_.intra_speed * (local - 1) / local, graph_.inter_speed * 0.9);
   }
 
   double ring_bandwidth(double bus) const {
@@ -206,7 +222,7 @@ class Model {
       case Protocol::ll:
         return std::min(ll_cap(), bus * 0.5);
       case Protocol::ll128:
-        return std::min(bus * 0.92, graph_.channels * cap(ring_ll128_per_channel));
+        return std::min(bus * 0.92, graph_.channels * cap(constants().ring_ll128_per_channel));
       case Protocol::simple:
         return bus;
     }
@@ -214,12 +230,12 @@ class Model {
   }
 
   double tree_bandwidth(double bus) const {
-    bus = std::min(bus * 0.92, graph_.channels * cap(tree_per_channel));
+    bus = std::min(bus * 0.92, graph_.channels * cap(constants().tree_per_channel));
     if (protocol_ == Protocol::ll) {
       bus = std::min(bus / 3.8, ll_cap());
     } else if (protocol_ == Protocol::ll128) {
       bus = std::min(bus * (comm_.nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                     graph_.channels * cap(tree_ll128_per_channel));
+                     graph_.channels * cap(constants().tree_ll128_per_channel));
     }
     return graph_.pattern == ChannelGraph::Pattern::tree ? bus * 0.85 : bus;
   }
@@ -242,6 +258,9 @@ class Model {
     if (algorithm_ != Algorithm::ring && gathers_or_scatters(function_)) {
       return bus;
     }
+    if (is_nvls(algorithm_) && !constants().has_nvls_efficiency) {
+      return bus * 5 / 6;
+    }
     const bool by_steps = algorithm_ == Algorithm::ring || is_nvls(algorithm_);
     return bus * (by_steps ? comm_.ranks / steps() : 0.5);
   }
@@ -257,8 +276,9 @@ class Model {
   double inter_latency() const {
     const bool is_alone = comm_.ranks_per_node() == 1 && algorithm_ == Algorithm::ring;
     const Algorithm row = is_alone ? Algorithm::tree : algorithm_;
-    return net_latency[index(row)][index(protocol_)] +
-           graph_.nic_latency * (protocol_ == Protocol::simple ? 2 : 1);
+    const double hop = algorithm_ == Algorithm::nvls_tree ? constants().nvls_tree_net_latency
+                                                          : net_latency[index(row)][index(protocol_)];
+    return hop + graph_.nic_latency * (protocol_ == Protocol::simple ? 2 : 1);
   }
 
   double rooted_ring_latency() const {
@@ -283,13 +303,14 @@ class Model {
   const Function function_;
   const Algorithm algorithm_;
   const Protocol protocol_;
+  const bool is_asked_for_;
 };
 
 }  // namespace
 
 ModeledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
-                       Protocol protocol) {
-  const Model model(communicator, function, algorithm, protocol);
+                       Protocol protocol, bool is_asked_for) {
+  const Model model(communicator, function, algorithm, protocol, is_asked_for);
   ModeledPair pair;
   pair.missing = model.missing();
   if (!pair.missing.empty()) {

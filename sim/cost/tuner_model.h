@@ -15,8 +15,10 @@ struct ModeledPair {
   std::string_view missing;  // why not; empty: it is
 };
 
+// `is_asked_for`: the user has set NCCL_PROTO to this protocol, so that NCCL uses LL128 also where it does not by
+// itself.
 ModeledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
-                       Protocol protocol);
+                       Protocol protocol, bool is_asked_for = false);
 
 // The place of an enumerator in the tables.
 template <typename Enum>

@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "sim/base/expects.h"
 #include "sim/c10d/backend_traits.h"
 #include "sim/engine/simulate.h"
@@ -41,7 +43,8 @@ NcclCost::NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_
                    std::vector<Rank> hosts)
     : cluster_(cluster),
       ranks_per_host_(ranks_per_host),
-      with_residuals_(with_residuals),
+      // Whoever measured, or said how calls are launched, wants to see it.
+      with_residuals_(with_residuals || !cluster.corrections.empty() || cluster.launch != cost::Launch{}),
       hosts_(std::move(hosts)) {}
 
 int NcclCost::nodes_of(const std::vector<Rank>& ranks) const {
@@ -74,6 +77,27 @@ NcclCost::Group& NcclCost::group_of(const GroupMembers& members) {
 Duration NcclCost::of(const Op& op, const GroupMembers& members) {
   const std::int64_t bytes = cost::bytes_of_call(op.kind, bytes_of(op), members.size());
   return ask(group_of(members), {op.kind, op.dtype, op.reduce, bytes, true});
+}
+
+namespace {
+
+std::string microseconds(double time) {
+  const Duration tenths = (cost::to_duration(time) + 50) / 100;
+  return fmt::format("{}.{}us", tenths / 10, tenths % 10);
+}
+
+}  // namespace
+
+std::string NcclCost::interval_of(const Op& op, const GroupMembers& members) {
+  if (!with_residuals_) {
+    return {};
+  }
+  const std::int64_t bytes = cost::bytes_of_call(op.kind, bytes_of(op), members.size());
+  const auto prediction = group_of(members).model->predict(
+      {.kind = op.kind, .bytes = bytes, .dtype = op.dtype, .reduce = op.reduce});
+  return prediction ? fmt::format("9 of 10 from {} to {}", microseconds(prediction->low),
+                                  microseconds(prediction->high))
+                    : std::string();
 }
 
 Duration NcclCost::of_message(const Op& send, Rank receiver, const GroupMembers& members) {

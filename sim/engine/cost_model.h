@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -24,6 +25,8 @@ class CostModel {
   virtual Duration of(const Op& op, const GroupMembers& group) = 0;
   // The same for a message that both ends have come to. `group` has both.
   virtual Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) = 0;
+  // Between which times nine of ten such calls would lie, for people; empty where nothing is known about it.
+  virtual std::string interval_of(const Op& /*op*/, const GroupMembers& /*group*/) { return {}; }
 };
 
 // The textbook model: a latency per step of a binary tree over the members, and every byte crossing one
@@ -59,6 +62,8 @@ class NcclCost final : public CostModel {
 
   Duration of(const Op& op, const GroupMembers& group) override;
   Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) override;
+  // Where times are what is to be expected, and not what NCCL takes calls for.
+  std::string interval_of(const Op& op, const GroupMembers& group) override;
 
  private:
   using Key = std::tuple<OpKind, Dtype, ReduceOp, std::int64_t, bool>;  // bytes; whether on one node

@@ -52,7 +52,7 @@ void Engine::complete(GroupId group, Slot& slot) {
   }
   slot.phase = Slot::Phase::done;
   if (run_.recorder) [[unlikely]] {
-    run_.recorder->finished(run_.groups[group], slot, run_.now);
+    run_.recorder->finished(run_.groups[group], slot, run_.now, cost_->interval_of(op, run_.members[group]));
   }
   if (run_.queues_calls) [[unlikely]] {
     finish_on_devices(group, slot);

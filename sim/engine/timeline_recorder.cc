@@ -11,7 +11,8 @@ void TimelineRecorder::arrived(check::Slot& slot, Rank group_rank, Rank members,
   slot.arrivals[static_cast<std::size_t>(group_rank)] = now;
 }
 
-void TimelineRecorder::finished(const check::GroupEvidence& group, const check::Slot& slot, Time end) {
+void TimelineRecorder::finished(const check::GroupEvidence& group, const check::Slot& slot, Time end,
+                                const std::string& interval) {
   for (Rank member = 0; member < group.members->size(); ++member) {
     if (!slot.has(member) || slot.is_through(member)) {
       continue;
@@ -20,8 +21,13 @@ void TimelineRecorder::finished(const check::GroupEvidence& group, const check::
                        slot.fates[static_cast<std::size_t>(member)] == check::Fate::hangs;
     const bool now_known = stays == (end == Span::open) || slot.phase != check::Slot::Phase::irregular;
     if (now_known) {
-      timeline_.add(span_of(*group.members, group.matcher->op_of(slot, member), slot.seq,
-                            slot.arrivals[static_cast<std::size_t>(member)], end));
+      Span span = span_of(*group.members, group.matcher->op_of(slot, member), slot.seq,
+                          slot.arrivals[static_cast<std::size_t>(member)], end);
+      if (!interval.empty()) {
+        const std::string& said = timeline_.name(span.arguments);
+        span.arguments = timeline_.intern(said + (said.empty() ? "" : ", ") + interval);
+      }
+      timeline_.add(span);
     }
   }
 }

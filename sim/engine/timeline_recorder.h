@@ -17,8 +17,10 @@ class TimelineRecorder {
 
   // A member came to the slot at `now`.
   void arrived(check::Slot& slot, Rank group_rank, Rank members, Time now) const;
-  // The slot's members that completed, or stay in it for ever (`end` is then Span::open).
-  void finished(const check::GroupEvidence& group, const check::Slot& slot, Time end);
+  // The slot's members that completed, or stay in it for ever (`end` is then Span::open). `interval`: how long such
+  // calls take, where that is known.
+  void finished(const check::GroupEvidence& group, const check::Slot& slot, Time end,
+                const std::string& interval = {});
   // A member that got through while others were missing.
   void got_through(const check::GroupEvidence& group, const check::Slot& slot, Rank member, Time end);
   void computed(Rank rank, Time start, Time end);

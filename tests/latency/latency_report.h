@@ -2,6 +2,7 @@
 
 // docs/latency.md: what the model is, and how far from measurements it is.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,14 +10,25 @@
 
 namespace rollcall::latency {
 
-// Median absolute errors, as fractions, over all rows that count for the fit.
-struct Errors {
-  double model = 0;
-  double fitted = 0;    // the residuals have seen these tables
-  double held_out = 0;  // each system with residuals that have not seen it
-  std::size_t rows = 0;
+// A row and the errors of each way to predict it, as fractions.
+struct JudgedRow {
+  const MeasuredTable* table = nullptr;
+  std::int64_t bytes = 0;
+  double alpha_beta = 0;   // latency and bandwidth fitted to the very table
+  double tuner = 0;        // NCCL's own expectation
+  double fitted = 0;       // the factors have seen the system
+  double left_out = 0;     // they have not
+  double two_rows = -1;    // nor they, but the smallest and the largest row of the table; -1: too few rows
+  bool is_inside = false;  // of the interval around left_out
+  bool is_inside_calibrated = false;  // and around two_rows
 };
-Errors errors_of(const std::vector<MeasuredTable>& tables);
+
+// All rows that count for the fit.
+std::vector<JudgedRow> judged_rows(const std::vector<MeasuredTable>& tables);
+
+// The median of one of the errors over the rows that `wanted` has; of rows without it, none.
+double median_error(const std::vector<JudgedRow>& rows, double JudgedRow::*error,
+                    const std::function<bool(const JudgedRow&)>& wanted = {});
 
 std::string latency_page(const std::vector<MeasuredTable>& tables);
 

@@ -8,45 +8,74 @@ namespace rollcall::latency {
 
 namespace {
 
-// The residual size nearest to `bytes`, on a logarithmic scale; the lower of two.
-std::size_t band_of(std::int64_t bytes) {
-  const auto distance = [bytes](std::size_t band) {
-    return std::abs(std::log2(static_cast<double>(cost::Residuals::sizes[band])) -
-                    std::log2(static_cast<double>(bytes)));
-  };
-  std::size_t best = 0;
-  for (std::size_t band = 1; band < cost::Residuals::sizes.size(); ++band) {
-    best = distance(band) < distance(best) ? band : best;
-  }
-  return best;
+constexpr std::size_t unknowns = cost::trait_count * cost::BySize::count;
+constexpr int rounds = 10;
+constexpr double small_error = 0.1;  // below it errors count by their squares
+constexpr double rows_of_a_system = 10;
+constexpr double rest_least = 0.2;  // of what is expected besides hops, where the hops alone were too much
+
+// How strongly a trait's factors are pulled towards 1. A GPU's generation is what all other traits are about, too.
+double pull_of(std::size_t trait) {
+  const auto kind = static_cast<cost::Trait>(trait);
+  return kind == cost::Trait::blackwell || kind == cost::Trait::before_hopper ? 1.0 : 0.5;
 }
 
-// The geometric mean of the systems' medians, and of one system without any error.
-double shrunken_mean(const std::map<std::string, std::vector<double>>& logs_of_system) {
-  double sum = 0;
-  for (const auto& [system, logs] : logs_of_system) {
-    sum += median(logs);
-  }
-  return std::exp(sum / (static_cast<double>(logs_of_system.size()) + 1));
-}
+struct Sample {
+  std::vector<std::pair<std::size_t, double>> parts;  // which unknown, and how much of it
+  double log_ratio = 0;
+  double weight = 1;
+};
 
-cost::Residuals fit_class(const std::vector<MeasuredTable>& tables, const std::string& left_out,
-                          bool is_hopper) {
-  std::array<std::map<std::string, std::vector<double>>, 3> logs;  // by band and system
+std::vector<Sample> samples_of(const std::vector<MeasuredTable>& tables, const std::string& left_out) {
+  std::map<std::string, double> rows;
   for (const MeasuredTable& table : tables) {
-    const bool belongs = table.has_nvlink && (table.compute_capability >= 90) == is_hopper;
-    if (!belongs || table.system == left_out || !counts_for_fit(table)) {
+    rows[table.system] += counts_for_fit(table) ? static_cast<double>(table.rows.size()) : 0;
+  }
+  std::vector<Sample> samples;
+  for (const MeasuredTable& table : tables) {
+    if (table.system == left_out || !counts_for_fit(table)) {
       continue;
     }
     for (const MeasuredRow& row : table.rows) {
-      logs[band_of(row.bytes)][table.system].push_back(std::log(row.measured / row.predicted));
+      Sample sample;
+      const auto shares = cost::shares_of(row.measured.bytes);
+      for (std::size_t trait = 0; trait < cost::trait_count; ++trait) {
+        for (std::size_t size = 0; row.traits[trait] && size < shares.size(); ++size) {
+          if (shares[size] > 0) {
+            sample.parts.emplace_back(trait * cost::BySize::count + size, shares[size]);
+          }
+        }
+      }
+      const double rest = row.predicted.physical - row.predicted.hops;
+      sample.log_ratio = std::log(std::max(row.measured.time - row.predicted.hops, rest_least * rest) / rest);
+      sample.weight = std::min(1.0, rows_of_a_system / rows[table.system]);
+      samples.push_back(std::move(sample));
     }
   }
-  cost::Residuals residuals;
-  for (std::size_t band = 0; band < logs.size(); ++band) {
-    residuals.factors[band] = shrunken_mean(logs[band]);
+  return samples;
+}
+
+using Row = std::array<double, unknowns + 1>;
+
+// Gauss, without pivots: the matrix is positive definite.
+std::array<double, unknowns> solve(std::vector<Row> matrix) {
+  for (std::size_t i = 0; i < unknowns; ++i) {
+    for (std::size_t j = i + 1; j < unknowns; ++j) {
+      const double factor = matrix[j][i] / matrix[i][i];
+      for (std::size_t k = i; factor != 0 && k <= unknowns; ++k) {
+        matrix[j][k] -= factor * matrix[i][k];
+      }
+    }
   }
-  return residuals;
+  std::array<double, unknowns> result{};
+  for (std::size_t i = unknowns; i-- > 0;) {
+    double sum = matrix[i][unknowns];
+    for (std::size_t k = i + 1; k < unknowns; ++k) {
+      sum -= matrix[i][k] * result[k];
+    }
+    result[i] = sum / matrix[i][i];
+  }
+  return result;
 }
 
 }  // namespace
@@ -60,10 +89,38 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-bool counts_for_fit(const MeasuredTable& table) { return table.by_nccl && !table.is_forced; }
+cost::Residuals fit_residuals(const std::vector<MeasuredTable>& tables, const std::string& left_out) {
+  const std::vector<Sample> samples = samples_of(tables, left_out);
+  std::array<double, unknowns> logs{};
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<Row> matrix(unknowns, Row{});
+    for (std::size_t i = 0; i < unknowns; ++i) {
+      matrix[i][i] = pull_of(i / cost::BySize::count);
+    }
+    for (const Sample& sample : samples) {
+      double error = sample.log_ratio;
+      for (const auto& [at, share] : sample.parts) {
+        error -= logs[at] * share;
+      }
+      const double weight = sample.weight * small_error / std::max(std::abs(error), small_error);
+      for (const auto& [at, share] : sample.parts) {
+        for (const auto& [other, other_share] : sample.parts) {
+          matrix[at][other] += weight * share * other_share;
+        }
+        matrix[at][unknowns] += weight * share * sample.log_ratio;
+      }
+    }
+    logs = solve(std::move(matrix));
+  }
+  cost::Residuals residuals;
+  for (std::size_t i = 0; i < unknowns; ++i) {
+    residuals[i / cost::BySize::count].values[i % cost::BySize::count] = std::exp(logs[i]);
+  }
+  return residuals;
+}
 
-ResidualFit fit_residuals(const std::vector<MeasuredTable>& tables, const std::string& left_out) {
-  return {fit_class(tables, left_out, false), fit_class(tables, left_out, true)};
+double expected_with(const cost::Residuals& residuals, const MeasuredRow& row) {
+  return cost::with_factor(row.predicted, cost::factor_of(residuals, row.traits, row.measured.bytes));
 }
 
 }  // namespace rollcall::latency

@@ -1,7 +1,11 @@
 #pragma once
 
-// How sim/cost/residuals was fitted, to be repeated: also without one system, to see what the residuals
+// How the factors of sim/cost/residuals.cc were fitted, to be repeated: also without one system, to see what they
 // are worth where nothing was measured.
+//
+// The logarithm of measured over expected time is taken for a sum of what each trait adds at a size. The fit
+// minimizes absolute errors, so that odd rows do not rule, and pulls every factor towards 1: a trait that one
+// system has may say little. A system of many rows counts as one of ten.
 
 #include <string>
 #include <vector>
@@ -11,19 +15,11 @@
 
 namespace rollcall::latency {
 
-struct ResidualFit {
-  cost::Residuals before_hopper;
-  cost::Residuals hopper;
-  cost::Residuals without_nvlink{};  // stays 1: what was measured contradicts itself
+// Tables of `left_out` are ignored.
+cost::Residuals fit_residuals(const std::vector<MeasuredTable>& tables, const std::string& left_out = {});
 
-  const cost::Residuals& of(const MeasuredTable& table) const {
-    return !table.has_nvlink ? without_nvlink : table.compute_capability >= 90 ? hopper : before_hopper;
-  }
-};
-
-// NCCL's own collectives with its own choice; tables of `left_out` are ignored.
-bool counts_for_fit(const MeasuredTable& table);
-ResidualFit fit_residuals(const std::vector<MeasuredTable>& tables, const std::string& left_out = {});
+// What is expected of a row under other factors.
+double expected_with(const cost::Residuals& residuals, const MeasuredRow& row);
 
 double median(std::vector<double> values);
 

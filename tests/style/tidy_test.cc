@@ -107,6 +107,7 @@ const std::vector<std::string> folders_from_below = {
     "scenarios/run",
     "scenarios/import",
     "scenarios/compare",
+    "scenarios/measured",
     "scenarios/predict",
     "scenarios/prove",
     "scenarios/record",

@@ -1,0 +1,16 @@
+#pragma once
+
+// What --cluster names.
+
+#include <string>
+
+#include "sim/cost/topology.h"
+
+namespace rollcall::cli {
+
+bool names_a_file(const std::string& text);
+
+// A preset's name, or a file that describes a cluster. Throws UsageError or InvalidScenario.
+cost::Cluster cluster_of(const std::string& text);
+
+}  // namespace rollcall::cli
