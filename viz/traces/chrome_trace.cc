@@ -160,6 +160,7 @@ class TraceWriter {
       text_.add(FMT_COMPILE(R"(,"Src Rank":{},"Dst Rank":{})"), sends ? span.rank : span.peer,
                 sends ? span.peer : span.rank);
     }
+    origin(",", "arguments", span.arguments);
     origin(",", "label", span.label);
     origin(",", "site", span.site);
     text_.append("}");
