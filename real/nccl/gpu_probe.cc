@@ -87,13 +87,13 @@ GpuProbe probe_here() {
   GpuProbe probe;
   probe.nccl_headers = fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
   look(probe.driver, probe.problem, "CUDA driver", [&probe] {
-    const SharedLibrary driver({"libcuda.so.1"});
+    const SharedLibrary driver = open_gpu_library("libcuda.so.1");
     int (*version)(int*) = nullptr;
     driver.find("cuDriverGetVersion", version);
     int code = 0;
     version(&code);
     probe.gpu_names = gpus_of(driver);
-    return fmt::format("{} (libcuda.so.1)", version_of(code));
+    return fmt::format("{} ({})", version_of(code), driver.name());
   });
   look(probe.cuda_runtime, probe.problem, "CUDA runtime", [&probe] {
     const CudaApi cuda = load_cuda();

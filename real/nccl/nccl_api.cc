@@ -9,15 +9,10 @@
 namespace rollcall::real {
 namespace {
 
-// Where the loader looks by itself, then where NVIDIA's installer puts them.
-std::vector<std::string> places(const std::string& file) {
-  return {file, "/usr/local/cuda/lib64/" + file, "/usr/local/cuda/lib/" + file};
-}
-
 SharedLibrary open_cuda() {
-  return SharedLibrary(places(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)));
+  return open_gpu_library(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000));
 }
-SharedLibrary open_nccl() { return SharedLibrary(places("libnccl.so.2")); }
+SharedLibrary open_nccl() { return open_gpu_library("libnccl.so.2"); }
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #include "real/nccl/shared_library.h"
 
+#include <cstdlib>
+
 #include <dlfcn.h>
 
 namespace rollcall::real {
@@ -23,6 +25,13 @@ void* SharedLibrary::find(const char* symbol) const {
     throw std::runtime_error(name_ + " has no " + symbol);
   }
   return address;
+}
+
+SharedLibrary open_gpu_library(const std::string& file) {
+  if (const char* folder = std::getenv("ROLLCALL_GPU_LIBRARIES"); folder != nullptr && *folder != 0) {
+    return SharedLibrary({std::string(folder) + "/" + file});  // from there, or not at all
+  }
+  return SharedLibrary({file, "/usr/local/cuda/lib64/" + file, "/usr/local/cuda/lib/" + file});
 }
 
 }  // namespace rollcall::real
