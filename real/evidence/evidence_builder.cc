@@ -160,6 +160,7 @@ void EvidenceBuilder::replay(Rank rank, std::size_t index) {
       return;
     case Kind::begin:
     case Kind::gone:
+    case Kind::result:
     case Kind::print:
     case Kind::warn:
       return;

@@ -42,6 +42,7 @@ struct Record {
     refuse,    // ... which raised for the call itself: `type`, `text`
     wait,      // the rank blocks until the call has completed
     complete,  // it has: `source` of a receive, `digest` of the results, `text` that the store gave
+    result,    // later, of a call on a GPU: `digest` of its results, which the host has seen only now
     fail,      // it never will: `type`, `text`
     print,     // `text`
     warn,      // `text`

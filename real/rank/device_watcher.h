@@ -1,0 +1,25 @@
+#pragma once
+
+// What a backend whose calls run on a device tells whoever logs them, while the rank's host waits for the device.
+
+#include "sim/c10d/work.h"
+
+namespace rollcall::real {
+
+class DeviceWatcher {
+ public:
+  virtual ~DeviceWatcher() = default;
+
+  // The host waits, and it comes down to this call. Said again and again, on the rank's own thread.
+  virtual void blocked_in(const Work& work) = 0;
+};
+
+class WatchedDevice {
+ public:
+  virtual ~WatchedDevice() = default;
+
+  // `watcher` is borrowed.
+  virtual void watch(DeviceWatcher& watcher) = 0;
+};
+
+}  // namespace rollcall::real
