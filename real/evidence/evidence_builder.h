@@ -104,6 +104,7 @@ class EvidenceBuilder {
   void post(Call& call, Time at);
   void inspect_messages(GroupId group, Time at);
   void give_up(const Call& call);
+  void note_refused_device(Rank rank, const Call& call, const Record& record);
   void note_timeout(Rank rank, const Call& call, Time at);
   bool gives_up_in_time(const Call& call) const;
   bool is_gone(Rank rank) const;

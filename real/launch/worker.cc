@@ -149,6 +149,7 @@ Departure run_program(const Worker& worker, Recorder& recorder) {
   } catch (const StepLimitReached&) {
     recorder.note(Kind::limit, {}, {}, worker.options.ops);
   } catch (const Error& error) {
+    recorder.look_back();
     recorder.note(Kind::raise, error.type(), error.what());
   } catch (const std::exception& error) {
     recorder.note(Kind::raise, "std::exception", error.what());

@@ -17,8 +17,9 @@ namespace {
 
 // Lines of one text, in the order of GpuProbe's members.
 std::string join(const GpuProbe& probe) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", probe.nccl_headers, probe.nccl_library,
-                     probe.cuda_runtime, probe.driver, probe.gpus, probe.gpu_names, probe.problem);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{:d}\n{}\n", probe.nccl_headers, probe.nccl_library,
+                     probe.cuda_runtime, probe.driver, probe.gpus, probe.gpu_names, probe.is_stand_in,
+                     probe.problem);
 }
 
 GpuProbe split(std::string_view text) {
@@ -35,6 +36,7 @@ GpuProbe split(std::string_view text) {
   probe.driver = line();
   probe.gpus = std::atoi(line().c_str());
   probe.gpu_names = line();
+  probe.is_stand_in = line() == "1";
   probe.problem = line();
   return probe;
 }
@@ -106,8 +108,9 @@ GpuProbe probe_here() {
     }
     return fmt::format("{} ({})", version_of(code), cuda.library);
   });
-  look(probe.nccl_library, probe.problem, "NCCL library", [] {
+  look(probe.nccl_library, probe.problem, "NCCL library", [&probe] {
     const NcclApi nccl = load_nccl();
+    probe.is_stand_in = is_stand_in();
     int code = 0;
     nccl.get_version(&code);
     return fmt::format("{}.{}.{} ({})", code / 10000, code % 10000 / 100, code % 100, nccl.library);

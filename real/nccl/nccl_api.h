@@ -63,6 +63,9 @@ CudaApi load_cuda();
 CudaGraphApi load_cuda_graphs();
 NcclApi load_nccl();
 
+// Whether the libraries are those of rollcall's tests, which say so themselves.
+bool is_stand_in();
+
 // A function that not every NCCL has. Throws std::runtime_error where this one lacks it.
 void* find_nccl_function(const char* name);
 template <typename Function>

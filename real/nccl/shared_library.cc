@@ -19,6 +19,8 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
   throw std::runtime_error(reason);
 }
 
+bool SharedLibrary::has(const char* symbol) const { return ::dlsym(handle_, symbol) != nullptr; }
+
 void* SharedLibrary::find(const char* symbol) const {
   void* address = ::dlsym(handle_, symbol);
   if (address == nullptr) {

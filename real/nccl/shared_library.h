@@ -14,6 +14,8 @@ class SharedLibrary {
 
   const std::string& name() const { return name_; }
 
+  bool has(const char* symbol) const;
+
   // Throws std::runtime_error naming a symbol that the library lacks.
   template <typename Function>
   void find(const char* symbol, Function*& function) const {

@@ -130,6 +130,9 @@ std::vector<double> measure_throughput(const ThroughputOptions& options) {
   if (!probe.problem.empty()) {
     throw Unavailable(fmt::format("nccl: {}", probe.problem));
   }
+  if (probe.is_stand_in) {
+    throw Unavailable("nccl: the libraries are a stand-in for tests, whose times mean nothing");
+  }
   if (probe.gpus < options.gpus || options.gpus < 2) {
     throw Unavailable(
         fmt::format("nccl: measuring times needs two ranks or more and one GPU for each: {} wanted, {} found",

@@ -47,6 +47,8 @@ class Recorder final : public ForwardingBackend,
 
   // The program has returned. Waits for its streams, as the end of its process would.
   void finish();
+  // The program has raised. Its process takes a while to end, and its GPU goes on meanwhile.
+  void look_back();
 
   Work issue(const Op& op) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
