@@ -50,12 +50,13 @@ void EvidenceBuilder::note_refused_device(Rank rank, const Call& call, const Rec
     return;
   }
   check::DeviceIncident incident;
-  incident.at = record.at;
   incident.ranks = {rank};
   incident.op = op;
   if (!is_point_to_point(op.kind)) {
     incident.seq = matcher_of(op.group, check::channel_of(op.kind)).calls_of(op.rank);
   }
+  // One moment for all ranks that make the mistake in the same call.
+  incident.at = refused_at_.try_emplace({op.group, incident.seq}, record.at).first->second;
   notes_.incidents.device(incident);
 }
 

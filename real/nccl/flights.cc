@@ -22,7 +22,8 @@ void Flights::add(Flight flight) {
 }
 
 // A group's calls end in their order, so behind one that goes on nothing of its group is looked at.
-void Flights::poll() {
+std::vector<Landing> Flights::poll(cudaEvent_t epoch) {
+  std::vector<Landing> landings;
   std::vector<GroupId> going_on;
   for (auto flight = open_.begin(); flight != open_.end();) {
     const Flight& call = flight->second;
@@ -38,14 +39,21 @@ void Flights::poll() {
     for (const MemoryPool::Block& block : call.scratch) {
       gpu_.memory.give_back(block);
     }
+    if (epoch != nullptr) {
+      const Duration from = gpu_.elapsed(epoch, call.begun);
+      landings.push_back({call.work, from, from + gpu_.elapsed(call.begun, call.ended)});
+    }
     numbers_.erase(key_of(call.work));
+    const cudaEvent_t begun = call.begun;
     const cudaEvent_t ended = call.ended;
     {
       const std::lock_guard lock(mutex_);
       flight = open_.erase(flight);
     }
+    gpu_.give_back(begun);
     gpu_.give_back(ended);
   }
+  return landings;
 }
 
 std::optional<std::int64_t> Flights::number_of(const Work& work) const {

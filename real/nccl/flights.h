@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "real/nccl/gpu.h"
+#include "sim/base/time.h"
 #include "sim/c10d/work.h"
 
 namespace rollcall::real {
@@ -30,11 +31,19 @@ struct Flight {
   bool is_barrier = false;
   Stream stream;              // it was issued on
   std::int64_t position = 0;  // there
+  cudaEvent_t begun = nullptr;
   cudaEvent_t ended = nullptr;
   std::vector<MemoryPool::Block> staging{};  // in the host's memory, until it is over
   std::vector<MemoryPool::Block> scratch{};  // in the GPU's
   std::chrono::steady_clock::time_point launched{};
   std::chrono::nanoseconds limit{};  // after which the watchdog ends it
+};
+
+// A call that is over, and when it ran.
+struct Landing {
+  Work work;
+  Duration from = 0;  // since `epoch`
+  Duration to = 0;
 };
 
 class Flights {
@@ -44,8 +53,8 @@ class Flights {
   // Numbers count up from 0, in the order of launches.
   std::int64_t next_number() const { return next_; }
   void add(Flight flight);
-  // Takes those out that are over.
-  void poll();
+  // Takes those out that are over. Their times count from `epoch`, an event that has passed; null: there is none yet.
+  std::vector<Landing> poll(cudaEvent_t epoch);
 
   bool is_over(std::int64_t number) const { return number < next_ && !open_.contains(number); }
   std::optional<std::int64_t> number_of(const Work& work) const;

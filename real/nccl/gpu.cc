@@ -138,6 +138,12 @@ bool Gpu::has_passed(cudaEvent_t event) const {
   return state == cudaSuccess;
 }
 
+Duration Gpu::elapsed(cudaEvent_t from, cudaEvent_t to) const {
+  float milliseconds = 0;
+  libraries_.check(libraries_.cuda.event_elapsed(&milliseconds, from, to));
+  return static_cast<Duration>(static_cast<double>(milliseconds) * millisecond);
+}
+
 // A driver that cannot is no reason to fail: the host sleeps instead.
 void Gpu::load_kernel() {
   try {

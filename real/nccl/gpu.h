@@ -67,6 +67,8 @@ class Gpu {
   void give_back(cudaEvent_t event) { events_.push_back(event); }
   cudaEvent_t record(cudaStream_t stream);
   bool has_passed(cudaEvent_t event) const;
+  // Between two that have passed.
+  Duration elapsed(cudaEvent_t from, cudaEvent_t to) const;
 
   // The stream is busy for that long: with a kernel that looks at the GPU's timer, or, where the driver has no
   // compiler for it, with a function of the host's that sleeps.

@@ -92,7 +92,12 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   }
 
   const BackendTraits& traits() const override { return traits_of("nccl"); }
-  void watch(DeviceWatcher& watcher) override { watcher_ = &watcher; }
+  void watch(DeviceWatcher& watcher) override {
+    epoch_ = gpu_->record(gpu_->stream({}));
+    wait_on_host([this] { return gpu_->has_passed(epoch_); }, [] { return std::nullopt; });
+    watcher_ = &watcher;
+    watcher_->clock_starts();
+  }
 
   Work issue(const Op& op) override {
     check(op);
@@ -129,7 +134,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   // The current stream waits, and the host goes on; for a barrier the host waits as well
   // (ProcessGroupNCCL.cpp, WorkNCCL::synchronizeInternal).
   void wait(const Work& work) override {
-    flights_->poll();
+    poll();
     const std::optional<std::int64_t> number = flights_->number_of(work);
     if (!number) {
       return;
@@ -159,7 +164,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     wait_on_host(any_is_over, [&] { return flights_->blocking(*flights_->number_of(works.front())); });
   }
   bool is_completed(const Work& work) override {
-    flights_->poll();
+    poll();
     return !flights_->number_of(work);
   }
   Rank source_of(const Work&) override {
@@ -168,7 +173,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   void compute(Duration duration) override {
     std::this_thread::sleep_for(std::chrono::nanoseconds(scaled(duration)));
-    flights_->poll();
+    poll();
   }
 
   ProcessGroup find_group(std::string_view name) override { return made_.find(name); }
@@ -214,6 +219,12 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     return static_cast<std::int64_t>(static_cast<double>(duration) * seat_.time_scale);
   }
 
+  void poll() {
+    for (const Landing& landing : flights_->poll(epoch_)) {
+      watcher_->ran(landing.work, landing.from, landing.to);
+    }
+  }
+
   // Where the rank is not a member, the group's place stays empty.
   void connect(const GroupMembers& members, Duration timeout) {
     Member& member = groups_.emplace_back();
@@ -227,7 +238,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   // A group that still has calls under way is ended by force, as torch does when it cannot be flushed.
   void destroy(GroupId id) {
-    flights_->poll();
+    poll();
     if (const std::shared_ptr<NcclGroup> group = std::move(groups_[id].group)) {
       if (flights_->any_of(id)) {
         group->abort();
@@ -247,7 +258,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   // The group's stream goes on when the caller's has come so far (ProcessGroupNCCL.cpp, syncStream).
   Launch begin(const Op& op) {
-    flights_->poll();
+    poll();
     tensors_->sweep([this](std::int64_t number) { return flights_->is_over(number); });
     Launch launch;
     launch.flight.stream = op.stream;
@@ -267,6 +278,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     const cudaEvent_t reached = gpu_->record(from);
     libraries_.check(libraries_.cuda.stream_wait_event(groups_[op.group].group->stream(), reached, 0));
     gpu_->give_back(reached);  // the wait is for what was recorded
+    launch.flight.begun = gpu_->record(groups_[op.group].group->stream());
     return launch;
   }
 
@@ -317,7 +329,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
                     const std::function<std::optional<Work>()>& blocking, Duration timeout = 0) {
     const auto begun = std::chrono::steady_clock::now();
     Patience patience;
-    for (flights_->poll(); !is_over(); flights_->poll()) {
+    for (poll(); !is_over(); poll()) {
       for (const Member& member : groups_) {
         if (member.group != nullptr) {
           member.group->check_communicator();
@@ -440,6 +452,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   int launching_ = 0;                                                    // calls that are begun and not ended
   std::map<std::pair<std::uint8_t, std::int64_t>, cudaEvent_t> events_;  // by stream and position; not passed
   cudaStream_t copies_ = nullptr;                                        // to the host
+  cudaEvent_t epoch_ = nullptr;                                          // null: nobody watches
   DeviceWatcher* watcher_ = nullptr;                                     // null: nobody
   const bool waits_on_host_ = waits_on_host();
   std::jthread watchdog_;  // ends before what it looks at

@@ -139,7 +139,10 @@ bool Recorder::note_completed(Open call) {
     return call->second.is_complete;
   }
   call->second.is_complete = true;
-  sink_.write(make(Record::Kind::complete, call->second.number));
+  Record record = make(Record::Kind::complete, call->second.number);
+  record.ran_from = call->second.ran_from;
+  record.ran_to = call->second.ran_to;
+  sink_.write(record);
   return true;
 }
 
@@ -162,6 +165,13 @@ bool Recorder::note_completed() {
     call = next;
   }
   return any;
+}
+
+void Recorder::ran(const Work& work, Duration from, Duration to) {
+  if (const auto call = open_.find(key_of(work)); call != open_.end()) {
+    call->second.ran_from = device_clock_ + from;
+    call->second.ran_to = device_clock_ + to;
+  }
 }
 
 // Said again and again: only news are written. Any word of a rank means that it goes on, so its wait is the last.

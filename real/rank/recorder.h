@@ -62,6 +62,8 @@ class Recorder final : public ForwardingBackend,
   Streams* streams() override { return device_ != nullptr ? this : nullptr; }
   Observer& observer() override { return *this; }
 
+  void clock_starts() override { device_clock_ = clock_.now(); }
+  void ran(const Work& work, Duration from, Duration to) override;
   void blocked_in(const Work& work) override;
 
   // A record without a call: how the program began and ended.
@@ -79,6 +81,8 @@ class Recorder final : public ForwardingBackend,
     Work work{};
     TensorList results;
     bool from_anyone = false;
+    Time ran_from = -1;
+    Time ran_to = -1;
     bool is_complete = false;  // and logged as that
     bool is_closed = false;    // its results have been seen, or never will be
   };
@@ -119,6 +123,7 @@ class Recorder final : public ForwardingBackend,
   Streams* device_;                               // null: calls block their host
   std::map<const Storage*, Key> writers_;         // of results that are still to be seen
   std::map<const Storage*, std::int64_t> users_;  // the number of the last call that uses one of those
+  Time device_clock_ = 0;                         // when the GPU's started
   std::int64_t blocked_in_ = -1;                  // the number of the call that the host's wait is logged for
   std::map<Key, Rank> sources_;                   // of receives from anyone whose caller has not asked yet
 };
