@@ -2,28 +2,27 @@
 // --prove`, and what the stand-in itself ends a process for. All of it proves rollcall's side of the API, and nothing
 // about NCCL.
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <iostream>
-#include <optional>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include "real/backends/doctor.h"
 #include "real/nccl/gpu_probe.h"
+#include "real/nccl/nccl_api.h"
 #include "real/process/forked_work.h"
-#include "real/process/process.h"
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/simulated_facts.h"
-#include "scenarios/format/cases.h"
 #include "scenarios/prove/prove.h"
 #include "scenarios/run/real_run.h"
 #include "tests/catch.h"
 #include "tests/shipped_scenarios.h"
-
-#ifdef ROLLCALL_STAND_IN
-#include "real/nccl/nccl_api.h"
 
 namespace rollcall {
 namespace {
@@ -91,7 +90,7 @@ const Exception* exception_of(const std::filesystem::path& path) {
 
 // The claims that differ, one a line.
 std::string differences(const std::filesystem::path& path) {
-  const scenario::Scenario loaded = scenario::load_scenario(path.string(), {});
+  const scenario::Scenario loaded = scenario::load_scenario(path.string(), {.backend = "nccl"});
   const compare::Facts simulated = compare::simulated_facts(loaded);
   const real::Run run =
       scenario::run_real(loaded, {.backend = "nccl", .deadline = 20 * second, .time_scale = 0});
@@ -301,12 +300,3 @@ TEST_CASE("ranks that share a GPU pose as hosts of their own on the stand-in", "
 }
 
 }  // namespace rollcall
-
-#else
-
-TEST_CASE("without the headers of CUDA and NCCL there is no stand-in", "[real][stand-in]") {
-  std::cout << "skipped: this build has no NCCL backend\n";
-  CHECK(!rollcall::real::probe_gpus().problem.empty());
-}
-
-#endif
