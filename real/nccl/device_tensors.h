@@ -17,7 +17,8 @@ class DeviceTensors {
  public:
   DeviceTensors(const NcclLibraries& libraries, Gpu& gpu) : libraries_(libraries), gpu_(gpu) {}
 
-  // The tensor's place on the GPU, for a call with the number `call`. Its values are there once `stream` has come so far.
+  // The tensor's place on the GPU, for a call with the number `call`. Its values are there once `stream` has come so
+  // far.
   // A copy leaves from pinned memory, which is added to `staging` and must stay until the call is over.
   void* use(Storage& tensor, cudaStream_t stream, std::int64_t call, std::vector<MemoryPool::Block>& staging);
 

@@ -1,6 +1,6 @@
-// The part of NCCL's API that rollcall calls, after NCCL's documentation (NCCL User Guide: Group Calls, Fault Tolerance,
-// Communicator Creation and Management; API: Types). It moves and adds up values in shared memory, and knows nothing of
-// algorithms, protocols or networks: what passes here has kept to the API, and need not work on GPUs.
+// The part of NCCL's API that rollcall calls, after NCCL's documentation (NCCL User Guide: Group Calls, Fault
+// Tolerance, Communicator Creation and Management; API: Types). It moves and adds up values in shared memory, and knows
+// nothing of algorithms, protocols or networks: what passes here has kept to the API, and need not work on GPUs.
 
 #include <nccl.h>
 
