@@ -23,6 +23,9 @@ Diagnosis examine_gloo() {
 }
 
 std::string gpu_meaning(const GpuProbe& probe) {
+  if (probe.is_stand_in) {
+    return "a stand-in for tests: rollcall's own side of the API, and nothing about NCCL";
+  }
   if (probe.gpus >= 2) {
     return "one rank per GPU: results, hangs, errors and times";
   }

@@ -160,6 +160,7 @@ void EvidenceBuilder::replay(Rank rank, std::size_t index) {
       return;
     case Kind::begin:
     case Kind::gone:
+    case Kind::result:
     case Kind::print:
     case Kind::warn:
       return;
@@ -297,7 +298,9 @@ void EvidenceBuilder::complete(Rank rank, const Record& record) {
     return complete_store_call(rank, call, record);
   }
   if (options_.timeline && check::channel_of(call.op.kind) == Channel::collectives) {
-    spans_[call.span].end = record.at;
+    Span& span = spans_[call.span];
+    span.start = record.ran_to >= 0 ? record.ran_from : span.start;
+    span.end = record.ran_to >= 0 ? record.ran_to : record.at;
   }
   if (call.message != check::no_message) {
     return complete_message(call, record);

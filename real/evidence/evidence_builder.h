@@ -104,6 +104,7 @@ class EvidenceBuilder {
   void post(Call& call, Time at);
   void inspect_messages(GroupId group, Time at);
   void give_up(const Call& call);
+  void note_refused_device(Rank rank, const Call& call, const Record& record);
   void note_timeout(Rank rank, const Call& call, Time at);
   bool gives_up_in_time(const Call& call) const;
   bool is_gone(Rank rank) const;
@@ -140,6 +141,7 @@ class EvidenceBuilder {
   std::set<std::pair<GroupId, check::MessageId>> ending_messages_;  // likewise
   std::set<SlotKey> broken_;                                        // slots that a member has given up
   std::set<std::pair<GroupId, check::MessageId>> broken_messages_;  // likewise
+  std::map<std::pair<GroupId, std::int64_t>, Time> refused_at_;     // calls refused for where a tensor is
   check::RunNotes notes_{group_evidence_, scopes_};
   std::vector<check::RankStatus> status_;  // by global rank
   std::vector<RankState> states_;          // likewise

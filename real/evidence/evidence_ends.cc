@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "real/evidence/evidence_builder.h"
+#include "sim/c10d/backend_traits.h"
 
 namespace rollcall::real {
 
@@ -26,6 +27,7 @@ std::string signal_name(int signal) {
 void EvidenceBuilder::fail(Rank rank, const Record& record) {
   const Call& call = state_of(rank).calls[static_cast<std::size_t>(record.call)];
   give_up(call);
+  note_refused_device(rank, call, record);
   state_of(rank).lost_peer = record.lost_peer;
   if (record.lost_peer && call.limit) {
     note_timeout(rank, call, record.at);
@@ -37,6 +39,25 @@ void EvidenceBuilder::fail(Rank rank, const Record& record) {
     return;
   }
   status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+}
+
+// The backend has refused a call for where its tensor is.
+void EvidenceBuilder::note_refused_device(Rank rank, const Call& call, const Record& record) {
+  const Op& op = call.op;
+  const bool needs_gpu = traits_of(options_.backend).device == DeviceType::cuda && has_tensor(op.kind);
+  if (record.kind != Record::Kind::refuse || !needs_gpu || op.device.type == DeviceType::cuda ||
+      op.group >= groups_.size()) {
+    return;
+  }
+  check::DeviceIncident incident;
+  incident.ranks = {rank};
+  incident.op = op;
+  if (!is_point_to_point(op.kind)) {
+    incident.seq = matcher_of(op.group, check::channel_of(op.kind)).calls_of(op.rank);
+  }
+  // One moment for all ranks that make the mistake in the same call.
+  incident.at = refused_at_.try_emplace({op.group, incident.seq}, record.at).first->second;
+  notes_.incidents.device(incident);
 }
 
 // A call that was told how long to wait, and that others had not come to.

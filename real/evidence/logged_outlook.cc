@@ -24,8 +24,7 @@ std::vector<check::RankProgram> LoggedOutlook::programs(const std::vector<Rank>&
         program.sets.push_back(call.store->keys.front());
       } else if (!call.store && call.seq != EvidenceBuilder::no_seq) {
         program.calls.push_back(check::program_call(call.op, run_.groups()[call.op.group], call.seq,
-                                                    *evidence.scopes,
-                                                    traits_of(evidence.backend).has_tags));
+                                                    *evidence.scopes, traits_of(evidence.backend).has_tags));
       }
     }
     programs.push_back(std::move(program));

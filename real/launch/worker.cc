@@ -139,6 +139,7 @@ Departure run_program(const Worker& worker, Recorder& recorder) {
   using Kind = Record::Kind;
   try {
     worker.program(worker.seat.rank);
+    recorder.finish();
     recorder.note(Kind::finish);
   } catch (const LostPeerError& error) {
     recorder.note(Kind::raise, error.type(), error.what());
@@ -148,6 +149,7 @@ Departure run_program(const Worker& worker, Recorder& recorder) {
   } catch (const StepLimitReached&) {
     recorder.note(Kind::limit, {}, {}, worker.options.ops);
   } catch (const Error& error) {
+    recorder.look_back();
     recorder.note(Kind::raise, error.type(), error.what());
   } catch (const std::exception& error) {
     recorder.note(Kind::raise, "std::exception", error.what());
@@ -207,6 +209,9 @@ void run_worker(Worker worker) {
         worker.options.decorate ? worker.options.decorate(*backend, worker.seat.rank) : nullptr;
     Recorder recorder(decorated != nullptr ? *decorated : *backend, sink, worker.clock);
     context.backend = &recorder;
+    if (auto* device = dynamic_cast<WatchedDevice*>(backend.get())) {
+      device->watch(recorder);
+    }
     detail::current_rank = &context;
     recorder.note(Record::Kind::begin);
     switch (run_program(worker, recorder)) {

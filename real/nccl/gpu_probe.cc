@@ -17,8 +17,9 @@ namespace {
 
 // Lines of one text, in the order of GpuProbe's members.
 std::string join(const GpuProbe& probe) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", probe.nccl_headers, probe.nccl_library,
-                     probe.cuda_runtime, probe.driver, probe.gpus, probe.gpu_names, probe.problem);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{:d}\n{}\n", probe.nccl_headers, probe.nccl_library,
+                     probe.cuda_runtime, probe.driver, probe.gpus, probe.gpu_names, probe.is_stand_in,
+                     probe.problem);
 }
 
 GpuProbe split(std::string_view text) {
@@ -35,6 +36,7 @@ GpuProbe split(std::string_view text) {
   probe.driver = line();
   probe.gpus = std::atoi(line().c_str());
   probe.gpu_names = line();
+  probe.is_stand_in = line() == "1";
   probe.problem = line();
   return probe;
 }
@@ -87,13 +89,13 @@ GpuProbe probe_here() {
   GpuProbe probe;
   probe.nccl_headers = fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
   look(probe.driver, probe.problem, "CUDA driver", [&probe] {
-    const SharedLibrary driver({"libcuda.so.1"});
+    const SharedLibrary driver = open_gpu_library("libcuda.so.1");
     int (*version)(int*) = nullptr;
     driver.find("cuDriverGetVersion", version);
     int code = 0;
     version(&code);
     probe.gpu_names = gpus_of(driver);
-    return fmt::format("{} (libcuda.so.1)", version_of(code));
+    return fmt::format("{} ({})", version_of(code), driver.name());
   });
   look(probe.cuda_runtime, probe.problem, "CUDA runtime", [&probe] {
     const CudaApi cuda = load_cuda();
@@ -106,8 +108,9 @@ GpuProbe probe_here() {
     }
     return fmt::format("{} ({})", version_of(code), cuda.library);
   });
-  look(probe.nccl_library, probe.problem, "NCCL library", [] {
+  look(probe.nccl_library, probe.problem, "NCCL library", [&probe] {
     const NcclApi nccl = load_nccl();
+    probe.is_stand_in = is_stand_in();
     int code = 0;
     nccl.get_version(&code);
     return fmt::format("{}.{}.{} ({})", code / 10000, code % 10000 / 100, code % 100, nccl.library);

@@ -13,8 +13,9 @@ struct GpuProbe {
   std::string cuda_runtime;  // likewise
   std::string driver;        // likewise
   int gpus = 0;
-  std::string gpu_names;  // "NVIDIA H200 at 0000:1B:00.0", one after the other; may be empty
-  std::string problem;    // the first thing that keeps NCCL from running, in one line; empty: nothing
+  std::string gpu_names;     // "NVIDIA H200 at 0000:1B:00.0", one after the other; may be empty
+  bool is_stand_in = false;  // the libraries are those of rollcall's tests: they prove nothing about NCCL
+  std::string problem;       // the first thing that keeps NCCL from running, in one line; empty: nothing
 };
 
 GpuProbe probe_gpus();

@@ -9,15 +9,8 @@
 namespace rollcall::real {
 namespace {
 
-// Where the loader looks by itself, then where NVIDIA's installer puts them.
-std::vector<std::string> places(const std::string& file) {
-  return {file, "/usr/local/cuda/lib64/" + file, "/usr/local/cuda/lib/" + file};
-}
-
-SharedLibrary open_cuda() {
-  return SharedLibrary(places(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)));
-}
-SharedLibrary open_nccl() { return SharedLibrary(places("libnccl.so.2")); }
+SharedLibrary open_cuda() { return open_gpu_library(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)); }
+SharedLibrary open_nccl() { return open_gpu_library("libnccl.so.2"); }
 
 }  // namespace
 
@@ -33,7 +26,13 @@ CudaApi load_cuda() {
   library.find("cudaFree", api.free);
   library.find("cudaMemcpyAsync", api.memcpy_async);
   library.find("cudaStreamCreateWithFlags", api.stream_create);
-  library.find("cudaStreamQuery", api.stream_query);
+  library.find("cudaMallocHost", api.malloc_host);
+  library.find("cudaStreamWaitEvent", api.stream_wait_event);
+  library.find("cudaEventCreateWithFlags", api.event_create);
+  library.find("cudaEventRecord", api.event_record);
+  library.find("cudaEventQuery", api.event_query);
+  library.find("cudaEventElapsedTime", api.event_elapsed);
+  library.find("cudaLaunchHostFunc", api.launch_host_function);
   return api;
 }
 
@@ -47,6 +46,8 @@ CudaGraphApi load_cuda_graphs() {
   library.find("cudaGraphLaunch", api.launch);
   return api;
 }
+
+bool is_stand_in() { return open_nccl().has("rollcallStandIn"); }
 
 void* find_nccl_function(const char* name) {
   void (*function)() = nullptr;
@@ -64,6 +65,7 @@ NcclApi load_nccl() {
   library.find("ncclCommInitRankConfig", api.comm_init);
   library.find("ncclCommGetAsyncError", api.async_error);
   library.find("ncclCommAbort", api.comm_abort);
+  library.find("ncclCommDestroy", api.comm_destroy);
   library.find("ncclGroupStart", api.group_start);
   library.find("ncclGroupEnd", api.group_end);
   library.find("ncclAllReduce", api.all_reduce);

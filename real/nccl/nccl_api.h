@@ -20,7 +20,13 @@ struct CudaApi {
   decltype(cudaFree)* free = nullptr;
   decltype(cudaMemcpyAsync)* memcpy_async = nullptr;
   decltype(cudaStreamCreateWithFlags)* stream_create = nullptr;
-  decltype(cudaStreamQuery)* stream_query = nullptr;
+  cudaError_t (*malloc_host)(void**, std::size_t) = nullptr;
+  decltype(cudaStreamWaitEvent)* stream_wait_event = nullptr;
+  decltype(cudaEventCreateWithFlags)* event_create = nullptr;
+  decltype(cudaEventRecord)* event_record = nullptr;
+  decltype(cudaEventQuery)* event_query = nullptr;
+  cudaError_t (*event_elapsed)(float*, cudaEvent_t, cudaEvent_t) = nullptr;
+  decltype(cudaLaunchHostFunc)* launch_host_function = nullptr;
 };
 
 // What graphs, and waiting for a stream, need besides.
@@ -40,6 +46,7 @@ struct NcclApi {
   decltype(ncclCommInitRankConfig)* comm_init = nullptr;
   decltype(ncclCommGetAsyncError)* async_error = nullptr;
   decltype(ncclCommAbort)* comm_abort = nullptr;
+  decltype(ncclCommDestroy)* comm_destroy = nullptr;
   decltype(ncclGroupStart)* group_start = nullptr;
   decltype(ncclGroupEnd)* group_end = nullptr;
   decltype(ncclAllReduce)* all_reduce = nullptr;
@@ -55,6 +62,9 @@ struct NcclApi {
 CudaApi load_cuda();
 CudaGraphApi load_cuda_graphs();
 NcclApi load_nccl();
+
+// Whether the libraries are those of rollcall's tests, which say so themselves.
+bool is_stand_in();
 
 // A function that not every NCCL has. Throws std::runtime_error where this one lacks it.
 void* find_nccl_function(const char* name);

@@ -7,18 +7,38 @@
 
 #ifdef ROLLCALL_HAS_NCCL
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
 #include <thread>
 
+#include "real/nccl/device_tensors.h"
+#include "real/nccl/flights.h"
 #include "real/nccl/nccl_group.h"
+#include "real/rank/device_watcher.h"
 #include "real/rank/made_groups.h"
+#include "real/rank/recorder.h"
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/p2p.h"
+#include "sim/c10d/stream.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::real {
 namespace {
+
+constexpr Duration default_timeout = 10 * 60 * second;  // torch's for process groups on NCCL
+constexpr auto watchdog_interval = std::chrono::milliseconds(100);
+
+// Whether wait() holds the host: TORCH_NCCL_BLOCKING_WAIT, as torch has it.
+bool waits_on_host() {
+  const char* const wanted = std::getenv("TORCH_NCCL_BLOCKING_WAIT");
+  return wanted != nullptr && std::string_view(wanted) == "1";
+}
 
 constexpr int shares_gpus_since = 23000;  // NCCL 2.30: NCCL_MULTI_RANK_GPU_ENABLE
 
@@ -49,7 +69,12 @@ ncclUniqueId exchange_id(const NcclLibraries& libraries, Store& store, Rank rank
   return id;
 }
 
-class NcclBackend final : public Backend {
+// What torch's watchdog throws, in a thread where nobody catches.
+struct WatchdogError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class NcclBackend final : public Backend, public WatchedDevice, private Streams {
  public:
   explicit NcclBackend(const Seat& seat) : seat_(seat), made_(seat_) {
     int gpus = 0;
@@ -57,66 +82,113 @@ class NcclBackend final : public Backend {
     if (seat_.groups.front().size() > gpus) {
       allow_shared_gpu(libraries_, seat_.rank);
     }
-    libraries_.check(libraries_.cuda.set_device(seat_.rank % gpus));
+    gpu_.emplace(libraries_, seat_.rank % gpus);
+    tensors_.emplace(libraries_, *gpu_);
+    flights_.emplace(*gpu_);
     for (const GroupMembers& members : seat_.groups) {
-      connect(members);
+      connect(members, 0);
     }
+    watchdog_ = std::jthread([this](const std::stop_token& stop) { keep_watch(stop); });
   }
 
   const BackendTraits& traits() const override { return traits_of("nccl"); }
+  void watch(DeviceWatcher& watcher) override {
+    epoch_ = gpu_->record(gpu_->stream({}));
+    wait_on_host([this] { return gpu_->has_passed(epoch_); }, [] { return std::nullopt; });
+    watcher_ = &watcher;
+    watcher_->clock_starts();
+  }
 
   Work issue(const Op& op) override {
-    NcclGroup& group = *groups_[op.group];
-    check(op, group.size());
-    const std::int64_t number = group.start(op);
-    return is_point_to_point(op.kind) ? Work(op.group, op.rank, number, static_cast<std::uint32_t>(number))
-                                      : Work(op.group, op.rank, number);
+    check(op);
+    Launch launch = begin(op);
+    NcclGroup& group = *groups_[op.group].group;
+    group.launch(op, launch.locate, launch.flight.scratch);
+    group.settle_communicator();
+    return end(op, std::move(launch));
   }
 
   std::vector<Work> issue_batch(std::span<const Op> ops) override {
+    std::vector<Launch> launches;
     for (const Op& op : ops) {
-      check(op, groups_[op.group]->size());
+      check(op);
+    }
+    for (const Op& op : ops) {
+      launches.push_back(begin(op));
     }
     libraries_.check(libraries_.nccl.group_start());
-    std::vector<Work> works;
-    for (const Op& op : ops) {
-      works.push_back(issue(op));
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      groups_[ops[i].group].group->launch(ops[i], launches[i].locate, launches[i].flight.scratch);
     }
     libraries_.check(libraries_.nccl.group_end());
+    std::vector<Work> works;
     for (const Op& op : ops) {
-      groups_[op.group]->settle_communicator();
+      groups_[op.group].group->settle_communicator();
+    }
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      works.push_back(end(ops[i], std::move(launches[i])));
     }
     return works;
   }
 
-  void wait(const Work& work) override { groups_[work.group()]->wait(work.seq(), work.is_point_to_point()); }
-  // The host goes on, and what its streams wait for is the watchdog's affair.
-  void wait_for(const Work& work, Duration) override { wait(work); }
-  void wait_any(std::span<const Work> works) override { wait(works.front()); }
+  // The current stream waits, and the host goes on; for a barrier the host waits as well
+  // (ProcessGroupNCCL.cpp, WorkNCCL::synchronizeInternal).
+  void wait(const Work& work) override {
+    poll();
+    const std::optional<std::int64_t> number = flights_->number_of(work);
+    if (!number) {
+      return;
+    }
+    const Stream current = current_stream();
+    libraries_.check(
+        libraries_.cuda.stream_wait_event(gpu_->stream(current), flights_->at(*number).ended, 0));
+    flights_->note_wait(current, *number);
+    if (waits_on_host_ || flights_->at(*number).is_barrier) {
+      wait_on_host(*number);
+    }
+  }
+
+  // The host waits. What does not come in time ends the communicator (WorkNCCL::synchronizeInternal).
+  void wait_for(const Work& work, Duration timeout) override {
+    const std::optional<std::int64_t> number = flights_->number_of(work);
+    if (number && !wait_on_host(*number, timeout)) {
+      groups_[work.group()].group->abort();
+      throw LostPeerError(
+          fmt::format("Work WorkNCCL(Timeout(ms)={}) timed out in blocking wait.", timeout / millisecond));
+    }
+  }
+  void wait_any(std::span<const Work> works) override {
+    const auto any_is_over = [&] {
+      return std::ranges::any_of(works, [this](const Work& work) { return !flights_->number_of(work); });
+    };
+    wait_on_host(any_is_over, [&] { return flights_->blocking(*flights_->number_of(works.front())); });
+  }
   bool is_completed(const Work& work) override {
-    return groups_[work.group()]->is_completed(work.seq(), work.is_point_to_point());
+    poll();
+    return !flights_->number_of(work);
   }
   Rank source_of(const Work&) override {
     throw RuntimeError("ProcessGroupNCCL does not support recvAnysource");
   }
 
   void compute(Duration duration) override {
-    const double scaled = static_cast<double>(duration) * seat_.time_scale;
-    std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(scaled)));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(scaled(duration)));
+    poll();
   }
 
   ProcessGroup find_group(std::string_view name) override { return made_.find(name); }
 
   ProcessGroup manage(GroupCall call) override {
     if (call.op.kind == OpKind::new_group) {
-      return made_.make(call, [this](const GroupMembers& members, Duration) { connect(members); });
+      return made_.make(call,
+                        [this](const GroupMembers& members, Duration timeout) { connect(members, timeout); });
     }
     if (call.op.kind != OpKind::destroy_process_group) {
       refuse_call(call.op.kind);
     }
     for (std::size_t id = 0; id < groups_.size(); ++id) {  // the world's end is everybody's
       if (call.op.group == world_group || call.op.group == id) {
-        groups_[id].reset();
+        destroy(static_cast<GroupId>(id));
       }
     }
     return ProcessGroup::non_member();
@@ -126,35 +198,246 @@ class NcclBackend final : public Backend {
   StoreReply store(const StoreCall& call) override { return seat_.store->call(call); }
 
   Time now() const override { return 0; }
-  Streams* streams() override { return nullptr; }
+  Streams* streams() override { return this; }
   Observer& observer() override { return nobody_; }
 
  private:
-  // Where the rank is not a member, the group's place stays empty.
-  void connect(const GroupMembers& members) {
-    groups_.emplace_back();
-    if (const Rank rank = members.rank_of(seat_.rank); rank >= 0) {
-      groups_.back() = std::make_unique<NcclGroup>(
-          libraries_, exchange_id(libraries_, *seat_.store, rank, members.id), rank, members.size());
+  struct Member {
+    std::shared_ptr<NcclGroup> group{};  // null: the rank is not a member, or it has ended
+    Duration timeout = 0;
+    std::int64_t collectives = 0;  // launched
+    std::int64_t messages = 0;
+  };
+  // A call that is being launched.
+  struct Launch {
+    Flight flight{};
+    NcclGroup::Locate locate{};
+    std::shared_ptr<std::vector<MemoryPool::Block>> staging{};
+  };
+
+  std::int64_t scaled(Duration duration) const {
+    return static_cast<std::int64_t>(static_cast<double>(duration) * seat_.time_scale);
+  }
+
+  void poll() {
+    for (const Landing& landing : flights_->poll(epoch_)) {
+      watcher_->ran(landing.work, landing.from, landing.to);
     }
   }
 
-  void check(const Op& op, Rank group_size) const {
+  // Where the rank is not a member, the group's place stays empty.
+  void connect(const GroupMembers& members, Duration timeout) {
+    Member& member = groups_.emplace_back();
+    const Duration asked_for = timeout > 0 ? timeout : seat_.timeout;
+    member.timeout = asked_for > 0 ? asked_for : default_timeout;
+    if (const Rank rank = members.rank_of(seat_.rank); rank >= 0) {
+      member.group = std::make_shared<NcclGroup>(
+          libraries_, *gpu_, exchange_id(libraries_, *seat_.store, rank, members.id), rank, members.size());
+    }
+  }
+
+  // A group that still has calls under way is ended by force, as torch does when it cannot be flushed.
+  void destroy(GroupId id) {
+    poll();
+    if (const std::shared_ptr<NcclGroup> group = std::move(groups_[id].group)) {
+      if (flights_->any_of(id)) {
+        group->abort();
+      } else {
+        group->close();
+      }
+    }
+  }
+
+  static TensorList tensors_of(const Op& op) {
+    TensorList all = given_tensors(op);
+    for (const Tensor& tensor : filled_tensors(op)) {
+      all.push_back(tensor);
+    }
+    return all;
+  }
+
+  // The group's stream goes on when the caller's has come so far (ProcessGroupNCCL.cpp, syncStream).
+  Launch begin(const Op& op) {
+    poll();
+    tensors_->sweep([this](std::int64_t number) { return flights_->is_over(number); });
+    Launch launch;
+    launch.flight.stream = op.stream;
+    launch.flight.position = flights_->position(op.stream);
+    launch.flight.is_barrier = op.kind == OpKind::barrier;
+    const std::int64_t number = flights_->next_number() + static_cast<std::int64_t>(launching_++);
+    // What is copied to the GPU leaves on the caller's stream.
+    auto staging = std::make_shared<std::vector<MemoryPool::Block>>();
+    const cudaStream_t from = gpu_->stream(op.stream);
+    launch.locate = [this, from, number, staging](Storage& tensor) {
+      return tensors_->use(tensor, from, number, *staging);
+    };
+    launch.staging = staging;
+    for (const Tensor& tensor : tensors_of(op)) {
+      launch.locate(*tensor.storage());  // now: copies are no part of NCCL's groups
+    }
+    const cudaEvent_t reached = gpu_->record(from);
+    libraries_.check(libraries_.cuda.stream_wait_event(groups_[op.group].group->stream(), reached, 0));
+    gpu_->give_back(reached);  // the wait is for what was recorded
+    launch.flight.begun = gpu_->record(groups_[op.group].group->stream());
+    return launch;
+  }
+
+  Work end(const Op& op, Launch launch) {
+    Member& member = groups_[op.group];
+    member.group->distribute(op, launch.locate, launch.flight.scratch);
+    const bool is_message = is_point_to_point(op.kind);
+    const std::int64_t seq = is_message ? member.messages++ : member.collectives++;
+    Flight& flight = launch.flight;
+    flight.work = is_message ? Work(op.group, op.rank, seq, static_cast<std::uint32_t>(seq))
+                             : Work(op.group, op.rank, seq);
+    flight.group = member.group;
+    flight.text = describe(op);
+    flight.ended = gpu_->record(member.group->stream());
+    flight.staging = std::move(*launch.staging);
+    flight.launched = std::chrono::steady_clock::now();
+    flight.limit = std::chrono::nanoseconds(member.timeout);
+    const Work work = flight.work;
+    flights_->add(std::move(flight));
+    --launching_;
+    return work;
+  }
+
+  void check(const Op& op) const {
+    const Member& member = groups_[op.group];
+    if (member.group == nullptr) {
+      throw RuntimeError("the process group has been destroyed");
+    }
     if (op.malformed) {
-      if (const std::optional<Error> error = nccl_argument_error(op, group_size, traits_of(seat_.torch))) {
+      if (const std::optional<Error> error =
+              nccl_argument_error(op, member.group->size(), traits_of(seat_.torch))) {
         raise(*error, op.site);
       }
     }
     if (op.device.type != DeviceType::cuda && has_tensor(op.kind)) {
-      throw ValueError("Tensors must be CUDA and dense");
-    }
-    const bool takes_equal_parts = row_of(op.kind).sizes != Sizes::exchanged;
-    if (op.uneven && takes_equal_parts) {
-      throw NotImplementedError(fmt::format(
-          "{} with tensors of different sizes is not supported on real NCCL ranks yet", to_string(op.kind)));
+      const TorchError& refusal = traits_of(seat_.torch).nccl_host_tensor;
+      raise(Error(refusal.type, fmt::format(fmt::runtime(refusal.text), to_string(op.device))), op.site);
     }
     if (is_point_to_point(op.kind)) {
-      detail::check_message(op, group_size, true, traits_of(seat_.torch));
+      detail::check_message(op, member.group->size(), true, traits_of(seat_.torch));
+    }
+  }
+
+  // ---- The host waits ----
+
+  // Until `is_over`, saying which call it comes down to. False after `timeout`, where one is given.
+  bool wait_on_host(const std::function<bool()>& is_over,
+                    const std::function<std::optional<Work>()>& blocking, Duration timeout = 0) {
+    const auto begun = std::chrono::steady_clock::now();
+    Patience patience;
+    for (poll(); !is_over(); poll()) {
+      for (const Member& member : groups_) {
+        if (member.group != nullptr) {
+          member.group->check_communicator();
+        }
+      }
+      if (timeout > 0 && std::chrono::steady_clock::now() - begun > std::chrono::nanoseconds(timeout)) {
+        return false;
+      }
+      const std::optional<Work> call = blocking();
+      if (watcher_ != nullptr && call) {
+        watcher_->blocked_in(*call);
+      }
+      patience.pause();
+    }
+    return true;
+  }
+  bool wait_on_host(std::int64_t number, Duration timeout = 0) {
+    return wait_on_host([this, number] { return flights_->is_over(number); },
+                        [this, number] { return std::optional(flights_->blocking(number)); }, timeout);
+  }
+
+  void wait_for_stream(cudaStream_t stream, const std::function<std::optional<Work>()>& blocking) {
+    const cudaEvent_t reached = gpu_->record(stream);
+    wait_on_host([&] { return gpu_->has_passed(reached); }, blocking);
+    gpu_->give_back(reached);
+  }
+
+  // ---- Streams ----
+
+  rollcall::Event record_event(Stream stream) override {
+    const rollcall::Event event{stream, flights_->advance(stream)};
+    events_[{stream.id, event.position}] = gpu_->record(gpu_->stream(stream));
+    std::erase_if(events_, [this](const auto& entry) {
+      const bool has_passed = gpu_->has_passed(entry.second);
+      if (has_passed) {
+        gpu_->give_back(entry.second);
+      }
+      return has_passed;
+    });
+    return event;
+  }
+
+  // One that is no longer known has passed.
+  void stream_wait(Stream stream, const rollcall::Event& event) override {
+    const auto found = events_.find({event.stream.id, event.position});
+    if (found != events_.end()) {
+      libraries_.check(libraries_.cuda.stream_wait_event(gpu_->stream(stream), found->second, 0));
+      flights_->note_wait(stream, event.stream, event.position);
+    }
+  }
+
+  void launch_kernel(Stream stream, Duration duration) override {
+    gpu_->spin(gpu_->stream(stream), scaled(duration));
+    flights_->advance(stream);
+  }
+
+  void synchronize(const rollcall::Event& event) override {
+    const auto found = events_.find({event.stream.id, event.position});
+    if (found != events_.end()) {
+      const cudaEvent_t reached = found->second;
+      wait_on_host([&] { return gpu_->has_passed(reached); },
+                   [&] { return flights_->blocking(event.stream, event.position); });
+    }
+  }
+
+  void synchronize_device() override {
+    wait_on_host([this] { return flights_->empty(); },
+                 [this] { return std::optional(flights_->blocking(flights_->oldest())); });
+    for (int id = 0; id < streams_per_rank; ++id) {
+      const Stream stream{static_cast<std::uint8_t>(id)};
+      if (flights_->position(stream) > 0) {
+        wait_for_stream(gpu_->stream(stream), [] { return std::nullopt; });
+      }
+    }
+  }
+
+  void settle(Storage& storage) override {
+    const std::vector<std::int64_t> users = tensors_->users(storage);
+    for (const std::int64_t number : users) {
+      wait_on_host(number);
+    }
+    if (copies_ == nullptr) {
+      copies_ = gpu_->new_stream();
+    }
+    tensors_->start_download(storage, copies_);
+    wait_for_stream(copies_, [] { return std::nullopt; });
+    tensors_->finish_download(storage);
+  }
+
+  // ---- The watchdog ----
+
+  // torch's looks as often. It ends the communicators and then, by an exception that nobody catches, the process
+  // (ProcessGroupNCCL::Watchdog, handleException).
+  void keep_watch(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::this_thread::sleep_for(watchdog_interval);
+      if (const std::optional<Flight> flight = flights_->overdue()) {
+        const auto milliseconds = [](auto duration) {
+          return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+        };
+        const std::string text = fmt::format(
+            "[Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, "
+            "Timeout(ms)={}) ran for {} milliseconds before timing out.",
+            seat_.rank, flight->work.seq(), flight->text, milliseconds(flight->limit),
+            milliseconds(std::chrono::steady_clock::now() - flight->launched));
+        flight->group->abort();
+        throw WatchdogError(text);
+      }
     }
   }
 
@@ -162,7 +445,17 @@ class NcclBackend final : public Backend {
   Observer nobody_;
   NcclLibraries libraries_;
   MadeGroups made_;
-  std::vector<std::unique_ptr<NcclGroup>> groups_;  // by GroupId; null where the rank is not a member
+  std::optional<Gpu> gpu_;
+  std::optional<DeviceTensors> tensors_;
+  std::optional<Flights> flights_;
+  std::deque<Member> groups_;                                            // by GroupId; addresses are stable
+  int launching_ = 0;                                                    // calls that are begun and not ended
+  std::map<std::pair<std::uint8_t, std::int64_t>, cudaEvent_t> events_;  // by stream and position; not passed
+  cudaStream_t copies_ = nullptr;                                        // to the host
+  cudaEvent_t epoch_ = nullptr;                                          // null: nobody watches
+  DeviceWatcher* watcher_ = nullptr;                                     // null: nobody
+  const bool waits_on_host_ = waits_on_host();
+  std::jthread watchdog_;  // ends before what it looks at
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include "real/nccl/nccl_group.h"
 
-#include <cstring>
-#include <thread>
+#include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -12,235 +12,280 @@
 #include "sim/base/error.h"
 #include "sim/base/expects.h"
 #include "sim/c10d/apply.h"
+#include "sim/tensor/elements.h"
 
 namespace rollcall::real {
-namespace {
-
-constexpr auto poll_interval = std::chrono::microseconds(50);
-
-std::size_t bytes_of(const TensorList& tensors) {
-  std::size_t bytes = 0;
-  for (const Tensor& tensor : tensors) {
-    bytes += static_cast<std::size_t>(tensor.storage()->bytes());
-  }
-  return bytes;
-}
-
-}  // namespace
-
-void NcclLibraries::check(cudaError_t result) const {
-  if (result != cudaSuccess) {
-    throw RuntimeError(fmt::format("CUDA error: {}", cuda.error_string(result)));
-  }
-}
-
-void NcclLibraries::check(ncclResult_t result) const {
-  if (result == ncclRemoteError) {
-    throw LostPeerError(fmt::format("NCCL error: {}", nccl.error_string(result)));
-  }
-  if (result != ncclSuccess && result != ncclInProgress) {
-    throw Error("torch.distributed.DistBackendError",
-                fmt::format("NCCL error: {}", nccl.error_string(result)));
-  }
-}
-
-NcclGroup::NcclGroup(const NcclLibraries& libraries, const ncclUniqueId& id, Rank rank, Rank size)
-    : libraries_(libraries), rank_(rank), size_(size) {
+NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const ncclUniqueId& id, Rank rank, Rank size)
+    : libraries_(libraries), gpu_(gpu), rank_(rank), size_(size) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   libraries_.check(libraries_.nccl.comm_init(&communicator_, size, id, rank, &config));
   settle_communicator();
-  libraries_.check(libraries_.cuda.stream_create(&stream_, cudaStreamNonBlocking));
+  stream_ = gpu_.new_stream();
 }
+
+ncclResult_t NcclGroup::state() {
+  const std::lock_guard lock(use_);
+  if (communicator_ == nullptr) {
+    return ncclInvalidUsage;
+  }
+  ncclResult_t state = ncclSuccess;
+  libraries_.check(libraries_.nccl.async_error(communicator_, &state));
+  return state;
+}
+
+void NcclGroup::check_communicator() { libraries_.check(state()); }
 
 // A nonblocking communicator takes no further call before the last one is through.
 void NcclGroup::settle_communicator() {
-  for (ncclResult_t state = ncclInProgress; state == ncclInProgress;) {
-    libraries_.check(libraries_.nccl.async_error(communicator_, &state));
-    libraries_.check(state);
-    if (state == ncclInProgress) {
-      std::this_thread::sleep_for(poll_interval);
-    }
+  Patience patience;
+  for (ncclResult_t now = state(); now != ncclSuccess; now = state()) {
+    libraries_.check(now);
+    patience.pause();
   }
 }
 
-NcclGroup::Buffer NcclGroup::allocate(std::size_t bytes) const {
-  Buffer buffer{nullptr, bytes};
+void NcclGroup::close() {
+  const std::lock_guard lock(use_);
+  if (communicator_ != nullptr) {
+    libraries_.check(libraries_.nccl.comm_destroy(std::exchange(communicator_, nullptr)));
+  }
+}
+
+void NcclGroup::abort() {
+  const std::lock_guard lock(use_);
+  if (communicator_ != nullptr) {
+    libraries_.check(libraries_.nccl.comm_abort(std::exchange(communicator_, nullptr)));
+  }
+}
+
+void NcclGroup::copy(void* into, const void* from, std::size_t bytes) {
   if (bytes > 0) {
-    libraries_.check(libraries_.cuda.malloc(&buffer.memory, bytes));
+    libraries_.check(libraries_.cuda.memcpy_async(into, from, bytes, cudaMemcpyDeviceToDevice, stream_));
   }
-  return buffer;
 }
 
-NcclGroup::Buffer NcclGroup::upload(const TensorList& tensors) {
-  const Buffer buffer = allocate(bytes_of(tensors));
-  auto* target = static_cast<std::byte*>(buffer.memory);
+NcclGroup::Part NcclGroup::take_scratch(std::size_t count, std::size_t element,
+                                        std::vector<MemoryPool::Block>& scratch) {
+  scratch.push_back(gpu_.memory.take(count * element));
+  return {scratch.back().memory, count};
+}
+
+void NcclGroup::together(const std::function<void()>& launch) {
+  libraries_.check(libraries_.nccl.group_start());
+  launch();
+  libraries_.check(libraries_.nccl.group_end());
+}
+
+std::vector<NcclGroup::Part> NcclGroup::parts_of(const TensorList& tensors, const Locate& locate) const {
+  std::vector<Part> parts;
   for (const Tensor& tensor : tensors) {
-    Storage& storage = *tensor.storage();
-    const auto bytes = static_cast<std::size_t>(storage.bytes());
-    if (bytes > 0) {  // from pageable memory: the copy has been taken when the call returns
-      libraries_.check(
-          libraries_.cuda.memcpy_async(target, storage.make_dense(), bytes, cudaMemcpyHostToDevice, stream_));
-      storage.collapse_if_uniform();
-    }
-    target += bytes;
+    parts.push_back({locate(*tensor.storage()), static_cast<std::size_t>(tensor.storage()->numel)});
   }
-  return buffer;
+  return parts;
 }
 
-void NcclGroup::lay_out(const Op& op, Call& call) {
-  if (!has_tensor(op.kind)) {  // torch's barrier is an all_reduce of one float
-    call.sent = call.received = upload({Tensor::zeros({1})});
+std::vector<NcclGroup::Part> NcclGroup::cut(const Part& whole, const std::vector<std::int64_t>& counts,
+                                            std::size_t element) {
+  std::vector<Part> parts;
+  auto* at = static_cast<std::byte*>(whole.memory);
+  for (const std::int64_t count : counts) {
+    parts.push_back({at, static_cast<std::size_t>(count)});
+    at += static_cast<std::size_t>(count) * element;
+  }
+  return parts;
+}
+
+// torch makes an operator for the factor, and ends it when the call has been launched (NCCLPreMulSumSupplement).
+void NcclGroup::with_operator(const Op& op, const std::function<void(ncclRedOp_t)>& launch) {
+  if (op.reduce != ReduceOp::premul_sum) {
+    launch(nccl_operator_of(op.reduce, op.dtype));
     return;
   }
-  call.results = filled_tensors(op);
-  if (!is_point_to_point(op.kind) && works_in_place(op.kind)) {
-    call.sent = call.received = upload(call.results);
+  const auto create = nccl_function<decltype(ncclRedOpCreatePreMulSum)>("ncclRedOpCreatePreMulSum");
+  const auto destroy = nccl_function<decltype(ncclRedOpDestroy)>("ncclRedOpDestroy");
+  Bits factor = encode(op.tensors.factor, op.dtype);
+  ncclRedOp_t own = ncclSum;
+  libraries_.check(create(&own, &factor, nccl_type_of(op.dtype), ncclScalarHostImmediate, communicator_));
+  launch(own);
+  settle_communicator();
+  libraries_.check(destroy(own, communicator_));
+}
+
+// torch's barrier is an all_reduce of one float.
+void NcclGroup::launch_barrier(std::vector<MemoryPool::Block>& scratch) {
+  const Part one = take_scratch(1, sizeof(float), scratch);
+  libraries_.check(
+      libraries_.nccl.all_reduce(one.memory, one.memory, 1, ncclFloat32, ncclSum, communicator_, stream_));
+}
+
+// Each tensor by itself; several are a group.
+void NcclGroup::launch_in_place(const Op& op, const Locate& locate) {
+  const NcclApi& nccl = libraries_.nccl;
+  const ncclDataType_t type = nccl_type_of(op.dtype);
+  const std::vector<Part> parts = parts_of(filled_tensors(op), locate);
+  const auto launch_all = [&](ncclRedOp_t reduce) {
+    for (const auto& [memory, count] : parts) {
+      if (row_of(op.kind).nccl == NcclFunction::broadcast) {
+        libraries_.check(nccl.broadcast(memory, memory, count, type, op.root, communicator_, stream_));
+      } else if (row_of(op.kind).nccl == NcclFunction::reduce) {
+        libraries_.check(nccl.reduce(memory, memory, count, type, reduce, op.root, communicator_, stream_));
+      } else {
+        libraries_.check(nccl.all_reduce(memory, memory, count, type, reduce, communicator_, stream_));
+      }
+    }
+  };
+  if (!has_reduce_op(op.kind)) {
+    launch_all(ncclSum);
+  } else if (parts.size() == 1) {
+    with_operator(op, launch_all);
+  } else {
+    with_operator(op, [&](ncclRedOp_t reduce) { together([&] { launch_all(reduce); }); });
+  }
+}
+
+// Equal parts by way of one tensor with all of them; parts of different sizes are broadcasts in a group
+// (ProcessGroupNCCL::allgather, _broadcast_oop).
+void NcclGroup::launch_gather(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch) {
+  const NcclApi& nccl = libraries_.nccl;
+  const ncclDataType_t type = nccl_type_of(op.dtype);
+  const std::size_t element = size_of(op.dtype);
+  const Part own = parts_of(given_tensors(op), locate).front();
+  const std::vector<Part> places = parts_of(filled_tensors(op), locate);
+  if (places.size() == 1 && op.tensors.outputs == nullptr) {
+    libraries_.check(
+        nccl.all_gather(own.memory, places.front().memory, own.count, type, communicator_, stream_));
     return;
   }
-  call.sent = upload(given_tensors(op));
-  call.received = allocate(bytes_of(call.results));
+  if (op.uneven) {
+    together([&] {
+      for (Rank root = 0; root < size_; ++root) {
+        const auto& [memory, count] = places[static_cast<std::size_t>(root)];
+        libraries_.check(nccl.broadcast(root == rank_ ? own.memory : memory, memory, count, type, root,
+                                        communicator_, stream_));
+      }
+    });
+    return;
+  }
+  const Part all = take_scratch(own.count * places.size(), element, scratch);
+  libraries_.check(nccl.all_gather(own.memory, all.memory, own.count, type, communicator_, stream_));
+}
+
+void NcclGroup::launch_reduce_scatter(const Op& op, const Locate& locate,
+                                      std::vector<MemoryPool::Block>& scratch) {
+  const NcclApi& nccl = libraries_.nccl;
+  const ncclDataType_t type = nccl_type_of(op.dtype);
+  const std::size_t element = size_of(op.dtype);
+  const Part own = parts_of(filled_tensors(op), locate).front();
+  const std::vector<Part> parts = parts_of(given_tensors(op), locate);
+  with_operator(op, [&](ncclRedOp_t reduce) {
+    if (op.uneven) {
+      together([&] {
+        for (Rank root = 0; root < size_; ++root) {
+          const auto& [memory, count] = parts[static_cast<std::size_t>(root)];
+          libraries_.check(nccl.reduce(memory, root == rank_ ? own.memory : memory, count, type, reduce, root,
+                                       communicator_, stream_));
+        }
+      });
+      return;
+    }
+    Part all = parts.front();
+    if (op.tensors.inputs != nullptr) {
+      all = take_scratch(own.count * parts.size(), element, scratch);
+      auto* at = static_cast<std::byte*>(all.memory);
+      for (const auto& [memory, count] : parts) {
+        copy(at, memory, count * element);
+        at += count * element;
+      }
+    }
+    libraries_.check(
+        nccl.reduce_scatter(all.memory, own.memory, own.count, type, reduce, communicator_, stream_));
+  });
 }
 
 // What NCCL has no function for: sends and receives in one group.
-void NcclGroup::launch_parts(const Op& op, const Call& call) {
+void NcclGroup::launch_messages(const Op& op, const Locate& locate) {
   const NcclApi& nccl = libraries_.nccl;
+  const ncclDataType_t type = nccl_type_of(op.dtype);
   const std::size_t element = size_of(op.dtype);
   const auto members = static_cast<std::size_t>(size_);
-  std::vector<std::int64_t> sent(members, 0);
-  std::vector<std::int64_t> expected(members, 0);
-  const auto root = static_cast<std::size_t>(std::max<Rank>(op.root, 0));
-  const OpRow& row = row_of(op.kind);
-  if (row.sizes == Sizes::gathered) {
-    sent[root] = op.numel;
-    expected.assign(members, op.rank == op.root ? op.numel : 0);
-  } else if (row.sizes == Sizes::divided) {
-    expected[root] = op.numel;
-    sent.assign(members, op.rank == op.root ? op.numel : 0);
+  const bool is_root = op.rank == op.root;
+  std::vector<Part> sent(members);
+  std::vector<Part> received(members);
+  const std::vector<Part> given = parts_of(given_tensors(op), locate);
+  const std::vector<Part> filled = parts_of(filled_tensors(op), locate);
+  const Sizes sizes = row_of(op.kind).sizes;
+  const std::vector<std::int64_t> equal(members, op.numel);
+  if (sizes == Sizes::gathered) {
+    sent[static_cast<std::size_t>(op.root)] = given.front();
+    if (is_root) {
+      received = op.tensors.outputs != nullptr ? filled : cut(filled.front(), equal, element);
+    }
+  } else if (sizes == Sizes::divided) {
+    received[static_cast<std::size_t>(op.root)] = filled.front();
+    sent = is_root ? given : sent;
+  } else if (op.tensors.inputs != nullptr) {
+    sent = given;
+    received = filled;
   } else {
-    sent = sent_parts(op, op.tensors, members);
-    expected = expected_parts(op, op.tensors, members);
+    sent = cut(given.front(), sent_parts(op, op.tensors, members), element);
+    received = cut(filled.front(), expected_parts(op, op.tensors, members), element);
   }
-  const auto* from = static_cast<const std::byte*>(call.sent.memory);
-  auto* into = static_cast<std::byte*>(call.received.memory);
-  libraries_.check(nccl.group_start());
-  for (Rank peer = 0; peer < size_; ++peer) {
-    const auto out = static_cast<std::size_t>(sent[static_cast<std::size_t>(peer)]);
-    const auto in = static_cast<std::size_t>(expected[static_cast<std::size_t>(peer)]);
-    if (out > 0) {
-      libraries_.check(nccl.send(from, out, nccl_type_of(op.dtype), peer, communicator_, stream_));
+  together([&] {
+    for (Rank peer = 0; peer < size_; ++peer) {
+      const Part& out = sent[static_cast<std::size_t>(peer)];
+      const Part& in = received[static_cast<std::size_t>(peer)];
+      if (out.count > 0) {
+        libraries_.check(nccl.send(out.memory, out.count, type, peer, communicator_, stream_));
+      }
+      if (in.count > 0) {
+        libraries_.check(nccl.recv(in.memory, in.count, type, peer, communicator_, stream_));
+      }
     }
-    if (in > 0) {
-      libraries_.check(nccl.recv(into, in, nccl_type_of(op.dtype), peer, communicator_, stream_));
-    }
-    from += out * element;
-    into += in * element;
-  }
-  libraries_.check(nccl.group_end());
+  });
 }
 
-void NcclGroup::launch(const Op& op, const Call& call) {
+void NcclGroup::launch(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch) {
   const NcclApi& nccl = libraries_.nccl;
-  const std::size_t element = has_tensor(op.kind) ? size_of(op.dtype) : sizeof(float);
-  const std::size_t sent = call.sent.bytes / element;
-  const std::size_t received = call.received.bytes / element;
-  const auto type = [&] { return has_tensor(op.kind) ? nccl_type_of(op.dtype) : ncclFloat32; };
-  const auto reduce = [&] { return has_tensor(op.kind) ? nccl_operator_of(op.reduce) : ncclSum; };
+  if (!has_tensor(op.kind)) {
+    return launch_barrier(scratch);
+  }
+  if (is_point_to_point(op.kind)) {
+    Storage& tensor = *op.tensors.input;
+    void* const memory = locate(tensor);
+    const auto count = static_cast<std::size_t>(tensor.numel);
+    const ncclDataType_t type = nccl_type_of(op.dtype);
+    return libraries_.check(op.kind == OpKind::send
+                                ? nccl.send(memory, count, type, op.root, communicator_, stream_)
+                                : nccl.recv(memory, count, type, op.root, communicator_, stream_));
+  }
   switch (row_of(op.kind).nccl) {
     case NcclFunction::all_reduce:
-      return libraries_.check(nccl.all_reduce(call.sent.memory, call.received.memory, sent, type(), reduce(),
-                                              communicator_, stream_));
     case NcclFunction::broadcast:
-      return libraries_.check(nccl.broadcast(call.sent.memory, call.received.memory, sent, type(), op.root,
-                                             communicator_, stream_));
     case NcclFunction::reduce:
-      return libraries_.check(nccl.reduce(call.sent.memory, call.received.memory, sent, type(), reduce(),
-                                          op.root, communicator_, stream_));
+      return launch_in_place(op, locate);
     case NcclFunction::all_gather:
-      return libraries_.check(
-          nccl.all_gather(call.sent.memory, call.received.memory, sent, type(), communicator_, stream_));
+      return launch_gather(op, locate, scratch);
     case NcclFunction::reduce_scatter:
-      return libraries_.check(nccl.reduce_scatter(call.sent.memory, call.received.memory, received, type(),
-                                                  reduce(), communicator_, stream_));
+      return launch_reduce_scatter(op, locate, scratch);
     case NcclFunction::messages:
-      break;
+      return launch_messages(op, locate);
     case NcclFunction::none:
       expects(false, "calls about groups and the store are not a communicator's");
   }
-  if (!is_point_to_point(op.kind)) {
-    launch_parts(op, call);
-  } else if (op.kind == OpKind::send) {
-    libraries_.check(nccl.send(call.sent.memory, sent, type(), op.root, communicator_, stream_));
-  } else {
-    libraries_.check(nccl.recv(call.received.memory, received, type(), op.root, communicator_, stream_));
-  }
 }
 
-std::int64_t NcclGroup::start(const Op& op) {
-  Call call;
-  lay_out(op, call);
-  launch(op, call);
-  settle_communicator();
-  const bool is_message = is_point_to_point(op.kind);
-  const std::int64_t number = next_[is_message]++;
-  open_.emplace(Key{is_message, number}, std::move(call));
-  return number;
-}
-
-void NcclGroup::drain() {
-  for (;;) {
-    const cudaError_t state = libraries_.cuda.stream_query(stream_);
-    if (state == cudaSuccess) {
-      return;
-    }
-    if (state != cudaErrorNotReady) {
-      libraries_.check(state);
-    }
-    ncclResult_t error = ncclSuccess;
-    libraries_.check(libraries_.nccl.async_error(communicator_, &error));
-    libraries_.check(error);
-    std::this_thread::sleep_for(poll_interval);
-  }
-}
-
-void NcclGroup::download(const Call& call) {
-  const auto* source = static_cast<const std::byte*>(call.received.memory);
-  for (const Tensor& tensor : call.results) {
-    Storage& storage = *tensor.storage();
-    const auto bytes = static_cast<std::size_t>(storage.bytes());
-    if (bytes > 0) {
-      libraries_.check(
-          libraries_.cuda.memcpy_async(storage.make_dense(), source, bytes, cudaMemcpyDeviceToHost, stream_));
-    }
-    source += bytes;
-  }
-  drain();
-  for (const Tensor& tensor : call.results) {
-    tensor.storage()->collapse_if_uniform();
-  }
-}
-
-void NcclGroup::release(Call& call) const {
-  libraries_.check(libraries_.cuda.free(call.sent.memory));
-  if (call.received.memory != call.sent.memory) {
-    libraries_.check(libraries_.cuda.free(call.received.memory));
-  }
-}
-
-// A stream is done in order: what was queued before is done as well, and is written back first.
-void NcclGroup::wait(std::int64_t number, bool is_message) {
-  const auto found = open_.find({is_message, number});
-  if (found == open_.end()) {
+// What all_gather has put into one tensor goes to its places.
+void NcclGroup::distribute(const Op& op, const Locate& locate,
+                           const std::vector<MemoryPool::Block>& scratch) {
+  if (row_of(op.kind).nccl != NcclFunction::all_gather || scratch.empty()) {
     return;
   }
-  drain();
-  download(found->second);
-  release(found->second);
-  open_.erase(found);
-}
-
-bool NcclGroup::is_completed(std::int64_t number, bool is_message) {
-  return !open_.contains({is_message, number}) || libraries_.cuda.stream_query(stream_) == cudaSuccess;
+  auto* from = static_cast<const std::byte*>(scratch.back().memory);
+  for (const auto& [memory, count] : parts_of(filled_tensors(op), locate)) {
+    copy(memory, from, count * size_of(op.dtype));
+    from += count * size_of(op.dtype);
+  }
 }
 
 }  // namespace rollcall::real

@@ -1,77 +1,79 @@
 #pragma once
 
-// NcclGroup: one process group on NCCL: a communicator in nonblocking mode, a stream, and what is queued on
-// it. Tensors live in host memory; a call copies them to the GPU, runs, and copies results back when it is
-// waited for.
+// NcclGroup: one process group on NCCL: a communicator in nonblocking mode, and the stream of its own on which its
+// calls run one after the other, as ProcessGroupNCCL has it.
 
 #include <cstdint>
-#include <map>
-#include <string>
+#include <functional>
+#include <mutex>
 #include <vector>
 
-#include "real/nccl/nccl_api.h"
+#include "real/nccl/gpu.h"
 #include "sim/c10d/op.h"
 
 namespace rollcall::real {
 
-struct NcclLibraries {
-  CudaApi cuda = load_cuda();
-  NcclApi nccl = load_nccl();
-
-  // Throw what torch throws: RuntimeError for CUDA's failures, DistBackendError for NCCL's.
-  void check(cudaError_t result) const;
-  void check(ncclResult_t result) const;
-};
-
 class NcclGroup {
  public:
   // Blocks until all members have come. The current device is the rank's GPU. `id` is the same on all.
-  NcclGroup(const NcclLibraries& libraries, const ncclUniqueId& id, Rank rank, Rank size);
+  NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const ncclUniqueId& id, Rank rank, Rank size);
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
-  ~NcclGroup() =
-      default;  // the process leaves by _exit: a communicator whose kernel hangs cannot be destroyed
+  // The communicator stays: close() or abort() end it, or the process.
+  ~NcclGroup() = default;
 
   Rank size() const { return size_; }
+  cudaStream_t stream() const { return stream_; }
 
-  // Returns when the communicator takes calls again; throws when it has failed.
+  // Where the call's tensors are on the GPU.
+  using Locate = std::function<void*(Storage& tensor)>;
+  // Launches a call, perhaps inside of a group of NCCL's. What it needs besides the tensors is taken from the GPU's
+  // memory, added to `scratch`, and must stay until the call is over.
+  void launch(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch);
+
+  // When the communicator is settled: copies results to where they belong.
+  void distribute(const Op& op, const Locate& locate, const std::vector<MemoryPool::Block>& scratch);
+
+  // Returns when the communicator takes calls again, and what has been launched is in its stream; throws when it has
+  // failed.
   void settle_communicator();
-  // Queues a call; its number is its own kind's: collectives and messages count apart.
-  std::int64_t start(const Op& op);
-  // The host waits, as with TORCH_NCCL_BLOCKING_WAIT, and writes the results. LostPeerError when the
-  // communicator has failed.
-  void wait(std::int64_t number, bool is_message);
-  bool is_completed(std::int64_t number, bool is_message);
+  // Throws when it has failed meanwhile.
+  void check_communicator();
+
+  // Nothing runs on it: it goes.
+  void close();
+  // What runs on it ends. From any thread.
+  void abort();
 
  private:
-  // A tensor on the GPU while a call uses it.
-  struct Buffer {
+  struct Part {
     void* memory = nullptr;
-    std::size_t bytes = 0;
+    std::size_t count = 0;  // of elements
   };
-  struct Call {
-    Buffer sent;
-    Buffer received;
-    TensorList results;  // filled from `received`, in a row
-  };
-  using Key = std::pair<bool, std::int64_t>;
+  std::vector<Part> parts_of(const TensorList& tensors, const Locate& locate) const;
+  static std::vector<Part> cut(const Part& whole, const std::vector<std::int64_t>& counts,
+                               std::size_t element);
 
-  Buffer allocate(std::size_t bytes) const;
-  Buffer upload(const TensorList& tensors);
-  void download(const Call& call);
-  void release(Call& call) const;
-  void lay_out(const Op& op, Call& call);
-  void launch(const Op& op, const Call& call);
-  void launch_parts(const Op& op, const Call& call);
-  void drain();
+  void launch_barrier(std::vector<MemoryPool::Block>& scratch);
+  void launch_in_place(const Op& op, const Locate& locate);
+  void launch_gather(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch);
+  void launch_reduce_scatter(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch);
+  void launch_messages(const Op& op, const Locate& locate);
+  void copy(void* into, const void* from, std::size_t bytes);
+  Part take_scratch(std::size_t count, std::size_t element, std::vector<MemoryPool::Block>& scratch);
+  // Calls `launch` with the operator, which may be one of this communicator's own.
+  void with_operator(const Op& op, const std::function<void(ncclRedOp_t)>& launch);
+  // As one of NCCL's groups.
+  void together(const std::function<void()>& launch);
+  ncclResult_t state();
 
   const NcclLibraries& libraries_;
+  Gpu& gpu_;
   Rank rank_;
   Rank size_;
-  ncclComm_t communicator_ = nullptr;
+  std::mutex use_;                     // of the communicator: the watchdog may end it
+  ncclComm_t communicator_ = nullptr;  // null: ended
   cudaStream_t stream_ = nullptr;
-  std::map<bool, std::int64_t> next_;  // by whether it is a message
-  std::map<Key, Call> open_;           // started, and not waited for
 };
 
 }  // namespace rollcall::real

@@ -36,10 +36,10 @@ ncclDataType_t nccl_type_of(Dtype dtype) {
                               scalar_type_name(dtype)));
 }
 
-ncclRedOp_t nccl_operator_of(ReduceOp reduce) {
+ncclRedOp_t nccl_operator_of(ReduceOp reduce, Dtype dtype) {
   switch (reduce) {
     case ReduceOp::sum:
-      return ncclSum;
+      return dtype == Dtype::boolean ? ncclMax : ncclSum;
     case ReduceOp::avg:
       return ncclAvg;
     case ReduceOp::product:

@@ -10,7 +10,7 @@ namespace rollcall::real {
 
 // Throws TypeError for a dtype that NCCL lacks.
 ncclDataType_t nccl_type_of(Dtype dtype);
-// Throws ValueError, likewise.
-ncclRedOp_t nccl_operator_of(ReduceOp reduce);
+// Throws ValueError, likewise. Of booleans, a sum is their maximum.
+ncclRedOp_t nccl_operator_of(ReduceOp reduce, Dtype dtype);
 
 }  // namespace rollcall::real

@@ -1,5 +1,7 @@
 #include "real/nccl/shared_library.h"
 
+#include <cstdlib>
+
 #include <dlfcn.h>
 
 namespace rollcall::real {
@@ -17,12 +19,21 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
   throw std::runtime_error(reason);
 }
 
+bool SharedLibrary::has(const char* symbol) const { return ::dlsym(handle_, symbol) != nullptr; }
+
 void* SharedLibrary::find(const char* symbol) const {
   void* address = ::dlsym(handle_, symbol);
   if (address == nullptr) {
     throw std::runtime_error(name_ + " has no " + symbol);
   }
   return address;
+}
+
+SharedLibrary open_gpu_library(const std::string& file) {
+  if (const char* folder = std::getenv("ROLLCALL_GPU_LIBRARIES"); folder != nullptr && *folder != 0) {
+    return SharedLibrary({std::string(folder) + "/" + file});  // from there, or not at all
+  }
+  return SharedLibrary({file, "/usr/local/cuda/lib64/" + file, "/usr/local/cuda/lib/" + file});
 }
 
 }  // namespace rollcall::real

@@ -14,6 +14,8 @@ class SharedLibrary {
 
   const std::string& name() const { return name_; }
 
+  bool has(const char* symbol) const;
+
   // Throws std::runtime_error naming a symbol that the library lacks.
   template <typename Function>
   void find(const char* symbol, Function*& function) const {
@@ -26,5 +28,9 @@ class SharedLibrary {
   std::string name_;
   void* handle_ = nullptr;
 };
+
+// One of CUDA's or NCCL's: from the folder that ROLLCALL_GPU_LIBRARIES names, if it does, or from where the loader
+// looks by itself, or from where NVIDIA's installer puts them.
+SharedLibrary open_gpu_library(const std::string& file);
 
 }  // namespace rollcall::real

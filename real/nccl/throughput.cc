@@ -16,8 +16,8 @@
 #include <sstream>
 #include <thread>
 
+#include "real/nccl/gpu.h"
 #include "real/nccl/nccl_api.h"
-#include "real/nccl/nccl_group.h"
 #include "real/nccl/nccl_types.h"
 #include "real/process/forked_work.h"
 #include "sim/base/expects.h"
@@ -48,7 +48,7 @@ class Gpu {
   void call(std::int64_t bytes) {
     const NcclApi& nccl = libraries_.nccl;
     const ncclDataType_t type = nccl_type_of(options_.dtype);
-    const ncclRedOp_t reduce = nccl_operator_of(options_.reduce);
+    const ncclRedOp_t reduce = nccl_operator_of(options_.reduce, options_.dtype);
     const std::size_t count = static_cast<std::size_t>(bytes) / size_of(options_.dtype);
     const std::size_t part = count / static_cast<std::size_t>(ranks_);
     switch (row_of(options_.op).nccl) {
@@ -129,6 +129,9 @@ std::vector<double> measure_throughput(const ThroughputOptions& options) {
   const GpuProbe probe = probe_gpus();
   if (!probe.problem.empty()) {
     throw Unavailable(fmt::format("nccl: {}", probe.problem));
+  }
+  if (probe.is_stand_in) {
+    throw Unavailable("nccl: the libraries are a stand-in for tests, whose times mean nothing");
   }
   if (probe.gpus < options.gpus || options.gpus < 2) {
     throw Unavailable(

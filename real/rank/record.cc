@@ -30,7 +30,7 @@ template <typename Visitor, typename AnyRecord>
 requires std::same_as<std::remove_const_t<AnyRecord>, Record>
 void visit(Visitor& visitor, AnyRecord& record) {
   visitor(record.kind, record.at, record.call, record.inputs, record.value, record.digest, record.source,
-          record.lost_peer, record.type, record.text, record.observation);
+          record.lost_peer, record.ran_from, record.ran_to, record.type, record.text, record.observation);
   if (record.kind != Record::Kind::issue && record.kind != Record::Kind::observe) {
     return;
   }

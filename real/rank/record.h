@@ -42,6 +42,7 @@ struct Record {
     refuse,    // ... which raised for the call itself: `type`, `text`
     wait,      // the rank blocks until the call has completed
     complete,  // it has: `source` of a receive, `digest` of the results, `text` that the store gave
+    result,    // later, of a call on a GPU: `digest` of its results, which the host has seen only now
     fail,      // it never will: `type`, `text`
     print,     // `text`
     warn,      // `text`
@@ -61,6 +62,8 @@ struct Record {
   std::uint64_t digest = 0;
   Rank source = -1;        // inside the group
   bool lost_peer = false;  // fail, refuse: what it says is that others are gone or silent
+  Time ran_from = -1;      // complete, of a call on a GPU: by events around it; -1: unknown
+  Time ran_to = -1;
   std::string type;
   std::string text;
   LoggedOp op;

@@ -1,6 +1,8 @@
 #include "real/rank/recorder.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "sim/c10d/rank_context.h"
 
@@ -55,7 +57,8 @@ Record Recorder::make(Record::Kind kind, std::int64_t call) const {
   record.kind = kind;
   record.at = clock_.now();
   record.call = call;
-  record.inputs = this_rank().inputs_taken;
+  record.inputs =
+      detail::current_rank != nullptr ? this_rank().inputs_taken : -1;  // null: its program is over
   return record;
 }
 
@@ -89,8 +92,193 @@ std::int64_t Recorder::log_issue(const Op& op, std::int64_t batch) {
 }
 
 Work Recorder::accepted(const Op& op, std::int64_t number, const Work& work) {
-  open_[key_of(work)] = {number, results_of(op), op.kind == OpKind::recv && op.root < 0};
+  const Key key = key_of(work);
+  open_[key] = {number, work, results_of(op), op.kind == OpKind::recv && op.root < 0};
+  if (device_ != nullptr) {
+    note_launch(op, key);
+  }
   return work;
+}
+
+// ---- Calls on a GPU ----
+
+// The host must ask before it reads or writes the results: Storage::pending.
+void Recorder::note_launch(const Op& op, Key key) {
+  Call& call = open_[key];
+  for (const Tensor& given : given_tensors(op)) {
+    if (const auto user = users_.find(given.storage()); user != users_.end()) {
+      user->second = call.number;
+    }
+  }
+  for (const Tensor& result : call.results) {
+    if (const auto writer = writers_.find(result.storage());
+        writer != writers_.end() && writer->second != key) {
+      Call& before = open_.at(writer->second);
+      before.is_closed = true;  // nobody will see its results as it has left them
+      let_go(before);
+    }
+    if (writers_.emplace(result.storage(), key).second) {
+      result.storage()->begin_use();
+      users_[result.storage()] = call.number;
+    }
+  }
+}
+
+// The host may touch its results.
+void Recorder::let_go(Call& call) {
+  for (const Tensor& result : call.results) {
+    if (writers_.erase(result.storage()) > 0) {
+      users_.erase(result.storage());
+      result.storage()->end_use();
+    }
+  }
+}
+
+bool Recorder::note_completed(Open call) {
+  if (call->second.is_complete || !inner().is_completed(call->second.work)) {
+    return call->second.is_complete;
+  }
+  call->second.is_complete = true;
+  Record record = make(Record::Kind::complete, call->second.number);
+  record.ran_from = call->second.ran_from;
+  record.ran_to = call->second.ran_to;
+  sink_.write(record);
+  return true;
+}
+
+// A group's collectives complete in their order.
+bool Recorder::note_completed() {
+  bool any = false;
+  for (auto call = open_.begin(); call != open_.end();) {
+    const auto next = std::next(call);
+    const bool was_complete = call->second.is_complete;
+    if (!note_completed(call) && !std::get<2>(call->first)) {
+      call = std::find_if(next, open_.end(), [&](const auto& other) {
+        return std::get<0>(other.first) != std::get<0>(call->first) || std::get<2>(other.first);
+      });
+      continue;
+    }
+    any = any || was_complete != call->second.is_complete;
+    if (call->second.is_complete && (call->second.is_closed || call->second.results.empty())) {
+      open_.erase(call);
+    }
+    call = next;
+  }
+  return any;
+}
+
+void Recorder::ran(const Work& work, Duration from, Duration to) {
+  if (const auto call = open_.find(key_of(work)); call != open_.end()) {
+    call->second.ran_from = device_clock_ + from;
+    call->second.ran_to = device_clock_ + to;
+  }
+}
+
+// Said again and again: only news are written. Any word of a rank means that it goes on, so its wait is the last.
+void Recorder::blocked_in(const Work& work) {
+  const bool any = note_completed();
+  const auto call = open_.find(key_of(work));
+  if (call != open_.end() && (any || blocked_in_ != call->second.number)) {
+    blocked_in_ = call->second.number;
+    sink_.write(make(Record::Kind::wait, blocked_in_));
+  }
+}
+
+// Have the values come to the host?
+bool Recorder::are_seen(const Call& call) const {
+  return std::ranges::all_of(call.results,
+                             [](const Tensor& result) { return result.storage()->pending == 0; });
+}
+
+// The call's results are what the host is about to see. Those of its other tensors are taken along where nothing that
+// came later has to be waited for.
+void Recorder::close(Open call) {
+  Call& own = call->second;
+  std::vector<Storage*> alone;
+  for (const Tensor& result : own.results) {
+    if (users_.at(result.storage()) == own.number) {
+      alone.push_back(result.storage());
+    }
+  }
+  let_go(own);
+  for (Storage* storage : alone) {
+    if (storage->pending != 0) {
+      device_->settle(*storage);
+    }
+  }
+  note_completed(call);
+  if (own.is_complete && are_seen(own)) {
+    Record record = make(Record::Kind::result, own.number);
+    record.digest = digest_of(own.results);
+    sink_.write(record);
+  }
+  own.is_closed = true;
+}
+
+void Recorder::settle(Storage& storage) {
+  blocked_in_ = -1;
+  if (const auto writer = writers_.find(&storage); writer != writers_.end()) {
+    close(open_.find(writer->second));
+  }
+  if (storage.pending != 0) {
+    device_->settle(storage);
+  }
+  note_completed();
+}
+
+void Recorder::synchronize(const Event& event) {
+  blocked_in_ = -1;
+  device_->synchronize(event);
+  note_completed();
+}
+
+void Recorder::synchronize_device() {
+  blocked_in_ = -1;
+  device_->synchronize_device();
+  note_completed();
+}
+
+void Recorder::finish() {
+  if (device_ == nullptr) {
+    return;
+  }
+  for (int id = 0; id <= this_rank().streams; ++id) {
+    synchronize(device_->record_event(Stream{static_cast<std::uint8_t>(id)}));
+  }
+  while (!writers_.empty()) {
+    const auto call = open_.find(writers_.begin()->second);
+    if (note_completed(call)) {
+      close(call);
+    } else {
+      let_go(call->second);  // nobody waits for it
+    }
+  }
+}
+
+void Recorder::look_back() {
+  constexpr auto step = std::chrono::milliseconds(5);
+  for (int steps = 0; device_ != nullptr && steps < 40; ++steps) {
+    note_completed();
+    if (std::ranges::all_of(open_, [](const auto& entry) { return entry.second.is_complete; })) {
+      return;
+    }
+    std::this_thread::sleep_for(step);
+  }
+}
+
+Recorder::~Recorder() {
+  while (!writers_.empty()) {
+    const auto call = open_.find(writers_.begin()->second);
+    let_go(call->second);
+    if (note_completed(call) && are_seen(call->second)) {
+      Record record = make(Record::Kind::result, call->second.number);
+      record.digest = digest_of(call->second.results);
+      sink_.write(record);
+    }
+  }
+  if (device_ != nullptr) {
+    note_completed();
+  }
 }
 
 Work Recorder::issue(const Op& op) {
@@ -123,18 +311,33 @@ std::vector<Work> Recorder::issue_batch(std::span<const Op> ops) {
 }
 
 void Recorder::wait(const Work& work) {
+  wait_on_host(work, [&] { inner().wait(work); });
+}
+
+void Recorder::wait_for(const Work& work, Duration timeout) {
+  wait_on_host(work, [&] { inner().wait_for(work, timeout); });
+}
+
+void Recorder::wait_on_host(const Work& work, const std::function<void()>& wait) {
   const auto found = open_.find(key_of(work));
   if (found == open_.end()) {
-    inner().wait(work);  // it has completed before
+    wait();  // it has completed before
     return;
   }
   Call& call = found->second;
-  sink_.write(make(Record::Kind::wait, call.number));
+  blocked_in_ = -1;
+  if (device_ == nullptr) {
+    sink_.write(make(Record::Kind::wait, call.number));
+  }
   try {
-    inner().wait(work);
+    wait();
   } catch (const Error& error) {
     log_error(Record::Kind::fail, call.number, error);
     throw;
+  }
+  if (device_ != nullptr) {
+    note_completed(found);
+    return;
   }
   Record record = make(Record::Kind::complete, call.number);
   record.digest = digest_of(call.results);
@@ -148,7 +351,8 @@ void Recorder::wait(const Work& work) {
 // The rank is said to wait in the first call that is open; each has its own record once it is waited for.
 void Recorder::wait_any(std::span<const Work> works) {
   const auto is_open = [this](const Work& work) { return open_.contains(key_of(work)); };
-  if (std::ranges::all_of(works, is_open)) {
+  blocked_in_ = -1;
+  if (device_ == nullptr && std::ranges::all_of(works, is_open)) {
     sink_.write(make(Record::Kind::wait, open_.at(key_of(works.front())).number));
   }
   inner().wait_any(works);

@@ -3,15 +3,22 @@
 // Recorder: a Backend around another that logs every call of its rank: issued, waited for, completed, failed.
 // It knows nothing of what is inside, so a simulated rank can keep the same log as a real one, and the two
 // can be laid side by side.
+//
+// Where calls run on a GPU, wait() says nothing: a call is logged as complete when it is seen to be, and its results
+// when the host has them. Results that a later call has written over before anybody saw them have no digest, on any
+// backend: so simulated and real ranks have those of the same calls.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <tuple>
 
 #include "real/process/run_clock.h"
+#include "real/rank/device_watcher.h"
 #include "real/rank/record.h"
 #include "sim/base/error.h"
 #include "sim/c10d/forwarding_backend.h"
+#include "sim/c10d/stream.h"
 
 namespace rollcall::real {
 
@@ -21,21 +28,43 @@ struct LostPeerError : RuntimeError {
   using RuntimeError::RuntimeError;
 };
 
-class Recorder final : public ForwardingBackend, private ForwardingObserver {
+class Recorder final : public ForwardingBackend,
+                       public DeviceWatcher,
+                       private ForwardingObserver,
+                       private Streams {
  public:
   // Borrowed, all of them. To be used by one rank, on its own thread.
   Recorder(Backend& inner, RecordSink& sink, const RunClock& clock)
-      : ForwardingBackend(inner), ForwardingObserver(inner.observer()), sink_(sink), clock_(clock) {}
+      : ForwardingBackend(inner),
+        ForwardingObserver(inner.observer()),
+        sink_(sink),
+        clock_(clock),
+        device_(inner.streams()) {}
+  // Of a simulated rank, whose calls on its GPU may have completed after its last word.
+  ~Recorder() override;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // The program has returned. Waits for its streams, as the end of its process would.
+  void finish();
+  // The program has raised. Its process takes a while to end, and its GPU goes on meanwhile.
+  void look_back();
 
   Work issue(const Op& op) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
   void wait(const Work& work) override;
+  void wait_for(const Work& work, Duration timeout) override;
   void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
   ProcessGroup manage(GroupCall call) override;
   void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
   StoreReply store(const StoreCall& call) override;
+  Streams* streams() override { return device_ != nullptr ? this : nullptr; }
   Observer& observer() override { return *this; }
+
+  void clock_starts() override { device_clock_ = clock_.now(); }
+  void ran(const Work& work, Duration from, Duration to) override;
+  void blocked_in(const Work& work) override;
 
   // A record without a call: how the program began and ended.
   void note(Record::Kind kind, const std::string& type = {}, const std::string& text = {},
@@ -49,11 +78,33 @@ class Recorder final : public ForwardingBackend, private ForwardingObserver {
   // A call that has not been seen to complete. Tensors are kept: the caller may drop those of async calls.
   struct Call {
     std::int64_t number = 0;
+    Work work{};
     TensorList results;
     bool from_anyone = false;
+    Time ran_from = -1;
+    Time ran_to = -1;
+    bool is_complete = false;  // and logged as that
+    bool is_closed = false;    // its results have been seen, or never will be
   };
   // Works are values that say which call they mean: group, rank, number, and whether it is a message.
   using Key = std::tuple<GroupId, std::int64_t, bool>;
+
+  using Open = std::map<Key, Call>::iterator;
+
+  Event record_event(Stream stream) override { return device_->record_event(stream); }
+  void stream_wait(Stream stream, const Event& event) override { device_->stream_wait(stream, event); }
+  void launch_kernel(Stream stream, Duration duration) override { device_->launch_kernel(stream, duration); }
+  void synchronize(const Event& event) override;
+  void synchronize_device() override;
+  void settle(Storage& storage) override;
+
+  void wait_on_host(const Work& work, const std::function<void()>& wait);
+  void note_launch(const Op& op, Key key);
+  bool note_completed();
+  bool note_completed(Open call);
+  void close(Open call);
+  void let_go(Call& call);
+  bool are_seen(const Call& call) const;
 
   Record make(Record::Kind kind, std::int64_t call) const;
   Record make_issue(const Op& op, std::int64_t batch);
@@ -69,7 +120,12 @@ class Recorder final : public ForwardingBackend, private ForwardingObserver {
   const RunClock& clock_;
   std::int64_t calls_ = 0;
   std::map<Key, Call> open_;
-  std::map<Key, Rank> sources_;  // of receives from anyone whose caller has not asked yet
+  Streams* device_;                               // null: calls block their host
+  std::map<const Storage*, Key> writers_;         // of results that are still to be seen
+  std::map<const Storage*, std::int64_t> users_;  // the number of the last call that uses one of those
+  Time device_clock_ = 0;                         // when the GPU's started
+  std::int64_t blocked_in_ = -1;                  // the number of the call that the host's wait is logged for
+  std::map<Key, Rank> sources_;                   // of receives from anyone whose caller has not asked yet
 };
 
 }  // namespace rollcall::real

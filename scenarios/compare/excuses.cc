@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/c10d/backend_traits.h"
+
 namespace rollcall::compare {
 namespace {
 
@@ -135,8 +137,31 @@ std::optional<Excuse> ran_into_a_limit(const Facts& simulated, const Facts& real
   return Excuse{"each real rank counts its own steps; simulated ranks share one count", "ranks"};
 }
 
-constexpr auto excuses = {lacks_a_call, was_stopped, is_a_race,         received_from_others,
-                          lost_a_rank,  timed_out,   made_other_groups, ran_into_a_limit};
+// Calls that differ only in whether they had completed when their rank ended before its time.
+bool same_but_for_the_end(const RankFact& a, const RankFact& b) {
+  const bool ended_early = a.state == b.state && (a.state == to_string(RankClass::State::raised) ||
+                                                  a.state == to_string(RankClass::State::crashed));
+  const auto was_under_way = [](const CallFact& call) {
+    return call.outcome == "pending" || call.outcome == "completed";
+  };
+  return std::ranges::equal(a.calls, b.calls, [&](const CallFact& first, const CallFact& second) {
+    return first.call == second.call && (first.outcome == second.outcome ||
+                                         (ended_early && was_under_way(first) && was_under_way(second)));
+  });
+}
+
+// The host of a rank that runs ahead of its GPU takes what it knows of the GPU with it.
+std::optional<Excuse> ended_ahead_of_its_gpu(const Facts& simulated, const Facts& real) {
+  if (traits_of(real.backend).device != DeviceType::cuda ||
+      !std::ranges::equal(simulated.ranks, real.ranks, same_but_for_the_end)) {
+    return std::nullopt;
+  }
+  return Excuse{"which calls a GPU had completed when its rank raised or died is chance", "calls"};
+}
+
+constexpr auto excuses = {lacks_a_call,         was_stopped,      is_a_race,
+                          received_from_others, lost_a_rank,      timed_out,
+                          made_other_groups,    ran_into_a_limit, ended_ahead_of_its_gpu};
 
 }  // namespace
 

@@ -63,6 +63,9 @@ std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
         call_at(record).outcome = record.source >= 0 ? completed_from(record.source) : "completed";
         call_at(record).digest = record.digest;
         break;
+      case real::Record::Kind::result:
+        call_at(record).digest = record.digest;
+        break;
       case real::Record::Kind::refuse:
       case real::Record::Kind::fail:
         call_at(record).outcome = fmt::format("{}: {}", record.type, normalized_error(record.text));

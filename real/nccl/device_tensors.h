@@ -1,0 +1,49 @@
+#pragma once
+
+// DeviceTensors: where a rank's tensors live on its GPU. A tensor goes there with the first call that uses it and stays
+// until the host looks at it (Storage::pending says that it must ask), or until nobody holds it any more.
+
+#include <cstddef>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "real/nccl/gpu.h"
+#include "sim/tensor/tensor.h"
+
+namespace rollcall::real {
+
+class DeviceTensors {
+ public:
+  DeviceTensors(const NcclLibraries& libraries, Gpu& gpu) : libraries_(libraries), gpu_(gpu) {}
+
+  // The tensor's place on the GPU, for a call with the number `call`. Its values are there once `stream` has come so
+  // far.
+  // A copy leaves from pinned memory, which is added to `staging` and must stay until the call is over.
+  void* use(Storage& tensor, cudaStream_t stream, std::int64_t call, std::vector<MemoryPool::Block>& staging);
+
+  // The calls that the tensor is used by, as far as is known.
+  const std::vector<std::int64_t>& users(Storage& tensor);
+  // No call uses it any more: queues the copy to the host. finish_download() when `stream` has come so far.
+  void start_download(Storage& tensor, cudaStream_t stream);
+  void finish_download(Storage& tensor);
+
+  // Frees the memory of tensors that nobody holds and no call uses.
+  void sweep(const std::function<bool(std::int64_t call)>& is_over);
+
+ private:
+  struct Place {
+    Tensor tensor;  // kept while it has memory
+    MemoryPool::Block memory{};
+    MemoryPool::Block arriving{};  // in the host's memory
+    bool is_current = false;       // the GPU has the values, the host has not
+    std::vector<std::int64_t> users{};
+  };
+
+  const NcclLibraries& libraries_;
+  Gpu& gpu_;
+  std::unordered_map<Storage*, Place> places_;
+  std::size_t sweep_at_ = 256;
+};
+
+}  // namespace rollcall::real

@@ -1,0 +1,30 @@
+#pragma once
+
+// What a backend whose calls run on a device tells whoever logs them, while the rank's host waits for the device.
+
+#include "sim/base/time.h"
+#include "sim/c10d/work.h"
+
+namespace rollcall::real {
+
+class DeviceWatcher {
+ public:
+  virtual ~DeviceWatcher() = default;
+
+  // The GPU's clock starts now.
+  virtual void clock_starts() = 0;
+  // The call has completed, and ran from then to then by that clock.
+  virtual void ran(const Work& work, Duration from, Duration to) = 0;
+  // The host waits, and it comes down to this call. Said again and again, on the rank's own thread.
+  virtual void blocked_in(const Work& work) = 0;
+};
+
+class WatchedDevice {
+ public:
+  virtual ~WatchedDevice() = default;
+
+  // `watcher` is borrowed.
+  virtual void watch(DeviceWatcher& watcher) = 0;
+};
+
+}  // namespace rollcall::real

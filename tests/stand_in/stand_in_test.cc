@@ -1,0 +1,302 @@
+// rollcall's NCCL backend on the stand-in of tests/stand_in: every shipped scenario for nccl, the cases of `doctor
+// --prove`, and what the stand-in itself ends a process for. All of it proves rollcall's side of the API, and nothing
+// about NCCL.
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "real/backends/doctor.h"
+#include "real/nccl/gpu_probe.h"
+#include "real/nccl/nccl_api.h"
+#include "real/process/forked_work.h"
+#include "scenarios/compare/claims.h"
+#include "scenarios/compare/simulated_facts.h"
+#include "scenarios/prove/prove.h"
+#include "scenarios/run/real_run.h"
+#include "tests/catch.h"
+#include "tests/shipped_scenarios.h"
+
+namespace rollcall {
+namespace {
+
+using Catch::Matchers::Contains;
+using compare::Claim;
+
+// Makes rollcall look for CUDA and NCCL where the stand-in is.
+class StandIn {
+ public:
+  StandIn() { ::setenv("ROLLCALL_GPU_LIBRARIES", ROLLCALL_STAND_IN, 1); }
+  ~StandIn() { ::unsetenv("ROLLCALL_GPU_LIBRARIES"); }
+};
+
+// Scenarios whose outcome on the stand-in is not the simulator's, and why it need not be.
+struct Exception {
+  std::string_view name;
+  std::string_view because;
+};
+
+constexpr std::string_view one_gpu_each = "real ranks take a GPU each, whatever GPU their program names";
+constexpr std::string_view room = "the stand-in has room for every kernel";
+constexpr std::string_view end_of_group = "on real ranks a group ends for each member by itself";
+constexpr std::string_view before_raise = "the simulated GPU stands still when a rank raises";
+constexpr std::string_view too_large = "it moves too much for a test";
+constexpr std::string_view messages_fit = "a member whose own parts fit gets through";
+
+constexpr Exception exceptions[] = {
+    {"cpu_tensor", before_raise},
+    {"joinables_on_different_devices", before_raise},
+    {"everyone_on_gpu_0", one_gpu_each},
+    {"stray_device", one_gpu_each},
+    {"all-ranks-on-gpu0", one_gpu_each},
+    {"barrier-guesses-other-gpu", one_gpu_each},
+    {"download-barrier-before-set-device", one_gpu_each},
+    {"opposite-sends-on-two-communicators", room},
+    {"three-communicators-reversed", room},
+    {"destroy_after_exit", end_of_group},
+    {"uncoordinated-destroy-orphans", end_of_group},
+    {"first_batch_by_two", "real ranks connect before they call anything"},
+    {"new_group_local", "real ranks make groups together"},
+    {"subgroups", "real ranks do not know how many GPUs a host of the scenario has"},
+    {"stale_token_splits", messages_fit},
+    {"parameter_server", "which rank the refused receive meets first is chance"},
+    {"ddp_distributed_sampler", too_large},
+    {"ddp_sharded_dataset", too_large},
+    {"ddp_sharded_dataset_join", too_large},
+    {"mirrored_strategy", too_large},
+    {"multi_worker_mirrored_strategy", too_large},
+    {"context_parallel", too_large},
+    {"pipeline_dual_pipe_v", too_large},
+    {"ddp_zero_even_inputs", too_large},
+    {"fsdp", too_large},
+    {"fsdp_hybrid", too_large},
+    {"fsdp_uneven_inputs", too_large},
+    {"fully_shard", too_large},
+    {"fully_shard_hybrid", too_large},
+    {"save-barrier-versus-memory-log", "NCCL's barrier is an all_reduce, and pairs with one"},
+};
+
+const Exception* exception_of(const std::filesystem::path& path) {
+  const auto found = std::ranges::find(exceptions, path.stem().string(), &Exception::name);
+  return found == std::end(exceptions) ? nullptr : found;
+}
+
+// The claims that differ, one a line.
+std::string differences(const std::filesystem::path& path) {
+  const scenario::Scenario loaded = scenario::load_scenario(path.string(), {.backend = "nccl"});
+  const compare::Facts simulated = compare::simulated_facts(loaded);
+  const real::Run run =
+      scenario::run_real(loaded, {.backend = "nccl", .deadline = 20 * second, .time_scale = 0});
+  std::string text;
+  for (const Claim& claim : compare::compare(simulated, compare::facts_of_run(run), "nccl")) {
+    if (claim.judgement == Claim::Judgement::differs) {
+      text += fmt::format("{}: {}: simulated {}; real {}; {}\n", path.filename().string(), claim.about,
+                          claim.simulated, claim.real, claim.because);
+    }
+  }
+  return text;
+}
+
+// Those written for nccl, at few ranks.
+std::vector<std::filesystem::path> nccl_scenarios(const std::vector<std::filesystem::path>& all) {
+  constexpr Rank most_ranks = 8;
+  std::vector<std::filesystem::path> paths;
+  for (const std::filesystem::path& path : all) {
+    const scenario::Scenario loaded = scenario::load_scenario(path.string(), {});
+    if (loaded.options.backend == "nccl" && loaded.options.world_size <= most_ranks) {
+      paths.push_back(path);
+    }
+  }
+  return paths;
+}
+
+// Several at a time: ranks that hang take time, but no processor.
+std::string differences(const std::vector<std::filesystem::path>& paths) {
+  constexpr std::size_t at_a_time = 8;
+  std::string text;
+  std::vector<std::unique_ptr<real::ForkedWork>> shares;
+  for (std::size_t share = 0; share < at_a_time; ++share) {
+    shares.push_back(std::make_unique<real::ForkedWork>(
+        [&, share] {
+          std::string own;
+          for (std::size_t i = share; i < paths.size(); i += at_a_time) {
+            own += exception_of(paths[i]) == nullptr ? differences(paths[i]) : "";
+          }
+          return own;
+        },
+        real::ForkedWork::Output::shown));
+  }
+  for (const auto& share : shares) {
+    const real::Ending ending = share->ending();
+    text +=
+        ending.kind == real::Ending::Kind::returned ? ending.result : "a process that compares ended early\n";
+  }
+  return text;
+}
+
+// What a process said that the stand-in has ended.
+std::string ended_with(const std::function<void()>& body) {
+  real::ForkedWork work(
+      [&] {
+        body();
+        return std::string("nothing was said");
+      },
+      real::ForkedWork::Output::kept);
+  const real::Ending ending = work.ending();
+  return ending.kind == real::Ending::Kind::killed && ending.number == SIGABRT ? ending.said : ending.result;
+}
+
+// One rank's libraries, a stream and some memory.
+struct OneGpu {
+  real::CudaApi cuda = real::load_cuda();
+  real::NcclApi nccl = real::load_nccl();
+  cudaStream_t stream = nullptr;
+  void* memory = nullptr;
+
+  OneGpu() {
+    cuda.set_device(0);
+    cuda.stream_create(&stream, cudaStreamNonBlocking);
+    cuda.malloc(&memory, 1024);
+  }
+
+  ncclComm_t start(int blocking) const {
+    ncclUniqueId id = {};
+    nccl.get_unique_id(&id);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = blocking;
+    ncclComm_t communicator = nullptr;
+    nccl.comm_init(&communicator, 1, id, 0, &config);
+    return communicator;
+  }
+  void settle(ncclComm_t communicator) const {
+    for (ncclResult_t state = ncclInProgress; state == ncclInProgress;) {
+      nccl.async_error(communicator, &state);
+    }
+  }
+  void sum(ncclComm_t communicator, void* where, std::size_t count) const {
+    nccl.all_reduce(where, where, count, ncclFloat32, ncclSum, communicator, stream);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("shipped examples for nccl end on the stand-in as simulated", "[fiber][real][stand-in]") {
+  const StandIn libraries;
+  const auto paths = nccl_scenarios(test::shipped_examples());
+  CHECK(!paths.empty());
+  CHECK(differences(paths) == "");
+}
+
+TEST_CASE("shipped hangs for nccl end on the stand-in as simulated", "[fiber][real][stand-in]") {
+  const StandIn libraries;
+  const auto paths = nccl_scenarios(test::shipped_hangs());
+  CHECK(!paths.empty());
+  CHECK(differences(paths) == "");
+}
+
+TEST_CASE("the cases of doctor --prove agree on the stand-in", "[fiber][real][stand-in]") {
+  const StandIn libraries;
+  for (const prove::Proof& proof : prove::prove("nccl").proofs) {
+    INFO(proof.subject << ": " << proof.observed);
+    CHECK(proof.judgement != prove::Proof::Judgement::differs);
+    CHECK(proof.judgement != prove::Proof::Judgement::cannot_be_judged);
+  }
+}
+
+TEST_CASE("the doctor takes the stand-in for what it is", "[real][stand-in]") {
+  const StandIn libraries;
+  CHECK(real::probe_gpus().is_stand_in);
+  for (const real::Diagnosis& diagnosis : real::examine()) {
+    if (diagnosis.subject == "gpus") {
+      CHECK_THAT(diagnosis.meaning, Contains("nothing about NCCL"));
+    }
+  }
+}
+
+TEST_CASE("the stand-in ends a host that touches a GPU's memory", "[real][stand-in]") {
+  const StandIn libraries;
+  CHECK_THAT(ended_with([] { *static_cast<volatile int*>(OneGpu().memory) = 1; }),
+             Contains("stand-in: the host touched memory of a GPU"));
+}
+
+TEST_CASE("the stand-in ends a use of a communicator that is in progress", "[real][stand-in]") {
+  const StandIn libraries;
+  CHECK_THAT(ended_with([] {
+               const OneGpu gpu;
+               const ncclComm_t communicator = gpu.start(0);
+               gpu.settle(communicator);
+               gpu.sum(communicator, gpu.memory, 4);
+               gpu.sum(communicator, gpu.memory, 4);
+             }),
+             Contains("while it was ncclInProgress"));
+}
+
+TEST_CASE("the stand-in ends a use of a stream before NCCL has issued its kernel", "[real][stand-in]") {
+  const StandIn libraries;
+  CHECK_THAT(ended_with([] {
+               const OneGpu gpu;
+               const ncclComm_t communicator = gpu.start(0);
+               gpu.settle(communicator);
+               gpu.sum(communicator, gpu.memory, 4);
+               cudaEvent_t event = nullptr;
+               gpu.cuda.event_create(&event, cudaEventDefault);
+               gpu.cuda.event_record(event, gpu.stream);
+             }),
+             Contains("before NCCL had issued its kernel"));
+}
+
+TEST_CASE("the stand-in ends a use of an aborted communicator", "[real][stand-in]") {
+  const StandIn libraries;
+  CHECK_THAT(ended_with([] {
+               const OneGpu gpu;
+               const ncclComm_t communicator = gpu.start(1);
+               gpu.nccl.comm_abort(communicator);
+               gpu.sum(communicator, gpu.memory, 4);
+             }),
+             Contains("aborted or destroyed"));
+}
+
+TEST_CASE("the stand-in ends calls on memory that is too small, freed or the host's", "[real][stand-in]") {
+  const StandIn libraries;
+  CHECK_THAT(ended_with([] {
+               const OneGpu gpu;
+               gpu.sum(gpu.start(1), gpu.memory, 1024);
+             }),
+             Contains("less memory than the call needs"));
+  CHECK_THAT(ended_with([] {
+               const OneGpu gpu;
+               gpu.cuda.free(gpu.memory);
+               gpu.sum(gpu.start(1), gpu.memory, 4);
+             }),
+             Contains("that has been freed"));
+  CHECK_THAT(ended_with([] {
+               const OneGpu gpu;
+               float host = 0;
+               gpu.sum(gpu.start(1), &host, 1);
+             }),
+             Contains("memory of the host"));
+  CHECK_THAT(ended_with([] {
+               const OneGpu gpu;
+               gpu.cuda.free(gpu.memory);
+               gpu.cuda.free(gpu.memory);
+             }),
+             Contains("the same twice"));
+}
+
+TEST_CASE("ranks that share a GPU pose as hosts of their own on the stand-in", "[fiber][real][stand-in]") {
+  const StandIn libraries;
+  ::setenv("ROLLCALL_STAND_IN_GPUS", "1", 1);
+  // The stand-in refuses two ranks of one communicator on one GPU of one host, as NCCL does.
+  const auto path = test::example_file("all_reduce");
+  CHECK(differences(path) == "");
+  ::unsetenv("ROLLCALL_STAND_IN_GPUS");
+}
+
+}  // namespace rollcall
