@@ -435,7 +435,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
             "Timeout(ms)={}) ran for {} milliseconds before timing out.",
             seat_.rank, flight->work.seq(), flight->text, milliseconds(flight->limit),
             milliseconds(std::chrono::steady_clock::now() - flight->launched));
-        flight->group->abort();
+        flight->group->abort_with_process();
         throw WatchdogError(text);
       }
     }

@@ -27,7 +27,7 @@ NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const ncclUniqueI
 ncclResult_t NcclGroup::state() {
   const std::lock_guard lock(use_);
   if (communicator_ == nullptr) {
-    return ncclInvalidUsage;
+    return ends_with_process_ ? ncclInProgress : ncclInvalidUsage;
   }
   ncclResult_t state = ncclSuccess;
   libraries_.check(libraries_.nccl.async_error(communicator_, &state));
@@ -57,6 +57,14 @@ void NcclGroup::abort() {
   if (communicator_ != nullptr) {
     libraries_.check(libraries_.nccl.comm_abort(std::exchange(communicator_, nullptr)));
   }
+}
+
+void NcclGroup::abort_with_process() {
+  {
+    const std::lock_guard lock(use_);
+    ends_with_process_ = true;
+  }
+  abort();
 }
 
 void NcclGroup::copy(void* into, const void* from, std::size_t bytes) {

@@ -44,6 +44,8 @@ class NcclGroup {
   void close();
   // What runs on it ends. From any thread.
   void abort();
+  // The same, by a watchdog that is about to end the process: the rank's own thread waits for that.
+  void abort_with_process();
 
  private:
   struct Part {
@@ -73,6 +75,7 @@ class NcclGroup {
   Rank size_;
   std::mutex use_;                     // of the communicator: the watchdog may end it
   ncclComm_t communicator_ = nullptr;  // null: ended
+  bool ends_with_process_ = false;
   cudaStream_t stream_ = nullptr;
 };
 
