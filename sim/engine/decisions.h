@@ -83,8 +83,8 @@ class Decisions {
   // There was jitter, and it was not asked about.
   virtual void drew_delay() {}
 
-  // Of an order: whether it decides when messages arrive at this rank. It has to know by the first message, and hears of
-  // every receive from anyone to know the next time. `mailbox` stands for group, receiver and tag.
+  // Of an order: whether it decides when messages arrive at this rank. It has to know by the first message, and hears
+  // of every receive from anyone to know the next time. `mailbox` stands for group, receiver and tag.
   virtual bool watches([[maybe_unused]] Rank receiver) const { return false; }
   virtual void received_from_anyone([[maybe_unused]] Rank receiver, [[maybe_unused]] std::uint64_t mailbox) {}
   // Whether two messages in this mailbox may be taken by one receive.

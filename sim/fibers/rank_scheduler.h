@@ -26,7 +26,7 @@ void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t 
 
 class RankScheduler {
  public:
-  // `contexts[r]` becomes the current rank whenever rank r runs. Borrowed; so is the program. `stack_bytes`: of each rank;
+  // `contexts[r]` becomes the current rank whenever rank r runs. Borrowed; so is the program. `stack_bytes`: of each;
   // 0: as usual.
   RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order,
                 std::size_t stack_bytes = 0);

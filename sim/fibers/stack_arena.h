@@ -17,7 +17,7 @@ class StackArena {
            : stacks <= 32'768    ? std::size_t{64} * 1024
                                  : std::size_t{32} * 1024;
   }
-  // Up to so many stacks, below each lies memory that nobody may touch: whoever runs out of stack there ends the process
+  // Up to so many stacks, below each lies memory that nobody may touch: whoever needs more stack ends the process
   // with a message. A guard takes two of the 65,530 mappings that a process may have.
   static constexpr std::size_t guarded_max = 1024;
   static constexpr std::size_t guard_bytes = std::size_t{1024} * 1024;  // a local array may be as large

@@ -3,7 +3,7 @@
 // Connections: what travels between two members of a group on Gloo, in the order in which it was written. Only kept for
 // members that are watched, because somebody decides when their messages arrive.
 //
-// Gloo has one connection per pair of members, and three kinds of parcels on it (gloo/transport/tcp/pair.cc): the notice
+// Gloo has one connection per pair of members, and on it three kinds of parcels (gloo/transport/tcp/pair.cc): notices
 // that a send was posted, the permission to send once a receive is the sender's, and the bytes. None overtakes another.
 
 #include <algorithm>

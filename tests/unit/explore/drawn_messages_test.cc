@@ -33,10 +33,10 @@ struct Agreement {
   std::int64_t schedules = 0;
 };
 
-void compare(std::uint64_t seed, Agreement& agreement) {
+void compare(std::uint64_t seed, std::size_t states_max, Agreement& agreement) {
   const Program program = drawn_program(seed);
   INFO("seed " << seed << "\n" << to_text(program));
-  const Modeled modeled = all_outcomes(program);
+  const Modeled modeled = all_outcomes(program, states_max);
   const Explored found = explored(program, {}, 20'000);
   if (!modeled.is_complete || !found.exhaustive) {
     ++agreement.too_large;
@@ -67,16 +67,20 @@ TEST_CASE("a search finds every outcome of drawn messages that a model of the tr
           "[explore][fiber]") {
   const std::uint64_t first = from_environment("ROLLCALL_DRAWN_FIRST", 0);
   const std::uint64_t count = from_environment("ROLLCALL_DRAWN", 2'000);
+  const std::uint64_t states_max = from_environment("ROLLCALL_DRAWN_STATES", 800);
   Agreement agreement;
   sim::run_on_threads(1, [&](std::uint32_t) {
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
-      compare(seed, agreement);
+      compare(seed, states_max, agreement);
     }
   });
-  WARN(agreement.compared << " programs of " << count << " compared in " << agreement.schedules
-                          << " schedules, " << agreement.too_large << " too large, " << agreement.deadlocks
-                          << " hang in some schedules only");
-  CHECK(agreement.too_large * 50 < static_cast<std::int64_t>(count));
+  if (std::getenv("ROLLCALL_DRAWN") != nullptr) {
+    WARN(agreement.compared << " programs of " << count << " compared in " << agreement.schedules
+                            << " schedules, " << agreement.too_large << " too large, " << agreement.deadlocks
+                            << " hang in some schedules only");
+  }
+  CHECK(agreement.compared * 2 > static_cast<std::int64_t>(count));
+  CHECK(agreement.deadlocks * 50 > agreement.compared);
 }
 
 TEST_CASE("every schedule of drawn messages can be repeated from its text", "[explore][fiber]") {

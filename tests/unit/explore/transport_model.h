@@ -38,6 +38,6 @@ struct Modeled {
   Outcomes outcomes;
   bool is_complete = true;
 };
-Modeled all_outcomes(const Program& program, std::size_t states_max = 300'000);
+Modeled all_outcomes(const Program& program, std::size_t states_max);
 
 }  // namespace rollcall::model

@@ -1,6 +1,6 @@
 // Small programs, each with one mistake, and the same without it: of calls that do not match, parameters that do not,
-// orders, requests and races of messages. The classes are those of the MPI Bugs Initiative, as far as torch has them; the
-// programs are our own. Every schedule of each is run.
+// orders, requests and races of messages. The classes are those of the MPI Bugs Initiative, as far as torch has them;
+// the programs are our own. Every schedule of each is run.
 
 #include <algorithm>
 #include <fstream>
