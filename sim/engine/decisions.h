@@ -87,6 +87,8 @@ class Decisions {
   // of every receive from anyone to know the next time. `mailbox` stands for group, receiver and tag.
   virtual bool watches([[maybe_unused]] Rank receiver) const { return false; }
   virtual void received_from_anyone([[maybe_unused]] Rank receiver, [[maybe_unused]] std::uint64_t mailbox) {}
+  // It also posts a receive that names its source, so that it matters which comes first, the receive or a message.
+  virtual void mixed_receives() {}
   // Whether two messages in this mailbox may be taken by one receive.
   virtual bool is_open_to_anyone([[maybe_unused]] std::uint64_t mailbox) const { return true; }
 

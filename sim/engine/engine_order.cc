@@ -200,6 +200,7 @@ void Engine::await_turn(const Op& op, MessageId id) {
   if (!messages_.of(op.group).races_with_arrivals(op)) {
     return;
   }
+  run_.options.decisions->mixed_receives();
   const Rank rank = run_.scheduler->running();
   const std::int64_t seq = messages_.of(op.group).at(id).seq;
   postings_.push_back({rank, op.group, op.root, op.tag, seq, run_.now});

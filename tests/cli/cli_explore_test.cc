@@ -154,6 +154,20 @@ TEST_CASE("a failure that explore has found is what test tries first, until it i
   CHECK(shell.rollcall("test .").code == 0);  // forgotten
 }
 
+TEST_CASE("a search proves nothing of a rank that receives from anyone beside named ranks",
+          "[cli][explore][fiber]") {
+  const Shell shell;
+  const auto explored = [&shell](const std::string& name) {
+    return Json::parse(
+        shell.rollcall("explore --format json '" ROLLCALL_SOURCE_DIR "/tests/data/explore/" + name + ".json'")
+            .out);
+  };
+  const Json mixed = explored("anyone_before_named");
+  CHECK(mixed["exhaustive"] == false);
+  CHECK_THAT(mixed.dump(), Contains("a rare order of such messages may be missing"));
+  CHECK(explored("anyone_under_another_tag")["exhaustive"] == true);
+}
+
 TEST_CASE("a search with a checkpoint goes on where it was ended, and comes to the same",
           "[cli][explore][fiber]") {
   const Shell shell;
