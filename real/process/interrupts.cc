@@ -17,11 +17,10 @@ constexpr std::array<int, 3> signals = {SIGINT, SIGTERM, SIGHUP};
 
 // For the handler, which knows nothing else.
 volatile std::sig_atomic_t noted = 0;
-volatile std::sig_atomic_t is_alive = 0;
 std::atomic<std::time_t> noted_at{0};
 std::atomic<int> cut{-1};
 std::atomic<int> null{-1};
-std::array<struct sigaction, 3>* before = nullptr;
+std::array<struct sigaction, 3>* before = nullptr;  // null: nobody waits for signals
 
 void cut_now() {
   const int pipe_end = cut.exchange(-1);
@@ -52,14 +51,13 @@ void note(int signal) {
 
 }  // namespace
 
-Interrupts::Interrupts() : null_(::open("/dev/null", O_WRONLY | O_CLOEXEC)) {
-  expects(is_alive == 0, "one object waits for signals at a time");
-  if (null_ < 0) {
+Interrupts::Interrupts() {
+  expects(before == nullptr, "one object waits for signals at a time");
+  null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null < 0) {
     throw_errno("/dev/null");
   }
-  is_alive = 1;
   noted = 0;
-  null = null_;
   before = &before_;
   struct sigaction action = {};
   action.sa_handler = note;
@@ -76,8 +74,8 @@ Interrupts::~Interrupts() {
     ::sigaction(signals[i], &before_[i], nullptr);
   }
   cut = -1;
-  ::close(null_);
-  is_alive = 0;
+  ::close(null);
+  before = nullptr;
 }
 
 int Interrupts::pending() { return noted; }

@@ -24,7 +24,6 @@ class Interrupts {
 
  private:
   std::array<struct sigaction, 3> before_{};
-  int null_;
 };
 
 }  // namespace rollcall::real

@@ -17,21 +17,6 @@
 namespace rollcall::real {
 namespace {
 
-constexpr std::size_t nonce_bytes = 32;
-
-std::string proof_of(const std::string& token, const char* role, const std::string& theirs,
-                     const std::string& own) {
-  return hmac_sha256(token, role + theirs + own);
-}
-
-// The port of a socket's address; 0: it is not one of TCP.
-std::uint16_t port_of(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET) {
-    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  }
-  return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port) : 0;
-}
-
 bool is_loopback(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
     return (ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24U) == IN_LOOPBACKNET;
@@ -102,15 +87,13 @@ void greet_hub(const Descriptor& hub, const std::string& token) {
 }
 
 bool is_own_process(const Descriptor& connection) {
-  sockaddr_storage here = {};
   sockaddr_storage there = {};
-  socklen_t here_size = sizeof here;
-  socklen_t there_size = sizeof there;
-  if (::getsockname(connection.number(), reinterpret_cast<sockaddr*>(&here), &here_size) != 0 ||
-      ::getpeername(connection.number(), reinterpret_cast<sockaddr*>(&there), &there_size) != 0) {
+  socklen_t size = sizeof there;
+  if (::getpeername(connection.number(), reinterpret_cast<sockaddr*>(&there), &size) != 0) {
     return false;
   }
-  return is_loopback(there) && user_of_socket(port_of(there), port_of(here)) == static_cast<long>(::getuid());
+  return is_loopback(there) &&
+         user_of_socket(port_of(there), own_port(connection)) == static_cast<long>(::getuid());
 }
 
 }  // namespace rollcall::real

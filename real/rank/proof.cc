@@ -101,11 +101,16 @@ bool is_equal(std::string_view a, std::string_view b) {
 
 std::string nonce() {
   std::ifstream source("/dev/urandom", std::ios::binary);
-  std::string bytes(32, '\0');
+  std::string bytes(nonce_bytes, '\0');
   if (!source.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
     throw std::runtime_error("/dev/urandom cannot be read");
   }
   return bytes;
+}
+
+std::string proof_of(std::string_view token, std::string_view role, std::string_view first,
+                     std::string_view second) {
+  return hmac_sha256(token, std::string(role) + std::string(first) + std::string(second));
 }
 
 }  // namespace rollcall::real

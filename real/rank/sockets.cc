@@ -57,8 +57,8 @@ void send_without_delay(const Descriptor& connection) {
 }
 
 // Closed where that is not possible; errno says why.
-Descriptor listen_at(const sockaddr& address, socklen_t size) {
-  Descriptor listener(::socket(address.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Descriptor try_to_listen(const sockaddr& address, socklen_t size) {
+  Descriptor listener(::socket(address.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   const int off = 0;
   ::setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -90,25 +90,28 @@ Descriptor connect_to(const std::string& address, std::uint16_t port) {
   }
 }
 
-Descriptor listen_on(const std::string& address, std::uint16_t port) {
+Descriptor listen_at(const std::string& address, std::uint16_t port) {
   const Addresses addresses = look_up(address, port);
   for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
-    if (Descriptor listener = listen_at(*one->ai_addr, one->ai_addrlen); listener.is_open()) {
+    if (Descriptor listener = try_to_listen(*one->ai_addr, one->ai_addrlen); listener.is_open()) {
       return listener;
     }
     if (errno != EADDRNOTAVAIL) {
-      fail(fmt::format("{}:{}", address, port));
+      break;
     }
   }
-  sockaddr_in6 anywhere = {};
-  anywhere.sin6_family = AF_INET6;
-  anywhere.sin6_addr = in6addr_any;
-  anywhere.sin6_port = htons(port);
-  Descriptor listener = listen_at(reinterpret_cast<const sockaddr&>(anywhere), sizeof anywhere);
-  if (!listener.is_open()) {
-    fail(fmt::format("port {}", port));
+  throw_errno(fmt::format("listening on {}:{}", address, port).c_str());
+}
+
+Descriptor listen_on(const std::string& address, std::uint16_t port) {
+  try {
+    return listen_at(address, port);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::address_not_available) {
+      throw;
+    }
   }
-  return listener;
+  return listen_at("::", port);
 }
 
 Descriptor accept_from(const Descriptor& listener) {
@@ -125,6 +128,19 @@ std::pair<Descriptor, Descriptor> connected_pair() {
     throw std::system_error(errno, std::generic_category(), "socketpair");
   }
   return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::uint16_t port_of(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  }
+  return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port) : 0;
+}
+
+std::uint16_t own_port(const Descriptor& socket) {
+  sockaddr_storage here = {};
+  socklen_t size = sizeof here;
+  return ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&here), &size) == 0 ? port_of(here) : 0;
 }
 
 std::string local_address(const Descriptor& connection) {

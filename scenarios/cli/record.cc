@@ -171,19 +171,15 @@ ExitCode record_script(const CommandLine& line) {
     return ExitCode::invalid;
   }
   say_stacks(done.record);
+  const bool to_file = !line.output.empty();
+  to_file ? viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; })
+          : viz::write_stdout(recorded.text);
   if (done.was_interrupted) {
-    line.output.empty() ? viz::write_stdout(recorded.text)
-                        : viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; });
     remark("rollcall: interrupted; what the ranks had called by then is written");
     return ExitCode::interrupted;
   }
-  if (line.output.empty()) {
-    viz::write_stdout(recorded.text);
-    remark(report_text(line, recorded.report));
-  } else {
-    viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; });
-    viz::write_stdout(report_text(line, recorded.report));
-  }
+  const std::string report = report_text(line, recorded.report);
+  to_file ? viz::write_stdout(report) : remark(report);
   return finding_of(recorded.report.verdict) == nullptr ? ExitCode::as_expected : ExitCode::differs;
 }
 

@@ -1,13 +1,10 @@
 #include "scenarios/watch/live_page.h"
 
 #include <array>
-#include <cerrno>
 #include <exception>
 #include <optional>
 #include <string_view>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -15,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "real/rank/proof.h"
+#include "real/rank/sockets.h"
 
 namespace rollcall::watch {
 
@@ -74,23 +72,9 @@ bool names_this_machine(std::string_view request) {
 
 LivePage::LivePage(std::uint16_t port, std::function<std::string()> render)
     : render_(std::move(render)),
-      listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-  const int on = 1;
-  ::setsockopt(listener_.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in here = {};
-  here.sin_family = AF_INET;
-  here.sin_port = htons(port);
-  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof here;
-  if (!listener_.is_open() ||
-      ::bind(listener_.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
-      ::listen(listener_.number(), SOMAXCONN) != 0 ||
-      ::getsockname(listener_.number(), reinterpret_cast<sockaddr*>(&here), &size) != 0) {
-    real::throw_errno("listening for browsers");
-  }
-  port_ = ntohs(here.sin_port);
-  secret_ = secret_word();
-}
+      listener_(real::listen_at("127.0.0.1", port)),
+      port_(real::own_port(listener_)),
+      secret_(secret_word()) {}
 
 std::string LivePage::url() const { return fmt::format("http://127.0.0.1:{}/{}", port_, secret_); }
 
@@ -102,7 +86,7 @@ void LivePage::serve() {
     return ::poll(&ended, 1, 0) > 0;
   });
   while (answers_.size() < answers_max) {
-    const real::Descriptor connection(::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    const real::Descriptor connection = real::accept_from(listener_);
     if (!connection.is_open()) {
       return;  // nobody waits
     }

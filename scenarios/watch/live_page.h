@@ -39,7 +39,7 @@ class LivePage {
 
   std::function<std::string()> render_;
   real::Descriptor listener_;
-  std::uint16_t port_ = 0;
+  std::uint16_t port_;
   std::string secret_;
   std::list<Answer> answers_;
 };

@@ -17,6 +17,7 @@
 #include <fmt/core.h>
 
 #include "real/rank/proof.h"
+#include "real/rank/sockets.h"
 #include "scenarios/watch/clock.h"
 
 namespace rollcall::watch {
@@ -26,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t head_bytes = 5;
-constexpr std::size_t nonce_bytes = 32;
 constexpr std::size_t moment_bytes = 14;
 constexpr std::size_t strangers_max = 64;
 constexpr Duration proof_within = 5 * second;
@@ -63,11 +63,6 @@ std::optional<Frame> take_frame(std::string& bytes, std::size_t bytes_max, bool&
   Frame frame{static_cast<NodeFrame>(bytes[4]), bytes.substr(head_bytes, length)};
   bytes.erase(0, head_bytes + length);
   return frame;
-}
-
-std::string proof_of(std::string_view token, std::string_view role, std::string_view first,
-                     std::string_view second) {
-  return real::hmac_sha256(token, std::string(role) + std::string(first) + std::string(second));
 }
 
 // What can be read at once. False: the other end has gone.
@@ -149,38 +144,14 @@ bool is_name_of_evidence(std::string_view name) {
 }
 
 NodeHub::NodeHub(NodeOptions options, std::string folder)
-    : options_(std::move(options)), folder_(std::move(folder)) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(options_.meet.port);
-  const int problem = ::getaddrinfo(options_.meet.host.c_str(), port.c_str(), &hints, &found);
-  if (problem != 0) {
-    throw std::runtime_error(fmt::format("{}: {}", options_.meet.host, ::gai_strerror(problem)));
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
-  listener_ = real::Descriptor(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int on = 1;
-  ::setsockopt(listener_.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (!listener_.is_open() || ::bind(listener_.number(), found->ai_addr, found->ai_addrlen) != 0 ||
-      ::listen(listener_.number(), SOMAXCONN) != 0) {
-    throw std::runtime_error(fmt::format("cannot listen on {}:{}: {}", options_.meet.host, options_.meet.port,
-                                         std::strerror(errno)));
-  }
-  sockaddr_storage here = {};
-  socklen_t size = sizeof here;
-  std::array<char, 16> digits{};
-  if (::getsockname(listener_.number(), reinterpret_cast<sockaddr*>(&here), &size) == 0 &&
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&here), size, nullptr, 0, digits.data(), digits.size(),
-                    NI_NUMERICSERV) == 0) {
-    std::from_chars(digits.data(), digits.data() + std::strlen(digits.data()), port_);
-  }
-}
+    : options_(std::move(options)),
+      folder_(std::move(folder)),
+      listener_(real::listen_at(options_.meet.host, options_.meet.port)),
+      port_(real::own_port(listener_)) {}
 
 void NodeHub::accept_all(Time now) {
   for (;;) {
-    real::Descriptor connection(::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    real::Descriptor connection = real::accept_from(listener_);
     if (!connection.is_open()) {
       return;
     }
@@ -245,19 +216,19 @@ bool NodeHub::take(Peer& peer, NodeFrame kind, std::string_view content) {
 }
 
 bool NodeHub::check_proof(Peer& peer, std::string_view content) {
-  if (content.size() != 2 * nonce_bytes + sizeof(std::int32_t)) {
+  if (content.size() != 2 * real::nonce_bytes + sizeof(std::int32_t)) {
     return false;
   }
-  const std::string_view theirs = content.substr(0, nonce_bytes);
-  const auto node = get<std::int32_t>(content, 2 * nonce_bytes);
-  if (node <= 0 || !real::is_equal(content.substr(nonce_bytes, nonce_bytes),
-                                   proof_of(options_.token, "member", peer.nonce, theirs))) {
+  const std::string_view theirs = content.substr(0, real::nonce_bytes);
+  const auto node = get<std::int32_t>(content, 2 * real::nonce_bytes);
+  if (node <= 0 || !real::is_equal(content.substr(real::nonce_bytes, real::nonce_bytes),
+                                   real::proof_of(options_.token, "member", peer.nonce, theirs))) {
     return false;
   }
   std::erase_if(peers_, [&](const Peer& other) { return &other != &peer && other.node == node; });
   peer.node = node;
-  return send_at_once(peer.connection,
-                      node_frame(NodeFrame::welcome, proof_of(options_.token, "hub", theirs, peer.nonce)));
+  return send_at_once(peer.connection, node_frame(NodeFrame::welcome,
+                                                  real::proof_of(options_.token, "hub", theirs, peer.nonce)));
 }
 
 bool NodeHub::write_file(const Peer& peer, std::string_view content) const {
@@ -344,10 +315,11 @@ bool NodeMember::serve(Time now, const std::vector<RankMoment>& ranks) {
   bool is_asked = false;
   bool too_long = false;
   while (const std::optional<Frame> frame = take_frame(received_, stranger_bytes_max, too_long)) {
-    if (frame->kind == NodeFrame::challenge && frame->content.size() == nonce_bytes && expected_.empty()) {
+    if (frame->kind == NodeFrame::challenge && frame->content.size() == real::nonce_bytes &&
+        expected_.empty()) {
       nonce_ = real::nonce();
-      expected_ = proof_of(options_.token, "hub", nonce_, frame->content);
-      std::string proof = nonce_ + proof_of(options_.token, "member", frame->content, nonce_);
+      expected_ = real::proof_of(options_.token, "hub", nonce_, frame->content);
+      std::string proof = nonce_ + real::proof_of(options_.token, "member", frame->content, nonce_);
       put(proof, std::int32_t{options_.node});
       send(node_frame(NodeFrame::proof, proof));
     } else if (frame->kind == NodeFrame::welcome && real::is_equal(frame->content, expected_) &&

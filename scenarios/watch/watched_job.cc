@@ -383,12 +383,7 @@ void WatchedJob::look(Time now) {
   }
   const std::vector<RankMoment> moments = moments_everywhere();
   const Stall::State state = stall_.look(now, moments);
-  std::uint64_t steps = 0;
-  for (const auto& [rank, watched] : ranks_) {
-    steps = std::max(steps, watched.look.steps);
-  }
-  pulse_.look(now, moments, steps);
-  draw_row(now);
+  draw_row(now, moments);
   if (member_) {
     answer_hub(now);
   }
@@ -518,10 +513,9 @@ void WatchedJob::say_standstill(Time now) {
   }
 }
 
-// Unless that has been said.
 void WatchedJob::say_failure() {
   write_log(true);
-  const std::optional<Diagnosis> diagnosis = said_ ? std::nullopt : judge_records();
+  const std::optional<Diagnosis> diagnosis = judge_records();
   if (diagnosis && diagnosis->finding.kind != FindingKind::no_fault) {
     say(Answer::Occasion::failed, *diagnosis, 0);
   }
@@ -549,8 +543,16 @@ void WatchedJob::look_for_wrong_numbers(Time now) {
   }
 }
 
-void WatchedJob::draw_row(Time now) {
-  if (row_ && now - drawn_at_ >= draw_every) {
+void WatchedJob::draw_row(Time now, const std::vector<RankMoment>& moments) {
+  if (!row_) {
+    return;
+  }
+  std::uint64_t steps = 0;
+  for (const auto& [rank, watched] : ranks_) {
+    steps = std::max(steps, watched.look.steps);
+  }
+  pulse_.look(now, moments, steps);
+  if (now - drawn_at_ >= draw_every) {
     drawn_at_ = now;
     row_->draw(" rollcall  " + pulse_.line(now, ranks_.empty() ? 0 : stall_.silence(now)));
   }
@@ -574,7 +576,9 @@ void WatchedJob::say_end(int code) {
   if (hub_ && !said_) {
     hub_->collect(evidence_within / 2);
   }
-  say_failure();
+  if (!said_) {
+    say_failure();
+  }
   if (hub_ && hub_->refused() > 0) {
     listener_.remark(fmt::format("{} connections of strangers were refused", hub_->refused()));
   }

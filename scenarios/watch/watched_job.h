@@ -99,7 +99,7 @@ class WatchedJob {
   void look_for_wrong_numbers(Time now);
   std::optional<Diagnosis> judge_records() const;
   void say(Answer::Occasion occasion, const Diagnosis& diagnosis, Duration silence);
-  void draw_row(Time now);
+  void draw_row(Time now, const std::vector<RankMoment>& moments);
   void say_end(int code);
   void write_log(bool has_ended) const;
   std::vector<StackOfRanks> stacks_of(const Diagnosis& diagnosis) const;

@@ -14,6 +14,7 @@
 #include "sim/diagnose/dump_judge.h"
 #include "tests/blame/drawn_job.h"
 #include "tests/catch.h"
+#include "tests/environment.h"
 #include "tests/folder.h"
 #include "traces/dumps/dump_writer.h"
 #include "traces/formats/recordings.h"
@@ -93,11 +94,6 @@ Scores score_of(const DrawnJob& job, std::uint64_t seed) {
   return scores;
 }
 
-std::uint64_t number(const char* name, std::uint64_t usual) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? usual : std::strtoull(value, nullptr, 10);
-}
-
 void print(const Table& table, Score Scores::*door) {
   fmt::print("| mistake | {} |\n", fmt::join(layouts(), " | "));
   for (const std::string& mistake : mistakes()) {
@@ -139,8 +135,9 @@ TEST_CASE("whoever was told to deviate is to blame, and nobody else", "[blame][f
 TEST_CASE("a table of drawn jobs, by mistake and layout", "[.blame-table][fiber]") {
   Table table;
   Scores all;
-  const std::uint64_t first = number("ROLLCALL_DRAWN_FIRST", 0);
-  for (std::uint64_t seed = first; seed < first + number("ROLLCALL_DRAWN_JOBS", 400); ++seed) {
+  const std::uint64_t first = test::number_from_environment("ROLLCALL_DRAWN_FIRST", 0);
+  for (std::uint64_t seed = first; seed < first + test::number_from_environment("ROLLCALL_DRAWN_JOBS", 400);
+       ++seed) {
     const DrawnJob job = drawn_job(seed);
     const Scores scores = score_of(job, seed);
     table[{job.mistake, job.layout}].add(scores);

@@ -1,6 +1,7 @@
 // `rollcall watch`: the job is run as it is, and named for what it does while it does it.
 
 #include <cstdlib>
+#include <functional>
 #include <string>
 
 #include <fmt/core.h>
@@ -36,6 +37,25 @@ std::string watched(const Shell& shell, const std::string& options, const std::s
       .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {0} {2} '{3}' jobs {4}", python, script, options,
                        ROLLCALL_CLI, cases))
       .out;
+}
+
+// What node 0 says of a job whose rank 2, on node 1, does not come. `before`: words before the command of a node.
+std::string said_by_node_0(const Shell& shell, const std::string& python,
+                           const std::function<std::string(int node)>& before, const std::string& meet,
+                           const std::string& port) {
+  const auto node = [&](int number, const char* ranks) {
+    return fmt::format(
+        "{0} NODE_RANK={1} RANKS={2} USE_LIBUV=0 ROLLCALL_TOKEN='a secret of this test' timeout -s INT 60 "
+        "'{3}' "
+        "watch --after 3s --node {4} --records node{1} -- {5} '{6}/tests/real_jobs/watched.py' "
+        "stuck_in_loader {7} "
+        "> out{1} 2> err{1} & P{1}=$!; ",
+        before(number), number, ranks, ROLLCALL_CLI, meet, python, ROLLCALL_SOURCE_DIR, port);
+  };
+  shell.run(node(0, "0,1") + node(1, "2,3") +
+            "for i in $(seq 300); do grep -q 'Python stacks' err0 && break; sleep 0.1; done; "
+            "kill $P0 $P1; wait; exit 0");
+  return contents(shell.path("err0"));
 }
 
 }  // namespace
@@ -137,19 +157,8 @@ TEST_CASE("watches of two nodes name the rank that is missing on the other one",
     WARN("skipped: no Python with torch.distributed");
     return;
   }
-  const auto node = [&](int number, const char* ranks) {
-    return fmt::format(
-        "NODE_RANK={0} RANKS={1} USE_LIBUV=0 ROLLCALL_TOKEN='a secret of this test' timeout -s INT 60 '{2}' "
-        "watch --after 3s "
-        "--node --meet 127.0.0.1:28471 --records node{0} -- {3} '{4}/tests/real_jobs/watched.py' "
-        "stuck_in_loader 28470 "
-        "> out{0} 2> err{0} & P{0}=$!; ",
-        number, ranks, ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR);
-  };
-  shell.run(node(0, "0,1") + node(1, "2,3") +
-            "for i in $(seq 300); do grep -q 'Python stacks' err0 && break; sleep 0.1; done; "
-            "kill $P0 $P1; wait; exit 0");
-  const std::string said = contents(shell.path("err0"));
+  const std::string said = said_by_node_0(
+      shell, python, [](int) { return std::string(); }, "--meet 127.0.0.1:28471", "28470");
   INFO(said);
   CHECK(said.find("error[stuck_host]: rank 2 never issued all_reduce #10") != std::string::npos);
   CHECK(said.find("  rank 2:\n") != std::string::npos);
@@ -165,19 +174,8 @@ TEST_CASE("watches of two hosts meet over the network, where the launcher's vari
     return;
   }
   const Shell shell;
-  const auto node = [&](int number, const char* ranks) {
-    return fmt::format(
-        "{5} NODE_RANK={0} RANKS={1} USE_LIBUV=0 GLOO_SOCKET_IFNAME=wire ROLLCALL_TOKEN='a secret of this "
-        "test' "
-        "timeout -s INT 60 '{2}' watch --after 3s --node --records node{0} -- {3} "
-        "'{4}/tests/real_jobs/watched.py' "
-        "stuck_in_loader > out{0} 2> err{0} & P{0}=$!; ",
-        number, ranks, ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR, hosts.on(number));
-  };
-  shell.run(node(0, "0,1") + node(1, "2,3") +
-            "for i in $(seq 300); do grep -q 'Python stacks' err0 && break; sleep 0.1; done; "
-            "kill $P0 $P1; wait; exit 0");
-  const std::string said = contents(shell.path("err0"));
+  const std::string said = said_by_node_0(
+      shell, python, [&](int node) { return hosts.on(node) + " GLOO_SOCKET_IFNAME=wire"; }, "", "");
   INFO(said << contents(shell.path("err1")));
   CHECK_THAT(said, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
 }

@@ -71,6 +71,15 @@ Report launch(Rank ranks, const real::Program& program) {
   return launch_run(ranks, program, [](std::uint16_t) {}).report;
 }
 
+// Until the process has ended; how, as waitpid has it.
+int serve_until_end(real::Hub& hub, real::ChildProcess& process) {
+  const real::Descriptor end = process.watch();
+  for (pollfd ended = {end.number(), POLLIN, 0}; ::poll(&ended, 1, 10) == 0;) {
+    hub.serve();
+  }
+  return process.wait();
+}
+
 // What the next frame from the hub holds; nothing: it has hung up.
 std::optional<real::Frame> heard(const real::Descriptor& hub) {
   try {
@@ -188,11 +197,7 @@ TEST_CASE("without a secret, the processes of one user still know each other", "
     real::greet_hub(real::connect_to("127.0.0.1", port), "");
     ::_exit(0);
   });
-  const real::Descriptor end = own.watch();
-  for (pollfd ended = {end.number(), POLLIN, 0}; ::poll(&ended, 1, 10) == 0;) {
-    hub.serve();
-  }
-  CHECK(own.wait() == 0);
+  CHECK(serve_until_end(hub, own) == 0);
   CHECK(hub.refused() == 0);
 }
 
@@ -211,11 +216,7 @@ TEST_CASE("a rank with another secret is turned away and told why", "[real]") {
     }
     ::_exit(1);
   });
-  const real::Descriptor end = other.watch();
-  for (pollfd ended = {end.number(), POLLIN, 0}; ::poll(&ended, 1, 10) == 0;) {
-    hub.serve();
-  }
-  CHECK(other.wait() == 0);
+  CHECK(serve_until_end(hub, other) == 0);
   CHECK(hub.refused() == 1);
 }
 

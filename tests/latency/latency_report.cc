@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "scenarios/measured/median.h"
 #include "tests/latency/residual_fit.h"
 
 namespace rollcall::latency {
@@ -303,7 +304,7 @@ double median_error(const std::vector<JudgedRow>& rows, double JudgedRow::*error
       errors.push_back(row.*error);
     }
   }
-  return errors.empty() ? -1 : median(std::move(errors));
+  return errors.empty() ? -1 : measured::median(std::move(errors));
 }
 
 std::string latency_page(const std::vector<MeasuredTable>& tables) {

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/measured/bench_table.h"
 #include "sim/cost/presets.h"
 
 namespace rollcall::latency {
@@ -47,17 +48,6 @@ std::string machine_of(std::string file, const Json& json) {
     }
   }
   throw std::runtime_error(file + ": no preset is this machine");
-}
-
-// nccl-tests' names.
-OpKind op_of(const std::string& collective) {
-  if (collective == "alltoall") {
-    return OpKind::all_to_all;
-  }
-  if (collective == "sendrecv") {
-    return OpKind::send;
-  }
-  return parse_op_kind(collective).value();
 }
 
 Dtype dtype_of(const std::string& name) {
@@ -114,7 +104,7 @@ MeasuredTable read_table(const std::filesystem::path& path) {
   const cost::GroupCost group(
       cost::communicator_of(table.cluster, json["ranks"].get<int>(), table.cluster.nodes));
   cost::Call call;
-  call.kind = table.op = op_of(json["collective"]);
+  call.kind = table.op = measured::op_of_benchmark(json["collective"].get<std::string>()).value();
   call.dtype = dtype_of(json["dtype"]);
   call.same_node = table.cluster.nodes == 1;
   const std::string note = json["notes"];

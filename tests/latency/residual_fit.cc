@@ -80,15 +80,6 @@ std::array<double, unknowns> solve(std::vector<Row> matrix) {
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  if (values.empty()) {
-    return 0;
-  }
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 cost::Residuals fit_residuals(const std::vector<MeasuredTable>& tables, const std::string& left_out) {
   const std::vector<Sample> samples = samples_of(tables, left_out);
   std::array<double, unknowns> logs{};

@@ -21,6 +21,4 @@ cost::Residuals fit_residuals(const std::vector<MeasuredTable>& tables, const st
 // What is expected of a row under other factors.
 double expected_with(const cost::Residuals& residuals, const MeasuredRow& row);
 
-double median(std::vector<double> values);
-
 }  // namespace rollcall::latency

@@ -7,6 +7,7 @@
 #include "sim/explore/replay.h"
 #include "sim/fibers/rank_scheduler.h"
 #include "tests/catch.h"
+#include "tests/environment.h"
 #include "tests/unit/explore/drawn_messages.h"
 
 namespace rollcall::model {
@@ -18,12 +19,6 @@ std::string listed(const Outcomes& outcomes) {
     text += "  " + outcome + "\n";
   }
   return text;
-}
-
-// How many programs, and from which on: more at night, by scripts/explore-many.
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
 struct Agreement {
@@ -65,9 +60,10 @@ void compare(std::uint64_t seed, std::size_t states_max, Agreement& agreement) {
 
 TEST_CASE("a search finds every outcome of drawn messages that a model of the transport has, and no other",
           "[explore][fiber]") {
-  const std::uint64_t first = from_environment("ROLLCALL_DRAWN_FIRST", 0);
-  const std::uint64_t count = from_environment("ROLLCALL_DRAWN", 2'000);
-  const std::uint64_t states_max = from_environment("ROLLCALL_DRAWN_STATES", 800);
+  // More at night, by scripts/explore-many.
+  const std::uint64_t first = test::number_from_environment("ROLLCALL_DRAWN_FIRST", 0);
+  const std::uint64_t count = test::number_from_environment("ROLLCALL_DRAWN", 2'000);
+  const std::uint64_t states_max = test::number_from_environment("ROLLCALL_DRAWN_STATES", 800);
   Agreement agreement;
   sim::run_on_threads(1, [&](std::uint32_t) {
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
