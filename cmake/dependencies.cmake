@@ -10,8 +10,15 @@ if(Boost_VERSION VERSION_LESS 1.81)
   message(STATUS "rollcall: Boost ${Boost_VERSION_STRING} found, 1.81 or newer is preferred")
 endif()
 
+if(ROLLCALL_PORTABLE)
+  set(ZLIB_USE_STATIC_LIBS ON)
+  find_library(ROLLCALL_ZSTD_LIBRARY NAMES libzstd.a)
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()
+
 find_package(Threads REQUIRED)
 find_package(fmt 9 REQUIRED)
+set(ROLLCALL_FMT $<IF:$<BOOL:${ROLLCALL_PORTABLE}>,fmt::fmt-header-only,fmt::fmt>)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 

@@ -57,8 +57,10 @@ std::vector<fs::path> documents() {
 
 }  // namespace
 
-TEST_CASE("the README shows the report that its scenario gives") {
-  CHECK_THAT(contents(root / "README.md"),
+TEST_CASE("the page about verdicts shows the report that its scenario gives, and the README stays short") {
+  const std::string readme = contents(root / "README.md");
+  CHECK(std::ranges::count(readme, '\n') < 200);
+  CHECK_THAT(contents(root / "docs/verdicts.md"),
              Contains("\n```text\n" + contents(root / "scenarios/uneven_inputs.expected") + "```\n"));
 }
 

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 #include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/prefix_store.h>
+#include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
 #include "real/gloo/gloo_group.h"
@@ -30,28 +30,31 @@ constexpr Duration default_timeout = 30 * 60 * second;  // torch's for process g
 class StoreAdapter final : public gloo::rendezvous::Store {
  public:
   // `timeout`: for names that do not come; 0: none, since a run that starts has a supervisor with a deadline.
-  StoreAdapter(real::Store& store, Duration timeout) : store_(store) {
+  // `prefix`: of every name, so that groups do not read each other's.
+  StoreAdapter(real::Store& store, std::string prefix, Duration timeout)
+      : store_(store), prefix_(std::move(prefix)) {
     if (timeout > 0) {
       timeout_ = timeout;
     }
   }
 
   void set(const std::string& key, const std::vector<char>& value) override {
-    store_.set(key, std::string(value.begin(), value.end()));
+    store_.set(prefix_ + key, std::string(value.begin(), value.end()));
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_.get(key, timeout_);
+    const std::string value = store_.get(prefix_ + key, timeout_);
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys) {
-      store_.get(key, timeout_);
+      store_.get(prefix_ + key, timeout_);
     }
   }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
 
  private:
   real::Store& store_;
+  std::string prefix_;
   std::optional<Duration> timeout_;
 };
 
@@ -185,12 +188,22 @@ class GlooBackend final : public Backend, private Observer {
     if (rank < 0) {
       return;
     }
-    StoreAdapter all(*seat_.store, timeout);
-    gloo::rendezvous::PrefixStore store(fmt::format("group-{}", members.id), all);
+    const auto store =
+        std::make_shared<StoreAdapter>(*seat_.store, fmt::format("group-{}/", members.id), timeout);
     auto context = std::make_shared<gloo::rendezvous::Context>(rank, members.size());
     context->setTimeout(in_milliseconds(timeout_or_default(timeout)));
-    translating([&] { context->connectFullMesh(store, device_); });
+    translating([&] { connect_full_mesh(*context, store); });
     groups_.back() = std::make_unique<GlooGroup>(std::move(context));
+  }
+
+  // Gloo of 2022 borrows the store, newer ones share it.
+  template <typename Context>
+  void connect_full_mesh(Context& context, const std::shared_ptr<StoreAdapter>& store) {
+    if constexpr (requires { context.connectFullMesh(store, device_); }) {
+      context.connectFullMesh(store, device_);
+    } else {
+      context.connectFullMesh(*store, device_);
+    }
   }
 
   Duration timeout_or_default(Duration timeout) const {

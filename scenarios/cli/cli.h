@@ -1,6 +1,6 @@
 #pragma once
 
-// The command line: `rollcall COMMAND ...`. parse.cc turns arguments into a CommandLine, one file
+// The command line: `rollcall COMMAND ...`. arguments/parse.cc turns arguments into a CommandLine, one file
 // per command carries it out, guarded.cc catches what goes wrong.
 
 #include <cstdint>
@@ -204,7 +204,7 @@ ExitCode print_manual(const CommandLine& line);
 
 // For remarks and errors: writes a line to standard error, made of `parts`. What nobody reads is lost, and no error.
 void remark(std::initializer_list<std::string_view> parts) noexcept;
-inline void remark(std::string_view text) noexcept { remark({text}); }
+void remark(std::string_view text) noexcept;
 
 // For commands: writes `text` to --output or standard output.
 void emit(const CommandLine& line, const std::string& text);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "real/backends/backends.h"
 #include "scenarios/cli/output_files.h"
@@ -56,11 +56,26 @@ struct Outcome {
   compare::Sides sides;
 };
 
+// For --quiet.
+std::string sentence_of(const std::vector<compare::Claim>& claims, const compare::Sides& sides) {
+  std::vector<std::string> different;
+  for (const compare::Claim& claim : claims) {
+    if (claim.judgement == compare::Claim::Judgement::differs) {
+      different.push_back(claim.about);
+    }
+  }
+  return different.empty()
+             ? fmt::format("{} and {} agree\n", sides.first, sides.second)
+             : fmt::format("{} and {} differ: {}\n", sides.first, sides.second, fmt::join(different, ", "));
+}
+
 ExitCode show(const CommandLine& line, const std::vector<ReportFile>& files, const Outcome& outcome,
               const Report& first, const Report* second) {
   const auto& [claims, facts, sides] = outcome;
   const std::string json = compare::json_of(claims, facts, sides);
-  emit(line, line.format == Format::json ? json : compare::text_of(claims, facts, sides));
+  emit(line, line.format == Format::json                    ? json
+             : line.detail == viz::TextStyle::Detail::quiet ? sentence_of(claims, sides)
+                                                            : compare::text_of(claims, facts, sides));
   const auto page = [&](std::ostream& out) {
     const std::string absence =
         second != nullptr ? "" : "Results saved by --record hold facts and digests, but no times to draw.";

@@ -1,10 +1,12 @@
 #include "scenarios/cli/dump_files.h"
 
 #include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/progress.h"
 
 namespace rollcall::cli {
@@ -48,6 +50,13 @@ traces::ReadResult read_dumps(const CommandLine& line, const std::vector<std::st
 
 ExitCode no_dumps(const traces::ReadResult& input, const std::vector<std::string>& paths) {
   const bool had_problems = !input.problems.empty();
+  std::error_code missing;
+  if (paths.size() == 1 && std::filesystem::exists(paths.front(), missing)) {
+    const Subject subject = subject_of(paths.front());
+    if (subject != Subject::dumps && subject != Subject::trace) {
+      throw UsageError(fmt::format("'{}' is {}", paths.front(), advice_on(subject, paths.front())));
+    }
+  }
   remark(fmt::format("rollcall: {}: no dumps, traces or logs of a job in {}",
                      had_problems ? "error" : "nothing selected", fmt::join(paths, ", ")));
   return had_problems ? ExitCode::invalid : ExitCode::nothing_selected;

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <variant>
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "real/rank/backend_entry.h"
@@ -16,6 +17,7 @@
 #include "scenarios/compare/result_file.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/variants/minimize.h"
+#include "viz/base/text_style.h"
 #include "viz/base/write_file.h"
 
 namespace rollcall::cli {
@@ -44,7 +46,11 @@ void note_that_memory_ended() {
 }
 
 ExitCode fail(ExitCode code, std::string_view what, std::string_view message, std::string_view advice = "") {
-  remark({"rollcall: ", what, ": ", message, advice});
+  try {
+    remark(fmt::format("rollcall: {}: {}{}", what, viz::printable_lines(message), advice));
+  } catch (...) {  // no memory to say it well
+    remark({"rollcall: ", what, ": ", message, advice});
+  }
   return code;
 }
 

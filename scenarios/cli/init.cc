@@ -111,14 +111,17 @@ std::string text_of(const std::vector<StarterFile>& outcomes, const std::string&
     width = std::max(width, std::string_view(each.starter->path).size());
   }
   std::string text;
+  bool has_ci = false;
   for (const auto& [starter, written] : outcomes) {
+    has_ci = has_ci || *starter->ci != '\0';
     const std::string_view advice = starter->if_kept;
     const std::string why = fmt::format("already exists{}{}", advice.empty() ? "" : "; ", advice);
     text += fmt::format("{}  {:<{}}  {}\n", written ? "wrote" : "kept ", starter->path, width,
                         written ? starter->what : why);
   }
   const std::string place = folder == "." ? "" : fmt::format("cd {} && ", folder);
-  return text + fmt::format("next   {}rollcall test scenarios\n", place);
+  text += fmt::format("next   {}rollcall test scenarios\n", place);
+  return has_ci ? text + "       put rollcall's wheel into .rollcall/: CI installs it from there\n" : text;
 }
 
 std::string json_of(const std::vector<StarterFile>& outcomes) {

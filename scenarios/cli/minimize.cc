@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/interruption.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/variants/minimize.h"
@@ -12,6 +13,7 @@
 namespace rollcall::cli {
 
 ExitCode minimize_scenario(const CommandLine& line) {
+  require_scenario(line.file);
   const Interruption interruption;
   scenario::MinimizeOptions options{.seed = line.seed, .progress = {}, .interrupted = &interruption.flag()};
   Progress progress(line.progress_wish(), fmt::format("minimizing {}", line.file));

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <new>
 #include <ostream>
 #include <string_view>
 
@@ -9,15 +10,25 @@
 #include <unistd.h>
 
 #include "scenarios/cli/terminal/progress.h"
+#include "viz/base/text_style.h"
 #include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 
 void emit(const CommandLine& line, const std::string& text) {
   if (line.output.empty()) {
-    viz::write_stdout(text);
+    viz::write_stdout(line.format == Format::text ? viz::without_commands(text) : text);
   } else {
     viz::write_file(line.output, [&text](std::ostream& out) { out << text; });
+  }
+}
+
+void remark(std::string_view text) noexcept {
+  try {
+    const std::string safe = viz::without_commands(std::string(text));
+    remark({std::string_view(safe)});
+  } catch (const std::bad_alloc&) {
+    remark({text});
   }
 }
 

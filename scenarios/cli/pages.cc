@@ -1,49 +1,15 @@
 #include "scenarios/cli/pages.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <string_view>
-#include <system_error>
-
-#include <fmt/core.h>
-
-#include "scenarios/cli/cli.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/cases.h"
 #include "scenarios/format/report_reader.h"
 #include "scenarios/format/scenario.h"
 #include "scenarios/json/source.h"
 #include "scenarios/run/runner.h"
-#include "traces/formats/trace_reader.h"
 
 namespace rollcall::cli {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-// The first entries by name; a folder of ranks' files has one kind.
-Subject subject_of_folder(const std::string& path) {
-  std::error_code error;
-  std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    if (entry.is_regular_file()) {
-      files.push_back(entry.path().string());
-    }
-  }
-  if (error) {
-    throw UsageError(fmt::format("cannot list '{}': {}", path, error.message()));
-  }
-  const bool has_trace = std::ranges::any_of(files, traces::looks_like_trace);
-  return has_trace ? Subject::trace : Subject::dumps;
-}
-
-bool says_dump(std::string_view start) {
-  const bool is_pickle = start.starts_with('\x80');
-  return is_pickle || start.find("\"pg_config\"") != std::string_view::npos ||
-         start.find("\"pg_status\"") != std::string_view::npos ||
-         start.find("\"entries\"") != std::string_view::npos;
-}
 
 scenario::Scenario scenario_of(const scenario::SourceText& source, const scenario::CaseAddress& address,
                                Progress& progress) {
@@ -67,16 +33,6 @@ viz::ComparedFact::Judgement judgement_of(compare::Claim::Judgement judgement) {
 }
 
 }  // namespace
-
-Subject subject_of(const std::string& path) {
-  if (fs::is_directory(path)) {
-    return subject_of_folder(path);
-  }
-  if (traces::looks_like_trace(path)) {
-    return Subject::trace;
-  }
-  return says_dump(traces::beginning_of(scenario::parse_address(path).file)) ? Subject::dumps : Subject::run;
-}
 
 Report load_report(const std::string& path, Progress& progress) {
   const scenario::CaseAddress address = scenario::parse_address(path);

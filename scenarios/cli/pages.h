@@ -1,6 +1,6 @@
 #pragma once
 
-// What commands that make pages share: finding out what a path is, and reading it.
+// What commands that make pages share: reading the runs on them.
 
 #include <string>
 #include <vector>
@@ -13,12 +13,6 @@
 namespace rollcall::cli {
 
 class Progress;
-
-// What can be viewed.
-enum class Subject { run, dumps, trace };
-
-// By its first bytes. A folder holds dumps, or one trace per rank. Throws UsageError for what cannot be read.
-Subject subject_of(const std::string& path);
 
 // A run as it was, from a JSON report, or as it is now, from a scenario; and with its calls as facts. Both throw
 // InvalidScenario, and UsageError for a scenario that is too large for this machine.

@@ -1,4 +1,5 @@
 #include "scenarios/cli/real.h"
+#include "scenarios/cli/subject.h"
 
 #include <cstdlib>
 
@@ -42,6 +43,7 @@ std::optional<real::LaunchedRank> launched_by(const CommandLine& line) {
 }  // namespace
 
 RealScenario load_for_real_ranks(const CommandLine& line, std::optional<Rank> ranks) {
+  require_scenario(line.file);
   // Which backend it is depends on the number of ranks, and what the file means on the backend.
   const scenario::Scenario as_written = scenario::load_scenario(line.file, {.world_size = ranks});
   const std::string backend(real::find_backend(line.real.backend, as_written.options.world_size).name);

@@ -9,12 +9,16 @@
 #include <fmt/ranges.h>
 
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/output_files.h"
+#include "scenarios/cli/report_files.h"
+#include "scenarios/cli/report_writers.h"
+#include "scenarios/cli/subject.h"
+#include "scenarios/cli/traces.h"
 #include "scenarios/program/units.h"
 #include "scenarios/record/recorded_script.h"
 #include "scenarios/record/script_run.h"
 #include "viz/base/write_file.h"
 #include "viz/json/json_report.h"
-#include "viz/text/text_report.h"
 
 namespace rollcall::cli {
 namespace {
@@ -45,6 +49,12 @@ scenario::ScriptOptions script_options(const CommandLine& line) {
   if (!std::filesystem::is_regular_file(options.script)) {
     throw UsageError(fmt::format("'{}' is not a file", options.script));
   }
+  if (const Subject subject = subject_of(options.script);
+      subject != Subject::script && subject != Subject::dumps) {
+    throw UsageError(
+        fmt::format("'{}' is not a script but {}", options.script, advice_on(subject, options.script)));
+  }
+  options.timeline = wants_timeline(line.trace) || wants_timeline(report_files(line, page_kinds()));
   return options;
 }
 
@@ -136,14 +146,26 @@ void say_problems(const ScriptRun& run, const RecordedScript& recorded) {
   }
 }
 
-std::string report_text(const CommandLine& line, const Report& report) {
-  return line.format == Format::json ? viz::json_report(report)
-                                     : viz::text_report(report, {line.detail, wants_color(line)});
+// What is said of the report, and where. -o is the scenario's.
+void write_report(const CommandLine& line, const Report& report) {
+  const viz::TraceOptions traced = trace_options(line.trace, report.world_size);
+  CommandLine for_report = line;
+  for_report.output.clear();
+  emit(for_report,
+       line.format == Format::json ? viz::json_report(report) : text_of(for_report, report, traced));
+  write_traces(line, report, traced);
+  write_reports(line, report_files(line, page_kinds()), writers_of(report));
 }
 
 }  // namespace
 
 ExitCode record_script(const CommandLine& line) {
+  const std::vector<ReportFile> reports = report_files(line, page_kinds());
+  require_files_of_their_own(line, reports, {line.paths.empty() ? "" : line.paths.front()});
+  const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
+  if (line.trace.chart && line.format == Format::json) {
+    throw UsageError("--timeline prints text; leave out --format json");
+  }
   ScriptRun done;
   try {
     done = run(line);
@@ -161,8 +183,8 @@ ExitCode record_script(const CommandLine& line) {
   }
   const std::string file = line.output.empty() ? "recorded.json" : line.output;
   // Throws InvalidScenario for a record that somebody else made, or a call that no scenario can have.
-  const RecordedScript recorded = scenario::recorded_script(
-      done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr);
+  RecordedScript recorded = scenario::recorded_script(
+      done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr, timeline);
   if (!done.was_interrupted) {
     say_problems(done, recorded);
   }
@@ -171,15 +193,17 @@ ExitCode record_script(const CommandLine& line) {
     return ExitCode::invalid;
   }
   say_stacks(done.record);
-  const bool to_file = !line.output.empty();
-  to_file ? viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; })
-          : viz::write_stdout(recorded.text);
+  if (line.output.empty()) {
+    recorded.report.replay = line.test.command;  // there is no file to run
+  } else {
+    viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; });
+  }
   if (done.was_interrupted) {
-    remark("rollcall: interrupted; what the ranks had called by then is written");
+    remark(line.output.empty() ? "rollcall: interrupted"
+                               : "rollcall: interrupted; what the ranks had called by then is written");
     return ExitCode::interrupted;
   }
-  const std::string report = report_text(line, recorded.report);
-  to_file ? viz::write_stdout(report) : remark(report);
+  write_report(line, recorded.report);
   return finding_of(recorded.report.verdict) == nullptr ? ExitCode::as_expected : ExitCode::differs;
 }
 

@@ -237,7 +237,7 @@ class Printer {
   void print(const std::string& text) {
     progress_.clear();
     if (line_.output.empty()) {
-      viz::write_stdout(text);
+      viz::write_stdout(viz::without_commands(text));
     } else {
       text_ += text;
     }

@@ -1,5 +1,7 @@
 #include "scenarios/cli/traces.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <ostream>
@@ -53,6 +55,18 @@ Writer writer_for(const std::string& file) {
   return is_protobuf ? viz::perfetto_trace : viz::chrome_trace;
 }
 
+// The ending says the format. What is no regular file, such as a pipe, has none.
+void require_known_ending(const std::string& file) {
+  constexpr std::array<std::string_view, 4> endings = {".json", ".json.gz", ".pftrace", ".pftrace.gz"};
+  std::error_code missing;
+  const bool is_special = fs::exists(file, missing) && !fs::is_regular_file(file, missing);
+  if (!is_special &&
+      std::ranges::none_of(endings, [&](std::string_view each) { return file.ends_with(each); })) {
+    throw UsageError(fmt::format(
+        "--trace: '{}' names no format; end it with .json (Chrome trace), .json.gz or .pftrace", file));
+  }
+}
+
 void write_one(const std::string& file, const Report& report, const viz::TraceOptions& options) {
   viz::write_file(file, [&](std::ostream& out) {
     if (!file.ends_with(".gz")) {
@@ -94,6 +108,7 @@ std::string text_of(const CommandLine& line, const Report& report, const viz::Tr
 }
 
 viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size) {
+  std::ranges::for_each(arguments.files, require_known_ending);
   if (!wants_timeline(arguments) && (!arguments.ranks.empty() || !arguments.window.empty())) {
     throw UsageError("--trace-ranks and --trace-window need --trace, --trace-dir or --timeline");
   }

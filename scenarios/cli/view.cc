@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <ostream>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #include "real/process/process.h"
 #include "scenarios/cli/judged_dumps.h"
 #include "scenarios/cli/pages.h"
+#include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "traces/formats/trace_reader.h"
 #include "viz/base/write_file.h"
@@ -62,20 +65,42 @@ Page page_of_two(const CommandLine& line, const std::string& first, const std::s
   };
 }
 
+// What makes one kind of page.
+enum class PageKind : std::uint8_t { run, dumps, trace };
+
+PageKind page_kind_of(const std::string& path) {
+  switch (const Subject subject = subject_of(path)) {
+    case Subject::dumps:
+      return PageKind::dumps;
+    case Subject::trace:
+      return PageKind::trace;
+    case Subject::scenario:
+    case Subject::report:
+      return PageKind::run;
+    case Subject::page:
+      throw UsageError(fmt::format("'{}' is already a page; open it in a browser", path));
+    case Subject::scenarios:
+    case Subject::script:
+    case Subject::times:
+      throw UsageError(fmt::format("'{}' is {}", path, advice_on(subject, path)));
+  }
+  return PageKind::run;
+}
+
 // Many paths are one job's dumps or traces; two runs are compared.
 Page page_of(const CommandLine& line) {
   const std::vector<std::string>& paths = line.paths;
-  const Subject subject = subject_of(paths.front());
-  const auto is_other = [subject](const std::string& path) { return subject_of(path) != subject; };
+  const PageKind kind = page_kind_of(paths.front());
+  const auto is_other = [kind](const std::string& path) { return page_kind_of(path) != kind; };
   if (const auto other = std::ranges::find_if(paths, is_other); other != paths.end()) {
     throw UsageError(fmt::format("'{}' and '{}' are of different kinds", paths.front(), *other));
   }
-  switch (subject) {
-    case Subject::dumps:
+  switch (kind) {
+    case PageKind::dumps:
       return page_of_dumps(line, paths);
-    case Subject::trace:
+    case PageKind::trace:
       return page_of_trace(paths);
-    case Subject::run:
+    case PageKind::run:
       break;
   }
   if (paths.size() > 2) {
@@ -102,23 +127,24 @@ std::string temporary_page(const std::string& path) {
   return (fs::path(folder) / (name_of(path) + ".html")).string();
 }
 
+// Nothing is lost where there is no browser: the page is written, and its path is printed.
 void open_in_browser(const std::string& page) {
-  const int status = real::ChildProcess([&] { real::execute({"xdg-open", page}); }).wait();
+  const int status = real::ChildProcess([&] {
+                       const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+                       ::dup2(nowhere, STDOUT_FILENO);
+                       ::dup2(nowhere, STDERR_FILENO);
+                       real::execute({"xdg-open", page});
+                     }).wait();
   if (status != 0) {
     const bool is_missing = WIFEXITED(status) && WEXITSTATUS(status) == real::no_such_program;
-    const std::string why = is_missing ? ": " + std::generic_category().message(ENOENT) : "";
-    throw UsageError(fmt::format("xdg-open cannot open the page{}; it is at {}", why, page));
+    remark(fmt::format("rollcall: no browser was opened: xdg-open {}",
+                       is_missing ? "is not installed" : "found none"));
   }
 }
 
 }  // namespace
 
 ExitCode view_report(const CommandLine& line) {
-  for (const std::string& path : line.paths) {
-    if (path.ends_with(".html")) {
-      throw UsageError(fmt::format("'{}' is already a page; open it in a browser", path));
-    }
-  }
   const Page write = page_of(line);
   const std::string page = line.output.empty() ? temporary_page(line.paths.front()) : line.output;
   viz::write_file(page, write);

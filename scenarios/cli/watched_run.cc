@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/machine_memory.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "sim/fibers/stack_arena.h"
@@ -51,6 +52,7 @@ void watch(scenario::Scenario& loaded, Progress& progress) {
 }
 
 scenario::Scenario load_watched(const std::string& address, Progress& progress) {
+  require_scenario(address);
   progress.say(fmt::format("reading {}", address));
   scenario::Scenario loaded = scenario::load_scenario(address);
   watch(loaded, progress);

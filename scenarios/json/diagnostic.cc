@@ -8,24 +8,25 @@
 
 #include "scenarios/json/source.h"
 #include "sim/base/utf8.h"
+#include "viz/base/text_style.h"
 
 namespace rollcall::scenario {
 
 std::string to_string(const Diagnostic& diagnostic) {
-  std::string text = diagnostic.file;
+  std::string text = viz::printable(diagnostic.file);
   if (diagnostic.line > 0) {
     text += fmt::format(":{}:{}", diagnostic.line, diagnostic.column);
   }
   text += ": error: ";
   if (!diagnostic.pointer.empty()) {
-    text += diagnostic.pointer + ": ";
+    text += viz::printable(diagnostic.pointer) + ": ";
   }
-  text += diagnostic.message;
+  text += viz::printable(diagnostic.message);
   if (!diagnostic.suggestion.empty()) {
     text += fmt::format(" (did you mean \"{}\"?)", diagnostic.suggestion);
   }
   if (!diagnostic.excerpt.empty()) {
-    text += "\n" + diagnostic.excerpt;
+    text += "\n" + viz::printable_lines(diagnostic.excerpt);
   }
   return text;
 }

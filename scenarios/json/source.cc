@@ -139,7 +139,20 @@ SourceText check_source(std::string name, std::string text) {
   return source;
 }
 
+namespace {
+
+// Can be read only once, and commands look at a scenario more than once.
+const std::string& standard_input() {
+  static const std::string text = read_all(stdin, "standard input");
+  return text;
+}
+
+}  // namespace
+
 SourceText read_source(const std::string& path) {
+  if (path == "-") {
+    return check_source(path, standard_input());
+  }
   if (path.ends_with(".py")) {
     refuse(path,
            fmt::format("a Python script is not a scenario; `rollcall record -n 4 {}` records it", path));

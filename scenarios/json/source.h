@@ -44,7 +44,7 @@ class SourceText {
 };
 
 // Reads a scenario file. Throws InvalidScenario when there is no such file, when it is a directory,
-// empty, too large, or no UTF-8 text.
+// empty, too large, or no UTF-8 text. "-" is standard input.
 SourceText read_source(const std::string& path);
 
 // The same checks for text that is already in memory.

@@ -1,6 +1,7 @@
 #include "scenarios/json/suggest.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace rollcall::scenario {
@@ -19,6 +20,28 @@ bool same(char a, char b) { return folded(a) == folded(b); }
 std::size_t tolerance(std::string_view word) {
   return std::max<std::size_t>(word.size() > 1 ? 1 : 0, word.size() / 3);
 }
+
+// Other names of the same things, from torch, NumPy and NCCL: too far apart for a slip of the fingers.
+struct Synonym {
+  std::string_view word;
+  std::string_view known;
+};
+constexpr std::array<Synonym, 16> synonyms = {{{"fp32", "float32"},
+                                               {"float", "float32"},
+                                               {"fp64", "float64"},
+                                               {"double", "float64"},
+                                               {"fp16", "float16"},
+                                               {"half", "float16"},
+                                               {"bf16", "bfloat16"},
+                                               {"int", "int32"},
+                                               {"long", "int64"},
+                                               {"short", "int16"},
+                                               {"char", "int8"},
+                                               {"byte", "uint8"},
+                                               {"op", "reduce_op"},
+                                               {"count", "numel"},
+                                               {"size", "numel"},
+                                               {"nranks", "world_size"}}};
 
 }  // namespace
 
@@ -47,6 +70,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string_view suggest(std::string_view word, std::span<const std::string_view> candidates) {
   constexpr std::size_t word_max = 64;  // nobody mistypes more than that by accident
+  const auto synonym = std::ranges::find(synonyms, word, &Synonym::word);
+  if (synonym != synonyms.end() && std::ranges::find(candidates, synonym->known) != candidates.end()) {
+    return synonym->known;
+  }
   std::string_view best;
   std::size_t best_distance = tolerance(word) + 1;
   for (std::string_view candidate : candidates) {

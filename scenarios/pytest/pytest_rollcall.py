@@ -61,7 +61,8 @@ def program(config):
         or os.environ.get("ROLLCALL")
         or "rollcall"
     )
-    found = shutil.which(wanted)
+    beside_python = os.path.join(os.path.dirname(sys.executable), wanted)
+    found = shutil.which(wanted) or (shutil.which(beside_python) if os.sep not in wanted else None)
     if found is None:
         raise pytest.Collector.CollectError(
             f"cannot find the program '{wanted}'; install rollcall, or pass its path as --rollcall PROGRAM"
@@ -134,30 +135,31 @@ def run(config, arguments, timeout):
 @pytest.fixture
 def rollcall_world(request, tmp_path):
     """A job of this many ranks in the simulator: rollcall_world(4).run(script or function, arguments...)."""
-    return lambda world_size: World(request.config, tmp_path, world_size)
+    return lambda world_size: World(request, tmp_path, world_size)
 
 
 class World:
-    def __init__(self, config, folder, world_size):
-        self._config, self._folder, self._world_size = config, folder, world_size
+    def __init__(self, request, folder, world_size):
+        self._request, self._folder, self._world_size = request, folder, world_size
 
     def run(self, script, *arguments, answers="simulate"):
         """Runs a script with arguments, or a function of a module, on every rank, and returns the result.
 
-        `answers`: "simulate", or "fake": each rank alone. Skips the test if there is no Python with torch.
+        If the test fails, the report stands below its traceback. `answers`: "simulate", or "fake": each rank alone. Skips the test if there is no Python with torch.
         """
         if callable(script):
             arguments = [json.dumps(list(arguments))]
             script = self._script_for(script)
-        scenario = self._folder / "recorded.json"
-        line = ["record", "--world-size", str(self._world_size), f"--{answers}", "--format", "json", "-o", str(scenario)]
-        result = run(self._config, [*line, str(script), *map(str, arguments)],
-                     timeout=float(self._config.getini("rollcall_timeout")))
+        scenario, report, config = self._folder / "recorded.json", self._folder / "report.json", self._request.config
+        line = ["record", "--world-size", str(self._world_size), f"--{answers}", "-o", str(scenario)]
+        result = run(config, [*line, "--report", f"json={report}", str(script), *map(str, arguments)],
+                     timeout=float(config.getini("rollcall_timeout")))
         if result.returncode == SKIPPED:
             pytest.skip(result.stderr.strip())
         if result.returncode not in (EXPECTED, DIFFERS):
             raise ScenarioFailed(result.stdout + result.stderr)
-        return Recorded(json.loads(result.stdout), scenario, result.stderr)
+        self._request.node.add_report_section("call", "rollcall", result.stdout)
+        return Recorded(json.loads(report.read_text(encoding="utf-8")), scenario, result.stdout, result.stderr)
 
     def _script_for(self, function):
         """A script that imports the function's module from its file, and calls it."""
@@ -175,15 +177,16 @@ class World:
 
 
 class Recorded:
-    """The result of a script. `report`: rollcall's JSON report; `scenario`: a file for `rollcall run`; `output`:
-    what the ranks printed, and rollcall's remarks."""
+    """The result of a script. `report`: rollcall's JSON report; `text`: the same for people; `scenario`: a file for
+    `rollcall run`; `output`: what the ranks printed, and rollcall's remarks."""
 
-    def __init__(self, report, scenario, output):
-        self.report, self.scenario, self.output = report, scenario, output
+    def __init__(self, report, scenario, text, output):
+        self.report, self.scenario, self.text, self.output = report, scenario, text, output
         self.verdict = report["verdict"]
         self.culprits = report.get("culprits", [])
         self.ok = self.verdict == "ok"
 
     def __repr__(self):
+        """The sentence that an assert shows: `assert False, where False = <it>.ok`."""
         place = self.report.get("at", {}).get("site", "")
-        return f"<{self.verdict}, culprits {self.culprits}{', at ' + place if place else ''}>\n{self.output}"
+        return f"<{self.text.partition(chr(10))[0]}{', at ' + place if place else ''}>"

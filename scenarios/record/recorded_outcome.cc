@@ -66,7 +66,7 @@ const char* word_of(State state) {
     case State::finished:
       return "finished";
     case State::waiting:
-      return "waited for ever";
+      return "waited forever";
     case State::raised:
     case State::crashed:
       return "failed";

@@ -84,8 +84,11 @@ std::string base_name(const std::string& path) { return path.substr(path.rfind('
 
 class ScenarioBuilder {
  public:
-  ScenarioBuilder(const ScriptRecord& record, std::string file)
-      : record_(record), world_size_(record.ranks.front().world_size), file_(std::move(file)) {
+  ScenarioBuilder(const ScriptRecord& record, std::string file, bool timeline)
+      : record_(record),
+        world_size_(record.ranks.front().world_size),
+        file_(std::move(file)),
+        timeline_(timeline) {
     for (const ScriptRank& rank : record.ranks) {
       const BackendTraits* own = find_backend_traits(rank.backend);
       backend_ = own != nullptr && own->device == DeviceType::cuda ? own->name : backend_;
@@ -105,7 +108,9 @@ class ScenarioBuilder {
     return merged.size() <= apart.size() && is_sound(merged) ? merged : apart;
   }
 
-  Report run(const std::string& text) const { return scenario::run(parse_scenario(text, file_)); }
+  Report run(const std::string& text) const {
+    return scenario::run(parse_scenario(text, file_), {.timeline = timeline_});
+  }
 
  private:
   OrderedJson header() const {
@@ -174,6 +179,7 @@ class ScenarioBuilder {
   const ScriptRecord& record_;
   Rank world_size_;
   std::string file_;
+  bool timeline_;
   std::string_view backend_ = default_backend(DeviceType::cpu).name;  // the one on GPUs, where ranks differ
   RankSet recorded_;
 };
@@ -256,7 +262,8 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
 
 }  // namespace
 
-RecordedScript recorded_script(ScriptRecord record, const std::string& file, const Report* run) {
+RecordedScript recorded_script(ScriptRecord record, const std::string& file, const Report* run,
+                               bool timeline) {
   settle_live_ends(record);
   RecordedScript result;
   result.remarks = remarks_of(record);
@@ -264,7 +271,7 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
   if (std::ranges::none_of(record.ranks, has_begun)) {
     return result;
   }
-  const ScenarioBuilder builder(record, file);
+  const ScenarioBuilder builder(record, file, timeline);
   result.text = builder.text({.labels = false});
   result.report = builder.run(result.text);
   if (const auto difference = run == nullptr ? std::nullopt : contradiction(record, *run, result.report)) {

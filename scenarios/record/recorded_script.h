@@ -16,9 +16,10 @@ struct RecordedScript {
   std::vector<std::string> remarks;  // per rank that did not come to its end, and what else there is to know
 };
 
+// `timeline`: of the report.
 // `file`: what reports call the scenario. `run`: the report of the recorded run, where all ranks ran in the simulator.
 RecordedScript recorded_script(traces::ScriptRecord record, const std::string& file,
-                               const Report* run = nullptr);
+                               const Report* run = nullptr, bool timeline = false);
 
 // The lines that read what was received, "train.py:17": of a rank that was alone, what follows is a guess. Each once.
 std::vector<std::string> data_dependent_places(const traces::ScriptRecord& record);

@@ -202,7 +202,7 @@ SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const st
   }
   SimulatedRanks simulated = simulate_ranks(
       std::move(connections), records, options.gpus_per_host > 0 ? options.gpus_per_host : options.world_size,
-      options.patience);
+      options.patience, options.timeline);
   if (simulated.stands_still || !simulated.silent.empty() || !simulated.problem.empty()) {
     launcher.stop();
   }

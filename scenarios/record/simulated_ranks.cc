@@ -336,9 +336,9 @@ Job job_of(RankLink& link) {
     arena.reset();
     const Value said = traces::read_json(*line, arena);
     if (const Value* init = find(said, "init")) {
-      return {std::string(traces::text_or_empty(init)),
-              std::string(traces::text_or_empty(find(said, "torch"))),
-              traces::text_or_empty(find(said, "debug")) == "DETAIL", traces::real_or(find(said, "timeout"), 0)};
+      return {
+          std::string(traces::text_or_empty(init)), std::string(traces::text_or_empty(find(said, "torch"))),
+          traces::text_or_empty(find(said, "debug")) == "DETAIL", traces::real_or(find(said, "timeout"), 0)};
     }
   }
   return {};
@@ -372,17 +372,18 @@ sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
 }  // namespace
 
 SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const std::string& records,
-                              Rank ranks_per_host, std::chrono::milliseconds patience) {
+                              Rank ranks_per_host, std::chrono::milliseconds patience, bool timeline) {
   std::vector<RankLink> links;
   for (real::Descriptor& connection : connections) {
     links.emplace_back(std::move(connection), patience);
   }
-  const std::string folder = std::filesystem::current_path();
+  const std::string folder = traces::root_of_places(std::filesystem::current_path());
   SimulatedRanks result;
   try {
     sim::Options options = options_of_job(links, result.silent);
     options.may_run_again = false;  // it is run by processes that have gone
     options.ranks_per_host = ranks_per_host;
+    options.timeline = timeline;
     Story story;
     options.on_settled = [&](std::span<const RankClass::State>) { story.is_settled = true; };
     std::deque<RankServer> servers;

@@ -24,8 +24,9 @@ struct SimulatedRanks {
 };
 
 // `connections` by rank; `records` is the folder that the ranks write to; of `ranks_per_host` each has a GPU of its
-// number there. Returns when all ranks have ended, when they stand still, or when one is silent.
+// number there. `timeline`: of the report.
+// Returns when all ranks have ended, when they stand still, or when one is silent.
 SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const std::string& records,
-                              Rank ranks_per_host, std::chrono::milliseconds patience);
+                              Rank ranks_per_host, std::chrono::milliseconds patience, bool timeline);
 
 }  // namespace rollcall::scenario

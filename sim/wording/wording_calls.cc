@@ -104,7 +104,7 @@ std::string who_calls_what(const Evidence& evidence, const Incident& incident, c
       text += fmt::format("; {} {} {}", ranks_phrase(side.ranks), row.joint, side.property);
     }
   }
-  return sides.size() > sides_max ? text + fmt::format("; and {} more variants", sides.size() - sides_max)
+  return sides.size() > sides_max ? text + fmt::format("; and {} more", sides.size() - sides_max)
                                   : text;
 }
 

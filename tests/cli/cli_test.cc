@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 
 #include <unistd.h>
@@ -167,7 +168,7 @@ TEST_CASE("every misuse of the command line exits with 4 and a line on standard 
       {"run -z hello.json", "unknown option '-z' for 'run'"},
       {"run hello.json -o t.json --trace ./t.json", "-o and --trace both write './t.json'"},
       {"rnu hello.json", "unknown command 'rnu' (did you mean 'run'?)"},
-      {"train.py", "unknown command 'train.py'; `rollcall run train.py` runs a scenario, `rollcall record"},
+      {"train.py", "'train.py' is not a command, and there is no such file"},
       {"--nonsense", "--nonsense"},
       {"run", "FILE"},
       {"run hello.json other.json", "other.json"},
@@ -187,6 +188,7 @@ TEST_CASE("every misuse of the command line exits with 4 and a line on standard 
       {"explain xyzzy", "xyzzy"},
       {"run hello.json -o hello.json", "would overwrite"},
       {"run hello.json --trace ./hello.json", "would overwrite"},
+      {"run hello.json --trace trace.txt", "'trace.txt' names no format; end it with .json"},
   };
   for (const auto& [arguments, message] : cases) {
     CAPTURE(arguments);
@@ -416,4 +418,36 @@ TEST_CASE("diagnose says what it cannot read, and goes on with the rest", "[cli]
   shell.write("empty/readme.txt", "no dumps here");
   CHECK(shell.rollcall("diagnose empty").code == 5);
   CHECK(shell.rollcall("diagnose nowhere").code == 4);
+}
+
+TEST_CASE("hostile names reach no terminal and no CI as anything but text", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("hostile.json",
+              R"({ "version": 1, "world_size": 2, "name": "a\n::error::b ##[add-mask]z \u202e",
+    "program": [ { "print": "x\n::stop-commands::x ##[group]" },
+                 { "if": "rank == 0", "do": [ { "raise": "bad\n::error::boo \u001b[2J" } ] },
+                 { "all_reduce": { "numel": 1, "label": "l\n::warning::q" } } ] })");
+  shell.write("key.json", R"({ "version": 1, "world_size": 2, "\u001b[31m\n::error::x\u202e": 1 })");
+  const auto is_harmless = [](const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t said = line.find_first_not_of(' ');
+      if (said != std::string::npos && line.compare(said, 2, "::") == 0) {
+        return false;
+      }
+    }
+    return text.find("##[") == std::string::npos && text.find('\x1b') == std::string::npos &&
+           text.find("\u202e") == std::string::npos;
+  };
+  for (const std::string arguments :
+       {"run hostile.json", "run hostile.json -q", "run hostile.json -v --timeline", "test hostile.json",
+        "list hostile.json", "explore hostile.json", "run key.json", "test key.json",
+        "run $'a\\e[31m\\n::error::x'", "run hostile.json --format $'\\e[1m##[x'", "diagnose hostile.json",
+        "minimize hostile.json -q -o /dev/null"}) {
+    CAPTURE(arguments);
+    const Outcome outcome = shell.run("exec bash -c \"'" ROLLCALL_CLI "' " + arguments + "\"");
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(is_harmless(outcome.out));
+    CHECK(is_harmless(outcome.err));
+  }
 }

@@ -159,11 +159,13 @@ TEST_CASE("equal programs of all ranks become one that people can read", "[recor
     return;
   }
   const Shell shell;
-  const Outcome outcome = shell.rollcall("record --world-size 4 " + script("primitives") + " ring");
+  const Outcome outcome =
+      shell.rollcall("record --world-size 4 -o ring.json " + script("primitives") + " ring");
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, Contains(R"({"repeat": 10, "do": [)"));
-  CHECK_THAT(outcome.out, Contains(R"("dst": "(rank + 1) % world_size")"));
-  CHECK_THAT(outcome.out, Contains(R"("src": "(rank - 1) % world_size")"));
+  const std::string scenario = contents(shell.path("ring.json"));
+  CHECK_THAT(scenario, Contains(R"({"repeat": 10, "do": [)"));
+  CHECK_THAT(scenario, Contains(R"("dst": "(rank + 1) % world_size")"));
+  CHECK_THAT(scenario, Contains(R"("src": "(rank - 1) % world_size")"));
 }
 
 TEST_CASE("a rank that fails is named, and the others' records are used", "[record]") {

@@ -30,7 +30,6 @@ std::vector<std::int64_t> counts_of(const Value* list) {
   return counts;
 }
 
-
 bool is_true(const Value* value) {
   return value != nullptr && value->is(Value::Kind::boolean) && value->integer != 0;
 }
@@ -135,7 +134,7 @@ class RankReader {
     rank_.torch = text_of(value, "torch");
     rank_.detail = text_of(value, "debug") == "DETAIL";
     rank_.script = text_of(value, "script");
-    rank_.folder = text_of(value, "folder");
+    rank_.folder = root_of_places(std::string(text_of(value, "folder")));
   }
 
   // A job that is initialized again has ended one world, and goes on in a group that it has made.
@@ -306,6 +305,19 @@ ScriptEnd last_script_end(const std::string& path) {
 }
 
 ScriptRank read_script_rank(const std::string& text) { return RankReader().read(text); }
+
+std::string root_of_places(const std::string& folder) {
+  std::error_code missing;
+  for (fs::path root = folder; !root.empty(); root = root.parent_path()) {
+    if (fs::exists(root / ".git", missing)) {
+      return root.string();
+    }
+    if (root == root.root_path()) {
+      break;
+    }
+  }
+  return folder;
+}
 
 ScriptRecord read_script_record(const std::string& folder) {
   namespace fs = std::filesystem;

@@ -102,12 +102,12 @@ struct ScriptRank {
   Rank rank = -1;
   Rank world_size = 0;
   Rank ranks_per_host = 0;  // 0: all are on one
-  std::string mode;     // "fake", "simulator", "live"
-  std::string torch;    // its version
-  bool detail = false;  // TORCH_DISTRIBUTED_DEBUG=DETAIL
-  std::string script;   // as it was called
-  std::string folder;   // where it ran
-  std::string backend;  // that the script asked for; empty: it has not initialized anything
+  std::string mode;         // "fake", "simulator", "live"
+  std::string torch;        // its version
+  bool detail = false;      // TORCH_DISTRIBUTED_DEBUG=DETAIL
+  std::string script;       // as it was called
+  std::string folder;       // that its places are named from
+  std::string backend;      // that the script asked for; empty: it has not initialized anything
   double timeout_s = 0;
   ScriptSite init_site;           // where it did, first
   std::vector<ScriptCall> calls;  // each once
@@ -141,6 +141,10 @@ ScriptEnd last_script_end(const std::string& path);
 
 // One rank's record.
 ScriptRank read_script_rank(const std::string& text);
+
+// What places of a script are named from that ran in `folder`: the root of its repository, which editors and CI start
+// from as well; without one, the folder.
+std::string root_of_places(const std::string& folder);
 
 // Every rank*.jsonl of a folder. Throws std::filesystem errors for folders that cannot be listed.
 ScriptRecord read_script_record(const std::string& folder);

@@ -71,6 +71,34 @@ void append_escaped(std::string& out, unsigned char byte) {
   }
 }
 
+// Characters of three bytes that turn the direction of what follows, or end a line for some readers: U+200E, U+200F,
+// U+2028 to U+202E, U+2066 to U+2069. 0: none of them.
+unsigned int turning_character(std::string_view text) {
+  if (text.size() < 3 || text[0] != '\xe2' || (text[1] != '\x80' && text[1] != '\x81')) {
+    return 0;
+  }
+  const unsigned int code =
+      0x2000 + (text[1] == '\x81' ? 0x40U : 0U) + (static_cast<unsigned char>(text[2]) & 0x3fU);
+  const bool turns = code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+  return turns ? code : 0;
+}
+
+// Where a line begins to say something: behind blanks and our own colors.
+std::size_t first_said(std::string_view line) {
+  std::size_t at = 0;
+  while (at < line.size()) {
+    if (line.substr(at).starts_with("\x1b[")) {
+      at = std::min(line.find('m', at), line.size() - 1) + 1;
+    } else if (line[at] == ' ' || line[at] == '\t') {
+      ++at;
+    } else {
+      break;
+    }
+  }
+  return at;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -84,10 +112,47 @@ std::string printable(std::string_view text) {
     if (length == 0 || is_control) {
       append_escaped(out, first);
       text.remove_prefix(1);
+    } else if (const unsigned int code = turning_character(text)) {
+      out += fmt::format("\\u{:04x}", code);
+      text.remove_prefix(length);
     } else {
       out += text.substr(0, length);
       text.remove_prefix(length);
     }
+  }
+  return out;
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at <= text.size(); ++at) {
+    if (at == text.size() || text[at] == '\n' || text[at] == '\t') {
+      out += printable(text.substr(begin, at - begin));
+      out += at == text.size() ? std::string_view() : text.substr(at, 1);
+      begin = at + 1;
+    }
+  }
+  return out;
+}
+
+std::string without_commands(std::string text) {
+  constexpr std::string_view old_form = "##[";
+  if (text.find("::") == text.npos && text.find(old_form) == text.npos) {
+    return text;
+  }
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    std::string line = text.substr(begin, end - begin);
+    if (const std::size_t said = first_said(line); std::string_view(line).substr(said).starts_with("::")) {
+      line.insert(said, 1, '\\');
+    }
+    for (std::size_t at = line.find(old_form); at != line.npos; at = line.find(old_form, at + 1)) {
+      line.insert(at + 2, 1, '\\');
+    }
+    out += line;
+    begin = end;
   }
   return out;
 }

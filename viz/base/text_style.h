@@ -41,8 +41,14 @@ enum class Look { plain, error, good, warning, strong, frame, faint };
 std::string paint(std::string_view text, Look look, bool color);
 
 // `text` with everything a terminal could obey or choke on written out: "\n" and "\x1b" for control
-// characters, "\xff" for bytes that are not UTF-8.
+// characters, "\xff" for bytes that are not UTF-8, "\u202e" for characters that turn the direction of text.
 std::string printable(std::string_view text);
+// The same of every line; line breaks and tabs stay.
+std::string printable_lines(std::string_view text);
+
+// `text` for a log that somebody's CI reads: GitHub's runner obeys lines that begin with "::", blanks and colors aside,
+// and "##[" anywhere. Both get a backslash. What we tell it ourselves does not come through here.
+std::string without_commands(std::string text);
 
 // Columns that `text` takes: characters, not bytes.
 std::size_t display_width(std::string_view text);

@@ -1,6 +1,7 @@
 #include "scenarios/cli/shell/command_tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -92,8 +93,8 @@ bool Argument::is_path() const {
   return value == "FILE" || value == "DIR" || value == "PATH" || value.ends_with("=FILE");
 }
 
-CommandTree describe(const CLI::App& app) {
-  CommandTree tree{app.get_description(), app.get_footer(), {}, {}};
+CommandTree describe(const CLI::App& app, std::string exit_codes) {
+  CommandTree tree{app.get_description(), std::move(exit_codes), {}, {}};
   for (const CLI::Option* option : app.get_options()) {
     tree.options.push_back(describe_option(*option));
   }

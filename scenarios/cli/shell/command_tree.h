@@ -31,16 +31,17 @@ struct CommandHelp {
   std::string summary;
   std::vector<Argument> places;  // in order
   std::vector<Argument> options;
+  std::vector<std::string> examples{};  // whole command lines
 };
 
 struct CommandTree {
   std::string summary;
-  std::string footer;  // about exit codes
+  std::string exit_codes;  // one sentence
   std::vector<Argument> options;
   std::vector<CommandHelp> commands;
 };
 
-CommandTree describe(const CLI::App& app);
+CommandTree describe(const CLI::App& app, std::string exit_codes);
 
 // rollcall's own: see parse.cc.
 CommandTree command_tree();

@@ -42,8 +42,9 @@ std::string lines_of(const CommandHelp& command) {
   }
   for (const Argument& place : command.places) {
     if (!place.choices.empty()) {
-      lines += fmt::format("{} -f -a {} -d {}\n", start,
-                           fish_quoted(fmt::format("{}", fmt::join(place.choices, " "))), fish_quoted(place.help));
+      lines +=
+          fmt::format("{} -f -a {} -d {}\n", start,
+                      fish_quoted(fmt::format("{}", fmt::join(place.choices, " "))), fish_quoted(place.help));
     } else if (place.is_path()) {
       lines += fmt::format("{} -F\n", start);
     }

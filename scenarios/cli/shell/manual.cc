@@ -78,7 +78,11 @@ std::string command_section(const CommandHelp& command, const CommandTree& tree)
   for (const Argument& option : command.options) {
     text += is_everywhere(option, tree) ? "" : option_entry(option);
   }
-  return text;
+  text += ".PP\n.nf\n";
+  for (const std::string& example : command.examples) {
+    text += roff(example) + "\n";
+  }
+  return text + ".fi\n";
 }
 
 std::string common_options(const CommandTree& tree) {
@@ -93,19 +97,6 @@ constexpr const char* environment = R"(.SH ENVIRONMENT
 .TP
 \fBNO_COLOR\fR, \fBCLICOLOR_FORCE\fR, \fBTERM\fR
 Decide whether to use color where \fB\-\-color\fR is not given.
-.SH EXAMPLES
-.TP
-Find the rank that is missing in a scenario:
-rollcall run scenario.json
-.TP
-Print the same report as JSON:
-rollcall run scenario.json \-\-format json
-.TP
-Diagnose a job that hangs, from the dumps it left:
-rollcall diagnose /tmp/comm_lib_trace_rank_*
-.TP
-Add a first scenario and a CI job to a repository:
-rollcall init
 )";
 
 }  // namespace
@@ -123,7 +114,7 @@ std::string manual(const CommandTree& tree) {
     text += command_section(command, tree);
   }
   text += common_options(tree);
-  text += fmt::format(".SH EXIT STATUS\n{}\n", roff(tree.footer));
+  text += fmt::format(".SH EXIT STATUS\n{}\n", roff(tree.exit_codes));
   return text + environment;
 }
 

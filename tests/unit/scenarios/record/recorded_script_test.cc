@@ -139,7 +139,7 @@ TEST_CASE("where the scenario does not do what the script did, the report is the
   CHECK(finding(script).headline == "rank 0 never came");
   CHECK(script.report.scenario == "train.py");
   CHECK_THAT(script.text,
-             Contains("// This scenario does not do what the script did: rank 1 waited for ever"));
+             Contains("// This scenario does not do what the script did: rank 1 waited forever"));
   CHECK_THAT(script.remarks.back(),
              Contains("in the scenario it finished") && Contains("that of the recorded run"));
 }

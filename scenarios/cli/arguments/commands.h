@@ -2,6 +2,7 @@
 
 // Every command with its options: one table, from which the parser, --help, completion and the manual are made.
 
+#include <array>
 #include <span>
 
 #include "scenarios/cli/cli.h"
@@ -17,6 +18,8 @@ struct Command {
   const char* summary;
   void (*declare)(CLI::App& app, CommandLine& line);  // the options, which fill `line`
   ExitCode (*execute)(const CommandLine& line);
+  const char* purpose;                  // the heading in --help
+  std::array<const char*, 2> examples;  // without "rollcall"
 };
 
 // In the order of --help.

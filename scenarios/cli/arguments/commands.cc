@@ -1,4 +1,4 @@
-#include "scenarios/cli/commands.h"
+#include "scenarios/cli/arguments/commands.h"
 
 #include <algorithm>
 #include <array>
@@ -71,6 +71,7 @@ void declare_trace(CLI::App& app, TraceArguments& trace) {
       ->type_name("A:B");
   app.add_option("--trace-time", trace.time,
                  "Unit of times in traces: ns, or us for viewers that round to microseconds")
+      ->type_name("UNIT")
       ->check(CLI::IsMember({"ns", "us"}));
   CLI::Option* chart = app.add_flag("--timeline", trace.chart, "Draw the timeline in the terminal");
   app.add_flag("--ascii", trace.ascii, "Draw it in ASCII")->needs(chart);
@@ -94,7 +95,7 @@ void declare_run(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_seed(app, line);
   app.add_option("--schedule", line.schedule, "Replay this schedule, as printed on a report's replay line")
-      ->type_name("TEXT");
+      ->type_name("SCHEDULE");
   app.add_flag("--no-repair", line.no_repair,
                "Do not run a failing job again with changed calls to find out who is to blame");
   declare_trace(app, line.trace);
@@ -111,6 +112,7 @@ void declare_explore(CLI::App& app, CommandLine& line) {
   app.add_option("--scheduler", explore.scheduler,
                  "dfs: every schedule that differs, in order; random: random schedules; pct: random "
                  "priorities; auto (the default): dfs, then random schedules if there are too many")
+      ->type_name("SCHEDULER")
       ->check(CLI::IsMember({"auto", "dfs", "random", "pct"}));
   app.add_option("--max-preemptions", explore.preemptions_max,
                  "Only schedules with at most K deviations from the default one")
@@ -207,7 +209,8 @@ void declare_predict(CLI::App& app, CommandLine& line) {
       ->type_name("FILE");
   app.add_option("--gpus-per-process", predict.gpus_per_process,
                  "GPUs that one thread launches on, like nccl-tests -g; 1 by default")
-      ->check(CLI::Range(1, 1024));
+      ->type_name("N")
+      ->check(whole_number(1, 1024));
   app.add_flag("--cuda-graphs", predict.cuda_graphs, "Launches are replayed from CUDA graphs");
   app.add_flag("--symmetric-memory", predict.symmetric_memory,
                "Buffers are registered as symmetric windows, like nccl-tests -R 2");
@@ -246,6 +249,7 @@ void declare_diagnose(CLI::App& app, CommandLine& line) {
 void declare_real_ranks(CLI::App& app, CommandLine& line) {
   RealArguments& real = line.real;
   app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first one that this machine can run")
+      ->type_name("BACKEND")
       ->check(CLI::IsMember(names_of_backends()));
   app.add_option("--ranks", real.ranks, "Number of processes; overrides the scenario's world_size")
       ->check(whole_number(1, 1024))
@@ -286,6 +290,7 @@ void declare_doctor(CLI::App& app, CommandLine& line) {
   CLI::Option* prove = app.add_flag("--prove", real.prove,
                                     "Check the simulator's predictions against a real backend, case by case");
   app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first one that this machine can run")
+      ->type_name("BACKEND")
       ->check(CLI::IsMember(names_of_backends()))
       ->needs(prove);
   app.add_option("--record", real.record, "Save the outcomes, with library versions, to this file")
@@ -317,6 +322,7 @@ void declare_export(CLI::App& app, CommandLine& line) {
                  "Write the dump of every rank's Flight Recorder to this directory, one file per rank")
       ->type_name("DIR");
   app.add_option("--encoding", line.dumps.encoding, "pickle (as PyTorch's watchdog writes) or json")
+      ->type_name("ENCODING")
       ->check(CLI::IsMember({"pickle", "json"}));
   declare_seed(app, line);
 }
@@ -358,10 +364,11 @@ void declare_record(CLI::App& app, CommandLine& line) {
                  "GPUs of each host, for one rank each; by default all ranks are on one host")
       ->check(whole_number(1, 4096))
       ->type_name("N");
+  declare_trace(app, line.trace);
+  declare_reports(app, line);
   app.footer(
-      "The script comes after the options, and its own arguments after the script:\n  rollcall record "
-      "--world-size 4 -o train.json train.py --epochs 1\n  rollcall record --live -o train.json -- torchrun "
-      "--nproc_per_node 4 train.py");
+      "The script comes after the options, and its own arguments after the script. A\n"
+      "real job is recorded by `record --live -o train.json -- torchrun train.py`.");
   app.prefix_command();  // what follows the script is the script's
   app.parse_complete_callback([&app, &line] {
     std::vector<std::string> words = app.remaining();
@@ -398,10 +405,8 @@ void declare_watch(CLI::App& app, CommandLine& line) {
                  "Keep the ranks' rings and stacks in this directory, for diagnose, import and view")
       ->type_name("DIR");
   app.footer(
-      "The command that starts the job comes after the options:\n  rollcall watch -- torchrun "
-      "--nproc_per_node 4 "
-      "train.py\nIt is run as it is: its output is untouched, signals reach it, and its exit code is ours. "
-      "Reports go to "
+      "The command that starts the job comes after the options. It is run as it is: its\n"
+      "output is untouched, signals reach it, and its exit code is ours. Reports go to\n"
       "standard error.");
   app.prefix_command();
   app.parse_complete_callback([&app, &line] {
@@ -424,6 +429,7 @@ void declare_attach(CLI::App& app, CommandLine& line) {
 void declare_init(CLI::App& app, CommandLine& line) {
   app.add_option("DIR", line.file, "The repository; the current directory by default");
   app.add_option("--ci", line.ci, "Which CI to write a job for; both by default")
+      ->type_name("CI")
       ->check(CLI::IsMember({"github", "gitlab", "all", "none"}));
 }
 
@@ -433,41 +439,160 @@ void declare_completion(CLI::App& app, CommandLine& line) {
 
 void declare_manual(CLI::App&, CommandLine&) {}
 
+constexpr const char* for_hangs = "Find the rank that hangs a job";
+constexpr const char* for_tests = "Test programs for hangs";
+constexpr const char* for_times = "Predict and judge times";
+constexpr const char* for_real_ranks = "Run on real ranks";
+constexpr const char* for_files = "Show and convert";
+constexpr const char* for_setup = "Set up";
+
 constexpr std::array<Command, 23> table = {{
-    {"run", "Run one scenario and report the verdict", declare_run, run_scenario},
-    {"test", "Run scenarios as tests and list those that do not meet their expectations", declare_test,
-     test_scenarios},
-    {"explore", "Try many schedules of one scenario, to find failures that depend on timing", declare_explore,
-     explore_scenario},
-    {"minimize", "Reduce a scenario to the smallest one that fails in the same way", declare_minimize,
-     minimize_scenario},
-    {"predict", "Predict how long a collective, or a scenario, takes on a cluster", declare_predict,
-     predict_times},
-    {"slow", "Find the rank, NIC, link or node that is slow, from measured times", declare_slow, find_slow},
-    {"cluster", "Describe a cluster by the files that NCCL writes on it", declare_cluster, make_cluster},
-    {"real", "Run one scenario on real ranks, one process each", declare_real, run_on_real_ranks},
-    {"compare", "Compare a scenario's simulated run with a real one, or two simulated runs", declare_compare,
-     compare_with_real_ranks},
-    {"doctor", "Show which real backends this machine can run", declare_doctor, examine_machine},
-    {"view", "Write a run, a job's dumps or a trace as an HTML page and print its path", declare_view,
-     view_report},
-    {"list", "List scenarios with their expected verdicts", declare_list, list_scenarios},
-    {"diagnose", "Find the culprit of a real job's hang from its dumps, traces and logs", declare_diagnose,
-     diagnose},
-    {"schema", "Print the JSON Schema of scenario files", declare_schema, print_schema},
-    {"explain", "Explain what a verdict or kind means", declare_explain, explain_kind},
-    {"import", "Convert Flight Recorder dumps (or a hang-library file) to a scenario", declare_import,
-     import_file},
-    {"export", "Write the Flight Recorder dumps that a simulated job would leave behind", declare_export,
-     export_dumps},
-    {"record", "Run a PyTorch script on simulated ranks and record it as a scenario", declare_record,
-     record_script},
-    {"watch", "Run a real job as it is and name the culprit while it hangs", declare_watch, watch_job},
-    {"attach", "Find the culprit of a job that hangs and runs without rollcall", declare_attach,
-     attach_to_job},
-    {"init", "Add a first scenario and a CI job to a repository", declare_init, init_repository},
-    {"completion", "Print a shell completion script", declare_completion, print_completion},
-    {"manual", "Print the manual page, for man(1)", declare_manual, print_manual},
+    {"diagnose",
+     "Find the culprit of a hang from what the job left: dumps, traces, logs, stacks",
+     declare_diagnose,
+     diagnose,
+     for_hangs,
+     {"diagnose dumps/                         # all files in it, together",
+      "diagnose dumps/ --report html=hang.html"}},
+    {"watch",
+     "Run a real job as it is and name the culprit while it hangs",
+     declare_watch,
+     watch_job,
+     for_hangs,
+     {"watch -- torchrun --nproc_per_node 4 train.py", "watch --after 5s -- python3 launch.py"}},
+    {"attach",
+     "Find the culprit of a job that hangs and runs without rollcall",
+     declare_attach,
+     attach_to_job,
+     for_hangs,
+     {"attach node1:25999                      # torch's debug server (2.14)",
+      "attach 4711                             # processes of this machine"}},
+    {"record",
+     "Run a PyTorch script on simulated ranks, without GPUs, and judge it",
+     declare_record,
+     record_script,
+     for_hangs,
+     {"record -n 4 train.py --epochs 1         # --epochs is the script's",
+      "record -n 4 -o train.json train.py      # and keep it as a scenario"}},
+    {"run",
+     "Simulate one scenario and report the verdict",
+     declare_run,
+     run_scenario,
+     for_tests,
+     {"run uneven_inputs.json --timeline",
+      "run uneven_inputs.json --trace hang.json --report html=hang.html"}},
+    {"test",
+     "Run scenarios as tests and list those that do not meet their expectations",
+     declare_test,
+     test_scenarios,
+     for_tests,
+     {"test scenarios -k \"ddp and not slow\"",
+      "test scenarios --report github --report junit=rollcall.xml"}},
+    {"explore",
+     "Try many schedules of one scenario, to find failures that depend on timing",
+     declare_explore,
+     explore_scenario,
+     for_tests,
+     {"explore race.json", "explore train.json --what-if            # disturb the ranks instead"}},
+    {"minimize",
+     "Reduce a scenario to the smallest one that fails in the same way",
+     declare_minimize,
+     minimize_scenario,
+     for_tests,
+     {"minimize hang.json", "minimize hang.json -o smallest.json"}},
+    {"list",
+     "List scenarios with their expected verdicts",
+     declare_list,
+     list_scenarios,
+     for_tests,
+     {"list", "list scenarios --format json"}},
+    {"init",
+     "Add a first scenario and a CI job to a repository",
+     declare_init,
+     init_repository,
+     for_tests,
+     {"init", "init --ci github ~/my-training"}},
+    {"predict",
+     "Predict how long a collective, or a scenario, takes on a cluster",
+     declare_predict,
+     predict_times,
+     for_times,
+     {"predict all_reduce --cluster h100-2x8 --bytes 1KiB:8GiB",
+      "predict all_reduce --cluster h100-2x8 --calibrate measured.txt"}},
+    {"slow",
+     "Find the rank, NIC, link or node that is slow, from measured times",
+     declare_slow,
+     find_slow,
+     for_times,
+     {"slow all_reduce_perf.txt --cluster h100-2x8", "slow dumps/"}},
+    {"cluster",
+     "Describe a cluster by the files that NCCL writes on it",
+     declare_cluster,
+     make_cluster,
+     for_times,
+     {"cluster from nccl.log -o mine.json", "cluster from topo.xml graph.xml"}},
+    {"real",
+     "Run one scenario on real ranks, one process each",
+     declare_real,
+     run_on_real_ranks,
+     for_real_ranks,
+     {"real ring.json --backend gloo", "real ring.json --ranks 8 --report html=real.html"}},
+    {"compare",
+     "Compare a scenario's simulated run with a real one, or two simulated runs",
+     declare_compare,
+     compare_with_real_ranks,
+     for_real_ranks,
+     {"compare ring.json                       # simulated and real", "compare before.json after.json"}},
+    {"doctor",
+     "Show which real backends this machine can run",
+     declare_doctor,
+     examine_machine,
+     for_real_ranks,
+     {"doctor", "doctor --prove --backend gloo"}},
+    {"view",
+     "Write a run, a job's dumps or a trace as an HTML page and print its path",
+     declare_view,
+     view_report,
+     for_files,
+     {"view dumps/ --open", "view before.json after.json -o changes.html"}},
+    {"explain",
+     "Explain what a verdict or kind means",
+     declare_explain,
+     explain_kind,
+     for_files,
+     {"explain deadlock", "explain                                 # the list of them"}},
+    {"import",
+     "Convert Flight Recorder dumps (or a hang-library file) to a scenario",
+     declare_import,
+     import_file,
+     for_files,
+     {"import dumps/ -o hang.json", "import hang crossed.json"}},
+    {"export",
+     "Write the Flight Recorder dumps that a simulated job would leave behind",
+     declare_export,
+     export_dumps,
+     for_files,
+     {"export hang.json --flight-recorder dumps",
+      "export hang.json --flight-recorder dumps --encoding json"}},
+    {"schema",
+     "Print the JSON Schema of scenario files",
+     declare_schema,
+     print_schema,
+     for_setup,
+     {"schema", "schema -o scenario-v1.schema.json"}},
+    {"completion",
+     "Print a shell completion script",
+     declare_completion,
+     print_completion,
+     for_setup,
+     {"completion bash > ~/.local/share/bash-completion/completions/rollcall",
+      "completion fish > ~/.config/fish/completions/rollcall.fish"}},
+    {"manual",
+     "Print the manual page, for man(1)",
+     declare_manual,
+     print_manual,
+     for_setup,
+     {"manual | man -l -", "manual -o rollcall.1"}},
 }};
 
 }  // namespace
