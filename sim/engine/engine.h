@@ -192,6 +192,8 @@ class Engine final : public Backend, private Streams, private Observer {
 
   // Calls whose order somebody decides: engine_order.cc.
   bool order_calls();
+  std::size_t decide_order(std::size_t ready);
+  void tell_of_latecomers();
   bool others_may_come();
   void gather_contenders();
   void gather_requests();

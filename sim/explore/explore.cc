@@ -23,7 +23,6 @@ struct Part {
   bool has_looked_at_clock = false;
   bool was_ordered_by_clock = false;
   bool has_drawn_delays = false;
-  bool has_mixed_receives = false;  // a rank has received from anyone beside a named rank
   bool ranks_decide = false;
   bool was_surprised = false;  // a run has received from anyone where the usual one does not
   std::size_t decisions_max = 0;
@@ -37,7 +36,6 @@ void add(Part& sum, Part part) {
   sum.has_looked_at_clock = sum.has_looked_at_clock || part.has_looked_at_clock;
   sum.was_ordered_by_clock = sum.was_ordered_by_clock || part.was_ordered_by_clock;
   sum.has_drawn_delays = sum.has_drawn_delays || part.has_drawn_delays;
-  sum.has_mixed_receives = sum.has_mixed_receives || part.has_mixed_receives;
   sum.ranks_decide = sum.ranks_decide || part.ranks_decide;
   sum.was_surprised = sum.was_surprised || part.was_surprised;
   sum.decisions_max = std::max(sum.decisions_max, part.decisions_max);
@@ -148,7 +146,6 @@ class Search {
     part.has_looked_at_clock = part.has_looked_at_clock || log.has_looked_at_clock();
     part.was_ordered_by_clock = part.was_ordered_by_clock || log.was_ordered_by_clock();
     part.has_drawn_delays = part.has_drawn_delays || log.has_drawn_delays();
-    part.has_mixed_receives = part.has_mixed_receives || log.has_mixed_receives();
     part.ranks_decide =
         part.ranks_decide || log.met(Decision::Kind::branch) || log.met(Decision::Kind::thread);
     part.decisions_max = std::max(part.decisions_max, log.schedule().decisions);
@@ -175,12 +172,6 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   if (part.is_bounded) {
     bounds.push_back(fmt::format("only schedules with at most {} {} from the default one were tried",
                                  *options.deviations_max, *options.deviations_max == 1 ? "step" : "steps"));
-  }
-  if (part.has_mixed_receives) {
-    // Where a message lets a rank post its next one, a race between the two connections may stay unseen: about one
-    // drawn program in 4,000 has an outcome that is missed (decision 0255).
-    bounds.push_back(
-        "a rank receives from anyone beside named ranks, and a rare order of such messages may be missing");
   }
   if (draws_delays) {
     bounds.push_back("jitter was tried at the seed's value, its minimum and its maximum");
