@@ -105,6 +105,7 @@ class Search {
         // Of several threads the one with the lower number comes first.
         const auto number = static_cast<std::uint64_t>(part.tally.schedules()) * slice.count + slice.index;
         count(part, number, tree, std::move(report));
+        tell(part, tree.share_done(), slice.count);
       } else if (tree.was_cut()) {
         part.tally.count_cut();
       }
@@ -129,6 +130,7 @@ class Search {
       Report report = run_(log);
       expected = std::max(expected, log.schedule().decisions);
       count(part, number, log, std::move(report));
+      tell(part, 0, step);
     }
     part.mailboxes = log.shown();
     return part;
@@ -150,9 +152,15 @@ class Search {
         part.ranks_decide || log.met(Decision::Kind::branch) || log.met(Decision::Kind::thread);
     part.decisions_max = std::max(part.decisions_max, log.schedule().decisions);
     part.tally.count(number, log.schedule(), log.deciders(), log.space(), std::move(report));
+  }
+
+  // `share`: of its slice, which is one of `slices`, a thread has seen so much.
+  void tell(const Part& part, double share, std::uint32_t slices) {
     const std::int64_t done = ++done_;
     if (options_.progress && done % 64 == 0) {
-      options_.progress(done);
+      constexpr double most = 1e15;
+      const double all = share > 0 ? static_cast<double>(part.tally.schedules()) * slices / share : 0;
+      options_.progress(done, all < most ? static_cast<std::int64_t>(all) : 0);
     }
   }
 

@@ -322,12 +322,35 @@ TEST_CASE("with at most so many steps from the usual way, a search says that it 
   CHECK(bounded.tally.schedules() < whole.tally.schedules());
 }
 
+TEST_CASE("a search tells how many schedules there seem to be, and comes to their number",
+          "[explore][fiber]") {
+  const scenario::Scenario scenario =
+      scenario::load_scenario(ROLLCALL_SOURCE_DIR "/tests/data/explore/work_queue.json");
+  run_on_threads(1, [&](std::uint32_t) {
+    SearchTree tree(true, false, {});
+    std::vector<double> shares;
+    do {
+      shares.push_back(tree.share_done());
+      tree.begin();
+      scenario::run_once(scenario, scenario.options, tree);
+    } while (tree.advance());
+    CHECK(shares.front() == 0);
+    CHECK(shares.back() > 0.5);
+    CHECK(std::ranges::all_of(shares, [](double share) { return share >= 0 && share <= 1; }));
+  });
+}
+
 TEST_CASE("a program that leaves nothing to timing is explored by one run", "[explore][fiber]") {
   const Exploration found = explore(
       [](Decisions& decisions) {
-        return run({.world_size = 64, .backend = "gloo", .decisions = &decisions}, [](Rank) {
+        return run({.world_size = 64, .backend = "gloo", .decisions = &decisions}, [](Rank rank) {
           for (int i = 0; i < 20; ++i) {
             all_reduce(Tensor::ones({10}));
+            const Tensor given = Tensor::ones({10});
+            const Work sent = isend(given, (rank + 1) % 64);
+            recv(Tensor::ones({10}), (rank + 63) % 64);
+            sent.wait();
+            barrier();
           }
         });
       },
