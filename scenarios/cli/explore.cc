@@ -109,9 +109,10 @@ ExitCode explore_schedules(const CommandLine& line) {
   const scenario::Scenario loaded = load_explored(line, progress);
   const Interruption interruption;
   options.search.interrupted = &interruption.flag();
-  options.search.progress = [&](std::int64_t done) {
-    progress.say(bar_text("exploring", static_cast<std::size_t>(done),
-                          static_cast<std::size_t>(options.search.schedules)));
+  options.search.progress = [&](std::int64_t done, std::int64_t all) {
+    const std::string bar = bar_text("exploring", static_cast<std::size_t>(done),
+                                     static_cast<std::size_t>(options.search.schedules));
+    progress.say(all == 0 ? bar : fmt::format("{} schedules, of about {}", bar, std::max(all, done)));
   };
   const Report report = scenario::explore(loaded, options);
   progress.clear();

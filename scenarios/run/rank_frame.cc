@@ -258,6 +258,12 @@ void RankFrame::release(SlotIndex work) {
     coalesced.reset();
   }
   std::erase_if(uses_, [work](const TensorUse& known) { return known.work == work; });
+  std::erase_if(open_works_, [this, work](const Work& open) {
+    return std::ranges::any_of(works_[work].works, [&open](const Work& done) {
+      return done.group() == open.group() && done.seq() == open.seq() &&
+             done.is_point_to_point() == open.is_point_to_point();
+    });
+  });
 }
 
 void RankFrame::finish_at_use(SlotIndex tensor, const Work& work) {

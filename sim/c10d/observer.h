@@ -23,6 +23,8 @@ struct Observation {
     // A joined rank updates a parameter (`tensor`) with a gradient that the active ranks have replaced: `got`
     // says what it has instead. `handle` is the optimizer.
     stale_gradient,
+    waited_again,  // for a message that the rank has waited for before
+    left_unwaited,  // the rank has ended, and never waited for an asynchronous call; only where leaks are asked for
     // The first joinable of Join's list (`handle`) notifies from its own main_hook, as only active ranks may.
     hook_notifies,
   };

@@ -26,7 +26,7 @@ class Work {
   // All three are for the rank that issued the operation.
   //
   // Blocks the rank until the operation is done. Throws what the backend reports as its failure
-  // (RuntimeError with the transport's text, for instance). Waiting twice is allowed.
+  // (RuntimeError with the transport's text, for instance). Waiting twice is allowed, but for messages on Gloo.
   void wait() const;
   // Gives up after `timeout` with a RuntimeError. On nccl the host blocks, which wait() does not.
   void wait(Duration timeout) const;

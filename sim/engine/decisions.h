@@ -72,7 +72,7 @@ class Decisions {
   virtual ~Decisions() = default;
 
   // The way that is taken, less than decision.ways. An order is asked for with a single way as well, and with none
-  // when only calls that are not ready are left.
+  // when only calls that are not ready are left: where a run hangs, and where all of its ranks have ended.
   virtual std::size_t decide(const Decision& decision) = 0;
 
   // Whether calls on the store and receives from anyone wait until nothing else can move, and are an `order` then.
@@ -87,8 +87,6 @@ class Decisions {
   // of every receive from anyone to know the next time. `mailbox` stands for group, receiver and tag.
   virtual bool watches([[maybe_unused]] Rank receiver) const { return false; }
   virtual void received_from_anyone([[maybe_unused]] Rank receiver, [[maybe_unused]] std::uint64_t mailbox) {}
-  // It also posts a receive that names its source, so that it matters which comes first, the receive or a message.
-  virtual void mixed_receives() {}
   // Whether two messages in this mailbox may be taken by one receive.
   virtual bool is_open_to_anyone([[maybe_unused]] std::uint64_t mailbox) const { return true; }
 

@@ -113,6 +113,9 @@ Report Engine::run() {
   if (is_inconclusive_) {
     throw std::bad_alloc();
   }
+  if (run_.orders_calls && !aborting_) {
+    tell_of_latecomers();
+  }
   conclude();
   decorators_.clear();  // they may still ask what has completed
   return report();

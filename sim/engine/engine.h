@@ -25,6 +25,7 @@
 #include "sim/engine/deadlines.h"
 #include "sim/engine/deaths.h"
 #include "sim/engine/group_calls.h"
+#include "sim/engine/handles.h"
 #include "sim/engine/join_meter.h"
 #include "sim/engine/messages.h"
 #include "sim/engine/run.h"
@@ -166,6 +167,12 @@ class Engine final : public Backend, private Streams, private Observer {
 
   Work post(const Op& op);
   void wait_message(const Work& work);
+  [[gnu::always_inline]] void wait_collective(const Work& work);
+  void block_in(const Work& work) { work.is_point_to_point() ? wait_message(work) : wait_collective(work); }
+  bool has_completed(const Work& work);
+  // Of all calls; of messages in any case.
+  bool watches_handles() const { return run_.options.check_leaks && !run_.queues_calls; }
+  void note_left_handles();
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   void suspend_rank(const void* hint);
@@ -192,6 +199,8 @@ class Engine final : public Backend, private Streams, private Observer {
 
   // Calls whose order somebody decides: engine_order.cc.
   bool order_calls();
+  std::size_t decide_order(std::size_t ready);
+  void tell_of_latecomers();
   bool others_may_come();
   void gather_contenders();
   void gather_requests();
@@ -286,6 +295,7 @@ class Engine final : public Backend, private Streams, private Observer {
   StoreService store_;
   GroupCalls group_calls_;
   Messages messages_;
+  Handles handles_;
   Deadlines deadlines_;
   Deaths deaths_;
 

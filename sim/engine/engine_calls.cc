@@ -140,6 +140,9 @@ void Engine::issued(const Op& op, Slot& slot) {
   }
   if (op.async_op) {
     check_pending(op.group);
+    if (watches_handles()) {
+      handles_.give(run_.scheduler->running(), op, Work(op.group, op.rank, slot.seq));
+    }
   }
   if (op.async_op || raises) {
     retain(op, slot);  // the caller may drop its tensors before the others have come
@@ -186,9 +189,13 @@ void Engine::retain(const Op& op, Slot& slot) const {
 
 // The frames below a parked rank are what its next turn touches first: everything rare lives elsewhere.
 void Engine::wait(const Work& work) {
-  if (aborting_ || run_.queues_calls || work.is_point_to_point()) [[unlikely]] {
+  if (aborting_ || run_.queues_calls || work.is_point_to_point() || run_.options.check_leaks) [[unlikely]] {
     return wait_otherwise(work);
   }
+  wait_collective(work);
+}
+
+inline void Engine::wait_collective(const Work& work) {
   Slot* slot = run_.matchers[work.group()]->find(work.seq());
   if (slot == nullptr || slot->phase == Slot::Phase::done) {
     if (work.seq() == Work::no_slot) [[unlikely]] {
@@ -210,7 +217,14 @@ void Engine::wait_otherwise(const Work& work) {
     return end_call();
   }
   if (!run_.queues_calls) {
-    return wait_message(work);
+    if (const Handles::Handle* handle = handles_.find_used_up(work)) {
+      observe({.kind = Observation::Kind::waited_again,
+               .op = handle->op,
+               .seq = handle->seq,
+               .site = handle->op.site});
+    }
+    block_in(work);
+    return handles_.waited_for(work);
   }
   if (!has_finished_on_device(work)) {
     wait_on_device(work);
@@ -312,6 +326,14 @@ bool Engine::is_completed(const Work& work) {
   if (run_.queues_calls) {
     return has_finished_on_device(work);
   }
+  const bool is_over = has_completed(work);
+  if (is_over && watches_handles()) {
+    handles_.seen_completed(work);
+  }
+  return is_over;
+}
+
+bool Engine::has_completed(const Work& work) {
   if (work.is_point_to_point()) {
     const check::MessageMatcher& messages = messages_.of(work.group());
     return !messages.is_current(work.message(), work.rank(), work.seq()) ||
@@ -345,7 +367,7 @@ void Engine::wait_any(std::span<const Work> works) {
     enlist(other);
   }
   try {
-    wait(works.front());
+    aborting_ ? end_call() : block_in(works.front());
   } catch (...) {
     std::ranges::for_each(works.subspan(1), [this](const Work& other) { delist(other); });
     throw;

@@ -171,12 +171,28 @@ check::Evidence Engine::evidence() {
   return all;
 }
 
+void Engine::note_left_handles() {
+  if (!watches_handles()) {
+    return;
+  }
+  for (const Handles::Handle& handle : handles_.left()) {
+    if (run_.status_of(handle.rank).state == check::RankStatus::State::finished) {
+      run_.notes->incidents.observe(run_.now, handle.rank,
+                                    {.kind = Observation::Kind::left_unwaited,
+                                     .op = handle.op,
+                                     .seq = handle.seq,
+                                     .site = handle.op.site});
+    }
+  }
+}
+
 // Takes the final state down, once; it needs the tensors and frames of ranks that still wait.
 void Engine::conclude() {
   if (!classes_.empty()) {
     return;
   }
   notify_settled();
+  note_left_handles();
   const check::Evidence all = evidence();
   if (!verdict_) {
     verdict_ = check::judge(all);

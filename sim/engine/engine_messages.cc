@@ -52,7 +52,11 @@ Work Engine::post(const Op& op) {
     await_turn(op, id);
   }
   messages_.post(op.group, id);
-  return Work(op.group, op.rank, messages_.of(op.group).at(id).seq, id);
+  const Work work(op.group, op.rank, messages_.of(op.group).at(id).seq, id);
+  if (op.async_op) {
+    handles_.give(run_.scheduler->running(), op, work);
+  }
+  return work;
 }
 
 std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {

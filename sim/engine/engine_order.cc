@@ -76,13 +76,7 @@ bool Engine::order_calls() {
   gather_contenders();
   const auto ready = static_cast<std::size_t>(
       std::ranges::count_if(contests_, [](const Contest& contest) { return contest.contender.ready; }));
-  std::size_t way = 0;
-  if (!verdict_ && !contests_.empty()) {
-    std::vector<Contender> contenders;
-    std::ranges::transform(contests_, std::back_inserter(contenders), &Contest::contender);
-    way = run_.options.decisions->decide(
-        {.kind = Decision::Kind::order, .rank = -1, .ways = ready, .contenders = contenders});
-  }
+  const std::size_t way = verdict_ ? 0 : decide_order(ready);
   if (way == Decisions::cut) {
     stop(FindingKind::ops, 0);  // any limit: nobody sees the report of a run that a search gives up
     abort_waiting();
@@ -92,6 +86,25 @@ bool Engine::order_calls() {
     let_go_ahead(way);
   }
   return ready > 0;
+}
+
+std::size_t Engine::decide_order(std::size_t ready) {
+  if (contests_.empty()) {
+    return 0;
+  }
+  std::vector<Contender> contenders;
+  std::ranges::transform(contests_, std::back_inserter(contenders), &Contest::contender);
+  return run_.options.decisions->decide(
+      {.kind = Decision::Kind::order, .rank = -1, .ways = ready, .contenders = contenders});
+}
+
+// Every rank has ended. What is still on its way changes nothing any more, but it could have come before what has.
+void Engine::tell_of_latecomers() {
+  gather_contenders();
+  for (Contest& contest : contests_) {
+    contest.contender.ready = false;
+  }
+  decide_order(0);
 }
 
 // Something is still to happen by itself, and to wait for it makes nobody give up or die.
@@ -200,7 +213,6 @@ void Engine::await_turn(const Op& op, MessageId id) {
   if (!messages_.of(op.group).races_with_arrivals(op)) {
     return;
   }
-  run_.options.decisions->mixed_receives();
   const Rank rank = run_.scheduler->running();
   const std::int64_t seq = messages_.of(op.group).at(id).seq;
   postings_.push_back({rank, op.group, op.root, op.tag, seq, run_.now});

@@ -92,7 +92,8 @@ struct Options {
   Duration timeout = 0;              // 0: waiting ranks simply stay
   bool finished_ranks_exit = false;  // a finished rank's process leaves at once
 
-  // Groups that a rank has not destroyed when it finishes are then a finding of their own (resource_leak).
+  // Groups that a rank has not destroyed when it finishes are then a finding of their own (resource_leak), and so
+  // are, on Gloo, asynchronous calls that it has not waited for.
   bool check_leaks = false;
 
   // Who decides what is left to timing and chance; borrowed. Null: the usual way is taken everywhere.

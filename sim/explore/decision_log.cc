@@ -26,7 +26,6 @@ void DecisionLog::begin() {
   space_ = 1;
   kinds_ = 0;
   has_looked_at_clock_ = was_ordered_by_clock_ = has_drawn_delays_ = has_kept_order_ = false;
-  has_mixed_receives_ = false;
   was_cut_ = false;
 }
 

@@ -37,7 +37,6 @@ class DecisionLog : public Decisions {
   bool watches(Rank receiver) const final;
   void received_from_anyone(Rank receiver, std::uint64_t mailbox) final;
   bool is_open_to_anyone(std::uint64_t mailbox) const final { return known_.open.contains(mailbox); }
-  void mixed_receives() final { has_mixed_receives_ = true; }
   void kept_order() final { has_kept_order_ = true; }
   void drew_delay() final { has_drawn_delays_ = true; }
   void looked_at_clock() final { has_looked_at_clock_ = true; }
@@ -53,7 +52,6 @@ class DecisionLog : public Decisions {
   // What has been decided since the last begin().
   const Schedule& schedule() const { return schedule_; }
   bool has_looked_at_clock() const { return has_looked_at_clock_; }
-  bool has_mixed_receives() const { return has_mixed_receives_; }
   bool has_kept_order() const { return has_kept_order_; }
   bool has_drawn_delays() const { return has_drawn_delays_; }
   bool was_ordered_by_clock() const { return was_ordered_by_clock_; }
@@ -85,7 +83,6 @@ class DecisionLog : public Decisions {
   bool has_looked_at_clock_ = false;
   bool was_ordered_by_clock_ = false;
   bool has_drawn_delays_ = false;
-  bool has_mixed_receives_ = false;
   bool has_kept_order_ = false;
   bool was_cut_ = false;
 };

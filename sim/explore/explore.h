@@ -39,7 +39,8 @@ struct ExploreOptions {
   int jobs = 1;   // threads
   Slice shard{};  // which of several machines this is
   std::uint64_t seed = 0;
-  std::function<void(std::int64_t done)> progress{};        // called now and then, from any thread
+  // Called now and then, from any thread. `all`: how many schedules there seem to be; 0 while that is open.
+  std::function<void(std::int64_t done, std::int64_t all)> progress{};
   const volatile std::sig_atomic_t* interrupted = nullptr;  // ends the search early; borrowed
 };
 

@@ -242,6 +242,23 @@ void SearchTree::look_at_blocked(const Node& node) {
   }
 }
 
+double SearchTree::share_done() const {
+  double done = 0;
+  double share = 1;  // of the tree, below this node
+  for (const Node& node : path_) {
+    std::size_t ways = 0;
+    std::size_t behind = 0;
+    for (std::size_t way = 0; way < node.wanted.size(); ++way) {
+      const bool counts = node.wanted[way] && !sleeps(node, way);
+      ways += counts ? 1 : 0;
+      behind += counts && node.tried[way] && way != node.way ? 1 : 0;
+    }
+    share /= static_cast<double>(std::max<std::size_t>(ways, 1));
+    done += share * static_cast<double>(behind);
+  }
+  return done;
+}
+
 bool SearchTree::advance() {
   while (!path_.empty()) {
     Node& node = path_.back();

@@ -57,6 +57,9 @@ class SearchTree final : public DecisionLog {
   bool advance();
   // The run belongs to another slice; it was made only to find the way past it.
   bool was_skipped() const { return skips_ || !is_ours(); }
+  // How much of the tree lies behind, as far as its ways are known by now: each node's ways count alike (Kilby, Slaney,
+  // Thiebaux and Walsh, "Estimating search tree size", 2006). From 0 to 1.
+  double share_done() const;
   // Some ways were not taken because of deviations_max.
   bool is_bounded() const { return is_bounded_; }
 

@@ -335,11 +335,13 @@ Verdict judge_all(const Evidence& evidence) {
   if (const RankObservation* update = first_stale_update(evidence)) {
     return judge_observation(evidence, *update);
   }
-  if (Verdict verdict = judge_open_calls(evidence);
-      finding_of(verdict) != nullptr || evidence.leaks.empty()) {
+  if (Verdict verdict = judge_open_calls(evidence); finding_of(verdict) != nullptr) {
     return verdict;
   }
-  return judge_leaks(evidence);
+  if (const RankObservation* left = first_left_handle(evidence)) {
+    return judge_observation(evidence, *left);
+  }
+  return evidence.leaks.empty() ? Completed{} : judge_leaks(evidence);
 }
 
 // Who waits for the world to be destroyed has left it.

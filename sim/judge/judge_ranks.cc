@@ -22,6 +22,8 @@ bool is_same_mistake(const RankObservation& a, const RankObservation& b) {
     case Kind::touched_early:
       return a.what.tensor == b.what.tensor && a.what.access == b.what.access;
     case Kind::foreign_root:
+    case Kind::waited_again:
+    case Kind::left_unwaited:
       return a.what.op.group == b.what.op.group && a.what.op.kind == b.what.op.kind;
     case Kind::stood_outside:
     case Kind::stale_gradient:
@@ -162,6 +164,31 @@ Verdict judge_stale_updates(const Evidence& evidence, const RankObservation& fir
   return wrong;
 }
 
+Verdict judge_second_waits(const Evidence& evidence, const RankObservation& first) {
+  Deadlock deadlock;
+  Finding& finding = deadlock.finding;
+  finding.kind = FindingKind::waited_twice;
+  finding.culprits = ranks_of(likes_of(evidence, first));
+  finding.at = Place{name_call(evidence, first.what.op, first.what.seq), finding.culprits, {}};
+  word_second_wait(finding);
+  return deadlock;
+}
+
+Verdict judge_left_handles(const Evidence& evidence, const RankObservation& first) {
+  ResourceLeak leak;
+  Finding& finding = leak.finding;
+  finding.kind = FindingKind::work_never_waited;
+  for (const RankObservation& other : evidence.observations) {
+    if (other.what.kind == Kind::left_unwaited) {
+      finding.culprits.insert(other.rank);
+      leak.calls.push_back({{other.rank}, name_call(evidence, other.what.op, other.what.seq)});
+    }
+  }
+  finding.at = Place{name_call(evidence, first.what.op, first.what.seq), {}, {}};
+  word_left_handles(finding);
+  return leak;
+}
+
 Verdict judge_roots(const Evidence& evidence, const RankObservation& first) {
   Mismatch mismatch;
   Finding& finding = mismatch.finding;
@@ -187,12 +214,17 @@ const RankObservation* first_of(const Evidence& evidence, Test&& test) {
 
 const RankObservation* first_mistake(const Evidence& evidence) {
   return first_of(evidence, [](Kind kind) {
-    return kind == Kind::check_failed || kind == Kind::touched_early || kind == Kind::foreign_root;
+    return kind == Kind::check_failed || kind == Kind::touched_early || kind == Kind::foreign_root ||
+           kind == Kind::waited_again;
   });
 }
 
 const RankObservation* first_stale_update(const Evidence& evidence) {
   return first_of(evidence, [](Kind kind) { return kind == Kind::stale_gradient; });
+}
+
+const RankObservation* first_left_handle(const Evidence& evidence) {
+  return first_of(evidence, [](Kind kind) { return kind == Kind::left_unwaited; });
 }
 
 Verdict judge_observation(const Evidence& evidence, const RankObservation& first) {
@@ -203,6 +235,10 @@ Verdict judge_observation(const Evidence& evidence, const RankObservation& first
       return judge_touches(evidence, first);
     case Kind::stale_gradient:
       return judge_stale_updates(evidence, first);
+    case Kind::waited_again:
+      return judge_second_waits(evidence, first);
+    case Kind::left_unwaited:
+      return judge_left_handles(evidence, first);
     case Kind::foreign_root:
     case Kind::stood_outside:
     case Kind::hook_notifies:

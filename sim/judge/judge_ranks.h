@@ -13,6 +13,8 @@ namespace rollcall::check {
 const RankObservation* first_mistake(const Evidence& evidence);
 // Joined ranks that updated parameters with gradients the others have replaced; null when there are none.
 const RankObservation* first_stale_update(const Evidence& evidence);
+// Ranks that have never waited for an asynchronous call; null when there are none.
+const RankObservation* first_left_handle(const Evidence& evidence);
 // The verdict about it, with all ranks that made the same one.
 Verdict judge_observation(const Evidence& evidence, const RankObservation& first);
 

@@ -120,7 +120,7 @@ std::vector<Scored> ordered(const CallLists& lists, const Hang& hang) {
 // Do all ranks finish, in calls that agree? Values are not those of the program any more.
 bool is_well(FindingKind kind) {
   return kind == FindingKind::ok || kind == FindingKind::value || kind == FindingKind::group_not_destroyed ||
-         kind == FindingKind::samples_repeated;
+         kind == FindingKind::samples_repeated || kind == FindingKind::work_never_waited;
 }
 
 bool is_known(const FoundRepair& found, const RankSet& ranks) {
@@ -145,7 +145,8 @@ bool is_repairable(const Verdict& verdict) {
                       std::holds_alternative<Mismatch>(verdict) ||
                       std::holds_alternative<ResourceLeak>(verdict);
   return is_fit && finding->kind != FindingKind::rank_crashed &&
-         finding->kind != FindingKind::join_hook_mismatch;
+         finding->kind != FindingKind::join_hook_mismatch && finding->kind != FindingKind::waited_twice &&
+         finding->kind != FindingKind::work_never_waited;
 }
 
 RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook) {

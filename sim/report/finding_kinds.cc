@@ -24,6 +24,7 @@ constexpr FindingRow rows[] = {
     {Kind::order_crossing, "order_crossing", "deadlock"},
     {Kind::store_never_served, "store_never_served", "deadlock"},
     {Kind::store_cycle, "store_cycle", "deadlock", "store_circle"},
+    {Kind::waited_twice, "waited_twice", "deadlock"},
     {Kind::join_hook_mismatch, "join_hook_mismatch", "deadlock, mismatch, wrong_result"},
 
     {Kind::op_mismatch, "op_mismatch", "mismatch"},
@@ -52,6 +53,7 @@ constexpr FindingRow rows[] = {
     {Kind::free_before_wait, "free_before_wait", "race"},
 
     {Kind::work_never_completed, "work_never_completed", "resource_leak"},
+    {Kind::work_never_waited, "work_never_waited", "resource_leak"},
     {Kind::group_not_destroyed, "group_not_destroyed", "resource_leak"},
 
     {Kind::raised, "raised", "rank_failed"},

@@ -91,6 +91,28 @@ void word_roots(const Evidence& evidence, const Observation& what, Finding& find
   finding.on_backend = "raises on every rank of the group";
 }
 
+void word_second_wait(Finding& finding) {
+  finding.headline = fmt::format("{} a second time for {}", with_verb(finding.culprits, "waits", "wait"),
+                                 call_phrase(finding.at->call));
+  finding.cause = "the first wait has used up the message's completion, and there is no other to wait for";
+  finding.advice = "wait for each handle of a message once; is_completed() may be asked at any time";
+  finding.on_backend = "the second wait() hangs until the group's timeout, though the message has arrived";
+}
+
+void word_left_handles(Finding& finding) {
+  const std::string call = call_phrase(finding.at->call);
+  finding.headline =
+      is_plural(finding.culprits)
+          ? fmt::format("{} end without waiting for asynchronous calls, the first of them {}",
+                        ranks_phrase(finding.culprits), call)
+          : fmt::format("{} ends without waiting for {}", ranks_phrase(finding.culprits), call);
+  finding.cause = "the call was issued with async_op, and nobody has asked whether it is done";
+  finding.advice = "keep what the call returns, and wait for it before the rank ends";
+  finding.on_backend =
+      "a message whose handle is dropped is taken back, and its other end hangs or finds the connection "
+      "closed";
+}
+
 void word_open_calls(std::size_t calls, Finding& finding) {
   const Place& place = *finding.at;
   finding.headline = fmt::format("{} of {} never completes, and nobody waits for it", call_phrase(place.call),

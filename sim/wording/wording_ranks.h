@@ -13,6 +13,8 @@ void word_touches(const std::vector<TensorPlace>& touched, Finding& finding);
 // values: what joined ranks updated a parameter of their shard with.
 void word_stale_shards(const std::vector<TensorPlace>& values, Finding& finding);
 void word_roots(const Evidence& evidence, const Observation& what, Finding& finding);
+void word_second_wait(Finding& finding);
+void word_left_handles(Finding& finding);
 void word_open_calls(std::size_t calls, Finding& finding);
 
 }  // namespace rollcall::check

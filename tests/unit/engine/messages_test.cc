@@ -33,6 +33,52 @@ TEST_CASE("a message arrives as it was sent", "[messages][fiber]") {
   }
 }
 
+TEST_CASE("a message is waited for once on gloo, and as often as one likes on nccl", "[messages][fiber]") {
+  for (const Job& job : both_jobs) {
+    const auto waits = [&](int times) {
+      return job.run(2, [&job, times](Rank rank) {
+        const Tensor tensor = job.numbers(3, rank);
+        const Work work = rank == 0 ? isend(tensor, 1) : irecv(tensor, 0);
+        while (!work.is_completed()) {
+          compute(1);
+        }
+        for (int i = 0; i < (rank == 0 ? times : 1); ++i) {
+          work.wait();
+        }
+      });
+    };
+    CHECK(kind(waits(1)) == "ok");
+    const bool is_gloo = std::string_view(job.backend) == "gloo";
+    const Report twice = waits(2);
+    CHECK(kind(twice) == (is_gloo ? "deadlock waited_twice" : "ok"));
+    if (is_gloo) {
+      CHECK(culprits(twice) == "0");
+      CHECK(finding(twice).headline == "rank 0 waits a second time for send #0 on world");
+    }
+  }
+}
+
+TEST_CASE("a call that nobody waited for is a leak where that is asked for, unless it was seen to be over",
+          "[messages][fiber]") {
+  const auto program = [](bool asks) {
+    return [asks](Rank rank) {
+      const Tensor tensor = Tensor::ones({4});
+      const Work work = rank == 0 ? isend(tensor, 1) : irecv(tensor, 0);
+      while (rank == 1 || asks ? !work.is_completed() : false) {
+        compute(1);
+      }
+      destroy_process_group();
+    };
+  };
+  Options options = gloo(2);
+  CHECK(kind(run(options, program(false))) == "ok");
+  options.check_leaks = true;
+  CHECK(kind(run(options, program(true))) == "ok");
+  const Report report = run(options, program(false));
+  CHECK(kind(report) == "resource_leak work_never_waited");
+  CHECK(culprits(report) == "0");
+}
+
 TEST_CASE("gloo matches by tag, nccl in order", "[messages][fiber]") {
   for (const Job& job : both_jobs) {
     std::vector<double> got;
@@ -104,7 +150,6 @@ TEST_CASE("a completed Work stays completed when its memory serves another messa
       const Work next = isend(gloo_job.number(), 1);
       again = work.is_completed();
       other = next.is_completed();
-      work.wait();
       next.wait();
     } else {
       recv(gloo_job.number(), 0);

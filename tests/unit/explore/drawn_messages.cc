@@ -64,6 +64,13 @@ void add_waits(Draw& draw, std::vector<Step>& steps, int one_in) {
 
 std::string group_name(int group) { return group == 0 ? "" : fmt::format("g{}", group); }
 
+// Every message says whose it is, and of which step.
+Tensor text_of_step(Rank rank, std::size_t step) {
+  return Tensor::full({1}, 1000.0 * rank + static_cast<double>(step));
+}
+Rank sender_of(const Tensor& received) { return static_cast<Rank>(received.item()) / 1000; }
+int step_of(const Tensor& received) { return static_cast<int>(received.item()) % 1000; }
+
 void perform_steps(const Program& program, Rank rank) {
   std::vector<Tensor> tensors;
   std::vector<Work> works;
@@ -71,13 +78,15 @@ void perform_steps(const Program& program, Rank rank) {
   tensors.reserve(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
-    tensors.push_back(
-        Tensor::full({1}, step.kind == Kind::send ? 1000.0 * rank + static_cast<double>(i) : -1.0));
+    tensors.push_back(text_of_step(rank, i));
     works.emplace_back();
     const ProcessGroup group = step.group == 0 ? world() : find_group(group_name(step.group));
     switch (step.kind) {
       case Kind::send:
-        works.back() = isend(tensors.back(), step.peer, {.group = group, .tag = step.tag});
+        works.back() =
+            isend(tensors.back(),
+                  step.peer < 0 ? sender_of(tensors[static_cast<std::size_t>(step.step)]) : step.peer,
+                  {.group = group, .tag = step.tag});
         break;
       case Kind::receive:
         works.back() = irecv(tensors.back(), step.peer < 0 ? std::nullopt : std::optional(step.peer),
@@ -90,8 +99,7 @@ void perform_steps(const Program& program, Rank rank) {
         const auto of = static_cast<std::size_t>(step.step);
         works[of].wait();
         if (steps[of].kind == Kind::receive) {
-          const int value = static_cast<int>(tensors[of].item());
-          print(message_text(value / 1000, value % 1000));
+          print(message_text(sender_of(tensors[of]), step_of(tensors[of])));
         }
         break;
       }
@@ -136,6 +144,59 @@ Program drawn_program(std::uint64_t seed) {
   return program;
 }
 
+Program drawn_server(std::uint64_t seed) {
+  Draw draw(seed);
+  const int ranks = 3 + draw.below(2);
+  const int rounds = ranks == 4 ? 1 : 1 + draw.below(2);
+  const bool waits_at_once = draw.one_in(2);
+  const bool has_tags = draw.one_in(2);
+  Program program(static_cast<std::size_t>(ranks));
+  std::vector<Step>& server = program[0];
+  const auto last_of = [](const std::vector<Step>& steps) { return static_cast<int>(steps.size()) - 1; };
+  // What some rank does besides, and may forget the other half of.
+  const auto interfere = [&] {
+    const int from = draw.below(ranks);
+    const int to = (from + 1 + draw.below(ranks - 1)) % ranks;
+    const int tag = draw.below(2);
+    if (draw.one_in(2)) {
+      program[static_cast<std::size_t>(from)].push_back({Kind::send, to, tag, 0, 0});
+    }
+    if (draw.one_in(2)) {
+      program[static_cast<std::size_t>(to)].push_back({Kind::receive, draw.one_in(2) ? -1 : from, tag, 0, 0});
+      if (draw.one_in(2)) {
+        std::vector<Step>& steps = program[static_cast<std::size_t>(to)];
+        steps.push_back({Kind::wait, -1, 0, 0, last_of(steps)});
+      }
+    }
+  };
+  for (int round = 0; round < rounds; ++round) {
+    for (int worker = 1; worker < ranks; ++worker) {
+      if (draw.one_in(4)) {
+        interfere();
+      }
+      std::vector<Step>& steps = program[static_cast<std::size_t>(worker)];
+      steps.push_back({Kind::send, 0, 0, 0, 0});
+      if (waits_at_once) {
+        steps.push_back({Kind::wait, -1, 0, 0, last_of(steps)});
+      }
+      steps.push_back({Kind::receive, draw.one_in(3) ? -1 : 0, has_tags ? 1 : 0, 0, 0});
+      steps.push_back({Kind::wait, -1, 0, 0, last_of(steps)});
+    }
+    for (int request = 1; request < ranks; ++request) {
+      server.push_back({Kind::receive, draw.one_in(6) ? request : -1, 0, 0, 0});
+      const int received = last_of(server);
+      server.push_back({Kind::wait, -1, 0, 0, received});
+      if (!draw.one_in(8)) {
+        server.push_back({Kind::send, -1, has_tags ? 1 : 0, 0, received});
+        if (draw.one_in(2)) {
+          server.push_back({Kind::wait, -1, 0, 0, last_of(server)});
+        }
+      }
+    }
+  }
+  return program;
+}
+
 std::string to_text(const Program& program) {
   std::string text;
   for (std::size_t rank = 0; rank < program.size(); ++rank) {
@@ -145,7 +206,10 @@ std::string to_text(const Program& program) {
       const std::string where = fmt::format("tag {} group {}", step.tag, step.group);
       switch (step.kind) {
         case Kind::send:
-          text += fmt::format(" [{}] isend to {} {};", i, step.peer, where);
+          text += fmt::format(
+              " [{}] isend to {} {};", i,
+              step.peer < 0 ? fmt::format("the sender of [{}]", step.step) : std::to_string(step.peer),
+              where);
           break;
         case Kind::receive:
           text += fmt::format(" [{}] irecv {} {};", i,

@@ -14,6 +14,10 @@ namespace rollcall::model {
 // have a rank that receives both ways.
 Program drawn_program(std::uint64_t seed);
 
+// A rank that answers whoever has sent it something, and two or three that ask: whom its messages go to depends on the
+// order in which others have come. Some ranks do something else besides.
+Program drawn_server(std::uint64_t seed);
+
 // For a message that shows where they differ.
 std::string to_text(const Program& program);
 

@@ -19,6 +19,7 @@
 #include "sim/c10d/store.h"
 #include "sim/engine/simulate.h"
 #include "sim/explore/explore.h"
+#include "sim/explore/planned_decisions.h"
 #include "sim/explore/sampler.h"
 #include "sim/fibers/rank_scheduler.h"
 #include "tests/catch.h"
@@ -256,6 +257,8 @@ TEST_CASE("of the classics every outcome is visited, and the table of them holds
       CHECK(all.complete);
       CHECK(reduced.complete);
       CHECK(reduced.outcomes == all.outcomes);
+      PlannedDecisions usual;
+      CHECK(reduced.outcomes.contains(outcome_of(scenario::run_once(scenario, scenario.options, usual))));
       table += fmt::format("{}: {} schedules, {} cut short; without reduction {}\n", file.stem().string(),
                            reduced.runs, reduced.cut, all.runs);
       for (const std::string& outcome : reduced.outcomes) {
@@ -319,12 +322,35 @@ TEST_CASE("with at most so many steps from the usual way, a search says that it 
   CHECK(bounded.tally.schedules() < whole.tally.schedules());
 }
 
+TEST_CASE("a search tells how many schedules there seem to be, and comes to their number",
+          "[explore][fiber]") {
+  const scenario::Scenario scenario =
+      scenario::load_scenario(ROLLCALL_SOURCE_DIR "/tests/data/explore/work_queue.json");
+  run_on_threads(1, [&](std::uint32_t) {
+    SearchTree tree(true, false, {});
+    std::vector<double> shares;
+    do {
+      shares.push_back(tree.share_done());
+      tree.begin();
+      scenario::run_once(scenario, scenario.options, tree);
+    } while (tree.advance());
+    CHECK(shares.front() == 0);
+    CHECK(shares.back() > 0.5);
+    CHECK(std::ranges::all_of(shares, [](double share) { return share >= 0 && share <= 1; }));
+  });
+}
+
 TEST_CASE("a program that leaves nothing to timing is explored by one run", "[explore][fiber]") {
   const Exploration found = explore(
       [](Decisions& decisions) {
-        return run({.world_size = 64, .backend = "gloo", .decisions = &decisions}, [](Rank) {
+        return run({.world_size = 64, .backend = "gloo", .decisions = &decisions}, [](Rank rank) {
           for (int i = 0; i < 20; ++i) {
             all_reduce(Tensor::ones({10}));
+            const Tensor given = Tensor::ones({10});
+            const Work sent = isend(given, (rank + 1) % 64);
+            recv(Tensor::ones({10}), (rank + 63) % 64);
+            sent.wait();
+            barrier();
           }
         });
       },

@@ -202,9 +202,12 @@ class Search {
   void go_on(State& state, int rank) const {
     const auto at = static_cast<std::size_t>(rank);
     const int number = state.at[at]++;
-    const Step& step = steps(rank)[static_cast<std::size_t>(number)];
+    Step step = steps(rank)[static_cast<std::size_t>(number)];
     switch (step.kind) {
       case Step::Kind::send:
+        if (step.peer < 0) {
+          step.peer = state.done[at][static_cast<std::size_t>(step.step)].first;
+        }
         return send(state, rank, number, step);
       case Step::Kind::receive:
         return step.peer < 0 ? receive_from_anyone(state, rank, number, step)

@@ -15,13 +15,14 @@
 
 namespace rollcall::model {
 
-// What one rank does next. Receives and sends do not wait; `wait` names the step whose message it waits for.
+// What one rank does next. Receives and sends do not wait; `wait` names the step whose message it waits for. A send to
+// -1 answers: it goes to whoever sent what `step` has received, and been waited for.
 struct Step {
   enum class Kind : std::uint8_t { send, receive, wait, barrier } kind = Kind::send;
-  int peer = -1;  // send, receive; -1: from anyone
+  int peer = -1;  // send, receive; -1: from anyone, or an answer
   int tag = 0;
   int group = 0;
-  int step = 0;  // wait: of the same rank
+  int step = 0;  // wait, answer: of the same rank
 };
 
 using Program = std::vector<std::vector<Step>>;  // by rank

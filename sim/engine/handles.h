@@ -1,0 +1,75 @@
+#pragma once
+
+// Handles: what asynchronous calls have given to ranks, and whether they have waited for it. Only where calls block
+// (Gloo): on GPUs a wait orders streams, and may be made as often as one likes.
+//
+// A message's handle is good for one wait: Gloo's buffer hands out each completion once (gloo/transport/tcp/
+// unbound_buffer.cc, waitSend and waitRecv), and a second wait has no other to wait for.
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "sim/c10d/op.h"
+#include "sim/c10d/work.h"
+
+namespace rollcall::sim {
+
+class Handles {
+ public:
+  // So that their number is bounded, later ones are not watched.
+  static constexpr std::size_t most = 100'000;
+
+  struct Handle {
+    Rank rank = -1;  // global
+    Op op{};         // without tensors
+    std::int64_t seq = 0;
+    bool is_done = false;  // its rank has waited for it, or seen that it is completed
+    bool was_waited_for = false;
+  };
+
+  void give(Rank rank, const Op& op, const Work& work) {
+    if (handles_.size() < most) {
+      Handle& handle = handles_[key_of(work)];
+      handle = {.rank = rank, .op = op, .seq = work.seq()};
+      handle.op.tensors = {};
+    }
+  }
+  // A wait begins. Not null: of a message that its rank has waited for before.
+  const Handle* find_used_up(const Work& work) const {
+    const auto found = handles_.find(key_of(work));
+    const bool is_used_up =
+        found != handles_.end() && work.is_point_to_point() && found->second.was_waited_for;
+    return is_used_up ? &found->second : nullptr;
+  }
+  void waited_for(const Work& work) { finish(work, true); }
+  void seen_completed(const Work& work) { finish(work, false); }
+
+  std::vector<Handle> left() const {
+    std::vector<Handle> left;
+    for (const auto& [key, handle] : handles_) {
+      if (!handle.is_done) {
+        left.push_back(handle);
+      }
+    }
+    return left;
+  }
+
+ private:
+  using Key = std::tuple<GroupId, Rank, bool, std::int64_t>;
+
+  static Key key_of(const Work& work) {
+    return {work.group(), work.rank(), work.is_point_to_point(), work.seq()};
+  }
+  void finish(const Work& work, bool waited) {
+    if (const auto found = handles_.find(key_of(work)); found != handles_.end()) {
+      found->second.is_done = true;
+      found->second.was_waited_for = found->second.was_waited_for || waited;
+    }
+  }
+
+  std::map<Key, Handle> handles_;
+};
+
+}  // namespace rollcall::sim
