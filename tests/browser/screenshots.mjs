@@ -32,8 +32,7 @@ const views = [
   ["first-screen", "uneven_inputs", {}],
   ["dark", "uneven_inputs", { dark: true }],
   ["divergence", "uneven_inputs", {}, async page => {
-    await page.value(`document.querySelector("canvas").focus()`);
-    await page.key("d");
+    await page.key("g");
     await page.value(`document.getElementById("timeline-title").scrollIntoView()`);
   }],
   ["folded", "thousand_ranks", {}, page => page.value(`document.getElementById("timeline-title").scrollIntoView()`)],

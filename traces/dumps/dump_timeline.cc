@@ -1,6 +1,7 @@
 #include "traces/dumps/dump_timeline.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
@@ -152,7 +153,10 @@ class TimelineMaker {
       clocks_[ops.dump->rank] = clock_of(job_, ops);
       for (const DumpRecord& record : ops.dump->records) {
         if (record.created_ns > 0) {
-          begin_ = std::min(begin_, record.created_ns - clocks_[ops.dump->rank]);
+          const std::int64_t called = record.created_ns - clocks_[ops.dump->rank];
+          begin_ = std::min(begin_, called);
+          std::int64_t& last = last_came_[{record.group, record.collective_seq}];
+          last = std::max(last, called);
         }
       }
     }
@@ -163,12 +167,16 @@ class TimelineMaker {
     const std::size_t first = rank.records.size() - std::min(most, rank.records.size());
     Time place = 0;
     std::map<std::uint32_t, Lane> lanes;  // by group
+    const std::vector<Time> bounds = bounds_of(rank);
     for (std::size_t i = first; i < rank.records.size(); ++i) {
       const DumpRecord& record = rank.records[i];
       if (job_.view.job.calls[record.call].is_marker()) {
         continue;
       }
       Span span = span_of(rank.rank, record, place);
+      if (span.end != Span::open && span.end > bounds[i] && record.duration_ms <= 0) {
+        span.end = std::max(bounds[i], span.start + microsecond);
+      }
       place += microsecond;
       if (span.kind == Span::Kind::collective && !lanes[record.group].queue(span)) {
         continue;
@@ -177,6 +185,40 @@ class TimelineMaker {
       drawn_[{rank.rank, static_cast<std::uint32_t>(i)}] = next_span();
       result_.timeline.add(span);
     }
+  }
+
+  // Until when calls are drawn whose ends were noticed together, by a thread that looks now and then, so that nobody
+  // knows when each of them ended: until the rank's next call of the group, though not before the last member came.
+  std::vector<Time> bounds_of(const RankDump& rank) const {
+    constexpr std::int64_t one_look_ns = 500'000;
+    std::vector<Time> bounds(rank.records.size(), never);
+    std::map<std::uint32_t, std::size_t> next;  // by group: the call after this one
+    const auto are_together = [](const DumpRecord& a, const DumpRecord& b) {
+      return a.completed_ns > 0 && b.completed_ns > 0 &&
+             std::abs(a.completed_ns - b.completed_ns) < one_look_ns;
+    };
+    std::vector<bool> is_shared(rank.records.size(), false);
+    for (std::size_t i = rank.records.size(); i-- > 0;) {
+      const DumpRecord& record = rank.records[i];
+      if (record.created_ns <= 0 || begin_ == never || job_.view.job.calls[record.call].is_marker()) {
+        continue;
+      }
+      if (const auto later = next.find(record.group); later != next.end()) {
+        const DumpRecord& after = rank.records[later->second];
+        const auto last = last_came_.find({record.group, record.collective_seq});
+        const bool meets = last != last_came_.end() && !record.is_p2p;
+        const Time met = meets ? last->second - begin_ + microsecond : 0;
+        bounds[i] = std::max(after.created_ns - begin_ - clocks_.at(rank.rank), met);
+        if (are_together(record, after)) {
+          is_shared[i] = is_shared[later->second] = true;
+        }
+      }
+      next[record.group] = i;
+    }
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+      bounds[i] = is_shared[i] ? bounds[i] : never;
+    }
+    return bounds;
   }
 
   // What ranks owe, as open spans at the end, and who waits for it.
@@ -263,6 +305,7 @@ class TimelineMaker {
     const std::int64_t begin = begin_ + clocks_.at(rank);
     span.start =
         begin_ != never && record.created_ns > 0 ? std::max<Time>(record.created_ns - begin, 0) : place;
+    span.issued = span.start;
     span.end = span.start + microsecond;
     if (record.completed_ns > record.created_ns && record.created_ns > 0) {
       span.end = record.completed_ns - begin;
@@ -285,7 +328,8 @@ class TimelineMaker {
   std::vector<std::uint32_t> groups_;  // names, as in the job
   std::vector<CallLook> looks_;        // as in the job
   std::map<Rank, std::int64_t> clocks_;
-  std::map<std::pair<Rank, std::uint32_t>, std::uint32_t> drawn_;  // spans, by rank and record
+  std::map<std::pair<Rank, std::uint32_t>, std::uint32_t> drawn_;             // spans, by rank and record
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::int64_t> last_came_;  // by group and number
   std::int64_t begin_ = never;
 };
 
