@@ -1,7 +1,6 @@
 #include "traces/dumps/dump_timeline.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
@@ -187,36 +186,32 @@ class TimelineMaker {
     }
   }
 
-  // Until when calls are drawn whose ends were noticed together, by a thread that looks now and then, so that nobody
-  // knows when each of them ended: until the rank's next call of the group, though not before the last member came.
+  // Until when calls are drawn at most. A thread that looks now and then notices ends, so they are not durations. The
+  // calls of a group end in their order: none ended after a later one was seen to be over. Otherwise they last until
+  // the rank's next call of the group, though not less than until the last member came. Of calls that were queued at
+  // once, nothing but their ends is known.
   std::vector<Time> bounds_of(const RankDump& rank) const {
-    constexpr std::int64_t one_look_ns = 500'000;
     std::vector<Time> bounds(rank.records.size(), never);
     std::map<std::uint32_t, std::size_t> next;  // by group: the call after this one
-    const auto are_together = [](const DumpRecord& a, const DumpRecord& b) {
-      return a.completed_ns > 0 && b.completed_ns > 0 &&
-             std::abs(a.completed_ns - b.completed_ns) < one_look_ns;
-    };
-    std::vector<bool> is_shared(rank.records.size(), false);
-    for (std::size_t i = rank.records.size(); i-- > 0;) {
+    const std::int64_t begin = begin_ == never ? 0 : begin_ + clocks_.at(rank.rank);
+    std::map<std::uint32_t, Time> noticed;  // by group
+    for (std::size_t i = rank.records.size(); i-- > 0 && begin_ != never;) {
       const DumpRecord& record = rank.records[i];
-      if (record.created_ns <= 0 || begin_ == never || job_.view.job.calls[record.call].is_marker()) {
+      const DumpCall& call = job_.view.job.calls[record.call];
+      if (record.created_ns <= 0 || record.is_p2p || call.is_message() || call.is_marker()) {
         continue;
       }
-      if (const auto later = next.find(record.group); later != next.end()) {
-        const DumpRecord& after = rank.records[later->second];
-        const auto last = last_came_.find({record.group, record.collective_seq});
-        const bool meets = last != last_came_.end() && !record.is_p2p;
-        const Time met = meets ? last->second - begin_ + microsecond : 0;
-        bounds[i] = std::max(after.created_ns - begin_ - clocks_.at(rank.rank), met);
-        if (are_together(record, after)) {
-          is_shared[i] = is_shared[later->second] = true;
-        }
+      Time& end = noticed.try_emplace(record.group, never).first->second;
+      end = record.completed_ns > 0 ? std::min(end, record.completed_ns - begin) : end;
+      bounds[i] = end;
+      const auto later = next.find(record.group);
+      const auto last = last_came_.find({record.group, record.collective_seq});
+      if (later != next.end() && last != last_came_.end() &&
+          rank.records[later->second].created_ns > record.created_ns) {
+        const Time next_call = rank.records[later->second].created_ns - begin;
+        bounds[i] = std::min(end, std::max(next_call, last->second - begin_ + microsecond));
       }
       next[record.group] = i;
-    }
-    for (std::size_t i = 0; i < bounds.size(); ++i) {
-      bounds[i] = is_shared[i] ? bounds[i] : never;
     }
     return bounds;
   }

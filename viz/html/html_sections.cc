@@ -56,7 +56,7 @@ void html_excerpts(Markup& out, const Report& report) {
         .open("pre", {{"tabindex", "0"}});
     out.open("code").text(fmt::format("{:>4}  {}", line->line, excerpt.text));
     if (excerpt.mark >= 0) {
-      out.line().element("mark", std::string(static_cast<std::size_t>(excerpt.mark) + 6, ' ') + "^");
+      out.line().text(std::string(static_cast<std::size_t>(excerpt.mark) + 6, ' ')).element("b", "^");
     }
     out.close("code").close("pre").close("div").line();
   }

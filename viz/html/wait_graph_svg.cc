@@ -150,6 +150,13 @@ Curve curve_back(Point begin, Point end) {
           arrow_head(end, false), shifted(between(begin, end), 16)};
 }
 
+// Straight down or up first, then to the side.
+Curve curve_around(Point begin, Point end, bool to_right) {
+  const int base = end.x + (to_right ? -arrow_length : arrow_length);
+  return {fmt::format("M{} {}Q{} {} {} {}", begin.x, begin.y, begin.x, end.y, base, end.y),
+          arrow_head(end, to_right), shifted(between(begin, end), 4)};
+}
+
 // Two nodes that wait for each other.
 bool is_pair(const WaitGraph& graph, const WaitGraph::Edge& edge) {
   return std::ranges::any_of(graph.edges, [&edge](const WaitGraph::Edge& other) {
@@ -170,6 +177,12 @@ Curve curve_of(const WaitGraph& graph, const Layout& layout, const WaitGraph::Ed
   const WaitGraph::Node& to = graph.nodes[edge.to];
   const auto left_of = [&layout](const WaitGraph::Node& node) { return layout.left_of(node); };
   const auto right_of = [&layout](const WaitGraph::Node& node) { return layout.right_of(node); };
+  if (edge.in_ring && from.column != to.column && from.row != to.row) {
+    const bool goes_down = to.row > from.row;
+    const bool to_right = to.column > from.column;
+    return curve_around(shifted(layout.middle_of(from), goes_down ? node_height / 2 : -node_height / 2),
+                        to_right ? left_of(to) : right_of(to), to_right);
+  }
   if (from.column != to.column) {
     // The two directions of a pair do not meet.
     const bool to_right = to.column > from.column;

@@ -75,6 +75,12 @@ Key key_of(const Span& span, Families& families, const Roles& roles, bool with_o
           with_origin ? span.site : 0};
 }
 
+// In the slot, or in that of the same number on a group of the same family.
+bool is_like(const Span& span, const Families& families, const std::optional<Slot>& slot) {
+  return slot && span.kind == Span::Kind::collective && span.seq == slot->seq &&
+         families.name(span) == families.of(slot->group);
+}
+
 // Everybody whom culprits wait for, and whom those wait for: where culprits wait, they are part of a cycle.
 RankSet ranks_of_cycle(const Report& report, const RankSet& culprits) {
   RankSet known;
@@ -170,7 +176,7 @@ std::vector<Story> fold(const Report& report, const std::map<Rank, Calls>& calls
   for (const auto& [rank, own] : calls) {
     std::vector<std::uint32_t> keys;
     for (const Span* span : own) {
-      const Key key = key_of(*span, families, roles, is_in(*span, report.timeline, slot));
+      const Key key = key_of(*span, families, roles, is_like(*span, families, slot));
       keys.push_back(ids.try_emplace(key, static_cast<std::uint32_t>(ids.size())).first->second);
     }
     const bool is_culprit = finding != nullptr && finding->culprits.contains(rank);
