@@ -10,6 +10,7 @@
 #include "scenarios/run/golden.h"
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/shell_word.h"
+#include "scenarios/run/source_lines.h"
 #include "sim/engine/simulate.h"
 #include "sim/explore/replay.h"
 #include "sim/explore/schedules.h"
@@ -78,6 +79,7 @@ Report run(const Scenario& scenario, const RunOptions& options) {
   report.replay = replay_line(scenario, run_options.seed, tried.schedule ? &*tried.schedule : nullptr);
   check::complete(report, rehearsal_of(scenario, options.tries_repairs));
   hold_against(scenario, report);
+  read_sources(report, scenario.file);
   return std::move(report);
 }
 

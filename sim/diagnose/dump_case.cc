@@ -194,6 +194,53 @@ void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing
   set_group(job, node.group, diagnosis);
 }
 
+namespace {
+
+// The nodes of a cycle, each followed by one that it waits for, as far as that leads; the culprits' first.
+std::vector<std::size_t> walked(const DumpCase& job, std::vector<std::size_t> cycle,
+                                const RankSet& culprits) {
+  std::vector<std::size_t> way;
+  const auto holds_culprit = [&](std::size_t node) {
+    return std::ranges::any_of(job.waits.nodes[node].ranks,
+                               [&](Rank rank) { return culprits.contains(rank); });
+  };
+  auto next = std::ranges::find_if(cycle, holds_culprit);
+  while (!cycle.empty()) {
+    const std::size_t node = next == cycle.end() ? cycle.front() : *next;
+    way.push_back(node);
+    std::erase(cycle, node);
+    next = std::ranges::find_if(cycle, [&](std::size_t other) {
+      return std::ranges::any_of(job.waits.nodes[node].blockers, [&](const Blocker& blocker) {
+        const auto place = job.waits.node_of.find(blocker.rank);
+        return place != job.waits.node_of.end() && place->second == other;
+      });
+    });
+  }
+  return way;
+}
+
+// From the last that waits to the culprits; a cycle is walked once around.
+std::vector<std::size_t> chain_of(const DumpCase& job, const RankSet& culprits) {
+  std::vector<std::size_t> order = Approach(job, culprits).order();
+  std::vector<std::size_t> around;
+  for (const std::vector<std::size_t>& cycle : job.roots.cycles) {
+    const bool is_met = std::ranges::any_of(
+        cycle, [&](std::size_t node) { return std::ranges::find(order, node) != order.end(); });
+    if (is_met) {
+      const std::vector<std::size_t> way = walked(job, cycle, culprits);
+      around.insert(around.end(), way.begin(), way.end());
+    }
+  }
+  std::erase_if(order, [&](std::size_t node) { return std::ranges::find(around, node) != around.end(); });
+  std::ranges::reverse(order);
+  order.insert(order.end(), around.begin(), around.end());
+  const std::size_t left_out = order.size() - std::min(order.size(), chain_max);
+  order.erase(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(left_out));
+  return order;
+}
+
+}  // namespace
+
 void add_victims(const DumpCase& job, Diagnosis& diagnosis) {
   const RankSet& culprits = diagnosis.finding.culprits;
   for (const WaitNode& node : job.waits.nodes) {
@@ -201,11 +248,12 @@ void add_victims(const DumpCase& job, Diagnosis& diagnosis) {
     if (!victims.empty()) {
       diagnosis.victims.push_back({victims, name_node(job, node), blockers_of(node)});
     }
+    if (const RankSet held = difference(ranks_of(node), victims); !held.empty()) {
+      diagnosis.held.push_back({held, name_node(job, node), blockers_of(node)});
+    }
   }
-  std::vector<std::size_t> order = Approach(job, culprits).order();
-  order.resize(std::min(order.size(), chain_max));
-  for (auto node = order.rbegin(); node != order.rend(); ++node) {
-    diagnosis.finding.chain.push_back(wait_line(job, job.waits.nodes[*node]));
+  for (const std::size_t node : chain_of(job, culprits)) {
+    diagnosis.finding.chain.push_back(wait_line(job, job.waits.nodes[node]));
   }
 }
 

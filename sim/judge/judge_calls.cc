@@ -147,6 +147,9 @@ Verdict judge_mismatch(const Evidence& evidence) {
     if (!incident.misfits.empty()) {
       vote_on_parts(incident.misfits, finding);
       word_parts(evidence, incident, finding);
+      for (const PartMisfit& misfit : incident.misfits) {
+        mismatch.splits.push_back({misfit.sender, misfit.receiver, misfit.sent, misfit.expected});
+      }
     }
     if (is_point_to_point(incident.variants.front().op.kind)) {
       word_message_mismatch(evidence, incident, finding);

@@ -57,8 +57,13 @@ std::vector<TensorPlace> places_of(const std::vector<const RankObservation*>& al
     if (known != places.end()) {
       known->ranks.insert(observation->rank);
     } else {
-      places.push_back(
-          {{observation->rank}, what.tensor, what.got, what.want, what.handle, to_string(what.site)});
+      places.push_back({{observation->rank},
+                        what.tensor,
+                        what.got,
+                        what.want,
+                        what.handle,
+                        to_string(what.site),
+                        observation->at});
     }
   }
   return places;

@@ -36,6 +36,7 @@ struct Diagnosis {
   std::vector<Variant> variants;  // calls that disagree, majority first
 
   std::vector<Victim> victims;
+  std::vector<Victim> held;               // culprits that wait, too: in a cycle
   std::vector<std::string> evidence;      // one sentence each
   std::vector<std::string> would_settle;  // what to look at next; empty when nothing is open
 

@@ -59,6 +59,15 @@ struct MemoryUse {
   std::vector<DeviceMemory> devices;  // by GPU
 };
 
+// A line of a source file that was at hand.
+struct SourceLine {
+  std::string site;         // as calls have it: "train.py:12"
+  std::string path;         // of the file, as it was given: "jobs/train.py"
+  std::int64_t line = 0;    // from 1
+  std::int64_t column = 0;  // from 1; 0: not known
+  std::string text;         // without its line break
+};
+
 struct Report {
   std::string scenario;
   std::uint64_t seed = 0;
@@ -83,6 +92,7 @@ struct Report {
   std::vector<MemoryUse> memory;
   Timeline timeline;                // empty unless asked for
   std::vector<ReportGroup> groups;  // in order of creation; with a timeline only
+  std::vector<SourceLine> sources;  // by site; only what somebody could read
 
   // The class a rank is in. The rank must exist.
   const RankClass& of(Rank rank) const;

@@ -21,6 +21,7 @@ struct Span {
 
   Time start = 0;
   Time end = open;
+  Time issued = -1;       // of recordings: when the host made the call; -1: at `start`
   std::int64_t seq = -1;  // collectives, calls about groups: from 0 per group; messages: per group and rank
   std::int64_t numel = 0;
   Rank rank = 0;   // global
@@ -35,6 +36,7 @@ struct Span {
   std::uint32_t site = 0;
   std::uint32_t arguments = 0;  // "SUM", "root 2", "tag 7": what name, dtype and numel leave unsaid
 
+  Time called() const { return issued >= 0 ? issued : start; }
   bool moves_data() const { return kind == Kind::collective || kind == Kind::message; }
 };
 

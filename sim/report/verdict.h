@@ -67,6 +67,15 @@ struct TensorPlace {
   std::string want;
   std::string handle;  // used too early: what the unfinished call is called; may be empty
   std::string site;    // of the statement that found out
+  Time time = -1;      // when it did; -1: not known
+};
+
+// Two ranks of a call with split sizes that disagree about what one sends to the other.
+struct SplitPair {
+  Rank sender = 0;
+  Rank receiver = 0;
+  std::int64_t sent = 0;
+  std::int64_t expected = 0;
 };
 
 // What some ranks would have to call instead. "call all_reduce #3 on dp0 in gradients", "leave out ...".
@@ -118,7 +127,8 @@ struct Deadlock {
 };
 struct Mismatch {
   Finding finding;
-  std::vector<Variant> variants;  // majority first
+  std::vector<Variant> variants;    // majority first
+  std::vector<SplitPair> splits{};  // the pairs that disagree, where sizes themselves may differ; or empty
 };
 struct DeviceMismatch {
   Finding finding;

@@ -23,7 +23,7 @@ std::string origin_of(const Call& call) {
 
 std::string place_name(const Call& call) {
   if (!call.label.empty()) {
-    return call.label;
+    return fmt::format("'{}'", call.label);
   }
   return call.site.empty() ? "unlabelled code" : call.site;
 }

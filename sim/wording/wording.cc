@@ -49,13 +49,24 @@ bool ran_out_before(const InputRange& fewer, const InputRange& more) {
   return fewer.fewest >= 0 && fewer.fewest == fewer.most && more.fewest > fewer.most;
 }
 
+// As much of an exception's text as a sentence bears; the rank's state has all of it.
+std::string beginning_of(const std::string& message) {
+  constexpr std::size_t length_max = 160;
+  std::string text = message.substr(0, message.find('\n'));
+  if (text.size() > length_max) {
+    const std::size_t blank = text.rfind(' ', length_max);
+    text.resize(blank == std::string::npos ? length_max : blank);
+  }
+  return text.size() < message.size() ? text + " ..." : text;
+}
+
 std::string exception_of(const Evidence& evidence, Rank rank) {
   const std::int32_t index = status_of(evidence, rank).exception;
   if (index < 0) {
     return "an exception";
   }
   const Exception& exception = evidence.exceptions[static_cast<std::size_t>(index)];
-  return exception.message.empty() ? exception.type : exception.type + ": " + exception.message;
+  return exception.message.empty() ? exception.type : exception.type + ": " + beginning_of(exception.message);
 }
 
 // A rank whose process died raised nothing.
@@ -239,8 +250,9 @@ void word_failure(const Evidence& evidence, Finding& finding) {
       "{}; no other rank was waiting for {}",
       died ? "the process died" : with_verb(finding.culprits, "raised an exception", "raised exceptions"),
       is_plural(finding.culprits) ? "them" : "it");
-  finding.advice =
-      fmt::format("{}; the other ranks are not involved", died ? find_the_killer : "fix the exception");
+  const bool are_all = finding.culprits.size() == evidence.ranks.size();
+  finding.advice = fmt::format("{}{}", died ? find_the_killer : "fix the exception",
+                               are_all ? "" : "; the other ranks are not involved");
 }
 
 namespace {

@@ -164,7 +164,8 @@ std::string mismatch_cause(const std::vector<Variant>& variants, const MismatchR
   }
   if (same_label(variants)) {
     return fmt::format("the ranks reach {} on different branches: {}",
-                       call.label.empty() ? "this call" : call.label, list_of(variants, who_is_at));
+                       call.label.empty() ? "this call" : fmt::format("'{}'", call.label),
+                       list_of(variants, who_is_at));
   }
   return fmt::format("the ranks are in different places: {}", list_of(variants, who_is_where));
 }

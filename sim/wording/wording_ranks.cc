@@ -47,13 +47,13 @@ void word_touches(const std::vector<TensorPlace>& touched, Finding& finding) {
   const TensorPlace& first = touched.front();
   const TouchWords& words = row_of(touch_words, finding.kind);
   const Call& call = finding.at->call;
-  finding.headline = fmt::format("{} on {} is {} before {} is waited for", first.tensor,
+  finding.headline = fmt::format("'{}' on {} is {} before {} is waited for", first.tensor,
                                  ranks_phrase(finding.culprits), words.done, call_phrase(call));
   finding.cause = fmt::format("{}{} was issued with async_op and may still be {} the tensor", call.op,
                               origin_of(call), words.doing);
   finding.advice = first.handle.empty()
                        ? "keep what the call returns, and wait for it before the tensor is used"
-                       : fmt::format("wait for {} before the tensor is used", first.handle);
+                       : fmt::format("wait for the handle '{}' before the tensor is used", first.handle);
   finding.on_backend = "nothing notices: the values depend on which of the two comes first";
 }
 

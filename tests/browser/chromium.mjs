@@ -126,6 +126,13 @@ class Page {
     await this.settle();
   }
 
+  async drag(from, to, modifiers = 0) {
+    await this.mouse("mousePressed", ...from, { button: "left", clickCount: 1, modifiers });
+    await this.mouse("mouseMoved", ...to, { button: "left", buttons: 1, modifiers });
+    await this.mouse("mouseReleased", ...to, { button: "left", clickCount: 1, modifiers });
+    await this.settle();
+  }
+
   async wheel(x, y, deltaY, modifiers = 0) {
     await this.mouse("mouseWheel", x, y, { deltaX: 0, deltaY, modifiers });
     await this.settle();

@@ -126,33 +126,162 @@ test("with styles and scripts forbidden the text can still be read", async () =>
   await page.close();
 });
 
-test("the wheel zooms around the pointer, and pans with shift", async () => {
+const CONTROL = 2, SHIFT = 8;  // of the DevTools protocol
+
+test("the plain wheel scrolls the page past the timeline, which stays as it is", async () => {
+  const page = await open("uneven_inputs", { height: 500 });
+  const { left, top } = await plot(page);
+  const all = await range(page);
+  await page.value(`scrollTo(0, 0)`);
+  const y = await page.value(`(scrollTo(0, document.querySelector("canvas").offsetTop - 200), scrollY)`);
+  const box = await page.value(`document.querySelector("canvas").getBoundingClientRect().toJSON()`);
+  for (let i = 0; i < 4; i++) await page.wheel(left + 300, box.top + 30, 100);
+  await page.until(`scrollY > ${y + 300}`);
+  assert.deepEqual(await range(page), all);
+  await page.close();
+});
+
+test("Ctrl and the wheel zoom around the pointer, Shift and the wheel pan", async () => {
   const page = await open("uneven_inputs");
   const { left, top, width } = await plot(page);
   const all = await range(page);
   const x = left + 150 + (width - 150) / 4, y = top + 40;
-  await page.wheel(x, y, -600);
+  await page.wheel(x, y, -600, CONTROL);
   const near = await range(page);
   assert.ok(near.span < all.span * 0.6);
   const fixed = all.from + all.span / 4;
   assert.ok(Math.abs(near.from + near.span / 4 - fixed) < all.span * 0.01);
-  await page.wheel(x, y, 200, 8);
+  await page.wheel(x, y, 200, SHIFT);
   const beside = await range(page);
   assert.ok(beside.from > near.from);
   assert.ok(Math.abs(beside.span - near.span) < 1);
   await page.close();
 });
 
-test("dragging pans", async () => {
+test("Shift and dragging pan", async () => {
   const page = await open("uneven_inputs");
   const { left, top } = await plot(page);
-  await page.wheel(left + 600, top + 40, -1500);
+  await page.wheel(left + 600, top + 40, -1500, CONTROL);
   const before = await range(page);
-  await page.mouse("mousePressed", left + 600, top + 40, { button: "left", clickCount: 1 });
-  await page.mouse("mouseMoved", left + 500, top + 40, { button: "left", buttons: 1 });
-  await page.mouse("mouseReleased", left + 500, top + 40, { button: "left", clickCount: 1 });
-  await page.settle();
+  await page.drag([left + 600, top + 40], [left + 500, top + 40], SHIFT);
   assert.ok((await range(page)).from > before.from);
+  await page.close();
+});
+
+test("dragging draws an area, of which the page has the sums over all its ranks", async () => {
+  const page = await open("uneven_inputs");
+  const { left, top, width, height } = await plot(page);
+  const before = await range(page);
+  await page.drag([left + 152, top + 26], [left + width - 2, top + height - 6]);
+  const shown = await page.value(`document.querySelector(".details").innerText`);
+  assert.match(shown, /ranks 0-3/);
+  assert.match(shown, /calls 23/);
+  assert.match(shown, /computing 115 ms/);  // 5 and three times 6 steps of 5 ms
+  assert.match(shown, /in calls that never returned/);
+  assert.deepEqual(await range(page), before);
+  await page.drag([left + 152, top + 26], [left + width - 2, top + 40]);
+  assert.match(await page.value(`document.querySelector(".details").innerText`), /rank 0[^]*computing 25 ms/);
+  await page.close();
+});
+
+test("the sums of a folded row are those of all its ranks", async () => {
+  const page = await open(manyRanks);
+  const { left, top, width, height } = await plot(page);
+  await page.drag([left + 152, top + 26], [left + width - 2, top + height - 6]);
+  const shown = await page.value(`document.querySelector(".details").innerText`);
+  assert.match(shown, /ranks 0-39/);
+  assert.match(shown, /computing 1.795 s/);  // 39 times 9 and 8 steps of 5 ms
+  await page.close();
+});
+
+test("keys work on a fresh page, W A S D as in Perfetto, and not while something is typed", async () => {
+  const page = await open("uneven_inputs");
+  const all = await range(page);
+  await page.key("w");
+  const near = await range(page);
+  assert.ok(near.span < all.span);
+  await page.key("d");
+  assert.ok((await range(page)).from > near.from);
+  await page.key("a");
+  await page.key("s");
+  await page.key("s");
+  assert.deepEqual(await range(page), all);
+  await page.key("/");
+  await page.type("wsad");
+  assert.deepEqual(await range(page), all);
+  await page.close();
+});
+
+test("plus zooms on the chosen call", async () => {
+  const page = await open("uneven_inputs");
+  await page.key("g");
+  await page.key("+");
+  await page.key("+");
+  const { from, to } = await range(page);
+  assert.ok(from < 30e6 && 30e6 < to, `${from} to ${to}`);  // the call begins at 30 ms
+  await page.close();
+});
+
+test("the address of the page leads to the chosen call, also in a folded row", async () => {
+  for (const [scenario, key] of [["uneven_inputs", "g"], [manyRanks, "."]]) {
+    const page = await open(scenario);
+    await page.key(key);
+    const address = await page.value(`location.hash`);
+    assert.match(address, /^#timeline\.\d+\.\d+\.\d+$/);
+    const title = await page.value(`document.querySelector(".details strong").innerText`);
+    await page.close();
+    const linked = await browser.open(report(scenario) + address);
+    await linked.until(isReady);
+    assert.equal(await linked.value(`document.querySelector(".details strong")?.innerText`), title);
+    assert.deepEqual(linked.errors, []);
+    await linked.close();
+  }
+  const page = await browser.open(`${report("uneven_inputs")}#timeline.9.9.9`);  // of no call
+  await page.until(isReady);
+  assert.deepEqual(page.errors, []);
+  await page.close();
+});
+
+test("a button copies the command that repeats the run", async () => {
+  const page = await open("uneven_inputs");
+  await page.value(`navigator.clipboard.writeText = async text => { window.copied = text; }`);
+  await page.value(`document.querySelector("button.copy").click()`);
+  await page.until(`window.copied !== undefined`);
+  assert.match(await page.value(`window.copied`), /^rollcall run .*uneven_inputs.json --seed 0$/);
+  assert.match(await page.value(`document.querySelector("button.copy + .note").innerText`), /copied/);
+  await page.close();
+});
+
+test("the calls in sight are a table, too, for whoever hears the page", async () => {
+  const page = await open("uneven_inputs");
+  const rows = `document.querySelectorAll("details.calls tbody tr")`;
+  assert.equal(await page.value(`${rows}.length`), 0);
+  await page.value(`document.querySelector("details.calls").open = true`);
+  await page.until(`${rows}.length === 23`);
+  assert.match(await page.value(`${rows}[22].innerText`), /rank 3\s+all_reduce #5.*never returned/);
+  assert.match(await page.value(`document.querySelector("svg").getAttribute("aria-label")`),
+               /ranks 1-3 wait for rank 0/);
+  await page.close();
+});
+
+test("what is printed is the whole timeline, light and as wide as the paper, and no column is lost", async () => {
+  const page = await open("uneven_inputs", { dark: true });
+  await page.key("w");
+  const near = await range(page);
+  await page.send("Emulation.setEmulatedMedia", { media: "print" });
+  await page.value(`dispatchEvent(new Event("beforeprint"))`);
+  assert.ok((await colors(page))["255,255,255"] > 1000);
+  await page.send("Emulation.setDeviceMetricsOverride", { width: 718, height: 1000, deviceScaleFactor: 1, mobile: false });
+  await page.settle();
+  assert.equal(await page.value(`[...document.querySelectorAll(".scroll, svg")].filter(each => each.scrollWidth > 718).length`), 0);
+  assert.ok(await page.value(`document.documentElement.scrollWidth <= innerWidth`));
+  await page.value(`dispatchEvent(new Event("afterprint"))`);
+  await page.send("Emulation.setEmulatedMedia", { media: "" });
+  await page.settle();
+  assert.ok(Math.abs((await page.value(`Number(${data("from")})`)) - near.from) < 1);
+  const { data: pdf } = await page.send("Page.printToPDF", { printBackground: true });
+  assert.ok(pdf.length > 10000);
+  assert.deepEqual(page.errors, []);
   await page.close();
 });
 
@@ -189,7 +318,7 @@ test("the keyboard zooms, pans, folds, finds and selects", async () => {
   await page.key("f");
   assert.ok(Number(await page.value(data("lines"))) >= folded + 38);
   await page.key("f");
-  await page.key("d");
+  await page.key("g");
   assert.match(await page.value(`document.querySelector(".details").innerText`), /never returned/);
   assert.ok((await range(page)).span < all.span / 1.1);
   await page.key(",");
@@ -208,25 +337,74 @@ test("ranks with the same story are one row, which a click on its label unfolds"
   await page.close();
 });
 
+test("search says which match of how many is chosen, and is red where there is none", async () => {
+  const page = await open("uneven_inputs");
+  const said = () => page.value(`document.querySelector(".found").textContent`);
+  await page.key("/");
+  await page.type("all_reduce #3");
+  assert.equal(await said(), "4 matches");
+  const seen = [];
+  for (let i = 0; i < 5; i++) {
+    await page.key("Enter");
+    seen.push(await said());
+  }
+  assert.deepEqual(seen, ["1 of 4", "2 of 4", "3 of 4", "4 of 4", "1 of 4"]);
+  await page.type("4");
+  assert.equal(await said(), "0 matches");
+  assert.equal(await page.value(`getComputedStyle(document.querySelector(".found")).color`), "rgb(198, 40, 40)");
+  assert.equal(await page.value(`document.querySelector(".tools input").getAttribute("aria-invalid")`), "true");
+  await page.close();
+});
+
 test("search counts, dims the rest and goes from match to match", async () => {
   const page = await open(manyRanks);
   const before = await colors(page);
   await page.value(`document.querySelector("input").focus()`);
   await page.type("barrier #3");
-  assert.equal(await page.value(`document.querySelector(".tools .note").textContent`), "2 matches");  // two stories
+  assert.equal(await page.value(`document.querySelector(".tools .note").textContent`), "40 matches");
   assert.notDeepEqual(await colors(page), before);
   await page.key("Enter");
   assert.match(await page.value(`document.querySelector(".details").innerText`), /^barrier #3/);
+  assert.equal(await page.value(`document.querySelector(".tools .note").textContent`), "1 of 2 in rows, 40 matches");
   await page.key("Escape");
   assert.equal(await page.value(`document.querySelector(".tools .note").textContent`), "");
   await page.close();
 });
 
-test("the culprit is red and the waiters are pale", async () => {
+test("the place where the culprit's call is missing is marked, and its calls, which are right, are not red", async () => {
   const page = await open("uneven_inputs");
   const seen = await colors(page);
   assert.ok(seen["253,236,234"] > 1000, "the culprit's row");
   assert.ok(seen["244,227,189"] > 100, "calls that never returned");
+  const { left, top, width } = await plot(page);
+  const reds = (from, to) => page.value(`(() => {
+    const canvas = document.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(${from}, 46, ${to - from}, 18);  // of rank 0's calls
+    let count = 0;
+    for (let i = 0; i < data.length; i += 4) count += data[i] === 198 && data[i + 1] === 40 ? 1 : 0;
+    return count;
+  })()`);
+  const end = await page.value(`(() => { const { from, to } = document.getElementById("timeline").dataset;
+    return Math.floor(150 + (29.9e6 - from) / (to - from) * (${width} - 150)); })()`);
+  assert.equal(await reds(152, end), 0);
+  assert.ok(await reds(end, width) > 30, "the frame and the words");
+  await page.close();
+});
+
+test("a wrong call of the culprit's is red", async () => {
+  const page = await open({ name: "sizes", world_size: 4, program: [
+    { compute: "1ms" }, { all_reduce: { numel: "rank == 3 ? 5 : 4" } }] });
+  assert.ok((await colors(page))["198,40,40"] > 20);
+  await page.close();
+});
+
+test("the statement that wrote too early is marked in the timeline", async () => {
+  const page = await open("buffer_used_again");
+  assert.ok((await colors(page))["198,40,40"] > 20);
+  const shown = await page.value(`document.body.innerText`);
+  assert.match(shown, /Written too early/);
+  assert.doesNotMatch(shown, /first difference/);
+  assert.doesNotMatch(shown, /Nothing depends on timing/);
   await page.close();
 });
 
@@ -350,6 +528,29 @@ test("the overview of a test run shows what failed first, filters it and leads t
   const linked = await browser.open(link);
   assert.match(await linked.value(`document.body.innerText`), /2 ranks finished/);
   await linked.close();
+});
+
+test("two runs of very different length have axes of their own at first", async () => {
+  const page = await browser.open(view("lengths", example("ddp_uneven_inputs"), example("ddp_uneven_inputs_join")));
+  await page.until(areReady);
+  await page.settle();
+  const [first, second] = await ranges(page);
+  const [a, b] = [first[1] - first[0], second[1] - second[0]];
+  const isLinked = await page.value(`[...document.querySelectorAll("button")].find(each => each.innerText === "Move together").ariaPressed`);
+  assert.equal(isLinked, String(Math.max(a, b) <= 4 * Math.min(a, b)));
+  assert.deepEqual(page.errors, []);
+  await page.close();
+});
+
+test("at 700 pixels no table and no picture is cut off", async () => {
+  for (const name of ["uneven_inputs", "crossed_groups", "hook_too_short", "swapped_collectives", "wrong_peer"]) {
+    const page = await open(name, { width: 700, height: 900 });
+    await page.settle();
+    const wide = `[...document.querySelectorAll(".scroll")].filter(each => each.scrollWidth > each.clientWidth)`;
+    assert.equal(await page.value(`${wide}.length`), 0, name);
+    assert.ok(await page.value(`document.documentElement.scrollWidth <= innerWidth`), name);
+    await page.close();
+  }
 });
 
 test("in a narrow window the page is no wider than the window", async () => {

@@ -32,12 +32,12 @@ const views = [
   ["first-screen", "uneven_inputs", {}],
   ["dark", "uneven_inputs", { dark: true }],
   ["divergence", "uneven_inputs", {}, async page => {
-    await page.value(`document.querySelector("canvas").focus()`);
-    await page.key("d");
+    await page.key("g");
     await page.value(`document.getElementById("timeline-title").scrollIntoView()`);
   }],
   ["folded", "thousand_ranks", {}, page => page.value(`document.getElementById("timeline-title").scrollIntoView()`)],
   ["circle", "crossed_groups", {}],
+  ["narrow", "crossed_groups", { width: 700, height: 1150, dark: true }],
   ["compared", ["uneven_inputs", "uneven_inputs_join"], { height: 1450 }],
   ["diagnosis", "tests/data/flight_recorder/skipped_rank_branch_8/pickle", { height: 1300 }],
   ["forbidden", "uneven_inputs", { strict: true }],
@@ -48,7 +48,7 @@ mkdirSync("docs/report", { recursive: true });
 for (const [name, scenario, options, act] of views) {
   const file = report(...[scenario].flat());
   if (options.strict) writeFileSync(file, readFileSync(file, "utf8").replace("<head>", strict));
-  const view = { ...size, height: options.height ?? size.height };
+  const view = { width: options.width ?? size.width, height: options.height ?? size.height };
   const page = await browser.open(pathToFileURL(file).href, { ...view, dark: options.dark });
   if (!options.strict) {
     await page.until(`[...document.querySelectorAll("section.timeline")].every(({ dataset }) => dataset.ready === "yes")`);

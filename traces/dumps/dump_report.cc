@@ -40,10 +40,12 @@ class States {
   }
 
   std::vector<RankClass> all() {
-    for (const Victim& victim : diagnosis_.victims) {
-      add(victim.ranks, RankClass::State::waiting);
-      states_.back().call = victim.call;
-      states_.back().waits_for = victim.waits_for;
+    for (const std::vector<Victim>* waiting : {&diagnosis_.victims, &diagnosis_.held}) {
+      for (const Victim& each : *waiting) {
+        add(each.ranks, RankClass::State::waiting);
+        states_.back().call = each.call;
+        states_.back().waits_for = each.waits_for;
+      }
     }
     if (const RankSet silent = difference(diagnosis_.without_dump, told_); !silent.empty()) {
       add(silent, RankClass::State::crashed);

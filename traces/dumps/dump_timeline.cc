@@ -152,7 +152,10 @@ class TimelineMaker {
       clocks_[ops.dump->rank] = clock_of(job_, ops);
       for (const DumpRecord& record : ops.dump->records) {
         if (record.created_ns > 0) {
-          begin_ = std::min(begin_, record.created_ns - clocks_[ops.dump->rank]);
+          const std::int64_t called = record.created_ns - clocks_[ops.dump->rank];
+          begin_ = std::min(begin_, called);
+          std::int64_t& last = last_came_[{record.group, record.collective_seq}];
+          last = std::max(last, called);
         }
       }
     }
@@ -163,12 +166,16 @@ class TimelineMaker {
     const std::size_t first = rank.records.size() - std::min(most, rank.records.size());
     Time place = 0;
     std::map<std::uint32_t, Lane> lanes;  // by group
+    const std::vector<Time> bounds = bounds_of(rank);
     for (std::size_t i = first; i < rank.records.size(); ++i) {
       const DumpRecord& record = rank.records[i];
       if (job_.view.job.calls[record.call].is_marker()) {
         continue;
       }
       Span span = span_of(rank.rank, record, place);
+      if (span.end != Span::open && span.end > bounds[i] && record.duration_ms <= 0) {
+        span.end = std::max(bounds[i], span.start + microsecond);
+      }
       place += microsecond;
       if (span.kind == Span::Kind::collective && !lanes[record.group].queue(span)) {
         continue;
@@ -177,6 +184,36 @@ class TimelineMaker {
       drawn_[{rank.rank, static_cast<std::uint32_t>(i)}] = next_span();
       result_.timeline.add(span);
     }
+  }
+
+  // Until when calls are drawn at most. A thread that looks now and then notices ends, so they are not durations. The
+  // calls of a group end in their order: none ended after a later one was seen to be over. Otherwise they last until
+  // the rank's next call of the group, though not less than until the last member came. Of calls that were queued at
+  // once, nothing but their ends is known.
+  std::vector<Time> bounds_of(const RankDump& rank) const {
+    std::vector<Time> bounds(rank.records.size(), never);
+    std::map<std::uint32_t, std::size_t> next;  // by group: the call after this one
+    const std::int64_t begin = begin_ == never ? 0 : begin_ + clocks_.at(rank.rank);
+    std::map<std::uint32_t, Time> noticed;  // by group
+    for (std::size_t i = rank.records.size(); i-- > 0 && begin_ != never;) {
+      const DumpRecord& record = rank.records[i];
+      const DumpCall& call = job_.view.job.calls[record.call];
+      if (record.created_ns <= 0 || record.is_p2p || call.is_message() || call.is_marker()) {
+        continue;
+      }
+      Time& end = noticed.try_emplace(record.group, never).first->second;
+      end = record.completed_ns > 0 ? std::min(end, record.completed_ns - begin) : end;
+      bounds[i] = end;
+      const auto later = next.find(record.group);
+      const auto last = last_came_.find({record.group, record.collective_seq});
+      if (later != next.end() && last != last_came_.end() &&
+          rank.records[later->second].created_ns > record.created_ns) {
+        const Time next_call = rank.records[later->second].created_ns - begin;
+        bounds[i] = std::min(end, std::max(next_call, last->second - begin_ + microsecond));
+      }
+      next[record.group] = i;
+    }
+    return bounds;
   }
 
   // What ranks owe, as open spans at the end, and who waits for it.
@@ -263,6 +300,7 @@ class TimelineMaker {
     const std::int64_t begin = begin_ + clocks_.at(rank);
     span.start =
         begin_ != never && record.created_ns > 0 ? std::max<Time>(record.created_ns - begin, 0) : place;
+    span.issued = span.start;
     span.end = span.start + microsecond;
     if (record.completed_ns > record.created_ns && record.created_ns > 0) {
       span.end = record.completed_ns - begin;
@@ -285,7 +323,8 @@ class TimelineMaker {
   std::vector<std::uint32_t> groups_;  // names, as in the job
   std::vector<CallLook> looks_;        // as in the job
   std::map<Rank, std::int64_t> clocks_;
-  std::map<std::pair<Rank, std::uint32_t>, std::uint32_t> drawn_;  // spans, by rank and record
+  std::map<std::pair<Rank, std::uint32_t>, std::uint32_t> drawn_;             // spans, by rank and record
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::int64_t> last_came_;  // by group and number
   std::int64_t begin_ = never;
 };
 

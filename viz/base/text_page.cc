@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "sim/base/expects.h"
 
 namespace rollcall::viz {
@@ -67,6 +69,19 @@ void TextPage::arrow(std::string_view place) {
 void TextPage::frame_line() {
   put(frame_bar, Look::frame);
   end_line();
+}
+
+void TextPage::excerpt(std::int64_t number, std::string_view line, int mark) {
+  put(fmt::format("{:>2} |", number), Look::frame);
+  put(spaces(column_gap));
+  put(line);
+  end_line();
+  if (mark >= 0) {
+    put(frame_bar, Look::frame);
+    put(spaces(column_gap + static_cast<std::size_t>(mark)));
+    put("^", Look::error);
+    end_line();
+  }
 }
 
 void TextPage::frame_rows(const std::vector<Row>& rows) { put_rows(rows, frame_bar, column_gap, page_width); }

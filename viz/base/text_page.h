@@ -12,6 +12,7 @@
 //      |
 //      = help: wrap the loop in Join
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,9 @@ class TextPage {
   void sentence(std::string_view word, Look look, std::string_view text);
   // "  --> place"
   void arrow(std::string_view place);
+
+  // A line of source, with a caret below column `mark`, from 0; -1: without one.
+  void excerpt(std::int64_t number, std::string_view line, int mark);
 
   // The frame: an empty line of it; rows, broken where they are too long; a table.
   void frame_line();

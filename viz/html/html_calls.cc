@@ -23,14 +23,15 @@ constexpr std::size_t ending_states_max = 100;
 
 // Marks are signs, too: a difference has one, a call that never returned says so. `ending`: the final state of
 // ranks that make no more calls.
-Cell call_cell(const CallSequences::Cell& cell, const std::string& ending) {
+// `is_wrong`: a difference is a fault, and not one of an innocent rank.
+Cell call_cell(const CallSequences::Cell& cell, const std::string& ending, bool is_wrong = true) {
   const bool differs = cell.differs;
   const bool is_nothing = cell.call.empty();
   std::string note = is_nothing ? (differs ? ending : "") : cell.origin.substr(cell.origin.empty() ? 0 : 1);
   note += cell.never_returned ? (note.empty() ? "never returned" : "; never returned") : "";
   return {.text = (differs ? "\u2260 " : "") + (is_nothing ? (differs ? "nothing" : "") : cell.call),
           .note = std::move(note),
-          .look = differs               ? "differs"
+          .look = differs && is_wrong   ? "differs"
                   : cell.never_returned ? "open"
                                         : ""};
 }
@@ -44,10 +45,10 @@ Cell number_cell(std::string number, bool is_first_difference) {
 
 }  // namespace
 
-void html_shadows(Markup& out, const Report& report) {
+bool html_shadows(Markup& out, const Report& report) {
   const std::optional<ShadowPairs> pairs = shadow_pairs(report);
   if (!pairs) {
-    return;
+    return false;
   }
   html_heading(out, "Forward and its shadow");
   out.element("p", fmt::format("Rank {} has run out of inputs, and its join hooks make the calls that rank "
@@ -63,6 +64,7 @@ void html_shadows(Markup& out, const Report& report) {
                           call_cell(row.forward, ""), call_cell(row.shadow, "")});
   }
   write_table(out, table, "sequences");
+  return pairs->first_difference.has_value();
 }
 
 namespace {
@@ -90,12 +92,13 @@ HtmlTable sequences_table(const Report& report, const CallSequences& sequences, 
            std::any_of(column.cells.begin() + static_cast<std::ptrdiff_t>(row), column.cells.end(),
                        [](const CallSequences::Cell& cell) { return !cell.call.empty(); });
   };
+  const bool has_culprits = std::ranges::any_of(sequences.columns, &CallSequences::Column::is_culprit);
   for (std::size_t row = 0; row < sequences.rows; ++row) {
-    std::vector<Cell> cells = {
-        number_cell(fmt::format("{}", sequences.earlier + row + 1), sequences.first_difference == row)};
+    std::vector<Cell> cells = {number_cell("", sequences.first_difference == row)};
     for (std::size_t i = 0; i < sequences.columns.size(); ++i) {
       const CallSequences::Column& column = sequences.columns[i];
-      cells.push_back(call_cell(column.cells[row], calls_again(column, row) ? "" : endings[i]));
+      cells.push_back(call_cell(column.cells[row], calls_again(column, row) ? "" : endings[i],
+                                column.is_culprit || !has_culprits));
     }
     table.rows.push_back(std::move(cells));
   }
@@ -109,7 +112,7 @@ void html_sequences(Markup& out, const Report& report, const RankNames& name) {
     return;
   }
   const CallSequences sequences = call_sequences(report);
-  if (sequences.rows == 0) {
+  if (sequences.rows == 0 || sequences.columns.size() < 2) {
     return;
   }
   html_heading(out, "Calls side by side");

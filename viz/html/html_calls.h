@@ -13,8 +13,8 @@ namespace rollcall::viz {
 // How ranks are called: "ranks 1-3".
 using RankNames = std::function<std::string(const RankSet&)>;
 
-// What a join hook calls for ranks that have joined, next to what the others do.
-void html_shadows(Markup& out, const Report& report);
+// What a join hook calls for ranks that have joined, next to what the others do. Whether there is a difference in it.
+bool html_shadows(Markup& out, const Report& report);
 // The calls side by side around the first difference, of a run that went wrong.
 void html_sequences(Markup& out, const Report& report, const RankNames& name = ranks_phrase);
 

@@ -6,6 +6,7 @@
 
 #include "viz/html/html_parts.h"
 #include "viz/rows/phrases.h"
+#include "viz/rows/rank_profile.h"
 
 namespace rollcall::viz {
 
@@ -86,6 +87,35 @@ void html_costs(Markup& out, const Report& report) {
     html_join(out, *uneven[i]);
   }
   html_counted(out, uneven.size() - shown, "context");
+}
+
+void html_profile(Markup& out, const Report& report) {
+  if (report.timeline.spans().empty() || report.simulated_time == 0) {
+    return;
+  }
+  const RunProfile profile = profile_of(report);
+  const auto cell = [&profile](Duration part) {
+    const auto permille = static_cast<std::int64_t>(static_cast<__int128>(part) * 1000 / profile.total);
+    return HtmlTable::Cell{.text = duration_phrase(part), .note = percent_phrase(permille)};
+  };
+  HtmlTable table;
+  table.titles = {"ranks", "computing", "moving data", "waiting for others", "idle"};
+  for (std::size_t i = 0; i < std::min(profile.ranks.size(), rows_max); ++i) {
+    const RankProfile& ranks = profile.ranks[i];
+    table.rows.push_back({ranks_cell(ranks.ranks, false), cell(ranks.compute), cell(ranks.transfer),
+                          cell(ranks.waiting), cell(ranks.rest)});
+  }
+  html_heading(out, "Where the time went");
+  write_table(out, table, "profile");
+  html_counted(out, profile.ranks.size() - table.rows.size(), "row");
+  out.element(
+         "p",
+         fmt::format(
+             "Of {}. Moving data and waiting count where no computing hides them. Idle: before the first "
+             "call, between calls and after the last.",
+             duration_phrase(profile.total)),
+         {{"class", "note"}})
+      .line();
 }
 
 }  // namespace rollcall::viz

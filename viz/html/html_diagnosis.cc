@@ -38,6 +38,7 @@ void sentence(Markup& out, const Diagnosis& diagnosis, const Report& recorded) {
   out.open("p", {{"class", "scenario"}}).text(recorded.scenario).close("p").line();
   out.open("h1").element("span", to_string(diagnosis.finding.kind), {{"class", "word"}}).text(": ");
   out.text(finding.headline).close("h1").line();
+  html_excerpts(out, recorded);
   html_paragraph(out, "Cause:", finding.cause);
   html_paragraph(out, "Help:", finding.advice);
   html_paragraph(out, "Repair:", repair_phrase(finding, replay_proof));
@@ -74,9 +75,10 @@ void what_was_read(Markup& out, const Diagnosis& diagnosis, const Remarks& remar
   if (!diagnosis.without_dump.empty()) {
     text += fmt::format("; no dump from {}", ranks_phrase(diagnosis.without_dump));
   }
-  out.element(
-         "p",
-         text + ". Times come from each rank's own clock; the recorder polls, so starts and ends are late.")
+  out.element("p", text +
+                       ". Times come from each rank's own clock; the recorder polls, so starts and ends are "
+                       "late. Calls have "
+                       "the recorder's numbers, from 1.")
       .line();
   for (std::size_t i = 0; i < std::min(remarks.size(), remarks_max); ++i) {
     out.element("p", remarks[i]).line();
@@ -95,7 +97,7 @@ void html_diagnosis(const Diagnosis& diagnosis, const Report& recorded, const Re
   list(page, "How to tell them apart", diagnosis.would_settle);
   if (!diagnosis.variants.empty()) {
     html_heading(page, "Who called what");
-    html_variants_table(page, diagnosis.variants, diagnosis.finding.culprits, false);
+    html_variants_table(page, diagnosis.variants, diagnosis.finding.culprits);
   }
   html_states(page, recorded);
   html_wait_graph(page, recorded);

@@ -68,6 +68,7 @@ void html_overview(const TestRun& run, std::ostream& out) {
     page.element("p", "The run was interrupted; scenarios that are missing did not run.");
   }
   page.close("header").line();
+  page.open("div", {{"class", "scroll"}});
   page.open("table", {{"class", fmt::format("outcomes {}", filtered_look)},
                       {"border", "1"},
                       {"cellpadding", "5"},
@@ -82,7 +83,7 @@ void html_overview(const TestRun& run, std::ostream& out) {
   for (const TestOutcome* outcome : in_order(run)) {
     write_row(page, *outcome);
   }
-  page.close("tbody").close("table").line();
+  page.close("tbody").close("table").close("div").line();
   html_page(out, "rollcall: " + counts_phrase(run), page, {});
 }
 

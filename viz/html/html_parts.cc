@@ -56,11 +56,10 @@ HtmlTable::Cell ranks_cell(const RankSet& ranks, bool is_culprit) {
 }
 
 void html_variants_table(Markup& out, const std::vector<Variant>& all, const RankSet& culprits,
-                         bool with_device) {
+                         VariantsStyle style) {
   const std::vector<Variant> variants(
       all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), page_variants_max)));
-  write_table(out, html_table_of(variants_table(variants, culprits, with_device), variants, culprits),
-              "variants");
+  write_table(out, html_table_of(variants_table(variants, culprits, style), variants, culprits), "variants");
   html_counted(out, all.size() - variants.size(), "variant");
 }
 

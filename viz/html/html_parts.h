@@ -9,6 +9,7 @@
 #include "sim/report/verdict.h"
 #include "viz/html/html_table.h"
 #include "viz/html/markup.h"
+#include "viz/rows/variants_table.h"
 
 namespace rollcall::viz {
 
@@ -26,6 +27,6 @@ void html_counted(Markup& out, std::size_t hidden, std::string_view noun);
 HtmlTable::Cell ranks_cell(const RankSet& ranks, bool is_culprit);
 // Who called what in one slot.
 void html_variants_table(Markup& out, const std::vector<Variant>& variants, const RankSet& culprits,
-                         bool with_device);
+                         VariantsStyle style = {});
 
 }  // namespace rollcall::viz

@@ -17,9 +17,12 @@ void html_report(const Report& report, std::ostream& out) {
   html_states(page, report);
   html_wait_graph(page, report);
   timeline_place(page, timeline, 0);
-  html_shadows(page, report);
-  html_sequences(page, report);
+  // A join hook's calls beside the iteration's are the same comparison, and the better one.
+  if (!html_shadows(page, report)) {
+    html_sequences(page, report);
+  }
   html_messages(page, report);
+  html_profile(page, report);
   html_costs(page, report);
   html_output(page, report);
   html_run(page, report);

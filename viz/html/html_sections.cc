@@ -7,8 +7,10 @@
 #include "viz/html/html_parts.h"
 #include "viz/html/html_table.h"
 #include "viz/html/wait_graph_svg.h"
+#include "viz/rows/message_pairs.h"
 #include "viz/rows/output_groups.h"
 #include "viz/rows/phrases.h"
+#include "viz/rows/source_rows.h"
 #include "viz/rows/span_text.h"
 #include "viz/rows/state_rows.h"
 #include "viz/rows/variants_table.h"
@@ -25,6 +27,7 @@ using Cell = HtmlTable::Cell;
 constexpr std::size_t states_max = 100;
 constexpr std::size_t page_steps_max = 40;
 constexpr std::size_t messages_max = 100;
+constexpr std::size_t pairs_max = 8;
 constexpr std::size_t output_max = 200;
 
 // " from x at y" without the blank in front.
@@ -41,12 +44,31 @@ std::string success_sentence(const Report& report) {
 
 }  // namespace
 
+void html_excerpts(Markup& out, const Report& report) {
+  for (const std::string& site : sites_to_show(report.verdict)) {
+    const SourceLine* line = source_of(report, site);
+    if (line == nullptr) {
+      continue;
+    }
+    const Excerpt excerpt = excerpt_of(*line);
+    out.open("div", {{"class", "excerpt"}})
+        .element("small", path_of_site(report, site))
+        .open("pre", {{"tabindex", "0"}});
+    out.open("code").text(fmt::format("{:>4}  {}", line->line, excerpt.text));
+    if (excerpt.mark >= 0) {
+      out.line().text(std::string(static_cast<std::size_t>(excerpt.mark) + 6, ' ')).element("b", "^");
+    }
+    out.close("code").close("pre").close("div").line();
+  }
+}
+
 void html_verdict(Markup& out, const Report& report) {
   const Finding* finding = finding_of(report.verdict);
   out.open("header", {{"class", finding != nullptr ? "failure" : "success"}});
   out.open("p", {{"class", "scenario"}}).text(report.scenario).close("p").line();
   out.open("h1").element("span", verdict_word(report.verdict), {{"class", "word"}}).text(": ");
   out.text(finding != nullptr ? finding->headline : success_sentence(report)).close("h1").line();
+  html_excerpts(out, report);
   if (finding != nullptr) {
     html_paragraph(out, "Cause:", finding->cause);
     html_paragraph(out, "Help:", finding->advice);
@@ -73,13 +95,27 @@ void html_verdict(Markup& out, const Report& report) {
 
 namespace {
 
-void write_tensors(Markup& out, const std::vector<TensorPlace>& places) {
+void write_splits(Markup& out, const std::vector<SplitPair>& pairs) {
+  HtmlTable table;
+  table.titles = {"from", "to", "sends", "expects"};
+  const std::size_t shown = std::min(pairs.size(), page_variants_max);
+  for (std::size_t i = 0; i < shown; ++i) {
+    table.rows.push_back({{.text = fmt::format("rank {}", pairs[i].sender), .is_heading = true},
+                          {.text = fmt::format("rank {}", pairs[i].receiver)},
+                          {.text = count_phrase(pairs[i].sent, "element"), .look = "differs"},
+                          {.text = count_phrase(pairs[i].expected, "element"), .look = "differs"}});
+  }
+  write_table(out, table, "splits");
+  html_counted(out, pairs.size() - shown, "pair");
+}
+
+void write_tensors(Markup& out, const std::vector<TensorPlace>& places, FindingKind kind) {
   HtmlTable table;
   table.titles = {"ranks", "value", "at"};
   const std::size_t shown = std::min(places.size(), page_variants_max);
   for (std::size_t i = 0; i < shown; ++i) {
     table.rows.push_back({{.text = ranks_phrase(places[i].ranks), .is_heading = true},
-                          {.text = tensor_phrase(places[i])},
+                          {.text = tensor_phrase(places[i], kind)},
                           {.text = places[i].site}});
   }
   table.drop_empty_columns();
@@ -94,19 +130,22 @@ void html_variants(Markup& out, const Report& report) {
   const std::vector<Variant>* variants = variants_of(report.verdict);
   if (variants != nullptr && !variants->empty()) {
     html_heading(out, "Who called what");
-    const bool with_device = std::holds_alternative<DeviceMismatch>(report.verdict);
-    html_variants_table(out, *variants, finding->culprits, with_device);
+    html_variants_table(out, *variants, finding->culprits, variants_style(report.verdict));
+  }
+  if (const auto* mismatch = std::get_if<Mismatch>(&report.verdict); mismatch && !mismatch->splits.empty()) {
+    html_heading(out, "Who expects what from whom");
+    write_splits(out, mismatch->splits);
   }
   if (const std::vector<TensorPlace>* tensors = tensors_of(report.verdict); tensors && !tensors->empty()) {
-    html_heading(out, "Values");
-    write_tensors(out, *tensors);
+    html_heading(out, tensors_title(finding->kind));
+    write_tensors(out, *tensors, finding->kind);
   }
   if (finding != nullptr && finding->first_divergence) {
     const Divergence& divergence = *finding->first_divergence;
     html_heading(out, "Where it began");
     out.element("p", fmt::format("Collective #{} on {} paired calls that do not belong together.",
                                  divergence.seq, divergence.group));
-    html_variants_table(out, divergence.variants, finding->culprits, false);
+    html_variants_table(out, divergence.variants, finding->culprits);
   }
 }
 
@@ -198,12 +237,31 @@ void html_wait_graph(Markup& out, const Report& report) {
   }
 }
 
-void html_messages(Markup& out, const Report& report) {
+namespace {
+
+// The end of a message that one rank waits for, and the other's.
+Cell message_cell(const CallSequences::Cell& cell, std::int64_t number, bool is_culprit) {
+  if (cell.differs) {
+    return is_culprit ? Cell{.text = "\u2260 nothing", .look = "differs"} : Cell{.text = "nothing yet"};
+  }
+  const std::string origin = cell.origin.starts_with(" ") ? cell.origin.substr(1) + "; " : cell.origin;
+  return {.text = cell.call,
+          .note = fmt::format("{}#{} of its own calls{}", origin, number,
+                              cell.never_returned ? "; never completed" : ""),
+          .look = cell.never_returned ? "open" : ""};
+}
+
+// Messages that nobody can be named for at the other end.
+bool is_from_anyone(const Span& span) {
+  return span.kind == Span::Kind::message && span.end == Span::open && span.peer < 0;
+}
+
+void write_open_receives(Markup& out, const Report& report) {
   HtmlTable table;
   table.titles = {"rank", "message", "called"};
   std::size_t hidden = 0;
   for (const Span& span : report.timeline.spans()) {
-    if (span.kind != Span::Kind::message || span.end != Span::open) {
+    if (!is_from_anyone(span)) {
       continue;
     }
     if (table.rows.size() == messages_max) {
@@ -215,13 +273,39 @@ void html_messages(Markup& out, const Report& report) {
                           {.text = call_text(span, report.timeline), .is_code = true},
                           {.text = origin.empty() ? origin : origin.substr(1)}});
   }
-  if (table.rows.empty()) {
+  if (!table.rows.empty()) {
+    table.drop_empty_columns();
+    write_table(out, table, "messages");
+    html_counted(out, hidden, "message");
+  }
+}
+
+}  // namespace
+
+void html_messages(Markup& out, const Report& report) {
+  const std::vector<MessagePairs> pairs = message_pairs(report);
+  if (pairs.empty() && std::ranges::none_of(report.timeline.spans(), is_from_anyone)) {
     return;
   }
-  table.drop_empty_columns();
+  const Finding* finding = finding_of(report.verdict);
+  const auto is_culprit = [finding](Rank rank) {
+    return finding != nullptr && finding->culprits.contains(rank);
+  };
   html_heading(out, "Messages that never completed");
-  write_table(out, table, "messages");
-  html_counted(out, hidden, "message");
+  for (std::size_t i = 0; i < std::min(pairs.size(), pairs_max); ++i) {
+    HtmlTable table;
+    table.titles = {"message", fmt::format("rank {} sends to rank {}", pairs[i].sender, pairs[i].receiver),
+                    fmt::format("rank {} receives from rank {}", pairs[i].receiver, pairs[i].sender)};
+    for (const MessagePairs::Row& row : pairs[i].rows) {
+      table.rows.push_back({{.text = fmt::format("#{}", row.number), .is_heading = true},
+                            message_cell(row.sent, row.sent_as, is_culprit(pairs[i].sender)),
+                            message_cell(row.received, row.received_as, is_culprit(pairs[i].receiver))});
+    }
+    write_table(out, table, "sequences");
+    html_counted(out, pairs[i].later, "message");
+  }
+  html_counted(out, pairs.size() - std::min(pairs.size(), pairs_max), "pair");
+  write_open_receives(out, report);
 }
 
 void html_output(Markup& out, const Report& report) {
@@ -244,16 +328,20 @@ void html_output(Markup& out, const Report& report) {
 void html_run(Markup& out, const Report& report) {
   html_heading(out, "The run");
   if (!report.replay.empty()) {
-    out.open("p").element("b", "Replay:").text(" ").element("code", report.replay).close("p").line();
+    out.open("p")
+        .element("b", "Replay:")
+        .text(" ")
+        .element("code", report.replay, {{"class", "copy"}})
+        .close("p")
+        .line();
   }
   out.element(
       "p", fmt::format("World size {}, backend {}{}, seed {}, {}, {} {}.", report.world_size, report.backend,
                        torch_phrase(report.torch), report.seed, count_phrase(report.ops, "call"),
                        duration_phrase(report.simulated_time), report.measured ? "measured" : "simulated"));
-  out.element("p", report.exhaustive ? "Nothing depends on timing: every schedule gives this verdict."
-                                     : fmt::format("Seen in {}; the search was not exhaustive.",
-                                                   count_phrase(report.schedules, "schedule")))
-      .line();
+  std::string timing = timing_phrase(report) + ".";
+  timing.front() = static_cast<char>(timing.front() - 'a' + 'A');  // an English word
+  out.element("p", timing).line();
 }
 
 }  // namespace rollcall::viz

@@ -10,6 +10,8 @@ namespace rollcall::viz {
 
 // Who, what, where: the sentence, the cause, what to do.
 void html_verdict(Markup& out, const Report& report);
+// The lines of source that the verdict is about, where somebody could read them.
+void html_excerpts(Markup& out, const Report& report);
 // Who called what in the slot where calls differ; which values are wrong.
 void html_variants(Markup& out, const Report& report);
 // Where every rank is, one row per state.
@@ -17,7 +19,7 @@ void html_states(Markup& out, const Report& report);
 void html_states_table(Markup& out, const Report& report);  // without the heading
 // Who waits for whom: the graph, and the steps.
 void html_wait_graph(Markup& out, const Report& report);
-// Sends and receives that never completed.
+// Sends and receives that never completed, both ends side by side.
 void html_messages(Markup& out, const Report& report);
 // What the ranks printed.
 void html_output(Markup& out, const Report& report);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "viz/rows/phrases.h"
+
 namespace rollcall::viz {
 
 void HtmlTable::drop_empty_columns() {
@@ -31,18 +33,26 @@ std::string classes_of(const HtmlTable::Cell& cell) {
   return cell.look + (is_long ? cell.look.empty() ? "long" : " long" : "");
 }
 
-void write_cell(Markup& out, const HtmlTable::Cell& cell) {
-  const std::string_view tag = cell.is_heading ? "th" : "td";
+// `title`: of its column, where a row may have to stand as a card; or empty.
+void write_cell(Markup& out, const HtmlTable::Cell& cell, std::string_view title) {
+  const bool is_heading = cell.is_heading && !(cell.text.empty() && cell.note.empty());
+  const std::string_view tag = is_heading ? "th" : "td";
   out.open(tag, {{"class", classes_of(cell)},
                  {"align", "left"},
                  {"valign", "top"},
-                 {"scope", cell.is_heading ? "row" : ""}});
+                 {"scope", is_heading ? "row" : ""},
+                 {"data-title", title}});
   if (cell.is_code && !cell.text.empty()) {
     out.element("code", cell.text);
   } else {
     out.text(cell.text);
   }
-  if (!cell.note.empty()) {
+  if (const std::string brief = folded_text(cell.note); brief != cell.note) {
+    out.open("details", {{"class", "folded"}})
+        .element("summary", brief)
+        .element("small", cell.note)
+        .close("details");
+  } else if (!cell.note.empty()) {
     out.single("br", {}).element("small", cell.note);
   }
   out.close(tag);
@@ -61,13 +71,14 @@ void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
   out.open("table", {{"class", looks}, {"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}}).line();
   out.open("thead").open("tr");
   for (const std::string& title : table.titles) {
-    out.element("th", title, {{"align", "left"}, {"scope", "col"}});
+    // A heading without words would be read out as one.
+    title.empty() ? out.element("td", "") : out.element("th", title, {{"align", "left"}, {"scope", "col"}});
   }
   out.close("tr").close("thead").line().open("tbody").line();
   for (const std::vector<HtmlTable::Cell>& row : table.rows) {
     out.open("tr");
-    for (const HtmlTable::Cell& cell : row) {
-      write_cell(out, cell);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      write_cell(out, row[i], look == "states" ? std::string_view(table.titles[i]) : std::string_view());
     }
     out.close("tr").line();
   }

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "viz/html/html_costs.h"
 #include "viz/html/html_page.h"
 #include "viz/html/html_parts.h"
 #include "viz/html/html_sections.h"
@@ -27,6 +28,7 @@ void html_trace(const Report& recorded, const std::string& source, std::ostream&
   page.close("header").line();
   timeline_place(page, timeline, 0);
   html_messages(page, recorded);
+  html_profile(page, recorded);
   html_page(out, fmt::format("trace: {}", source), page, {timeline});
 }
 

@@ -16,6 +16,7 @@
 #include "viz/rows/phrases.h"
 #include "viz/rows/span_text.h"
 #include "viz/rows/state_rows.h"
+#include "viz/rows/verdict_parts.h"
 #include "viz/traces/trace_plan.h"
 
 namespace rollcall::viz {
@@ -258,22 +259,39 @@ std::size_t add_message_arrows(std::string& out, const TracePlan& plan, const st
   return count;
 }
 
+Json ranges_json(const RankSet& ranks) {
+  Json ranges = Json::array();
+  for (const RankSet::Range& range : ranks.ranges()) {
+    ranges.push_back({range.first, range.last});
+  }
+  return ranges;
+}
+
 Json states_json(const Report& report) {
   Json list = Json::array();
   for (const RankState& state : rank_states(report, {}, 64)) {
     const std::string inputs = inputs_phrase(state.fewest_inputs, state.inputs_max);
-    Json ranges = Json::array();
-    for (const RankSet::Range& range : state.ranks.ranks.ranges()) {
-      ranges.push_back({range.first, range.last});
-    }
-    list.push_back({{"ranks", std::move(ranges)},
+    list.push_back({{"ranks", ranges_json(state.ranks.ranks)},
                     {"text", shown(state_phrase(state.ranks, inputs))},
                     {"culprit", state.is_culprit}});
   }
   return list;
 }
 
-// Where the run came apart: the slot, if a rank came to it. Otherwise null.
+// When those who wait in a call that nobody else came to began to wait; where that is not to be seen, the end.
+Time noticed_at(const Report& report, const std::optional<Place>& place) {
+  Time first = report.simulated_time;
+  for (const Span& span : report.timeline.spans()) {
+    const bool waits = place && span.end == Span::open && place->waiting.contains(span.rank);
+    if (waits && report.timeline.name(span.name) == place->call.op) {
+      first = std::min(first, span.start);
+    }
+  }
+  return first;
+}
+
+// Where the run came apart: the slot, who is missing from it, and when the others met there. `found`: a rank came to
+// it. Otherwise null, unless a call that nobody sees is missing.
 Json broken_json(const Report& report, const std::vector<Arrivals>& groups) {
   const Finding* finding = finding_of(report.verdict);
   if (finding == nullptr || (!finding->at && !finding->first_divergence)) {
@@ -282,19 +300,44 @@ Json broken_json(const Report& report, const std::vector<Arrivals>& groups) {
   const auto& early = finding->first_divergence;
   const std::string& name = early ? early->group : finding->at->call.group;
   const std::int64_t seq = early ? early->seq : finding->at->call.seq;
+  const RankSet missing = early ? RankSet() : finding->at->missing;
+  Json broken = {{"group", shown(name)},
+                 {"seq", seq},
+                 {"time", noticed_at(report, finding->at)},
+                 {"found", false},
+                 {"missing", ranges_json(missing)},
+                 {"text", early ? "" : shown("no " + owed_phrase(*finding->at))}};
   for (const Arrivals& arrivals : groups) {
     const auto slot = std::ranges::lower_bound(arrivals.last, seq, {}, &Span::seq);
     if (report.timeline.name(arrivals.group) == name && slot != arrivals.last.end() && (*slot)->seq == seq) {
-      return {{"group", shown(name)}, {"seq", seq}, {"time", (*slot)->start}};
+      broken["time"] = (*slot)->start;
+      broken["found"] = true;
     }
   }
-  return nullptr;
+  return broken["found"] || !missing.empty() ? broken : Json(nullptr);
+}
+
+// What statements did that are no calls, and when: a tensor written too early, a check that failed.
+Json faults_json(const Report& report) {
+  Json faults = Json::array();
+  if (const std::vector<TensorPlace>* places = tensors_of(report.verdict)) {
+    for (const TensorPlace& place : *places) {
+      if (place.time >= 0) {
+        faults.push_back({{"ranks", ranges_json(place.ranks)},
+                          {"time", place.time},
+                          {"text", shown(tensor_phrase(place, kind_of(report.verdict)) +
+                                         (place.site.empty() ? "" : " at " + place.site))}});
+      }
+    }
+  }
+  return faults;
 }
 
 // { "end": ns, "measured": false, "world": n, "calls": [...],
 //   "stories": [{"fold": n, "lanes": [[name, slices], ...]}, ...], "ranks": [story of rank 0, ...],
 //   "groups": [[name, arrivals], ...], "arrows": n,
-//   "states": [{"ranks": [[0, 3], ...], "text": "...", "culprit": true}, ...], "broken": {...} or null }
+//   "states": [{"ranks": [[0, 3], ...], "text": "...", "culprit": true}, ...], "broken": {...} or null,
+//   "faults": [{"ranks": [[0, 3], ...], "time": ns, "text": "..."}, ...] }
 class Header {
  public:
   Header(const Report& report, const TracePlan& plan) : report_(report), plan_(plan) {}
@@ -318,7 +361,8 @@ class Header {
                          {"groups", std::move(groups)},
                          {"arrows", arrows},
                          {"states", states_json(report_)},
-                         {"broken", broken_json(report_, arrivals)}};
+                         {"broken", broken_json(report_, arrivals)},
+                         {"faults", faults_json(report_)}};
     return header.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n" + body;
   }
 

@@ -7,7 +7,9 @@
 
 #include <fmt/core.h>
 
+#include "viz/rows/group_families.h"
 #include "viz/rows/phrases.h"
+#include "viz/rows/roles.h"
 #include "viz/rows/span_text.h"
 
 namespace rollcall::viz {
@@ -21,7 +23,7 @@ constexpr std::size_t window = 200;  // calls after the common beginning that ar
 
 // What makes two calls the same. Numbers of calls are left out: one call too few shifts all that follow.
 // Labels count only in the slot that is known to have paired what does not belong together.
-using Key = std::tuple<std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::uint32_t, std::int32_t,
+using Key = std::tuple<std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::uint32_t, std::int64_t,
                        std::uint32_t, std::uint32_t>;
 
 struct Slot {
@@ -45,30 +47,77 @@ bool is_in(const Span& span, const Timeline& timeline, const std::optional<Slot>
          timeline.name(span.group) == slot->group;
 }
 
-Key key_of(const Span& span, bool with_origin) {
-  const std::int32_t offset = span.kind == Span::Kind::message && span.peer >= 0 ? span.peer - span.rank : 0;
+// Groups of one family are one: what ranks 0 and 1 call on dp0 is what ranks 2 and 3 call on dp1.
+class Families {
+ public:
+  explicit Families(const Report& report) : families_(report), timeline_(report.timeline) {}
+
+  const std::string& name(const Span& span) const { return families_.of(timeline_.name(span.group)); }
+  const std::string& of(const std::string& group) const { return families_.of(group); }
+  std::uint32_t number(const Span& span) {
+    return numbers_.try_emplace(name(span), static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+
+ private:
+  GroupFamilies families_;
+  const Timeline& timeline_;
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+Key key_of(const Span& span, Families& families, const Roles& roles, bool with_origin) {
   return {span.name,
-          span.group,
+          families.number(span),
           span.numel,
           span.dtype,
           span.arguments,
-          offset,
+          roles.partner(span),
           with_origin ? span.label : 0,
           with_origin ? span.site : 0};
+}
+
+// In the slot, or in that of the same number on a group of the same family.
+bool is_like(const Span& span, const Families& families, const std::optional<Slot>& slot) {
+  return slot && span.kind == Span::Kind::collective && span.seq == slot->seq &&
+         families.name(span) == families.of(slot->group);
+}
+
+// Everybody whom culprits wait for, and whom those wait for: where culprits wait, they are part of a cycle.
+RankSet ranks_of_cycle(const Report& report, const RankSet& culprits) {
+  RankSet known;
+  RankSet next = culprits;
+  while (!next.empty()) {
+    known.insert(next);
+    RankSet found;
+    for (const RankClass& each : report.ranks) {
+      if (difference(each.ranks, next) != each.ranks) {
+        found.insert(each.waits_for);
+      }
+    }
+    next = difference(found, known);
+  }
+  return known;
 }
 
 // Which ranks to compare, and on which groups.
 class Choice {
  public:
-  Choice(const Report& report, const std::optional<Slot>& slot) : timeline_(report.timeline) {
+  Choice(const Report& report, const std::optional<Slot>& slot, const Families& families, const Roles& roles)
+      : families_(families) {
     const auto group = std::ranges::find(report.groups, slot ? slot->group : "", &ReportGroup::name);
     ranks_ = group == report.groups.end() ? RankSet::range(0, report.world_size - 1) : group->ranks;
     if (const Finding* finding = finding_of(report.verdict)) {
-      ranks_.insert(finding->culprits);
+      ranks_.insert(ranks_of_cycle(report, finding->culprits));
+      if (!finding->culprits.empty()) {
+        ranks_ = roles.comparable(ranks_, finding->culprits);
+      }
     }
+    std::map<std::string, RankSet> members;  // by family
     for (const ReportGroup& each : report.groups) {
-      if (difference(ranks_, each.ranks).empty()) {
-        common_.push_back(each.name);
+      members[families.of(each.name)].insert(each.ranks);
+    }
+    for (const auto& [family, all] : members) {
+      if (difference(ranks_, all).empty()) {
+        common_.push_back(family);
       }
     }
   }
@@ -76,15 +125,15 @@ class Choice {
   const RankSet& ranks() const { return ranks_; }
   bool takes(const Span& span) const {
     const bool is_call = span.kind != Span::Kind::compute && ranks_.contains(span.rank);
-    return is_call && (span.end == Span::open || is_common(timeline_.name(span.group)));
+    return is_call && (span.end == Span::open || is_common(families_.name(span)));
   }
 
  private:
-  bool is_common(const std::string& group) const {
-    return common_.empty() || std::ranges::find(common_, group) != common_.end();
+  bool is_common(const std::string& family) const {
+    return common_.empty() || std::ranges::find(common_, family) != common_.end();
   }
 
-  const Timeline& timeline_;
+  const Families& families_;
   RankSet ranks_;
   std::vector<std::string> common_;
 };
@@ -104,7 +153,7 @@ std::map<Rank, Calls> calls_by_rank(const Timeline& timeline, const Choice& choi
   }
   for (auto& [rank, own] : calls) {
     std::ranges::stable_sort(own, {}, [](const Span* span) {
-      return std::tuple(span->start, span->kind, span->group, span->seq);
+      return std::tuple(span->called(), span->kind, span->group, span->seq);
     });
   }
   return calls;
@@ -119,7 +168,7 @@ struct Story {
 };
 
 std::vector<Story> fold(const Report& report, const std::map<Rank, Calls>& calls,
-                        const std::optional<Slot>& slot) {
+                        const std::optional<Slot>& slot, Families& families, const Roles& roles) {
   const Finding* finding = finding_of(report.verdict);
   std::map<Key, std::uint32_t> ids;
   std::map<std::pair<bool, std::vector<std::uint32_t>>, std::size_t> indexes;  // into `stories`
@@ -127,7 +176,7 @@ std::vector<Story> fold(const Report& report, const std::map<Rank, Calls>& calls
   for (const auto& [rank, own] : calls) {
     std::vector<std::uint32_t> keys;
     for (const Span* span : own) {
-      const Key key = key_of(*span, is_in(*span, report.timeline, slot));
+      const Key key = key_of(*span, families, roles, is_like(*span, families, slot));
       keys.push_back(ids.try_emplace(key, static_cast<std::uint32_t>(ids.size())).first->second);
     }
     const bool is_culprit = finding != nullptr && finding->culprits.contains(rank);
@@ -137,8 +186,11 @@ std::vector<Story> fold(const Report& report, const std::map<Rank, Calls>& calls
     }
     stories[entry->second].ranks.insert(rank);
   }
-  std::ranges::stable_sort(stories, [](const Story& a, const Story& b) {
-    return std::pair(a.ranks.size(), !a.is_culprit) > std::pair(b.ranks.size(), !b.is_culprit);
+  // What is right is what those do who are not to blame, however few they are.
+  const bool trusts = finding != nullptr && !finding->tie;
+  std::ranges::stable_sort(stories, [trusts](const Story& a, const Story& b) {
+    return std::tuple(trusts && !a.is_culprit, a.ranks.size(), !a.is_culprit) >
+           std::tuple(trusts && !b.is_culprit, b.ranks.size(), !b.is_culprit);
   });
   return stories;
 }
@@ -270,22 +322,28 @@ bool row_differs(const std::vector<Story>& stories, const Rows& columns, std::si
   return stories[column].keys[*own] != stories.front().keys[*usual];
 }
 
-CallSequences::Cell cell_of(const Span& span, const Timeline& timeline) {
-  return {.call = call_text(span, timeline),
+// Ranks that share a column may have made the call on different groups of a family.
+CallSequences::Cell cell_of(const Span& span, const Timeline& timeline, const Families& families,
+                            bool is_shared) {
+  const std::string& family = families.name(span);
+  return {.call = is_shared ? call_text(span, timeline, family) : call_text(span, timeline),
           .origin = origin_text(span, timeline),
           .never_returned = span.end == Span::open};
 }
 
 void fill(CallSequences& result, const std::vector<Story>& stories, const Rows& columns,
-          const Timeline& timeline) {
+          const Timeline& timeline, const Families& families) {
+  const bool has_culprits = std::ranges::any_of(stories, &Story::is_culprit);
   for (std::size_t column = 0; column < stories.size(); ++column) {
     CallSequences::Column shown{stories[column].ranks, stories[column].is_culprit, {}};
     for (std::size_t row = 0; row < result.rows; ++row) {
       const auto& index = columns[column][row];
-      shown.cells.push_back(index ? cell_of(*stories[column].calls[*index], timeline)
-                                  : CallSequences::Cell{});
+      shown.cells.push_back(
+          index ? cell_of(*stories[column].calls[*index], timeline, families, shown.ranks.size() > 1)
+                : CallSequences::Cell{});
       shown.cells.back().differs = row_differs(stories, columns, row, column);
-      if (shown.cells.back().differs && row < result.first_difference.value_or(result.rows)) {
+      const bool counts = shown.is_culprit || !has_culprits;
+      if (counts && shown.cells.back().differs && row < result.first_difference.value_or(result.rows)) {
         result.first_difference = row;
       }
     }
@@ -300,7 +358,13 @@ CallSequences call_sequences(const Report& report) {
   if (report.timeline.spans().empty()) {
     return {};
   }
-  std::vector<Story> stories = fold(report, calls_by_rank(report.timeline, Choice(report, slot)), slot);
+  Families families(report);
+  const Roles roles(report);
+  const Choice choice(report, slot, families, roles);
+  if (choice.ranks().empty()) {
+    return {};
+  }
+  std::vector<Story> stories = fold(report, calls_by_rank(report.timeline, choice), slot, families, roles);
   CallSequences result;
   result.columns_left_out = leave_out(stories);
   const std::size_t parting =
@@ -309,7 +373,7 @@ CallSequences call_sequences(const Report& report) {
   const Rows columns = align(stories, result.earlier);
   result.rows = std::min(columns.front().size(), rows_before + rows_after);
   result.later = columns.front().size() - result.rows;
-  fill(result, stories, columns, report.timeline);
+  fill(result, stories, columns, report.timeline, families);
   return result;
 }
 

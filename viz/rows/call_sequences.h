@@ -17,7 +17,8 @@ struct CallSequences {
     std::string call;    // "all_reduce #5 (float32 x 4, SUM)"; empty: nothing here
     std::string origin;  // " from gradients at train.json:12:7"
     bool never_returned = false;
-    bool differs = false;  // from what most ranks did in this row
+    bool differs =
+        false;  // from what most ranks did in this row; of innocent ranks, as long as there are any
   };
   struct Column {  // ranks that made the same calls
     RankSet ranks;
@@ -34,8 +35,9 @@ struct CallSequences {
 };
 
 // Of the culprits and the ranks of the group where the run came apart, or of all when it is not known; their
-// calls on groups that all of them are members of, and the calls they are stuck in. Needs a timeline; empty
-// without one.
+// calls on groups that all of them are members of, and the calls they are stuck in. Where ranks have roles, as the
+// stages of a pipeline do, the culprits stand beside their like in other pipelines. In the order in which the calls
+// were made. Needs a timeline; empty without one, and where nobody is comparable.
 CallSequences call_sequences(const Report& report);
 
 }  // namespace rollcall::viz

@@ -80,6 +80,16 @@ std::string call_with_arguments(const Call& call) {
   return fmt::format("{} #{}{}{}", call.op, call.seq, group, arguments(call));
 }
 
+std::string owed_phrase(const Place& place) {
+  const bool is_send = place.call.op == "send";
+  if (is_send || place.call.op == "recv") {
+    return fmt::format("{} {}", is_send ? "recv from" : "send to", ranks_phrase(place.waiting));
+  }
+  const bool is_named = place.call.key.empty() && place.call.group != "world";
+  return place.call.key.empty() && !is_named ? fmt::format("{} #{}", place.call.op, place.call.seq)
+                                             : call_phrase(place.call);
+}
+
 std::string call_origin(const Call& call) {
   const std::string from = call.label.empty() ? "" : " from " + call.label;
   const std::string at = call.site.empty() ? "" : " at " + call.site;
@@ -150,6 +160,20 @@ std::string inputs_phrase(std::int64_t fewest, std::int64_t most) {
     return {};
   }
   return fewest == most ? count_phrase(most, "input") : fmt::format("{} to {} inputs", fewest, most);
+}
+
+std::string folded_text(const std::string& text) {
+  constexpr std::size_t length_max = 200;
+  const std::string line = text.substr(0, text.find('\n'));
+  std::size_t end = line.size();
+  if (end > length_max) {
+    const std::size_t blank = line.rfind(' ', length_max);
+    end = blank == std::string::npos ? length_max : blank;
+    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) {
+      --end;  // not inside a character
+    }
+  }
+  return end < text.size() ? line.substr(0, end) + " ..." : text;
 }
 
 namespace {

@@ -22,6 +22,9 @@ std::string count_phrase(std::int64_t count, std::string_view noun);
 // "all_reduce #5 (float32 x 1, SUM)", with " on dp" for groups other than the world.
 std::string call_with_arguments(const Call& call);
 
+// What somebody who waits in this call is owed: "all_reduce #5 on dp", "send to rank 2" for a receive.
+std::string owed_phrase(const Place& place);
+
 // " from counter.forward at train.json:12:7", as far as it is known.
 std::string call_origin(const Call& call);
 
@@ -42,6 +45,9 @@ std::string device_memory_phrase(const DeviceMemory& memory);
 // How many inputs ranks of one line took: "" when the program does not count, "5 inputs", and
 // "5 to 1004 inputs" for a line that stands for ranks with different numbers.
 std::string inputs_phrase(std::int64_t fewest, std::int64_t most);
+
+// The first line of a text, and no more of it than a row has room for; " ..." stands for the rest.
+std::string folded_text(const std::string& text);
 
 // "finished after 5 inputs", "waiting in all_reduce #5 (...) at train.json:12:7, for rank 0". `inputs`
 // is inputs_phrase's.

@@ -32,11 +32,15 @@ std::string dtype_text(const Span& span, const Timeline& timeline) {
 }
 
 std::string call_text(const Span& span, const Timeline& timeline) {
+  return call_text(span, timeline, timeline.name(span.group));
+}
+
+std::string call_text(const Span& span, const Timeline& timeline, const std::string& group) {
   if (span.kind == Span::Kind::compute) {
     return timeline.name(span.name);
   }
-  const std::string& group = timeline.name(span.group);
-  const std::string number = span.seq < 0 ? "" : fmt::format(" #{}", span.seq);
+  const bool is_numbered = span.seq >= 0 && span.kind != Span::Kind::message;
+  const std::string number = is_numbered ? fmt::format(" #{}", span.seq) : "";
   return fmt::format("{}{}{}{}{}", timeline.name(span.name), number, peer_text(span, timeline),
                      group == "world" ? "" : " on " + group, arguments_text(span, timeline));
 }

@@ -58,7 +58,11 @@ std::vector<RankState> folded(const std::vector<RankState>& states) {
   return result;
 }
 
-Row row_of(const RankState& state) {
+// `is_brief`: the beginning of a long exception is enough.
+Row row_of(RankState state, bool is_brief) {
+  if (is_brief) {
+    state.ranks.exception = folded_text(state.ranks.exception);
+  }
   return {ranks_phrase(state.ranks.ranks),
           state_phrase(state.ranks, inputs_phrase(state.fewest_inputs, state.inputs_max)),
           state.is_culprit ? Look::error : Look::plain};
@@ -82,7 +86,7 @@ std::vector<Row> state_rows(const Report& report, const RankSet& skip, std::size
   const std::size_t shown = cut ? most - 1 : states.size();
   std::vector<Row> rows;
   for (std::size_t i = 0; i < shown; ++i) {
-    rows.push_back(row_of(states[i]));
+    rows.push_back(row_of(states[i], most > 0));
   }
   if (cut) {
     rows.push_back(more_row(states.size() - shown, "state"));

@@ -69,9 +69,9 @@ bool is_blank(const Table::Column& column) {
                      [](const std::string& cell) { return cell.empty(); });
 }
 
-bool is_shown(const Field& field, const Table::Column& column, bool with_device) {
+bool is_shown(const Field& field, const Table::Column& column, VariantsStyle style) {
   if (field.cell == device_cell) {
-    return with_device;
+    return style.with_device;
   }
   if (field.cell == group_cell) {
     return column.differs;  // otherwise the headline names it
@@ -81,7 +81,13 @@ bool is_shown(const Field& field, const Table::Column& column, bool with_device)
 
 }  // namespace
 
-Table variants_table(const std::vector<Variant>& variants, const RankSet& culprits, bool with_device) {
+VariantsStyle variants_style(const Verdict& verdict) {
+  const auto* mismatch = std::get_if<Mismatch>(&verdict);
+  return {.with_device = std::holds_alternative<DeviceMismatch>(verdict),
+          .sizes_may_differ = mismatch != nullptr && !mismatch->splits.empty()};
+}
+
+Table variants_table(const std::vector<Variant>& variants, const RankSet& culprits, VariantsStyle style) {
   Table table;
   Table::Column who;
   for (const Variant& variant : variants) {
@@ -92,7 +98,8 @@ Table variants_table(const std::vector<Variant>& variants, const RankSet& culpri
   table.columns.push_back(std::move(who));
   for (const Field& field : fields) {
     Table::Column column = column_of(field, variants);
-    if (is_shown(field, column, with_device)) {
+    column.differs = column.differs && !(style.sizes_may_differ && field.cell == numel_cell);
+    if (is_shown(field, column, style)) {
       table.columns.push_back(std::move(column));
     }
   }

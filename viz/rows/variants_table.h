@@ -9,8 +9,13 @@
 
 namespace rollcall::viz {
 
-// Columns that are empty for everyone are left out, and the device's unless `with_device`. Culprits
-// are marked.
-Table variants_table(const std::vector<Variant>& variants, const RankSet& culprits, bool with_device);
+struct VariantsStyle {
+  bool with_device = false;
+  bool sizes_may_differ = false;  // of calls with split sizes, where another table says what does not fit
+};
+VariantsStyle variants_style(const Verdict& verdict);
+
+// Columns that are empty for everyone are left out, and the device's unless it is asked for. Culprits are marked.
+Table variants_table(const std::vector<Variant>& variants, const RankSet& culprits, VariantsStyle style = {});
 
 }  // namespace rollcall::viz

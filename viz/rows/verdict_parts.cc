@@ -1,5 +1,7 @@
 #include "viz/rows/verdict_parts.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 namespace rollcall::viz {
@@ -77,13 +79,57 @@ std::string place_to_look(const Verdict& verdict) {
   return place;
 }
 
-std::string tensor_phrase(const TensorPlace& place) {
+namespace {
+
+struct TouchWords {
+  FindingKind kind;
+  std::string_view done;
+  std::string_view title;
+};
+
+constexpr TouchWords touch_words[] = {
+    {FindingKind::read_before_wait, "read", "Read too early"},
+    {FindingKind::write_before_wait, "written", "Written too early"},
+    {FindingKind::free_before_wait, "freed", "Freed too early"},
+};
+
+const TouchWords* words_of_touch(FindingKind kind) {
+  const auto* const words = std::ranges::find(touch_words, kind, &TouchWords::kind);
+  return words == std::end(touch_words) ? nullptr : words;
+}
+
+}  // namespace
+
+std::string tensor_phrase(const TensorPlace& place, FindingKind kind) {
   if (!place.want.empty()) {
     return fmt::format("{} is {}, expected {}", place.tensor, place.got, place.want);
   }
+  const TouchWords* words = words_of_touch(kind);
   const std::string before =
-      place.handle.empty() ? "" : fmt::format(" before {} is waited for", place.handle);
-  return fmt::format("{} used{}", place.tensor, before);
+      place.handle.empty() ? "" : fmt::format(" before '{}' is waited for", place.handle);
+  return fmt::format("'{}' {}{}", place.tensor, words == nullptr ? "used" : words->done, before);
+}
+
+std::string_view tensors_title(FindingKind kind) {
+  const TouchWords* words = words_of_touch(kind);
+  return words == nullptr ? "Values" : words->title;
+}
+
+std::string timing_phrase(const Report& report) {
+  const std::vector<Outcome>* outcomes = outcomes_of(report.verdict);
+  const bool varies = outcomes != nullptr && outcomes->size() > 1;
+  const std::string schedules =
+      fmt::format("{} schedule{}", report.schedules, report.schedules == 1 ? "" : "s");
+  if (!report.exhaustive) {
+    return fmt::format("{}{}; the search was not exhaustive",
+                       varies ? "timing decides the outcome: seen in " : "seen in ", schedules);
+  }
+  if (varies) {
+    return fmt::format("timing decides the outcome: {} were run, and there are no others", schedules);
+  }
+  return std::holds_alternative<Race>(report.verdict)
+             ? "the values depend on timing; every schedule gives this verdict"
+             : "nothing depends on timing: every schedule gives this verdict";
 }
 
 std::string outcomes_phrase(const Report& report) {

@@ -20,10 +20,14 @@ const std::vector<TensorPlace>* tensors_of(const Verdict& verdict);
 std::string place_to_look(const Verdict& verdict);
 const std::vector<Outcome>* outcomes_of(const Verdict& verdict);
 
-// "t is 3, expected 4", "t used before w is waited for".
-std::string tensor_phrase(const TensorPlace& place);
+// "t is 3, expected 4"; "t written before 'w' is waited for", as the kind of the finding has it.
+std::string tensor_phrase(const TensorPlace& place, FindingKind kind);
+// Over these places: "Values", "Written too early".
+std::string_view tensors_title(FindingKind kind);
 // "3 x ok, 1 x deadlock (missing_participant), of more that are possible"; empty when only one was tried.
 std::string outcomes_phrase(const Report& report);
+// What is known about other schedules than this one. Never "nothing depends on timing" where something does.
+std::string timing_phrase(const Report& report);
 // The same for a search: how many schedules, and whether that is all.
 std::string search_phrase(const Report& report, const SearchResult& search);
 // Why more than one side is named. The finding is a tie.

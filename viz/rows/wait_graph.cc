@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace rollcall::viz {
 
@@ -73,6 +75,14 @@ bool is_any(const RankState& state) {
   return state.ranks.call && state.ranks.call->op == "recv" && state.ranks.call->peer < 0;
 }
 
+std::string label_of(const RankState& state) {
+  const std::optional<Call>& call = state.ranks.call;
+  if (!call || !call->key.empty()) {
+    return {};
+  }
+  return call->op == "send" || call->op == "recv" ? call->op : call->group == "world" ? "" : call->group;
+}
+
 WaitGraph graph_of(const std::vector<RankState>& states, const Links& links,
                    const std::vector<std::size_t>& chosen) {
   WaitGraph graph;
@@ -84,7 +94,10 @@ WaitGraph graph_of(const std::vector<RankState>& states, const Links& links,
   for (const std::size_t state : chosen) {
     for (const std::size_t target : links[state]) {
       if (node_of.contains(target)) {
-        graph.edges.push_back({.from = node_of[state], .to = node_of[target], .any = is_any(states[state])});
+        graph.edges.push_back({.from = node_of[state],
+                               .to = node_of[target],
+                               .any = is_any(states[state]),
+                               .label = label_of(states[state])});
       }
     }
   }
@@ -118,25 +131,81 @@ void mark_cycles(WaitGraph& graph) {
   }
 }
 
+// Rings: cycles, each node of which has one edge that stays inside. In walking order, from the first node on.
+std::vector<std::vector<std::size_t>> rings_of(const WaitGraph& graph) {
+  std::vector<std::vector<std::size_t>> inside(graph.nodes.size());
+  for (const WaitGraph::Edge& edge : graph.edges) {
+    if (edge.in_cycle && edge.from != edge.to) {
+      inside[edge.from].push_back(edge.to);
+    }
+  }
+  std::vector<std::vector<std::size_t>> rings;
+  std::vector<bool> seen(graph.nodes.size(), false);
+  for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
+    std::vector<std::size_t> ring;
+    std::size_t node = start;
+    for (; !seen[node] && inside[node].size() == 1; node = inside[node].front()) {
+      seen[node] = true;
+      ring.push_back(node);
+    }
+    if (ring.size() > 1 && node == start) {
+      rings.push_back(std::move(ring));
+    }
+  }
+  return rings;
+}
+
+void mark_rings(WaitGraph& graph, const std::vector<std::vector<std::size_t>>& rings) {
+  for (const std::vector<std::size_t>& ring : rings) {
+    for (const std::size_t node : ring) {
+      graph.nodes[node].in_ring = true;
+    }
+  }
+  for (WaitGraph::Edge& edge : graph.edges) {
+    edge.in_ring = edge.in_cycle && edge.from != edge.to && graph.nodes[edge.from].in_ring;
+  }
+}
+
 // A node stands left of everything it waits for, except in its own cycle. Distances from the right grow
-// until they fit; outside cycles no way is longer than the number of nodes, so this ends.
+// until they fit; outside cycles no way is longer than the number of nodes, so this ends. A ring is two columns wide.
 void place_nodes(WaitGraph& graph) {
+  const std::vector<std::vector<std::size_t>> rings = rings_of(graph);
+  mark_rings(graph, rings);
   std::vector<std::size_t> from_right(graph.nodes.size(), 0);
   for (bool grows = true; grows;) {
     grows = false;
     for (const WaitGraph::Edge& edge : graph.edges) {
-      const std::size_t least = from_right[edge.to] + (edge.in_cycle ? 0 : 1);
+      const std::size_t width = graph.nodes[edge.to].in_ring ? 2 : 1;
+      const std::size_t least = from_right[edge.to] + (edge.in_cycle ? 0 : width);
       if (from_right[edge.from] < least) {
         from_right[edge.from] = least;
         grows = true;
       }
     }
   }
-  const std::size_t columns = *std::ranges::max_element(from_right) + 1;
-  std::vector<std::size_t> used(columns, 0);
+  std::size_t columns = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    graph.nodes[i].column = columns - 1 - from_right[i];
-    graph.nodes[i].row = used[graph.nodes[i].column]++;
+    columns = std::max(columns, from_right[i] + (graph.nodes[i].in_ring ? 2 : 1));
+  }
+  std::vector<std::size_t> used(columns, 0);
+  // The first half goes down on the right, after the first node at the top left; the rest comes back up on the left.
+  for (const std::vector<std::size_t>& ring : rings) {
+    const std::size_t right = columns - 1 - from_right[ring.front()];
+    const std::size_t top = std::max(used[right - 1], used[right]);
+    const std::size_t down = ring.size() / 2;
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      WaitGraph::Node& node = graph.nodes[ring[i]];
+      const bool is_right = i > 0 && i <= down;
+      node.column = is_right ? right : right - 1;
+      node.row = top + (i == 0 ? 0 : is_right ? i - 1 : ring.size() - i);
+    }
+    used[right - 1] = used[right] = top + std::max<std::size_t>(down, ring.size() - down);
+  }
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!graph.nodes[i].in_ring) {
+      graph.nodes[i].column = columns - 1 - from_right[i];
+      graph.nodes[i].row = used[graph.nodes[i].column]++;
+    }
   }
 }
 

@@ -65,7 +65,7 @@ class DiagnosisWriter {
   }
 
   void frame() {
-    if (diagnosis_.victims.empty() && diagnosis_.variants.empty()) {
+    if (diagnosis_.victims.empty() && diagnosis_.held.empty() && diagnosis_.variants.empty()) {
       return;
     }
     page_.frame_line();
@@ -73,22 +73,27 @@ class DiagnosisWriter {
       const std::size_t count = verbose_ ? diagnosis_.variants.size() : variants_max;
       std::vector<Variant> shown = diagnosis_.variants;
       shown.resize(std::min(shown.size(), count));
-      page_.frame_table(variants_table(shown, diagnosis_.finding.culprits, false));
+      page_.frame_table(variants_table(shown, diagnosis_.finding.culprits));
       page_.frame_line();
     }
-    victims();
+    waits();
   }
 
-  // Those who meet in the broken call stand in the table already.
-  void victims() {
+  // Culprits in a cycle wait as well. Those who meet in the broken call stand in the table already.
+  void waits() {
     std::vector<Row> rows;
-    for (const Victim& victim : diagnosis_.victims) {
-      if (!victim.waits_for.empty()) {
-        rows.push_back(
-            {ranks_phrase(victim.ranks),
-             fmt::format("waiting in {}, for {}", call_phrase(victim.call), ranks_phrase(victim.waits_for))});
+    const auto add = [&rows](const std::vector<Victim>& all, Look look) {
+      for (const Victim& each : all) {
+        if (!each.waits_for.empty()) {
+          rows.push_back(
+              {ranks_phrase(each.ranks),
+               fmt::format("waiting in {}, for {}", call_phrase(each.call), ranks_phrase(each.waits_for)),
+               look});
+        }
       }
-    }
+    };
+    add(diagnosis_.held, Look::error);
+    add(diagnosis_.victims, Look::plain);
     if (rows.empty()) {
       return;
     }

@@ -1,12 +1,14 @@
 #include "viz/text/text_report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "viz/base/text_page.h"
 #include "viz/rows/output_groups.h"
 #include "viz/rows/phrases.h"
+#include "viz/rows/source_rows.h"
 #include "viz/rows/state_rows.h"
 #include "viz/rows/variants_table.h"
 #include "viz/rows/verdict_parts.h"
@@ -91,9 +93,10 @@ class ReportWriter {
 
   void failure(const Finding& finding) {
     if (const std::string place = place_to_look(report_.verdict); !place.empty()) {
-      page_.arrow(place);
+      page_.arrow(path_of_site(report_, place));
     }
     page_.frame_line();
+    excerpts();
     evidence(finding);
     if (finding.at && !std::holds_alternative<ResourceLeak>(report_.verdict)) {
       last_common(*finding.at);
@@ -112,6 +115,26 @@ class ReportWriter {
       run_facts();
     }
     replay();
+  }
+
+  // The lines that the report is about, where the file is at hand. Of one file: the arrow names it.
+  void excerpts() {
+    const SourceLine* first = source_of(report_, place_to_look(report_.verdict));
+    std::vector<const SourceLine*> lines;
+    for (const std::string& site : sites_to_show(report_.verdict)) {
+      const SourceLine* line = source_of(report_, site);
+      if (first != nullptr && line != nullptr && line->path == first->path) {
+        lines.push_back(line);
+      }
+    }
+    std::ranges::sort(lines, {}, [](const SourceLine* line) { return std::pair(line->line, line->column); });
+    for (const SourceLine* line : lines) {
+      const Excerpt excerpt = excerpt_of(*line);
+      page_.excerpt(line->line, excerpt.text, excerpt.mark);
+    }
+    if (!lines.empty()) {
+      page_.frame_line();
+    }
   }
 
   // The calls side by side where there is something to compare, then the ranks that are elsewhere.
@@ -136,7 +159,7 @@ class ReportWriter {
     std::vector<Row> rows;
     for (const TensorPlace& place : tensors) {
       const std::string at = place.site.empty() ? "" : " at " + place.site;
-      rows.push_back({ranks_phrase(place.ranks), tensor_phrase(place) + at});
+      rows.push_back({ranks_phrase(place.ranks), tensor_phrase(place, kind_of(report_.verdict)) + at});
       if (!verbose_ && rows.size() == states_max && tensors.size() > states_max) {
         rows.back() = more_row(tensors.size() - states_max + 1, "value");
         break;
@@ -150,17 +173,34 @@ class ReportWriter {
     const bool cut = !verbose_ && variants.size() > variants_max;
     const std::vector<Variant> shown(variants.begin(),
                                      cut ? variants.begin() + variants_max - 1 : variants.end());
-    page_.frame_table(
-        variants_table(shown, culprits, std::holds_alternative<DeviceMismatch>(report_.verdict)));
+    page_.frame_table(variants_table(shown, culprits, variants_style(report_.verdict)));
     if (cut) {
       page_.frame_rows({more_row(variants.size() - shown.size(), "variant")});
     }
     page_.frame_line();
+    splits();
     RankSet ranks;
     for (const Variant& variant : variants) {
       ranks.insert(variant.ranks);
     }
     return ranks;
+  }
+
+  // The pairs of ranks that disagree about what one sends to the other.
+  void splits() {
+    const auto* mismatch = std::get_if<Mismatch>(&report_.verdict);
+    if (mismatch == nullptr || mismatch->splits.empty()) {
+      return;
+    }
+    std::vector<Row> rows;
+    for (const SplitPair& pair : mismatch->splits) {
+      rows.push_back({fmt::format("rank {} to rank {}", pair.sender, pair.receiver),
+                      fmt::format("sends {}; rank {} expects {}", count_phrase(pair.sent, "element"),
+                                  pair.receiver, pair.expected)});
+    }
+    shorten(rows, variants_max, "pair");
+    page_.frame_rows(rows);
+    page_.frame_line();
   }
 
   void last_common(const Place& place) {
@@ -323,7 +363,7 @@ class ReportWriter {
   void schedules() {
     page_.note("schedules",
                report_.exhaustive
-                   ? "nothing depends on timing: every schedule gives this verdict"
+                   ? timing_phrase(report_)
                    : fmt::format("{}; the search was not exhaustive, and `rollcall explore` tries others",
                                  count_phrase(report_.schedules, "schedule")));
   }

@@ -31,11 +31,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of ASCII letters; verdict words have no others, and locales do not matter.
-char upper_case(char letter) {
-  return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
-}
-
 // A name of the timeline, ready to be written.
 struct Name {
   std::string plain;
@@ -57,6 +52,9 @@ std::string_view category(Span::Kind kind) {
   return {};
 }
 
+// Of what is said about a run, and is no part of it. Readers leave it out.
+constexpr std::string_view verdict_category = "verdict";
+
 class TraceWriter {
  public:
   TraceWriter(const Report& report, std::ostream& out, const TraceOptions& options)
@@ -64,6 +62,7 @@ class TraceWriter {
         spans_(report.timeline.spans()),
         plan_(plan_trace(report, options)),
         groups_(trace_groups(report)),
+        notes_from_(options.notes_from),
         text_(out, options.whole_microseconds) {}
 
   void write() {
@@ -131,7 +130,8 @@ class TraceWriter {
     const Span& span = spans_[index];
     const bool is_open = span.end == Span::open;
     text_.begin_event(FMT_COMPILE(R"({{"ph":"{}","cat":"{}","name":"{}{})"), is_open ? 'B' : 'X',
-                      category(span.kind), is_open ? "wait " : "", name(span.name).plain);
+                      index >= notes_from_ ? verdict_category : category(span.kind), is_open ? "wait " : "",
+                      name(span.name).plain);
     if (span.kind == Span::Kind::collective) {
       text_.add(FMT_COMPILE(" #{}"), span.seq);
     }
@@ -190,24 +190,22 @@ class TraceWriter {
 
   void flow(const TraceArrow& arrow) {
     ++flow_id_;
-    flow_end('s', "", arrow.from, arrow.time);
+    const std::string_view name = arrow.is_vain ? "waits in vain" : "came last";
+    flow_end('s', "", name, arrow.from, arrow.time);
     for (const std::uint32_t index : arrow.to) {
-      flow_end('f', R"("bp":"e",)", index, arrow.time);
+      flow_end('f', R"("bp":"e",)", name, index, arrow.time);
     }
   }
 
-  void flow_end(char phase, std::string_view binding, std::uint32_t index, Time time) {
-    text_.begin_event(
-        FMT_COMPILE(R"({{"ph":"{}",{}"cat":"waits","name":"came last","id":{},"pid":{},"tid":{})"), phase,
-        binding, flow_id_, spans_[index].rank, plan_.lanes.lane_of[index]);
+  void flow_end(char phase, std::string_view binding, std::string_view name, std::uint32_t index, Time time) {
+    text_.begin_event(FMT_COMPILE(R"({{"ph":"{}",{}"cat":"waits","name":"{}","id":{},"pid":{},"tid":{})"),
+                      phase, binding, name, flow_id_, spans_[index].rank, plan_.lanes.lane_of[index]);
     text_.add_start(time);
     text_.append("}");
   }
 
-  // "DEADLOCK" at the end of every call that did not return.
   void verdict_marks() {
-    std::string word(verdict_word(report_.verdict));
-    std::transform(word.begin(), word.end(), word.begin(), upper_case);
+    const std::string word = verdict_mark(report_);
     for (const std::uint32_t index : plan_.lanes.order) {
       const Span& span = spans_[index];
       if (span.end == Span::open) {
@@ -235,6 +233,7 @@ class TraceWriter {
   const std::vector<Span>& spans_;
   TracePlan plan_;
   std::vector<TraceGroup> groups_;  // by index of the group's name
+  std::size_t notes_from_;          // spans from this index on are no calls
   TraceText text_;
   std::deque<Name> names_;  // by index in the timeline, filled when first needed; entries never move
   std::int64_t flow_id_ = 0;
@@ -243,7 +242,8 @@ class TraceWriter {
 }  // namespace
 
 void chrome_trace(const Report& report, std::ostream& out, const TraceOptions& options) {
-  TraceWriter(report, out, options).write();
+  const TracedReport traced(report, options);
+  TraceWriter(traced.report(), out, traced.options()).write();
 }
 
 }  // namespace rollcall::viz

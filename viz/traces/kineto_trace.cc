@@ -252,7 +252,7 @@ class RankFile {
       if (span.end == Span::open) {
         const bool is_host = span.kind == Span::Kind::host;
         text_.begin_event(FMT_COMPILE(R"({{"ph": "i", "s": "t", "name": "{}", "pid": {}, "tid": {})"),
-                          verdict_word(report_.verdict), is_host ? host_process : device_process,
+                          verdict_mark(report_), is_host ? host_process : device_process,
                           is_host ? host_thread : stream_of(index, true));
         text_.add_start(plan_.end);
         text_.append("}");

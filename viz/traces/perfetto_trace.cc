@@ -193,7 +193,10 @@ class PerfettoWriter {
   }
 
   void arrive(std::size_t arrow) {
-    const std::string name = fmt::format("rank {} came", spans_[plan_.arrows[arrow].from].rank);
+    const Rank from = spans_[plan_.arrows[arrow].from].rank;
+    const std::string name = plan_.arrows[arrow].is_vain
+                                 ? fmt::format("rank {} waits for this rank in vain", from)
+                                 : fmt::format("rank {} came", from);
     for (const std::uint32_t index : plan_.arrows[arrow].to) {
       event(plan_.arrows[arrow].time, instant, lane_uuid(index), name,
             [&](Pbf& event) { event.add_fixed64(field::terminating_flow_ids, arrow + 1); });
@@ -201,7 +204,7 @@ class PerfettoWriter {
   }
 
   void marks() {
-    const std::string word = fmt::format("verdict: {}", verdict_word(report_.verdict));
+    const std::string word = verdict_mark(report_);
     for (const std::uint32_t index : plan_.lanes.order) {
       if (spans_[index].end == Span::open) {
         event(plan_.end, instant, lane_uuid(index), word, [](Pbf&) {});
@@ -293,7 +296,8 @@ class PerfettoWriter {
 }  // namespace
 
 void perfetto_trace(const Report& report, std::ostream& out, const TraceOptions& options) {
-  PerfettoWriter(report, out, options).write();
+  const TracedReport traced(report, options);
+  PerfettoWriter(traced.report(), out, traced.options()).write();
 }
 
 }  // namespace rollcall::viz

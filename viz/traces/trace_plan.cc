@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "sim/c10d/backend_traits.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::viz {
 
@@ -63,6 +66,77 @@ void move_to_microseconds(const std::vector<Span>& spans, std::vector<TraceArrow
 }
 
 }  // namespace
+
+std::string verdict_mark(const Report& report) {
+  return fmt::format("verdict: {}", verdict_word(report.verdict));
+}
+
+namespace {
+
+// When each rank's last span is over.
+std::vector<Time> last_ends(const Report& report) {
+  std::vector<Time> ends(static_cast<std::size_t>(report.world_size), 0);
+  for (const Span& span : report.timeline.spans()) {
+    Time& end = ends[static_cast<std::size_t>(span.rank)];
+    end = std::max({end, span.start, span.end});
+  }
+  return ends;
+}
+
+}  // namespace
+
+TracedReport::TracedReport(const Report& report, const TraceOptions& options)
+    : report_(report), options_(options) {
+  const Finding* finding = finding_of(report.verdict);
+  const std::vector<Span>& spans = report.timeline.spans();
+  if (finding == nullptr || report.measured || !options.arrows.empty()) {
+    return;  // recordings bring their own
+  }
+  const std::vector<Time> ends = last_ends(report);
+  Time end = report.simulated_time;
+  for (const Span& span : spans) {
+    end = std::max({end, span.start, span.end});
+  }
+  end += std::max<Time>(end / 20, microsecond);         // so that what waits has some length
+  std::vector<std::pair<RankSet, std::uint32_t>> gone;  // whose slice that is
+  for (const RankClass& ranks : report.ranks) {
+    if (ranks.state == RankClass::State::waiting) {
+      continue;
+    }
+    for (const Rank rank : ranks.ranks.to_vector()) {
+      if (!finding->culprits.contains(rank)) {
+        continue;
+      }
+      if (!copy_) {
+        copy_ = report;
+        options_.notes_from = spans.size();
+      }
+      gone.emplace_back(RankSet{rank}, static_cast<std::uint32_t>(copy_->timeline.spans().size()));
+      copy_->timeline.add({.start = ends[static_cast<std::size_t>(rank)],
+                           .end = end,
+                           .rank = rank,
+                           .kind = Span::Kind::host,
+                           .name = copy_->timeline.intern(
+                               folded_text(state_phrase(ranks, inputs_phrase(ranks.inputs, ranks.inputs))))});
+    }
+  }
+  for (std::uint32_t i = 0; copy_ && i < spans.size(); ++i) {
+    if (spans[i].end != Span::open) {
+      continue;
+    }
+    TraceArrow arrow{spans[i].start + 1, i, {}, true};
+    const RankSet& missed = report.of(spans[i].rank).waits_for;
+    for (const auto& [ranks, slice] : gone) {
+      if (missed.contains(ranks.first())) {
+        arrow.to.push_back(slice);
+        arrow.time = std::max(arrow.time, copy_->timeline.spans()[slice].start + 1);
+      }
+    }
+    if (!arrow.to.empty()) {
+      options_.arrows.push_back(std::move(arrow));
+    }
+  }
+}
 
 TracePlan plan_trace(const Report& report, const TraceOptions& options) {
   TracePlan plan;

@@ -1,6 +1,5 @@
 // The timeline of a report, on a canvas. These files are one module: CMake puts them one after the other, in
-// the order data, words, rows, search, density, slices, picture, filter, page. Names come from the user's files and
-// are only ever drawn, or set as textContent.
+// the order of viz/CMakeLists.txt. Names come from the user's files and are only ever drawn, or set as textContent.
 //
 // This part unpacks what viz/html/timeline_data.h describes.
 

@@ -7,12 +7,13 @@ function element(tag, attributes = {}, ...children) {
   return result;
 }
 
-const HELP = "Wheel: zoom. Shift and wheel, or drag: pan. Keys: arrows pan, + − zoom, 0 shows all, F fold, D first " +
-             "divergence, / search, N next match, . and , next and previous slice. Click a label to unfold it.";
+const HELP = "Ctrl and wheel: zoom. Shift and wheel, or Shift and drag: pan. Drag: sums of an area. Keys: W S zoom, A D pan, " +
+             "0 shows all, F fold, G first divergence, / search, N next match, . and , next and previous slice. " +
+             "Click a label to unfold it. The page's address leads to the chosen call.";
 
 const LEGEND = [["compute", "computing"], ["busy", "collective"], ["message", "message"],
                 ["waiting", "waiting for the last rank"], ["stuck", "never returned (hatched)"],
-                ["culprit", "culprit (✗)"]];
+                ["culprit", "the culprit's wrong call, or where one is missing"]];
 
 class Timeline {
   constructor(place, data) {
@@ -32,7 +33,8 @@ class Timeline {
     this.tip = element("div", { class: "tip", hidden: "" });
     this.hair = element("div", { class: "hair", hidden: "" }, element("span"));
     this.details = element("div", { class: "details", "aria-live": "polite" });
-    this.status = element("span", { class: "note", "aria-live": "polite" });
+    this.status = element("span", { class: "note found", "aria-live": "polite" });
+    this.list = new CallList(this);
     this.field = element("input", { type: "search", placeholder: "Search: all_reduce #5, a label, a group",
                                     "aria-label": "Search calls" });
     this.buttons = {
@@ -42,14 +44,14 @@ class Timeline {
       fold: element("button", { type: "button" }, "Fold equal ranks"),
       broken: element("button", { type: "button" }, "First divergence"),
     };
-    this.buttons.broken.disabled = !this.data.broken;
+    this.buttons.broken.disabled = !this.data.broken?.found;
     const legend = element("p", { class: "legend" });
     for (const [look, words] of LEGEND) {
       legend.append(element("span", {}, element("i", { class: `swatch ${look}` }), words));
     }
     this.place.replaceChildren(
         element("div", { class: "tools" }, ...Object.values(this.buttons), this.field, this.status),
-        element("div", { class: "plot" }, this.canvas, this.hair, this.tip), legend, this.details,
+        element("div", { class: "plot" }, this.canvas, this.hair, this.tip), legend, this.details, this.list.root,
         element("p", { class: "note" }, HELP));
   }
 
@@ -62,6 +64,7 @@ class Timeline {
       const took = this.picture.draw();
       if (!this.isFollowing) this.pair?.moved(this);
       this.isFollowing = false;
+      this.list.update();
       const { view } = this.picture;
       this.buttons.fold.setAttribute("aria-pressed", String(this.rows.isFolded));
       Object.assign(this.place.dataset, { ready: "yes", from: view.from, to: view.to, top: view.top,
@@ -74,8 +77,8 @@ class Timeline {
     const { canvas, buttons, picture } = this;
     const act = action => () => { action(); this.paint(); };
     buttons.all.addEventListener("click", act(() => this.showAll()));
-    buttons.nearer.addEventListener("click", act(() => picture.zoom(0.5)));
-    buttons.farther.addEventListener("click", act(() => picture.zoom(2)));
+    buttons.nearer.addEventListener("click", act(() => this.zoom(0.5)));
+    buttons.farther.addEventListener("click", act(() => this.zoom(2)));
     buttons.fold.addEventListener("click", act(() => this.fold()));
     buttons.broken.addEventListener("click", act(() => this.showBroken()));
     this.field.addEventListener("input", act(() => this.find()));
@@ -84,6 +87,8 @@ class Timeline {
       if (event.key === "Escape") { this.field.value = ""; this.find(); canvas.focus(); this.paint(); }
     });
     canvas.addEventListener("keydown", event => this.onKey(event));
+    addEventListener("beforeprint", () => this.print(true));
+    addEventListener("afterprint", () => this.print(false));
     canvas.addEventListener("wheel", event => this.onWheel(event), { passive: false });
     this.listenToPointer();
     new ResizeObserver(act(() => picture.resize())).observe(canvas.parentElement);
@@ -93,17 +98,24 @@ class Timeline {
   listenToPointer() {
     const { canvas, picture } = this;
     let drag = null;
+    const point = event => ({ time: picture.time(event.offsetX), line: picture.lineNear(event.offsetY) });
     canvas.addEventListener("pointerdown", event => {
-      drag = { x: event.offsetX, y: event.offsetY, moved: false };
+      drag = { x: event.offsetX, y: event.offsetY, moved: false, begin: point(event), pans: event.shiftKey };
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", event => {
+      this.pointer = event.offsetX;
       this.showHair(event);
       if (!drag) return this.hover(event);
       const dx = event.offsetX - drag.x, dy = event.offsetY - drag.y;
       if (!drag.moved && Math.hypot(dx, dy) < 4) return;
-      picture.pan(-dx, -dy);
-      drag = { x: event.offsetX, y: event.offsetY, moved: true };
+      if (drag.pans) {
+        picture.pan(-dx, -dy);
+        Object.assign(drag, { x: event.offsetX, y: event.offsetY });
+      } else {
+        this.selectArea(new Area(drag.begin, point(event), this.rows.lines));
+      }
+      drag.moved = true;
       this.tip.hidden = true;
       this.paint();
     });
@@ -112,14 +124,14 @@ class Timeline {
       drag = null;
     });
     canvas.addEventListener("pointercancel", () => { drag = null; });
-    canvas.addEventListener("pointerleave", () => { this.tip.hidden = this.hair.hidden = true; });
+    canvas.addEventListener("pointerleave", () => { this.tip.hidden = this.hair.hidden = true; this.pointer = undefined; });
   }
 
   onClick(event) {
     const line = this.picture.lineAt(event.offsetY);
     if (event.offsetX < LABELS && line >= 0) {
       this.rows.toggle(this.rows.lines[line].row);
-      this.picture.selected = null;
+      this.select(null);
       this.picture.resize();
     } else {
       this.select(this.picture.hit(event.offsetX, event.offsetY));
@@ -127,33 +139,66 @@ class Timeline {
     this.paint();
   }
 
+  // The plain wheel is the page's.
   onWheel(event) {
+    const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    const zooms = event.ctrlKey || event.metaKey;
+    if (!zooms && !isSideways) return;
     event.preventDefault();
     const scale = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      this.picture.pan((event.deltaX || event.deltaY) * scale);
-    } else {
+    if (zooms) {
       this.picture.zoom(1.0015 ** (event.deltaY * scale), Math.max(event.offsetX, LABELS));
+    } else {
+      this.picture.pan((event.deltaX || event.deltaY) * scale);
     }
     this.tip.hidden = true;
     this.paint();
   }
 
-  onKey(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
+  // These belong to the picture only where it has the focus: elsewhere they move the page.
+  movingKeys() {
     const { picture } = this;
-    const keys = {
-      ArrowLeft: () => picture.pan(-picture.plot / 8), ArrowRight: () => picture.pan(picture.plot / 8),
-      ArrowUp: () => picture.pan(0, -picture.lineHeight * 2), ArrowDown: () => picture.pan(0, picture.lineHeight * 2),
-      "+": () => picture.zoom(0.7), "=": () => picture.zoom(0.7), "-": () => picture.zoom(1 / 0.7),
-      0: () => this.showAll(), Home: () => this.showAll(), f: () => this.fold(), d: () => this.showBroken(),
-      n: () => this.nextMatch(1), N: () => this.nextMatch(-1), "/": () => this.field.focus(),
-      ".": () => this.step(1), ",": () => this.step(-1), Escape: () => this.select(null),
-    };
-    const action = keys[event.key];
+    return { ArrowLeft: () => this.pan(-1), ArrowRight: () => this.pan(1), Home: () => this.showAll(),
+             ArrowUp: () => picture.pan(0, -picture.lineHeight * 2), ArrowDown: () => picture.pan(0, picture.lineHeight * 2),
+             Escape: () => this.select(null) };
+  }
+
+  keys() {
+    return { w: () => this.zoom(0.7), "+": () => this.zoom(0.7), "=": () => this.zoom(0.7), s: () => this.zoom(1 / 0.7),
+             "-": () => this.zoom(1 / 0.7), a: () => this.pan(-1), d: () => this.pan(1), 0: () => this.showAll(),
+             f: () => this.fold(), g: () => this.showBroken(), n: () => this.nextMatch(1), N: () => this.nextMatch(-1),
+             "/": () => this.field.focus(), ".": () => this.step(1), ",": () => this.step(-1) };
+  }
+
+  // `isOnPicture`: otherwise the key was pressed somewhere on the page.
+  onKey(event, isOnPicture = true) {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
+    const action = this.keys()[event.key] ?? (isOnPicture ? this.movingKeys()[event.key] : undefined);
     if (!action) return;
     event.preventDefault();
+    if (!isOnPicture) this.place.scrollIntoView({ block: "nearest" });
     action();
+    this.paint();
+  }
+
+  pan(sign) { this.picture.pan(sign * this.picture.plot / 8); }
+
+  // Around the chosen call, or the pointer; of a call that never returns, its beginning.
+  zoom(factor) {
+    const { picture } = this;
+    if (!picture.selected) return picture.zoom(factor, this.pointer > LABELS ? this.pointer : undefined);
+    picture.reveal(picture.selected);
+    picture.zoom(factor, Math.max(picture.x(this.data.slices.start[picture.selected.slice]), LABELS));
+  }
+
+  // On paper there is all of it, in dark letters.
+  print(begins) {
+    const { picture } = this;
+    document.documentElement.classList.toggle("printing", begins);
+    if (begins) this.viewBefore = { ...picture.view };
+    picture.resize();
+    if (begins) this.showAll(); else Object.assign(picture.view, this.viewBefore);
+    picture.draw();  // at once: nothing else happens before the paper is printed
     this.paint();
   }
 
@@ -177,15 +222,47 @@ class Timeline {
     this.hair.firstChild.className = isRight ? "before" : "";
   }
 
-  factLines({ line, slice }) {
-    return this.describer.facts(slice, this.rows.lines[line].row).map(([key, value]) =>
+  factLines({ line, slice }) { return this.linesOf(this.describer.facts(slice, this.rows.lines[line].row)); }
+
+  linesOf(facts) {
+    return facts.map(([key, value]) =>
         key === "" ? element("strong", {}, value) : element("div", {}, element("span", {}, key), ` ${value}`));
   }
 
   select(hit) {
     this.picture.selected = hit;
+    this.picture.area = null;
     this.details.replaceChildren(...(hit ? this.factLines(hit) : []));
     if (hit) this.picture.reveal(hit);
+    history.replaceState(null, "", hit ? `#${this.address(hit)}` : location.href.split("#")[0]);
+  }
+
+  selectArea(area) {
+    this.picture.area = area;
+    this.picture.selected = null;
+    this.details.replaceChildren(...this.linesOf(area.facts(this.data, this.rows.lines, this.picture.artist.density)));
+  }
+
+  // "timeline.2.1.14": the 14th slice, from 0, of the second row of rank 2.
+  address({ line, slice }) {
+    const { row, lane, index } = this.rows.lines[line];
+    return `${this.place.id}.${row.ranks[0]}.${index}.${slice - lane.first}`;
+  }
+
+  // Whether the address is one of this timeline's calls, which is then chosen.
+  follow(address) {
+    const numbers = address.startsWith(`${this.place.id}.`) ? address.slice(this.place.id.length + 1).split(".").map(Number) : [];
+    const [rank, index, number] = numbers;
+    const line = this.rows.lineOfRank[rank] + index;
+    const lane = this.data.stories[this.data.ranks[rank]]?.lanes[index];
+    if (!lane || !(number >= 0 && number < lane.last - lane.first)) return false;
+    if (this.rows.lines[line].row.ranks.length > 1) this.rows.toggle(this.rows.lines[line].row);
+    this.picture.resize();
+    const found = this.rows.lineOfRank[rank] + index;
+    this.select({ line: found, slice: this.rows.lines[found].lane.first + number });
+    this.place.scrollIntoView({ block: "nearest" });
+    this.paint();
+    return true;
   }
 
   // The next slice of the chosen line, or the first one in sight.
@@ -207,13 +284,13 @@ class Timeline {
 
   fold() {
     this.rows.toggleAll();
-    this.picture.selected = null;
+    this.select(null);
     this.picture.resize();
   }
 
   // The broken call with a few calls before it. What stands around it tells how near to go.
   showBroken() {
-    if (!this.data.broken) return;
+    if (!this.data.broken?.found) return;
     const { group, seq, time } = this.data.broken;
     const { start } = this.data.slices;
     const line = this.rows.lines.findIndex(({ lane }) => this.sliceOf(lane, group, seq) >= 0);
@@ -237,19 +314,36 @@ class Timeline {
 
   find() {
     this.search.set(this.field.value);
+    this.sayFound(null);
+  }
+
+  // How many match, and which of them is chosen. Rows that stand for several ranks are one stop for all of them.
+  sayFound(match) {
     const count = this.search.count();
-    this.status.textContent = this.search.isActive ? `${count} ${count === 1 ? "match" : "matches"}` : "";
+    const isVain = this.search.isActive && count === 0;
+    const matches = `${count} ${count === 1 ? "match" : "matches"}`;
+    const stops = this.search.isActive ? this.search.onLines(this.rows.lines) : 0;
+    const place = match ? `${this.search.position(this.rows.lines, match)} of ${stops}` : "";
+    this.status.textContent = !this.search.isActive ? "" : !place ? matches : stops === count ? place : `${place} in rows, ${matches}`;
+    this.status.classList.toggle("vain", isVain);
+    this.field.setAttribute("aria-invalid", String(isVain));
   }
 
   nextMatch(sign) {
     if (!this.search.isActive) return;
     const { selected, view } = this.picture;
-    const from = selected ? this.data.slices.start[selected.slice] : sign > 0 ? view.from : view.to;
-    const found = this.search.next(this.rows.lines, from, sign) ??
-                  this.search.next(this.rows.lines, sign > 0 ? -1 : Infinity, sign);
-    if (found) this.select(found);
+    const end = { time: sign > 0 ? -Infinity : Infinity, line: sign > 0 ? -1 : Infinity };
+    const here = selected ? { time: this.data.slices.start[selected.slice], line: selected.line }
+                          : { ...end, time: sign > 0 ? view.from : view.to };
+    const found = this.search.next(this.rows.lines, here, sign) ?? this.search.next(this.rows.lines, end, sign);
+    if (!found) return;
+    this.select(found);
+    this.sayFound(found);
   }
 }
+
+// The longest stretch that is still seen beside the shortest, as times its length.
+const LENGTHS_MOST = 4;
 
 // Two timelines of one page that show the same time: what the reader does to one happens to both.
 class Pair {
@@ -263,8 +357,10 @@ class Pair {
       timeline.linkButton.addEventListener("click", () => this.link(!this.isLinked, timeline));
       timeline.place.querySelector(".tools input").before(timeline.linkButton);
     }
-    // A measured run takes other times than a simulated one.
-    this.link(!timelines.some(({ data }) => data.measured), timelines[0]);
+    // A measured run takes other times than a simulated one, and a short one would be a stripe beside a long one.
+    const lengths = this.own.map(({ from, to }) => to - from);
+    const isAlike = Math.max(...lengths) <= LENGTHS_MOST * Math.min(...lengths);
+    this.link(isAlike && !timelines.some(({ data }) => data.measured), timelines[0]);
   }
 
   link(isLinked, leader) {
@@ -304,11 +400,27 @@ async function drawTimeline(place) {
   }
 }
 
+// Keys work wherever the reader is, unless something is typed: in the timeline that was used last.
+function listenToPage(timelines) {
+  let used = timelines[0];
+  for (const timeline of timelines) {
+    for (const type of ["pointerenter", "focusin"]) timeline.place.addEventListener(type, () => { used = timeline; });
+  }
+  const follow = () => timelines.some(timeline => timeline.follow(location.hash.slice(1)));
+  addEventListener("hashchange", follow);
+  addEventListener("keydown", event => {
+    if (!event.target.closest?.("input, textarea, select, canvas")) used.onKey(event, false);
+  });
+  follow();
+}
+
 async function main() {
   document.querySelectorAll("table.filtered").forEach(table => new Filter(table));
+  addCopyButtons();
   const drawn = await Promise.all([...document.querySelectorAll("section.timeline")].map(drawTimeline));
   const timelines = drawn.filter(Boolean);
   if (timelines.length === 2) new Pair(timelines);
+  if (timelines.length > 0) listenToPage(timelines);
 }
 
 main();

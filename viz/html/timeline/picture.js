@@ -45,6 +45,7 @@ class Picture {
     this.all = { from: -end * 0.02, to: end * (data.isStuck ? 1.15 : 1.02) };  // a hang goes on forever
     this.view = { ...this.all, top: 0 };
     this.selected = null;  // { line, slice }
+    this.area = null;
     this.artist = new SliceArtist(this);
     this.resize();
   }
@@ -127,6 +128,9 @@ class Picture {
     return y >= AXIS && index < this.rows.lines.length ? index : -1;
   }
 
+  // The same, or the line that would be there.
+  lineNear(y) { return Math.floor((y - AXIS + this.view.top) / this.lineHeight); }
+
   // The slice under the pointer, or one a few pixels beside it.
   hit(x, y) {
     const line = this.lineAt(y);
@@ -159,6 +163,7 @@ class Picture {
     this.artist.drawRaster();
     for (const each of lines) this.drawLine(each);
     this.drawArrows(first, last);
+    this.drawArea();
     pen.restore();
     this.drawAxis();
     this.drawBroken();
@@ -193,13 +198,71 @@ class Picture {
     pen.rect(LABELS, y, this.plot, lineHeight);
     pen.clip();
     for (const slice of wide) this.artist.drawWide(index, slice, this.sliceTop(y), this.sliceHeight);
+    this.drawFault(index, y);
+    if (number === 0) this.drawStatements(row, y);
     if (this.selected?.line === index) this.artist.drawChosen(this.sliceTop(y), this.sliceHeight);
     const end = this.endOf(row);
-    if (row.isCulprit && number === 0 && lineHeight >= 10 && end < Infinity) {
+    if (row.isCulprit && number === 0 && lineHeight >= 10 && end < Infinity && this.data.faults.length === 0) {
       this.text(row.state, Math.max(this.x(end) + 6, LABELS + 6), y, theme.culprit, "bold");
     }
     pen.restore();
     this.drawLabel(index, y);
+  }
+
+  // The call in which the run came apart, on the rank that broke it: its own, or the place where it is missing.
+  drawFault(index, y) {
+    const { rows, data: { broken } } = this;
+    const { row, lane } = rows.lines[index];
+    if (!broken || !row.isCulprit) return;
+    const wrong = this.wrongIn(lane);
+    if (wrong >= 0) return this.artist.drawWrong(wrong, this.sliceTop(y), this.sliceHeight);
+    const isMissing = broken.missing.some(([first, last]) => row.ranks[0] >= first && row.ranks[0] <= last);
+    const lanes = row.story.lanes;
+    if (!isMissing || lane !== (lanes.find(({ name }) => name === broken.group) ?? lanes.at(-1))) return;
+    const end = lane.last > lane.first ? this.data.slices.end[lane.last - 1] : 0;
+    if (end === Infinity) return;
+    this.artist.drawMissing(broken.text, Math.max(this.x(Math.max(end, broken.time)), LABELS), this.sliceTop(y), this.sliceHeight);
+  }
+
+  // Statements that did harm and are no calls: a mark, and words where there is room.
+  drawStatements(row, y) {
+    const { context: pen, theme, lineHeight } = this;
+    for (const { ranks, time, text } of this.data.faults) {
+      if (!ranks.some(([first, last]) => row.ranks[0] >= first && row.ranks[0] <= last)) continue;
+      const x = this.x(time);
+      pen.fillStyle = theme.culprit;
+      pen.fillRect(x - 1, y, 2, lineHeight);
+      pen.beginPath();
+      pen.moveTo(x - 5, y);
+      pen.lineTo(x + 5, y);
+      pen.lineTo(x, y + 7);
+      pen.fill();
+      if (lineHeight < 10) continue;
+      const words = this.fit(text, Math.max(this.width - x - 12, x - LABELS - 12) * 0.9);  // bold is wider
+      pen.font = "bold 11px system-ui, sans-serif";
+      const width = pen.measureText(words).width;
+      this.text(words, x + 8 + width < this.width ? x + 8 : x - width - 8, y, theme.culprit, "bold");
+    }
+  }
+
+  // The slice of a lane that is in the broken slot, or -1.
+  wrongIn(lane) {
+    const { slices, calls, broken } = this.data;
+    this.wrong ??= new Map();
+    if (!this.wrong.has(lane)) {
+      let found = -1;
+      for (let i = lane.first; i < lane.last && found < 0; i++) {
+        const [kind, , group] = calls[slices.call[i]];
+        if (kind === COLLECTIVE && slices.seq[i] === broken.seq && group === broken.group) found = i;
+      }
+      this.wrong.set(lane, found);
+    }
+    return this.wrong.get(lane);
+  }
+
+  isWrong(line, i) {
+    const { row, lane } = this.rows.lines[line];
+    return row.isCulprit && !!this.data.broken && this.wrongIn(lane) === i;
   }
 
   drawLabel(index, y) {
@@ -282,6 +345,22 @@ class Picture {
     const times = [];
     for (let time = Math.ceil(Math.max(view.from, 0) / step) * step; time <= view.to; time += step) times.push(time);
     return times;
+  }
+
+  // What the reader has drawn a frame around.
+  drawArea() {
+    if (!this.area) return;
+    const { context: pen, theme, area } = this;
+    const left = Math.max(this.x(area.from), LABELS), right = Math.min(this.x(area.to), this.width);
+    const top = this.y(area.first), height = this.y(area.last + 1) - top;
+    if (right < left) return;
+    pen.fillStyle = theme.busy;
+    pen.globalAlpha = 0.15;
+    pen.fillRect(left, top, right - left, height);
+    pen.globalAlpha = 1;
+    pen.strokeStyle = theme.busy;
+    pen.lineWidth = 1;
+    pen.strokeRect(left + 0.5, top + 0.5, Math.max(right - left - 1, 1), height - 1);
   }
 
   drawGrid() {

@@ -29,18 +29,67 @@ class Search {
   }
 
   any(first, last) { return this.before[last] > this.before[first]; }
-  count() { return this.isActive ? this.before[this.data.slices.count] : 0; }
 
-  // The match next to `time` among the lines, in the direction of `sign`; or null.
-  next(lines, time, sign) {
+  // Of all ranks, whether they share a row or not.
+  count() {
+    if (!this.isActive) return 0;
+    const ofStory = this.data.stories.map(({ lanes }) => this.onLines(lanes.map(lane => ({ lane }))));
+    return this.data.ranks.reduce((sum, story) => sum + ofStory[story], 0);
+  }
+
+  // On the rows that are shown.
+  onLines(lines) { return lines.reduce((sum, { lane }) => sum + this.before[lane.last] - this.before[lane.first], 0); }
+
+  // Matches are in order of time; of equal times the upper line's is first. `from` is { time, line }: the match behind it
+  // in the direction of `sign`, or null.
+  next(lines, from, sign) {
     const { start } = this.data.slices;
     let best = null;
-    lines.forEach((line, index) => {
-      for (let i = line.lane.first; i < line.lane.last; i++) {
-        const ahead = (start[i] - time) * sign;
-        if (ahead > 0 && (!best || ahead < best.ahead) && this.has(i)) best = { ahead, line: index, slice: i };
-      }
+    lines.forEach(({ lane }, line) => {
+      const slice = sign > 0 ? this.after(lane, from.time, line > from.line) : this.ahead(lane, from.time, line < from.line);
+      if (slice < 0) return;
+      const lead = best ? (start[slice] - start[best.slice]) * sign : -1;
+      if (lead < 0 || (lead === 0 && sign < 0)) best = { line, slice };
     });
     return best;
+  }
+
+  // The number of a match among all on these lines, from 1.
+  position(lines, { line, slice }) {
+    const { start } = this.data.slices;
+    return 1 + lines.reduce((sum, { lane }, index) => {
+      const end = index === line ? slice : this.bound(lane, start[slice], index < line);
+      return sum + this.before[end] - this.before[lane.first];
+    }, 0);
+  }
+
+  // The first slice of a lane that starts at `time` or later; `isBehind`: later.
+  bound(lane, time, isBehind) {
+    const { start } = this.data.slices;
+    let low = lane.first, high = lane.last;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (start[middle] < time || (isBehind && start[middle] === time)) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  after(lane, time, withTime) {
+    const from = this.bound(lane, time, !withTime);
+    return this.any(from, lane.last) ? this.nth(from, lane.last, this.before[from] + 1) : -1;
+  }
+
+  ahead(lane, time, withTime) {
+    const end = this.bound(lane, time, withTime);
+    return this.any(lane.first, end) ? this.nth(lane.first, end, this.before[end]) : -1;
+  }
+
+  // The slice in [low, high) with which as many match.
+  nth(low, high, count) {
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.before[middle + 1] < count) low = middle + 1; else high = middle;
+    }
+    return low;
   }
 }

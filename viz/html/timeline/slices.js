@@ -18,7 +18,6 @@ class SliceArtist {
     this.raster.resize(picture.plot, picture.height - AXIS);
     const rgb = name => [1, 3, 5].map(at => parseInt(theme[name].slice(at, at + 2), 16));
     this.colors = ["compute", "busy", "waiting", "message", "stuck"].map(rgb);
-    this.culprit = rgb("culprit");
     this.mark = rgb("mark");
   }
 
@@ -27,7 +26,7 @@ class SliceArtist {
   // Draws the narrow slices of a line, and says which are left to be drawn one by one.
   drawNarrow(index, y, height) {
     const { picture } = this;
-    const { lane, row } = picture.rows.lines[index];
+    const { lane } = picture.rows.lines[index];
     const { start, end } = picture.data.slices;
     const { from, to } = picture.view;
     const wide = height < HIGH ? Infinity : WIDE;
@@ -40,7 +39,7 @@ class SliceArtist {
         continue;
       }
       const column = Math.max(Math.floor((x - LABELS) / COLUMN) * COLUMN, drawn, 0);
-      const same = this.drawRun(i, column, y, height, row.isCulprit);
+      const same = this.drawRun(i, column, y, height);
       if (same > 0) {
         drawn = column + same;
         if (drawn > picture.plot) break;
@@ -50,7 +49,7 @@ class SliceArtist {
       const begin = picture.time(column + LABELS), limit = picture.time(column + COLUMN + LABELS);
       let next = Math.max(firstAbove(start, i, lane.last, limit), i + 1);
       if (next - 1 > i && picture.x(end[next - 1]) - picture.x(start[next - 1]) >= wide) next--;
-      this.drawColumn(i, next, begin, limit, column, y, height, row.isCulprit);
+      this.drawColumn(i, next, begin, limit, column, y, height);
       drawn = column + COLUMN;
       while (i < next && end[i] <= limit) i++;
       if (drawn > picture.plot) break;
@@ -59,7 +58,7 @@ class SliceArtist {
   }
 
   // The columns from `column` on that lie inside one part of slice i, all of one color; their width.
-  drawRun(i, column, y, height, isCulprit) {
+  drawRun(i, column, y, height) {
     const { picture, density } = this;
     if (picture.search.isActive) return 0;
     const { start, end } = picture.data.slices;
@@ -73,12 +72,11 @@ class SliceArtist {
     density.shares.fill(0);
     density.add(i, from, picture.time(column + COLUMN + LABELS));
     const look = density.shares.findIndex(share => share > 0);
-    const color = isCulprit && look === CALLING ? this.culprit : this.colors[look];
-    this.raster.fill(column, y - AXIS, width, height, ...color, 1);
+    this.raster.fill(column, y - AXIS, width, height, ...this.colors[look], 1);
     return width;
   }
 
-  drawColumn(first, last, from, to, x, y, height, isCulprit) {
+  drawColumn(first, last, from, to, x, y, height) {
     const { density: { shares }, colors, picture: { search } } = this;
     const isFound = search.isActive && search.any(first, last);
     if (isFound) return this.raster.fill(x, y - AXIS, COLUMN, height, ...this.mark, 1);
@@ -87,7 +85,7 @@ class SliceArtist {
     for (let look = 0; look < LOOKS; look++) {
       const share = shares[look];
       if (share === 0) continue;
-      const color = isCulprit && look === CALLING ? this.culprit : colors[look];
+      const color = colors[look];
       red += color[0] * share;
       green += color[1] * share;
       blue += color[2] * share;
@@ -104,7 +102,7 @@ class SliceArtist {
   drawWide(line, i, y, height) {
     const { picture } = this;
     const { theme, data, search, describer } = picture;
-    const { row } = picture.rows.lines[line];
+    const isWrong = picture.isWrong(line, i);
     const x = picture.x(data.slices.start[i]);
     const isOpen = data.slices.end[i] === Infinity;
     const right = isOpen ? picture.width + 4 : picture.x(data.slices.end[i]);
@@ -112,18 +110,19 @@ class SliceArtist {
     const alpha = search.isActive && !matches ? 0.25 : 1;
     const until = isOpen ? x : picture.x(describer.waitedUntil(i));  // up to there it is pale
     const seam = right - until > 3 ? 1 : 0;  // what touches can be told apart
-    this.fill(until, y, right - until - seam, height, isOpen ? theme.stuck : this.color(i, row.isCulprit), alpha);
+    this.fill(until, y, right - until - seam, height, isOpen ? theme.stuck : this.color(i, isWrong), alpha);
     if (isOpen) this.fill(x, y, right - x, height, picture.hatch, alpha * 0.35);
+    if (isOpen && isWrong) this.frame(x, y, right, height, theme.culprit, 2.5);
     if (until > x) this.drawWaiting(line, i, x, y, until, height, alpha);
     if (matches || picture.selected) this.drawFrame(line, i, x, y, right, height, matches);
     if (right - x > 34 && height >= HIGH && alpha === 1) this.drawTitle(line, i, x, y, right, until);
   }
 
-  color(i, isCulprit) {
+  color(i, isWrong) {
     const { data, theme } = this.picture;
     const kind = data.calls[data.slices.call[i]][0];
     if (kind === COMPUTE) return theme.compute;
-    return isCulprit ? theme.culprit : kind === MESSAGE ? theme.message : theme.busy;
+    return isWrong ? theme.culprit : kind === MESSAGE ? theme.message : theme.busy;
   }
 
   fill(x, y, width, height, color, alpha = 1) {
@@ -163,14 +162,35 @@ class SliceArtist {
     const { picture } = this;
     const isChosen = picture.selected?.slice === i && picture.selected.line === line;
     if (!isChosen && !matches && !picture.isOfChosenSlot(i)) return;
-    this.frame(x, y, right, height, isChosen, matches && !isChosen);
+    const { theme } = picture;
+    this.frame(x, y, right, height, matches && !isChosen ? theme.mark : theme.text, isChosen ? 3 : 1.5);
   }
 
-  frame(x, y, right, height, isChosen, isFound) {
-    const { context: pen, theme } = this.picture;
-    pen.strokeStyle = isFound ? theme.mark : theme.text;
-    pen.lineWidth = isChosen ? 3 : 1.5;
+  frame(x, y, right, height, color, width) {
+    const { context: pen } = this.picture;
+    pen.strokeStyle = color;
+    pen.lineWidth = width;
     pen.strokeRect(x, y, Math.max(right - x, 2), height);
+  }
+
+  // The culprit's wrong call where it is not drawn by itself.
+  drawWrong(i, y, height) {
+    const { picture } = this;
+    const { start, end } = picture.data.slices;
+    const x = picture.x(start[i]), right = picture.x(end[i]);
+    if (right - x < WIDE || height < HIGH) this.fill(x - 1, y, Math.max(right - x, 3), height, picture.theme.culprit);
+  }
+
+  // Where a call of the culprit's is missing: an empty place with a frame, from `x` on.
+  drawMissing(text, x, y, height) {
+    const { picture } = this;
+    const { context: pen, theme, width } = picture;
+    pen.fillStyle = theme.page;
+    pen.fillRect(x, y, width - x, height);
+    pen.setLineDash([4, 3]);
+    this.frame(x + 1, y, width + 4, height, theme.culprit, 1.5);
+    pen.setLineDash([]);
+    if (height >= HIGH) picture.text(picture.fit(text, width - x - 10), x + 6, y - 2, theme.culprit, "bold");
   }
 
   // The chosen slice where it is not drawn by itself.
@@ -179,6 +199,6 @@ class SliceArtist {
     const { start, end } = picture.data.slices;
     const { slice } = picture.selected;
     const x = picture.x(start[slice]), right = Math.min(picture.x(end[slice]), picture.width + 4);
-    if (right - x < WIDE || height < HIGH) this.frame(x, y, right, height, true, false);
+    if (right - x < WIDE || height < HIGH) this.frame(x, y, right, height, picture.theme.text, 3);
   }
 }

@@ -27,7 +27,7 @@ class Describer {
     const { calls, slices } = this.data;
     const [kind, name, group] = calls[slices.call[i]];
     if (kind === COMPUTE) return name;
-    const number = slices.seq[i] < 0 ? "" : ` #${slices.seq[i]}`;
+    const number = slices.seq[i] < 0 || kind === MESSAGE ? "" : ` #${slices.seq[i]}`;
     return `${name}${number}${kind === MESSAGE ? this.peer(i, rank, name) : ""}` +
            (group === "world" ? "" : ` on ${group}`);
   }
@@ -45,6 +45,7 @@ class Describer {
     const isOpen = slices.end[i] === Infinity;
     const facts = [["", this.title(i, row.ranks[0])], ["who", row.text + (row.ranks.length > 1 ? " alike" : "")]];
     if (kind !== COMPUTE) facts.push(["group", group]);
+    if (kind === MESSAGE) facts.push(["number", `#${slices.seq[i]} of the rank's messages`]);
     facts.push(["data", [data, more].filter(Boolean).join(", ")], ["label", label], ["site", site]);
     facts.push(["from", durationText(slices.start[i])],
                ["took", isOpen ? "never returned" : durationText(slices.end[i] - slices.start[i])]);

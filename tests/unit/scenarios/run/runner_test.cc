@@ -2,6 +2,8 @@
 
 #include "scenarios/run/runner.h"
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -144,6 +146,25 @@ TEST_CASE("the same scenario gives the same report twice", "[scenarios][fiber]")
   const Report again = run_text(tutorial, {.timeline = true});
   CHECK(once.timeline.fingerprint() == again.timeline.fingerprint());
   CHECK(once.simulated_time == again.simulated_time);
+}
+
+TEST_CASE("a report has the lines of source it points at, where the file is at hand", "[fiber]") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "rollcall-lines-of-source";
+  std::filesystem::create_directories(folder);
+  const std::string text =
+      "{ \"world_size\": 2, \"program\": [\n"
+      "  { \"if\": \"rank == 0\", \"do\": [\n"
+      "      { \"barrier\": {} } ] } ] }\n";
+  const std::filesystem::path file = folder / "lines.json";
+  std::ofstream(file) << text;
+  const Report report = run(parse_scenario(text, file.string()));
+  REQUIRE(report.sources.size() == 1);
+  CHECK(report.sources[0].site == "lines.json:3:7");
+  CHECK(report.sources[0].path == file.string());
+  CHECK(report.sources[0].text == "      { \"barrier\": {} } ] } ] }");
+  CHECK(report.sources[0].column == 7);
+  std::filesystem::remove_all(folder);
+  CHECK(run(parse_scenario(text, file.string())).sources.empty());
 }
 
 }  // namespace rollcall::scenario

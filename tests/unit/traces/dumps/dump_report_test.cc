@@ -42,6 +42,26 @@ TEST_CASE("a dump's records are a timeline that begins with the first of them", 
   CHECK(report.of(0).waits_for == RankSet{1});
 }
 
+TEST_CASE("ends that were noticed together are not drawn as durations", "[traces]") {
+  DumpBuilder builder(2);
+  for (const Rank rank : {0, 1}) {
+    for (int i = 0; i < 4; ++i) {
+      check::DumpRecord& record = builder.call(rank, "all_reduce");
+      record.created_ns = 1'000'000 + i * 5'000'000 + rank * 1'000'000;  // rank 1 is later
+      record.completed_ns = 100'000'000 + i * 1'000;                     // one look, long after
+    }
+  }
+  for (const Rank rank : {0, 1}) {
+    const std::vector<Span> spans = spans_of(recorded(builder.job), rank);
+    REQUIRE(spans.size() == 4);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(spans[i].start == static_cast<Time>(i) * 5'000'000 + rank * 1'000'000);
+      CHECK(spans[i].end - spans[i].start <= 5'000'000);
+      CHECK(spans[i].end > spans[i].start);
+    }
+  }
+}
+
 TEST_CASE("collectives of one group stand one after the other, whenever they were queued", "[traces]") {
   DumpBuilder builder(2);
   for (const Rank rank : {0, 1}) {

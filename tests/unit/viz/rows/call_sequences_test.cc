@@ -5,6 +5,7 @@
 #include "tests/catch.h"
 #include "tests/unit/viz/recorded_calls.h"
 #include "tests/unit/viz/sample_reports.h"
+#include "viz/rows/message_pairs.h"
 
 namespace rollcall::viz {
 
@@ -119,7 +120,113 @@ TEST_CASE("neighbors that pass messages on make the same calls") {
   const CallSequences sequences = call_sequences(report);
   REQUIRE(sequences.columns.size() == 2);
   CHECK(sequences.columns[0].ranks == RankSet::range(0, 2));
-  CHECK(sequences.columns[0].cells[0].call == "send #0 to rank 1 (float32 x 4)");
+  CHECK(sequences.columns[0].cells[0].call == "send to rank 1 (float32 x 4)");
+}
+
+TEST_CASE("calls stand in the order in which they were made, whenever they could begin") {
+  Report report = blameless(2);
+  for (Rank rank = 0; rank < 2; ++rank) {
+    Span late = samples::span_of(report, {.rank = rank, .start = 90, .group = "tp"});
+    late.issued = 10;
+    report.timeline.add(late);
+    record(report, {.rank = rank, .start = 20, .op = "barrier", .group = "dp"});
+  }
+  CHECK(calls_of(call_sequences(report).columns.front()) == Calls{"all_reduce", "barrier"});
+}
+
+TEST_CASE("ranks of a cycle that call the same on their own groups share a column") {
+  Report report = blameless(4);
+  report.groups = {{"dp 1", {0, 2}}, {"dp 2", {1, 3}}, {"tp 3", {0, 1}}, {"tp 4", {2, 3}}};
+  Deadlock& deadlock = std::get<Deadlock>(report.verdict);
+  deadlock.finding.culprits = {1, 2};
+  deadlock.finding.at->call.group = "tp 3";
+  for (const Rank rank : {0, 1, 2, 3}) {
+    const bool crossed = rank == 1 || rank == 2;
+    record(report, {.rank = rank, .start = crossed ? 20 : 10, .group = rank < 2 ? "tp 3" : "tp 4"});
+    record(report, {.rank = rank, .start = crossed ? 10 : 20, .group = rank % 2 == 0 ? "dp 1" : "dp 2"});
+  }
+  const Call call = samples::all_reduce(0);
+  report.ranks = {samples::waiting({0}, call, {1}), samples::waiting({1}, call, {3}),
+                  samples::waiting({2}, call, {0}), samples::waiting({3}, call, {2})};
+  const CallSequences sequences = call_sequences(report);
+  REQUIRE(sequences.columns.size() == 2);
+  CHECK(sequences.columns[0].ranks == RankSet{0, 3});
+  CHECK(sequences.columns[0].cells[0].call == "all_reduce #0 on tp (float32 x 4, SUM)");
+  CHECK(sequences.columns[1].ranks == RankSet{1, 2});
+  CHECK(sequences.first_difference == 0);
+}
+
+namespace {
+
+// Two pipelines of three stages, in which rank 4 forgets its second send to rank 5.
+Report pipelines() {
+  Report report = blameless(6);
+  std::get<Deadlock>(report.verdict).finding.culprits = {4};
+  for (Rank rank = 0; rank < 6; ++rank) {
+    for (Time step = 0; step < 2; ++step) {
+      const Time start = 100 * step + 10 * rank;
+      const bool is_stuck = rank == 5 && step == 1;
+      if (rank % 3 > 0) {
+        samples::record_message(report, rank, rank - 1, "recv", start, is_stuck ? Span::open : start + 5);
+      }
+      if (rank % 3 < 2 && !(rank == 4 && step == 1)) {
+        samples::record_message(report, rank, rank + 1, "send", start + 6, start + 15);
+      }
+    }
+  }
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("a stage of a pipeline is compared with the same stage of another one") {
+  const CallSequences sequences = call_sequences(pipelines());
+  REQUIRE(sequences.columns.size() == 2);
+  CHECK(sequences.columns[0].ranks == RankSet{1});
+  CHECK(sequences.columns[1].ranks == RankSet{4});
+  CHECK(sequences.first_difference == 3);
+  CHECK(sequences.columns[1].cells[3].call.empty());
+}
+
+TEST_CASE("a stage without its like is compared with nobody") {
+  Report report = blameless(2);
+  std::get<Deadlock>(report.verdict).finding.culprits = {0};
+  samples::record_message(report, 0, 1, "send", 0, 5);
+  samples::record_message(report, 1, 0, "recv", 0, 5);
+  CHECK(call_sequences(report).rows == 0);
+}
+
+TEST_CASE("the workers of one server, and the ranks of a ring, are alike") {
+  Report star = blameless(4);
+  std::get<Deadlock>(star.verdict).finding.culprits = {3};
+  for (Rank rank = 1; rank < 4; ++rank) {
+    samples::record_message(star, rank, 0, "send", 0, 5);
+    samples::record_message(star, 0, rank, "recv", 0, 5);
+  }
+  samples::record_message(star, 1, 0, "send", 10);
+  samples::record_message(star, 2, 0, "send", 10);
+  REQUIRE(call_sequences(star).columns.size() == 2);
+  CHECK(call_sequences(star).columns[0].ranks == RankSet{1, 2});
+  Report ring = blameless(3);
+  std::get<Deadlock>(ring.verdict).finding.culprits = {2};
+  for (Rank rank = 0; rank < 3; ++rank) {
+    samples::record_message(ring, rank, (rank + 1) % 3, "send", 0, 5);
+    samples::record_message(ring, rank, (rank + 2) % 3, "recv", 6, 8);
+  }
+  CHECK(call_sequences(ring).columns.size() > 1);
+}
+
+TEST_CASE("the two ends of a message have one number, and the end that is missing is named") {
+  const std::vector<MessagePairs> pairs = message_pairs(pipelines());
+  REQUIRE(pairs.size() == 1);
+  CHECK(pairs[0].sender == 4);
+  CHECK(pairs[0].receiver == 5);
+  REQUIRE(pairs[0].rows.size() == 2);
+  CHECK(pairs[0].rows[0].number == 0);
+  CHECK(pairs[0].rows[0].sent.call == "send to rank 5 (float32 x 4)");
+  CHECK(pairs[0].rows[0].received.call == "recv from rank 4 (float32 x 4)");
+  CHECK(pairs[0].rows[1].sent.differs);
+  CHECK(pairs[0].rows[1].received.never_returned);
 }
 
 TEST_CASE("calls on groups that only some of the ranks share are left out, but not where they are stuck") {

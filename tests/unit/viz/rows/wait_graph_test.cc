@@ -1,5 +1,8 @@
 #include "viz/rows/wait_graph.h"
 
+#include <algorithm>
+#include <set>
+
 #include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/html/wait_graph_svg.h"
@@ -71,8 +74,47 @@ TEST_CASE("a cycle is marked, and who waits for it is not part of it") {
   CHECK(node_of(graph, 1).in_cycle);
   CHECK(node_of(graph, 2).in_cycle);
   CHECK_FALSE(node_of(graph, 3).in_cycle);
-  CHECK(node_of(graph, 0).column == node_of(graph, 2).column);
   CHECK(node_of(graph, 3).column < node_of(graph, 0).column);
+}
+
+TEST_CASE("a cycle is drawn around, in walking order, with the groups on its arrows") {
+  const WaitGraph graph = wait_graph(waits({{1}, {2}, {3}, {0}}, {0}));
+  using Place = std::pair<std::size_t, std::size_t>;  // column and row
+  const auto place = [&graph](Rank rank) {
+    return Place(node_of(graph, rank).column, node_of(graph, rank).row);
+  };
+  CHECK(place(0) == Place(0, 0));
+  CHECK(place(1) == Place(1, 0));
+  CHECK(place(2) == Place(1, 1));
+  CHECK(place(3) == Place(0, 1));
+  CHECK(std::ranges::all_of(graph.edges, &WaitGraph::Edge::in_ring));
+  const std::string picture = svg(graph);
+  for (const char* label : {">g0<", ">g1<", ">g2<", ">g3<"}) {
+    CHECK_THAT(picture, Contains(label));
+  }
+  CHECK_THAT(picture, Contains("rank 3 waits for rank 0"));
+}
+
+TEST_CASE("cycles of every length have a place for each of their nodes") {
+  for (const Rank size : {2, 3, 5, 6, 9}) {
+    std::vector<RankSet> targets;
+    for (Rank rank = 0; rank < size; ++rank) {
+      targets.push_back({(rank + 1) % size});
+    }
+    std::set<std::pair<std::size_t, std::size_t>> places;
+    for (const WaitGraph::Node& node : wait_graph(waits(targets)).nodes) {
+      CHECK(node.column < 2);
+      places.emplace(node.column, node.row);
+    }
+    CHECK(places.size() == static_cast<std::size_t>(size));
+  }
+}
+
+TEST_CASE("a cycle in which somebody waits for two is drawn in a column") {
+  const WaitGraph graph = wait_graph(waits({{1, 2}, {0}, {0}}));
+  CHECK(node_of(graph, 0).in_cycle);
+  CHECK_FALSE(node_of(graph, 0).in_ring);
+  CHECK(node_of(graph, 0).column == node_of(graph, 2).column);
 }
 
 TEST_CASE("ranks that wait for nobody and for whom nobody waits are not drawn") {

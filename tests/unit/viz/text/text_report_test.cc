@@ -4,6 +4,8 @@
 
 #include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
+#include "viz/rows/source_rows.h"
+#include "viz/rows/verdict_parts.h"
 
 namespace rollcall::viz {
 
@@ -270,6 +272,73 @@ TEST_CASE("color changes nothing but the looks") {
     colored.erase(begin, colored.find('m', begin) - begin + 1);
   }
   CHECK(colored == text(report));
+}
+
+TEST_CASE(
+    "a line that is at hand stands below the arrow, with a caret, and the arrow has the path as it was "
+    "given") {
+  Report report = samples::missing_rank(4);
+  report.sources = {
+      {"uneven_inputs.json:14:11", "jobs/uneven_inputs.json", 14, 11, "\t\t      {\"all_reduce\": {}}"}};
+  CHECK_THAT(text(report), Contains("  --> jobs/uneven_inputs.json:14:11\n"
+                                    "   |\n"
+                                    "14 |      {\"all_reduce\": {}}\n"
+                                    "   |        ^\n"
+                                    "   |\n"
+                                    "   |  rank 0 "));
+}
+
+TEST_CASE("of a long line the part with the place is shown") {
+  const std::string line = std::string(300, 'a') + "HERE" + std::string(300, 'b');
+  const Excerpt excerpt = excerpt_of({"x.py:3:301", "x.py", 3, 301, line});
+  CHECK(excerpt.text.size() < 100);
+  REQUIRE(excerpt.mark >= 0);
+  CHECK(excerpt.text.substr(static_cast<std::size_t>(excerpt.mark), 4) == "HERE");
+  CHECK(excerpt_of({"x.py:3", "x.py", 3, 0, "call()"}).mark == -1);
+  CHECK(excerpt_of({"x.py:3:99", "x.py", 3, 99, "call()"}).mark == -1);
+}
+
+TEST_CASE("of a long exception the first sentence is shown, and all of it where details are wished for") {
+  const std::string message =
+      "ValueError: " + std::string(30, 'a') + " bad\nsecond line " + std::string(900, 'x');
+  Finding finding;
+  finding.culprits = {0};
+  finding.headline = "rank 0 raised";
+  const Report report = samples::report(RankFailed{finding, message}, 1, {samples::raised({0}, message)});
+  CHECK_THAT(text(report), Contains("bad ...\n") && !Contains("second line"));
+  CHECK_THAT(text(report, Detail::verbose), Contains("second line"));
+}
+
+TEST_CASE("split sizes that disagree are listed by pairs, and sizes that may differ are not underlined") {
+  Report report = samples::size_mismatch();
+  CHECK_THAT(text(report), Contains("^"));
+  std::get<Mismatch>(report.verdict).splits = {{3, 2, 4, 1}};
+  CHECK_THAT(text(report),
+             Contains("rank 3 to rank 2  sends 4 elements; rank 2 expects 1") && !Contains("^"));
+}
+
+TEST_CASE("where timing decides, no report says that nothing depends on it") {
+  Report report = samples::completed(2);
+  CHECK(timing_phrase(report) == "nothing depends on timing: every schedule gives this verdict");
+  report.verdict =
+      Race{{}, {}, {}, {{"ok", FindingKind::ok, 2}, {"deadlock", FindingKind::missing_participant, 2}}};
+  report.schedules = 4;
+  CHECK(timing_phrase(report) == "timing decides the outcome: 4 schedules were run, and there are no others");
+  report.exhaustive = false;
+  CHECK(timing_phrase(report) ==
+        "timing decides the outcome: seen in 4 schedules; the search was not exhaustive");
+  report.exhaustive = true;
+  report.verdict = Race{};
+  CHECK(timing_phrase(report) == "the values depend on timing; every schedule gives this verdict");
+}
+
+TEST_CASE("what was done to a tensor too early is said, with names in quotes") {
+  const TensorPlace place{{0}, "buffer", "", "", "sent", "a.json:1:1"};
+  CHECK(tensor_phrase(place, FindingKind::write_before_wait) ==
+        "'buffer' written before 'sent' is waited for");
+  CHECK(tensor_phrase(place, FindingKind::read_before_wait) == "'buffer' read before 'sent' is waited for");
+  CHECK(tensors_title(FindingKind::free_before_wait) == "Freed too early");
+  CHECK(tensors_title(FindingKind::stale_shard) == "Values");
 }
 
 }  // namespace rollcall::viz

@@ -205,7 +205,7 @@ TEST_CASE("events are in order of time") {
       now = nanoseconds(event["ts"]);
     }
   }
-  CHECK(now == 5'000);
+  CHECK(now == 6'000);  // what the culprit did instead is drawn a little longer
 }
 
 TEST_CASE("a call that never returned is open, last on its lane, and marked with the verdict") {
@@ -221,8 +221,34 @@ TEST_CASE("a call that never returned is open, last on its lane, and marked with
   }
   const auto marks = run.events("i");
   REQUIRE(marks.size() == 1);
-  CHECK(marks[0]["name"] == "DEADLOCK");
+  CHECK(marks[0]["name"] == "verdict: deadlock");
   CHECK(lane_of(marks[0]) == lane_of(open[0]));
+}
+
+TEST_CASE(
+    "a culprit that has finished has a slice that says so, with an arrow from each call that waits for it") {
+  Recording run(1);
+  run.report = samples::missing_rank(3);
+  run.add(run.call(0, 4, 0, 10));
+  run.add(run.call(1, 5, 20, Span::open));
+  run.add(run.call(2, 5, 30, Span::open));
+  const auto slices = run.events("X");
+  const auto gone =
+      std::ranges::find(slices, "finished after 5 inputs", [](const Json& event) { return event["name"]; });
+  REQUIRE(gone != slices.end());
+  CHECK((*gone)["pid"] == 0);
+  CHECK(nanoseconds((*gone)["ts"]) == 10);
+  const std::int64_t end = nanoseconds((*gone)["ts"]) + nanoseconds((*gone)["dur"]);
+  const auto starts = run.events("s");
+  const auto ends = run.events("f");
+  REQUIRE(starts.size() == 2);
+  REQUIRE(ends.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(starts[i]["pid"] == i + 1);
+    CHECK(starts[i]["name"] == "waits in vain");
+    CHECK(ends[i]["pid"] == 0);
+    CHECK(nanoseconds(ends[i]["ts"]) < end);
+  }
 }
 
 TEST_CASE("nothing is drawn behind a call that never returned") {

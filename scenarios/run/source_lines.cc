@@ -1,0 +1,100 @@
+#include "scenarios/run/source_lines.h"
+
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "viz/rows/source_rows.h"
+
+namespace rollcall::scenario {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Position {
+  std::string file;
+  std::int64_t line = 0;
+  std::int64_t column = 0;
+};
+
+// Takes ":12" from the end; 0 where there is none.
+std::int64_t take_number(std::string_view& text) {
+  const std::size_t colon = text.rfind(':');
+  std::int64_t number = 0;
+  if (colon == std::string_view::npos) {
+    return 0;
+  }
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, number);
+  if (error != std::errc() || stop != end || number <= 0) {
+    return 0;
+  }
+  text.remove_suffix(text.size() - colon);
+  return number;
+}
+
+// "train.py:12" or "train.json:12:7".
+std::optional<Position> parse_site(std::string_view site) {
+  const std::int64_t last = take_number(site);
+  if (last == 0) {
+    return std::nullopt;
+  }
+  const std::int64_t line = take_number(site);
+  return line == 0 ? Position{std::string(site), last, 0} : Position{std::string(site), line, last};
+}
+
+std::optional<std::string> line_of(const fs::path& file, std::int64_t number) {
+  constexpr std::int64_t lines_max = 100'000;
+  constexpr std::size_t length_max = 10'000;
+  std::error_code error;
+  if (number > lines_max || !fs::is_regular_file(file, error)) {
+    return std::nullopt;
+  }
+  std::ifstream in(file);
+  std::string line;
+  for (std::int64_t i = 0; i < number; ++i) {
+    if (!std::getline(in, line)) {
+      return std::nullopt;
+    }
+  }
+  if (line.ends_with('\r')) {
+    line.pop_back();
+  }
+  const bool is_text = line.size() <= length_max && line.find('\0') == std::string::npos;
+  return is_text && line.find_first_not_of(" \t") != std::string::npos ? std::optional(line) : std::nullopt;
+}
+
+std::optional<SourceLine> read_line(const std::string& site, const fs::path& file) {
+  const std::optional<Position> position = parse_site(site);
+  if (!position) {
+    return std::nullopt;
+  }
+  const fs::path named(position->file);
+  if (named == file.filename()) {
+    const std::optional<std::string> text = line_of(file, position->line);
+    return text ? std::optional(SourceLine{site, file.string(), position->line, position->column, *text})
+                : std::nullopt;
+  }
+  for (const fs::path& path : {named, file.parent_path() / named}) {
+    if (const std::optional<std::string> text = line_of(path, position->line)) {
+      return SourceLine{site, path.string(), position->line, position->column, *text};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void read_sources(Report& report, const fs::path& file) {
+  report.sources.clear();
+  for (const std::string& site : viz::sites_to_show(report.verdict)) {
+    if (std::optional<SourceLine> line = read_line(site, file)) {
+      report.sources.push_back(std::move(*line));
+    }
+  }
+}
+
+}  // namespace rollcall::scenario

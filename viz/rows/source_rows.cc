@@ -1,0 +1,70 @@
+#include "viz/rows/source_rows.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "viz/base/text_style.h"
+#include "viz/rows/verdict_parts.h"
+
+namespace rollcall::viz {
+
+std::vector<std::string> sites_to_show(const Verdict& verdict) {
+  constexpr std::size_t sites_max = 3;
+  std::vector<std::string> sites;
+  const auto add = [&sites](const std::string& site) {
+    if (!site.empty() && sites.size() < sites_max && std::ranges::find(sites, site) == sites.end()) {
+      sites.push_back(site);
+    }
+  };
+  add(place_to_look(verdict));
+  if (const Finding* finding = finding_of(verdict); finding != nullptr && finding->first_divergence) {
+    std::ranges::for_each(finding->first_divergence->variants,
+                          [&](const Variant& each) { add(each.call.site); });
+  } else if (const std::vector<Variant>* variants = variants_of(verdict)) {
+    std::ranges::for_each(*variants, [&](const Variant& each) { add(each.call.site); });
+  }
+  return sites;
+}
+
+const SourceLine* source_of(const Report& report, const std::string& site) {
+  const auto line = std::ranges::find(report.sources, site, &SourceLine::site);
+  return line == report.sources.end() ? nullptr : &*line;
+}
+
+std::string path_of_site(const Report& report, const std::string& site) {
+  const SourceLine* source = source_of(report, site);
+  if (source == nullptr) {
+    return site;
+  }
+  const std::string column = source->column > 0 ? fmt::format(":{}", source->column) : "";
+  return fmt::format("{}:{}{}", source->path, source->line, column);
+}
+
+Excerpt excerpt_of(const SourceLine& line) {
+  constexpr std::size_t width_max = 88;
+  constexpr std::size_t indent_max = 4;
+  std::string text = line.text;
+  std::ranges::replace(text, '\t', ' ');
+  const std::size_t indent = std::min(text.find_first_not_of(' '), text.size());
+  std::size_t cut = indent - std::min(indent, indent_max);
+  const auto column = static_cast<std::size_t>(std::max<std::int64_t>(line.column, 0));
+  const bool is_inside = column > 0 && column <= text.size();
+  if (is_inside && column > cut + width_max * 3 / 4) {
+    cut = column - width_max / 4;  // a long line of many calls
+  }
+  Excerpt excerpt;
+  excerpt.mark =
+      is_inside && column > cut ? static_cast<int>(display_width(text.substr(cut, column - 1 - cut))) : -1;
+  excerpt.text = printable(text.substr(std::min(cut, text.size())));
+  if (excerpt.text.size() > width_max) {
+    std::size_t end = width_max;
+    while (end > 0 && (static_cast<unsigned char>(excerpt.text[end]) & 0xc0) == 0x80) {
+      --end;  // not inside a character
+    }
+    excerpt.text = excerpt.text.substr(0, end) + "...";
+  }
+  return excerpt;
+}
+
+}  // namespace rollcall::viz
