@@ -92,7 +92,6 @@ void GroupCost::expect(Prediction& prediction, double factor, double least, cons
   prediction.high = prediction.fitted * interval.high;
 }
 
-// A message is at most as fast as the narrowest port it passes; the model never goes below it by itself.
 Prediction GroupCost::ours(const MessageTime& message, const Call& call) const {
   Prediction prediction{.by_nccl = false,
                         .time = message.time,
@@ -104,7 +103,7 @@ Prediction GroupCost::ours(const MessageTime& message, const Call& call) const {
   const bool is_slingshot = goes_out && communicator_.links.network == Network::slingshot;
   prediction.physical = message.time * (is_slingshot ? slingshot_messages : 1) + prediction.hops;
   const Traits traits = goes_out ? network_traits_of(communicator_) : Traits{};
-  expect(prediction, factor_of(fitted_residuals(), traits, call.bytes), 0, call);
+  expect(prediction, factor_of(fitted_residuals(), traits, call.bytes), message.least, call);
   return prediction;
 }
 

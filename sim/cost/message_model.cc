@@ -47,21 +47,23 @@ double start_and_hop(const Communicator& communicator, Protocol protocol, bool s
 
 double transfer(double bytes, double speed) { return speed > 0 ? bytes / (1000 * speed) : 0; }
 
+// `share`: of what ports nominally carry, that `moving` counts with.
 MessageTime finish(const Communicator& communicator, std::int64_t bytes_per_peer, int peers, bool same_node,
-                   double moving) {
+                   double moving, double share) {
   const bool is_small = bytes_per_peer <= channels_per_peer * ll_bytes_per_channel;
   const Protocol protocol = is_small ? Protocol::ll : Protocol::simple;
   const double start = start_and_hop(communicator, protocol, same_node) + (peers - 1) * per_peer;
-  return {start + moving * (is_small ? 2 : 1), protocol,
-          channels_per_peer};  // LL sends a flag with every word: half of what moves is data
+  // LL sends a flag with every word: half of what moves is data.
+  return {start + moving * (is_small ? 2 : 1), moving * share, protocol, channels_per_peer};
 }
 
 }  // namespace
 
 MessageTime message_time(const Communicator& communicator, std::int64_t bytes, bool same_node) {
-  const double speed =
-      same_node ? port_speed(communicator) : communicator.links.nic_speed * pair_share_of_nic;
-  return finish(communicator, bytes, 1, same_node, transfer(static_cast<double>(bytes), speed));
+  const double share = same_node ? 1 : pair_share_of_nic;
+  const double speed = same_node ? port_speed(communicator) : communicator.links.nic_speed;
+  return finish(communicator, bytes, 1, same_node, transfer(static_cast<double>(bytes), speed * share),
+                share);
 }
 
 MessageTime all_to_all_time(const Communicator& communicator, std::int64_t bytes) {
@@ -71,7 +73,7 @@ MessageTime all_to_all_time(const Communicator& communicator, std::int64_t bytes
   const double outside =
       transfer(part * (communicator.ranks - local), nic_share(communicator) * port_efficiency);
   return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
-                std::max(inside, outside));
+                std::max(inside, outside), port_efficiency);
 }
 
 MessageTime one_to_all_time(const Communicator& communicator, std::int64_t bytes) {
@@ -80,7 +82,7 @@ MessageTime one_to_all_time(const Communicator& communicator, std::int64_t bytes
   const double inside = transfer(part * (local - 1), port_speed(communicator));
   const double outside = transfer(part * (communicator.ranks - local), communicator.links.nic_speed);
   return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
-                std::max(inside, outside));
+                std::max(inside, outside), 1);
 }
 
 }  // namespace rollcall::cost

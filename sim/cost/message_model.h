@@ -17,7 +17,8 @@
 namespace rollcall::cost {
 
 struct MessageTime {
-  double time = 0;  // microseconds
+  double time = 0;   // microseconds
+  double least = 0;  // what the bytes take when ports and NICs carry what they nominally can
   Protocol protocol = Protocol::simple;
   int channels = 0;
 };
