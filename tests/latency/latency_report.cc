@@ -157,9 +157,16 @@ What NCCL has no model for, `send`, `recv`, `all_to_all`, `gather` and `scatter`
 start, a hop, and the bytes over the narrowest port they pass ([sim/cost/message_model.h](../sim/cost/message_model.h)).
 Tables and JSON say so.
 
-What is not modeled: congestion by other jobs, SHM without peer access, first use and warm-up. With registered
-memory, NCCL 2.28 and later can copy by copy engines (`NCCL_CTA_POLICY_ZERO`), and reach other nodes from its kernels
-(GIN); neither model has them, and `predict --symmetric-memory --explain` says where they would run.
+Where times are the expected ones, calls that run at once share what there is
+([sim/cost/contention.h](../sim/cost/contention.h)): the port of a GPU that is in two of them, a NIC that groups of one
+node have in common. Together they get what it carries, and each call's remark in a trace says what it lost by that.
+Computing slows down by the multiprocessors that the channels of a call on the same GPU hold. The factors are counts,
+and were not fitted: no published table has two groups at once.
+
+What is not modeled: messages beside others, memory that kernels share, congestion by other jobs, SHM without peer
+access, first use and warm-up. With registered memory, NCCL 2.28 and later can copy by copy engines
+(`NCCL_CTA_POLICY_ZERO`), and reach other nodes from its kernels (GIN); neither model has them, and
+`predict --symmetric-memory --explain` says where they would run.
 
 This page is written from `tests/data/nccl_tables` and `tests/data/nccl_tables_2026`, published results of nccl-tests,
 by
