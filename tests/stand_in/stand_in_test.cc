@@ -28,6 +28,7 @@
 #include "tests/catch.h"
 #include "tests/folder.h"
 #include "tests/shipped_scenarios.h"
+#include "tests/stand_in/use_stand_in.h"
 
 namespace rollcall {
 namespace {
@@ -35,12 +36,7 @@ namespace {
 using Catch::Matchers::Contains;
 using compare::Claim;
 
-// Makes rollcall look for CUDA and NCCL where the stand-in is.
-class StandIn {
- public:
-  StandIn() { ::setenv("ROLLCALL_GPU_LIBRARIES", ROLLCALL_STAND_IN, 1); }
-  ~StandIn() { ::unsetenv("ROLLCALL_GPU_LIBRARIES"); }
-};
+using StandIn = test::UseStandIn;
 
 // Scenarios whose outcome on the stand-in is not the simulator's, and why it need not be.
 struct Exception {
