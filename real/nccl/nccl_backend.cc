@@ -19,6 +19,7 @@
 #include "real/nccl/device_tensors.h"
 #include "real/nccl/flights.h"
 #include "real/nccl/nccl_group.h"
+#include "real/nccl/nccl_types.h"
 #include "real/rank/device_watcher.h"
 #include "real/rank/made_groups.h"
 #include "real/rank/recorder.h"
@@ -305,7 +306,8 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   void check(const Op& op) const {
     const Member& member = groups_[op.group];
     if (member.group == nullptr) {
-      throw RuntimeError("the process group has been destroyed");
+      throw Error("torch.distributed.DistBackendError",
+                  fmt::format("NCCL communicator was aborted on rank {}.", op.rank));
     }
     if (op.malformed) {
       if (const std::optional<Error> error =
@@ -319,6 +321,13 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     }
     if (is_point_to_point(op.kind)) {
       detail::check_message(op, member.group->size(), true, traits_of(seat_.torch));
+    }
+    // What is refused later would leave its tensors waiting for a call that never flies.
+    if (has_tensor(op.kind)) {
+      nccl_type_of(op.dtype);
+    }
+    if (has_reduce_op(op.kind) && op.reduce != ReduceOp::premul_sum) {
+      nccl_operator_of(op.reduce, op.dtype);
     }
   }
 

@@ -16,6 +16,7 @@ struct ThroughputOptions {
   ReduceOp reduce = ReduceOp::sum;
   int gpus = 2;                     // the first of the machine's
   std::vector<std::int64_t> bytes;  // as nccl-tests counts: of gathered and scattered tensors the whole
+  bool takes_stand_in = false;      // for tests: its times mean nothing
 };
 
 // Whether measure_throughput knows how to call it.

@@ -76,6 +76,7 @@ struct RealArguments {
   bool launched = false;  // real: this process is one rank of a launcher's job
   bool prove = false;     // doctor: run the cases
   std::string record;     // compare, doctor: a file for the real side; may be empty
+  std::string calibrate;  // real: a file for the times of its calls; may be empty
   std::string recorded;   // compare: such a file, instead of a real run; may be empty
 };
 

@@ -13,6 +13,7 @@
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/result_file.h"
 #include "scenarios/compare/simulated_facts.h"
+#include "scenarios/compare/times.h"
 #include "viz/base/write_file.h"
 #include "viz/html/html_comparison.h"
 
@@ -32,8 +33,10 @@ RealSide run_now(const CommandLine& line, bool timeline) {
   loaded.options.timeline = timeline;
   remark_on_limits(line, loaded);
   real::Run run = scenario::run_real(loaded.scenario, loaded.options);
-  RealSide side{std::move(loaded.scenario), loaded.written_for, compare::facts_of_run(run),
-                std::move(run.report)};
+  const sim::Options& options = loaded.scenario.options;
+  compare::Facts facts = compare::facts_of_run(run, options.ranks_per_host);
+  facts.no_times = compare::why_no_times(loaded.options.backend, options.world_size).because;
+  RealSide side{std::move(loaded.scenario), loaded.written_for, std::move(facts), std::move(run.report)};
   if (!line.real.record.empty()) {
     const std::string text = compare::write_result(side.facts, {.deadline = line.real.deadline});
     viz::write_file(line.real.record, [&text](std::ostream& out) { out << text; });
@@ -90,7 +93,10 @@ ExitCode compare_with_real(const CommandLine& line, const std::vector<ReportFile
   const bool timeline = wants_timeline(files);
   const RealSide side = line.real.recorded.empty() ? run_now(line, timeline) : read_recorded(line);
   const compare::SimulatedRun simulated = compare::simulate(side.scenario, timeline);
-  return show(line, files, {compare::compare(simulated.facts, side.facts, side.written_for), side.facts, {}},
+  return show(line, files,
+              {compare::compare(simulated.facts, side.facts, side.written_for, side.scenario.options.cluster),
+               side.facts,
+               {}},
               simulated.report, side.report ? &*side.report : nullptr);
 }
 

@@ -17,7 +17,8 @@ struct OutputFile {
 };
 
 std::vector<OutputFile> output_files(const CommandLine& line, const std::vector<ReportFile>& reports) {
-  std::vector<OutputFile> files = {{"-o", line.output}, {"--record", line.real.record}};
+  std::vector<OutputFile> files = {
+      {"-o", line.output}, {"--record", line.real.record}, {"--calibrate", line.real.calibrate}};
   for (const std::string& trace : line.trace.files) {
     files.push_back({"--trace", trace});
   }

@@ -1,7 +1,9 @@
 #include "scenarios/cli/real.h"
 #include "scenarios/cli/subject.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <ostream>
 
 #include <fmt/core.h>
 
@@ -9,7 +11,9 @@
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/traces.h"
+#include "scenarios/compare/times.h"
 #include "scenarios/program/units.h"
+#include "viz/base/write_file.h"
 #include "viz/json/json_report.h"
 
 namespace rollcall::cli {
@@ -38,6 +42,36 @@ std::optional<real::LaunchedRank> launched_by(const CommandLine& line) {
         fmt::format("--ranks {}: {} started {}", *line.real.ranks, launched->launcher, launched->world_size));
   }
   return launched;
+}
+
+// Asked before anything runs. What is to be known about times that are kept.
+std::string remark_on_times(const CommandLine& line, const std::string& backend, Rank ranks_on_this_host) {
+  if (line.real.calibrate.empty()) {
+    return {};
+  }
+  const compare::NoTimes none = compare::why_no_times(backend, ranks_on_this_host);
+  if (!none.because.empty() && !none.is_stand_in) {
+    throw UsageError(fmt::format("--calibrate: {}", none.because));
+  }
+  if (none.is_stand_in) {
+    remark("rollcall: note: " + none.because);
+  }
+  return none.because;
+}
+
+void keep_times(const CommandLine& line, const real::Run& run, Rank ranks_per_node,
+                const std::string& remark) {
+  if (line.real.calibrate.empty()) {
+    return;
+  }
+  const auto times = compare::facts_of_run(run, ranks_per_node).times;
+  if (times.empty()) {
+    throw UsageError(
+        "--calibrate: no collective of two ranks or more completed after its group's first one, so there is "
+        "nothing to keep");
+  }
+  viz::write_file(line.real.calibrate,
+                  [&](std::ostream& out) { out << compare::calibration_file(times, remark); });
 }
 
 }  // namespace
@@ -80,6 +114,10 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
   check_trace_directory(line.trace, loaded.scenario.options.world_size);
   loaded.options.timeline = loaded.options.timeline || wants_timeline(reports);
   remark_on_limits(line, loaded);
+  const sim::Options& options = loaded.scenario.options;
+  const std::string about_times =
+      remark_on_times(line, loaded.options.backend,
+                      launched ? std::min(options.world_size, options.ranks_per_host) : options.world_size);
   const std::optional<real::Run> run =
       launched ? scenario::run_launched(loaded.scenario, loaded.options, *launched)
                : scenario::run_real(loaded.scenario, loaded.options);
@@ -93,6 +131,7 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
   emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
   write_traces(line, report, traced);
   write_reports(line, reports, writers_of(report));
+  keep_times(line, *run, options.ranks_per_host, about_times);
   return report.expected.value_or(true) ? ExitCode::as_expected : ExitCode::differs;
 }
 

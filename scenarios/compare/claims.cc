@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/compare/excuses.h"
-#include "sim/c10d/backend_traits.h"
+#include "scenarios/compare/times.h"
 
 namespace rollcall::compare {
 namespace {
@@ -134,13 +134,6 @@ Claim compare_results(const Facts& simulated, const Facts& real) {
   return claim;
 }
 
-std::string why_no_time(const Facts& real) {
-  if (const BackendTraits& backend = traits_of(real.backend); backend.device == DeviceType::cpu) {
-    return fmt::format("{}'s times over loopback say nothing about a cluster", backend.title);
-  }
-  return "several ranks shared a GPU, or the number of GPUs is unknown";
-}
-
 }  // namespace
 
 std::string_view to_string(Judgement judgement) {
@@ -155,7 +148,8 @@ std::string_view to_string(Judgement judgement) {
   return "cannot be judged";
 }
 
-std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std::string& written_for) {
+std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std::string& written_for,
+                           const std::optional<cost::Cluster>& cluster) {
   const auto error = [](const RankFact& rank) { return rank.error; };
   std::vector<Claim> claims{
       plain("verdict", verdict_of(simulated), verdict_of(real)),
@@ -167,8 +161,10 @@ std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std:
       compare_output(simulated, real, {}),
       compare_calls(simulated, real, {}),
       compare_results(simulated, real),
-      {"time", "simulated", "measured", Judgement::cannot_be_judged, why_no_time(real)},
   };
+  for (Claim& claim : time_claims(real, cluster)) {
+    claims.push_back(std::move(claim));
+  }
   excuse_differences(simulated, real, claims);
   if (written_for != real.backend) {
     claims.push_back({"on " + written_for, "not asked", "not run", Judgement::cannot_be_judged,

@@ -4,10 +4,12 @@
 // the same of two runs, before and after a change. What one run cannot show is said, with the reason; it is never
 // counted as agreement.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/compare/facts.h"
+#include "sim/cost/topology.h"
 
 namespace rollcall::compare {
 
@@ -26,8 +28,9 @@ struct Claim {
 std::string_view to_string(Claim::Judgement judgement);
 
 // `real` is of the same program at the same number of ranks. `written_for` is the backend that the scenario
-// names, which need not be the one that ran.
-std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std::string& written_for);
+// names, which need not be the one that ran. `cluster` is what times are predicted for.
+std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std::string& written_for,
+                           const std::optional<cost::Cluster>& cluster = {});
 
 // The same of two runs in one world, which need not be of one program: what has changed.
 std::vector<Claim> compare_runs(const Facts& before, const Facts& after);

@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "scenarios/compare/times.h"
+
 namespace rollcall::compare {
 namespace {
 
@@ -162,12 +164,14 @@ Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>
   return facts;
 }
 
-Facts facts_of_run(const real::Run& run) {
+Facts facts_of_run(const real::Run& run, Rank ranks_per_node) {
   std::vector<std::vector<real::Record>> logs;
   for (const real::RankLog& rank : run.log.ranks) {
     logs.push_back(rank.records);
   }
-  return facts_of(run.report, logs);
+  Facts facts = facts_of(run.report, logs);
+  facts.times = times_of(logs, ranks_per_node);
+  return facts;
 }
 
 }  // namespace rollcall::compare

@@ -32,6 +32,19 @@ struct RankFact {
   std::vector<CallFact> calls;
 };
 
+// One kind of call: how long it took, each time, on a GPU.
+struct CallTimes {
+  OpKind kind = OpKind::all_reduce;
+  Dtype dtype = Dtype::float32;
+  ReduceOp reduce = ReduceOp::sum;
+  std::int64_t bytes = 0;  // as in cost::Call
+  int ranks = 0;
+  int nodes = 1;
+  std::vector<double> times;  // microseconds
+
+  friend bool operator==(const CallTimes&, const CallTimes&) = default;
+};
+
 struct Facts {
   std::string scenario;
   std::string backend;
@@ -42,13 +55,15 @@ struct Facts {
   bool stopped = false;  // by a deadline: what was still to come is unknown
   bool has_calls = true;
   std::vector<RankFact> ranks;
+  std::vector<CallTimes> times{};  // of a real run
+  std::string no_times{};          // why they mean nothing; empty: they mean something
 };
 
 // `logs` by rank: what real::Recorder wrote. Without any, the calls are unknown.
 Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>>& logs);
 
-// Of a real run.
-Facts facts_of_run(const real::Run& run);
+// Of a real run, with times where its calls ran on GPUs.
+Facts facts_of_run(const real::Run& run, Rank ranks_per_node = 8);
 
 // The text of an error as it is the same in two builds of one library: no path and line of its source, no
 // addresses of sockets, no ports.

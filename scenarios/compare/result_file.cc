@@ -44,6 +44,33 @@ Json rank_to_json(const RankFact& rank) {
   return json;
 }
 
+Json times_to_json(const CallTimes& times) {
+  return {{"op", to_string(times.kind)},
+          {"dtype", to_string(times.dtype)},
+          {"reduce", to_string(times.reduce)},
+          {"bytes", times.bytes},
+          {"ranks", times.ranks},
+          {"nodes", times.nodes},
+          {"times_us", times.times}};
+}
+
+CallTimes times_from_json(const Json& json) {
+  const auto kind = parse_op_kind(json.at("op").get<std::string>());
+  const auto dtype = parse_dtype(json.at("dtype").get<std::string>());
+  const auto reduce = parse_reduce_op(json.at("reduce").get<std::string>());
+  CallTimes times{.bytes = json.at("bytes"),
+                  .ranks = json.at("ranks"),
+                  .nodes = json.at("nodes"),
+                  .times = json.at("times_us")};
+  if (!kind || !dtype || !reduce || times.times.empty() || times.nodes < 1 || times.ranks < times.nodes) {
+    throw std::runtime_error("it has times of a call that this program does not know");
+  }
+  times.kind = *kind;
+  times.dtype = *dtype;
+  times.reduce = *reduce;
+  return times;
+}
+
 // Empty where nothing is wrong.
 FindingKind kind_from_json(const std::string& word) {
   const std::optional<FindingKind> kind = word.empty() ? FindingKind::ok : parse_finding_kind(word);
@@ -67,6 +94,10 @@ Facts facts_from_json(const Json& json) {
     for (const Json& call : rank.at("calls")) {
       facts.ranks.back().calls.push_back(call_from_json(call));
     }
+  }
+  facts.no_times = json.at("time_reason");
+  for (const Json& times : json.value("times", Json::array())) {
+    facts.times.push_back(times_from_json(times));
   }
   if (facts.ranks.empty()) {
     throw std::runtime_error("it has no ranks");
@@ -94,8 +125,8 @@ std::string write_result(const Facts& facts, const Circumstances& circumstances)
             {"scenario", facts.scenario},
             {"backend", facts.backend},
             {"deadline", circumstances.deadline},
-            {"time_valid", false},
-            {"time_reason", "ranks share one machine, and its network is the loopback device"},
+            {"time_valid", facts.no_times.empty()},
+            {"time_reason", facts.no_times},
             {"verdict", facts.verdict},
             {"kind", facts.kind == FindingKind::ok ? "" : to_string(facts.kind)},
             {"culprits", facts.culprits},
@@ -104,6 +135,10 @@ std::string write_result(const Facts& facts, const Circumstances& circumstances)
             {"ranks", Json::array()}};
   for (const RankFact& rank : facts.ranks) {
     json["ranks"].push_back(rank_to_json(rank));
+  }
+  json["times"] = Json::array();
+  for (const CallTimes& times : facts.times) {
+    json["times"].push_back(times_to_json(times));
   }
   return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }

@@ -270,8 +270,11 @@ std::vector<BenchTable> read_bench_tables(const std::string& path) {
   const std::size_t first = source.text().find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && source.text()[first] == '{') {
     const Json json = Json::parse(source.text(), nullptr, false);
-    if (const auto table = json.is_object() ? read_json_table(source.name(), json) : std::nullopt) {
-      tables.push_back(*table);
+    const bool has_several = json.is_object() && json.contains("tables") && json["tables"].is_array();
+    for (const Json& each : has_several ? json["tables"] : Json::array({json})) {
+      if (const auto table = each.is_object() ? read_json_table(source.name(), each) : std::nullopt) {
+        tables.push_back(*table);
+      }
     }
   } else {
     tables = TextReader(source).read();

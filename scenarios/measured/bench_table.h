@@ -1,7 +1,7 @@
 #pragma once
 
-// Times that benchmarks print: nccl-tests' text and JSON, PARAM's comms benchmark, and the tables of published
-// results that tests/data has.
+// Times that benchmarks print: nccl-tests' text and JSON, PARAM's comms benchmark, the tables of published results that
+// tests/data has, and several such tables in one file, as `real --calibrate` leaves them.
 
 #include <cstdint>
 #include <map>

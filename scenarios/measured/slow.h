@@ -31,6 +31,7 @@ struct TableVerdict {
   std::string file;
   OpKind op = OpKind::all_reduce;
   double median_ratio = 1;  // measured over expected
+  double large_ratio = 0;   // of rows above 16 MiB; 0: there are none
   std::int64_t worst_bytes = 0;
   double worst_ratio = 1;
   bool is_ill = false;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/program/units.h"
+#include "sim/cost/symmetric_kernels.h"
 
 namespace rollcall::predict {
 
@@ -211,6 +212,36 @@ std::string json_of(const SizeTable& table) {
   return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+// What NCCL does with registered memory beside its tuner, and what of it no model here has.
+std::string registered_memory_text(const cost::Communicator& communicator, const cost::Request& request) {
+  if (!communicator.launch.symmetric_memory) {
+    return {};
+  }
+  std::string text;
+  if (const auto symmetric = cost::choose_symmetric(communicator, request)) {
+    text = fmt::format("# registered memory: NCCL runs its kernel {} instead, and takes it for {:.2f} us\n",
+                       symmetric->kernel, symmetric->time);
+  } else {
+    text =
+        "# registered memory: NCCL has no kernel for it here that is modeled; the times are those without "
+        "it\n";
+  }
+  constexpr int with_copy_engines = 22800;  // and GIN
+  if (communicator.release < with_copy_engines) {
+    return text;
+  }
+  if (communicator.nodes > 1) {
+    return text + "# not modeled: kernels that reach other nodes themselves (GIN, NCCL 2.28 and later)\n";
+  }
+  return request.function == cost::Function::all_gather
+             ? text + "# not modeled: copies by copy engines (NCCL_CTA_POLICY_ZERO, NCCL 2.28 and later)\n"
+             : text;
+}
+
+}  // namespace
+
 std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
   const cost::GroupCost group = cost_of_all(cluster);
   const auto function = cost::nccl_function(call.kind);
@@ -220,12 +251,13 @@ std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
         "port.\n",
         to_string(call.kind), counted(group.communicator().ranks, "GPU"));
   }
-  const auto candidates = group.tuner()->explain({.function = *function,
-                                                  .bytes = call.bytes,
-                                                  .dtype = call.dtype,
-                                                  .reduce = call.reduce,
-                                                  .algorithm = call.algorithm,
-                                                  .protocol = call.protocol});
+  const cost::Request request{.function = *function,
+                              .bytes = call.bytes,
+                              .dtype = call.dtype,
+                              .reduce = call.reduce,
+                              .algorithm = call.algorithm,
+                              .protocol = call.protocol};
+  const auto candidates = group.tuner()->explain(request);
   std::string text =
       fmt::format("# {} of {} on {}: time = latency + size / bandwidth; the smallest time wins\n",
                   to_string(call.kind), size_text(call.bytes), cluster.name);
@@ -239,7 +271,7 @@ std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
                 ? fmt::format("{:>10.2f} {:>10.2f} {:>12.2f}\n", each.latency, each.bandwidth, each.time)
                 : fmt::format("{}\n", each.excluded);
   }
-  return text;
+  return text + registered_memory_text(group.communicator(), request);
 }
 
 }  // namespace rollcall::predict

@@ -100,8 +100,8 @@ struct Shares {
 // Which share of ports and NICs a call has to itself, as algorithm bandwidth. SHARP's switches reduce and copy, so
 // that each byte passes a port once each way; a tree passes a node's NICs once between two nodes, and twice, towards
 // the root and away from it, among more.
-double bandwidth_of(const Communicator& communicator, Function function, Algorithm algorithm,
-                    const Shares& shares) {
+Carried bandwidth_of(const Communicator& communicator, Function function, Algorithm algorithm,
+                     const Shares& shares) {
   constexpr double no_limit = 1e9;
   const double n = communicator.ranks;
   const bool is_alone = communicator.nodes == 1;
@@ -114,31 +114,32 @@ double bandwidth_of(const Communicator& communicator, Function function, Algorit
   const bool reduces_all = function == Function::all_reduce;
   switch (algorithm) {
     case Algorithm::ring:
-      return around * std::min(nics, local_port * shares.ring_port);
+      return {around * local_port * shares.ring_port, around * nics};
     case Algorithm::tree:
-      return std::min(local_port, tree_nics);
+      return {local_port, tree_nics};
     case Algorithm::nvls:
-      return reduces_all ? std::min(port * shares.nvls_port, nics) : std::min(port, nics) * around;
+      return reduces_all ? Carried{port * shares.nvls_port, nics} : Carried{port * around, nics * around};
     case Algorithm::nvls_tree:
-      return std::min(port * shares.nvls_tree_port, tree_nics);
+      return {port * shares.nvls_tree_port, tree_nics};
     case Algorithm::collnet_direct:
     case Algorithm::collnet_chain:
     case Algorithm::pat:
-      return std::min(local_port, nics) * (reduces_all ? 1 : around);
+      return reduces_all ? Carried{local_port, nics} : Carried{local_port * around, nics * around};
   }
-  return port;
+  return {port, nics};
 }
 
 }  // namespace
 
-double Expectation::port_bandwidth(Function function, Algorithm algorithm) const {
+Carried Expectation::carried(Function function, Algorithm algorithm) const {
   return bandwidth_of(given_, function, algorithm, {});
 }
 
 double Expectation::most_bandwidth(Function function, Algorithm algorithm) const {
   return bandwidth_of(given_, function, algorithm,
                       {given_.nodes == 1 ? ring_share : ring_share_between_nodes,
-                       nvls_share(given_.compute_capability), nvls_tree_share(given_), reached_of_nics});
+                       nvls_share(given_.compute_capability), nvls_tree_share(given_), reached_of_nics})
+      .least();
 }
 
 // The kernels as they are: NCCL's numbers for Blackwell have the launch in them.

@@ -18,6 +18,14 @@
 
 namespace rollcall::cost {
 
+// The algorithm bandwidth, GB/s, that GPU ports alone and NICs alone carry.
+struct Carried {
+  double ports = 0;
+  double nics = 0;
+
+  double least() const { return ports < nics ? ports : nics; }
+};
+
 class Expectation {
  public:
   explicit Expectation(const Communicator& communicator);
@@ -32,8 +40,8 @@ class Expectation {
 
   double symmetric_time(const Request& request, const SymmetricChoice& choice) const;
 
-  // The algorithm bandwidth, GB/s, that the GPUs' ports and the NICs carry for such a call.
-  double port_bandwidth(Function function, Algorithm algorithm) const;
+  // What GPU ports and NICs carry for such a call.
+  Carried carried(Function function, Algorithm algorithm) const;
 
  private:
   // What such calls were seen to reach of it.

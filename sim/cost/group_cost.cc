@@ -76,8 +76,10 @@ GroupCost::GroupCost(const Communicator& communicator) : communicator_(communica
   }
 }
 
-// `least`: no machine is faster. The interval keeps its distance from what is expected, above and below.
-void GroupCost::expect(Prediction& prediction, double factor, double least, const Call& call) const {
+// The interval keeps its distance from what is expected, above and below.
+void GroupCost::expect(Prediction& prediction, double factor, double at_ports, double at_nics,
+                       const Call& call) const {
+  const double least = std::max(at_ports, at_nics);
   const double floor = std::max(least, launch_floor(communicator_.launch));
   prediction.base = std::max(with_factor(prediction, std::sqrt(factor)), floor);
   prediction.fitted = std::max(with_factor(prediction, factor), floor);
@@ -90,9 +92,10 @@ void GroupCost::expect(Prediction& prediction, double factor, double least, cons
   const Interval interval = interval_at(call.bytes, prediction.is_calibrated);
   prediction.low = std::max(prediction.fitted * interval.low, least);
   prediction.high = prediction.fitted * interval.high;
+  prediction.port_share = at_ports / prediction.fitted;
+  prediction.nic_share = at_nics / prediction.fitted;
 }
 
-// A message is at most as fast as the narrowest port it passes; the model never goes below it by itself.
 Prediction GroupCost::ours(const MessageTime& message, const Call& call) const {
   Prediction prediction{.by_nccl = false,
                         .time = message.time,
@@ -104,7 +107,8 @@ Prediction GroupCost::ours(const MessageTime& message, const Call& call) const {
   const bool is_slingshot = goes_out && communicator_.links.network == Network::slingshot;
   prediction.physical = message.time * (is_slingshot ? slingshot_messages : 1) + prediction.hops;
   const Traits traits = goes_out ? network_traits_of(communicator_) : Traits{};
-  expect(prediction, factor_of(fitted_residuals(), traits, call.bytes), 0, call);
+  expect(prediction, factor_of(fitted_residuals(), traits, call.bytes), message.at_ports, message.at_nics,
+         call);
   return prediction;
 }
 
@@ -157,9 +161,9 @@ std::optional<Prediction> GroupCost::predict(const Call& call) const {
       factor = 1;
     }
   }
-  const double least =
-      static_cast<double>(call.bytes) / (1000 * expectation_->port_bandwidth(*function, choice->algorithm));
-  expect(prediction, factor, least, call);
+  const Carried carried = expectation_->carried(*function, choice->algorithm);
+  const double kilobytes = static_cast<double>(call.bytes) / 1000;
+  expect(prediction, factor, kilobytes / carried.ports, kilobytes / carried.nics, call);
   return prediction;
 }
 

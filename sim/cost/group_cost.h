@@ -39,6 +39,8 @@ struct Prediction {
   double hops = 0;             // what of it residuals are not for
   double base = 0;             // what corrections are relative to: the expectation with half the residuals
   bool is_calibrated = false;  // rows of the machine itself were used
+  double port_share = 0;  // how much of the members' ports, and of their NICs, the call needs while it takes
+  double nic_share = 0;   // `fitted`: others get the rest
   std::string_view algorithm;  // "Ring"; "P2P" for ours
   Protocol protocol = Protocol::simple;
   int channels = 0;
@@ -65,7 +67,8 @@ class GroupCost {
 
  private:
   Prediction ours(const MessageTime& message, const Call& call) const;
-  void expect(Prediction& prediction, double factor, double least, const Call& call) const;
+  // `at_ports`, `at_nics`: what the bytes take there, in microseconds. No machine is faster.
+  void expect(Prediction& prediction, double factor, double at_ports, double at_nics, const Call& call) const;
 
   Communicator communicator_;
   std::optional<Tuner> tuner_;

@@ -47,40 +47,49 @@ double start_and_hop(const Communicator& communicator, Protocol protocol, bool s
 
 double transfer(double bytes, double speed) { return speed > 0 ? bytes / (1000 * speed) : 0; }
 
+// What the bytes take in ports and in NICs that carry what they nominally can, and which share of that they do.
+struct Moving {
+  double ports = 0;
+  double nics = 0;
+  double port_share = 1;
+  double nic_share = 1;
+};
+
 MessageTime finish(const Communicator& communicator, std::int64_t bytes_per_peer, int peers, bool same_node,
-                   double moving) {
+                   const Moving& moving) {
   const bool is_small = bytes_per_peer <= channels_per_peer * ll_bytes_per_channel;
   const Protocol protocol = is_small ? Protocol::ll : Protocol::simple;
   const double start = start_and_hop(communicator, protocol, same_node) + (peers - 1) * per_peer;
-  return {start + moving * (is_small ? 2 : 1), protocol,
-          channels_per_peer};  // LL sends a flag with every word: half of what moves is data
+  // LL sends a flag with every word: half of what moves is data.
+  const double time = std::max(moving.ports / moving.port_share, moving.nics / moving.nic_share);
+  return {start + time * (is_small ? 2 : 1), moving.ports, moving.nics, protocol, channels_per_peer};
 }
 
 }  // namespace
 
 MessageTime message_time(const Communicator& communicator, std::int64_t bytes, bool same_node) {
-  const double speed =
-      same_node ? port_speed(communicator) : communicator.links.nic_speed * pair_share_of_nic;
-  return finish(communicator, bytes, 1, same_node, transfer(static_cast<double>(bytes), speed));
+  const auto size = static_cast<double>(bytes);
+  const Moving moving = same_node ? Moving{.ports = transfer(size, port_speed(communicator))}
+                                  : Moving{.nics = transfer(size, communicator.links.nic_speed),
+                                           .nic_share = pair_share_of_nic};
+  return finish(communicator, bytes, 1, same_node, moving);
 }
 
 MessageTime all_to_all_time(const Communicator& communicator, std::int64_t bytes) {
   const double part = static_cast<double>(bytes) / communicator.ranks;
   const int local = communicator.ranks_per_node();
-  const double inside = transfer(part * (local - 1), port_speed(communicator) * port_efficiency);
-  const double outside =
-      transfer(part * (communicator.ranks - local), nic_share(communicator) * port_efficiency);
   return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
-                std::max(inside, outside));
+                {transfer(part * (local - 1), port_speed(communicator)),
+                 transfer(part * (communicator.ranks - local), nic_share(communicator)), port_efficiency,
+                 port_efficiency});
 }
 
 MessageTime one_to_all_time(const Communicator& communicator, std::int64_t bytes) {
   const double part = static_cast<double>(bytes) / communicator.ranks;
   const int local = communicator.ranks_per_node();
-  const double inside = transfer(part * (local - 1), port_speed(communicator));
-  const double outside = transfer(part * (communicator.ranks - local), communicator.links.nic_speed);
   return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
-                std::max(inside, outside));
+                {transfer(part * (local - 1), port_speed(communicator)),
+                 transfer(part * (communicator.ranks - local), communicator.links.nic_speed), 1, 1});
 }
 
 }  // namespace rollcall::cost

@@ -17,7 +17,9 @@
 namespace rollcall::cost {
 
 struct MessageTime {
-  double time = 0;  // microseconds
+  double time = 0;      // microseconds
+  double at_ports = 0;  // what the bytes take in GPU ports that carry what they nominally can
+  double at_nics = 0;   // the same of NICs
   Protocol protocol = Protocol::simple;
   int channels = 0;
 };

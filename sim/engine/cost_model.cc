@@ -18,6 +18,8 @@ std::int64_t bytes_of(const Op& op) {
   return has_tensor(op.kind) ? op.numel * static_cast<std::int64_t>(size_of(op.dtype)) : 0;
 }
 
+std::int64_t millionths(double share) { return static_cast<std::int64_t>(share * 1e6); }
+
 // A program whose sizes never repeat must not fill the memory with them.
 constexpr std::size_t most_known = 4096;
 
@@ -70,13 +72,35 @@ NcclCost::Group& NcclCost::group_of(const GroupMembers& members) {
       model = std::make_unique<cost::GroupCost>(cost::communicator_of(cluster_, members.size(), nodes));
     }
     group.model = model.get();
+    group.nics = nodes > 1 ? nics_of(members.ranks) : std::vector<std::int32_t>();
   }
   return group;
 }
 
-Duration NcclCost::of(const Op& op, const GroupMembers& members) {
+// A rank uses the NIC beside its GPU; of two GPUs with one NIC between them, both use that one.
+std::vector<std::int32_t> NcclCost::nics_of(const std::vector<Rank>& ranks) const {
+  std::vector<std::int32_t> nics;
+  for (const Rank rank : ranks) {
+    const int built_in = std::max(1, cluster_.gpus_built_in);
+    const int place = rank % ranks_per_host_ % built_in;
+    nics.push_back(node_of(rank) * cluster_.links.nics + place * cluster_.links.nics / built_in);
+  }
+  std::ranges::sort(nics);
+  const auto rest = std::ranges::unique(nics);
+  nics.erase(rest.begin(), rest.end());
+  return nics;
+}
+
+const NcclCost::Answer& NcclCost::ask(const Op& op, const GroupMembers& members) {
   const std::int64_t bytes = cost::bytes_of_call(op.kind, bytes_of(op), members.size());
   return ask(group_of(members), {op.kind, op.dtype, op.reduce, bytes, true});
+}
+
+Duration NcclCost::of(const Op& op, const GroupMembers& members) { return ask(op, members).time; }
+
+cost::Demand NcclCost::demand_of(const Op& op, const GroupMembers& members) {
+  const Answer& answer = ask(op, members);
+  return {&members.ranks, &group_of(members).nics, answer.port_share, answer.nic_share, answer.channels};
 }
 
 namespace {
@@ -103,23 +127,27 @@ std::string NcclCost::interval_of(const Op& op, const GroupMembers& members) {
 Duration NcclCost::of_message(const Op& send, Rank receiver, const GroupMembers& members) {
   const auto node = [&](Rank member) { return node_of(members.ranks[static_cast<std::size_t>(member)]); };
   return ask(group_of(members),
-             {OpKind::send, send.dtype, send.reduce, bytes_of(send), node(send.rank) == node(receiver)});
+             {OpKind::send, send.dtype, send.reduce, bytes_of(send), node(send.rank) == node(receiver)})
+      .time;
 }
 
-Duration NcclCost::ask(Group& group, const Key& key) {
-  if (group.last > 0 && group.last_key == key) [[likely]] {
+const NcclCost::Answer& NcclCost::ask(Group& group, const Key& key) {
+  if (group.last.time > 0 && group.last_key == key) [[likely]] {
     return group.last;
   }
   if (group.known.size() >= most_known) [[unlikely]] {
     group.known.clear();
   }
-  const auto [entry, is_new] = group.known.try_emplace(key, 0);
+  const auto [entry, is_new] = group.known.try_emplace(key);
   if (is_new) {
     const auto& [kind, dtype, reduce, bytes, same_node] = key;
     const auto prediction = group.model->predict(
         {.kind = kind, .bytes = bytes, .dtype = dtype, .reduce = reduce, .same_node = same_node});
     expects(prediction.has_value(), "every cluster has a ring");
-    entry->second = cost::to_duration(with_residuals_ ? prediction->fitted : prediction->time);
+    entry->second = {.time = cost::to_duration(with_residuals_ ? prediction->fitted : prediction->time),
+                     .port_share = millionths(prediction->port_share),
+                     .nic_share = millionths(prediction->nic_share),
+                     .channels = prediction->channels};
   }
   group.last_key = key;
   group.last = entry->second;

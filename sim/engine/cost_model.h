@@ -3,6 +3,7 @@
 // How long what was matched takes: the engine's question to a model. Which model answers is a matter of
 // the run's options; the engine asks once per full slot and once per message.
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "sim/c10d/process_group.h"
+#include "sim/cost/contention.h"
 #include "sim/cost/group_cost.h"
 
 namespace rollcall::sim {
@@ -19,6 +21,10 @@ struct Options;
 class CostModel {
  public:
   virtual ~CostModel() = default;
+
+  // Whether calls that run at once slow each other down. Then `demand_of` says by what.
+  virtual bool contends() const { return false; }
+  virtual cost::Demand demand_of(const Op& /*op*/, const GroupMembers& /*group*/) { return {}; }
 
   // From the last member's arrival to the completion everywhere; more than 0, so that a loop of calls ends
   // in a limit. `op` is one member's call: numel and dtype are its own input's.
@@ -64,18 +70,29 @@ class NcclCost final : public CostModel {
   Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) override;
   // Where times are what is to be expected, and not what NCCL takes calls for.
   std::string interval_of(const Op& op, const GroupMembers& group) override;
+  bool contends() const override { return with_residuals_; }
+  cost::Demand demand_of(const Op& op, const GroupMembers& group) override;
 
  private:
   using Key = std::tuple<OpKind, Dtype, ReduceOp, std::int64_t, bool>;  // bytes; whether on one node
+  struct Answer {
+    Duration time = 0;
+    std::int64_t port_share = 0;
+    std::int64_t nic_share = 0;
+    int channels = 0;
+  };
   struct Group {
     const cost::GroupCost* model = nullptr;
+    std::vector<std::int32_t> nics;  // that its members use
     Key last_key{};
-    Duration last = 0;
-    std::map<Key, Duration> known;
+    Answer last{};
+    std::map<Key, Answer> known;
   };
 
   Group& group_of(const GroupMembers& members);
-  Duration ask(Group& group, const Key& key);
+  const Answer& ask(Group& group, const Key& key);
+  const Answer& ask(const Op& op, const GroupMembers& members);
+  std::vector<std::int32_t> nics_of(const std::vector<Rank>& ranks) const;
   Rank node_of(Rank rank) const {
     return hosts_.empty() ? rank / ranks_per_host_ : hosts_[static_cast<std::size_t>(rank)];
   }
@@ -86,7 +103,7 @@ class NcclCost final : public CostModel {
   bool with_residuals_;
   std::vector<Rank> hosts_;
   std::map<std::pair<int, int>, std::unique_ptr<cost::GroupCost>> models_;  // by ranks and nodes
-  std::vector<Group> groups_;                                               // by GroupId
+  std::deque<Group> groups_;  // by GroupId; addresses are stable, as calls under way know them
 };
 
 // What the options ask for: NCCL's model on nccl with a cluster, the uniform one otherwise.

@@ -34,6 +34,9 @@ Engine::Engine(const Options& options, const Program& program)
       deadlines_(run_),
       deaths_(options),
       steps_(ops_max(options), [this] { look(); }) {
+  if (cost_->contends()) {
+    contention_.emplace(options.world_size, cost::multiprocessors(options.cluster->compute_capability));
+  }
   make_groups();
   make_devices();
   run_.notes = std::make_unique<check::RunNotes>(run_.groups, scopes_);
@@ -193,6 +196,9 @@ void Engine::at_quiescence() {
   if (attend_to_hosts() || (run_.orders_calls && order_calls())) {
     return;
   }
+  if (contention_) [[unlikely]] {
+    settle_contention();
+  }
   if (run_.events.empty()) {
     const std::optional<Time> own_deadline = deadlines_.first(true);
     if (own_deadline && crash_before(*own_deadline)) {
@@ -223,22 +229,51 @@ void Engine::at_quiescence() {
   }
 }
 
+namespace {
+
+cost::Contention::Key key_of(const RunEvent& event) {
+  return {static_cast<int>(event.kind), event.group, event.rank, event.seq};
+}
+
+}  // namespace
+
+void Engine::settle_contention() {
+  for (const auto& [key, end] : contention_->settle(run_.now)) {
+    const RunEvent event{static_cast<RunEvent::Kind>(key.kind), key.group, key.rank, key.seq};
+    run_.events.remove(event);
+    run_.events.add(end, event);
+  }
+}
+
 void Engine::schedule_full_slots() {
   std::sort(full_.begin(), full_.end());  // not the order of arrival: schedules must not be visible
   for (const SlotKey& key : full_) {
     const Slot& slot = *run_.matchers[key.group]->find(key.seq);
     const Op first = run_.matchers[key.group]->op_of(slot, 0);  // calls may differ in size
     run_.notes->incidents.inspect_full(run_.now, key.group, slot);
-    run_.events.add(run_.now + cost_->of(first, run_.members[key.group]),
-                    {.kind = RunEvent::Kind::complete, .group = key.group, .seq = key.seq});
+    const GroupMembers& members = run_.members[key.group];
+    const RunEvent end{.kind = RunEvent::Kind::complete, .group = key.group, .seq = key.seq};
+    const Duration alone = cost_->of(first, members);
+    if (contention_) [[unlikely]] {
+      contention_->start(key_of(end), run_.now, alone, cost_->demand_of(first, members));
+    }
+    run_.events.add(run_.now + alone, end);
   }
   full_.clear();
 }
 
 void Engine::process(const RunEvent& event) {
+  std::optional<cost::Contention::Past> past;
+  if (contention_) [[unlikely]] {
+    past = contention_->finish(key_of(event));
+    if (past && run_.recorder && event.kind != RunEvent::Kind::complete) {
+      run_.recorder->computed(event.rank, past->start, run_.now,
+                              slowed_text(run_.now - past->start, past->alone, past->because));
+    }
+  }
   switch (event.kind) {
     case RunEvent::Kind::complete:
-      complete(event.group, *run_.matchers[event.group]->find(event.seq));
+      complete(event.group, *run_.matchers[event.group]->find(event.seq), past);
       run_.matchers[event.group]->retire();
       return;
     case RunEvent::Kind::deliver:
@@ -265,11 +300,15 @@ void Engine::compute(Duration duration) {
     return;
   }
   const Rank rank = run_.scheduler->running();
-  const Time end = std::min(run_.now + compute_times_.next(rank, duration), deaths_.of(rank));
-  if (run_.recorder) {
+  const Duration alone = compute_times_.next(rank, duration);
+  const RunEvent wake{.kind = RunEvent::Kind::wake, .rank = rank};
+  const Time end = std::min(run_.now + alone, deaths_.of(rank));
+  if (contention_) [[unlikely]] {
+    contention_->start_work(key_of(wake), run_.now, alone, deaths_.of(rank));
+  } else if (run_.recorder) {
     run_.recorder->computed(rank, run_.now, end);
   }
-  run_.events.add(end, {.kind = RunEvent::Kind::wake, .rank = rank});
+  run_.events.add(end, wake);
   run_.scheduler->park();
   if (aborting_) [[unlikely]] {
     end_call();

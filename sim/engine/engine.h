@@ -151,6 +151,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void resolve_host_wait(Rank rank);
   void drain(Rank rank);
   void pump(Rank rank);
+  void run_kernel(Rank rank, const DeviceQueue::Action& kernel);
   void wake_host(Rank rank) {
     if (host_waits_[static_cast<std::size_t>(rank)].kind != HostWait::Kind::none) {
       wake_waiting_host(rank);
@@ -235,8 +236,9 @@ class Engine final : public Backend, private Streams, private Observer {
 
   void at_quiescence();
   void schedule_full_slots();
+  void settle_contention();
   void process(const RunEvent& event);
-  void complete(GroupId group, check::Slot& slot);
+  void complete(GroupId group, check::Slot& slot, const std::optional<cost::Contention::Past>& past);
   void settle(GroupId group, check::Slot& slot);
   void deal_fates(GroupId group, check::Slot& slot);
   bool let_some_through();
@@ -290,6 +292,7 @@ class Engine final : public Backend, private Streams, private Observer {
   bool watches_issues_;
   bool has_own_order_;  // of the backend's reductions
   std::unique_ptr<CostModel> cost_;
+  std::optional<cost::Contention> contention_;  // where calls slow each other down
   ComputeTimes compute_times_;
 
   StoreService store_;

@@ -27,7 +27,7 @@ std::string too_dense(const Op& op, std::int64_t bytes, std::int64_t limit) {
 
 }  // namespace
 
-void Engine::complete(GroupId group, Slot& slot) {
+void Engine::complete(GroupId group, Slot& slot, const std::optional<cost::Contention::Past>& past) {
   if (slot.differs || slot.raises) [[unlikely]] {
     settle(group, slot);
     return;
@@ -52,7 +52,11 @@ void Engine::complete(GroupId group, Slot& slot) {
   }
   slot.phase = Slot::Phase::done;
   if (run_.recorder) [[unlikely]] {
-    run_.recorder->finished(run_.groups[group], slot, run_.now, cost_->interval_of(op, run_.members[group]));
+    std::string remark = cost_->interval_of(op, run_.members[group]);
+    const std::string lost =
+        past ? slowed_text(run_.now - past->start, past->alone, past->because) : std::string();
+    remark += (remark.empty() || lost.empty() ? "" : ", ") + lost;
+    run_.recorder->finished(run_.groups[group], slot, run_.now, remark);
   }
   if (run_.queues_calls) [[unlikely]] {
     finish_on_devices(group, slot);

@@ -234,15 +234,22 @@ void Engine::pump(Rank rank) {
         messages_.post(action.group, action.message);
         break;
       case Kind::run_kernel:
-        if (run_.recorder) {
-          run_.recorder->computed(rank, run_.now, run_.now + action.duration);
-        }
-        run_.events.add(run_.now + action.duration,
-                        {.kind = RunEvent::Kind::kernel, .rank = rank, .seq = action.stream.id});
+        run_kernel(rank, action);
         break;
     }
   }
   wake_host(rank);
+}
+
+void Engine::run_kernel(Rank rank, const DeviceQueue::Action& kernel) {
+  const RunEvent end{.kind = RunEvent::Kind::kernel, .rank = rank, .seq = kernel.stream.id};
+  if (contention_) [[unlikely]] {
+    contention_->start_work({static_cast<int>(end.kind), end.group, end.rank, end.seq}, run_.now,
+                            kernel.duration);
+  } else if (run_.recorder) {
+    run_.recorder->computed(rank, run_.now, run_.now + kernel.duration);
+  }
+  run_.events.add(run_.now + kernel.duration, end);
 }
 
 // Its GPU has gone on: the host may be through with its wait.

@@ -22,6 +22,12 @@ class EventQueue {
   bool empty() const { return heap_.empty(); }
   Time next_time() const { return heap_.front().at; }
 
+  // All that equal `event`. As long as a look at each.
+  void remove(const Event& event) {
+    std::erase_if(heap_, [&event](const Entry& entry) { return entry.event == event; });
+    std::make_heap(heap_.begin(), heap_.end(), later);
+  }
+
   Event pop() {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     const Event event = heap_.back().event;

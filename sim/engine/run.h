@@ -28,6 +28,8 @@ struct RunEvent {
   GroupId group = 0;
   Rank rank = 0;         // wake, kernel
   std::int64_t seq = 0;  // complete: the slot; deliver: a number of Messages'; kernel: the stream
+
+  friend bool operator==(const RunEvent&, const RunEvent&) = default;
 };
 
 // How a rank's wait ends when not by completion.

@@ -12,7 +12,7 @@ void TimelineRecorder::arrived(check::Slot& slot, Rank group_rank, Rank members,
 }
 
 void TimelineRecorder::finished(const check::GroupEvidence& group, const check::Slot& slot, Time end,
-                                const std::string& interval) {
+                                const std::string& remark) {
   for (Rank member = 0; member < group.members->size(); ++member) {
     if (!slot.has(member) || slot.is_through(member)) {
       continue;
@@ -23,9 +23,9 @@ void TimelineRecorder::finished(const check::GroupEvidence& group, const check::
     if (now_known) {
       Span span = span_of(*group.members, group.matcher->op_of(slot, member), slot.seq,
                           slot.arrivals[static_cast<std::size_t>(member)], end);
-      if (!interval.empty()) {
+      if (!remark.empty()) {
         const std::string& said = timeline_.name(span.arguments);
-        span.arguments = timeline_.intern(said + (said.empty() ? "" : ", ") + interval);
+        span.arguments = timeline_.intern(said + (said.empty() ? "" : ", ") + remark);
       }
       timeline_.add(span);
     }
@@ -110,13 +110,14 @@ Span TimelineRecorder::span_of(const GroupMembers& group, const Op& op, std::int
   return span;
 }
 
-void TimelineRecorder::computed(Rank rank, Time start, Time end) {
+void TimelineRecorder::computed(Rank rank, Time start, Time end, const std::string& remark) {
   Span span;
   span.start = start;
   span.end = end;
   span.rank = rank;
   span.kind = Span::Kind::compute;
   span.name = timeline_.intern("compute");
+  span.arguments = timeline_.intern(remark);
   timeline_.add(span);
 }
 

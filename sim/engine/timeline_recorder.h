@@ -7,6 +7,7 @@
 #include "sim/base/scope_table.h"
 #include "sim/c10d/host_calls.h"
 #include "sim/match/evidence.h"
+#include "sim/report/remarks.h"
 #include "sim/report/timeline.h"
 
 namespace rollcall::sim {
@@ -17,13 +18,13 @@ class TimelineRecorder {
 
   // A member came to the slot at `now`.
   void arrived(check::Slot& slot, Rank group_rank, Rank members, Time now) const;
-  // The slot's members that completed, or stay in it for ever (`end` is then Span::open). `interval`: how long such
-  // calls take, where that is known.
+  // The slot's members that completed, or stay in it for ever (`end` is then Span::open). `remark`: how long such calls
+  // take, and what slowed this one down, where that is known.
   void finished(const check::GroupEvidence& group, const check::Slot& slot, Time end,
-                const std::string& interval = {});
+                const std::string& remark = {});
   // A member that got through while others were missing.
   void got_through(const check::GroupEvidence& group, const check::Slot& slot, Rank member, Time end);
-  void computed(Rank rank, Time start, Time end);
+  void computed(Rank rank, Time start, Time end, const std::string& remark = {});
   void step(Rank rank, Time start, std::int64_t number) { timeline_.add_step({start, rank, number}); }
   // A member of a slot that is still collecting died in it.
   void abandoned(const check::GroupEvidence& group, const check::Slot& slot, Rank group_rank);

@@ -50,9 +50,11 @@ class NcclRules final : public BackendRules {
       return TypeError("PreMulSum Data type must be half, float, bfloat16 or double");
     }
     if (op.device.type == DeviceType::cuda) {
-      return RuntimeError(op.reduce == ReduceOp::avg
-                              ? "Cannot use ReduceOp.AVG with boolean inputs"
-                              : fmt::format("Cannot use ReduceOp.{} with NCCL", to_string(op.reduce)));
+      // getNcclReduceOp, as of torch 2.1.
+      if (op.reduce == ReduceOp::avg) {
+        return TypeError("Cannot use ReduceOp.AVG with boolean inputs");
+      }
+      return ValueError(fmt::format("Cannot use ReduceOp.{} with NCCL", to_string(op.reduce)));
     }
     return ValueError("Tensors must be CUDA and dense");
   }

@@ -59,6 +59,16 @@ Line fit_line(const MeasuredTable& table) {
   return {(w * ss - s * ws) / determinant, (ww * s - ws * w) / determinant};
 }
 
+// Through two rows of a table.
+Line line_through(const cost::Measurement& first, const cost::Measurement& last) {
+  const double beta = (last.time - first.time) / static_cast<double>(last.bytes - first.bytes);
+  return {first.time - beta * static_cast<double>(first.bytes), beta};
+}
+
+double at(const Line& line, std::int64_t bytes) {
+  return line.alpha + line.beta * static_cast<double>(bytes);
+}
+
 bool is_inside(double measured, double expected, const cost::Interval& interval) {
   return measured >= expected * interval.low && measured <= expected * interval.high;
 }
@@ -81,16 +91,18 @@ void judge(const MeasuredTable& table, const cost::Residuals& all, const cost::R
   for (const MeasuredRow& row : table.rows) {
     const double time = row.measured.time;
     const double left_out = expected_with(others, row);
-    JudgedRow result{
-        .table = &table,
-        .bytes = row.measured.bytes,
-        .alpha_beta = error_of(line.alpha + line.beta * static_cast<double>(row.measured.bytes), time),
-        .tuner = error_of(row.predicted.time, time),
-        .fitted = error_of(expected_with(all, row), time),
-        .left_out = error_of(left_out, time),
-        .is_inside = is_inside(time, left_out, cost::interval_at(row.measured.bytes, false))};
+    JudgedRow result{.table = &table,
+                     .bytes = row.measured.bytes,
+                     .torch = row.torch ? error_of(*row.torch, time) : -1,
+                     .alpha_beta = error_of(at(line, row.measured.bytes), time),
+                     .tuner = error_of(row.predicted.time, time),
+                     .fitted = error_of(expected_with(all, row), time),
+                     .left_out = error_of(left_out, time),
+                     .is_inside = is_inside(time, left_out, cost::interval_at(row.measured.bytes, false))};
     if (table.rows.size() >= rows_for_calibration && &row != &*first && &row != &*last) {
       const double calibrated = correction.apply(modeled(row, others).modeled, row.measured.bytes);
+      result.two_points =
+          error_of(at(line_through(first->measured, last->measured), row.measured.bytes), time);
       result.two_rows = error_of(calibrated, time);
       result.is_inside_calibrated = is_inside(time, calibrated, cost::interval_at(row.measured.bytes, true));
     }
@@ -104,16 +116,17 @@ std::string percent(double fraction) { return fraction < 0 ? "" : fmt::format("{
 std::string error_cells(const std::vector<JudgedRow>& rows,
                         const std::function<bool(const JudgedRow&)>& wanted) {
   std::string text = fmt::format(" {} |", std::ranges::count_if(rows, wanted));
-  for (const auto error : {&JudgedRow::alpha_beta, &JudgedRow::tuner, &JudgedRow::fitted,
-                           &JudgedRow::left_out, &JudgedRow::two_rows}) {
+  for (const auto error : {&JudgedRow::torch, &JudgedRow::alpha_beta, &JudgedRow::tuner, &JudgedRow::fitted,
+                           &JudgedRow::left_out, &JudgedRow::two_points, &JudgedRow::two_rows}) {
     text += fmt::format(" {} |", percent(median_error(rows, error, wanted)));
   }
   return text + "\n";
 }
 
 constexpr const char* error_header =
-    " rows | alpha-beta | NCCL's tuner | expected, seen | **expected, unseen** | with two rows |\n"
-    "|---|---|---|---|---|---|---|\n";
+    " rows | PyTorch | alpha-beta | NCCL's tuner | expected, seen | **expected, unseen** | alpha-beta of two "
+    "rows "
+    "| **expected, with two rows** |\n|---|---|---|---|---|---|---|---|---|\n";
 
 const char* introduction = R"(# How long a call takes
 
@@ -144,8 +157,16 @@ What NCCL has no model for, `send`, `recv`, `all_to_all`, `gather` and `scatter`
 start, a hop, and the bytes over the narrowest port they pass ([sim/cost/message_model.h](../sim/cost/message_model.h)).
 Tables and JSON say so.
 
-What is not modeled: congestion, groups that share a link, SHM without peer access, first use and warm-up.
-Copy-engine collectives and GIN kernels (NCCL 2.28 and later) are not chosen by either model.
+Where times are the expected ones, calls that run at once share what there is
+([sim/cost/contention.h](../sim/cost/contention.h)): the port of a GPU that is in two of them, a NIC that groups of one
+node have in common. Together they get what it carries, and each call's remark in a trace says what it lost by that.
+Computing slows down by the multiprocessors that the channels of a call on the same GPU hold. The factors are counts,
+and were not fitted: no published table has two groups at once.
+
+What is not modeled: messages beside others, memory that kernels share, congestion by other jobs, SHM without peer
+access, first use and warm-up. With registered memory, NCCL 2.28 and later can copy by copy engines
+(`NCCL_CTA_POLICY_ZERO`), and reach other nodes from its kernels (GIN); neither model has them, and
+`predict --symmetric-memory --explain` says where they would run.
 
 This page is written from `tests/data/nccl_tables` and `tests/data/nccl_tables_2026`, published results of nccl-tests,
 by
@@ -170,16 +191,23 @@ std::string summary_section(const std::vector<JudgedRow>& rows) {
   const auto everything = [](const JudgedRow&) { return true; };
   std::string text =
       "## Median absolute error, in percent\n\n"
+      "*PyTorch* is its own estimator, which compilers of PyTorch schedule by: "
+      "`torch._inductor.comm_analysis` of 2.14.1,\n"
+      "run for these rows (`tests/latency/torch_estimator.py`) and told how many GPUs NVLink joins, of which "
+      "generation.\n"
       "*alpha-beta* is a latency and a bandwidth fitted to the very table: the best that two numbers do "
-      "where the\n"
-      "answer is known. *Seen*: the factors were fitted to all tables. *Unseen*: to all but those of the "
-      "system in\n"
-      "question; this is what to expect on a machine that is not listed, and a little less than the truth, "
-      "because\n"
-      "the traits, and the shares of ports in `expectation.cc`, were chosen with these tables in sight. "
-      "*With two\n"
-      "rows*: unseen, but the smallest and the largest row of the table are known, of tables with nine rows "
-      "or more.\n\n"
+      "where "
+      "the answer\n"
+      "is known. *Seen*: the factors were fitted to all tables. *Unseen*: to all but those of the system in "
+      "question; this\n"
+      "is what to expect on a machine that is not listed, and a little less than the truth, because the "
+      "traits, and the\n"
+      "shares of ports in `expectation.cc`, were chosen with these tables in sight. The last two columns "
+      "know "
+      "the smallest\n"
+      "and the largest row of the table, of tables with nine rows or more, and are judged by the others: "
+      "*alpha-beta of two\n"
+      "rows* is the line through both, *expected, with two rows* is unseen, and calibrated.\n\n"
       "| size |";
   text += error_header;
   text += "| all |" + error_cells(rows, everything);

@@ -14,11 +14,13 @@ namespace rollcall::latency {
 struct JudgedRow {
   const MeasuredTable* table = nullptr;
   std::int64_t bytes = 0;
+  double torch = -1;       // PyTorch's own estimator; -1: it has nothing for the row
   double alpha_beta = 0;   // latency and bandwidth fitted to the very table
   double tuner = 0;        // NCCL's own expectation
   double fitted = 0;       // the factors have seen the system
   double left_out = 0;     // they have not
-  double two_rows = -1;    // nor they, but the smallest and the largest row of the table; -1: too few rows
+  double two_points = -1;  // latency and bandwidth from the smallest and the largest row; -1: too few rows
+  double two_rows = -1;    // what `left_out` is with, and these two rows
   bool is_inside = false;  // of the interval around left_out
   bool is_inside_calibrated = false;  // and around two_rows
 };

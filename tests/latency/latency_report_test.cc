@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "scenarios/measured/median.h"
+#include "scenarios/measured/slow.h"
 #include "tests/catch.h"
 #include "tests/contents.h"
 #include "tests/latency/residual_fit.h"
@@ -68,6 +70,78 @@ TEST_CASE("what is expected of an unseen system is nearer than what NCCL takes i
 
 TEST_CASE("two rows of a machine are worth more than all that is known of others", "[latency]") {
   CHECK(median_error(judged(), &JudgedRow::two_rows) < 0.07);
+  CHECK(median_error(judged(), &JudgedRow::two_rows) < median_error(judged(), &JudgedRow::two_points));
+}
+
+TEST_CASE("what is expected of an unseen system is nearer than PyTorch's own estimator", "[latency]") {
+  for (const JudgedRow& row : judged()) {
+    CAPTURE(row.table->file, row.bytes);
+    CHECK(row.torch >= 0);
+  }
+  CHECK(median_error(judged(), &JudgedRow::left_out) < median_error(judged(), &JudgedRow::torch) / 2);
+}
+
+namespace {
+
+// As `rollcall slow` reads such a table. `speed`: of the slowest NIC or link that every byte has to pass; one of eight
+// rails that is at half its speed halves all, as NCCL gives each the same share.
+bool is_called(const MeasuredTable& table, double speed) {
+  measured::BenchTable bench{.file = table.file, .op = table.op, .rows = {}};
+  const cost::Measurement& last = table.rows.back().measured;
+  for (const MeasuredRow& row : table.rows) {
+    const double moving =
+        static_cast<double>(row.measured.bytes) * last.time / static_cast<double>(last.bytes);
+    bench.rows.push_back({.bytes = row.measured.bytes, .time = row.measured.time + moving * (1 / speed - 1)});
+    bench.ranks = row.measured.ranks;
+    bench.nodes = row.measured.nodes;
+  }
+  return measured::judge_tables({bench}, table.cluster).at(0).is_ill;
+}
+
+}  // namespace
+
+TEST_CASE("a machine with a NIC or link at half its speed is called from its table, and a healthy one is not",
+          "[latency][slow]") {
+  int asked = 0;
+  int half = 0;
+  int quarter = 0;
+  for (const MeasuredTable& table : tables()) {
+    CAPTURE(table.file);
+    if (table.is_forced) {
+      continue;  // which protocol was forced is in no table
+    }
+    CHECK(is_called(table, 1) == table.is_ill);
+    if (!table.is_ill && table.rows.back().measured.bytes > (std::int64_t{16} << 20)) {
+      ++asked;
+      half += is_called(table, 0.5) ? 1 : 0;
+      quarter += is_called(table, 0.25) ? 1 : 0;
+    }
+  }
+  CHECK(asked == 49);
+  CHECK(half == 46);
+  CHECK(quarter == 49);
+}
+
+TEST_CASE("no healthy table of an unseen system is near what would be called", "[latency][slow]") {
+  double worst = 0;
+  for (const MeasuredTable& table : tables()) {
+    if (!counts_for_fit(table)) {
+      continue;
+    }
+    const cost::Residuals others = fit_residuals(tables(), table.system);
+    std::vector<double> ratios;
+    for (const MeasuredRow& row : table.rows) {
+      if (row.measured.bytes > (std::int64_t{16} << 20)) {
+        ratios.push_back(row.measured.time / expected_with(others, row));
+      }
+    }
+    if (!ratios.empty()) {
+      CAPTURE(table.file);
+      const double ratio = measured::median(std::move(ratios));
+      worst = std::max(worst, ratio);
+    }
+  }
+  CHECK(worst < 1.5);
 }
 
 TEST_CASE("the interval holds nine of ten rows of systems it has not seen", "[latency]") {

@@ -84,6 +84,23 @@ int release_of(const std::string& version) {
   return release > 0 ? release : version.starts_with("2.2") ? 22707 : cost::default_release;
 }
 
+// By table and bytes.
+const Json& torch_estimates() {
+  static const Json all = [] {
+    std::ifstream in(std::string(ROLLCALL_SOURCE_DIR) + "/tests/data/torch_estimator.json");
+    return Json::parse(in)["tables"];
+  }();
+  return all;
+}
+
+std::optional<double> torch_estimate(const std::string& file, std::int64_t bytes) {
+  const auto table = torch_estimates().find(file);
+  if (table == torch_estimates().end() || !table->contains(std::to_string(bytes))) {
+    return std::nullopt;
+  }
+  return table->at(std::to_string(bytes)).get<double>();
+}
+
 MeasuredTable read_table(const std::filesystem::path& path) {
   std::ifstream in(path);
   const Json json = Json::parse(in);
@@ -127,7 +144,8 @@ MeasuredTable read_table(const std::filesystem::path& path) {
            *prediction,
            algorithm ? cost::traits_of(group.communicator(), *algorithm)
                      : cost::network_traits_of(group.communicator()),
-           cost::busbw_factor(call.kind, group.communicator().ranks)});
+           cost::busbw_factor(call.kind, group.communicator().ranks),
+           torch_estimate(table.file, call.bytes)});
     }
   }
   return table;

@@ -3,6 +3,7 @@
 // The published nccl-tests tables of tests/data/nccl_tables and nccl_tables_2026, each row beside what is
 // predicted for it.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct MeasuredRow {
   cost::Prediction predicted;
   cost::Traits traits{};
   double busbw_factor = 1;
+  std::optional<double> torch{};  // microseconds, as PyTorch's own estimator has it (torch_estimator.py)
 };
 
 struct MeasuredTable {

@@ -19,10 +19,16 @@
 #include "real/process/forked_work.h"
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/simulated_facts.h"
+#include "scenarios/compare/times.h"
+#include "scenarios/measured/bench_table.h"
+#include "scenarios/measured/calibrate.h"
 #include "scenarios/prove/prove.h"
 #include "scenarios/run/real_run.h"
+#include "sim/cost/group_cost.h"
 #include "tests/catch.h"
+#include "tests/folder.h"
 #include "tests/shipped_scenarios.h"
+#include "tests/stand_in/use_stand_in.h"
 
 namespace rollcall {
 namespace {
@@ -30,12 +36,7 @@ namespace {
 using Catch::Matchers::Contains;
 using compare::Claim;
 
-// Makes rollcall look for CUDA and NCCL where the stand-in is.
-class StandIn {
- public:
-  StandIn() { ::setenv("ROLLCALL_GPU_LIBRARIES", ROLLCALL_STAND_IN, 1); }
-  ~StandIn() { ::unsetenv("ROLLCALL_GPU_LIBRARIES"); }
-};
+using StandIn = test::UseStandIn;
 
 // Scenarios whose outcome on the stand-in is not the simulator's, and why it need not be.
 struct Exception {
@@ -288,6 +289,56 @@ TEST_CASE("the stand-in ends calls on memory that is too small, freed or the hos
                gpu.cuda.free(gpu.memory);
              }),
              Contains("the same twice"));
+}
+
+namespace {
+
+// Five calls of each of two sizes, on both ranks.
+constexpr const char* repeated = R"({
+  "name": "repeated", "world_size": 2, "backend": "nccl", "cluster": "h100-2",
+  "program": [{"repeat": 6, "do": [
+    {"all_reduce": {"numel": 1024}}, {"all_reduce": {"numel": 262144}}, {"all_gather": {"numel": 1024}}]}]
+})";
+
+}  // namespace
+
+TEST_CASE("times of calls on the GPU come back as a calibration, and as claims", "[fiber][real][stand-in]") {
+  const StandIn libraries;
+  const test::Folder folder;
+  const std::string file = folder.write("repeated.json", repeated);
+  const scenario::Scenario loaded = scenario::load_scenario(file, {});
+  const real::Run run = scenario::run_real(loaded, {.backend = "nccl", .deadline = 20 * second});
+  compare::Facts facts = compare::facts_of_run(run);
+  REQUIRE(facts.times.size() == 3);
+  for (const compare::CallTimes& times : facts.times) {
+    CHECK(times.ranks == 2);
+    CHECK(times.nodes == 1);
+    CHECK(times.times.size() >= 5);
+    CHECK(*std::ranges::min_element(times.times) > 0);
+  }
+
+  // What is measured calibrates what is predicted.
+  const std::string kept = folder.write("times.json", compare::calibration_file(facts.times, "stand-in"));
+  const cost::Cluster cluster = loaded.options.cluster.value();
+  const auto rows = measured::measurements_of(measured::read_bench_tables(kept), cluster);
+  REQUIRE(rows.size() == 3);
+  const cost::Cluster calibrated = measured::calibrate(cluster, rows);
+  const cost::GroupCost group(cost::communicator_of(calibrated, 2, 1));
+  for (const cost::Measurement& row : rows) {
+    CHECK(group.predict({.kind = row.kind, .bytes = row.bytes})->fitted == Approx(row.time).epsilon(0.01));
+  }
+
+  // The same times are claims, which the calibrated cluster agrees with; of the stand-in they are not judged.
+  const auto judged = [&](const compare::Facts& real) {
+    std::vector<Claim::Judgement> judgements;
+    for (const Claim& claim : compare::time_claims(real, calibrated)) {
+      judgements.push_back(claim.judgement);
+    }
+    return judgements;
+  };
+  CHECK(judged(facts) == std::vector(3, Claim::Judgement::agrees));
+  facts.no_times = compare::why_no_times("nccl", 2).because;
+  CHECK(judged(facts) == std::vector{Claim::Judgement::cannot_be_judged});
 }
 
 TEST_CASE("ranks that share a GPU pose as hosts of their own on the stand-in", "[fiber][real][stand-in]") {

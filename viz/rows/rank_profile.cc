@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/remarks.h"
 #include "viz/rows/activity.h"
 
 namespace rollcall::viz {
@@ -45,9 +47,24 @@ double microseconds(Duration duration) { return static_cast<double>(duration) / 
 
 }  // namespace
 
+namespace {
+
+std::int64_t slowed_calls(const Timeline& timeline) {
+  std::set<std::pair<std::uint32_t, std::int64_t>> calls;  // by group and number
+  for (const Span& span : timeline.spans()) {
+    if (span.moves_data() && timeline.name(span.arguments).find(slowed_mark) != std::string::npos) {
+      calls.emplace(span.group, span.seq);
+    }
+  }
+  return static_cast<std::int64_t>(calls.size());
+}
+
+}  // namespace
+
 RunProfile profile_of(const Report& report) {
   RunProfile profile;
   profile.total = report.simulated_time;
+  profile.slowed = slowed_calls(report.timeline);
   profile.steps = inputs_max(report);
   const std::vector<RankActivity> activities = activities_of(report, report.simulated_time);
   std::map<decltype(durations(RankProfile{})), std::size_t> known;  // index into profile.ranks
@@ -76,6 +93,12 @@ std::string profile_text(const Report& report, const RunProfile& profile) {
                         milliseconds(each.transfer), milliseconds(each.waiting), milliseconds(each.exposed()),
                         milliseconds(each.hidden), milliseconds(each.rest), to_string(each.ranks));
   }
+  if (profile.slowed > 0) {
+    text += fmt::format(
+        "# {} call{} took longer than alone, because others beside {} needed the same ports or NICs; "
+        "--trace says which\n",
+        profile.slowed, profile.slowed == 1 ? "" : "s", profile.slowed == 1 ? "it" : "them");
+  }
   return text;
 }
 
@@ -97,6 +120,9 @@ std::string profile_json(const Report& report, const RunProfile& profile) {
   if (profile.steps > 0) {
     object["steps"] = profile.steps;
     object["step_us"] = microseconds(profile.total / profile.steps);
+  }
+  if (profile.slowed > 0) {
+    object["slowed_calls"] = profile.slowed;
   }
   object["ranks"] = std::move(ranks);
   return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";

@@ -27,6 +27,7 @@ struct RunProfile {
   Duration total = 0;
   std::int64_t steps = 0;          // inputs of the rank that took most; 0: the program does not count them
   std::vector<RankProfile> ranks;  // equal ones together, by first rank
+  std::int64_t slowed = 0;         // calls that took longer for others beside them
 };
 
 // The report needs a timeline.

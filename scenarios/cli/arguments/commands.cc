@@ -263,6 +263,9 @@ void declare_real_ranks(CLI::App& app, CommandLine& line) {
 void declare_real(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_real_ranks(app, line);
+  app.add_option("--calibrate", line.real.calibrate,
+                 "Save how long calls took on the GPUs, for predict --calibrate and slow")
+      ->type_name("FILE");
   app.add_flag("--launched", line.real.launched,
                "Run as one rank of a job that torchrun, srun or mpirun started");
   declare_trace(app, line.trace);

@@ -70,6 +70,7 @@ void print_tables(const CommandLine& line, const std::vector<measured::TableVerd
                         {"op", to_string(each.op)},
                         {"ill", each.is_ill},
                         {"median_ratio", each.median_ratio},
+                        {"large_ratio", each.large_ratio},
                         {"worst_bytes", each.worst_bytes},
                         {"worst_ratio", each.worst_ratio}});
     }
@@ -81,8 +82,9 @@ void print_tables(const CommandLine& line, const std::vector<measured::TableVerd
   std::string text;
   for (const measured::TableVerdict& each : verdicts) {
     text += fmt::format(
-        "{}: {}: {} takes {:.2f} times what is expected on {} (median of its sizes{})\n",
+        "{}: {}: {} takes {:.2f} times what is expected on {} (median of its sizes{}{})\n",
         each.is_ill ? "slow" : "healthy", each.file, to_string(each.op), each.median_ratio, cluster.name,
+        each.large_ratio > 0 ? fmt::format("; {:.2f} above 16 MiB", each.large_ratio) : "",
         each.worst_bytes > 0 ? fmt::format("; {:.1f} at {} bytes", each.worst_ratio, each.worst_bytes) : "");
   }
   emit(line, text);

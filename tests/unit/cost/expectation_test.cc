@@ -53,6 +53,39 @@ TEST_CASE("no expectation is above what a GPU's port carries, nor what a node's 
   }
 }
 
+TEST_CASE("no release, size, launch or calibration makes any preset faster than its ports", "[cost]") {
+  Correction too_fast{.kind = OpKind::all_reduce, .factor = 0.01, .anchors = {}};
+  for (const MachineSummary& machine : machines()) {
+    for (const int nodes : {1, 2, 9}) {
+      for (const char* release : {"2.27", "2.28", "2.29", "2.30"}) {
+        for (const bool is_tuned : {false, true}) {
+          Cluster each = *find_machine(machine.name);
+          each.nodes = nodes;
+          each.release = parse_release(release).value();
+          each.launch = {.cuda_graphs = is_tuned, .symmetric_memory = is_tuned};
+          too_fast.several_nodes = nodes > 1;
+          each.corrections = is_tuned ? std::vector{too_fast} : std::vector<Correction>();
+          const GroupCost group = whole(each);
+          const double port = gpu_port_speed(each.links);
+          const double nics = each.links.nics * each.links.nic_speed;
+          for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter, OpKind::broadcast,
+                                    OpKind::reduce, OpKind::all_reduce, OpKind::all_to_all}) {
+            // As above; and a reduction's or broadcast's root moves each byte once, by a switch that does the rest.
+            const double share = kind == OpKind::all_reduce ? 2 : 1.001;
+            const bool is_spread = kind == OpKind::all_to_all && each.links.nvlink == Links::NvLink::none;
+            for (std::int64_t bytes = 1024; bytes <= std::int64_t{1} << 40; bytes *= 64) {
+              CAPTURE(machine.name, nodes, release, is_tuned, to_string(kind), bytes);
+              const double speed = busbw(group, {.kind = kind, .bytes = bytes});
+              CHECK(speed <= (is_spread ? each.links.pcie_speed : port) * share);
+              CHECK((nodes == 1 || speed <= nics * share));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("NICs that together carry more than a port do not make rings faster than the port", "[cost]") {
   Cluster many = cluster("h100-2x8");
   many.links.nics = 32;

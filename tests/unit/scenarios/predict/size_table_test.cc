@@ -57,8 +57,8 @@ TEST_CASE("the JSON has the fields that others read", "[predict]") {
   CHECK(json["ranks"] == 16);
   CHECK(json["model"] == "nccl-2.28.9");
   CHECK(json["rows"].size() == 11);
-  for (const char* field :
-       {"bytes", "time_us", "algbw", "busbw", "algorithm", "protocol", "channels", "fitted_us", "low_us", "high_us"}) {
+  for (const char* field : {"bytes", "time_us", "algbw", "busbw", "algorithm", "protocol", "channels",
+                            "fitted_us", "low_us", "high_us"}) {
     CHECK(json["rows"][0].contains(field));
   }
   CHECK(nlohmann::json::parse(json_of(table("a100-8", OpKind::all_to_all, "1KiB")))["model"] == "rollcall");
@@ -88,6 +88,20 @@ TEST_CASE("an explanation marks the choice and gives reasons", "[predict]") {
   CHECK_THAT(text, Contains("needs several nodes"));
   CHECK_THAT(explain_text(cluster("h100-8"), {.kind = OpKind::send, .bytes = 8}),
              Contains("NCCL has no model"));
+}
+
+TEST_CASE("an explanation of registered memory names the kernel, and what has no model", "[predict]") {
+  const auto text = [](const char* name, OpKind kind) {
+    cost::Cluster each = cluster(name);
+    each.launch.symmetric_memory = true;
+    return explain_text(each, {.kind = kind, .bytes = 1024});
+  };
+  CHECK_THAT(text("b200-8", OpKind::all_reduce), Contains("its kernel AGxLLMC_R instead"));
+  CHECK_THAT(text("b200-8", OpKind::all_reduce), !Contains("not modeled"));
+  CHECK_THAT(text("b200-8", OpKind::all_gather), Contains("not modeled: copies by copy engines"));
+  CHECK_THAT(text("b200-2x8", OpKind::all_reduce), Contains("GIN"));
+  CHECK_THAT(explain_text(cluster("b200-2x8"), {.kind = OpKind::all_reduce, .bytes = 1024}),
+             !Contains("GIN"));
 }
 
 TEST_CASE("the plot is a closed picture with a point for each size", "[predict]") {

@@ -1,0 +1,18 @@
+#pragma once
+
+// What a timeline remarks of a call, beside its arguments.
+
+#include <string>
+#include <string_view>
+
+#include "sim/base/time.h"
+
+namespace rollcall {
+
+// Who shows timelines can tell such calls by this.
+inline constexpr std::string_view slowed_mark = " times as long as alone";
+
+// "1.90 times as long as alone, for calls that share a NIC"; empty where nothing was lost.
+std::string slowed_text(Duration took, Duration alone, std::string_view because);
+
+}  // namespace rollcall
