@@ -211,5 +211,7 @@ void remark(std::string_view text) noexcept;
 void emit(const CommandLine& line, const std::string& text);
 // What --color, the environment and the output say.
 bool wants_color(const CommandLine& line);
+// The same for a whole report, which is also no wider than a terminal that it goes to.
+viz::TextStyle text_style(const CommandLine& line);
 
 }  // namespace rollcall::cli

@@ -64,8 +64,7 @@ ExitCode diagnose(const CommandLine& line) {
   }
   const Diagnosis diagnosis = check::judge_dump(input.job);
   const std::string json = viz::json_diagnosis(diagnosis, remarks_of(input.problems));
-  emit(line,
-       line.format == Format::json ? json : viz::text_diagnosis(diagnosis, {line.detail, wants_color(line)}));
+  emit(line, line.format == Format::json ? json : viz::text_diagnosis(diagnosis, text_style(line)));
   const auto page = [&](std::ostream& out) {
     viz::html_diagnosis(diagnosis, recorded(line.paths, input.job, diagnosis).report,
                         remarks_of(input.problems), out);

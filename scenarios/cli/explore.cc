@@ -116,8 +116,8 @@ ExitCode explore_schedules(const CommandLine& line) {
   };
   const Report report = scenario::explore(loaded, options);
   progress.clear();
-  emit(line, line.format == Format::json ? viz::json_report(report)
-                                         : viz::text_report(report, {line.detail, wants_color(line)}));
+  emit(line,
+       line.format == Format::json ? viz::json_report(report) : viz::text_report(report, text_style(line)));
   write_reports(line, reports, writers_of(report));
   remember(loaded, report);
   return code_of(report);

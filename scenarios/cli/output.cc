@@ -1,11 +1,13 @@
 #include "scenarios/cli/cli.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <new>
 #include <ostream>
 #include <string_view>
 
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -59,6 +61,16 @@ bool wants_color(const CommandLine& line) {
                                        .no_color = environment("NO_COLOR"),
                                        .term = environment("TERM"),
                                        .clicolor_force = environment("CLICOLOR_FORCE")});
+}
+
+viz::TextStyle text_style(const CommandLine& line) {
+  viz::TextStyle style{line.detail, wants_color(line)};
+  constexpr std::size_t least = 60;
+  winsize size{};
+  if (line.output.empty() && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    style.width = std::clamp<std::size_t>(size.ws_col, least, viz::TextStyle::usual_width);
+  }
+  return style;
 }
 
 }  // namespace rollcall::cli

@@ -100,7 +100,7 @@ bool wants_timeline(const TraceArguments& arguments) {
 
 std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& options) {
   const bool color = wants_color(line);
-  std::string text = viz::text_report(report, {line.detail, color});
+  std::string text = viz::text_report(report, text_style(line));
   if (line.trace.chart) {
     text += "\n" + viz::timeline_chart(report, options, {.ascii = line.trace.ascii, .color = color});
   }

@@ -1,5 +1,6 @@
 // The first thing that people type: `rollcall PATH`, and the wrong command for what they have.
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -131,6 +132,30 @@ TEST_CASE("help fits a terminal of 80 columns, and every command has two example
       CHECK_FALSE(line.find("INT in") != std::string::npos);
     }
   }
+}
+
+TEST_CASE("a report is as wide as the terminal that it goes to, and the same everywhere else",
+          "[cli][fiber]") {
+  const Shell shell;
+  const std::string run = "'" ROLLCALL_CLI "' run --color never " + shipped("uneven_inputs");
+  if (shell.run("command -v script").code != 0) {
+    WARN("skipped: no script(1) to make a terminal (Debian's package bsdutils)");
+    return;
+  }
+  const auto widest = [](const std::string& text) {
+    std::size_t columns = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      line.erase(line.find_last_not_of("\r") + 1);
+      columns = line.starts_with("replay: ") ? columns : std::max(columns, line.size());
+    }
+    return columns;
+  };
+  CHECK(widest(shell.run("script -qec \"stty cols 80; " + run + "\" /dev/null").out) <= 80);
+  CHECK(widest(shell.run("script -qec \"stty cols 200; " + run + "\" /dev/null").out) > 80);
+  const Outcome piped = shell.run("cd '" ROLLCALL_SOURCE_DIR "' && stty cols 80 2>/dev/null; '" ROLLCALL_CLI
+                                  "' run scenarios/uneven_inputs.json");
+  CHECK(piped.out == contents(ROLLCALL_SOURCE_DIR "/scenarios/uneven_inputs.expected"));
 }
 
 TEST_CASE("a browser that is missing loses nothing", "[cli][fiber]") {

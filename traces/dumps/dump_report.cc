@@ -42,9 +42,7 @@ class States {
   std::vector<RankClass> all() {
     for (const std::vector<Victim>* waiting : {&diagnosis_.victims, &diagnosis_.held}) {
       for (const Victim& each : *waiting) {
-        add(each.ranks, RankClass::State::waiting);
-        states_.back().call = each.call;
-        states_.back().waits_for = each.waits_for;
+        add_victims(each);
       }
     }
     if (const RankSet silent = difference(diagnosis_.without_dump, told_); !silent.empty()) {
@@ -66,6 +64,27 @@ class States {
     states_.push_back({});
     states_.back().ranks = ranks;
     states_.back().state = state;
+  }
+
+  // Where calls disagree, every rank is in its own.
+  void add_victims(const Victim& victims) {
+    RankSet others = victims.ranks;
+    for (const Variant& variant : diagnosis_.variants) {
+      const RankSet own = difference(others, difference(others, variant.ranks));
+      if (!own.empty() && variant.call.group == victims.call.group && variant.call.seq == victims.call.seq) {
+        add_waiting(own, variant.call, victims.waits_for);
+        others = difference(others, own);
+      }
+    }
+    if (!others.empty()) {
+      add_waiting(others, victims.call, victims.waits_for);
+    }
+  }
+
+  void add_waiting(const RankSet& ranks, const Call& call, const RankSet& waits_for) {
+    add(ranks, RankClass::State::waiting);
+    states_.back().call = call;
+    states_.back().waits_for = waits_for;
   }
 
   // A rank is in the first call that has not finished, for those that have not come; or in none.

@@ -13,8 +13,6 @@ namespace rollcall::viz {
 
 namespace {
 
-// Text is broken at this column. It does not follow the terminal: equal runs print equal bytes.
-constexpr std::size_t page_width = 100;
 constexpr std::size_t unbounded = std::numeric_limits<std::size_t>::max();
 // However far to the right a text begins, it may be this wide.
 constexpr std::size_t least_text_width = 40;
@@ -23,7 +21,7 @@ constexpr std::string_view frame_bar = "   |";
 
 std::string spaces(std::size_t count) { return std::string(count, ' '); }
 
-std::size_t width_left(std::size_t column, std::size_t width = page_width) {
+std::size_t width_left(std::size_t column, std::size_t width) {
   return std::max(least_text_width, width > column ? width - column : 0);
 }
 
@@ -45,7 +43,7 @@ void TextPage::headline(std::string_view word, Look look, std::string_view sente
   put(word, look);
   put(": ", Look::strong);
   bool is_first = true;
-  for (const std::string& line : wrap(sentence, width_left(text_column))) {
+  for (const std::string& line : wrap(sentence, width_left(text_column, width_))) {
     put(spaces(is_first ? 0 : text_column));
     put(line, Look::strong);
     end_line();
@@ -84,15 +82,13 @@ void TextPage::excerpt(std::int64_t number, std::string_view line, int mark) {
   }
 }
 
-void TextPage::frame_rows(const std::vector<Row>& rows) { put_rows(rows, frame_bar, column_gap, page_width); }
+void TextPage::frame_rows(const std::vector<Row>& rows) { put_rows(rows, frame_bar, column_gap, width_); }
 
 void TextPage::rows(const std::vector<Row>& rows, std::size_t indent) {
   put_rows(rows, "", indent, unbounded);
 }
 
-void TextPage::steps(const std::vector<Row>& rows, std::size_t indent) {
-  put_rows(rows, "", indent, page_width);
-}
+void TextPage::steps(const std::vector<Row>& rows, std::size_t indent) { put_rows(rows, "", indent, width_); }
 
 void TextPage::put_rows(const std::vector<Row>& rows, std::string_view frame, std::size_t indent,
                         std::size_t width) {
@@ -150,7 +146,7 @@ std::string rest_of_row(const Table& table, std::size_t first, std::size_t row) 
 }  // namespace
 
 void TextPage::frame_table(const Table& table) {
-  const std::size_t fitting = columns_that_fit(table, page_width - frame_bar.size());
+  const std::size_t fitting = columns_that_fit(table, width_ - frame_bar.size());
   const std::span columns(table.columns.data(), fitting);
   // One line of the table; `cell` gives a column's text and its look.
   const auto put_line = [&](auto cell) {
@@ -188,7 +184,7 @@ void TextPage::frame_table(const Table& table) {
 void TextPage::note(std::string_view key, std::string_view text) {
   const std::size_t text_column = 7 + key.size();  // "   = ", the key, ": "
   bool is_first = true;
-  for (const std::string& line : wrap(text, width_left(text_column))) {
+  for (const std::string& line : wrap(text, width_left(text_column, width_))) {
     if (is_first) {
       put("   = ", Look::frame);
       put(key, Look::strong);

@@ -48,7 +48,7 @@ struct Table {
 
 class TextPage {
  public:
-  explicit TextPage(bool color) : color_(color) {}
+  explicit TextPage(bool color, std::size_t width = TextStyle::usual_width) : color_(color), width_(width) {}
 
   // "error[deadlock]: sentence", broken where it is too long; `sentence` keeps it in one line, for scripts.
   void headline(std::string_view word, Look look, std::string_view sentence);
@@ -82,6 +82,7 @@ class TextPage {
 
   std::string text_;
   bool color_;
+  std::size_t width_;
 };
 
 }  // namespace rollcall::viz

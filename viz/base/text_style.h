@@ -16,8 +16,12 @@ struct TextStyle {
     verbose,  // everything the report holds
   };
 
+  // Columns of a report that goes to a file or a pipe, whatever the terminal: equal runs print equal bytes.
+  static constexpr std::size_t usual_width = 100;
+
   Detail detail = Detail::normal;
   bool color = false;
+  std::size_t width = usual_width;  // text is broken here
 };
 
 enum class ColorChoice { automatic, always, never };  // --color

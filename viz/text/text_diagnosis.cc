@@ -20,7 +20,9 @@ constexpr std::size_t sentences_max = 6;
 class DiagnosisWriter {
  public:
   DiagnosisWriter(const Diagnosis& diagnosis, const TextStyle& style)
-      : diagnosis_(diagnosis), verbose_(style.detail == TextStyle::Detail::verbose), page_(style.color) {}
+      : diagnosis_(diagnosis),
+        verbose_(style.detail == TextStyle::Detail::verbose),
+        page_(style.color, style.width) {}
 
   std::string quiet() {
     headline(&TextPage::sentence);

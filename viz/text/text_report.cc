@@ -37,7 +37,9 @@ const Call* last_common_call(const Report& report, const Place& place) {
 class ReportWriter {
  public:
   ReportWriter(const Report& report, const TextStyle& style)
-      : report_(report), verbose_(style.detail == TextStyle::Detail::verbose), page_(style.color) {}
+      : report_(report),
+        verbose_(style.detail == TextStyle::Detail::verbose),
+        page_(style.color, style.width) {}
 
   std::string quiet() {
     headline(&TextPage::sentence);

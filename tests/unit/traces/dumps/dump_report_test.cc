@@ -42,6 +42,19 @@ TEST_CASE("a dump's records are a timeline that begins with the first of them", 
   CHECK(report.of(0).waits_for == RankSet{1});
 }
 
+TEST_CASE("where calls disagree, every rank is in its own", "[traces]") {
+  DumpBuilder builder(3);
+  for (const Rank rank : {0, 1, 2}) {
+    builder.call(rank, "all_reduce", 1000);
+  }
+  for (const Rank rank : {0, 1, 2}) {
+    builder.call(rank, "all_reduce", rank == 2 ? 7 : 1000, false);
+  }
+  const Report report = recorded(builder.job);
+  CHECK(report.of(0).call->numel == 1000);
+  CHECK(report.of(2).call->numel == 7);
+}
+
 TEST_CASE("ends that were noticed together are not drawn as durations", "[traces]") {
   DumpBuilder builder(2);
   for (const Rank rank : {0, 1}) {
