@@ -27,7 +27,7 @@ using scenario::Answers;
 using scenario::RecordedScript;
 using scenario::ScriptRun;
 
-scenario::ScriptOptions script_options(const CommandLine& line) {
+scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   scenario::ScriptOptions options;
   if (!line.record.world_size) {
     throw UsageError("record needs --world-size, the number of ranks");
@@ -54,7 +54,7 @@ scenario::ScriptOptions script_options(const CommandLine& line) {
     throw UsageError(
         fmt::format("'{}' is not a script but {}", options.script, advice_on(subject, options.script)));
   }
-  options.timeline = wants_timeline(line.trace) || wants_timeline(report_files(line, page_kinds()));
+  options.timeline = timeline;
   return options;
 }
 
@@ -84,7 +84,7 @@ std::string doubt_about(const traces::ScriptRecord& alone) {
 }
 
 // Alone, unless the script decides by what it receives; then together.
-ScriptRun run(const CommandLine& line) {
+ScriptRun run(const CommandLine& line, bool timeline) {
   if (line.paths.empty() && !line.record.records.empty()) {
     return {traces::read_script_record(line.record.records), {}};
   }
@@ -94,7 +94,7 @@ ScriptRun run(const CommandLine& line) {
   if (line.record.live) {
     return run_live(line);
   }
-  scenario::ScriptOptions options = script_options(line);
+  scenario::ScriptOptions options = script_options(line, timeline);
   if (line.record.simulate) {
     return run_script(options, Answers::simulator);
   }
@@ -146,15 +146,21 @@ void say_problems(const ScriptRun& run, const RecordedScript& recorded) {
   }
 }
 
+viz::TraceOptions traced_as_asked(const CommandLine& line, Rank world_size) {
+  viz::TraceOptions traced = trace_options(line.trace, world_size);
+  check_trace_directory(line.trace, world_size);
+  return traced;
+}
+
 // What is said of the report, and where. -o is the scenario's.
-void write_report(const CommandLine& line, const Report& report) {
-  const viz::TraceOptions traced = trace_options(line.trace, report.world_size);
+void write_report(const CommandLine& line, const std::vector<ReportFile>& files, const Report& report) {
+  const viz::TraceOptions traced = traced_as_asked(line, report.world_size);
   CommandLine for_report = line;
   for_report.output.clear();
   emit(for_report,
        line.format == Format::json ? viz::json_report(report) : text_of(for_report, report, traced));
   write_traces(line, report, traced);
-  write_reports(line, report_files(line, page_kinds()), writers_of(report));
+  write_reports(line, files, writers_of(report));
 }
 
 }  // namespace
@@ -166,9 +172,12 @@ ExitCode record_script(const CommandLine& line) {
   if (line.trace.chart && line.format == Format::json) {
     throw UsageError("--timeline prints text; leave out --format json");
   }
+  if (line.record.world_size) {
+    traced_as_asked(line, *line.record.world_size);  // throws before the script runs, and not after
+  }
   ScriptRun done;
   try {
-    done = run(line);
+    done = run(line, timeline);
   } catch (const scenario::NoTorch& missing) {
     remark(fmt::format(
         "rollcall: not possible here: no Python with torch.distributed (tried {}); choose one with --python",
@@ -203,7 +212,7 @@ ExitCode record_script(const CommandLine& line) {
                                : "rollcall: interrupted; what the ranks had called by then is written");
     return ExitCode::interrupted;
   }
-  write_report(line, recorded.report);
+  write_report(line, reports, recorded.report);
   return finding_of(recorded.report.verdict) == nullptr ? ExitCode::as_expected : ExitCode::differs;
 }
 

@@ -45,6 +45,8 @@ const SubjectRow& row_of(Subject subject) {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
+bool says_trace(std::string_view start) { return has(start, "\"traceEvents\""); }
+
 bool says_dump(std::string_view start) {
   return start.starts_with('\x80') || has(start, "\"pg_config\"") || has(start, "\"pg_status\"");
 }
@@ -58,7 +60,7 @@ bool says_times(std::string_view start) {
 
 // Comments are ours: JSON of others has none.
 Subject subject_of_json(std::string_view start) {
-  if (has(start, "\"traceEvents\"")) {
+  if (says_trace(start)) {
     return Subject::trace;
   }
   if (says_dump(start)) {
@@ -114,20 +116,18 @@ bool is_scenario_file(const fs::directory_entry& entry) {
 // A directory of ranks' files has one kind; scenarios may also be below.
 Subject subject_of_directory(const std::string& path) {
   std::error_code error;
-  std::vector<std::string> files;
+  bool has_dump = false;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    if (entry.is_regular_file()) {
-      files.push_back(entry.path().string());
+    const std::string start = traces::beginning_of(entry.path().string());
+    if (says_trace(start)) {
+      return Subject::trace;
     }
+    has_dump = has_dump || says_dump(start);
   }
   if (error) {
     throw UsageError(fmt::format("cannot list '{}': {}", path, error.message()));
   }
-  if (std::ranges::any_of(files, traces::looks_like_trace)) {
-    return Subject::trace;
-  }
-  const auto is_dump = [](const std::string& file) { return says_dump(traces::beginning_of(file)); };
-  if (std::ranges::any_of(files, is_dump)) {
+  if (has_dump) {
     return Subject::dumps;
   }
   const fs::recursive_directory_iterator below(path, fs::directory_options::skip_permission_denied, error);

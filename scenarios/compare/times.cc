@@ -13,6 +13,7 @@
 #include "scenarios/measured/median.h"
 #include "sim/c10d/backend_traits.h"
 #include "sim/cost/group_cost.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::compare {
 
@@ -50,16 +51,6 @@ void add_calls(const std::vector<real::Record>& log, Rank rank, std::map<GroupId
   }
 }
 
-std::string size_text(std::int64_t bytes) {
-  constexpr std::pair<int, const char*> units[] = {{30, "GiB"}, {20, "MiB"}, {10, "KiB"}};
-  for (const auto& [shift, unit] : units) {
-    if (bytes >> shift > 0 && bytes % (std::int64_t{1} << shift) == 0) {
-      return fmt::format("{} {}", bytes >> shift, unit);
-    }
-  }
-  return fmt::format("{} B", bytes);
-}
-
 Claim claim_of(const CallTimes& times, const cost::Cluster& cluster) {
   const cost::GroupCost group(cost::communicator_of(cluster, times.ranks, times.nodes));
   const auto expected = group.predict({.kind = times.kind,
@@ -69,15 +60,15 @@ Claim claim_of(const CallTimes& times, const cost::Cluster& cluster) {
                                        .same_node = times.nodes == 1});
   const auto [least, most] = std::ranges::minmax(times.times);
   const double middle = measured::median(times.times);
-  Claim claim{
-      fmt::format("time of {} of {} on {} ranks", to_string(times.kind), size_text(times.bytes), times.ranks),
-      expected ? fmt::format("{:.1f} us, 9 of 10 from {:.1f} to {:.1f}", expected->fitted, expected->low,
-                             expected->high)
-               : "none",
-      fmt::format("{:.1f} us, the median of {} from {:.1f} to {:.1f}", middle, times.times.size(), least,
-                  most),
-      Claim::Judgement::agrees,
-      {}};
+  Claim claim{fmt::format("time of {} of {} on {} ranks", to_string(times.kind),
+                          viz::exact_bytes_phrase(times.bytes), times.ranks),
+              expected ? fmt::format("{:.1f} us, 9 of 10 from {:.1f} to {:.1f}", expected->fitted,
+                                     expected->low, expected->high)
+                       : "none",
+              fmt::format("{:.1f} us, the median of {} from {:.1f} to {:.1f}", middle, times.times.size(),
+                          least, most),
+              Claim::Judgement::agrees,
+              {}};
   if (!expected || times.times.size() < repeats_least) {
     claim.judgement = Claim::Judgement::cannot_be_judged;
     claim.because = !expected ? "the cluster's NCCL settings leave no algorithm"

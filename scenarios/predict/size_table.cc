@@ -1,6 +1,5 @@
 #include "scenarios/predict/size_table.h"
 
-#include <array>
 #include <charconv>
 
 #include <fmt/core.h>
@@ -8,6 +7,7 @@
 
 #include "scenarios/program/units.h"
 #include "sim/cost/symmetric_kernels.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::predict {
 
@@ -76,16 +76,6 @@ std::string size_of_cluster(const SizeTable& table) {
 // Two decimals, as nccl-tests prints bandwidths; JSON readers should not see more either.
 double hundredths(double value) {
   return static_cast<double>(static_cast<std::int64_t>(value * 100 + 0.5)) / 100;
-}
-
-std::string size_text(std::int64_t bytes) {
-  constexpr std::array<std::string_view, 7> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  std::size_t unit = 0;
-  while (bytes % 1024 == 0 && bytes > 0 && unit + 1 < units.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return fmt::format("{}{}", bytes, units[unit]);
 }
 
 }  // namespace
@@ -260,7 +250,7 @@ std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
   const auto candidates = group.tuner()->explain(request);
   std::string text =
       fmt::format("# {} of {} on {}: time = latency + size / bandwidth; the smallest time wins\n",
-                  to_string(call.kind), size_text(call.bytes), cluster.name);
+                  to_string(call.kind), viz::exact_bytes_phrase(call.bytes, ""), cluster.name);
   text += fmt::format("# {:<13} {:<6} {:>10} {:>10} {:>12}\n", "algorithm", "proto", "latency", "bandwidth",
                       "time");
   text += fmt::format("# {:<13} {:<6} {:>10} {:>10} {:>12}\n", "", "", "(us)", "(GB/s)", "(us)");

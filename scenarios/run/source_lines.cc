@@ -14,12 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Position {
-  std::string file;
-  std::int64_t line = 0;
-  std::int64_t column = 0;
-};
-
 // Takes ":12" from the end; 0 where there is none.
 std::int64_t take_number(std::string_view& text) {
   const std::size_t colon = text.rfind(':');
@@ -34,16 +28,6 @@ std::int64_t take_number(std::string_view& text) {
   }
   text.remove_suffix(text.size() - colon);
   return number;
-}
-
-// "train.py:12" or "train.json:12:7".
-std::optional<Position> parse_site(std::string_view site) {
-  const std::int64_t last = take_number(site);
-  if (last == 0) {
-    return std::nullopt;
-  }
-  const std::int64_t line = take_number(site);
-  return line == 0 ? Position{std::string(site), last, 0} : Position{std::string(site), line, last};
 }
 
 std::optional<std::string> line_of(const fs::path& file, std::int64_t number) {
@@ -68,25 +52,32 @@ std::optional<std::string> line_of(const fs::path& file, std::int64_t number) {
 }
 
 std::optional<SourceLine> read_line(const std::string& site, const fs::path& file) {
-  const std::optional<Position> position = parse_site(site);
-  if (!position) {
+  const viz::SourcePlace place = place_of_site(site);
+  if (place.line == 0) {
     return std::nullopt;
   }
-  const fs::path named(position->file);
+  const fs::path named(place.file);
   if (named == file.filename()) {
-    const std::optional<std::string> text = line_of(file, position->line);
-    return text ? std::optional(SourceLine{site, file.string(), position->line, position->column, *text})
+    const std::optional<std::string> text = line_of(file, place.line);
+    return text ? std::optional(SourceLine{site, file.string(), place.line, place.column, *text})
                 : std::nullopt;
   }
   for (const fs::path& path : {named, file.parent_path() / named}) {
-    if (const std::optional<std::string> text = line_of(path, position->line)) {
-      return SourceLine{site, path.string(), position->line, position->column, *text};
+    if (const std::optional<std::string> text = line_of(path, place.line)) {
+      return SourceLine{site, path.string(), place.line, place.column, *text};
     }
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+viz::SourcePlace place_of_site(std::string_view site) {
+  const std::int64_t last = take_number(site);
+  const std::int64_t first = take_number(site);
+  const bool has_column = first > 0;
+  return {std::string(site), has_column ? first : last, has_column ? last : 0};
+}
 
 void read_sources(Report& report, const fs::path& file) {
   report.sources.clear();

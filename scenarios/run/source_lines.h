@@ -3,11 +3,15 @@
 // Reads the lines of source that a report points at, where their files are at hand.
 
 #include <filesystem>
-#include <string>
+#include <string_view>
 
 #include "sim/report/report.h"
+#include "viz/ci/test_outcome.h"
 
 namespace rollcall::scenario {
+
+// Of a call's site, "train.json:14:7" or "train.py:14". Line 0: it names none.
+viz::SourcePlace place_of_site(std::string_view site);
 
 // `file` is what was run: the calls' sites have its last component. Other sites are looked for where they say, and
 // beside it. What cannot be read is left out.

@@ -1,7 +1,6 @@
 #include "scenarios/test/judge_case.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <sstream>
@@ -13,6 +12,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/golden.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/run/source_lines.h"
 #include "viz/base/write_file.h"
 #include "viz/html/html_report.h"
 #include "viz/json/json_report.h"
@@ -28,28 +28,13 @@ using viz::TestOutcome;
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-// Cuts ":7" off the end of `text`. 0 when there is none.
-std::int64_t take_number(std::string_view& text) {
-  const std::size_t colon = text.rfind(':');
-  std::int64_t number = 0;
-  if (colon == std::string_view::npos) {
-    return 0;
-  }
-  const auto [end, error] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return 0;
-  }
-  text = text.substr(0, colon);
-  return number;
-}
-
-// "train.json:14:7" or "train.py:14". Reports name a scenario's file without its folder; here it is whole again.
+// Reports name a scenario's file without its folder; here it is whole again.
 SourcePlace place_of(std::string_view site, const std::string& file) {
-  const std::int64_t last = take_number(site);
-  const std::int64_t first = take_number(site);
-  const bool has_column = first > 0;
-  const std::string name(site);
-  return {name == base_name(file) ? file : name, has_column ? first : last, has_column ? last : 0};
+  SourcePlace place = place_of_site(site);
+  if (place.file == base_name(file)) {
+    place.file = file;
+  }
+  return place;
 }
 
 // Where a failure is shown: at the call, where the run came apart; else at what was expected.

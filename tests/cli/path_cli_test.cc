@@ -99,6 +99,23 @@ TEST_CASE("the wrong command for a file names the right one", "[cli][fiber]") {
   CHECK_THAT(shell.rollcall("run broken.json").err, StartsWith("broken.json:1:16: error"));
 }
 
+TEST_CASE("record looks at where traces go before the script runs", "[cli]") {
+  const Shell shell;
+  shell.write("train.py", script);
+  shell.write("traces/rank7.json", "{}");
+  const std::vector<std::vector<std::string>> cases = {
+      {"--trace x.txt", "'x.txt' names no format"},
+      {"--trace x.json --trace-ranks 9", "--trace-ranks"},
+      {"--trace-dir traces", "holds rank7.json of another run"},
+  };
+  for (const auto& each : cases) {
+    CAPTURE(each);
+    const Outcome outcome = shell.rollcall("record -n 2 " + each[0] + " train.py", "PATH=/nowhere");
+    CHECK(outcome.code == 4);  // and not 77: no Python was looked for
+    CHECK_THAT(outcome.err, Contains(each[1]));
+  }
+}
+
 TEST_CASE("a dash is standard input", "[cli][fiber]") {
   const Shell shell;
   shell.run("cp " + shipped("uneven_inputs") + " hang.json");

@@ -128,6 +128,16 @@ std::string bytes_phrase(std::int64_t bytes) {
                          : fmt::format("{}.{:02} {}", whole, hundredths, units[unit]);
 }
 
+std::string exact_bytes_phrase(std::int64_t bytes, std::string_view gap) {
+  constexpr std::array<std::string_view, 7> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  while (bytes % 1024 == 0 && bytes > 0 && unit + 1 < units.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{}{}{}", bytes, gap, units[unit]);
+}
+
 std::string memory_phrase(const MemoryUse& use) {
   const auto total = [](const DeviceMemory& device) { return device.total(); };
   const std::int64_t most = total(std::ranges::max(use.devices, {}, total));

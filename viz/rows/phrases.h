@@ -37,6 +37,8 @@ std::string joined_phrase(const JoinedRanks& ranks, Duration run);
 
 // "1.25 GiB": a power of 1024 that leaves one to four digits before the point, two after it.
 std::string bytes_phrase(std::int64_t bytes);
+// "1536 KiB": the largest power of 1024 that divides it, so that nothing is lost. `gap` stands before the unit.
+std::string exact_bytes_phrase(std::int64_t bytes, std::string_view gap = " ");
 // "one GPU of 4 holds 2.3 times as much as the least loaded".
 std::string memory_phrase(const MemoryUse& use);
 // "2.31 GiB: parameters 400 MiB, ...", what is nothing left out.

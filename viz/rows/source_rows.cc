@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/utf8.h"
 #include "viz/base/text_style.h"
 #include "viz/rows/verdict_parts.h"
 
@@ -58,11 +59,7 @@ Excerpt excerpt_of(const SourceLine& line) {
       is_inside && column > cut ? static_cast<int>(display_width(text.substr(cut, column - 1 - cut))) : -1;
   excerpt.text = printable(text.substr(std::min(cut, text.size())));
   if (excerpt.text.size() > width_max) {
-    std::size_t end = width_max;
-    while (end > 0 && (static_cast<unsigned char>(excerpt.text[end]) & 0xc0) == 0x80) {
-      --end;  // not inside a character
-    }
-    excerpt.text = excerpt.text.substr(0, end) + "...";
+    excerpt.text = excerpt.text.substr(0, character_start(excerpt.text, width_max)) + "...";
   }
   return excerpt;
 }
