@@ -1,8 +1,18 @@
 #include "sim/wording/phrasing.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 namespace rollcall::check {
+namespace {
+
+// "in data at train.py:9" reads as if it were about data: a label that could be words of the sentence is quoted.
+bool reads_as_words(const std::string& label) {
+  return std::ranges::all_of(label, [](char c) { return (c >= 'a' && c <= 'z') || c == ' '; });
+}
+
+}  // namespace
 
 bool is_plural(const RankSet& ranks) { return ranks.size() != 1; }
 
@@ -13,7 +23,8 @@ std::string with_verb(const RankSet& ranks, const char* singular, const char* pl
 std::string origin_of(const Call& call) {
   std::string text;
   if (!call.label.empty()) {
-    text += fmt::format(" in {}", call.label);
+    text +=
+        reads_as_words(call.label) ? fmt::format(" in '{}'", call.label) : fmt::format(" in {}", call.label);
   }
   if (!call.site.empty()) {
     text += fmt::format(" at {}", call.site);

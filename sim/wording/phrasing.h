@@ -24,8 +24,8 @@ bool is_plural(const RankSet& ranks);
 // "rank 0 waits", "ranks 1-3 wait".
 std::string with_verb(const RankSet& ranks, const char* singular, const char* plural);
 
-// " in save_checkpoint at train.json:12:5": where a call stands, with a leading blank; empty when nothing
-// is known.
+// " in save_checkpoint at train.json:12:5", " in 'data' at train.json:9:5": where a call stands, with a leading blank;
+// empty when nothing is known.
 std::string origin_of(const Call& call);
 
 // "save_checkpoint", or the site of a call without a label, or "unlabelled code".

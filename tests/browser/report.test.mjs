@@ -530,6 +530,47 @@ test("the overview of a test run shows what failed first, filters it and leads t
   await linked.close();
 });
 
+// The page of `rollcall test` over one failing and one passing scenario.
+function overview() {
+  const cases = mkdtempSync(join(folder, "overview-"));
+  for (const inputs of [[3, 3], [2, 3]]) {
+    writeFileSync(join(cases, `inputs_${inputs.join("_")}.json`),
+                  JSON.stringify({ version: 1, world_size: 2, inputs,
+                                   program: [{ for_each_input: "x", do: [{ all_reduce: { label: "gradients" } }] }] }));
+  }
+  const file = join(cases, "all.html");
+  assert.throws(() => execFileSync(process.env.ROLLCALL_CLI, ["test", cases, "--report", `html=${file}`],
+                                   { stdio: "ignore" }), { status: 1 });
+  return pathToFileURL(file).href;
+}
+
+// A page of every kind, and of every sort of verdict.
+const pages = {
+  ...Object.fromEntries(["uneven_inputs", "crossed_groups", "hook_too_short", "swapped_collectives", "wrong_peer",
+                         "ddp_unused_parameters", "buffer_used_again", "decision_by_timing", "cpu_tensor",
+                         "thousand_ranks"].map(name => [name, () => report(name)])),
+  "a diagnosis": () => view("accessible-dumps", join(source, "tests/data/flight_recorder/skipped_rank_branch_8/pickle")),
+  "two runs": () => view("accessible-runs", example("uneven_inputs"), example("uneven_inputs_join")),
+  "an overview": overview,
+};
+
+test("axe finds nothing, wide and light or narrow and dark", async t => {
+  if (!process.env.ROLLCALL_AXE) return t.skip("no axe-core (npm install --global axe-core)");
+  const axe = readFileSync(process.env.ROLLCALL_AXE, "utf8");
+  for (const [name, url] of Object.entries(pages)) {
+    for (const options of [{ width: 1400, height: 900 }, { width: 700, height: 900, dark: true }]) {
+      const page = await browser.open(url(), options);
+      await page.settle();
+      await page.send("Runtime.evaluate", { expression: axe });
+      const found = JSON.parse(await page.value(`axe.run().then(({ passes, violations }) => JSON.stringify({
+        rules: passes.length, violations: violations.map(({ id, nodes }) => [id, nodes[0].html]) }))`));
+      assert.ok(found.rules > 10, name);
+      assert.deepEqual(found.violations, [], name);
+      await page.close();
+    }
+  }
+});
+
 test("two runs of very different length have axes of their own at first", async () => {
   const page = await browser.open(view("lengths", example("ddp_uneven_inputs"), example("ddp_uneven_inputs_join")));
   await page.until(areReady);
@@ -543,8 +584,8 @@ test("two runs of very different length have axes of their own at first", async 
 });
 
 test("at 700 pixels no table and no picture is cut off", async () => {
-  for (const name of ["uneven_inputs", "crossed_groups", "hook_too_short", "swapped_collectives", "wrong_peer"]) {
-    const page = await open(name, { width: 700, height: 900 });
+  for (const [name, url] of Object.entries(pages)) {
+    const page = await browser.open(url(), { width: 700, height: 900 });
     await page.settle();
     const wide = `[...document.querySelectorAll(".scroll")].filter(each => each.scrollWidth > each.clientWidth)`;
     assert.equal(await page.value(`${wide}.length`), 0, name);

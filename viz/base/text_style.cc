@@ -173,12 +173,26 @@ std::vector<std::string_view> split_lines(std::string_view text) {
 
 namespace {
 
+// Where the word at the beginning of `text` ends. It has the space before it, and the number behind it: "rank 0" and
+// "all_reduce #3" are read as one.
+std::size_t end_of_word(std::string_view text, std::size_t width) {
+  std::size_t end = text.find(' ', 1);
+  while (end != std::string_view::npos && end + 1 < text.size()) {
+    const char next = text[end + 1];
+    const std::size_t longer = text.find(' ', end + 1);
+    if ((next != '#' && (next < '0' || next > '9')) || display_width(text.substr(0, longer)) > width) {
+      break;
+    }
+    end = longer;
+  }
+  return end;
+}
+
 void wrap_line(std::vector<std::string>& lines, std::string_view text, std::size_t width) {
   lines.emplace_back();
   std::size_t column = 0;
   while (!text.empty()) {
-    const std::size_t space = text.find(' ', 1);  // a word keeps the space before it
-    std::string_view word = text.substr(0, space);
+    std::string_view word = text.substr(0, end_of_word(text, width));
     text.remove_prefix(word.size());
     if (column > 0 && column + display_width(word) > width) {
       lines.emplace_back();

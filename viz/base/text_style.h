@@ -60,7 +60,7 @@ std::size_t display_width(std::string_view text);
 std::vector<std::string_view> split_lines(std::string_view text);
 
 // Printable lines of at most `width` columns, broken at spaces; a longer word has a line of its own.
-// Line breaks of the text are kept. At least one line.
+// A number stays with the word before it. Line breaks of the text are kept. At least one line.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
 }  // namespace rollcall::viz
