@@ -10,6 +10,7 @@
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/traces.h"
+#include "scenarios/run/source_lines.h"
 #include "sim/diagnose/dump_judge.h"
 #include "traces/dumps/dump_report.h"
 #include "viz/html/html_diagnosis.h"
@@ -20,9 +21,18 @@ namespace rollcall::cli {
 
 namespace {
 
+Diagnosis judged(const check::JobDump& job) {
+  Diagnosis diagnosis = check::judge_dump(job);
+  scenario::read_sources(diagnosis);
+  return diagnosis;
+}
+
 traces::RecordedReport recorded(const std::vector<std::string>& paths, const check::JobDump& job,
                                 const Diagnosis& diagnosis) {
-  return traces::report_of(job, diagnosis, fmt::format("{}", fmt::join(paths, ", ")));
+  traces::RecordedReport recorded =
+      traces::report_of(job, diagnosis, fmt::format("{}", fmt::join(paths, ", ")));
+  recorded.report.sources = diagnosis.sources;
+  return recorded;
 }
 
 void write_recorded_traces(const CommandLine& line, const traces::RecordedReport& recorded) {
@@ -41,7 +51,7 @@ JudgedDumps judge_dumps(const CommandLine& line, const std::vector<std::string>&
   if (input.job.ranks.empty()) {
     throw UsageError(fmt::format("no dumps, traces or logs of a job in {}", fmt::join(paths, ", ")));
   }
-  Diagnosis diagnosis = check::judge_dump(input.job);
+  Diagnosis diagnosis = judged(input.job);
   Report report = recorded(paths, input.job, diagnosis).report;
   return {std::move(diagnosis), remarks_of(input.problems), std::move(report)};
 }
@@ -62,7 +72,7 @@ ExitCode diagnose(const CommandLine& line) {
   if (input.job.ranks.empty() && input.job.facts.empty()) {
     return no_dumps(input, line.paths);
   }
-  const Diagnosis diagnosis = check::judge_dump(input.job);
+  const Diagnosis diagnosis = judged(input.job);
   const std::string json = viz::json_diagnosis(diagnosis, remarks_of(input.problems));
   emit(line, line.format == Format::json ? json : viz::text_diagnosis(diagnosis, text_style(line)));
   const auto page = [&](std::ostream& out) {

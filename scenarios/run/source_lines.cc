@@ -1,10 +1,13 @@
 #include "scenarios/run/source_lines.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "viz/rows/source_rows.h"
 
@@ -30,8 +33,9 @@ std::int64_t take_number(std::string_view& text) {
   return number;
 }
 
+constexpr std::int64_t lines_max = 100'000;
+
 std::optional<std::string> line_of(const fs::path& file, std::int64_t number) {
-  constexpr std::int64_t lines_max = 100'000;
   constexpr std::size_t length_max = 10'000;
   std::error_code error;
   if (number > lines_max || !fs::is_regular_file(file, error)) {
@@ -49,6 +53,55 @@ std::optional<std::string> line_of(const fs::path& file, std::int64_t number) {
   }
   const bool is_text = line.size() <= length_max && line.find('\0') == std::string::npos;
   return is_text && line.find_first_not_of(" \t") != std::string::npos ? std::optional(line) : std::nullopt;
+}
+
+// Where a file of another machine may be on this one, the likeliest first.
+std::vector<fs::path> paths_of(const fs::path& file) {
+  std::vector<fs::path> paths = {file};
+  for (auto from = file.begin(); from != file.end(); ++from) {
+    fs::path rest;
+    for (auto part = from; part != file.end(); ++part) {
+      rest /= *part;
+    }
+    if (rest.is_relative() && rest != file) {
+      paths.push_back(rest);
+    }
+  }
+  return paths;
+}
+
+std::size_t indentation(std::string_view line) {
+  return std::min(line.find_first_not_of(" \t"), line.size());
+}
+
+// Whether the line of that number is in Python's function of that name: the last `def` above it that is less indented.
+bool stands_in(const fs::path& file, std::int64_t number, std::string_view function) {
+  std::error_code error;
+  if (number <= 0 || number > lines_max || !fs::is_regular_file(file, error)) {
+    return false;
+  }
+  std::ifstream in(file);
+  std::vector<std::pair<std::size_t, std::string>>
+      around;  // indentation and name of the functions that are open
+  std::string line;
+  for (std::int64_t i = 0; i < number; ++i) {
+    if (!std::getline(in, line)) {
+      return false;
+    }
+    const std::size_t indent = indentation(line);
+    if (indent == line.size() || line[indent] == '#' || line[indent] == ')') {
+      continue;  // closes nothing
+    }
+    while (!around.empty() && around.back().first >= indent) {
+      around.pop_back();
+    }
+    std::string_view text = std::string_view(line).substr(indent);
+    text.remove_prefix(text.starts_with("async ") ? 6 : 0);
+    if (text.starts_with("def ") && i + 1 < number) {
+      around.emplace_back(indent, text.substr(4, text.find_first_of("( ", 4) - 4));
+    }
+  }
+  return around.empty() ? function == "<module>" : around.back().second == function;
 }
 
 std::optional<SourceLine> read_line(const std::string& site, const fs::path& file) {
@@ -77,6 +130,21 @@ viz::SourcePlace place_of_site(std::string_view site) {
   const std::int64_t first = take_number(site);
   const bool has_column = first > 0;
   return {std::string(site), has_column ? first : last, has_column ? last : 0};
+}
+
+void read_sources(Diagnosis& diagnosis) {
+  diagnosis.sources.clear();
+  for (const Call& call : viz::calls_to_show(diagnosis)) {
+    const viz::SourcePlace place = place_of_site(call.site);
+    for (const fs::path& path : paths_of(place.file)) {
+      if (stands_in(path, place.line, call.label)) {
+        if (const std::optional<std::string> text = line_of(path, place.line)) {
+          diagnosis.sources.push_back({call.site, path.string(), place.line, place.column, *text});
+        }
+        break;
+      }
+    }
+  }
 }
 
 void read_sources(Report& report, const fs::path& file) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/source_line.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall {
@@ -43,6 +44,8 @@ struct Diagnosis {
   Rank world_size = 0;   // as far as the recordings know
   RankSet without_dump;  // ranks that left none
   std::int64_t records = 0;
+
+  std::vector<SourceLine> sources;  // by site; only what somebody could read
 };
 
 std::string_view to_string(Diagnosis::Confidence confidence);

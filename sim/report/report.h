@@ -11,6 +11,7 @@
 #include "sim/report/join_cost.h"
 #include "sim/report/sample_use.h"
 #include "sim/report/search_result.h"
+#include "sim/report/source_line.h"
 #include "sim/report/timeline.h"
 #include "sim/report/verdict.h"
 
@@ -57,15 +58,6 @@ struct ReportGroup {
 struct MemoryUse {
   std::string object;
   std::vector<DeviceMemory> devices;  // by GPU
-};
-
-// A line of a source file that was at hand.
-struct SourceLine {
-  std::string site;         // as calls have it: "train.py:12"
-  std::string path;         // of the file, as it was given: "jobs/train.py"
-  std::int64_t line = 0;    // from 1
-  std::int64_t column = 0;  // from 1; 0: not known
-  std::string text;         // without its line break
 };
 
 struct Report {

@@ -41,6 +41,25 @@ TEST_CASE("diagnose writes a page of the job", "[cli]") {
   CHECK_THAT(page, Contains("size_mismatch") && Contains("rank 3 and the other ranks disagree"));
 }
 
+TEST_CASE(
+    "diagnose shows the line of a job's file that is at hand, if it still is in the function that called",
+    "[cli]") {
+  const Shell shell;
+  const std::string dumps =
+      sets + "skipped_rank_branch_8/pickle'";  // /workspace/job/metrics.py:77 in log_metric
+  const auto metrics = [](const std::string& function) {
+    return std::string(70, '\n') + "def " + function +
+           "(value):\n    if rank % 4 == 2:\n        return\n\n\n\n" + "    dist.all_reduce(value)\n";
+  };
+  shell.write("job/metrics.py", metrics("log_metric"));
+  const Outcome shown = shell.rollcall("diagnose " + dumps + " --report html=page.html");
+  CHECK_THAT(shown.out, Contains("  --> job/metrics.py:77\n   |\n77 |      dist.all_reduce(value)\n   |\n"));
+  CHECK_THAT(contents(shell.path("page.html")), Contains("77      dist.all_reduce(value)"));
+  shell.write("job/metrics.py", metrics("log_loss"));  // another file, or changed since
+  CHECK_THAT(shell.rollcall("diagnose " + dumps).out,
+             Contains("  --> /workspace/job/metrics.py:77\n") && !Contains("dist.all_reduce(value)"));
+}
+
 TEST_CASE("view shows the folder of a job that hung", "[cli]") {
   const Shell shell;
   const Outcome outcome = shell.rollcall("view " + sets + "tp_dp_crossed_4/json' -o page.html");

@@ -45,16 +45,12 @@ std::string success_sentence(const Report& report) {
 }  // namespace
 
 void html_excerpts(Markup& out, const Report& report) {
-  for (const std::string& site : sites_to_show(report.verdict)) {
-    const SourceLine* line = source_of(report, site);
-    if (line == nullptr) {
-      continue;
-    }
-    const Excerpt excerpt = excerpt_of(*line);
+  for (const SourceLine& line : report.sources) {
+    const Excerpt excerpt = excerpt_of(line);
     out.open("div", {{"class", "excerpt"}})
-        .element("small", path_of_site(report, site))
+        .element("small", path_of_site(report.sources, line.site))
         .open("pre", {{"tabindex", "0"}});
-    out.open("code").text(fmt::format("{:>4}  {}", line->line, excerpt.text));
+    out.open("code").text(fmt::format("{:>4}  {}", line.line, excerpt.text));
     if (excerpt.mark >= 0) {
       out.line().text(std::string(static_cast<std::size_t>(excerpt.mark) + 6, ' ')).element("b", "^");
     }

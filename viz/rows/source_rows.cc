@@ -10,8 +10,13 @@
 
 namespace rollcall::viz {
 
+namespace {
+
+constexpr std::size_t sites_max = 3;
+
+}  // namespace
+
 std::vector<std::string> sites_to_show(const Verdict& verdict) {
-  constexpr std::size_t sites_max = 3;
   std::vector<std::string> sites;
   const auto add = [&sites](const std::string& site) {
     if (!site.empty() && sites.size() < sites_max && std::ranges::find(sites, site) == sites.end()) {
@@ -28,13 +33,30 @@ std::vector<std::string> sites_to_show(const Verdict& verdict) {
   return sites;
 }
 
-const SourceLine* source_of(const Report& report, const std::string& site) {
-  const auto line = std::ranges::find(report.sources, site, &SourceLine::site);
-  return line == report.sources.end() ? nullptr : &*line;
+std::vector<Call> calls_to_show(const Diagnosis& diagnosis) {
+  std::vector<Call> calls;
+  const auto add = [&calls](const Call& call) {
+    if (!call.site.empty() && calls.size() < sites_max &&
+        std::ranges::find(calls, call.site, &Call::site) == calls.end()) {
+      calls.push_back(call);
+    }
+  };
+  if (diagnosis.finding.at) {
+    add(diagnosis.finding.at->call);
+  }
+  std::ranges::for_each(diagnosis.variants, [&](const Variant& each) { add(each.call); });
+  std::ranges::for_each(diagnosis.held, [&](const Victim& each) { add(each.call); });
+  std::ranges::for_each(diagnosis.victims, [&](const Victim& each) { add(each.call); });
+  return calls;
 }
 
-std::string path_of_site(const Report& report, const std::string& site) {
-  const SourceLine* source = source_of(report, site);
+const SourceLine* source_of(const std::vector<SourceLine>& sources, const std::string& site) {
+  const auto line = std::ranges::find(sources, site, &SourceLine::site);
+  return line == sources.end() ? nullptr : &*line;
+}
+
+std::string path_of_site(const std::vector<SourceLine>& sources, const std::string& site) {
+  const SourceLine* source = source_of(sources, site);
   if (source == nullptr) {
     return site;
   }

@@ -6,8 +6,10 @@
 
 #include "viz/base/text_page.h"
 #include "viz/rows/phrases.h"
+#include "viz/rows/source_rows.h"
 #include "viz/rows/variants_table.h"
 #include "viz/rows/verdict_parts.h"
+#include "viz/text/excerpts.h"
 
 namespace rollcall::viz {
 
@@ -33,7 +35,7 @@ class DiagnosisWriter {
     headline(&TextPage::headline);
     const Finding& finding = diagnosis_.finding;
     if (finding.at && !finding.at->call.site.empty()) {
-      page_.arrow(finding.at->call.site);
+      page_.arrow(path_of_site(diagnosis_.sources, finding.at->call.site));
     }
     frame();
     group();
@@ -67,10 +69,19 @@ class DiagnosisWriter {
   }
 
   void frame() {
-    if (diagnosis_.victims.empty() && diagnosis_.held.empty() && diagnosis_.variants.empty()) {
+    const std::string site = diagnosis_.finding.at ? diagnosis_.finding.at->call.site : "";
+    const bool has_excerpt = source_of(diagnosis_.sources, site) != nullptr;
+    const bool has_rows =
+        !diagnosis_.victims.empty() || !diagnosis_.held.empty() || !diagnosis_.variants.empty();
+    if (has_excerpt || has_rows) {
+      page_.frame_line();
+    }
+    if (has_excerpt) {
+      put_excerpts(page_, diagnosis_.sources, site);
+    }
+    if (!has_rows) {
       return;
     }
-    page_.frame_line();
     if (!diagnosis_.variants.empty()) {
       const std::size_t count = verbose_ ? diagnosis_.variants.size() : variants_max;
       std::vector<Variant> shown = diagnosis_.variants;

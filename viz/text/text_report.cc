@@ -12,6 +12,7 @@
 #include "viz/rows/state_rows.h"
 #include "viz/rows/variants_table.h"
 #include "viz/rows/verdict_parts.h"
+#include "viz/text/excerpts.h"
 
 namespace rollcall::viz {
 
@@ -95,10 +96,10 @@ class ReportWriter {
 
   void failure(const Finding& finding) {
     if (const std::string place = place_to_look(report_.verdict); !place.empty()) {
-      page_.arrow(path_of_site(report_, place));
+      page_.arrow(path_of_site(report_.sources, place));
     }
     page_.frame_line();
-    excerpts();
+    put_excerpts(page_, report_.sources, place_to_look(report_.verdict));
     evidence(finding);
     if (finding.at && !std::holds_alternative<ResourceLeak>(report_.verdict)) {
       last_common(*finding.at);
@@ -117,26 +118,6 @@ class ReportWriter {
       run_facts();
     }
     replay();
-  }
-
-  // The lines that the report is about, where the file is at hand. Of one file: the arrow names it.
-  void excerpts() {
-    const SourceLine* first = source_of(report_, place_to_look(report_.verdict));
-    std::vector<const SourceLine*> lines;
-    for (const std::string& site : sites_to_show(report_.verdict)) {
-      const SourceLine* line = source_of(report_, site);
-      if (first != nullptr && line != nullptr && line->path == first->path) {
-        lines.push_back(line);
-      }
-    }
-    std::ranges::sort(lines, {}, [](const SourceLine* line) { return std::pair(line->line, line->column); });
-    for (const SourceLine* line : lines) {
-      const Excerpt excerpt = excerpt_of(*line);
-      page_.excerpt(line->line, excerpt.text, excerpt.mark);
-    }
-    if (!lines.empty()) {
-      page_.frame_line();
-    }
   }
 
   // The calls side by side where there is something to compare, then the ranks that are elsewhere.

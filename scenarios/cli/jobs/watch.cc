@@ -14,6 +14,7 @@
 #include "scenarios/cli/dump_files.h"
 #include "scenarios/cli/judged_dumps.h"
 #include "scenarios/program/units.h"
+#include "scenarios/run/source_lines.h"
 #include "scenarios/watch/attach.h"
 #include "scenarios/watch/watched_job.h"
 #include "sim/diagnose/dump_judge.h"
@@ -71,7 +72,9 @@ std::string report_text(const CommandLine& line, const watch::Answer& answer) {
   const bool blames_nobody = answer.diagnosis.finding.kind == FindingKind::no_fault;
   std::string text = occasion_text(answer, blames_nobody);
   if (!blames_nobody) {
-    text += viz::text_diagnosis(answer.diagnosis, {line.detail, wants_color(line)});
+    Diagnosis diagnosis = answer.diagnosis;
+    scenario::read_sources(diagnosis);
+    text += viz::text_diagnosis(diagnosis, {line.detail, wants_color(line)});
   }
   const bool has_stacks =
       std::ranges::any_of(answer.stacks, [](const auto& stack) { return !stack.frames.empty(); });

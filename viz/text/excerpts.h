@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/report/source_line.h"
+#include "viz/base/text_page.h"
+
+namespace rollcall::viz {
+
+// The lines of the file in which `first` is, which the arrow above them has named; nothing where it could not be read.
+void put_excerpts(TextPage& page, const std::vector<SourceLine>& sources, const std::string& first);
+
+}  // namespace rollcall::viz
