@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "viz/base/text_style.h"
 #include "viz/rows/phrases.h"
 
 namespace rollcall::viz {
@@ -25,12 +26,15 @@ namespace {
 // A table of so many rows gets a filter, where scripts run.
 constexpr std::size_t rows_to_filter = 20;
 
-// What is no longer than this, in bytes, stays on one line.
+// What is no longer than this stays on one line.
 constexpr std::size_t line_max = 28;
+// And these even in a narrow window: "rank 0", "float32".
+constexpr std::size_t short_max = 8;
 
 std::string classes_of(const HtmlTable::Cell& cell) {
-  const bool is_long = std::max(cell.text.size(), cell.note.size()) > line_max;
-  return cell.look + (is_long ? cell.look.empty() ? "long" : " long" : "");
+  const std::size_t size = std::max(display_width(cell.text), display_width(cell.note));
+  const std::string length = size > line_max ? "long" : size > 0 && size <= short_max ? "short" : "";
+  return cell.look + (cell.look.empty() || length.empty() ? "" : " ") + length;
 }
 
 // `title`: of its column, where a row may have to stand as a card; or empty.

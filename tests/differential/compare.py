@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Runs drawn PyTorch programs as real processes and on simulated ranks, and compares what every rank did.
+
+    tests/differential/compare.py ROLLCALL FIRST COUNT [--python PYTHON] [--keep FOLDER] [--jobs N]
+
+Compared are, per rank: how it ended (finished, left, raised what, or never), at which statement, and every value bit
+by bit. A drawn program that is right must be ok. Where a mistake makes Gloo do what nothing defines, it is enough that
+rollcall reports the mistake. `run` must say of the recording what `record` said. Ends with 1 if a program differs; the
+program is made small and kept in FOLDER. Ends with 77 where there is no torch.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+import draw
+
+REAL_TIMEOUTS = 5, 20, 80  # seconds, of Gloo's calls; on a busy machine a rank can be late, so a difference must stay
+LOST = re.compile("timed out|timeout|connection|enforce|socket|closed|read error|write error|"
+                  "failed to pass monitoredBarrier", re.I)
+MINIMIZED = 3  # programs; the others are kept as they are
+
+
+class Ranks(dict):
+    """rank -> its lines"""
+
+    @classmethod
+    def of(cls, text, world):
+        ranks = cls({rank: [] for rank in range(world)})
+        for line in text.splitlines():
+            match = re.match(r"(?:\[rank \d+\] )?@(\d+) (.*)", line)
+            if match and int(match[1]) in ranks:
+                ranks[int(match[1])].append(match[2])
+        return ranks
+
+    def end(self, rank):
+        """("finished", ...), ("exit", ...), ("raised TYPE", ...) or ("stuck", ...), and the statement before it"""
+        lines = self[rank]
+        done = next((line.split()[0] for line in reversed(lines) if not line.startswith("end ")), "none")
+        last = lines[-1] if lines and lines[-1].startswith("end ") else "end stuck"
+        words = last.split(" ", 2)
+        if words[1] == "raised":
+            if LOST.search(words[2]):
+                return "stuck", done
+            return "raised " + words[2].split(":")[0], done
+        return words[1], done
+
+    def values(self, rank):
+        return [line for line in self[rank] if not line.startswith("end ")]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run_real(file, world, python, timeout):
+    environment = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), WORLD_SIZE=str(world),
+                       DIFFERENTIAL_TIMEOUT=str(timeout), DIFFERENTIAL_LINGER="1", USE_LIBUV="0",
+                       OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
+    outputs = [tempfile.TemporaryFile("w+") for _ in range(world)]
+    ranks = [subprocess.Popen([python, file], stdin=subprocess.PIPE, stdout=outputs[rank], stderr=subprocess.DEVNULL,
+                              env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)))
+             for rank in range(world)]
+
+    def said():
+        text = ""
+        for output in outputs:
+            output.seek(0)
+            text += output.read()
+        return text
+
+    until = time.monotonic() + 30 + 2 * timeout  # with imports
+    while time.monotonic() < until:
+        ended = len(re.findall(r"^@\d+ end ", said(), re.M))
+        if ended + sum(rank.poll() is not None for rank in ranks) >= world:
+            break
+        time.sleep(0.1)
+    for rank in ranks:
+        rank.kill()
+        rank.wait()
+        rank.stdin.close()
+    return Ranks.of(said(), world)
+
+
+def run_simulated(file, world, rollcall, python):
+    report, scenario = file + ".report.json", file + ".scenario.json"
+    asked = subprocess.run([rollcall, "record", "-n", str(world), "--simulate", "--python", python,
+                            "--report", f"json={report}", "-o", scenario, file],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+    if asked.returncode not in (0, 1):
+        return Ranks.of("", world), f"exit {asked.returncode}: {asked.stderr[-300:]}"
+    verdict = json.loads(pathlib.Path(report).read_text())["verdict"]
+    if os.path.exists(scenario):
+        again = subprocess.run([rollcall, "run", "--format", "json", scenario], capture_output=True, text=True)
+        if json.loads(again.stdout)["verdict"] != verdict:
+            return Ranks.of("", world), f"exit: record says {verdict}, and run {json.loads(again.stdout)['verdict']}"
+    return Ranks.of(asked.stdout + asked.stderr, world), verdict
+
+
+def difference(world, statements, is_right, options):
+    """None where both agree; else in a few words how they do not."""
+    with tempfile.TemporaryDirectory(prefix="differential.") as folder:
+        file = os.path.join(folder, "program.py")
+        pathlib.Path(file).write_text(draw.script(statements))
+        simulated, verdict = run_simulated(file, world, options.rollcall, options.python)
+        if verdict.startswith("exit"):
+            return verdict
+        if is_right and verdict != "ok":
+            return f"the program is right, and the verdict {verdict}"
+        if not is_right and verdict == "mismatch":
+            return None
+        for timeout in REAL_TIMEOUTS:
+            found = difference_of_ranks(world, simulated, verdict, run_real(file, world, options.python, timeout))
+            if not found:
+                return None
+    return found
+
+
+def difference_of_ranks(world, simulated, verdict, real):
+    for rank in range(world):
+        if real.end(rank) != simulated.end(rank):
+            return (f"rank {rank}: real {' after '.join(real.end(rank))}, simulated "
+                    f"{' after '.join(simulated.end(rank))} ({verdict})")
+    if verdict == "ok":
+        for rank in range(world):
+            for ours, theirs in zip(simulated.values(rank), real.values(rank)):
+                if ours != theirs:
+                    return f"rank {rank}: real {theirs[:200]}, simulated {ours[:200]}"
+    return None
+
+
+def minimized(world, statements, is_right, options):
+    """The fewest statements that still differ."""
+    at = 0
+    while at < len(statements):
+        fewer = statements[:at] + statements[at + 1:]
+        if difference(world, fewer, is_right, options):
+            statements = fewer
+        else:
+            at += 1
+    return statements
+
+
+def torch_of(python):
+    """Its version; empty where that Python has none"""
+    if not python:
+        return ""
+    asked = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+    return asked.stdout.strip() if asked.returncode == 0 else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("rollcall", type=os.path.abspath)
+    parser.add_argument("first", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--python", help="by default the first that has torch")
+    parser.add_argument("--keep", default="differences")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    pythons = [options.python] if options.python else [shutil.which("python3"), "/usr/bin/python3"]
+    options.python, torch = next(((python, version) for python in pythons if (version := torch_of(python))), ("", ""))
+    if not torch:
+        print(f"skipped: no torch in {', '.join(map(str, pythons))}")
+        return 77
+
+    def judge(seed):
+        world, statements, mistake = draw.draw(seed)
+        return seed, mistake, difference(world, statements, mistake is None, options)
+
+    counts = collections.Counter()
+    different = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for seed, mistake, found in pool.map(judge, range(options.first, options.first + options.count)):
+            counts[mistake or "right", "differs" if found else "agrees"] += 1
+            if found:
+                different.append(seed)
+                print(f"seed {seed} ({mistake or 'right'}): {found}", flush=True)
+    for count, seed in enumerate(different):
+        world, statements, mistake = draw.draw(seed)
+        if count < MINIMIZED:
+            statements = minimized(world, statements, mistake is None, options)
+        keep = pathlib.Path(options.keep)
+        keep.mkdir(parents=True, exist_ok=True)
+        (keep / f"{seed}.py").write_text(f"# {world} ranks, torch {torch}\n" + draw.script(statements))
+        print(f"seed {seed}: {keep / f'{seed}.py'}")
+    print(f"\ntorch {torch}, seeds {options.first} to {options.first + options.count - 1}")
+    for kind in sorted({kind for kind, _ in counts}):
+        print(f"{kind:14} {counts[kind, 'agrees']:5} agree {counts[kind, 'differs']:5} differ")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
