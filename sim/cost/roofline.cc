@@ -46,13 +46,16 @@ constexpr std::int64_t gib = std::int64_t{1} << 30;
 // also the Ada whitepaper, with accumulation in float32. The H100 of Meta's Grand Teton has 96 GB at 2.4 TB/s
 // (pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md).
 //
+// The same machines give a GPU 500 W instead of 700 W: power grows with the cube of the clock, so peaks are those of an
+// H100 times the third root of 5/7.
+//
 // matmul: stas00/ml-engineering at 744d01e, compute/accelerator/README.md, "Maximum Achievable Matmul FLOPS": the best of
 // many shapes, measured in bfloat16. Not in that table: V100, taken for an A100; Ada, H20, H800 and A800, for their like.
 //
 // attention: FlashAttention-2's paper (arXiv 2307.08691) has 50 to 73 % of an A100; FlashAttention-3's (arXiv 2407.08608)
-// says that version 2, which PyTorch's scaled_dot_product_attention runs, reaches 35 % of an H100. Blackwell: as
-// Hopper, for want of a measurement. V100 has no flash attention; there it is our guess.
-constexpr std::array<Gpu, 22> gpus{{
+// says that version 2 reaches 35 % of an H100; PyTorch's scaled_dot_product_attention was measured there at 287 to 304
+// teraflops (pytorch/benchmark, commit d5f0a12), which counts here. Blackwell: as Hopper, for want of a measurement. V100 has no flash attention; there it is our guess.
+constexpr std::array<Gpu, 23> gpus{{
     // name, machine, capability, {float64, float32, tf32, half, float8}, GB/s, memory, matmul, attention
     {"A100 SXM 80 GB", "a100", 80, {19.5, 19.5, 156, 312, 0}, 2039, 80 * gib, 869, 600},
     {"A100 SXM 80 GB", "a100-mesh", 80, {19.5, 19.5, 156, 312, 0}, 2039, 80 * gib, 869, 600},
@@ -61,19 +64,20 @@ constexpr std::array<Gpu, 22> gpus{{
     {"A100 SXM 40 GB", "p4d", 80, {19.5, 19.5, 156, 312, 0}, 1555, 40 * gib, 869, 600},
     {"A100 PCIe 80 GB", "a100-pcie", 80, {19.5, 19.5, 156, 312, 0}, 1935, 80 * gib, 811, 600},
     {"A800 SXM", "a800", 80, {19.5, 19.5, 156, 312, 0}, 2039, 80 * gib, 869, 600},
-    {"H100 SXM", "h100", 90, {67, 67, 494.7, 989.4, 1978.9}, 3350, 80 * gib, 803, 350},
-    {"H100 SXM", "p5", 90, {67, 67, 494.7, 989.4, 1978.9}, 3350, 80 * gib, 803, 350},
-    {"H100 PCIe", "h100-pcie", 90, {51, 51, 378, 756, 1513}, 2000, 80 * gib, 803, 350},
-    {"H800 SXM", "h800", 90, {1, 67, 494.7, 989.4, 1978.9}, 3350, 80 * gib, 803, 350},
+    {"H100 SXM", "h100", 90, {67, 67, 494.7, 989.4, 1978.9}, 3350, 80 * gib, 803, 300},
+    {"H100 SXM", "p5", 90, {67, 67, 494.7, 989.4, 1978.9}, 3350, 80 * gib, 803, 300},
+    {"H100 PCIe", "h100-pcie", 90, {51, 51, 378, 756, 1513}, 2000, 80 * gib, 803, 300},
+    {"H800 SXM", "h800", 90, {1, 67, 494.7, 989.4, 1978.9}, 3350, 80 * gib, 803, 300},
     {"H20", "h20", 90, {1, 44, 74, 148, 296}, 4000, 96 * gib, 803, 600},
-    {"H200", "h200", 90, {67, 67, 494.7, 989.4, 1978.9}, 4800, 141 * gib, 803, 350},
-    {"H200", "p5en", 90, {67, 67, 494.7, 989.4, 1978.9}, 4800, 141 * gib, 803, 350},
-    {"GH200", "gh200", 90, {67, 67, 494.7, 989.4, 1978.9}, 4000, 96 * gib, 838, 350},
+    {"H200", "h200", 90, {67, 67, 494.7, 989.4, 1978.9}, 4800, 141 * gib, 803, 300},
+    {"H200", "p5en", 90, {67, 67, 494.7, 989.4, 1978.9}, 4800, 141 * gib, 803, 300},
+    {"GH200", "gh200", 90, {67, 67, 494.7, 989.4, 1978.9}, 4000, 96 * gib, 838, 300},
     {"B200", "b200", 100, {37, 75, 1125, 2250, 4500}, 7700, 180 * gib, 776, 350},
     {"GB200", "gb200", 100, {40, 80, 1250, 2500, 5000}, 8000, 186 * gib, 729, 350},
     {"B300", "b300", 103, {1.2, 75, 1125, 2250, 4500}, 8000, 270 * gib, 786, 350},
     {"GB300", "gb300", 103, {1.3, 80, 1250, 2500, 5000}, 8000, 279 * gib, 729, 350},
     {"L40S", "l40s", 89, {1.4, 91.6, 183, 362, 733}, 864, 48 * gib, 811, 600},
+    {"H100 SXM 96 GB at 500 W", "h100-500w", 90, {60, 60, 442, 884, 1769}, 2400, 96 * gib, 803, 300},
     {"RTX 4090", "rtx4090", 89, {1.3, 82.6, 82.6, 165.2, 330.3}, 1008, 24 * gib, 811, 600},
     {"V100 SXM2", "v100", 70, {7.8, 15.7, 0, 125, 0}, 900, 32 * gib, 869, 250},
 }};
@@ -125,6 +129,11 @@ const Gpu* find_gpu(const Cluster& cluster) {
   }
   const auto* alike = std::ranges::find(gpus, cluster.compute_capability, &Gpu::compute_capability);
   return alike == gpus.end() ? nullptr : alike;
+}
+
+const Gpu* find_gpu(std::string_view machine) {
+  const auto* found = std::ranges::find(gpus, machine, &Gpu::machine);
+  return found == gpus.end() ? nullptr : found;
 }
 
 std::optional<Duration> time_of(const Gpu& gpu, const KernelWork& work) {

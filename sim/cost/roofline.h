@@ -45,6 +45,8 @@ struct Gpu {
 
 // Null where nothing is known of the cluster's GPUs.
 const Gpu* find_gpu(const Cluster& cluster);
+// By the word before its name; also those that no preset has.
+const Gpu* find_gpu(std::string_view machine);
 
 struct KernelWork {
   double flops = 0;
