@@ -63,7 +63,22 @@ struct StepPrediction {
 // nothing is known of the GPU.
 StepPrediction predict_step(const StepQuestion& question);
 
-// "rollcall predict MODEL": a table for people.
+// The GPU that counts; null where nothing is known.
+const cost::Gpu* gpu_of(const StepQuestion& question);
+
 std::string step_text(const StepQuestion& question, const StepPrediction& prediction);
+std::string step_json(const StepQuestion& question, const StepPrediction& prediction);
+
+// The question with something changed; the first one is the question itself.
+struct StepVariant {
+  std::string name;
+  StepPrediction prediction;
+  bool is_straggler = false;  // one rank is slower than the others, and all wait for it
+  double lost = 0;            // by that: seconds of all GPUs in each step
+};
+// `words`: of layouts and models, and cluster=NAME's, already found; slow=5% and longer=5%, of one rank's kernels and
+// of its sequences. Throws std::invalid_argument.
+StepVariant predict_variant(StepQuestion question, std::string_view words);
+std::string variants_text(const std::vector<StepVariant>& variants);
 
 }  // namespace rollcall::predict

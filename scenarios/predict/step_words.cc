@@ -1,5 +1,6 @@
 #include "scenarios/predict/step_words.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <functional>
@@ -147,6 +148,15 @@ const std::vector<Word<Layout>>& layout_words() {
 }
 
 }  // namespace
+
+bool is_transformer_word(std::string_view word) {
+  const std::string_view key = word.substr(0, word.find('='));
+  return std::ranges::any_of(transformer_words(),
+                             [key](const Word<Transformer>& known) { return known.key == key; });
+}
+
+void change(Transformer& model, std::string_view word) { apply(transformer_words(), word, model); }
+void change(Layout& layout, std::string_view word) { apply(layout_words(), word, layout); }
 
 Transformer parse_transformer(std::string_view text) {
   Transformer model;

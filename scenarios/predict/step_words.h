@@ -13,4 +13,9 @@ namespace rollcall::predict {
 Transformer parse_transformer(std::string_view text);
 Layout parse_layout(std::string_view text);
 
+// One word more, of a list that was parsed.
+bool is_transformer_word(std::string_view word);
+void change(Transformer& model, std::string_view word);
+void change(Layout& layout, std::string_view word);
+
 }  // namespace rollcall::predict

@@ -42,19 +42,19 @@ constexpr std::array<KindRow, 6> kinds{{
 
 constexpr std::int64_t gib = std::int64_t{1} << 30;
 
-// Peaks and memories: NVIDIA's data sheets of each GPU, dense (half of what is given with sparsity); of L40S and RTX 4090
-// also the Ada whitepaper, with accumulation in float32. The H100 of Meta's Grand Teton has 96 GB at 2.4 TB/s
-// (pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md).
+// Peaks and memories: NVIDIA's data sheets of each GPU, dense (half of what is given with sparsity); of L40S and RTX
+// 4090 also the Ada whitepaper, with accumulation in float32. The H100 of Meta's Grand Teton has 96 GB at 2.4 TB/s
+// (pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md). The same machines give a GPU 500 W instead of
+// 700 W: power grows with the cube of the clock, so peaks are those of an H100 times the third root of 5/7.
 //
-// The same machines give a GPU 500 W instead of 700 W: power grows with the cube of the clock, so peaks are those of an
-// H100 times the third root of 5/7.
+// matmul: stas00/ml-engineering at 744d01e, compute/accelerator/README.md, "Maximum Achievable Matmul FLOPS": the best
+// of many shapes, measured in bfloat16. Not in that table: V100, taken for an A100; Ada, H20, H800 and A800, for their
+// like.
 //
-// matmul: stas00/ml-engineering at 744d01e, compute/accelerator/README.md, "Maximum Achievable Matmul FLOPS": the best of
-// many shapes, measured in bfloat16. Not in that table: V100, taken for an A100; Ada, H20, H800 and A800, for their like.
-//
-// attention: FlashAttention-2's paper (arXiv 2307.08691) has 50 to 73 % of an A100; FlashAttention-3's (arXiv 2407.08608)
-// says that version 2 reaches 35 % of an H100; PyTorch's scaled_dot_product_attention was measured there at 287 to 304
-// teraflops (pytorch/benchmark, commit d5f0a12), which counts here. Blackwell: as Hopper, for want of a measurement. V100 has no flash attention; there it is our guess.
+// attention: FlashAttention-2's paper (arXiv 2307.08691) has 50 to 73 % of an A100; FlashAttention-3's (arXiv
+// 2407.08608) says that version 2 reaches 35 % of an H100. PyTorch's scaled_dot_product_attention was measured there
+// at 287 to 304 teraflops (pytorch/benchmark, commit d5f0a12), which counts here. Blackwell: 35 %, for want of a
+// measurement. V100 has no flash attention; there it is our guess.
 constexpr std::array<Gpu, 23> gpus{{
     // name, machine, capability, {float64, float32, tf32, half, float8}, GB/s, memory, matmul, attention
     {"A100 SXM 80 GB", "a100", 80, {19.5, 19.5, 156, 312, 0}, 2039, 80 * gib, 869, 600},

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/run/runner.h"
 #include "tests/catch.h"
