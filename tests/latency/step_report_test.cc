@@ -174,7 +174,8 @@ take 31.5 ms. Use `compute` for what a host does (a data loader, Python), and `k
 
 A kernel with `flops` and `bytes` takes the longer of computing and moving them. Peaks are those of NVIDIA's data
 sheets; kernels reach the part of them that others have measured. [roofline.cc](../sim/cost/roofline.cc) has both, GPU
-by GPU, with their sources. Products (`matmul`, `attention`) are computed in the kernel's `dtype`, everything else in float32.
+by GPU, with their sources. Products (`matmul`, `attention`) are computed in the kernel's `dtype`, everything else in
+float32.
 
 ## Steps of a transformer
 

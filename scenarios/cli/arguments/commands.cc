@@ -195,7 +195,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
          "Predict a training step of this transformer: llama3-8b, or sizes such as layers=32,hidden=4096")
       ->type_name("MODEL");
   app.add_option("--layout", predict.layout,
-                 "How the model is spread, such as fsdp=8,tp=2,microbatch=2,recompute=full,float8,compile")
+                 "How the model is spread, such as fsdp=8,tp=2,microbatch=2,float8")
       ->type_name("WORDS");
   app.add_option("--what-if", predict.what_if,
                  "Also with these changes: words of --model and --layout, cluster=NAME, slow=5%, longer=5%")
@@ -533,7 +533,7 @@ constexpr std::array<Command, 23> table = {{
      predict_times,
      for_times,
      {"predict all_reduce --cluster h100-2x8 --bytes 1KiB:8GiB",
-      "predict --model llama3-8b --layout fsdp=8,microbatch=2 --cluster h100-8"}},
+      "predict --model llama3-8b --layout fsdp=8,tp=2 --cluster h100-2x8"}},
     {"slow",
      "Find the rank, NIC, link or node that is slow, from measured times",
      declare_slow,
