@@ -38,8 +38,12 @@ enum class Format { text, json };
 
 // What `predict` is asked.
 struct PredictArguments {
-  std::string subject;  // an operation, or a scenario file
-  std::string cluster;  // a preset, or a file; may be empty
+  std::string subject;                 // an operation, or a scenario file; empty where there is a model
+  std::string model;                   // a transformer's sizes; may be empty
+  std::string layout;                  // how it is spread over GPUs
+  std::string gpu;                     // instead of the cluster's; may be empty
+  std::vector<std::string> what_if{};  // changes of a step
+  std::string cluster;                 // a preset, or a file; may be empty
   std::string bytes = "8B:1GiB";
   std::string dtype = "float32";
   std::string reduce_op = "SUM";

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <ostream>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,8 @@
 #include "scenarios/measured/bench_table.h"
 #include "scenarios/measured/calibrate.h"
 #include "scenarios/predict/size_table.h"
+#include "scenarios/predict/step_time.h"
+#include "scenarios/predict/step_words.h"
 #include "scenarios/run/runner.h"
 #include "sim/c10d/backend_traits.h"
 #include "viz/base/write_file.h"
@@ -177,6 +180,49 @@ ExitCode predict_op(const CommandLine& line) {
   return ExitCode::as_expected;
 }
 
+predict::StepQuestion question_of(const PredictArguments& arguments) {
+  if (arguments.cluster.empty()) {
+    throw UsageError("--model needs --cluster: a file, or a preset such as h100-8");
+  }
+  predict::StepQuestion question{.model = predict::parse_transformer(arguments.model),
+                                 .layout = predict::parse_layout(arguments.layout),
+                                 .cluster = cluster_of(arguments.cluster)};
+  if (!arguments.gpu.empty()) {
+    question.gpu = cost::find_gpu(std::string_view(arguments.gpu));
+    if (question.gpu == nullptr) {
+      throw UsageError(
+          fmt::format("--gpu: nothing is known of '{}'; write the name of a preset such as h100, without "
+                      "its numbers, or h100-500w",
+                      arguments.gpu));
+    }
+  }
+  return question;
+}
+
+ExitCode predict_model(const CommandLine& line) {
+  const PredictArguments& arguments = line.predict;
+  try {
+    const predict::StepQuestion question = question_of(arguments);
+    const predict::StepPrediction prediction = predict::predict_step(question);
+    std::string text = line.format == Format::json ? predict::step_json(question, prediction)
+                                                   : predict::step_text(question, prediction);
+    if (!arguments.what_if.empty()) {
+      if (line.format == Format::json) {
+        throw UsageError("--what-if prints text; leave out --format json");
+      }
+      std::vector<predict::StepVariant> variants{{.name = "as it is", .prediction = prediction}};
+      for (const std::string& words : arguments.what_if) {
+        variants.push_back(predict::predict_variant(question, words));
+      }
+      text += "\n" + predict::variants_text(variants);
+    }
+    emit(line, text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+  return ExitCode::as_expected;
+}
+
 void put_on_cluster(Scenario& loaded, const std::string& text) {
   const cost::Cluster cluster = cluster_of(text);
   const int nodes_needed = (loaded.options.world_size + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
@@ -195,7 +241,7 @@ void put_on_cluster(Scenario& loaded, const std::string& text) {
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   Progress progress(line.progress_wish(), "starting");
-  Scenario loaded = load_watched(arguments.subject, progress);
+  Scenario loaded = load_watched(arguments.subject, progress, {.brings_cluster = !arguments.cluster.empty()});
   if (!traits_of(loaded.options.backend).has_cost_model) {
     throw UsageError(
         fmt::format("times are predicted for nccl only; this scenario runs on {}", loaded.options.backend));
@@ -241,6 +287,14 @@ cost::Cluster cluster_of(const std::string& text) {
 }
 
 ExitCode predict_times(const CommandLine& line) {
+  if (line.predict.subject.empty() == line.predict.model.empty()) {
+    throw UsageError(line.predict.model.empty()
+                         ? "predict needs a collective such as all_reduce, a scenario file, or --model"
+                         : "--model cannot be used with a collective or a scenario");
+  }
+  if (!line.predict.model.empty()) {
+    return predict_model(line);
+  }
   return names_a_file(line.predict.subject) ? predict_scenario(line) : predict_op(line);
 }
 

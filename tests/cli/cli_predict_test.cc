@@ -208,6 +208,40 @@ TEST_CASE("with --timeline the report has a chart", "[cli][fiber]") {
   CHECK_THAT(outcome.out, Contains("◀ culprit") && Contains("█ computing") && Contains("never returned"));
   CHECK_THAT(shell.rollcall("run hang.json --timeline --ascii").out, Contains("< culprit") && !Contains("█"));
   CHECK_THAT(shell.rollcall("run hang.json").out, !Contains("culprit\n"));
-  CHECK_THAT(shell.rollcall("run hang.json --timeline --format json").err, Contains("--timeline prints text"));
+  CHECK_THAT(shell.rollcall("run hang.json --timeline --format json").err,
+             Contains("--timeline prints text"));
   CHECK_THAT(shell.rollcall("run hang.json --trace-ranks 1").err, Contains("need --trace"));
+}
+
+TEST_CASE("predict says what a training step takes before there is a cluster", "[cli][predict]") {
+  const Shell shell;
+  const std::string step =
+      "predict --model llama3-8b --layout fsdp=8,microbatch=2,recompute=full --cluster h100-8";
+  const Outcome text = shell.rollcall(step + " --what-if float8 --what-if slow=5%");
+  CHECK(text.code == 0);
+  CHECK_THAT(text.out,
+             Contains("tokens/s for each GPU") && Contains("GiB on the fullest GPU") && Contains("slow=5%"));
+  const Json json = Json::parse(shell.rollcall(step + " --format json").out);
+  CHECK(json["gpus"] == 8);
+  CHECK(json["fits"] == true);
+  CHECK(json["pipeline"].size() == 1);
+  CHECK(shell.rollcall("predict").code == 4);
+  CHECK(shell.rollcall("predict --model llama3-8b").code == 4);
+  CHECK(shell.rollcall("predict all_reduce --model llama3-8b --cluster h100-8").code == 4);
+  CHECK_THAT(shell.rollcall("predict --model llama3-8b --gpu x --cluster h100-8").err,
+             Contains("--gpu: nothing is known"));
+}
+
+TEST_CASE("predict says where the times of kernels come from, and when only a host computes",
+          "[cli][predict]") {
+  const Shell shell;
+  const auto predicted = [&](const std::string& computing) {
+    shell.write("step.json", R"({"world_size": 8, "cluster": "h100-8", "program": [{"repeat": 2, "do": [)" +
+                                 computing + R"(, {"all_reduce": {"numel": 1000000}}]}]})");
+    return shell.rollcall("predict step.json").out;
+  };
+  CHECK_THAT(predicted(R"({"kernel": {"flops": 1e12}})"),
+             Contains("16 kernels, 16 of them timed by the work"));
+  CHECK_THAT(predicted(R"({"kernel": "1ms"})"), Contains("16 kernels, 0 of them"));
+  CHECK_THAT(predicted(R"({"compute": "1ms"})"), Contains("compute is the host's time"));
 }

@@ -59,10 +59,33 @@ std::int64_t slowed_calls(const Timeline& timeline) {
   return static_cast<std::int64_t>(calls.size());
 }
 
+void count_kernels(const Timeline& timeline, RunProfile& profile) {
+  for (const Span& span : timeline.spans()) {
+    const bool is_kernel = span.kind == Span::Kind::compute && span.stream >= 0;
+    profile.kernels += is_kernel ? 1 : 0;
+    profile.by_roofline += is_kernel && span.by_roofline ? 1 : 0;
+  }
+}
+
+// Where the times of kernels come from, and what a host's time hides that a GPU's would not.
+std::string computing_text(const RunProfile& profile) {
+  if (profile.kernels > 0) {
+    return fmt::format("# {} kernel{}, {} of them timed by the work they do (a roofline of the GPU)\n",
+                       profile.kernels, profile.kernels == 1 ? "" : "s", profile.by_roofline);
+  }
+  const bool hides =
+      std::ranges::any_of(profile.ranks, [](const RankProfile& each) { return each.hidden > 0; });
+  return hides ? "# compute is the host's time here, and calls before it count as hidden; what a GPU "
+                 "computes is a\n"
+                 "# kernel, which stands in line with them (docs/step-time.md)\n"
+               : "";
+}
+
 }  // namespace
 
 RunProfile profile_of(const Report& report) {
   RunProfile profile;
+  count_kernels(report.timeline, profile);
   profile.total = report.simulated_time;
   profile.slowed = slowed_calls(report.timeline);
   profile.steps = inputs_max(report);
@@ -93,6 +116,7 @@ std::string profile_text(const Report& report, const RunProfile& profile) {
                         milliseconds(each.transfer), milliseconds(each.waiting), milliseconds(each.exposed()),
                         milliseconds(each.hidden), milliseconds(each.rest), to_string(each.ranks));
   }
+  text += computing_text(profile);
   if (profile.slowed > 0) {
     text += fmt::format(
         "# {} call{} took longer than alone, because others beside {} needed the same ports or NICs; "
@@ -120,6 +144,10 @@ std::string profile_json(const Report& report, const RunProfile& profile) {
   if (profile.steps > 0) {
     object["steps"] = profile.steps;
     object["step_us"] = microseconds(profile.total / profile.steps);
+  }
+  if (profile.kernels > 0) {
+    object["kernels"] = profile.kernels;
+    object["kernels_by_roofline"] = profile.by_roofline;
   }
   if (profile.slowed > 0) {
     object["slowed_calls"] = profile.slowed;

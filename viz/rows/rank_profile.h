@@ -28,6 +28,8 @@ struct RunProfile {
   std::int64_t steps = 0;          // inputs of the rank that took most; 0: the program does not count them
   std::vector<RankProfile> ranks;  // equal ones together, by first rank
   std::int64_t slowed = 0;         // calls that took longer for others beside them
+  std::int64_t kernels = 0;        // of all ranks
+  std::int64_t by_roofline = 0;    // of these
 };
 
 // The report needs a timeline.

@@ -189,7 +189,19 @@ void declare_list(CLI::App& app, CommandLine& line) {
 
 void declare_predict(CLI::App& app, CommandLine& line) {
   PredictArguments& predict = line.predict;
-  app.add_option("OP", predict.subject, "A collective such as all_reduce, or a scenario file")->required();
+  app.add_option("OP", predict.subject, "A collective such as all_reduce, or a scenario file");
+  app.add_option(
+         "--model", predict.model,
+         "Predict a training step of this transformer: llama3-8b, or sizes such as layers=32,hidden=4096")
+      ->type_name("MODEL");
+  app.add_option("--layout", predict.layout,
+                 "How the model is spread, such as fsdp=8,tp=2,microbatch=2,float8")
+      ->type_name("WORDS");
+  app.add_option("--what-if", predict.what_if,
+                 "Also with these changes: words of --model and --layout, cluster=NAME, slow=5%, longer=5%")
+      ->type_name("WORDS");
+  app.add_option("--gpu", predict.gpu, "A GPU that differs from the cluster's, such as h100-500w")
+      ->type_name("NAME");
   app.add_option("--cluster", predict.cluster,
                  "A preset such as h100-8 or a100-2x8, or a file that describes a cluster")
       ->type_name("NAME");
@@ -516,12 +528,12 @@ constexpr std::array<Command, 23> table = {{
      for_tests,
      {"init", "init --ci github ~/my-training"}},
     {"predict",
-     "Predict how long a collective, or a scenario, takes on a cluster",
+     "Predict how long a collective, a scenario or a training step takes on a cluster",
      declare_predict,
      predict_times,
      for_times,
      {"predict all_reduce --cluster h100-2x8 --bytes 1KiB:8GiB",
-      "predict all_reduce --cluster h100-2x8 --calibrate measured.txt"}},
+      "predict --model llama3-8b --layout fsdp=8,tp=2 --cluster h100-2x8"}},
     {"slow",
      "Find the rank, NIC, link or node that is slow, from measured times",
      declare_slow,

@@ -45,6 +45,26 @@ TEST_CASE("arguments of later versions are refused by name", "[scenarios]") {
         "/program/0/jitter: a part needs a unit, such as \"10%\"");
 }
 
+TEST_CASE("a kernel has a time, or work that a known GPU does", "[scenarios]") {
+  const std::string either =
+      "/program/0/kernel: a kernel has either a \"time\", or \"flops\" and \"bytes\" that a time follows "
+      "from";
+  CHECK(wrong(R"({"kernel": {"name": "mlp"}})") == either);
+  CHECK(problem(quartet(R"({"kernel": {"time": "1ms", "flops": 1}})", R"("cluster": "h100-4",)")) == either);
+  CHECK(wrong(R"({"kernel": {"flops": 1}})") ==
+        "/program/0/kernel: without a cluster nobody knows how fast a GPU is: add \"cluster\": \"h100-8\", "
+        "or give the "
+        "kernel a \"time\"");
+  CHECK(problem(quartet(R"({"kernel": {"flops": 1, "kind": "matmull"}})", R"("cluster": "h100-4",)")) ==
+        "/program/0/kernel/kind: unknown kind of kernel \"matmull\"; use one of matmul, attention, "
+        "elementwise, "
+        "reduction, embedding, copy -> matmul");
+  CHECK(problem(quartet(R"({"kernel": {"flops": 1, "dtype": "float8"}})", R"("cluster": "a100-4",)")) ==
+        "/program/0/kernel/dtype: A100 SXM 80 GB has no units for this type");
+  CHECK(problem(quartet(R"({"kernel": {"flops": -1}})", R"("cluster": "h100-4",)")) ==
+        "/program/0/kernel/flops: expected a number from 0 to 1e24");
+}
+
 TEST_CASE("an object holds one statement", "[scenarios]") {
   CHECK(
       wrong(R"({"barrier": {}, "all_reduce": {}})") ==
