@@ -1,7 +1,7 @@
 #pragma once
 
-// StateTable: the states that a search has been in, and what each has led to. Two runs that have come to equal states go
-// on alike, so that only one of them has to.
+// StateTable: the states that a search has been in, and what each has led to. Two runs that have come to equal states
+// go on alike, so that only one of them has to.
 //
 // Compared are bytes, not hashes of them: a search that says "that is all" has to mean it. What a rank has learned is
 // one number, of a tree: its last lesson, after the number of all before. So a state has a few numbers per rank.

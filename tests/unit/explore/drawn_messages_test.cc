@@ -170,13 +170,16 @@ TEST_CASE("parts of a search of drawn messages find what the whole finds", "[exp
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       const Program program = drawn_program(seed);
       INFO("seed " << seed << "\n" << to_text(program));
-      Outcomes parts;
-      for (std::uint32_t index = 0; index < 3; ++index) {
-        const Explored part = explored(program, {.slice = {index, 3}}, 20'000);
-        CHECK(part.exhaustive);
-        parts.insert(part.outcomes.begin(), part.outcomes.end());
+      for (const bool compares_states : {false, true}) {
+        Outcomes parts;
+        for (std::uint32_t index = 0; index < 3; ++index) {
+          const Explored part =
+              explored(program, {.slice = {index, 3}, .compares_states = compares_states}, 20'000);
+          CHECK(part.exhaustive);
+          parts.insert(part.outcomes.begin(), part.outcomes.end());
+        }
+        CHECK(parts == explored(program, {}, 20'000).outcomes);
       }
-      CHECK(parts == explored(program, {}, 20'000).outcomes);
     }
   });
 }

@@ -237,11 +237,19 @@ TEST_CASE("what is at the end of many rounds is found where states repeat", "[ex
     { "if": "rank == 0",
       "do": [ { "repeat": 12, "do": [ { "recv": { "tensor": "got", "numel": 1 } } ] },
               { "check": "got", "value": 3 } ],
-      "else": [ { "repeat": 4, "do": [ { "send": { "tensor": "mine", "numel": 1, "value": "rank", "dst": 0 } } ] } ] })");
+      "else": [ { "repeat": 4,
+                  "do": [ { "send": { "tensor": "mine", "numel": 1, "value": "rank", "dst": 0 } } ] } ] })");
   const Report report = explore(scenario, {});
   CHECK(report.exhaustive);
   REQUIRE(report.search);
   CHECK(report.search->outcomes.size() == 2);
+}
+
+TEST_CASE("the threads of a search compare states each for itself, and find the same", "[explore][fiber]") {
+  const Report report = explore(collecting(4, 3), {.search = {.jobs = 3}});
+  CHECK(report.exhaustive);
+  REQUIRE(report.search);
+  CHECK(report.search->outcomes == std::vector<Outcome>{{"ok", FindingKind::ok, report.schedules}});
 }
 
 TEST_CASE("ranks in C++ are told apart by what they have learned", "[explore][fiber]") {
