@@ -44,11 +44,13 @@ void compare(const Program& program, std::uint64_t seed, std::size_t states_max,
   agreement.deadlocks += deadlocks > 0 && deadlocks < std::ssize(modeled.outcomes) ? 1 : 0;
   INFO("the model:\n" << listed(modeled.outcomes) << "the search:\n" << listed(found.outcomes));
   CHECK(found.outcomes == modeled.outcomes);
-  const Explored by_states = explored(program, {.compares_states = true}, 20'000);
-  CHECK(by_states.exhaustive);
-  INFO("the search that compares states:\n" << listed(by_states.outcomes));
-  CHECK(by_states.outcomes == modeled.outcomes);
-  agreement.merged += by_states.cut;
+  if (seed % 4 == 0) {
+    const Explored by_states = explored(program, {.compares_states = true}, 20'000);
+    CHECK(by_states.exhaustive);
+    INFO("the search that compares states:\n" << listed(by_states.outcomes));
+    CHECK(by_states.outcomes == modeled.outcomes);
+    agreement.merged += by_states.cut;
+  }
   const std::string usual = outcome_of(perform(program, nullptr), program.size());
   INFO("the usual run: " << usual);
   CHECK(modeled.outcomes.contains(usual));
