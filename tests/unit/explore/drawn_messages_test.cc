@@ -95,7 +95,7 @@ TEST_CASE("a search finds every outcome of drawn messages that a model of the tr
 TEST_CASE("where ranks cannot tell messages apart, a search that compares states finds what another finds",
           "[explore][fiber]") {
   const std::uint64_t first = test::number_from_environment("ROLLCALL_DRAWN_FIRST", 0);
-  const std::uint64_t count = test::number_from_environment("ROLLCALL_DRAWN", 500);
+  const std::uint64_t count = test::number_from_environment("ROLLCALL_DRAWN", 150);
   std::int64_t merged = 0;
   std::int64_t compared = 0;
   sim::run_on_threads(1, [&](std::uint32_t) {

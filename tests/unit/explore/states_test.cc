@@ -180,7 +180,7 @@ class Draw {
 TEST_CASE("a search that compares states finds what another finds, in scenarios drawn at random",
           "[explore][fiber]") {
   const std::uint64_t first = test::number_from_environment("ROLLCALL_DRAWN_FIRST", 0);
-  const std::uint64_t count = test::number_from_environment("ROLLCALL_DRAWN", 400);
+  const std::uint64_t count = test::number_from_environment("ROLLCALL_DRAWN", 150);
   std::int64_t usual_runs = 0;
   std::int64_t runs = 0;
   std::int64_t mixed = 0;
