@@ -49,6 +49,7 @@ class Interpreter {
     at_ = block.begin;
     try {
       while (at_ >= block.begin && at_ < block.end) {
+        frame_.rest(at_);
         at_ = std::visit(*this, program_.code[at_].action);
       }
     } catch (const Error&) {

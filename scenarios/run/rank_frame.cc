@@ -30,7 +30,9 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
       works_(program_.work_names.size()),
       streams_(program_.streams.size()),
       calls_block_(scenario.blocking_wait || !traits_of(scenario.options.backend).queues_calls),
-      gpu_(scenario.options.cluster ? cost::find_gpu(*scenario.options.cluster) : nullptr) {
+      gpu_(scenario.options.cluster ? cost::find_gpu(*scenario.options.cluster) : nullptr),
+      compares_states_(state.decisions != nullptr && state.decisions->compares_states() &&
+                       is_plain(program_)) {
   set(builtin::rank, rank);
   set(builtin::local_rank, local_rank_);
   set(builtin::world_size, scenario.options.world_size);

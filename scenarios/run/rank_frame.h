@@ -54,6 +54,9 @@ struct TensorUse {
   std::int64_t seq = 0;
 };
 
+// Whether all that a rank of it holds between two statements is in its frame.
+bool is_plain(const Program& program);
+
 class RankFrame {
  public:
   // `scenario` and `state` must outlive the frame. Made on the rank's own fiber.
@@ -115,6 +118,9 @@ class RankFrame {
   // A statement touches a tensor: says so when a call still works on it.
   void touch(TensorKey tensor, Observation::Access access, Site site);
 
+  // The next statement, at `at`, may wait for others. Whoever compares states of runs is told what the rank holds.
+  void rest(Address at);
+
   // Notes what this rank gives to a reduction into a named tensor, its next call on this group.
   void contribute(SlotIndex tensor, const ProcessGroup& group, double value);
   // A call of this rank on a group, of any kind.
@@ -170,6 +176,7 @@ class RankFrame {
 
  private:
   void finish(SlotIndex tensor) const;
+  std::string held(Address at) const;
 
   const Scenario& scenario_;
   const Program& program_;
@@ -189,6 +196,7 @@ class RankFrame {
   std::vector<std::optional<Stream>> streams_;               // by slot
   bool calls_block_;
   const cost::Gpu* gpu_;  // null: nothing is known of it
+  bool compares_states_;
   std::map<GroupId, std::int64_t> calls_;
 };
 

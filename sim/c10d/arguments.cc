@@ -55,7 +55,7 @@ void check_same_dtype(std::span<const Tensor> tensors, std::span<const Tensor> m
   }
 }
 
-Rank root_in(const ProcessGroup& group, Rank global, OpKind kind) {
+Rank root_in(const ProcessGroup& group, Rank global, OpKind kind, const Site& site) {
   if (group.id() == world_group) {
     return global;
   }
@@ -66,6 +66,7 @@ Rank root_in(const ProcessGroup& group, Rank global, OpKind kind) {
     observation.op.group = group.id();
     observation.op.rank = group.rank();
     observation.op.scope = this_rank().scope;
+    observation.op.site = site;
     this_rank().backend->observer().observe(observation);
     refuse_use(fmt::format("Global rank {} is not part of group {}", global, group.name()));
   }

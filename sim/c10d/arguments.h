@@ -43,7 +43,7 @@ inline std::span<const Tensor> only(const Tensor& tensor) { return {&tensor, 1};
 
 // A root given as a global rank, inside the group. The world's roots are not looked up: the backend says
 // what it makes of a rank that does not exist.
-Rank root_in(const ProcessGroup& group, Rank global, OpKind kind);
+Rank root_in(const ProcessGroup& group, Rank global, OpKind kind, const Site& site);
 
 // The warning about a call on a group that the caller does not belong to.
 [[gnu::cold, gnu::noinline]] void warn_not_in_group(std::string_view function);

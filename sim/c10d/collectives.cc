@@ -149,7 +149,7 @@ void take_inputs(Op& op, const TensorList& tensors) {
 
 // A root, as a rank of the group. Whether the rank exists is the backend's to say.
 void take_root(Op& op, const ProcessGroup& group, Rank global) {
-  op.root = root_in(group, global, op.kind);
+  op.root = root_in(group, global, op.kind, op.site);
   if (op.root < 0 || op.root >= group.size()) [[unlikely]] {
     op.malformed = true;
   }
@@ -333,7 +333,7 @@ Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const Col
   }
   check_gather_list(outputs, dst, self.rank);
   Op op = start_on(tensor, self, OpKind::gather, group, options, site);
-  op.root = root_in(group, dst, op.kind);
+  op.root = root_in(group, dst, op.kind, site);
   if (!outputs.empty()) {
     op.tensors.outputs = &outputs;
   }
@@ -349,7 +349,7 @@ Work gather_single(const Tensor& tensor, const Tensor& output, Rank dst, const C
   if (outside(group, OpKind::gather_single)) {
     return {};
   }
-  const Rank root = root_in(group, dst, OpKind::gather_single);
+  const Rank root = root_in(group, dst, OpKind::gather_single, site);
   const bool is_root = root == group.rank();
   if (is_root && !output) {
     throw ValueError("gather_tensor must be specified on the destination rank");
@@ -377,7 +377,7 @@ Work scatter(const Tensor& tensor, const TensorList& inputs, Rank src, const Col
   Op op = start_on(tensor, self, OpKind::scatter, group, options, site);
   op.tensors.input = nullptr;
   op.tensors.output = tensor.storage();
-  op.root = root_in(group, src, op.kind);
+  op.root = root_in(group, src, op.kind, site);
   if (!inputs.empty()) {
     op.tensors.inputs = &inputs;
   }

@@ -79,9 +79,9 @@ void unpickle_all(const TensorList& parts, const std::vector<std::int64_t>& size
 }
 
 // Raises for a root outside the group, where the release looks that early.
-void look_up_root(const ProcessGroup& group, Rank root, OpKind kind) {
+void look_up_root(const ProcessGroup& group, Rank root, OpKind kind, const Site& site) {
   if (this_rank().torch->object_calls_look_up_roots) {
-    root_in(group ? group : world(), root, kind);
+    root_in(group ? group : world(), root, kind, site);
   }
 }
 
@@ -149,7 +149,7 @@ void gather_object(const Object& object, ObjectList* objects, Rank dst, const Pr
   if (stands_outside(group, "gather_object")) {
     return;
   }
-  look_up_root(group, dst, OpKind::gather);
+  look_up_root(group, dst, OpKind::gather, site);
   const bool is_destination = get_rank() == dst;
   const bool has_list = objects != nullptr && !objects->empty();
   if (is_destination && !has_list) {
@@ -175,7 +175,7 @@ void broadcast_object_list(ObjectList& objects, Rank src, const ProcessGroup& gr
   if (stands_outside(group, "broadcast_object_list")) {
     return;
   }
-  look_up_root(group, src, OpKind::broadcast);
+  look_up_root(group, src, OpKind::broadcast, site);
   const bool is_source = get_rank() == src;
   Packed packed =
       is_source ? pack(objects) : Packed{size_tensor(static_cast<std::int64_t>(objects.size())), {}};
@@ -225,7 +225,7 @@ void scatter_object_list(ObjectList& outputs, const ObjectList& inputs, Rank src
   if (outputs.empty()) {
     refuse_use("Expected argument scatter_object_output_list to be a list of size at least 1.");
   }
-  look_up_root(group, src, OpKind::scatter);
+  look_up_root(group, src, OpKind::scatter, site);
   // torch 1.13 compares the rank inside the group with the global src, which only agree in the world (and
   // in groups that begin like it); scatter, below, then complains about its list.
   const bool is_source =

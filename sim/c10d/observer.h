@@ -58,6 +58,12 @@ class Observer {
   // What the rank found out about its own data.
   virtual void observe(const Observation&) {}
 
+  // Whether it matters that the rank is between two statements now: none of its calls is under way, and nothing that
+  // it has done is noted. Then, in bytes, all that its program holds: it goes on as it would from any other past that
+  // has led to the same.
+  virtual bool can_forget() { return false; }
+  virtual void holds(std::string_view /*state*/) {}
+
   // The rank takes its input `number`, counted from 0.
   virtual void begin_step(std::int64_t /*number*/) {}
 

@@ -43,7 +43,7 @@ Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> globa
   op.kind = kind;
   op.group = group.id();
   op.rank = group.rank();
-  op.root = global_peer ? root_in(group, *global_peer, kind) : from_anyone;
+  op.root = global_peer ? root_in(group, *global_peer, kind, site) : from_anyone;
   check_peer(kind, async_op, group, global_peer, op.root);
   op.tag = options.tag;
   op.scope = self.scope;

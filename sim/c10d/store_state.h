@@ -20,6 +20,8 @@ class StoreState {
   // What the call does and gets, now. The keys of a get exist. Throws ValueError when a word is added to.
   StoreReply apply(const StoreCall& call);
 
+  const std::map<std::string, std::string>& values() const { return values_; }
+
  private:
   std::int64_t add(const std::string& key, std::int64_t amount);
   std::string compare_set(const StoreCall& call);

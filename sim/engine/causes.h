@@ -3,11 +3,13 @@
 // Causes: what each rank can know of the others, by messages and collectives that have ended for it. Only kept for runs
 // in which somebody decides when messages arrive: what a rank did because of another cannot have come before.
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <tuple>
 
 #include "sim/engine/run.h"
+#include "sim/match/live_notices.h"
 #include "sim/match/moment.h"
 
 namespace rollcall::sim {
@@ -52,7 +54,26 @@ class Causes {
     }
   }
 
+  // For those who compare states.
+  void write_state(Encoder& state, const check::LiveNotices& notices) const {
+    for (const check::Moment& moment : now_) {
+      notices.write(state, moment);
+    }
+    for (const auto& [call, moment] : ended_) {
+      state(std::get<0>(call), std::get<1>(call), std::get<2>(call));
+      notices.write(state, *moment);
+    }
+    state(GroupId{no_group});
+    for (const auto& [call, moment] : called_) {
+      state(call.first, call.second);
+      notices.write(state, moment);
+    }
+    state(GroupId{no_group});
+  }
+
  private:
+  static constexpr GroupId no_group = std::numeric_limits<GroupId>::max();  // ends a list
+
   std::vector<check::Moment> now_;  // by rank
   std::map<std::tuple<GroupId, Rank, std::int64_t>, std::shared_ptr<const check::Moment>> ended_;
   std::map<std::pair<GroupId, std::int64_t>, check::Moment> called_;

@@ -59,6 +59,8 @@ struct Decision {
   std::size_t ways = 1;  // the first is the usual one
   // order: the ready ones, in the order of the ways, then those that are not
   std::span<const Contender> contenders{};
+  // order, where Decisions::wants_state: what the run holds besides what its ranks have learned. Empty: it cannot say.
+  std::string_view state{};
 };
 
 // "choice", "parallel", "jitter", "order": as scenarios and messages call it.
@@ -89,6 +91,14 @@ class Decisions {
   virtual void received_from_anyone([[maybe_unused]] Rank receiver, [[maybe_unused]] std::uint64_t mailbox) {}
   // Whether two messages in this mailbox may be taken by one receive.
   virtual bool is_open_to_anyone([[maybe_unused]] std::uint64_t mailbox) const { return true; }
+
+  // States: whoever compares them is told what each rank learns of the others, as soon as it does, in bytes. A rank's
+  // program is a function of that.
+  virtual bool compares_states() const { return false; }
+  virtual bool wants_state() const { return false; }
+  virtual void learned([[maybe_unused]] Rank rank, [[maybe_unused]] std::string_view what) {}
+  // What the rank has learned so far matters by `state` only.
+  virtual void holds([[maybe_unused]] Rank rank, [[maybe_unused]] std::string_view state) {}
 
   // Calls that could have been an order went ahead as usual, without being asked about.
   virtual void kept_order() {}

@@ -55,7 +55,12 @@ class Engine final : public Backend, private Streams, private Observer {
   bool is_completed(const Work& work) override;
   void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
-  Time now() const override { return run_.now; }
+  Time now() const override {
+    if (run_.learner != nullptr) [[unlikely]] {
+      run_.learner->looked_at_clock();
+    }
+    return run_.now;
+  }
   void compute(Duration duration) override;
   ProcessGroup find_group(std::string_view name) override;
   ProcessGroup manage(GroupCall call) override;
@@ -76,6 +81,8 @@ class Engine final : public Backend, private Streams, private Observer {
   void warn(std::string_view text) override;
   void begin_step(std::int64_t number) override;
   void observe(const Observation& observation) override;
+  bool can_forget() override;
+  void holds(std::string_view state) override;
   void joined() override;
   void everyone_joined(const ProcessGroup& group, std::int64_t steps, std::int64_t shadow_calls) override;
 
@@ -176,6 +183,8 @@ class Engine final : public Backend, private Streams, private Observer {
   void note_left_handles();
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
+  void tell_receiver(GroupId group, const check::Message& receive) const;
+  void tell_members(GroupId group, const check::Slot& slot) const;
   void suspend_rank(const void* hint);
   [[gnu::noinline]] void set_deadline(Rank rank);
   [[gnu::noinline]] void take_interruption();
@@ -203,6 +212,7 @@ class Engine final : public Backend, private Streams, private Observer {
   std::size_t decide_order(std::size_t ready);
   void tell_of_latecomers();
   bool others_may_come();
+  std::string state() const;
   void gather_contenders();
   void gather_requests();
   void gather_postings();

@@ -327,6 +327,7 @@ bool Engine::is_completed(const Work& work) {
     return has_finished_on_device(work);
   }
   const bool is_over = has_completed(work);
+  run_.learned(run_.scheduler->running(), is_over);
   if (is_over && watches_handles()) {
     handles_.seen_completed(work);
   }

@@ -51,6 +51,7 @@ void Engine::complete(GroupId group, Slot& slot, const std::optional<cost::Conte
     apply_op(op, tensors);
   }
   slot.phase = Slot::Phase::done;
+  tell_members(group, slot);
   if (run_.recorder) [[unlikely]] {
     std::string remark = cost_->interval_of(op, run_.members[group]);
     const std::string lost =
@@ -83,11 +84,21 @@ void Engine::settle(GroupId group, Slot& slot) {
   deal_fates(group, slot);
 }
 
+// Its results are there now, whether or not somebody waits.
+void Engine::tell_members(GroupId group, const Slot& slot) const {
+  if (run_.learner != nullptr) [[unlikely]] {
+    for (const Rank rank : run_.members[group].ranks) {
+      run_.learned(rank, group, slot.seq);
+    }
+  }
+}
+
 // Every member goes on, stays or ends as its fate says.
 void Engine::deal_fates(GroupId group, Slot& slot) {
   const bool all_complete =
       std::ranges::all_of(slot.fates, [](Fate fate) { return fate == Fate::completes; });
   slot.phase = all_complete ? Slot::Phase::done : Slot::Phase::irregular;
+  tell_members(group, slot);
   if (run_.recorder) {
     run_.recorder->finished(run_.groups[group], slot, run_.now);
   }
@@ -219,6 +230,7 @@ void Engine::wake(Rank rank) {
     return;  // it waited for any of several calls, and another one was first
   }
   run_.status[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+  run_.learned(rank);
   run_.scheduler->make_ready(rank);
 }
 

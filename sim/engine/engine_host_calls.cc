@@ -81,6 +81,7 @@ ProcessGroup Engine::make_group(GroupCall call) {
                          splits);  // ncclCommSplit makes the communicator
       });
   if (made.is_member()) {
+    run_.learned(run_.scheduler->running(), made.id());
     group_calls_.count_held(1);
   }
   return made;

@@ -5,6 +5,7 @@
 #include "sim/base/expects.h"
 #include "sim/engine/engine.h"
 #include "sim/gloo/gloo_transport.h"
+#include "sim/tensor/tensor_bytes.h"
 
 namespace rollcall::sim {
 namespace {
@@ -106,6 +107,7 @@ Rank Engine::source_of(const Work& work) {
   expects(messages.is_current(work.message(), work.rank(), work.seq()),
           "a receive's source is asked for once");
   const Rank source = messages.at(work.message()).source;
+  run_.learned(run_.scheduler->running(), source);
   messages.forget(work.message());
   return source;
 }
@@ -113,9 +115,20 @@ Rank Engine::source_of(const Work& work) {
 void Engine::deliver(GroupId group, MessageId send, MessageId receive) {
   const std::int64_t send_seq = messages_.of(group).at(send).seq;
   const std::pair<Fate, Fate> fates = messages_.exchange(group, send, receive);
+  tell_receiver(group, messages_.of(group).at(receive));
   finish_message(group, send, fates.first);
   if (!run_.orders_calls || !messages_.of(group).hold_back(send_seq, receive, fates.second)) {
     finish_message(group, receive, fates.second);
+  }
+}
+
+// What it has received. A receive that failed has a sender to be named.
+void Engine::tell_receiver(GroupId group, const Message& receive) const {
+  if (run_.learner != nullptr) [[unlikely]] {
+    Encoder values;
+    write_values(values, *receive.op.tensors.input);
+    const Rank rank = run_.members[group].ranks[static_cast<std::size_t>(receive.op.rank)];
+    run_.learned(rank, receive.seq, receive.sent_bytes, values.bytes);
   }
 }
 
@@ -127,6 +140,7 @@ void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
     message.phase = Message::Phase::stuck;
     return;
   }
+  run_.learned(rank, group, message.seq, fate);
   if (run_.recorder) {
     run_.recorder->message(run_.groups[group], message, run_.now);
   }

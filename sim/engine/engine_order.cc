@@ -94,8 +94,89 @@ std::size_t Engine::decide_order(std::size_t ready) {
   }
   std::vector<Contender> contenders;
   std::ranges::transform(contests_, std::back_inserter(contenders), &Contest::contender);
+  const bool is_asked =
+      ready > 0 && run_.events.empty() && run_.learner != nullptr && run_.learner->wants_state();
+  const std::string held = is_asked ? state() : std::string();
   return run_.options.decisions->decide(
-      {.kind = Decision::Kind::order, .rank = -1, .ways = ready, .contenders = contenders});
+      {.kind = Decision::Kind::order, .rank = -1, .ways = ready, .contenders = contenders, .state = held});
+}
+
+// What the run holds at a decision besides what its ranks have learned, which says what they have called: how far
+// messages have come, and what the store has. Nothing is scheduled; what time it is cannot matter, or the search hears
+// of it.
+std::string Engine::state() const {
+  expects(run_.events.empty(), "what is scheduled is no part of a state");
+  Encoder state;
+  check::LiveNotices notices;
+  for (const check::GroupEvidence& group : run_.groups) {
+    if (group.messages != nullptr) {
+      group.messages->gather_notices(notices);
+    }
+  }
+  state(ops_);
+  for (const RankStatus& status : run_.status) {
+    state(status.state, status.group, status.channel, status.seq, status.in_message());
+  }
+  for (GroupId group = 0; group < run_.members.size(); ++group) {
+    state(run_.members[group].name);
+    state(run_.members[group].ranks);
+    if (const auto& last = run_.matchers[group]->last_done()) {
+      state(last->seq, last->op.kind, last->op.dtype, last->op.reduce, last->op.root, last->op.numel,
+            last->op.scope, last->op.site.line, last->op.site.column);
+    }
+    if (const MessageMatcher* messages = run_.groups[group].messages) {
+      messages->write_state(state, notices);
+    }
+  }
+  for (const Posting& posting : postings_) {
+    state(posting.rank);
+  }
+  state(store_.values());
+  if (const Causes* causes = messages_.causes()) {
+    causes->write_state(state, notices);
+  }
+  return std::move(state.bytes);
+}
+
+// What it has called so far is over for everyone, left nothing behind, and is in no report yet.
+bool Engine::can_forget() {
+  if (run_.learner == nullptr || aborting_ || verdict_ || !run_.notes->incidents.empty()) {
+    return false;
+  }
+  const Rank rank = run_.scheduler->running();
+  for (GroupId group = 0; group < run_.members.size(); ++group) {
+    const Rank member = run_.members[group].rank_of(rank);
+    if (member < 0) {
+      continue;
+    }
+    const check::GroupMatcher& matcher = *run_.matchers[group];
+    for (std::int64_t seq = matcher.first_live(); seq < matcher.end(); ++seq) {
+      const check::Slot& slot = *matcher.find(seq);
+      if (slot.phase != check::Slot::Phase::done && slot.has(member)) {
+        return false;
+      }
+    }
+    if (run_.groups[group].messages != nullptr && run_.groups[group].messages->has_open(member)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Engine::holds(std::string_view state) {
+  const Rank rank = run_.scheduler->running();
+  Encoder all;
+  all(std::string(state));
+  for (GroupId group = 0; group < run_.members.size(); ++group) {
+    const Rank member = run_.members[group].rank_of(rank);
+    if (member >= 0) {
+      all(run_.matchers[group]->calls_of(member));
+      all(run_.groups[group].messages != nullptr ? run_.groups[group].messages->messages_of(member) : 0);
+    }
+  }
+  all(store_.requests_of(rank), contexts_[static_cast<std::size_t>(rank)].inputs_taken);
+  handles_.write_state(all, rank);
+  run_.learner->holds(rank, all.bytes);
 }
 
 // Every rank has ended. What is still on its way changes nothing any more, but it could have come before what has.

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/base/encoding.h"
 #include "sim/c10d/op.h"
 #include "sim/c10d/work.h"
 
@@ -45,6 +46,16 @@ class Handles {
   }
   void waited_for(const Work& work) { finish(work, true); }
   void seen_completed(const Work& work) { finish(work, false); }
+
+  // Of a rank's, those that it has not waited for, for those who compare states.
+  void write_state(Encoder& state, Rank rank) const {
+    for (const auto& [key, handle] : handles_) {
+      if (handle.rank == rank && !handle.was_waited_for) {
+        state(std::get<0>(key), std::get<2>(key), handle.seq, handle.is_done);
+      }
+    }
+    state(handles_.size() < most);
+  }
 
   std::vector<Handle> left() const {
     std::vector<Handle> left;

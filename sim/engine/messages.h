@@ -59,6 +59,7 @@ class Messages {
 
   // Null unless somebody decides when messages arrive.
   Causes* causes() { return causes_.get(); }
+  const Causes* causes() const { return causes_.get(); }
 
   // For who decides in which order messages arrive at ranks that receive from anyone.
   bool is_watching() const;

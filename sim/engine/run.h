@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/encoding.h"
 #include "sim/base/expects.h"
 #include "sim/engine/backends.h"
 #include "sim/engine/cost_model.h"
@@ -46,7 +47,9 @@ struct Run {
         torch(&traits_of(all.torch)),
         rules(make_backend_rules(all.backend, *torch)),
         queues_calls(rules->traits().queues_calls),
-        orders_calls(all.decisions != nullptr && all.decisions->orders_calls()) {}
+        orders_calls(all.decisions != nullptr && all.decisions->orders_calls()),
+        learner(orders_calls && !queues_calls && all.decisions->compares_states() ? all.decisions : nullptr) {
+  }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -61,8 +64,19 @@ struct Run {
   const check::RankStatus& status_of(Rank rank) const { return status[static_cast<std::size_t>(rank)]; }
   bool waits(Rank rank) const { return status_of(rank).state == check::RankStatus::State::waiting; }
 
+  // To be told whatever could make the rank go on otherwise than in another run; see Decisions::learned.
+  template <typename... T>
+  void learned(Rank rank, const T&... what) const {
+    if (learner != nullptr) [[unlikely]] {
+      Encoder encoder;
+      (encoder(what), ...);
+      learner->learned(rank, encoder.bytes);
+    }
+  }
+
   // The wait of a rank in a call of hosts is over at `end`.
   void release(Rank rank, Time end) {
+    learned(rank);
     expects(waits(rank), "only a rank that waits is released");
     expects(end >= now, "nobody is released in the past");
     status_of(rank).state = check::RankStatus::State::running;
@@ -75,10 +89,11 @@ struct Run {
   const Options& options;
   const TorchTraits* torch;
   std::unique_ptr<BackendRules> rules;
-  bool queues_calls;                   // hosts only queue their calls on GPUs
-  bool orders_calls;                   // options.decisions does
-  UniformCost host_cost{};             // of calls about groups and on the store: they go from host to host
-  std::deque<GroupMembers> members{};  // by GroupId; addresses are stable
+  bool queues_calls;        // hosts only queue their calls on GPUs
+  bool orders_calls;        // options.decisions does
+  Decisions* learner;       // options.decisions, if it compares states, and there are no GPUs; or null
+  UniformCost host_cost{};  // of calls about groups and on the store: they go from host to host
+  std::deque<GroupMembers> members{};                            // by GroupId; addresses are stable
   std::vector<std::unique_ptr<check::GroupMatcher>> matchers{};  // by GroupId
   std::vector<check::GroupEvidence> groups{};                    // the same, as the judge sees them
   std::vector<check::RankStatus> status{};                       // by global rank

@@ -69,6 +69,7 @@ bool StoreService::serve(Rank rank, StoreRequest& request) {
   } catch (const Error& error) {
     request.error = error;
   }
+  run_.learned(rank, request.reply.value, request.reply.number, request.error.has_value());
   if (call.want && request.reply.value != *call.want) {
     run_.notes->incidents.store(
         {run_.now, rank, call.op, call.keys.front(), request.reply.value, *call.want});

@@ -41,6 +41,12 @@ class StoreService {
   // One that is servable.
   void serve_one(Rank rank);
 
+  // For those who compare states.
+  const std::map<std::string, std::string>& values() const { return state_.values(); }
+  std::uint64_t requests_of(Rank rank) const {
+    return requested_.empty() ? 0 : requested_[static_cast<std::size_t>(rank)];
+  }
+
  private:
   bool serve(Rank rank, StoreRequest& request);
 

@@ -24,6 +24,7 @@ struct Part {
   bool was_ordered_by_clock = false;
   bool has_drawn_delays = false;
   bool ranks_decide = false;
+  bool is_lost = false;        // states were to be compared, and could not be
   bool was_surprised = false;  // a run has received from anyone where the usual one does not
   std::size_t decisions_max = 0;
 };
@@ -37,6 +38,7 @@ void add(Part& sum, Part part) {
   sum.was_ordered_by_clock = sum.was_ordered_by_clock || part.was_ordered_by_clock;
   sum.has_drawn_delays = sum.has_drawn_delays || part.has_drawn_delays;
   sum.ranks_decide = sum.ranks_decide || part.ranks_decide;
+  sum.is_lost = sum.is_lost || part.is_lost;
   sum.was_surprised = sum.was_surprised || part.was_surprised;
   sum.decisions_max = std::max(sum.decisions_max, part.decisions_max);
 }
@@ -46,11 +48,12 @@ class Search {
   Search(const RunSchedule& run, const ExploreOptions& options, bool draws_delays)
       : run_(run), options_(options), draws_delays_(draws_delays) {}
 
-  // At most `most` schedules, depth first.
-  Part depth_first(std::int64_t most) {
+  // At most `most` schedules, depth first. Where states are compared, runs that are cut count as well.
+  Part depth_first(std::int64_t most, bool compares_states = false) {
     return on_threads([&](std::uint32_t worker, std::uint32_t workers) {
       const std::int64_t share = most / workers + (worker < most % workers ? 1 : 0);
-      return walk_tree(share, {options_.shard.index * workers + worker, options_.shard.count * workers});
+      return walk_tree(share, {options_.shard.index * workers + worker, options_.shard.count * workers},
+                       compares_states);
     });
   }
 
@@ -87,18 +90,26 @@ class Search {
     }
   }
 
-  Part walk_tree(std::int64_t most, const Slice& slice) {
+  Part walk_tree(std::int64_t most, const Slice& slice, bool compares_states) {
     Part part;
     SearchTree tree(true, draws_delays_,
-                    {.reduces = options_.reduces, .deviations_max = options_.deviations_max, .slice = slice});
+                    {.reduces = options_.reduces,
+                     .deviations_max = options_.deviations_max,
+                     .slice = slice,
+                     .compares_states = compares_states});
     tree.know(known_);
     part.mailboxes = known_;
-    for (bool is_first = true; part.tally.schedules() < most && !is_interrupted(); is_first = false) {
+    const auto done = [&] { return part.tally.schedules() + (compares_states ? part.tally.cut() : 0); };
+    for (bool is_first = true; done() < most && !is_interrupted(); is_first = false) {
       tree.begin();
       Report report = run_(tree);
       if (!tree.knows_all_shown()) {
         part.mailboxes = tree.shown();
         part.was_surprised = !is_first;
+        return part;
+      }
+      part.is_lost = tree.is_lost();
+      if (part.is_lost) {
         return part;
       }
       if (!tree.was_cut() && !tree.was_skipped()) {
@@ -111,6 +122,10 @@ class Search {
       }
       if (!tree.advance()) {
         part.is_complete = true;
+        // A run that another has been like, but for its length, could have reached a limit.
+        part.is_lost = compares_states && std::ranges::any_of(part.tally.endings(), [](const Ending& ending) {
+                         return ending.verdict == "limit_reached";
+                       });
         break;
       }
     }
@@ -198,13 +213,23 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   return bounds;
 }
 
+// So many schedules are tried before states are compared, which costs more for each.
+constexpr std::int64_t few = 500;
+
 Part search(Search& search, const ExploreOptions& options) {
   const bool walks = options.scheduler == Scheduler::automatic || options.scheduler == Scheduler::dfs;
   if (!walks) {
     return search.sample(0, options.schedules, 1);
   }
   const bool is_mixed = options.scheduler == Scheduler::automatic && options.schedules > 1;
-  Part part = search.depth_first(is_mixed ? (options.schedules + 1) / 2 : options.schedules);
+  const std::int64_t most = is_mixed ? (options.schedules + 1) / 2 : options.schedules;
+  Part part = search.depth_first(options.reduces && !options.deviations_max ? std::min(most, few) : most);
+  if (!part.is_complete && !part.is_bounded && part.tally.schedules() < most && !search.is_interrupted()) {
+    part = search.depth_first(2 * options.schedules, true);  // most of them end early
+    if (part.is_lost || !part.is_complete) {
+      part = search.depth_first(most);
+    }
+  }
   const std::int64_t left = options.schedules - part.tally.schedules();
   if (is_mixed && !part.is_complete && !part.is_bounded && left > 0) {
     // Numbered behind all of the tree's.

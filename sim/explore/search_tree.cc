@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/base/encoding.h"
 #include "sim/base/expects.h"
 #include "sim/explore/sampler.h"
 
@@ -54,6 +55,7 @@ void SearchTree::begin() {
   dealt_space_ = 1;
   dealt_number_ = 0;
   skips_ = false;
+  states_.begin();
 }
 
 bool SearchTree::is_dealt() const {
@@ -80,7 +82,9 @@ std::size_t SearchTree::choose(const Decision& decision) {
     return 0;
   }
   if (decision.ways == 0) {
-    look_at_blocked(open(decision));
+    const Node last = open(decision);
+    look_at_blocked(last);
+    note_behind(last);
     return 0;
   }
   if (depth_ == path_.size() && descend(decision) == cut) {
@@ -90,12 +94,20 @@ std::size_t SearchTree::choose(const Decision& decision) {
   expects(path_[depth_].wanted.size() == decision.ways, "a program repeats its decisions");
   settle(depth_);
   deal(path_[depth_]);
+  if (compares_states() && decision.rank >= 0) {
+    Encoder way;
+    way(path_[depth_].way);
+    learned(decision.rank, way.bytes);
+  }
   return path_[depth_++].way;
 }
 
 // Opens a node that no run has been at.
 std::size_t SearchTree::descend(const Decision& decision) {
   Node node = open(decision);
+  if (has_been_at(decision, node)) {
+    return cut;
+  }
   look_at_blocked(node);
   while (node.way < decision.ways && sleeps(node, node.way)) {
     ++node.way;
@@ -132,7 +144,7 @@ Node SearchTree::open(const Decision& decision) {
 }
 
 void SearchTree::fall_asleep(Node& node) const {
-  if (path_.empty()) {
+  if (path_.empty() || compares_states()) {
     return;
   }
   const Node& before = path_.back();
@@ -242,6 +254,68 @@ void SearchTree::look_at_blocked(const Node& node) {
   }
 }
 
+// Whether another run has been in the state of this one, which is at a decision that no run has been at.
+bool SearchTree::has_been_at(const Decision& decision, Node& node) {
+  if (!node.is_order || !wants_state()) {
+    return false;
+  }
+  if (decision.state.empty() || states_.bytes() > options_.state_bytes_max) {
+    is_lost_ = true;
+    return true;
+  }
+  const StateTable::Found found = states_.find(decision.state);
+  node.state = found.id;
+  if (found.is_new) {
+    return false;
+  }
+  const std::optional<StateTable::Calls>& behind = states_.behind(found.id);
+  expects(behind.has_value(), "no run comes to a state twice");
+  race_with_all(*behind);
+  if (!path_.empty()) {
+    path_.back().behind.insert(behind->begin(), behind->end());
+  }
+  return true;
+}
+
+void SearchTree::race_with_all(const StateTable::Calls& calls) {
+  for (Node& node : path_) {
+    const bool races = node.is_order && std::ranges::any_of(calls, [&](StateTable::CallId id) {
+                         const Contender& later = states_.call(id);
+                         return !is_same_process(node.call(), later) && depend(node.call(), later);
+                       });
+    if (races) {
+      want_all(node);
+    }
+  }
+}
+
+// A run has come to the node, or to its end. All of its calls go ahead sooner or later, or are kept from it.
+void SearchTree::note_behind(const Node& node) {
+  if (compares_states() && !path_.empty()) {
+    for (const Contender& call : node.contenders) {
+      path_.back().behind.insert(states_.id_of(call));
+    }
+  }
+}
+
+// All that lies behind the last node has been seen.
+void SearchTree::leave() {
+  Node node = std::move(path_.back());
+  path_.pop_back();
+  if (!compares_states()) {
+    return;
+  }
+  for (const Contender& call : node.contenders) {
+    node.behind.insert(states_.id_of(call));
+  }
+  if (!path_.empty()) {
+    path_.back().behind.insert(node.behind.begin(), node.behind.end());
+  }
+  if (node.state) {
+    states_.finish(*node.state, std::move(node.behind));
+  }
+}
+
 double SearchTree::share_done() const {
   double done = 0;
   double share = 1;  // of the tree, below this node
@@ -269,7 +343,7 @@ bool SearchTree::advance() {
       node.is_settled = false;
       return true;
     }
-    path_.pop_back();
+    leave();
   }
   return false;
 }

@@ -8,11 +8,19 @@
 // sleep sets (Godefroid, 1996): two calls on different keys give the same run in either order. What a run does is not
 // known in advance, so the ways worth taking are found out by runs: when a call depends on an earlier one of another
 // rank, and nothing between has put them into that order, then what led to it wants a turn at the earlier one's place.
+//
+// A tree that compares states ends a run where it comes to a state that another has been in. The calls behind that
+// state race with those on the way to it, and what could have put them into an order is not looked at: where one
+// depends on an earlier call, all ways are taken there (after Yang, Chen, Gopalakrishnan and Kirby, "Efficient stateful
+// dynamic partial order reduction", 2008, who look at less). A run comes to no state twice: ranks count their calls. So
+// all that lies behind a state that is met again has been seen. There are no sleep sets, which say how a state was
+// reached.
 
 #include <optional>
 #include <vector>
 
 #include "sim/explore/decision_log.h"
+#include "sim/explore/state_table.h"
 
 namespace rollcall::sim {
 
@@ -28,6 +36,8 @@ class SearchTree final : public DecisionLog {
     bool reduces = true;                          // else every order counts as another
     std::optional<std::size_t> deviations_max{};  // from the usual way, in one run; then nothing is reduced
     Slice slice{};
+    bool compares_states = false;                          // only if it reduces
+    std::size_t state_bytes_max = std::size_t{256} << 20;  // that it keeps
   };
   // A decision on the way to the current run.
   struct Node {
@@ -40,6 +50,8 @@ class SearchTree final : public DecisionLog {
     std::size_t deviations = 0;  // on the way to it
     std::vector<bool> after{};  // of an order: the nodes whose calls come before this one's in every such run
     bool is_settled = false;    // the way is known, and what follows of it
+    std::optional<StateTable::StateId> state{};
+    StateTable::Calls behind{};  // where states are compared: as StateTable has them, so far
 
     const Contender& call() const { return contenders[way]; }
   };
@@ -52,6 +64,7 @@ class SearchTree final : public DecisionLog {
   void restart() {
     know(Mailboxes(shown()));
     path_.clear();
+    states_ = {};
   }
   // After a run: goes to the next. False: there is none.
   bool advance();
@@ -62,6 +75,18 @@ class SearchTree final : public DecisionLog {
   double share_done() const;
   // Some ways were not taken because of deviations_max.
   bool is_bounded() const { return is_bounded_; }
+  // States are to be compared, and that cannot be: there are too many, the run looks at the clock, or cannot say what
+  // it holds. Then the tree is of no use.
+  bool is_lost() const {
+    return is_lost_ || (compares_states() && (has_looked_at_clock() || has_drawn_delays()));
+  }
+
+  bool compares_states() const override { return options_.compares_states && reduces(); }
+  bool wants_state() const override {
+    return compares_states() && depth_ == path_.size() && is_dealt() && is_ours();
+  }
+  void learned(Rank rank, std::string_view what) override { states_.learned(rank, what); }
+  void holds(Rank rank, std::string_view state) override { states_.holds(rank, state); }
 
  protected:
   std::size_t choose(const Decision& decision) override;
@@ -79,6 +104,10 @@ class SearchTree final : public DecisionLog {
   void find_races(const Contender& call, const std::vector<bool>& after);
   void want_turn(std::size_t earlier, const Contender& call, const std::vector<bool>& after);
   void look_at_blocked(const Node& node);
+  bool has_been_at(const Decision& decision, Node& node);
+  void race_with_all(const StateTable::Calls& calls);
+  void note_behind(const Node& node);
+  void leave();
 
   Options options_;
   std::vector<Node> path_;
@@ -87,6 +116,8 @@ class SearchTree final : public DecisionLog {
   std::uint64_t dealt_number_ = 0;  // made of the ways they took
   bool skips_ = false;
   bool is_bounded_ = false;
+  bool is_lost_ = false;
+  StateTable states_;
 };
 
 }  // namespace rollcall::sim

@@ -81,6 +81,9 @@ class Connections {
   Permits& permits(Rank sender, Rank receiver, std::int32_t tag) {
     return permits_[{sender, {receiver, tag}}];
   }
+  const std::map<std::pair<Rank, std::pair<Rank, std::int32_t>>, Permits>& all_permits() const {
+    return permits_;
+  }
 
  private:
   std::set<Rank> watched_;

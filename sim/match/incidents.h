@@ -32,6 +32,9 @@ class IncidentLog {
   void message(Time at, const Message& send, const Message& receive);
 
   void store(const StoreIncident& incident);
+  bool empty() const {
+    return !mismatch_key_ && !mispairing_key_ && !device_ && !store_ && observations_.empty();
+  }
 
   // Fills the incidents of `evidence`, which borrows them. Slots that never filled up are inspected now.
   void add_to(Evidence& evidence);

@@ -24,6 +24,7 @@
 #include "sim/c10d/backend_traits.h"
 #include "sim/c10d/op.h"
 #include "sim/match/connections.h"
+#include "sim/match/live_notices.h"
 
 namespace rollcall::check {
 
@@ -149,6 +150,12 @@ class MessageMatcher {
   // Takes a pending message back, as a rank does whose wait for it failed.
   void withdraw(MessageId id);
 
+  // For those who compare states: message_state.cc.
+  void gather_notices(LiveNotices& notices) const;
+  void write_state(Encoder& state, const LiveNotices& notices) const;
+  bool has_open(Rank rank) const;
+  std::int64_t messages_of(Rank rank) const { return next_[static_cast<std::size_t>(rank)]; }
+
   // Every message that has not completed and will not by itself, by (rank, seq).
   std::vector<MessageId> pending() const;
 
@@ -180,6 +187,7 @@ class MessageMatcher {
   void release(Rank sender, Rank receiver, std::int32_t tag);
   void pump(Rank from, Rank to);
   bool is_matched(const Parcel& notice, Rank from) const;
+  bool is_in_mailbox(const Message& message) const;
   std::set<Rank> awaited_connections(Rank to) const;
   MessageId open_to_anyone(Rank receiver, std::int32_t tag) const;
   bool has_asked_anyone(Rank receiver, std::int32_t tag) const {

@@ -22,6 +22,18 @@ constexpr TorchRelease releases_of_2[] = {TorchRelease::v2_6, TorchRelease::v2_1
 
 }  // namespace
 
+TEST_CASE("a root outside of its group is reported where the call is", "[groups][fiber]") {
+  const Report report = run(gloo(3), [](Rank) {
+    const ProcessGroup pair = new_group(RankList{0, 2});
+    broadcast(one(), 1, {.group = pair});
+  });
+  const Finding* finding = finding_of(report.verdict);
+  REQUIRE(finding != nullptr);
+  CHECK(finding->kind == FindingKind::root_not_in_group);
+  REQUIRE(finding->at);
+  CHECK(finding->at->call.site.starts_with("groups_test.cc:"));
+}
+
 TEST_CASE("a group made at run time reduces among its members", "[groups][fiber]") {
   for (const Options& options : {gloo(4), nccl(4)}) {
     std::vector<double> sums(4);

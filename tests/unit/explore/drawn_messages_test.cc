@@ -26,6 +26,7 @@ struct Agreement {
   std::int64_t too_large = 0;
   std::int64_t deadlocks = 0;  // programs that may hang and need not
   std::int64_t schedules = 0;
+  std::int64_t merged = 0;  // runs that led to a state of another
 };
 
 void compare(const Program& program, std::uint64_t seed, std::size_t states_max, Agreement& agreement) {
@@ -43,6 +44,13 @@ void compare(const Program& program, std::uint64_t seed, std::size_t states_max,
   agreement.deadlocks += deadlocks > 0 && deadlocks < std::ssize(modeled.outcomes) ? 1 : 0;
   INFO("the model:\n" << listed(modeled.outcomes) << "the search:\n" << listed(found.outcomes));
   CHECK(found.outcomes == modeled.outcomes);
+  if (seed % 4 == 0) {
+    const Explored by_states = explored(program, {.compares_states = true}, 20'000);
+    CHECK(by_states.exhaustive);
+    INFO("the search that compares states:\n" << listed(by_states.outcomes));
+    CHECK(by_states.outcomes == modeled.outcomes);
+    agreement.merged += by_states.cut;
+  }
   const std::string usual = outcome_of(perform(program, nullptr), program.size());
   INFO("the usual run: " << usual);
   CHECK(modeled.outcomes.contains(usual));
@@ -69,7 +77,8 @@ void compare_drawn(Program (*draw)(std::uint64_t seed), std::uint64_t usual_coun
   });
   if (std::getenv("ROLLCALL_DRAWN") != nullptr) {
     WARN(agreement.compared << " programs of " << count << " compared in " << agreement.schedules
-                            << " schedules, " << agreement.too_large << " too large, " << agreement.deadlocks
+                            << " schedules, " << agreement.merged << " runs ended in states of others, "
+                            << agreement.too_large << " too large, " << agreement.deadlocks
                             << " hang in some schedules only");
   }
   CHECK(agreement.compared * 4 > static_cast<std::int64_t>(count));
@@ -81,6 +90,35 @@ void compare_drawn(Program (*draw)(std::uint64_t seed), std::uint64_t usual_coun
 TEST_CASE("a search finds every outcome of drawn messages that a model of the transport has, and no other",
           "[explore][fiber]") {
   compare_drawn(drawn_program, 2'000, 800);
+}
+
+TEST_CASE("where ranks cannot tell messages apart, a search that compares states finds what another finds",
+          "[explore][fiber]") {
+  const std::uint64_t first = test::number_from_environment("ROLLCALL_DRAWN_FIRST", 0);
+  const std::uint64_t count = test::number_from_environment("ROLLCALL_DRAWN", 150);
+  std::int64_t merged = 0;
+  std::int64_t compared = 0;
+  sim::run_on_threads(1, [&](std::uint32_t) {
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+      const Program program = drawn_crowd(seed);
+      INFO("seed " << seed << "\n" << to_text(program));
+      const Explored usual = explored(program, {}, 1'000, Sight::blind);
+      if (!usual.exhaustive) {
+        continue;
+      }
+      const Explored found = explored(program, {.compares_states = true}, 20'000, Sight::blind);
+      CHECK(found.exhaustive);
+      CHECK(found.outcomes == usual.outcomes);
+      merged += found.cut;
+      ++compared;
+    }
+  });
+  if (std::getenv("ROLLCALL_DRAWN") != nullptr) {
+    WARN(compared << " programs of " << count << " compared, " << merged
+                  << " runs ended in states of others");
+  }
+  CHECK(compared * 2 > static_cast<std::int64_t>(count));
+  CHECK(merged > compared);
 }
 
 TEST_CASE("a search finds every outcome of drawn servers that answer whoever came first, and no other",
@@ -134,13 +172,16 @@ TEST_CASE("parts of a search of drawn messages find what the whole finds", "[exp
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       const Program program = drawn_program(seed);
       INFO("seed " << seed << "\n" << to_text(program));
-      Outcomes parts;
-      for (std::uint32_t index = 0; index < 3; ++index) {
-        const Explored part = explored(program, {.slice = {index, 3}}, 20'000);
-        CHECK(part.exhaustive);
-        parts.insert(part.outcomes.begin(), part.outcomes.end());
+      for (const bool compares_states : {false, true}) {
+        Outcomes parts;
+        for (std::uint32_t index = 0; index < 3; ++index) {
+          const Explored part =
+              explored(program, {.slice = {index, 3}, .compares_states = compares_states}, 20'000);
+          CHECK(part.exhaustive);
+          parts.insert(part.outcomes.begin(), part.outcomes.end());
+        }
+        CHECK(parts == explored(program, {}, 20'000).outcomes);
       }
-      CHECK(parts == explored(program, {}, 20'000).outcomes);
     }
   });
 }
