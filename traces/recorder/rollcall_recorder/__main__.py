@@ -27,6 +27,7 @@ def arguments_of(given):
     parser.add_argument("--quiet", action="store_true", help="do not say that GPUs are pretended")
     parser.add_argument("--ranks-see", type=int, default=0, metavar="N", help="GPUs per host, one for each of its ranks")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="run the others only where N ranks are not alike")
+    parser.add_argument("--kernels", action="store_true", help="record what GPUs would compute, and the memory that it takes")
     parser.add_argument("--patience", type=int, default=600_000, help="milliseconds")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
