@@ -390,8 +390,8 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     }
   }
 
-  void launch_kernel(Stream stream, Duration duration) override {
-    gpu_->spin(gpu_->stream(stream), scaled(duration));
+  void launch_kernel(Stream stream, const Kernel& kernel) override {
+    gpu_->spin(gpu_->stream(stream), scaled(kernel.duration));
     flights_->advance(stream);
   }
 

@@ -93,7 +93,7 @@ class Recorder final : public ForwardingBackend,
 
   Event record_event(Stream stream) override { return device_->record_event(stream); }
   void stream_wait(Stream stream, const Event& event) override { device_->stream_wait(stream, event); }
-  void launch_kernel(Stream stream, Duration duration) override { device_->launch_kernel(stream, duration); }
+  void launch_kernel(Stream stream, const Kernel& kernel) override { device_->launch_kernel(stream, kernel); }
   void synchronize(const Event& event) override;
   void synchronize_device() override;
   void settle(Storage& storage) override;

@@ -195,7 +195,7 @@ void put_on_cluster(Scenario& loaded, const std::string& text) {
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   Progress progress(line.progress_wish(), "starting");
-  Scenario loaded = load_watched(arguments.subject, progress);
+  Scenario loaded = load_watched(arguments.subject, progress, {.brings_cluster = !arguments.cluster.empty()});
   if (!traits_of(loaded.options.backend).has_cost_model) {
     throw UsageError(
         fmt::format("times are predicted for nccl only; this scenario runs on {}", loaded.options.backend));

@@ -51,10 +51,11 @@ void watch(scenario::Scenario& loaded, Progress& progress) {
   }
 }
 
-scenario::Scenario load_watched(const std::string& address, Progress& progress) {
+scenario::Scenario load_watched(const std::string& address, Progress& progress,
+                                const scenario::Overrides& overrides) {
   require_scenario(address);
   progress.say(fmt::format("reading {}", address));
-  scenario::Scenario loaded = scenario::load_scenario(address);
+  scenario::Scenario loaded = scenario::load_scenario(address, overrides);
   watch(loaded, progress);
   return loaded;
 }

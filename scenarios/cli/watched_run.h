@@ -16,6 +16,7 @@ class Progress;
 void watch(scenario::Scenario& loaded, Progress& progress);
 
 // Reads a scenario file, and watches it. Throws InvalidScenario as well.
-scenario::Scenario load_watched(const std::string& address, Progress& progress);
+scenario::Scenario load_watched(const std::string& address, Progress& progress,
+                                const scenario::Overrides& overrides = {});
 
 }  // namespace rollcall::cli

@@ -11,6 +11,7 @@
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/units.h"
 #include "sim/c10d/backend_traits.h"
+#include "sim/cost/roofline.h"
 #include "sim/torch/torch_traits.h"
 
 namespace rollcall::scenario {
@@ -40,11 +41,28 @@ void HeaderReader::read() {
   read_expect();
 }
 
+void HeaderReader::tell_gpu(ScenarioFacts& facts) const {
+  const auto& cluster = scenario_.options.cluster;
+  facts.gpu = cluster ? cost::find_gpu(*cluster) : nullptr;
+  if (overrides_.brings_cluster) {
+    facts.gpu = nullptr;  // it will be another
+  } else if (!cluster) {
+    facts.no_gpu =
+        "without a cluster nobody knows how fast a GPU is: add \"cluster\": \"h100-8\", or give the kernel a "
+        "\"time\"";
+  } else if (facts.gpu == nullptr) {
+    facts.no_gpu = fmt::format(
+        "nothing is known about the speed of GPUs of compute capability {}: give the kernel a \"time\"",
+        cluster->compute_capability);
+  }
+}
+
 ScenarioFacts HeaderReader::facts() const {
   ScenarioFacts facts;
   facts.world_size = scenario_.options.world_size;
   facts.local_ranks = local_ranks();
   facts.torch = scenario_.options.torch;
+  tell_gpu(facts);
   facts.has_inputs = root_.find("inputs").has_value();
   for (const sim::Group& group : scenario_.options.groups) {
     facts.groups.push_back(group.name);

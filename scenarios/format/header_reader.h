@@ -32,6 +32,7 @@ class HeaderReader {
   void error(const Json& at, std::string message, std::string_view suggestion = {});
   void read_names();
   void read_cluster();
+  void tell_gpu(ScenarioFacts& facts) const;
   void spread_over_nodes(const ClusterSetting& setting);
   void read_hosts();
   bool holds_hosts(const Json& hosts, Rank count, Rank largest);

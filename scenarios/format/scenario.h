@@ -64,7 +64,8 @@ struct Overrides {
   std::optional<Rank> world_size{};
   std::optional<std::string> backend{};
   std::optional<TorchRelease> torch{};
-  std::string selection{};  // which case, as CaseAddress has it; may be empty where there is only one
+  bool brings_cluster = false;  // it is put on a cluster later
+  std::string selection{};      // which case, as CaseAddress has it; may be empty where there is only one
 };
 
 // Of FILE, or FILE::case. Throws InvalidScenario.

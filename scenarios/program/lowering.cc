@@ -184,6 +184,14 @@ void Lowering::lower_recognized(const Statement& statement) {
       return lower_synchronize(statement);
     case StatementKind::compute:
       return lower_compute(statement);
+    case StatementKind::kernel:
+      return lower_kernel(statement);
+    case StatementKind::record_event:
+    case StatementKind::wait_event:
+      return lower_event(statement);
+    case StatementKind::wait_stream:
+      return emit(statement.node(),
+                  action::WaitStream{read_.stream(statement.head()), read_stream(statement)});
     case StatementKind::print:
       return emit(statement.node(), action::Print{read_.text(statement.head())});
     case StatementKind::raise:

@@ -125,6 +125,10 @@ class Lowering {
   void lower_raise(const Statement& statement);
   void lower_exit(const Statement& statement);
   void lower_compute(const Statement& statement);
+  void lower_kernel(const Statement& statement);
+  void read_work(const Statement& statement, action::LaunchKernel& kernel);
+  void lower_event(const Statement& statement);
+  SlotIndex read_stream(const Statement& statement);
   void lower_item(const Statement& statement);
   void lower_fill(const Statement& statement);
   void lower_add(const Statement& statement);

@@ -1,8 +1,9 @@
 // Lowering, the part about statements that concern one rank alone.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "scenarios/json/diagnostic.h"
+#include "scenarios/json/suggest.h"
 #include "scenarios/program/lowering.h"
 
 namespace rollcall::scenario {
@@ -12,6 +13,7 @@ void Lowering::lower_wait(const Statement& statement) {
   if (const auto timeout = statement.find("timeout")) {
     wait.timeout = read_.duration(*timeout);
   }
+  wait.stream = read_stream(statement);
   emit(statement.node(), wait);
 }
 
@@ -47,6 +49,85 @@ void Lowering::lower_compute(const Statement& statement) {
     compute.jitter = read_.fraction(*jitter);
   }
   emit(statement.node(), compute);
+}
+
+SlotIndex Lowering::read_stream(const Statement& statement) {
+  const auto stream = statement.find("stream");
+  return stream ? read_.stream(*stream) : no_slot;
+}
+
+void Lowering::lower_kernel(const Statement& statement) {
+  action::LaunchKernel kernel;
+  if (const auto time = statement.subject()) {
+    kernel.duration = read_.duration(*time);
+  }
+  read_work(statement, kernel);
+  if (statement.subject().has_value() == kernel.by_roofline()) {
+    read_.error(statement.head(),
+                "a kernel has either a \"time\", or \"flops\" and \"bytes\" that a time follows from");
+  }
+  if (kernel.by_roofline() && facts_.gpu == nullptr && !facts_.no_gpu.empty()) {
+    read_.error(statement.head(), facts_.no_gpu);
+  }
+  if (kernel.by_roofline() && facts_.gpu != nullptr &&
+      !cost::time_of(*facts_.gpu, {.flops = 1, .precision = kernel.precision, .kind = kernel.kind})) {
+    const auto dtype = statement.find("dtype");
+    read_.error(dtype.value_or(statement.head()),
+                fmt::format("{} has no units for this type", facts_.gpu->name));
+  }
+  const auto name = statement.find("name");
+  kernel.name = read_.intern(name                   ? read_.string(*name, "a kernel's name")
+                             : kernel.by_roofline() ? to_string(kernel.kind)
+                                                    : "kernel");
+  kernel.stream = read_stream(statement);
+  if (const auto jitter = statement.find("jitter")) {
+    kernel.jitter = read_.fraction(*jitter);
+  }
+  emit(statement.node(), kernel);
+}
+
+namespace {
+
+template <typename Value>
+Value known_word(ValueReader& read, const Json& value, std::string_view what,
+                 std::optional<Value> (*parse)(std::string_view),
+                 const std::vector<std::string_view>& words) {
+  const std::string_view word = read.string(value, what);
+  const std::optional<Value> found = parse(word);
+  if (!found && !word.empty()) {
+    read.error(value, fmt::format("unknown {} \"{}\"; use one of {}", what, word, fmt::join(words, ", ")),
+               suggest(word, words));
+  }
+  return found.value_or(Value{});
+}
+
+}  // namespace
+
+void Lowering::read_work(const Statement& statement, action::LaunchKernel& kernel) {
+  if (const auto flops = statement.find("flops")) {
+    kernel.flops = read_.amount(*flops);
+  }
+  if (const auto bytes = statement.find("bytes")) {
+    kernel.bytes = read_.amount(*bytes);
+  }
+  kernel.kind = kernel.flops ? cost::KernelKind::matmul : cost::KernelKind::elementwise;
+  if (const auto kind = statement.find("kind")) {
+    kernel.kind =
+        known_word(read_, *kind, "kind of kernel", cost::parse_kernel_kind, cost::kernel_kind_names());
+  }
+  if (const auto dtype = statement.find("dtype")) {
+    kernel.precision = known_word(read_, *dtype, "dtype", cost::parse_precision, cost::precision_names());
+  }
+}
+
+void Lowering::lower_event(const Statement& statement) {
+  const SlotIndex event = read_.event(statement.head());
+  const SlotIndex stream = read_stream(statement);
+  if (statement.rule().kind == StatementKind::record_event) {
+    emit(statement.node(), action::RecordEvent{event, stream});
+  } else {
+    emit(statement.node(), action::WaitEvent{event, stream});
+  }
 }
 
 void Lowering::lower_item(const Statement& statement) {

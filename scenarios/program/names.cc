@@ -156,6 +156,10 @@ void Names::collect_statement(const Statement& statement, Diagnostics& diagnosti
     case StatementKind::synchronize:
     case StatementKind::touch:
     case StatementKind::compute:
+    case StatementKind::kernel:
+    case StatementKind::record_event:
+    case StatementKind::wait_event:
+    case StatementKind::wait_stream:
     case StatementKind::print:
     case StatementKind::raise:
     case StatementKind::exit:

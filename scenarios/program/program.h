@@ -24,6 +24,7 @@
 #include "sim/c10d/object.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/op.h"
+#include "sim/cost/roofline.h"
 #include "sim/train/join.h"
 
 namespace rollcall::scenario {
@@ -234,7 +235,8 @@ struct Collect {
 };
 struct Wait {
   SlotIndex work = no_slot;
-  Duration timeout = 0;  // 0: none
+  Duration timeout = 0;        // 0: none
+  SlotIndex stream = no_slot;  // of the frame's streams: the one that waits
 };
 struct Exchange {
   TableIndex message = none;  // of Program::messages
@@ -265,6 +267,31 @@ struct Parallel {
 struct Compute {
   Duration duration = 0;
   std::int64_t jitter = 0;  // in millionths of the duration: up to so much is added
+};
+// On the rank's GPU. Either a duration, or work whose duration a roofline says.
+struct LaunchKernel {
+  Duration duration = 0;
+  Operand flops;  // absent: the duration counts, or only bytes
+  Operand bytes;
+  cost::Precision precision = cost::Precision::half;
+  cost::KernelKind kind = cost::KernelKind::matmul;
+  TableIndex name = none;      // of Program::strings
+  SlotIndex stream = no_slot;  // of the frame's streams
+  std::int64_t jitter = 0;     // as Compute's
+
+  bool by_roofline() const { return flops || bytes; }
+};
+struct RecordEvent {
+  SlotIndex event = no_slot;   // of the frame's events
+  SlotIndex stream = no_slot;  // of the frame's streams
+};
+struct WaitEvent {
+  SlotIndex event = no_slot;
+  SlotIndex stream = no_slot;
+};
+struct WaitStream {
+  SlotIndex awaited = no_slot;
+  SlotIndex stream = no_slot;
 };
 struct Print {
   TableIndex text = none;  // of Program::texts
@@ -395,13 +422,14 @@ struct Try {  // the body follows, up to `handler`; the handler lies in [handler
 using Action =
     std::variant<action::Collect, action::Wait, action::Exchange, action::ExchangeBatch,
                  action::ExchangeObjects, action::Coalesce, action::Checkpoint, action::Synchronize,
-                 action::Touch, action::Choose, action::Parallel, action::Compute, action::Print,
-                 action::Raise, action::Exit, action::Item, action::Fill, action::Add, action::Copy,
-                 action::Check, action::SetDevice, action::Jump, action::JumpUnless, action::LoopBegin,
-                 action::LoopNext, action::EnterJoin, action::Forward, action::Notify, action::ModelForward,
-                 action::Backward, action::Step, action::ZeroGrad, action::StateDict, action::RunParallel,
-                 action::InitMesh, action::EnterNoSync, action::ShardingCall, action::ClipGradNorm,
-                 action::Try, action::CallGroup, action::CallStore>;
+                 action::Touch, action::Choose, action::Parallel, action::Compute, action::LaunchKernel,
+                 action::RecordEvent, action::WaitEvent, action::WaitStream, action::Print, action::Raise,
+                 action::Exit, action::Item, action::Fill, action::Add, action::Copy, action::Check,
+                 action::SetDevice, action::Jump, action::JumpUnless, action::LoopBegin, action::LoopNext,
+                 action::EnterJoin, action::Forward, action::Notify, action::ModelForward, action::Backward,
+                 action::Step, action::ZeroGrad, action::StateDict, action::RunParallel, action::InitMesh,
+                 action::EnterNoSync, action::ShardingCall, action::ClipGradNorm, action::Try,
+                 action::CallGroup, action::CallStore>;
 
 struct Instruction {
   Action action;
@@ -458,6 +486,7 @@ struct Program {
   std::vector<std::pair<std::string, SlotIndex>> kwargs;  // the names expressions use, and their variables
   std::vector<std::string> work_names;                    // asynchronous calls, by slot
   std::vector<std::string> streams;                       // names by slot
+  std::vector<std::string> events;                        // likewise
   std::vector<WatchedTensor> watched;
   std::size_t tries = 0;      // slots for caught errors
   bool synchronizes = false;  // some statement waits for everything issued

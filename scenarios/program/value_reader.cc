@@ -60,11 +60,27 @@ Operand ValueReader::integer_in(const Json& value, std::int64_t least, std::int6
 }
 
 Operand ValueReader::number(const Json& value) {
-  if (const auto special =
-          value.is(JsonType::string) ? parse_non_finite(value.text()) : std::nullopt) {
+  if (const auto special = value.is(JsonType::string) ? parse_non_finite(value.text()) : std::nullopt) {
     return Operand::of_real(*special);
   }
   return value.is(JsonType::real) ? Operand::of_real(value.real()) : integer(value);
+}
+
+Operand ValueReader::amount(const Json& value) {
+  if (value.is(JsonType::string)) {
+    if (const Quantity size = parse_bytes(value.text()); size.value) {
+      return Operand::of(*size.value);
+    }
+  }
+  const Operand operand = number(value);
+  const bool is_negative =
+      (operand.kind == Operand::Kind::integer && operand.integer < 0) ||
+      (operand.kind == Operand::Kind::real && !(operand.real >= 0 && operand.real <= 1e24));
+  if (is_negative) {
+    error(value, "expected a number from 0 to 1e24");
+    return Operand::of(0);
+  }
+  return operand;
 }
 
 Operand ValueReader::rank(const Json& value) {
@@ -310,8 +326,21 @@ SlotIndex ValueReader::work(const Json& value) {
   return slot.value_or(no_slot);
 }
 
+SlotIndex ValueReader::event(const Json& value) {
+  const std::string_view name = string(value, "an event's name");
+  const auto known = std::find(program_.events.begin(), program_.events.end(), name);
+  if (known == program_.events.end()) {
+    program_.events.emplace_back(name);
+    return static_cast<SlotIndex>(program_.events.size() - 1);
+  }
+  return static_cast<SlotIndex>(known - program_.events.begin());
+}
+
 SlotIndex ValueReader::stream(const Json& value) {
   const std::string_view name = string(value, "a stream's name");
+  if (name == "default") {
+    return no_slot;
+  }
   const auto known = std::find(program_.streams.begin(), program_.streams.end(), name);
   if (known != program_.streams.end() || name.empty()) {
     return name.empty() ? no_slot : static_cast<SlotIndex>(known - program_.streams.begin());

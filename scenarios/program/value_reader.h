@@ -14,6 +14,7 @@
 #include "scenarios/json/json_tree.h"
 #include "scenarios/program/names.h"
 #include "scenarios/program/program.h"
+#include "sim/cost/roofline.h"
 #include "sim/torch/torch_release.h"
 
 namespace rollcall::scenario {
@@ -32,6 +33,8 @@ struct ScenarioFacts {
   std::map<std::string, Rank, std::less<>> group_sizes{};  // of `groups`
   std::vector<std::pair<std::string, std::int64_t>> constants{};  // variables that the file's matrix sets
   std::vector<std::string> objects;                               // joinables, in order
+  const cost::Gpu* gpu = nullptr;  // of the cluster; null: it has none, or nothing is known of it
+  std::string no_gpu{};            // why; empty while somebody else will say which cluster it is
 };
 
 // Which names an expression may use where it stands.
@@ -60,6 +63,8 @@ class ValueReader {
   Operand integer_in(const Json& value, std::int64_t least, std::int64_t most, std::string_view what);
   // Any number, or an expression.
   Operand number(const Json& value);
+  // Flops or bytes: a number that is not negative, a size such as "64MiB", or an expression.
+  Operand amount(const Json& value);
   // A rank of the world.
   Operand rank(const Json& value);
 
@@ -81,6 +86,7 @@ class ValueReader {
   TableIndex object(const Json& value);
   SlotIndex work(const Json& value);
   SlotIndex stream(const Json& value);
+  SlotIndex event(const Json& value);
   // A tensor to be written, by its plain name.
   SlotIndex tensor(const Json& value);
   // A tensor to be read: "t", or "parts[2]" of a list.

@@ -96,6 +96,7 @@ class Interpreter {
   }
 
   Address operator()(const action::Wait& wait) {
+    const StreamScope stream(frame_.stream(wait.stream));
     const std::vector<Work>& works = frame_.issued_works(wait.work);
     for (const Work& work : works) {
       if (work.is_nothing()) {
@@ -153,6 +154,45 @@ class Interpreter {
 
   Address operator()(const action::Compute& compute) {
     rollcall::compute(frame_.with_jitter(compute.duration, compute.jitter));
+    return at_ + 1;
+  }
+
+  Address operator()(const action::LaunchKernel& launch) {
+    Kernel kernel{.duration = launch.duration, .name = program_.strings[launch.name].c_str()};
+    if (launch.by_roofline()) {
+      kernel.source = Kernel::Source::roofline;
+      kernel.duration = frame_.time_of({.flops = frame_.amount(launch.flops),
+                                        .bytes = frame_.amount(launch.bytes),
+                                        .precision = launch.precision,
+                                        .kind = launch.kind});
+    }
+    kernel.duration = frame_.with_jitter(kernel.duration, launch.jitter);
+    const StreamScope stream(frame_.stream(launch.stream));
+    launch_kernel(kernel);
+    return at_ + 1;
+  }
+
+  Address operator()(const action::RecordEvent& record) {
+    const StreamScope stream(frame_.stream(record.stream));
+    frame_.events[record.event].record();
+    return at_ + 1;
+  }
+
+  // An event that was not recorded is complete, as in CUDA.
+  Address operator()(const action::WaitEvent& wait) {
+    const StreamScope stream(frame_.stream(wait.stream));
+    frame_.events[wait.event].wait();
+    return at_ + 1;
+  }
+
+  Address operator()(const action::WaitStream& wait) {
+    Event event;
+    {
+      const StreamScope awaited(frame_.stream(wait.awaited));
+      event.record();
+    }
+    const StreamScope stream(frame_.stream(wait.stream));
+    event.wait();
     return at_ + 1;
   }
 

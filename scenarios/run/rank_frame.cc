@@ -19,6 +19,7 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
       tensors(scenario.program->tensor_names.size()),
       lists(scenario.program->list_names.size()),
       objects(scenario.program->object_lists.size()),
+      events(scenario.program->events.size()),
       caught(scenario.program->tries),
       scenario_(scenario),
       program_(*scenario.program),
@@ -28,7 +29,8 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
       groups_(program_.groups.size()),
       works_(program_.work_names.size()),
       streams_(program_.streams.size()),
-      calls_block_(scenario.blocking_wait || !traits_of(scenario.options.backend).queues_calls) {
+      calls_block_(scenario.blocking_wait || !traits_of(scenario.options.backend).queues_calls),
+      gpu_(scenario.options.cluster ? cost::find_gpu(*scenario.options.cluster) : nullptr) {
   set(builtin::rank, rank);
   set(builtin::local_rank, local_rank_);
   set(builtin::world_size, scenario.options.world_size);
@@ -56,6 +58,24 @@ std::int64_t RankFrame::evaluate(const Operand& operand) const {
   }
   expects(false, "only integers and expressions are evaluated");
   return 0;
+}
+
+double RankFrame::amount(const Operand& operand) const {
+  const double value = !operand                              ? 0
+                       : operand.kind == Operand::Kind::real ? operand.real
+                                                             : static_cast<double>(evaluate(operand));
+  if (value < 0) {
+    throw ValueError(fmt::format("a kernel cannot do {} flops or bytes of work", value));
+  }
+  return value;
+}
+
+Duration RankFrame::time_of(const cost::KernelWork& work) const {
+  const std::optional<Duration> time = gpu_ != nullptr ? cost::time_of(*gpu_, work) : std::nullopt;
+  if (!time) {
+    throw RuntimeError("nothing is known about the speed of this cluster's GPUs at such kernels");
+  }
+  return *time;
 }
 
 void RankFrame::set_elements(const Tensor& tensor, const Operand& value) const {

@@ -18,6 +18,7 @@
 #include "sim/c10d/process_group.h"
 #include "sim/c10d/stream.h"
 #include "sim/c10d/work.h"
+#include "sim/cost/roofline.h"
 #include "sim/engine/compute_times.h"
 #include "sim/tensor/tensor.h"
 #include "sim/train/coalescing.h"
@@ -71,6 +72,10 @@ class RankFrame {
 
   // The operand's value. Throws what expressions throw, TypeError for a number that is not whole.
   std::int64_t evaluate(const Operand& operand) const;
+  // Flops or bytes; none where the statement gives none.
+  double amount(const Operand& operand) const;
+  // What the kernel takes on the rank's GPU. RuntimeError where nobody knows.
+  Duration time_of(const cost::KernelWork& work) const;
   // Sets every element.
   void set_elements(const Tensor& tensor, const Operand& value) const;
 
@@ -156,6 +161,7 @@ class RankFrame {
   std::vector<Tensor> tensors;
   std::vector<TensorList> lists;
   std::vector<ObjectList> objects;
+  std::vector<Event> events;
   std::vector<ScriptedJoinable> joinables;   // by Program::objects
   std::unique_ptr<Training> training;        // null: the scenario has no models
   std::unique_ptr<Parallelism> parallelism;  // null: nor anything else that is parallel
@@ -182,6 +188,7 @@ class RankFrame {
   mutable std::vector<std::pair<SlotIndex, Work>> results_;  // of functional collectives, not used yet
   std::vector<std::optional<Stream>> streams_;               // by slot
   bool calls_block_;
+  const cost::Gpu* gpu_;  // null: nothing is known of it
   std::map<GroupId, std::int64_t> calls_;
 };
 

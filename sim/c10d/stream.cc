@@ -53,12 +53,12 @@ void synchronize(Stream stream) {
   }
 }
 
-void launch_kernel(Duration duration) {
+void launch_kernel(const Kernel& kernel) {
   Backend& backend = *this_rank().backend;
   if (Streams* streams = backend.streams()) {
-    streams->launch_kernel(current_stream(), duration);
+    streams->launch_kernel(current_stream(), kernel);
   } else {
-    backend.compute(duration);  // the host does it
+    backend.compute(kernel.duration);  // the host does it
   }
 }
 

@@ -55,8 +55,19 @@ void synchronize();
 // stream.synchronize()
 void synchronize(Stream stream);
 
-// The current stream is busy for `duration`, with a kernel that needs nobody else. The host goes on.
-void launch_kernel(Duration duration);
+// Work of a GPU that needs nobody else.
+struct Kernel {
+  // Where its duration comes from, for reports.
+  enum class Source : std::uint8_t { given, roofline };
+
+  Duration duration = 0;
+  const char* name = nullptr;  // for traces; outlives the run. Null: "compute"
+  Source source = Source::given;
+};
+
+// The current stream is busy with the kernel. The host goes on; without streams it does the work itself.
+void launch_kernel(const Kernel& kernel);
+inline void launch_kernel(Duration duration) { launch_kernel(Kernel{.duration = duration}); }
 
 // What the functions above ask of a backend that queues its calls: the GPU of the calling rank. Any of these may
 // throw Error when the GPU has failed in something that it waits for.
@@ -67,8 +78,8 @@ class Streams {
   virtual Event record_event(Stream stream) = 0;
   // What is queued on `stream` from now on runs after the event. The host goes on.
   virtual void stream_wait(Stream stream, const Event& event) = 0;
-  // The stream is busy for `duration`. The host goes on.
-  virtual void launch_kernel(Stream stream, Duration duration) = 0;
+  // The stream is busy with the kernel. The host goes on.
+  virtual void launch_kernel(Stream stream, const Kernel& kernel) = 0;
 
   // These block the host: until the event, until everything that is queued has run, and until no call uses the
   // tensor any more (Storage::pending is not 0), which the host is about to read or write.

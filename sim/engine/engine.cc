@@ -262,13 +262,24 @@ void Engine::schedule_full_slots() {
   full_.clear();
 }
 
+// Work that shared the GPU: how long it took is known only now.
+void Engine::record_work(const RunEvent& event, const cost::Contention::Past& past) {
+  const std::string remark = slowed_text(run_.now - past.start, past.alone, past.because);
+  if (event.kind == RunEvent::Kind::kernel) {
+    const Stream stream{static_cast<std::uint8_t>(event.seq)};
+    const Kernel& kernel = devices_[static_cast<std::size_t>(event.rank)].running_kernel(stream);
+    run_.recorder->ran(event.rank, stream, kernel, past.start, run_.now, remark);
+  } else {
+    run_.recorder->computed(event.rank, past.start, run_.now, remark);
+  }
+}
+
 void Engine::process(const RunEvent& event) {
   std::optional<cost::Contention::Past> past;
   if (contention_) [[unlikely]] {
     past = contention_->finish(key_of(event));
     if (past && run_.recorder && event.kind != RunEvent::Kind::complete) {
-      run_.recorder->computed(event.rank, past->start, run_.now,
-                              slowed_text(run_.now - past->start, past->alone, past->because));
+      record_work(event, *past);
     }
   }
   switch (event.kind) {

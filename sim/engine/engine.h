@@ -69,7 +69,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void stream_wait(Stream stream, const rollcall::Event& event) override;
   void synchronize(const rollcall::Event& event) override;
   void synchronize_device() override;
-  void launch_kernel(Stream stream, Duration duration) override;
+  void launch_kernel(Stream stream, const Kernel& kernel) override;
   void settle(Storage& storage) override;
 
   void print(std::string_view text) override;
@@ -151,7 +151,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void resolve_host_wait(Rank rank);
   void drain(Rank rank);
   void pump(Rank rank);
-  void run_kernel(Rank rank, const DeviceQueue::Action& kernel);
+  void run_kernel(Rank rank, const DeviceQueue::Action& action);
   void wake_host(Rank rank) {
     if (host_waits_[static_cast<std::size_t>(rank)].kind != HostWait::Kind::none) {
       wake_waiting_host(rank);
@@ -237,6 +237,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void at_quiescence();
   void schedule_full_slots();
   void settle_contention();
+  void record_work(const RunEvent& event, const cost::Contention::Past& past);
   void process(const RunEvent& event);
   void complete(GroupId group, check::Slot& slot, const std::optional<cost::Contention::Past>& past);
   void settle(GroupId group, check::Slot& slot);

@@ -197,13 +197,16 @@ void Engine::settle(Storage& storage) {
   }
 }
 
-void Engine::launch_kernel(Stream stream, Duration duration) {
+void Engine::launch_kernel(Stream stream, const Kernel& kernel) {
   if (aborting_) {
     return end_call();
   }
-  if (duration > 0) {
-    running_device().launch_kernel(stream, compute_times_.next(run_.scheduler->running(), duration));
-    pump(run_.scheduler->running());
+  if (kernel.duration > 0) {
+    const Rank rank = run_.scheduler->running();
+    Kernel own = kernel;
+    own.duration = compute_times_.next(rank, kernel.duration);
+    running_device().launch_kernel(stream, own);
+    pump(rank);
   }
 }
 
@@ -241,13 +244,14 @@ void Engine::pump(Rank rank) {
   wake_host(rank);
 }
 
-void Engine::run_kernel(Rank rank, const DeviceQueue::Action& kernel) {
-  const RunEvent end{.kind = RunEvent::Kind::kernel, .rank = rank, .seq = kernel.stream.id};
+void Engine::run_kernel(Rank rank, const DeviceQueue::Action& action) {
+  const Kernel& kernel = action.kernel;
+  const RunEvent end{.kind = RunEvent::Kind::kernel, .rank = rank, .seq = action.stream.id};
   if (contention_) [[unlikely]] {
     contention_->start_work({static_cast<int>(end.kind), end.group, end.rank, end.seq}, run_.now,
                             kernel.duration);
   } else if (run_.recorder) {
-    run_.recorder->computed(rank, run_.now, run_.now + kernel.duration);
+    run_.recorder->ran(rank, action.stream, kernel, run_.now, run_.now + kernel.duration);
   }
   run_.events.add(run_.now + kernel.duration, end);
 }

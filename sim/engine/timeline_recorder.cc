@@ -121,4 +121,18 @@ void TimelineRecorder::computed(Rank rank, Time start, Time end, const std::stri
   timeline_.add(span);
 }
 
+void TimelineRecorder::ran(Rank rank, Stream stream, const Kernel& kernel, Time start, Time end,
+                           const std::string& remark) {
+  Span span;
+  span.start = start;
+  span.end = end;
+  span.rank = rank;
+  span.kind = Span::Kind::compute;
+  span.stream = stream.id;
+  span.by_roofline = kernel.source == Kernel::Source::roofline;
+  span.name = timeline_.intern(kernel.name != nullptr ? kernel.name : "compute");
+  span.arguments = timeline_.intern(remark);
+  timeline_.add(span);
+}
+
 }  // namespace rollcall::sim

@@ -6,6 +6,7 @@
 
 #include "sim/base/scope_table.h"
 #include "sim/c10d/host_calls.h"
+#include "sim/c10d/stream.h"
 #include "sim/match/evidence.h"
 #include "sim/report/remarks.h"
 #include "sim/report/timeline.h"
@@ -25,6 +26,9 @@ class TimelineRecorder {
   // A member that got through while others were missing.
   void got_through(const check::GroupEvidence& group, const check::Slot& slot, Rank member, Time end);
   void computed(Rank rank, Time start, Time end, const std::string& remark = {});
+  // A kernel, of the rank's GPU.
+  void ran(Rank rank, Stream stream, const Kernel& kernel, Time start, Time end,
+           const std::string& remark = {});
   void step(Rank rank, Time start, std::int64_t number) { timeline_.add_step({start, rank, number}); }
   // A member of a slot that is still collecting died in it.
   void abandoned(const check::GroupEvidence& group, const check::Slot& slot, Rank group_rank);

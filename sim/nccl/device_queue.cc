@@ -49,10 +49,10 @@ void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageI
   push(op.stream, step);
 }
 
-void DeviceQueue::launch_kernel(Stream stream, Duration duration) {
+void DeviceQueue::launch_kernel(Stream stream, const Kernel& kernel) {
   Step step;
   step.kind = Step::Kind::kernel;
-  step.number = duration;
+  step.work = kernel;
   push(stream, step);
 }
 
@@ -161,7 +161,7 @@ std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
         Action action;
         action.kind = Action::Kind::run_kernel;
         action.stream = {static_cast<std::uint8_t>(id)};
-        action.duration = queue.steps.front().number;
+        action.kernel = queue.steps.front().work;
         return action;
       }
     }
@@ -203,6 +203,10 @@ void DeviceQueue::finish_collective(LaunchTable& table, Rank group_rank) {
 void DeviceQueue::finish_message(GroupId group, std::int64_t seq) {
   std::erase_if(open_messages_,
                 [&](const OpenMessage& open) { return open.group == group && open.seq == seq; });
+}
+
+const Kernel& DeviceQueue::running_kernel(Stream stream) const {
+  return streams_[stream.id].steps.front().work;
 }
 
 void DeviceQueue::finish_kernel(Stream stream) {

@@ -86,7 +86,7 @@ class DeviceQueue {
     GroupId group = 0;             // post
     check::MessageId message = check::no_message;
     Stream stream;  // run_kernel
-    Duration duration = 0;
+    Kernel kernel;  // run_kernel
   };
 
   // What blocks a stream, or the host: the collective that runs in the group, or a message.
@@ -112,7 +112,7 @@ class DeviceQueue {
     return seq;
   }
   void launch_message(const Op& op, std::int64_t seq, check::MessageId message);
-  void launch_kernel(Stream stream, Duration duration);
+  void launch_kernel(Stream stream, const Kernel& kernel);
   void await_collective(Stream stream, GroupId group, std::int64_t seq);
   void await_message(Stream stream, GroupId group, Rank group_rank, std::int64_t seq,
                      check::MessageId message);
@@ -136,6 +136,7 @@ class DeviceQueue {
     return next;
   }
   void finish_message(GroupId group, std::int64_t seq);
+  const Kernel& running_kernel(Stream stream) const;
   void finish_kernel(Stream stream);
   // The rank's process is gone: what has not started never will.
   void drop_unstarted();
@@ -161,7 +162,8 @@ class DeviceQueue {
     GroupId group = 0;
     Rank group_rank = -1;  // await_message
     check::MessageId message = check::no_message;
-    std::int64_t number = 0;  // seq, duration or position
+    std::int64_t number = 0;  // seq or position
+    Kernel work;              // kernel
   };
   // A message that was launched and has not finished.
   struct OpenMessage {

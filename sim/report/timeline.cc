@@ -54,7 +54,8 @@ void add_span(Fingerprint& hash, const std::vector<std::string>& names, const Sp
   hash.add_signed(span.rank);
   hash.add_signed(span.peer);
   hash.add(static_cast<std::uint64_t>(span.kind));
-  hash.add((span.async_op ? 1U : 0U) | (span.shadow ? 2U : 0U));
+  hash.add((span.async_op ? 1U : 0U) | (span.shadow ? 2U : 0U) | (span.by_roofline ? 4U : 0U) |
+           static_cast<std::uint64_t>(span.stream + 1) << 8U);
   hash.add(static_cast<std::uint64_t>(span.dtype));
   for (const std::uint32_t name : {span.name, span.group, span.label, span.site, span.arguments}) {
     hash.add(names[name]);  // numbers of names depend on who came first

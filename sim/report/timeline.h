@@ -28,7 +28,9 @@ struct Span {
   Rank peer = -1;  // messages: the other end, global; -1: unknown
   Kind kind = Kind::collective;
   bool async_op = false;
-  bool shadow = false;  // of a join hook, for a rank that has run out of inputs
+  bool shadow = false;       // of a join hook, for a rank that has run out of inputs
+  bool by_roofline = false;  // compute: its duration is that of a roofline, not a given one
+  std::int16_t stream = -1;  // compute: the stream of the rank's GPU; -1: the host computes
   Dtype dtype = Dtype::float32;
   std::uint32_t name = 0;  // the names below are indexes into Timeline::name
   std::uint32_t group = 0;

@@ -135,8 +135,8 @@ class TapeWriter final : public ForwardingBackend, private Streams, private Forw
     event.calls = users_[&storage];
     inside(event, [&] { inner().streams()->settle(storage); });
   }
-  void launch_kernel(Stream stream, Duration duration) override {
-    inner().streams()->launch_kernel(stream, duration);
+  void launch_kernel(Stream stream, const Kernel& kernel) override {
+    inner().streams()->launch_kernel(stream, kernel);
   }
   void observe(const Observation& observation) override {
     TapeEvent& event = note(Kind::observe);

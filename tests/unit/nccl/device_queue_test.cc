@@ -80,7 +80,7 @@ TEST_CASE("another stream does not wait", "[device_queue]") {
 
 TEST_CASE("a collective keeps its place in its group while its stream is busy", "[device_queue]") {
   Gpu gpu;
-  gpu.queue.launch_kernel({}, 5);
+  gpu.queue.launch_kernel({}, {.duration = 5});
   gpu.launch(call(0));        // behind the kernel
   gpu.launch(call(0, side));  // free, but launched later
   CHECK(gpu.queue.next().kind == Kind::run_kernel);
@@ -93,7 +93,7 @@ TEST_CASE("a collective keeps its place in its group while its stream is busy", 
 
 TEST_CASE("an event orders two streams", "[device_queue]") {
   Gpu gpu;
-  gpu.queue.launch_kernel(side, 5);
+  gpu.queue.launch_kernel(side, {.duration = 5});
   const Event done = gpu.queue.record(side);
   gpu.queue.await_event({}, done);
   gpu.launch(call(0));
