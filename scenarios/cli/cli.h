@@ -38,7 +38,7 @@ enum class Format { text, json };
 
 // What `predict` is asked.
 struct PredictArguments {
-  std::string subject;  // an operation, or a scenario file
+  std::string subject;  // an operation, a scenario file, or a script
   std::string cluster;  // a preset, or a file; may be empty
   std::string bytes = "8B:1GiB";
   std::string dtype = "float32";
@@ -51,6 +51,7 @@ struct PredictArguments {
   int gpus_per_process = 1;
   bool cuda_graphs = false;
   bool symmetric_memory = false;
+  std::optional<std::int64_t> tokens_per_step;  // of all ranks together
   bool explain = false;
   bool residuals = false;
   bool measure = false;
@@ -110,6 +111,7 @@ struct RecordArguments {
   bool fake = false;
   bool live = false;
   bool pretends_gpus = true;
+  bool kernels = false;               // of a cluster's GPUs, PredictArguments::cluster
   std::optional<Rank> sampled;        // run alone; none: all
   std::optional<Rank> gpus_per_host;  // none: one for each rank, on one host
 };

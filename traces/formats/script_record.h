@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/c10d/op.h"
@@ -52,12 +53,13 @@ struct ScriptCall {
 };
 
 struct ScriptEvent {
-  enum class Kind : std::uint8_t { call, batch, wait, future, returned, touch };
+  enum class Kind : std::uint8_t { call, batch, wait, future, returned, touch, kernel };
 
   Kind kind = Kind::call;
   std::int64_t handle = -1;          // -1: a call that blocks
   std::vector<std::uint32_t> calls;  // of ScriptRank::calls; several in a batch
   std::uint32_t touch = 0;           // of ScriptRank::touches
+  std::uint32_t kernel = 0;          // of ScriptRank::kernels
   bool has_raised = false;           // the call, or the wait for it
   bool was_refused = false;  // a call that raised before any other rank could notice it, or the wait for it
   std::string type{};        // raised: Python's, where known
@@ -70,6 +72,32 @@ struct ScriptTouch {
   bool writes = false;
   bool is_of_filled = false;  // of those that the call fills; else of those that it only reads
   ScriptSite site;
+};
+
+// What a rank's GPU computes between two of its calls: operations of one kind.
+struct ScriptKernel {
+  enum class Phase : std::uint8_t { forward, backward, optimizer };
+
+  std::string kind;   // "matmul", "elementwise", ...
+  std::string dtype;  // of what is multiplied; empty: nothing is
+  double flops = 0;
+  double bytes = 0;  // that memory reads and writes
+  Phase phase = Phase::forward;
+};
+const char* to_string(ScriptKernel::Phase phase);
+
+// What a rank's tensors take of its GPU when they take most.
+struct ScriptMemory {
+  struct Holder {
+    std::int64_t bytes = 0;
+    std::int64_t count = 0;  // of tensors
+    std::string part;
+    ScriptSite site;  // that made them
+  };
+
+  std::int64_t peak = 0;                                    // 0: not recorded
+  std::vector<std::pair<std::string, std::int64_t>> parts;  // "parameters", ...: bytes; the largest first
+  std::vector<Holder> holders;                              // likewise
 };
 
 struct ScriptFrame {
@@ -113,6 +141,8 @@ struct ScriptRank {
   std::vector<ScriptCall> calls;  // each once
   std::vector<ScriptEvent> events;
   std::vector<ScriptTouch> touches;
+  std::vector<ScriptKernel> kernels;  // each once
+  ScriptMemory memory;
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
   std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
   ScriptSite place;                        // the user's line there

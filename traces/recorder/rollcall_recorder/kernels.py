@@ -159,7 +159,7 @@ class Kernels:
             self._add(operator.kind, dtype, operator.flops(arguments, named, result), size)
 
     def _add(self, kind, dtype, flops, size):
-        name = str(dtype).replace("torch.", "") if flops else None
+        name = _name_of(dtype, kind) if flops else None
         key = kind, name, (flops // size).bit_length() // 2 if flops else -1
         row = self._sums.get(key)
         if row is None:
@@ -238,6 +238,15 @@ def _autocast_dtype():
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
+
+
+def _name_of(dtype, kind):
+    """What a GPU multiplies, "tf32" where float32 may be rounded to it."""
+    if dtype == torch.float32:
+        if kind == "convolution":
+            return "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
+        return "float32" if kind != "matmul" or torch.get_float32_matmul_precision() == "highest" else "tf32"
+    return str(dtype).replace("torch.", "")
 
 
 def _is_elsewhere(tensor):
