@@ -226,6 +226,8 @@ class _Mode(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
         named = named or {}
         if any(getattr(kind, "__torch_dispatch__", None) is not _NO_DISPATCH for kind in types):
+            if any(kind.__name__ == "FakeTensor" for kind in types):
+                return function(*arguments, **named)  # it has no values, and no memory
             return NotImplemented  # the subclass makes ordinary operations of it
         result = function(*arguments, **named)
         if not claims.is_in_use():
