@@ -182,10 +182,23 @@ class Attribution {
   std::map<std::string, ExposedCall> calls_;
 };
 
-// Of the part of a rank's record that `steps` whole steps are: after the first optimizer step, to the last.
-double flops_per_step(const ScriptRank& rank, bool has_whole_steps, std::int64_t steps) {
-  double sum = 0;
-  double pending = 0;  // since the latest end of a step
+// What a rank's record says of a step.
+struct RankWork {
+  double flops = 0;
+  double kernels = 0;
+
+  RankWork& operator+=(const RankWork& other) {
+    flops += other.flops;
+    kernels += other.kernels;
+    return *this;
+  }
+};
+
+// The sum of the steps that count, as in a timeline: of all but the first where there are `steps` of them, of everything
+// where there are none.
+RankWork work_of(const ScriptRank& rank, std::int64_t steps) {
+  RankWork sum;
+  RankWork pending;  // since the latest end of a step
   bool in_step = false;
   std::int64_t ends = 0;
   for (const traces::ScriptEvent& event : rank.events) {
@@ -195,22 +208,24 @@ double flops_per_step(const ScriptRank& rank, bool has_whole_steps, std::int64_t
     const ScriptKernel& kernel = rank.kernels[event.kernel];
     const bool is_optimizers = kernel.phase == ScriptKernel::Phase::optimizer;
     if (in_step && !is_optimizers) {
-      sum += ends++ > 0 || !has_whole_steps ? pending : 0;
-      pending = 0;
+      sum += ends++ > 0 || steps == 0 ? pending : RankWork{};
+      pending = {};
     }
     in_step = is_optimizers;
-    pending += kernel.flops;
+    pending += {kernel.flops, static_cast<double>(kernel.count)};
   }
-  const bool counts = in_step ? ends > 0 || !has_whole_steps : !has_whole_steps;
-  return (sum + (counts ? pending : 0)) / static_cast<double>(std::max<std::int64_t>(steps, 1));
+  sum += steps == 0 || (in_step && ends > 0) ? pending : RankWork{};
+  return sum;
 }
 
-double mean_flops(const traces::ScriptRecord& record, std::int64_t steps) {
-  double sum = 0;
+RankWork mean_work(const traces::ScriptRecord& record, std::int64_t steps) {
+  RankWork sum;
   for (const ScriptRank& rank : record.ranks) {
-    sum += flops_per_step(rank, steps > 0, steps);
+    sum += work_of(rank, steps);
   }
-  return record.ranks.empty() ? 0 : sum / static_cast<double>(record.ranks.size());
+  const double parts = static_cast<double>(std::max<std::size_t>(record.ranks.size(), 1)) *
+                       static_cast<double>(std::max<std::int64_t>(steps, 1));
+  return {sum.flops / parts, sum.kernels / parts};
 }
 
 // ---- Words ----
@@ -249,6 +264,19 @@ double tokens_per_second(const PredictedScript& script) {
   return static_cast<double>(*script.tokens_per_step) * 1e9 / static_cast<double>(script.prediction.step);
 }
 
+std::string holders_text(const ScriptRank& rank, std::size_t count_max) {
+  std::string text;
+  for (const traces::ScriptMemory::Holder& holder : rank.memory.holders) {
+    if (count_max-- == 0) {
+      break;
+    }
+    text += fmt::format("              {:>12}  of {} made at {} ({} tensor{})\n", memory_size(holder.bytes),
+                        holder.part, scenario::place_text(rank, holder.site), holder.count,
+                        holder.count == 1 ? "" : "s");
+  }
+  return text;
+}
+
 std::string memory_text(const PredictedScript& script) {
   const ScriptRank* rank = largest_rank(script.record);
   if (rank == nullptr) {
@@ -264,7 +292,8 @@ std::string memory_text(const PredictedScript& script) {
   for (const auto& [part, bytes] : rank->memory.parts) {
     text += fmt::format("              {:>12}  {}\n", memory_size(bytes), part);
   }
-  return text;
+  constexpr std::size_t shown = 3;
+  return text + holders_text(*rank, shown);
 }
 
 std::string shortage_text(const PredictedScript& script) {
@@ -276,11 +305,7 @@ std::string shortage_text(const PredictedScript& script) {
   std::string text =
       fmt::format("error[does_not_fit]: rank {} needs {} for its tensors, and {} has {}\n", rank.rank,
                   memory_size(rank.memory.peak), gpu.name, memory_size(gpu.memory_bytes));
-  for (const traces::ScriptMemory::Holder& holder : rank.memory.holders) {
-    text += fmt::format("  {:>12}  {} ({} tensor{}) made at {}\n", memory_size(holder.bytes), holder.part,
-                        holder.count, holder.count == 1 ? "" : "s", scenario::place_text(rank, holder.site));
-  }
-  return text;
+  return text + holders_text(rank, rank.memory.holders.size());
 }
 
 }  // namespace
@@ -304,7 +329,9 @@ ScriptPrediction script_prediction(const Report& report, const traces::ScriptRec
   }
   ScriptPrediction result = Attribution(report, std::move(windows), steps).prediction();
   result.steps = has_steps ? std::ranges::min(steps) : 0;
-  result.flops = mean_flops(record, result.steps);
+  const RankWork work = mean_work(record, result.steps);
+  result.flops = work.flops;
+  result.kernels = work.kernels;
   return result;
 }
 
@@ -338,6 +365,13 @@ std::string text_of(const PredictedScript& script) {
     text += fmt::format(
         "              {:>9} ms  {}{}\n", milliseconds(call.exposed()), call.what,
         call.waiting > 0 ? fmt::format(" (waiting for others: {} ms)", milliseconds(call.waiting)) : "");
+  }
+  if (prediction.kernels > 0) {
+    text += fmt::format(
+        "  kernels     {:>12.0f}  a rank, {:.1f} us of the step for each; a host that takes longer to launch "
+        "them is "
+        "the limit, and is not predicted\n",
+        prediction.kernels, microseconds(prediction.step) / prediction.kernels);
   }
   text += fmt::format("  idle        {:>9} ms\n", milliseconds(prediction.idle));
   if (!prediction.slowest.empty()) {

@@ -57,11 +57,14 @@ ScriptEnd script_end(const Value& value) {
 
 ScriptKernel script_kernel(const Value& value) {
   const std::string phase = text_of(value, "phase");
-  return {text_of(value, "kind"), text_of(value, "dtype"), std::max(0.0, real_or(find(value, "flops"), 0)),
+  return {text_of(value, "kind"),
+          text_of(value, "dtype"),
+          std::max(0.0, real_or(find(value, "flops"), 0)),
           std::max(0.0, real_or(find(value, "bytes"), 0)),
           phase == "backward"    ? ScriptKernel::Phase::backward
           : phase == "optimizer" ? ScriptKernel::Phase::optimizer
-                                 : ScriptKernel::Phase::forward};
+                                 : ScriptKernel::Phase::forward,
+          count_or(find(value, "count"), 1)};
 }
 
 ScriptMemory script_memory(const Value& value) {

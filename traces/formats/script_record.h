@@ -83,6 +83,7 @@ struct ScriptKernel {
   double flops = 0;
   double bytes = 0;  // that memory reads and writes
   Phase phase = Phase::forward;
+  std::int64_t count = 1;  // that many kernels
 };
 const char* to_string(ScriptKernel::Phase phase);
 

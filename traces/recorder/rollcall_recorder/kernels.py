@@ -3,7 +3,8 @@
 Every operation of the script, of autograd and of libraries is looked at (operators.py), but not those of the recorder. What
 comes between two calls of torch.distributed is written down before the second, a sum once:
 
-    {"kernel": 0, "kind": "matmul", "dtype": "bfloat16", "flops": 8192, "bytes": 512, "phase": "backward"}
+    {"kernel": 0, "kind": "matmul", "dtype": "bfloat16", "flops": 8192, "bytes": 512, "phase": "backward",
+     "count": 3}
     ["k", 0]
 
 A sum has operations of one kind, dtype, phase and nearly one intensity (operations per byte): so the time that it takes is
@@ -28,7 +29,7 @@ class Kernels:
 
     def __init__(self, record):
         self._record = record
-        self._sums = {}  # by kind, dtype (of those with operations) and intensity: [flops, bytes]
+        self._sums = {}  # by kind, dtype (of those with operations) and intensity: [flops, bytes, kernels]
         self._backwards = 0  # that are running, and those that have ended
         self._ended = 0
         self._copies = []  # of parameters in lower precision, until the end of the backward
@@ -65,9 +66,9 @@ class Kernels:
     def flush(self):
         """The operations so far come before what the record gets next."""
         sums, self._sums = self._sums, {}
-        for (kind, dtype, _), (flops, size) in sums.items():
+        for (kind, dtype, _), (flops, size, count) in sums.items():
             counted = {"dtype": dtype, "flops": flops} if flops else {}
-            self._record.kernel({"kind": kind, **counted, "bytes": size, "phase": self._phase})
+            self._record.kernel({"kind": kind, **counted, "bytes": size, "phase": self._phase, "count": count})
 
     def _enter_phase(self):
         phase = OPTIMIZER if self._in_step else BACKWARD if self._backwards else FORWARD
@@ -163,10 +164,11 @@ class Kernels:
         key = kind, name, (flops // size).bit_length() // 2 if flops else -1
         row = self._sums.get(key)
         if row is None:
-            self._sums[key] = [flops, size]
+            self._sums[key] = [flops, size, 1]
         else:
             row[0] += flops
             row[1] += size
+            row[2] += 1
 
     # ---- Precision: autocast changes no dtype here, and would on a GPU ----
 
