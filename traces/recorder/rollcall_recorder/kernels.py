@@ -11,6 +11,7 @@ A sum has operations of one kind, dtype, phase and nearly one intensity (operati
 that of its operations one after the other. `phase` is "forward", "backward" or "optimizer"; forward is all that is neither.
 """
 
+import functools
 import math
 
 import torch
@@ -34,6 +35,7 @@ class Kernels:
         self._ended = 0
         self._copies = []  # of parameters in lower precision, until the end of the backward
         self._in_step = False
+        self._autocast = None  # its dtype
         self._on_gpu = False  # what came before the script put a tensor on a GPU was none of its work
         self._phase = FORWARD
         self.memory = memory.Memory()
@@ -43,6 +45,7 @@ class Kernels:
         claims.computed = self.computed
         self._record.before_event = self.flush
         self._watch_backward()
+        self._watch_autocast()
         self._watch_buffers()
         _Mode(self).__enter__()
 
@@ -106,6 +109,21 @@ class Kernels:
             for copy in self._copies:
                 self.memory.release(copy)
         self._copies.clear()
+
+    def _watch_autocast(self):
+        kernels, kind = self, torch.autocast
+
+        def settled(method):
+            @functools.wraps(method)
+            def change(context, *arguments):
+                try:
+                    return method(context, *arguments)
+                finally:
+                    kernels._autocast = _autocast_dtype()
+
+            return change
+
+        kind.__enter__, kind.__exit__ = settled(kind.__enter__), settled(kind.__exit__)
 
     def _watch_buffers(self):
         def look(module, _):
@@ -175,7 +193,7 @@ class Kernels:
     def _precision(self, operator, operands):
         """The dtype that the float32 results would have, None for their own. Backward, operations on what autocast took for
         lower precision have it, too."""
-        wanted = _autocast_dtype()
+        wanted = self._autocast
         own = [(tensor, held) for tensor, held, _ in operands if tensor.dtype == torch.float32 and tensor.dim() > 0]
         if wanted is not None and operator.is_narrow:
             for tensor, held in own:
@@ -238,7 +256,7 @@ class _Mode(TorchDispatchMode):
 
 
 def _autocast_dtype():
-    """None outside of autocast, as a GPU sees it."""
+    """None outside of autocast, as a GPU sees it. Operations do not see it: it has been dealt with before they run."""
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None

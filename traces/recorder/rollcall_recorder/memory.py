@@ -113,7 +113,22 @@ class Memory:
 
     def _mark_gradients_of(self, parameters):
         gradients = [parameter.grad for parameter in parameters if parameter is not None and parameter.grad is not None]
+        for gradient in gradients:
+            self._widen(getattr(gradient, "_local_tensor", gradient))
         self.mark(gradients, GRADIENTS, (COMMUNICATION,))
+
+    def _widen(self, gradient):
+        """What a product under autocast has made is cast before it becomes a gradient: it has never been narrow there."""
+        held = self.find(gradient)
+        if held is None or held.dtype is None:
+            return
+        held.dtype = None
+        more = _rounded(storage_of(gradient).nbytes()) - held.bytes
+        held.bytes += more
+        self._now += more
+        if held.born < self._peaks:  # it was there at the peak
+            self._peak += more
+            held.peak_bytes += more
 
     def mark_optimizer(self, optimizer):
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
