@@ -46,8 +46,6 @@ std::vector<OrderedJson> statements_of(const ScriptRank& rank, const CallNotes& 
   return statements;
 }
 
-bool is_kernel(const traces::ScriptEvent& event) { return event.kind == traces::ScriptEvent::Kind::kernel; }
-
 // Only GPUs have kernels, and only a cluster says how long they take.
 bool keeps_kernels(const ScriptRecord& record, const OrderedJson* cluster) {
   return cluster != nullptr && std::ranges::any_of(record.ranks, [](const ScriptRank& rank) {
@@ -180,7 +178,7 @@ class ScenarioBuilder {
   std::string comment() const {
     std::size_t calls = 0;
     for (const ScriptRank& rank : record_.ranks) {
-      calls += static_cast<std::size_t>(std::ranges::count_if(rank.events, std::not_fn(is_kernel)));
+      calls += static_cast<std::size_t>(std::ranges::count_if(rank.events, std::not_fn(traces::is_of_gpu)));
     }
     const ScriptRank& first = record_.ranks.front();
     const std::string how = record_.sampled.empty()
@@ -284,7 +282,7 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
   if (!keeps_kernels(record, cluster)) {
     cluster = nullptr;
     for (ScriptRank& rank : record.ranks) {
-      std::erase_if(rank.events, is_kernel);
+      std::erase_if(rank.events, traces::is_of_gpu);
     }
   }
   RecordedScript result;

@@ -144,6 +144,14 @@ class StatementWriter {
         case ScriptEvent::Kind::kernel:
           add_kernel(i);
           break;
+        case ScriptEvent::Kind::stream:
+          stream_ = event.stream;
+          break;
+        case ScriptEvent::Kind::record_event:
+        case ScriptEvent::Kind::wait_event:
+        case ScriptEvent::Kind::wait_stream:
+          add_stream_order(event);
+          break;
         case ScriptEvent::Kind::returned:
           break;
       }
@@ -184,8 +192,11 @@ class StatementWriter {
   bool backward_goes_on(std::size_t i, std::uint32_t bucket) const {
     for (; i < rank_.events.size(); ++i) {
       const ScriptEvent& event = rank_.events[i];
-      if (event.kind != ScriptEvent::Kind::kernel) {
+      if (!traces::is_of_gpu(event)) {
         return event.kind == ScriptEvent::Kind::call && is_another_bucket(bucket, event.calls.front());
+      }
+      if (event.kind != ScriptEvent::Kind::kernel) {
+        continue;
       }
       const traces::ScriptKernel& kernel = rank_.kernels[event.kernel];
       if (kernel.phase != traces::ScriptKernel::Phase::backward) {
@@ -201,9 +212,8 @@ class StatementWriter {
   // It raised, and the script went on.
   bool was_caught(std::size_t i) const {
     const ScriptEvent& event = rank_.events[i];
-    const bool is_last =
-        std::all_of(rank_.events.begin() + static_cast<std::ptrdiff_t>(i) + 1, rank_.events.end(),
-                    [](const ScriptEvent& later) { return later.kind == ScriptEvent::Kind::kernel; });
+    const bool is_last = std::all_of(rank_.events.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                     rank_.events.end(), traces::is_of_gpu);
     const bool ends_the_rank = rank_.end.how == ScriptEnd::How::raised || event.was_last_resort;
     return event.has_raised && event.kind != ScriptEvent::Kind::future &&
            !(is_last && rank_.end.how != ScriptEnd::How::finished && ends_the_rank);
@@ -258,7 +268,31 @@ class StatementWriter {
     if (!buckets_.empty() && !backward_goes_on(i, buckets_.back().call)) {
       wait_for_buckets();
     }
-    statements_.push_back(kernel_statement(kernel));
+    OrderedJson statement = kernel_statement(kernel);
+    tell_stream(stream_, statement["kernel"]);
+    statements_.push_back(std::move(statement));
+  }
+
+  static std::string stream_name(std::int64_t stream) {
+    return stream == 0 ? "default" : fmt::format("s{}", stream);
+  }
+
+  static void tell_stream(std::int64_t stream, OrderedJson& arguments) {
+    if (stream != 0) {
+      arguments["stream"] = stream_name(stream);
+    }
+  }
+
+  void add_stream_order(const ScriptEvent& event) {
+    OrderedJson statement;
+    if (event.kind == ScriptEvent::Kind::wait_stream) {
+      statement = {{"wait_stream", stream_name(event.awaited)}};
+    } else {
+      const bool records = event.kind == ScriptEvent::Kind::record_event;
+      statement = {{records ? "record_event" : "wait_event", fmt::format("e{}", event.awaited)}};
+    }
+    tell_stream(event.stream, statement);
+    statements_.push_back(std::move(statement));
   }
 
   void add_call(const ScriptEvent& event, std::optional<Handle> handle) {
@@ -309,6 +343,9 @@ class StatementWriter {
       if (!dtype || *dtype != Dtype::float32) {
         arguments["dtype"] = dtype ? call.dtype : "uint8";
       }
+    }
+    if (has_tensors(call) && rank_.backend == "nccl") {
+      tell_stream(stream_, arguments);
     }
     if (!call.device.empty() && !traces::is_own_device(call.device, rank_.backend, local_rank(rank_))) {
       arguments["device"] = call.device;
@@ -416,7 +453,9 @@ class StatementWriter {
   void add_wait(Handle handle) {
     const auto name = names_.find(handle);
     if (name != names_.end()) {
-      statements_.push_back({{"wait", handle_name(name->second)}});
+      OrderedJson statement = {{"wait", handle_name(name->second)}};
+      tell_stream(stream_, statement);
+      statements_.push_back(std::move(statement));
       names_.erase(name);
     }
   }
@@ -489,6 +528,7 @@ class StatementWriter {
   std::map<Handle, std::string> buffers_;    // the names of those under way
   std::uint32_t latest_ = 0;                 // the call that returned at once last
   std::vector<Bucket> buckets_;              // that the reducer waits for before backward() is over
+  std::int64_t stream_ = 0;                  // that the GPU's work is queued on
   std::vector<OrderedJson> statements_;
 };
 

@@ -240,6 +240,15 @@ class RankReader {
     } else if (word == "k" && size == 2) {
       event.kind = ScriptEvent::Kind::kernel;
       event.kernel = known(&parts[1], rank_.kernels.size(), "kernel");
+    } else if (word == "s" && size == 2) {
+      event.kind = ScriptEvent::Kind::stream;
+      event.stream = count_or(&parts[1], 0);
+    } else if ((word == "e" || word == "v" || word == "y") && size == 3) {
+      event.kind = word == "e"   ? ScriptEvent::Kind::record_event
+                   : word == "v" ? ScriptEvent::Kind::wait_event
+                                 : ScriptEvent::Kind::wait_stream;
+      event.awaited = count_or(&parts[1], 0);
+      event.stream = count_or(&parts[2], 0);
     } else if (word == "x") {
       read_exception(parts, size);
       return;
@@ -299,6 +308,8 @@ ScriptSite script_site(const Value* description) {
   }
   return site;
 }
+
+bool is_of_gpu(const ScriptEvent& event) { return event.kind >= ScriptEvent::Kind::kernel; }
 
 const char* to_string(ScriptKernel::Phase phase) {
   switch (phase) {

@@ -53,13 +53,28 @@ struct ScriptCall {
 };
 
 struct ScriptEvent {
-  enum class Kind : std::uint8_t { call, batch, wait, future, returned, touch, kernel };
+  enum class Kind : std::uint8_t {
+    call,
+    batch,
+    wait,
+    future,
+    returned,
+    touch,
+    kernel,
+    // Of the streams of the rank's GPU: what follows is on `stream`; it has an event; it waits for one, or for a stream.
+    stream,
+    record_event,
+    wait_event,
+    wait_stream
+  };
 
   Kind kind = Kind::call;
   std::int64_t handle = -1;          // -1: a call that blocks
   std::vector<std::uint32_t> calls;  // of ScriptRank::calls; several in a batch
   std::uint32_t touch = 0;           // of ScriptRank::touches
   std::uint32_t kernel = 0;          // of ScriptRank::kernels
+  std::int64_t stream = 0;           // 0: the default one
+  std::int64_t awaited = 0;          // the event or the stream
   bool has_raised = false;           // the call, or the wait for it
   bool was_refused = false;  // a call that raised before any other rank could notice it, or the wait for it
   std::string type{};        // raised: Python's, where known
@@ -100,6 +115,9 @@ struct ScriptMemory {
   std::vector<std::pair<std::string, std::int64_t>> parts;  // "parameters", ...: bytes; the largest first
   std::vector<Holder> holders;                              // likewise
 };
+
+// Is it only about what the rank's GPU computes, and where?
+bool is_of_gpu(const ScriptEvent& event);
 
 struct ScriptFrame {
   std::string file;

@@ -126,6 +126,7 @@ class Gpus:
         return _raw_device("cuda", self.current if asked.index is None else self.checked(asked.index))
 
 
+queue = None  # who wants to know on which stream work is: has enters(), recorded(), waits_for() and waits_for_stream()
 _gpus = None
 _raw_device = torch.device
 

@@ -7,11 +7,15 @@ comes between two calls of torch.distributed is written down before the second, 
      "count": 3}
     ["k", 0]
 
+Streams other than the default one are told with ["s", stream] before what is queued on them; ["e", event, stream] records an
+event there, ["v", event, stream] has the stream wait for it, and ["y", awaited, stream] for another stream.
+
 A sum has operations of one kind, dtype, phase and nearly one intensity (operations per byte): so the time that it takes is
 that of its operations one after the other. `phase` is "forward", "backward" or "optimizer"; forward is all that is neither.
 """
 
 import functools
+import itertools
 import math
 
 import torch
@@ -34,6 +38,8 @@ class Kernels:
         self._backwards = 0  # that are running, and those that have ended
         self._ended = 0
         self._copies = []  # of parameters in lower precision, until the end of the backward
+        self._stream = self._said = 0  # the current one, and the one that the record has last
+        self._marks = set()  # the numbers of events
         self._in_step = False
         self._autocast = None  # its dtype
         self._on_gpu = False  # what came before the script put a tensor on a GPU was none of its work
@@ -43,7 +49,8 @@ class Kernels:
     def install(self):
         """For this process, from now on."""
         claims.computed = self.computed
-        self._record.before_event = self.flush
+        claims.queue = self
+        self._record.before_event = self._before_call
         self._watch_backward()
         self._watch_autocast()
         self._watch_buffers()
@@ -69,9 +76,45 @@ class Kernels:
     def flush(self):
         """The operations so far come before what the record gets next."""
         sums, self._sums = self._sums, {}
+        if sums:
+            self._say_stream()
         for (kind, dtype, _), (flops, size, count) in sums.items():
             counted = {"dtype": dtype, "flops": flops} if flops else {}
             self._record.kernel({"kind": kind, **counted, "bytes": size, "phase": self._phase, "count": count})
+
+    def _before_call(self):
+        self.flush()
+        self._say_stream()
+
+    # ---- Streams, by number: 0 is the default one ----
+
+    def enters(self, stream):
+        if stream != self._stream:
+            self.flush()
+            self._stream = stream
+
+    def _say_stream(self):
+        if self._said != self._stream:
+            self._said = self._stream
+            self._record.say(["s", self._stream])
+
+    def recorded(self, mark, stream):
+        """Returns what the event is known by from now on. Numbers are used again, so that iterations look alike."""
+        self.flush()
+        mark = mark or _Mark(self._marks)
+        mark.stream = stream
+        self._record.say(["e", mark.number, stream])
+        return mark
+
+    def waits_for(self, mark, stream):
+        if mark is not None and mark.stream != stream:  # an event that was not recorded has happened
+            self.flush()
+            self._record.say(["v", mark.number, stream])
+
+    def waits_for_stream(self, awaited, stream):
+        if awaited != stream:
+            self.flush()
+            self._record.say(["y", awaited, stream])
 
     def _enter_phase(self):
         phase = OPTIMIZER if self._in_step else BACKWARD if self._backwards else FORWARD
@@ -232,6 +275,19 @@ class Kernels:
             total += times * min(_elements(tensor), limit) * _size_of(dtype or _dtype(tensor, held))
         known = {id(held) for _, held, _ in operands}
         return total + sum(_elements(tensor) * _size_of(_dtype(tensor, held)) for tensor, held in made if id(held) not in known)
+
+
+class _Mark:
+    """An event's number, which is free again when the event is gone."""
+
+    def __init__(self, taken):
+        self._taken = taken
+        self.number = next(number for number in itertools.count() if number not in taken)
+        self.stream = None
+        taken.add(self.number)
+
+    def __del__(self):
+        self._taken.discard(self.number)
 
 
 class _Mode(TorchDispatchMode):

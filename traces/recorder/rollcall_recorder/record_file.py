@@ -11,7 +11,7 @@ happened is a short array:
     ["x"]                    the blocking call or wait just recorded has raised
     ["x", type, message, refused, last resort]    likewise; refused: before any other rank could notice the call; last
                              resort: when nothing could move any more
-    ["k", kernel]            the rank's GPU computes (kernels.py)
+    ["k", kernel]            the rank's GPU computes; "s", "e", "v" and "y" tell of its streams (kernels.py)
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
 
 Where the script uses a tensor of a call before it waits for it: {"touch": handle, "of": "given" or "filled", "access": "write"

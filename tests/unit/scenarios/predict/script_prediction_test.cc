@@ -118,6 +118,18 @@ TEST_CASE("a bucket that the backward computes beside is not waited for at once"
   CHECK(words_of(program_of(alone.script.text)) == " backward all_reduce backward optimizer");
 }
 
+TEST_CASE("what a script queues on another stream runs beside its computing", "[record][predict]") {
+  const std::string gather = "[\"s\",1]\n[\"c\",0]\n[\"e\",0,1]\n[\"s\",0]\n";
+  const std::string end = "{\"end\":\"finished\"}\n";
+  const Run beside = predicted(job(header + gather + "[\"k\",0]\n[\"v\",0,0]\n[\"k\",0]\n" + end, 8));
+  CHECK(words_of(program_of(beside.script.text)) == " all_reduce record_event forward wait_event forward");
+  CHECK(program_of(beside.script.text)[0]["all_reduce"]["stream"] == "s1");
+  CHECK(beside.prediction.step == 2'000'000);
+  const Run behind = predicted(job(header + gather + "[\"v\",0,0]\n[\"k\",0]\n[\"k\",0]\n" + end, 8));
+  CHECK(behind.prediction.step > 2'000'000);
+  CHECK(behind.prediction.step == 2'000'000 + behind.prediction.exposed_time());
+}
+
 TEST_CASE("a rank that computes longer is named, and the others' waiting is exposed", "[record][predict]") {
   const std::string step = "[\"k\",0]\n[\"c\",0]\n[\"k\",2]\n";
   traces::ScriptRecord record = job(header + step + step + step + "{\"end\":\"finished\"}\n", 2);
