@@ -190,6 +190,7 @@ ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);
+ExitCode predict_script(const CommandLine& line);  // where its subject is one
 ExitCode find_slow(const CommandLine& line);
 ExitCode make_cluster(const CommandLine& line);
 ExitCode import_file(const CommandLine& line);

@@ -9,7 +9,6 @@
 #include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/cluster_choice.h"
-#include "scenarios/cli/predictions.h"
 #include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"

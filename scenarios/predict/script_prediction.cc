@@ -4,10 +4,9 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/record/script_statements.h"
 #include "sim/cost/roofline.h"
 #include "viz/rows/activity.h"
 
@@ -194,8 +193,8 @@ struct RankWork {
   }
 };
 
-// The sum of the steps that count, as in a timeline: of all but the first where there are `steps` of them, of everything
-// where there are none.
+// The sum of the steps that count, as in a timeline: of all but the first where there are `steps` of them, of
+// everything where there are none.
 RankWork work_of(const ScriptRank& rank, std::int64_t steps) {
   RankWork sum;
   RankWork pending;  // since the latest end of a step
@@ -270,9 +269,9 @@ std::string holders_text(const ScriptRank& rank, std::size_t count_max) {
     if (count_max-- == 0) {
       break;
     }
-    text += fmt::format("              {:>12}  of {} made at {} ({} tensor{})\n", memory_size(holder.bytes),
-                        holder.part, scenario::place_text(rank, holder.site), holder.count,
-                        holder.count == 1 ? "" : "s");
+    text +=
+        fmt::format("              {:>12}  of {} made at {} ({} tensor{})\n", memory_size(holder.bytes),
+                    holder.part, place_text(rank, holder.site), holder.count, holder.count == 1 ? "" : "s");
   }
   return text;
 }
@@ -423,7 +422,7 @@ std::string json_of(const PredictedScript& script) {
       memory["holders"].push_back({{"bytes", holder.bytes},
                                    {"tensors", holder.count},
                                    {"part", holder.part},
-                                   {"site", scenario::place_text(*rank, holder.site)}});
+                                   {"site", place_text(*rank, holder.site)}});
     }
     object["memory"] = std::move(memory);
   }

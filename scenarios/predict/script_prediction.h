@@ -2,8 +2,8 @@
 
 // How long a step of a recorded script takes on a cluster, where that time goes, and what it takes of each GPU.
 //
-// A step ends with the optimizer's kernels: that is how the recorder names them. What comes before the first such end is
-// the job's beginning, and counts only where there is no second.
+// A step ends with the optimizer's kernels: that is how the recorder names them. What comes before the first such end
+// is the job's beginning, and counts only where there is no second.
 
 #include <optional>
 #include <string>

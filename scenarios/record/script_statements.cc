@@ -567,15 +567,6 @@ bool is_left_out(const ScriptRank& rank, const ScriptEvent& event) {
   return made != rank.events.end() && has_odd_list(rank, rank.calls[made->calls.front()]);
 }
 
-std::string place_text(const ScriptRank& rank, const ScriptSite& site) {
-  if (site.line == 0) {
-    return {};
-  }
-  const std::string folder = rank.folder + "/";
-  const bool is_inside = site.file.starts_with(folder);
-  return fmt::format("{}:{}", is_inside ? site.file.substr(folder.size()) : site.file, site.line);
-}
-
 std::vector<OrderedJson> script_statements(const ScriptRank& rank, const CallNotes& notes) {
   return StatementWriter(rank, notes).write();
 }

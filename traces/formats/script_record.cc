@@ -392,6 +392,15 @@ std::string root_of_places(const std::string& folder) {
   return folder;
 }
 
+std::string place_text(const ScriptRank& rank, const ScriptSite& site) {
+  if (site.line == 0) {
+    return {};
+  }
+  const std::string folder = rank.folder + "/";
+  const bool is_inside = site.file.starts_with(folder);
+  return fmt::format("{}:{}", is_inside ? site.file.substr(folder.size()) : site.file, site.line);
+}
+
 ScriptRecord read_script_record(const std::string& folder) {
   namespace fs = std::filesystem;
   ScriptRecord record;

@@ -61,7 +61,7 @@ struct ScriptEvent {
     returned,
     touch,
     kernel,
-    // Of the streams of the rank's GPU: what follows is on `stream`; it has an event; it waits for one, or for a stream.
+    // Of streams of the rank's GPU: what follows is on `stream`; it has an event; it waits for one, or for a stream.
     stream,
     record_event,
     wait_event,
@@ -194,6 +194,9 @@ ScriptRank read_script_rank(const std::string& text);
 // What places of a script are named from that ran in `folder`: the root of its repository, which editors and CI start
 // from as well; without one, the folder.
 std::string root_of_places(const std::string& folder);
+
+// "src/train.py:61", seen from where the script was started; empty when unknown.
+std::string place_text(const ScriptRank& rank, const ScriptSite& site);
 
 // Every rank*.jsonl of a folder. Throws std::filesystem errors for folders that cannot be listed.
 ScriptRecord read_script_record(const std::string& folder);

@@ -25,7 +25,8 @@ const std::string data = ROLLCALL_SOURCE_DIR "/tests/data/torch_2_14/";
 const OrderedJson h100 = "h100-8";
 
 const std::string header =
-    R"({"rollcall_record":1,"rank":0,"world_size":1,"mode":"fake","torch":"2.14.1","script":"train.py","folder":"/job"})"
+    R"({"rollcall_record":1,"rank":0,"world_size":1,"mode":"fake","torch":"2.14.1","script":"train.py",)"
+    R"("folder":"/job"})"
     "\n"
     R"({"init":{"backend":"nccl"}})"
     "\n"

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/cluster_choice.h"
-#include "scenarios/cli/predictions.h"
-#include "scenarios/cli/record.h"
+#include "scenarios/cli/scripts/record.h"
 #include "scenarios/format/scenario.h"
 #include "scenarios/predict/script_prediction.h"
 #include "scenarios/run/runner.h"
