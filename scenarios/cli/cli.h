@@ -51,6 +51,7 @@ struct PredictArguments {
   int gpus_per_process = 1;
   bool cuda_graphs = false;
   bool symmetric_memory = false;
+  std::string kernels_from;                     // a trace of torch.profiler; may be empty
   std::optional<std::int64_t> tokens_per_step;  // of all ranks together
   bool explain = false;
   bool residuals = false;

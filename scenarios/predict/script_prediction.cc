@@ -184,10 +184,12 @@ class Attribution {
 // What a rank's record says of a step.
 struct RankWork {
   double flops = 0;
+  double measured_flops = 0;
   double kernels = 0;
 
   RankWork& operator+=(const RankWork& other) {
     flops += other.flops;
+    measured_flops += other.measured_flops;
     kernels += other.kernels;
     return *this;
   }
@@ -211,7 +213,7 @@ RankWork work_of(const ScriptRank& rank, std::int64_t steps) {
       pending = {};
     }
     in_step = is_optimizers;
-    pending += {kernel.flops, static_cast<double>(kernel.count)};
+    pending += {kernel.flops, kernel.time_ns > 0 ? kernel.flops : 0, static_cast<double>(kernel.count)};
   }
   sum += steps == 0 || (in_step && ends > 0) ? pending : RankWork{};
   return sum;
@@ -224,7 +226,7 @@ RankWork mean_work(const traces::ScriptRecord& record, std::int64_t steps) {
   }
   const double parts = static_cast<double>(std::max<std::size_t>(record.ranks.size(), 1)) *
                        static_cast<double>(std::max<std::int64_t>(steps, 1));
-  return {sum.flops / parts, sum.kernels / parts};
+  return {sum.flops / parts, sum.measured_flops / parts, sum.kernels / parts};
 }
 
 // ---- Words ----
@@ -257,6 +259,22 @@ std::string head_line(const PredictedScript& script) {
   }
   text += fmt::format("a step (mean of {}, after the first)\n", prediction.steps);
   return text;
+}
+
+// Where the times of kernels come from.
+std::string sources_text(const PredictedScript& script) {
+  const ScriptPrediction& prediction = script.prediction;
+  const cost::Gpu* gpu = cost::find_gpu(script.cluster);
+  const std::string roofline =
+      fmt::format("roofline of {} from the operators' shapes", gpu != nullptr ? gpu->name : "the GPU");
+  const bool has_trace = std::ranges::any_of(script.record.ranks, [](const ScriptRank& rank) {
+    return std::ranges::any_of(rank.kernels, [](const ScriptKernel& kernel) { return kernel.time_ns > 0; });
+  });
+  if (!has_trace) {
+    return roofline;
+  }
+  return fmt::format("{:.0f} % of the operations as the trace has them, the rest {}",
+                     prediction.flops > 0 ? 100 * prediction.measured_flops / prediction.flops : 0, roofline);
 }
 
 double tokens_per_second(const PredictedScript& script) {
@@ -330,6 +348,7 @@ ScriptPrediction script_prediction(const Report& report, const traces::ScriptRec
   result.steps = has_steps ? std::ranges::min(steps) : 0;
   const RankWork work = mean_work(record, result.steps);
   result.flops = work.flops;
+  result.measured_flops = work.measured_flops;
   result.kernels = work.kernels;
   return result;
 }
@@ -348,15 +367,13 @@ bool exceeds_memory(const traces::ScriptRecord& record, const cost::Cluster& clu
 
 std::string text_of(const PredictedScript& script) {
   const ScriptPrediction& prediction = script.prediction;
-  const cost::Gpu* gpu = cost::find_gpu(script.cluster);
   std::string text = shortage_text(script) + head_line(script);
   if (script.tokens_per_step && prediction.steps > 0) {
     text += fmt::format("  tokens      {:>12.0f}  per second, {} a step\n", tokens_per_second(script),
                         *script.tokens_per_step);
   }
-  text += fmt::format(
-      "  computing   {:>9} ms  {:.4g} TFLOP a rank; times: roofline of {} from the operators' shapes\n",
-      milliseconds(prediction.compute), prediction.flops / 1e12, gpu != nullptr ? gpu->name : "?");
+  text += fmt::format("  computing   {:>9} ms  {:.4g} TFLOP a rank; times: {}\n",
+                      milliseconds(prediction.compute), prediction.flops / 1e12, sources_text(script));
   text += fmt::format("  exposed     {:>9} ms  {} % of the step: communication that no computing hides\n",
                       milliseconds(prediction.exposed_time()),
                       percent(prediction.exposed_time(), prediction.step));
@@ -395,14 +412,15 @@ std::string json_of(const PredictedScript& script) {
       {"world_size", script.report.world_size},
       {"verdict",
        exceeds_memory(script.record, script.cluster) ? "does_not_fit" : verdict_word(script.report.verdict)},
-      {"times", "roofline"},
       {"steps", prediction.steps},
       {"step_us", microseconds(prediction.step)},
       {"compute_us", microseconds(prediction.compute)},
       {"exposed_us", microseconds(prediction.exposed_time())},
       {"exposed", std::move(exposed)},
       {"idle_us", microseconds(prediction.idle)},
-      {"flops", prediction.flops}};
+      {"flops", prediction.flops},
+      {"measured_flops", prediction.measured_flops},
+      {"kernels", prediction.kernels}};
   if (!prediction.slowest.empty()) {
     object["slowest"] = to_string(prediction.slowest);
   }

@@ -31,6 +31,7 @@ struct ScriptPrediction {
   Duration idle = 0;       // neither computing nor communicating
   std::vector<ExposedCall> exposed;  // the largest first
   double flops = 0;                  // of one rank, mean
+  double measured_flops = 0;         // of them, in kernels whose time was measured
   double kernels = 0;                // that one rank's host launches, mean
   RankSet slowest;                   // they compute longest; empty: all alike
   Duration slowest_compute = 0;

@@ -14,7 +14,7 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 26> files = {{
+constexpr std::array<PackageFile, 27> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
@@ -28,6 +28,7 @@ constexpr std::array<PackageFile, 26> files = {{
     {"kernels.py", recorder_kernels},
     {"launcher.py", recorder_launcher},
     {"live.py", recorder_live},
+    {"measured.py", recorder_measured},
     {"memory.py", recorder_memory},
     {"observer.py", recorder_observer},
     {"operators.py", recorder_operators},

@@ -19,6 +19,7 @@ std::string_view recorder_install();
 std::string_view recorder_kernels();
 std::string_view recorder_launcher();
 std::string_view recorder_live();
+std::string_view recorder_measured();
 std::string_view recorder_memory();
 std::string_view recorder_observer();
 std::string_view recorder_operators();

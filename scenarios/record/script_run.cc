@@ -116,6 +116,9 @@ std::vector<std::string> command_of(const ScriptOptions& options, Answers answer
   }
   if (options.kernels) {
     command.emplace_back("--kernels");
+    if (!options.kernels_from.empty()) {
+      command.insert(command.end(), {"--kernels-from", options.kernels_from});
+    }
   }
   if (!options.says_that_it_pretends) {
     command.emplace_back("--quiet");

@@ -83,6 +83,9 @@ std::size_t members_of(const ScriptRank& rank, std::int64_t group) {
 // A convolution is a product of matrices, and what is no type of tensor cores is computed as float32.
 OrderedJson kernel_statement(const traces::ScriptKernel& kernel) {
   OrderedJson work = OrderedJson::object();
+  if (kernel.time_ns > 0) {
+    return {{"kernel", {{"time", fmt::format("{}ns", kernel.time_ns)}, {"name", to_string(kernel.phase)}}}};
+  }
   if (kernel.flops > 0) {
     work["flops"] = whole_number(kernel.flops);
   }

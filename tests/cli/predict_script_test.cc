@@ -60,6 +60,49 @@ TEST_CASE("under autocast products are predicted in lower precision, forward and
   CHECK(shell.rollcall("run out.json").code == 0);
 }
 
+TEST_CASE("operations that a trace of the user's has take the time that was measured", "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  // Of torch.profiler: an operation, the launch in it, and its kernel; twice, with 80 and 120 microseconds.
+  const auto measured = [](int ts, int number, int microseconds) {
+    const json operation = {
+        {"ph", "X"},
+        {"cat", "cpu_op"},
+        {"name", "aten::addmm"},
+        {"tid", 1},
+        {"ts", ts},
+        {"dur", 30},
+        {"args", {{"Input Dims", {{512}, {64, 512}, {512, 512}, json::array(), json::array()}}}}};
+    const json launch = {{"ph", "X"},
+                         {"cat", "cuda_runtime"},
+                         {"name", "cudaLaunchKernel"},
+                         {"tid", 1},
+                         {"ts", ts + 5},
+                         {"dur", 3},
+                         {"args", {{"correlation", number}}}};
+    const json kernel = {{"ph", "X"},
+                         {"cat", "kernel"},
+                         {"name", "gemm"},
+                         {"tid", 7},
+                         {"ts", ts + 20},
+                         {"dur", microseconds},
+                         {"args", {{"correlation", number}}}};
+    return json{operation, launch, kernel};
+  };
+  json events = measured(100, 1, 80);
+  for (const json& event : measured(200, 2, 120)) {
+    events.push_back(event);
+  }
+  const Shell shell;
+  shell.write("trace.json", json{{"traceEvents", events}}.dump());
+  const json mlp = predicted(shell, "mlp", "-n 1 --kernels-from trace.json");
+  CHECK(mlp["measured_flops"] == 4 * 2.0 * 64 * 512 * 512);  // of the four layers' forward
+  CHECK(mlp["flops"] == 11 * 2.0 * 64 * 512 * 512);
+  CHECK(mlp["compute_us"] > 400);
+  CHECK(mlp["compute_us"] < 500);
+}
+
 TEST_CASE("a rank with more inputs is the slowest, and the prediction names it", "[record][predict]") {
   if (!has_torch()) {
     return;

@@ -64,7 +64,8 @@ ScriptKernel script_kernel(const Value& value) {
           phase == "backward"    ? ScriptKernel::Phase::backward
           : phase == "optimizer" ? ScriptKernel::Phase::optimizer
                                  : ScriptKernel::Phase::forward,
-          count_or(find(value, "count"), 1)};
+          count_or(find(value, "count"), 1),
+          count_or(find(value, "time_ns"), 0)};
 }
 
 ScriptMemory script_memory(const Value& value) {

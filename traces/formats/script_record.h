@@ -98,7 +98,8 @@ struct ScriptKernel {
   double flops = 0;
   double bytes = 0;  // that memory reads and writes
   Phase phase = Phase::forward;
-  std::int64_t count = 1;  // that many kernels
+  std::int64_t count = 1;    // that many kernels
+  std::int64_t time_ns = 0;  // measured, of all of them; 0: not
 };
 const char* to_string(ScriptKernel::Phase phase);
 

@@ -187,6 +187,15 @@ void declare_list(CLI::App& app, CommandLine& line) {
   app.add_option("PATH", line.paths, "Scenario files or directories; ./scenarios by default");
 }
 
+CLI::Option* declare_kernels_from(CLI::App& app, CommandLine& line) {
+  return app
+      .add_option("--kernels-from", line.predict.kernels_from,
+                  "For a script: times of operations measured on one GPU, a trace of torch.profiler with "
+                  "record_shapes=True; others are the roofline's")
+      ->check(CLI::ExistingFile)
+      ->type_name("TRACE");
+}
+
 void declare_predict(CLI::App& app, CommandLine& line) {
   PredictArguments& predict = line.predict;
   app.add_option("OP", predict.subject,
@@ -231,6 +240,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
                  "For a script: run only N of the ranks, and all if they are not alike; 4 from 33 ranks on")
       ->check(whole_number(2, 4096))
       ->type_name("N");
+  declare_kernels_from(app, line);
   app.add_option("--tokens-per-step", predict.tokens_per_step,
                  "For a script: what all ranks together train on in a step; then tokens per second are told")
       ->check(CLI::PositiveNumber)
@@ -387,6 +397,7 @@ void declare_record(CLI::App& app, CommandLine& line) {
       ->needs(cluster)
       ->excludes("--live");
   cluster->needs("--kernels");
+  declare_kernels_from(app, line)->needs("--kernels");
   app.add_flag("!--no-pretend", record.pretends_gpus,
                "Do not pretend GPUs where there are none and the script asks for one");
   app.add_option("--ranks-see", record.gpus_per_host,

@@ -37,6 +37,7 @@ scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
     throw UsageError("record needs --world-size, the number of ranks");
   }
   options.kernels = line.record.kernels;
+  options.kernels_from = line.predict.kernels_from;
   options.world_size = *line.record.world_size;
   options.records = line.record.records;
   options.pretends_gpus = line.record.pretends_gpus;

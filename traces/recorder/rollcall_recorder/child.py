@@ -46,7 +46,7 @@ def run(arguments, rank, output, control):
     if rank > 0:  # torch warns every rank of the same
         warnings.filterwarnings("ignore", module=r"torch(\.|$)")
     gc.enable()
-    computes = kernels.Kernels(record) if arguments.kernels else None
+    computes = kernels.Kernels(record, arguments.measured) if arguments.kernels else None
     with training.watched(record, computes):
         code = _run_script(arguments, rank, record, computes)
     sys.stdout.flush()

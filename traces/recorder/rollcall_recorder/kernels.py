@@ -4,7 +4,7 @@ Every operation of the script, of autograd and of libraries is looked at (operat
 comes between two calls of torch.distributed is written down before the second, a sum once:
 
     {"kernel": 0, "kind": "matmul", "dtype": "bfloat16", "flops": 8192, "bytes": 512, "phase": "backward",
-     "count": 3}
+     "count": 3}, and "time_ns" where the times of all of them were measured (measured.py)
     ["k", 0]
 
 Streams other than the default one are told with ["s", stream] before what is queued on them; ["e", event, stream] records an
@@ -30,11 +30,11 @@ FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
 
 
 class Kernels:
-    """Of one rank. `memory`: what its tensors take."""
+    """Of one rank. `memory`: what its tensors take. `measured`: times of operations that were measured, or None."""
 
-    def __init__(self, record):
-        self._record = record
-        self._sums = {}  # by kind, dtype (of those with operations) and intensity: [flops, bytes, kernels]
+    def __init__(self, record, measured=None):
+        self._record, self._measured = record, measured
+        self._sums = {}  # by kind, dtype (of those with operations) and intensity: [flops, bytes, kernels, ns]
         self._backwards = 0  # that are running, and those that have ended
         self._ended = 0
         self._copies = []  # of parameters in lower precision, until the end of the backward
@@ -78,9 +78,10 @@ class Kernels:
         sums, self._sums = self._sums, {}
         if sums:
             self._say_stream()
-        for (kind, dtype, _), (flops, size, count) in sums.items():
+        for (kind, dtype, _), (flops, size, count, time) in sums.items():
             counted = {"dtype": dtype, "flops": flops} if flops else {}
-            self._record.kernel({"kind": kind, **counted, "bytes": size, "phase": self._phase, "count": count})
+            timed = {"time_ns": round(time)} if time else {}
+            self._record.kernel({"kind": kind, **counted, "bytes": size, "phase": self._phase, "count": count, **timed})
 
     def _before_call(self):
         self.flush()
@@ -218,18 +219,21 @@ class Kernels:
         if size > 0:
             first, held = made[0] if made else operands[0][:2]
             dtype = narrow if operator.is_narrow and narrow is not None else _dtype(first, held)
-            self._add(operator.kind, dtype, operator.flops(arguments, named, result), size)
+            time = self._measured.time_of(operator, arguments, named) if self._measured is not None else None
+            self._add(operator.kind, dtype, operator.flops(arguments, named, result), size, time)
 
-    def _add(self, kind, dtype, flops, size):
+    def _add(self, kind, dtype, flops, size, time=None):
+        """`time`: nanoseconds that were measured."""
         name = _name_of(dtype, kind) if flops else None
-        key = kind, name, (flops // size).bit_length() // 2 if flops else -1
+        key = kind, name, "measured" if time is not None else (flops // size).bit_length() // 2 if flops else -1
         row = self._sums.get(key)
         if row is None:
-            self._sums[key] = [flops, size, 1]
+            self._sums[key] = [flops, size, 1, time or 0]
         else:
             row[0] += flops
             row[1] += size
             row[2] += 1
+            row[3] += time or 0
 
     # ---- Precision: autocast changes no dtype here, and would on a GPU ----
 
