@@ -38,10 +38,10 @@ enum class Format { text, json };
 
 // What `predict` is asked.
 struct PredictArguments {
-  std::string subject;                 // an operation, or a scenario file; empty where there is a model
-  std::string model;                   // a transformer's sizes; may be empty
-  std::string layout;                  // how it is spread over GPUs
-  std::string gpu;                     // instead of the cluster's; may be empty
+  std::string subject;  // an operation, a scenario file, or a script; empty where there is a model
+  std::string model;    // a transformer's sizes; may be empty
+  std::string layout;   // how it is spread over GPUs
+  std::string gpu;      // instead of the cluster's; may be empty
   std::vector<std::string> what_if{};  // changes of a step
   std::string cluster;                 // a preset, or a file; may be empty
   std::string bytes = "8B:1GiB";
@@ -55,6 +55,8 @@ struct PredictArguments {
   int gpus_per_process = 1;
   bool cuda_graphs = false;
   bool symmetric_memory = false;
+  std::string kernels_from;                     // a trace of torch.profiler; may be empty
+  std::optional<std::int64_t> tokens_per_step;  // of all ranks together
   bool explain = false;
   bool residuals = false;
   bool measure = false;
@@ -114,6 +116,7 @@ struct RecordArguments {
   bool fake = false;
   bool live = false;
   bool pretends_gpus = true;
+  bool kernels = false;               // of a cluster's GPUs, PredictArguments::cluster
   std::optional<Rank> sampled;        // run alone; none: all
   std::optional<Rank> gpus_per_host;  // none: one for each rank, on one host
 };
@@ -192,6 +195,7 @@ ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);
+ExitCode predict_script(const CommandLine& line);  // where its subject is one
 ExitCode find_slow(const CommandLine& line);
 ExitCode make_cluster(const CommandLine& line);
 ExitCode import_file(const CommandLine& line);

@@ -1,9 +1,16 @@
 #pragma once
 
-// What --cluster names.
+// What --cluster names, and predictions on it.
 
 #include <string>
+#include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/cli/cli.h"
+#include "scenarios/format/scenario.h"
+#include "scenarios/import/scenario_writer.h"
+#include "sim/cost/calibration.h"
 #include "sim/cost/topology.h"
 
 namespace rollcall::cli {
@@ -12,5 +19,20 @@ bool names_a_file(const std::string& text);
 
 // A preset's name, or a file that describes a cluster. Throws UsageError or InvalidScenario.
 cost::Cluster cluster_of(const std::string& text);
+
+// The same, as a scenario says it.
+scenario::OrderedJson cluster_in_scenario(const std::string& text);
+
+// The cluster under the options that say how it is used, and what was measured on it.
+struct AskedCluster {
+  cost::Cluster cluster;
+  std::vector<cost::Measurement> rows;  // of --calibrate
+};
+AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster cluster);
+
+void put_on_cluster(scenario::Scenario& loaded, const cost::Cluster& cluster);
+
+// That the run did not come to its end, where it did not.
+void say_verdict(const Report& report);
 
 }  // namespace rollcall::cli

@@ -1,17 +1,21 @@
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "real/backends/backends.h"
 #include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/cluster_choice.h"
+#include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/cluster_reader.h"
 #include "scenarios/format/scenario.h"
+#include "scenarios/json/source.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/measured/bench_table.h"
 #include "scenarios/measured/calibrate.h"
@@ -33,11 +37,8 @@ std::string hint(std::string_view word) {
   return word.empty() ? std::string() : fmt::format(" (did you mean '{}'?)", word);
 }
 
-// The cluster under the options that say how it is used, and what was measured on it.
-struct AskedCluster {
-  cost::Cluster cluster;
-  std::vector<cost::Measurement> rows;  // of --calibrate
-};
+}  // namespace
+
 AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster cluster) {
   if (!arguments.nccl.empty()) {
     const auto release = cost::parse_release(arguments.nccl);
@@ -63,6 +64,8 @@ AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster clus
   }
   return {std::move(cluster), std::move(rows)};
 }
+
+namespace {
 
 // What runs on GPUs. Calls about groups and on the store go from host to host.
 bool is_predictable(OpKind kind) { return has_tensor(kind) || kind == OpKind::barrier; }
@@ -223,8 +226,9 @@ ExitCode predict_model(const CommandLine& line) {
   return ExitCode::as_expected;
 }
 
-void put_on_cluster(Scenario& loaded, const std::string& text) {
-  const cost::Cluster cluster = cluster_of(text);
+}  // namespace
+
+void put_on_cluster(Scenario& loaded, const cost::Cluster& cluster) {
   const int nodes_needed = (loaded.options.world_size + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
   if (!loaded.options.devices.empty()) {
     throw UsageError("--cluster cannot be used with a scenario that assigns devices to its ranks");
@@ -238,6 +242,15 @@ void put_on_cluster(Scenario& loaded, const std::string& text) {
       std::min(cluster.gpus_per_node, static_cast<int>(loaded.options.world_size));
 }
 
+void say_verdict(const Report& report) {
+  if (finding_of(report.verdict) != nullptr) {
+    remark(fmt::format("rollcall: the run ends with verdict {}; the times cover the run up to that point",
+                       verdict_word(report.verdict)));
+  }
+}
+
+namespace {
+
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   Progress progress(line.progress_wish(), "starting");
@@ -247,7 +260,7 @@ ExitCode predict_scenario(const CommandLine& line) {
         fmt::format("times are predicted for nccl only; this scenario runs on {}", loaded.options.backend));
   }
   if (!arguments.cluster.empty()) {
-    put_on_cluster(loaded, arguments.cluster);
+    put_on_cluster(loaded, cluster_of(arguments.cluster));
   }
   if (loaded.options.cluster) {
     loaded.options.cluster = asked_cluster(arguments, *loaded.options.cluster).cluster;
@@ -261,10 +274,7 @@ ExitCode predict_scenario(const CommandLine& line) {
   progress.clear();
   emit(line,
        line.format == Format::json ? viz::profile_json(report, profile) : viz::profile_text(report, profile));
-  if (finding_of(report.verdict) != nullptr) {
-    remark(fmt::format("rollcall: the run ends with verdict {}; the times cover the run up to that point",
-                       verdict_word(report.verdict)));
-  }
+  say_verdict(report);
   return ExitCode::as_expected;
 }
 
@@ -286,14 +296,30 @@ cost::Cluster cluster_of(const std::string& text) {
   return std::move(*named.cluster);
 }
 
+scenario::OrderedJson cluster_in_scenario(const std::string& text) {
+  cluster_of(text);  // says what is wrong with it
+  if (!names_a_file(text)) {
+    return text;
+  }
+  return scenario::OrderedJson::parse(std::string(scenario::read_source(text).text()), nullptr, true, true);
+}
+
 ExitCode predict_times(const CommandLine& line) {
   if (line.predict.subject.empty() == line.predict.model.empty()) {
-    throw UsageError(line.predict.model.empty()
-                         ? "predict needs a collective such as all_reduce, a scenario file, or --model"
-                         : "--model cannot be used with a collective or a scenario");
+    throw UsageError(
+        line.predict.model.empty()
+            ? "predict needs a collective such as all_reduce, a scenario file, a script, or --model"
+            : "--model cannot be used with a collective, a scenario or a script");
   }
   if (!line.predict.model.empty()) {
     return predict_model(line);
+  }
+  const std::string& subject = line.predict.subject;
+  if (std::filesystem::is_regular_file(subject) && subject_of(subject) == Subject::script) {
+    return predict_script(line);
+  }
+  if (!line.paths.empty()) {
+    throw UsageError(fmt::format("'{}' has no arguments: only scripts have", subject));
   }
   return names_a_file(line.predict.subject) ? predict_scenario(line) : predict_op(line);
 }

@@ -52,8 +52,8 @@ State played_state(const RankClass& rank) {
 // The simulator answers a recorded run's calls and does not see what it does to its tensors.
 bool is_about_touches(const Verdict& verdict) {
   const Finding* finding = finding_of(verdict);
-  return finding != nullptr && (finding->kind == FindingKind::read_before_wait ||
-                                finding->kind == FindingKind::write_before_wait);
+  return finding != nullptr &&
+         (finding->kind == FindingKind::read_before_wait || finding->kind == FindingKind::write_before_wait);
 }
 
 bool is_about_the_end(const Verdict& verdict) {

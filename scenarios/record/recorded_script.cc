@@ -1,6 +1,7 @@
 #include "scenarios/record/recorded_script.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -45,6 +46,14 @@ std::vector<OrderedJson> statements_of(const ScriptRank& rank, const CallNotes& 
   return statements;
 }
 
+// Only GPUs have kernels, and only a cluster says how long they take.
+bool keeps_kernels(const ScriptRecord& record, const OrderedJson* cluster) {
+  return cluster != nullptr && std::ranges::any_of(record.ranks, [](const ScriptRank& rank) {
+           const BackendTraits* backend = find_backend_traits(rank.backend);
+           return backend != nullptr && backend->device == DeviceType::cuda;
+         });
+}
+
 // The programs of all ranks, those that are equal once.
 std::vector<RankProgram> programs_of(const ScriptRecord& record, const NoteOptions& options) {
   const std::vector<CallNotes> notes = script_notes(record, options);
@@ -84,11 +93,12 @@ std::string base_name(const std::string& path) { return path.substr(path.rfind('
 
 class ScenarioBuilder {
  public:
-  ScenarioBuilder(const ScriptRecord& record, std::string file, bool timeline)
+  ScenarioBuilder(const ScriptRecord& record, std::string file, bool timeline, const OrderedJson* cluster)
       : record_(record),
         world_size_(record.ranks.front().world_size),
         file_(std::move(file)),
-        timeline_(timeline) {
+        timeline_(timeline),
+        cluster_(cluster) {
     for (const ScriptRank& rank : record.ranks) {
       const BackendTraits* own = find_backend_traits(rank.backend);
       backend_ = own != nullptr && own->device == DeviceType::cuda ? own->name : backend_;
@@ -121,6 +131,9 @@ class ScenarioBuilder {
                        {"backend", backend_}};
     if (const std::optional<TorchRelease> torch = nearest_torch_release(first.torch)) {
       header["torch"] = traits_of(*torch).name;
+    }
+    if (cluster_ != nullptr) {
+      header["cluster"] = *cluster_;
     }
     if (first.detail) {
       header["debug"] = "DETAIL";
@@ -165,7 +178,7 @@ class ScenarioBuilder {
   std::string comment() const {
     std::size_t calls = 0;
     for (const ScriptRank& rank : record_.ranks) {
-      calls += rank.events.size();
+      calls += static_cast<std::size_t>(std::ranges::count_if(rank.events, std::not_fn(traces::is_of_gpu)));
     }
     const ScriptRank& first = record_.ranks.front();
     const std::string how = record_.sampled.empty()
@@ -180,6 +193,7 @@ class ScenarioBuilder {
   Rank world_size_;
   std::string file_;
   bool timeline_;
+  const OrderedJson* cluster_;
   std::string_view backend_ = default_backend(DeviceType::cpu).name;  // the one on GPUs, where ranks differ
   RankSet recorded_;
 };
@@ -262,16 +276,22 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
 
 }  // namespace
 
-RecordedScript recorded_script(ScriptRecord record, const std::string& file, const Report* run,
-                               bool timeline) {
+RecordedScript recorded_script(ScriptRecord record, const std::string& file, const Report* run, bool timeline,
+                               const OrderedJson* cluster) {
   settle_live_ends(record);
+  if (!keeps_kernels(record, cluster)) {
+    cluster = nullptr;
+    for (ScriptRank& rank : record.ranks) {
+      std::erase_if(rank.events, traces::is_of_gpu);
+    }
+  }
   RecordedScript result;
   result.remarks = remarks_of(record);
   const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
   if (std::ranges::none_of(record.ranks, has_begun)) {
     return result;
   }
-  const ScenarioBuilder builder(record, file, timeline);
+  const ScenarioBuilder builder(record, file, timeline, cluster);
   result.text = builder.text({.labels = false});
   result.report = builder.run(result.text);
   if (const auto difference = run == nullptr ? std::nullopt : contradiction(record, *run, result.report)) {

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/import/scenario_writer.h"
 #include "sim/report/report.h"
 #include "traces/formats/script_record.h"
 
@@ -17,9 +20,11 @@ struct RecordedScript {
 };
 
 // `timeline`: of the report.
+// `cluster`: a scenario's "cluster", which the times of recorded kernels follow from; null: none, and no kernels.
 // `file`: what reports call the scenario. `run`: the report of the recorded run, where all ranks ran in the simulator.
 RecordedScript recorded_script(traces::ScriptRecord record, const std::string& file,
-                               const Report* run = nullptr, bool timeline = false);
+                               const Report* run = nullptr, bool timeline = false,
+                               const OrderedJson* cluster = nullptr);
 
 // The lines that read what was received, "train.py:17": of a rank that was alone, what follows is a guess. Each once.
 std::vector<std::string> data_dependent_places(const traces::ScriptRecord& record);

@@ -14,7 +14,7 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 23> files = {{
+constexpr std::array<PackageFile, 27> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
@@ -25,9 +25,13 @@ constexpr std::array<PackageFile, 23> files = {{
     {"fake.py", recorder_fake},
     {"install.py", recorder_install},
     {"hook/sitecustomize.py", recorder_sitecustomize},
+    {"kernels.py", recorder_kernels},
     {"launcher.py", recorder_launcher},
     {"live.py", recorder_live},
+    {"measured.py", recorder_measured},
+    {"memory.py", recorder_memory},
     {"observer.py", recorder_observer},
+    {"operators.py", recorder_operators},
     {"pretended_cuda.py", recorder_pretended_cuda},
     {"process_group.py", recorder_process_group},
     {"rank.py", recorder_rank},

@@ -153,8 +153,7 @@ Site line_of(const traces::ScriptSite& site) {
 
 bool is_at_home(const ScriptCall& call) {
   const RankContext& self = this_rank();
-  return call.device.empty() ||
-         traces::is_own_device(call.device, self.backend->name(), self.device.index);
+  return call.device.empty() || traces::is_own_device(call.device, self.backend->name(), self.device.index);
 }
 
 ProcessGroup ScriptCalls::group(std::int64_t number) const {

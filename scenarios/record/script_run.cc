@@ -114,6 +114,12 @@ std::vector<std::string> command_of(const ScriptOptions& options, Answers answer
   if (!options.pretends_gpus) {
     command.emplace_back("--no-pretend");
   }
+  if (options.kernels) {
+    command.emplace_back("--kernels");
+    if (!options.kernels_from.empty()) {
+      command.insert(command.end(), {"--kernels-from", options.kernels_from});
+    }
+  }
   if (!options.says_that_it_pretends) {
     command.emplace_back("--quiet");
   }

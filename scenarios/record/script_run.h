@@ -31,8 +31,10 @@ struct ScriptOptions {
   Rank gpus_per_host = 0;                       // for one rank each; 0: all ranks are on one host
   Rank sampled =
       0;  // so many ranks are run first, and the others only if these are not alike; 0: all are run
-  bool timeline = false;  // of the simulated run
-  std::string records{};  // the folder to keep the ranks' records in; empty: they are not kept
+  bool kernels = false;        // record what GPUs would compute, too
+  std::string kernels_from{};  // a trace of torch.profiler with times of theirs; may be empty
+  bool timeline = false;       // of the simulated run
+  std::string records{};       // the folder to keep the ranks' records in; empty: they are not kept
 };
 
 // There is no Python with torch here.

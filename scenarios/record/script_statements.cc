@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/c10d/op_table.h"
+#include "sim/cost/roofline.h"
 #include "sim/tensor/dtype.h"
 
 namespace rollcall::scenario {
@@ -52,6 +53,12 @@ std::string statement_name(const std::string& op) {
   return op == "all_gather_coalesced" ? "all_gather" : op;
 }
 
+// Integers as such, as far as JSON's readers keep them apart.
+OrderedJson whole_number(double value) {
+  constexpr double exact_max = 9e15;
+  return value < exact_max ? OrderedJson(std::llround(value)) : OrderedJson(value);
+}
+
 // Text that stands in a statement as it is.
 std::string without_holes(const std::string& text) {
   std::string plain;
@@ -71,6 +78,25 @@ std::size_t members_of(const ScriptRank& rank, std::int64_t group) {
       rank.calls, [&](const ScriptCall& call) { return call.op == "new_group" && call.group == group; });
   const bool is_world = group == 0 || made == rank.calls.end();
   return is_world ? static_cast<std::size_t>(rank.world_size) : made->ranks.size();
+}
+
+// A convolution is a product of matrices, and what is no type of tensor cores is computed as float32.
+OrderedJson kernel_statement(const traces::ScriptKernel& kernel) {
+  OrderedJson work = OrderedJson::object();
+  if (kernel.time_ns > 0) {
+    return {{"kernel", {{"time", fmt::format("{}ns", kernel.time_ns)}, {"name", to_string(kernel.phase)}}}};
+  }
+  if (kernel.flops > 0) {
+    work["flops"] = whole_number(kernel.flops);
+  }
+  work["bytes"] = whole_number(kernel.bytes);
+  if (kernel.flops > 0) {
+    work["dtype"] = cost::parse_precision(kernel.dtype) ? kernel.dtype : "float32";
+  }
+  const std::string kind = kernel.kind == "convolution" ? "matmul" : kernel.kind;
+  work["kind"] = cost::parse_kernel_kind(kind) ? kind : "elementwise";
+  work["name"] = to_string(kernel.phase);
+  return {{"kernel", work}};
 }
 
 class StatementWriter {
@@ -118,6 +144,17 @@ class StatementWriter {
         case ScriptEvent::Kind::touch:
           add_touch(event);
           break;
+        case ScriptEvent::Kind::kernel:
+          add_kernel(i);
+          break;
+        case ScriptEvent::Kind::stream:
+          stream_ = event.stream;
+          break;
+        case ScriptEvent::Kind::record_event:
+        case ScriptEvent::Kind::wait_event:
+        case ScriptEvent::Kind::wait_stream:
+          add_stream_order(event);
+          break;
         case ScriptEvent::Kind::returned:
           break;
       }
@@ -150,15 +187,36 @@ class StatementWriter {
     if (next.kind != ScriptEvent::Kind::future) {
       return true;
     }
-    const bool goes_on = i + 2 < rank_.events.size() && rank_.events[i + 2].kind == ScriptEvent::Kind::call &&
-                         is_another_bucket(event.calls.front(), rank_.events[i + 2].calls.front());
-    return buckets_.empty() && !goes_on;
+    return buckets_.empty() && !backward_goes_on(i + 2, event.calls.front());
+  }
+
+  // Does its backward compute or call from event `i` on, after this bucket? What it copies in the end comes after the
+  // waits: the reduced buckets go back to the gradients.
+  bool backward_goes_on(std::size_t i, std::uint32_t bucket) const {
+    for (; i < rank_.events.size(); ++i) {
+      const ScriptEvent& event = rank_.events[i];
+      if (!traces::is_of_gpu(event)) {
+        return event.kind == ScriptEvent::Kind::call && is_another_bucket(bucket, event.calls.front());
+      }
+      if (event.kind != ScriptEvent::Kind::kernel) {
+        continue;
+      }
+      const traces::ScriptKernel& kernel = rank_.kernels[event.kernel];
+      if (kernel.phase != traces::ScriptKernel::Phase::backward) {
+        return false;
+      }
+      if (kernel.flops > 0) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // It raised, and the script went on.
   bool was_caught(std::size_t i) const {
     const ScriptEvent& event = rank_.events[i];
-    const bool is_last = i + 1 == rank_.events.size();
+    const bool is_last = std::all_of(rank_.events.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                     rank_.events.end(), traces::is_of_gpu);
     const bool ends_the_rank = rank_.end.how == ScriptEnd::How::raised || event.was_last_resort;
     return event.has_raised && event.kind != ScriptEvent::Kind::future &&
            !(is_last && rank_.end.how != ScriptEnd::How::finished && ends_the_rank);
@@ -208,6 +266,38 @@ class StatementWriter {
 
   // ---- Statements ----
 
+  void add_kernel(std::size_t i) {
+    const traces::ScriptKernel& kernel = rank_.kernels[rank_.events[i].kernel];
+    if (!buckets_.empty() && !backward_goes_on(i, buckets_.back().call)) {
+      wait_for_buckets();
+    }
+    OrderedJson statement = kernel_statement(kernel);
+    tell_stream(stream_, statement["kernel"]);
+    statements_.push_back(std::move(statement));
+  }
+
+  static std::string stream_name(std::int64_t stream) {
+    return stream == 0 ? "default" : fmt::format("s{}", stream);
+  }
+
+  static void tell_stream(std::int64_t stream, OrderedJson& arguments) {
+    if (stream != 0) {
+      arguments["stream"] = stream_name(stream);
+    }
+  }
+
+  void add_stream_order(const ScriptEvent& event) {
+    OrderedJson statement;
+    if (event.kind == ScriptEvent::Kind::wait_stream) {
+      statement = {{"wait_stream", stream_name(event.awaited)}};
+    } else {
+      const bool records = event.kind == ScriptEvent::Kind::record_event;
+      statement = {{records ? "record_event" : "wait_event", fmt::format("e{}", event.awaited)}};
+    }
+    tell_stream(event.stream, statement);
+    statements_.push_back(std::move(statement));
+  }
+
   void add_call(const ScriptEvent& event, std::optional<Handle> handle) {
     const std::uint32_t number = event.calls.front();
     const ScriptCall& call = rank_.calls[number];
@@ -256,6 +346,9 @@ class StatementWriter {
       if (!dtype || *dtype != Dtype::float32) {
         arguments["dtype"] = dtype ? call.dtype : "uint8";
       }
+    }
+    if (has_tensors(call) && rank_.backend == "nccl") {
+      tell_stream(stream_, arguments);
     }
     if (!call.device.empty() && !traces::is_own_device(call.device, rank_.backend, local_rank(rank_))) {
       arguments["device"] = call.device;
@@ -363,7 +456,9 @@ class StatementWriter {
   void add_wait(Handle handle) {
     const auto name = names_.find(handle);
     if (name != names_.end()) {
-      statements_.push_back({{"wait", handle_name(name->second)}});
+      OrderedJson statement = {{"wait", handle_name(name->second)}};
+      tell_stream(stream_, statement);
+      statements_.push_back(std::move(statement));
       names_.erase(name);
     }
   }
@@ -430,12 +525,13 @@ class StatementWriter {
 
   const ScriptRank& rank_;
   const CallNotes& notes_;
-  std::set<Handle> waited_for_;          // at some time
-  std::map<Handle, std::size_t> names_;  // of calls under way
+  std::set<Handle> waited_for_;              // at some time
+  std::map<Handle, std::size_t> names_;      // of calls under way
   std::map<Handle, std::uint32_t> touched_;  // calls whose tensors are used early
   std::map<Handle, std::string> buffers_;    // the names of those under way
-  std::uint32_t latest_ = 0;             // the call that returned at once last
-  std::vector<Bucket> buckets_;          // that the reducer waits for before backward() is over
+  std::uint32_t latest_ = 0;                 // the call that returned at once last
+  std::vector<Bucket> buckets_;              // that the reducer waits for before backward() is over
+  std::int64_t stream_ = 0;                  // that the GPU's work is queued on
   std::vector<OrderedJson> statements_;
 };
 
@@ -472,15 +568,6 @@ bool is_left_out(const ScriptRank& rank, const ScriptEvent& event) {
            (&other == &event || (event.calls.empty() && other.handle == event.handle));
   });
   return made != rank.events.end() && has_odd_list(rank, rank.calls[made->calls.front()]);
-}
-
-std::string place_text(const ScriptRank& rank, const ScriptSite& site) {
-  if (site.line == 0) {
-    return {};
-  }
-  const std::string folder = rank.folder + "/";
-  const bool is_inside = site.file.starts_with(folder);
-  return fmt::format("{}:{}", is_inside ? site.file.substr(folder.size()) : site.file, site.line);
 }
 
 std::vector<OrderedJson> script_statements(const ScriptRank& rank, const CallNotes& notes) {

@@ -37,7 +37,4 @@ bool has_odd_list(const traces::ScriptRank& rank, const traces::ScriptCall& call
 // Is it such a call that was refused, or the wait for one? Its exception stands in its place.
 bool is_left_out(const traces::ScriptRank& rank, const traces::ScriptEvent& event);
 
-// "src/train.py:61", seen from where the script was started; empty when unknown.
-std::string place_text(const traces::ScriptRank& rank, const traces::ScriptSite& site);
-
 }  // namespace rollcall::scenario

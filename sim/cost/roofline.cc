@@ -138,7 +138,10 @@ const Gpu* find_gpu(std::string_view machine) {
 
 std::optional<Duration> time_of(const Gpu& gpu, const KernelWork& work) {
   // Tensor cores only multiply matrices; everything else is float32's business.
-  const Precision precision = is_product(work.kind) ? work.precision : Precision::float32;
+  // PyTorch computes in float32 where TF32 is allowed and the GPU lacks it.
+  const bool lacks_tf32 =
+      work.precision == Precision::tf32 && gpu.teraflops[static_cast<std::size_t>(Precision::tf32)] == 0;
+  const Precision precision = is_product(work.kind) && !lacks_tf32 ? work.precision : Precision::float32;
   const double teraflops = gpu.teraflops[static_cast<std::size_t>(precision)];
   if (work.flops > 0 && teraflops == 0) {
     return std::nullopt;

@@ -144,6 +144,7 @@ class Engine final : public Backend, private Streams, private Observer {
   [[noreturn]] static void interrupt(const Interruption& interruption);
 
   DeviceQueue& running_device();
+  void await_room();
   Work launch(const Op& op);
   Work launch_message(const Op& op);
   [[gnu::noinline]] void wait_on_device(const Work& work);
@@ -326,6 +327,7 @@ class Engine final : public Backend, private Streams, private Observer {
   std::vector<DeviceQueue> devices_;                    // by global rank; the same
   std::vector<HostWait> host_waits_;                    // the same
   std::size_t launch_limit_ = 0;  // things queued on one GPU before its host has to wait
+  bool is_in_batch_ = false;      // a batch is one launch
 
   JoinMeter joins_;
   std::vector<OutputLine> output_;

@@ -26,7 +26,9 @@ std::string overflow_of(const Message& message, const TorchTraits& torch) {
 // Ends the batches, also when one of their operations is refused.
 struct BatchEnd {
   const std::vector<MessageMatcher*>& batched;
+  bool& is_in_batch;
   ~BatchEnd() {
+    is_in_batch = false;
     for (MessageMatcher* messages : batched) {
       messages->end_batch();
     }
@@ -62,12 +64,16 @@ Work Engine::post(const Op& op) {
 
 std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {
   await_communicators(ops);
+  if (run_.queues_calls) {
+    await_room();  // a host that stopped within the batch would part messages that are launched together
+  }
   std::vector<MessageMatcher*> batched;
   for (const Op& op : ops) {
     batched.push_back(&messages_.of(op.group));
     batched.back()->begin_batch();  // one batch per group: numbers only have to differ from others'
   }
-  const BatchEnd end{batched};
+  const BatchEnd end{batched, is_in_batch_};
+  is_in_batch_ = true;
   std::vector<Work> works;
   works.reserve(ops.size());
   for (const Op& op : ops) {

@@ -39,11 +39,18 @@ DeviceQueue& Engine::running_device() {
   return devices_[static_cast<std::size_t>(run_.scheduler->running())];
 }
 
+// The host stops while too much is queued.
+void Engine::await_room() {
+  if (running_device().backlog() >= launch_limit_) [[unlikely]] {
+    wait_on_host({.kind = HostWait::Kind::room});
+  }
+}
+
 Work Engine::launch(const Op& op) {
   const Rank rank = run_.scheduler->running();
   DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
-  if (device.backlog() >= launch_limit_) [[unlikely]] {
-    wait_on_host({.kind = HostWait::Kind::room});
+  if (!is_in_batch_) {
+    await_room();
   }
   if (is_point_to_point(op.kind)) [[unlikely]] {
     return launch_message(op);
@@ -202,6 +209,7 @@ void Engine::launch_kernel(Stream stream, const Kernel& kernel) {
     return end_call();
   }
   if (kernel.duration > 0) {
+    await_room();
     const Rank rank = run_.scheduler->running();
     Kernel own = kernel;
     own.duration = compute_times_.next(rank, kernel.duration);

@@ -119,6 +119,7 @@ const std::vector<std::string> folders_from_below = {
     "scenarios/cli/terminal",
     "scenarios/cli",
     "scenarios/cli/jobs",
+    "scenarios/cli/scripts",
     "scenarios/cli/arguments",
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string_view>
 
 #include <fmt/core.h>
@@ -54,6 +55,43 @@ ScriptEnd script_end(const Value& value) {
           script_site(find(value, "site"))};
 }
 
+ScriptKernel script_kernel(const Value& value) {
+  const std::string phase = text_of(value, "phase");
+  return {text_of(value, "kind"),
+          text_of(value, "dtype"),
+          std::max(0.0, real_or(find(value, "flops"), 0)),
+          std::max(0.0, real_or(find(value, "bytes"), 0)),
+          phase == "backward"    ? ScriptKernel::Phase::backward
+          : phase == "optimizer" ? ScriptKernel::Phase::optimizer
+                                 : ScriptKernel::Phase::forward,
+          count_or(find(value, "count"), 1),
+          count_or(find(value, "time_ns"), 0)};
+}
+
+ScriptMemory script_memory(const Value& value) {
+  ScriptMemory memory;
+  memory.peak = count_or(find(value, "peak"), 0);
+  if (const Value* parts = find(value, "parts"); parts != nullptr && parts->is(Value::Kind::dict)) {
+    for (const char* part :
+         {"parameters", "gradients", "optimizer", "buffers", "communication", "activations"}) {
+      if (const std::int64_t bytes = count_or(find(*parts, part), 0); bytes > 0) {
+        memory.parts.emplace_back(part, bytes);
+      }
+    }
+    std::ranges::stable_sort(memory.parts, std::ranges::greater(),
+                             [](const auto& part) { return part.second; });
+  }
+  const auto [holders, size] = items_of(find(value, "holders"));
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (holders[i].is(Value::Kind::dict)) {
+      memory.holders.push_back({count_or(find(holders[i], "bytes"), 0),
+                                count_or(find(holders[i], "count"), 0), text_of(holders[i], "part"),
+                                script_site(find(holders[i], "site"))});
+    }
+  }
+  return memory;
+}
+
 class RankReader {
  public:
   ScriptRank read(std::string_view text) {
@@ -101,6 +139,13 @@ class RankReader {
       rank_.touches.push_back({text_of(value, "access") == "write", text_of(value, "of") == "filled",
                                script_site(find(value, "site"))});
       rank_.events.push_back(std::move(event));
+    } else if (const Value* kernel = find(value, "kernel")) {
+      if (count_or(kernel, -1) != static_cast<std::int64_t>(rank_.kernels.size())) {
+        throw BadFile(0, "kernels are numbered from 0");
+      }
+      rank_.kernels.push_back(script_kernel(value));
+    } else if (const Value* memory = find(value, "memory")) {
+      rank_.memory = script_memory(*memory);
     } else if (const Value* site = find(value, "data_dependent")) {
       rank_.data_dependent.push_back(script_site(site));
     } else if (const Value* stack = find(value, "stack")) {
@@ -193,6 +238,18 @@ class RankReader {
     } else if ((word == "w" || word == "f") && size == 2) {
       event.kind = word == "w" ? ScriptEvent::Kind::wait : ScriptEvent::Kind::future;
       event.handle = number_or(&parts[1], -1);
+    } else if (word == "k" && size == 2) {
+      event.kind = ScriptEvent::Kind::kernel;
+      event.kernel = known(&parts[1], rank_.kernels.size(), "kernel");
+    } else if (word == "s" && size == 2) {
+      event.kind = ScriptEvent::Kind::stream;
+      event.stream = count_or(&parts[1], 0);
+    } else if ((word == "e" || word == "v" || word == "y") && size == 3) {
+      event.kind = word == "e"   ? ScriptEvent::Kind::record_event
+                   : word == "v" ? ScriptEvent::Kind::wait_event
+                                 : ScriptEvent::Kind::wait_stream;
+      event.awaited = count_or(&parts[1], 0);
+      event.stream = count_or(&parts[2], 0);
     } else if (word == "x") {
       read_exception(parts, size);
       return;
@@ -226,12 +283,15 @@ class RankReader {
     }
   }
 
-  std::uint32_t known_call(const Value* number) const {
-    const std::int64_t call = number_or(number, -1);
-    if (call < 0 || call >= static_cast<std::int64_t>(rank_.calls.size())) {
-      throw BadFile(0, fmt::format("call {} was not described", call));
+  std::uint32_t known_call(const Value* number) const { return known(number, rank_.calls.size(), "call"); }
+
+  // A number below `count` of what was described before.
+  static std::uint32_t known(const Value* number, std::size_t count, const char* what) {
+    const std::int64_t index = number_or(number, -1);
+    if (index < 0 || index >= static_cast<std::int64_t>(count)) {
+      throw BadFile(0, fmt::format("{} {} was not described", what, index));
     }
-    return static_cast<std::uint32_t>(call);
+    return static_cast<std::uint32_t>(index);
   }
 
   Arena arena_{line_bytes_max};
@@ -248,6 +308,20 @@ ScriptSite script_site(const Value* description) {
             text_of(*description, "reason"),   is_true(find(*description, "shadow"))};
   }
   return site;
+}
+
+bool is_of_gpu(const ScriptEvent& event) { return event.kind >= ScriptEvent::Kind::kernel; }
+
+const char* to_string(ScriptKernel::Phase phase) {
+  switch (phase) {
+    case ScriptKernel::Phase::forward:
+      return "forward";
+    case ScriptKernel::Phase::backward:
+      return "backward";
+    case ScriptKernel::Phase::optimizer:
+      return "optimizer";
+  }
+  return "";
 }
 
 Rank local_rank(const ScriptRank& rank) {
@@ -317,6 +391,15 @@ std::string root_of_places(const std::string& folder) {
     }
   }
   return folder;
+}
+
+std::string place_text(const ScriptRank& rank, const ScriptSite& site) {
+  if (site.line == 0) {
+    return {};
+  }
+  const std::string folder = rank.folder + "/";
+  const bool is_inside = site.file.starts_with(folder);
+  return fmt::format("{}:{}", is_inside ? site.file.substr(folder.size()) : site.file, site.line);
 }
 
 ScriptRecord read_script_record(const std::string& folder) {

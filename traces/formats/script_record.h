@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/c10d/op.h"
@@ -52,12 +53,28 @@ struct ScriptCall {
 };
 
 struct ScriptEvent {
-  enum class Kind : std::uint8_t { call, batch, wait, future, returned, touch };
+  enum class Kind : std::uint8_t {
+    call,
+    batch,
+    wait,
+    future,
+    returned,
+    touch,
+    kernel,
+    // Of streams of the rank's GPU: what follows is on `stream`; it has an event; it waits for one, or for a stream.
+    stream,
+    record_event,
+    wait_event,
+    wait_stream
+  };
 
   Kind kind = Kind::call;
   std::int64_t handle = -1;          // -1: a call that blocks
   std::vector<std::uint32_t> calls;  // of ScriptRank::calls; several in a batch
   std::uint32_t touch = 0;           // of ScriptRank::touches
+  std::uint32_t kernel = 0;          // of ScriptRank::kernels
+  std::int64_t stream = 0;           // 0: the default one
+  std::int64_t awaited = 0;          // the event or the stream
   bool has_raised = false;           // the call, or the wait for it
   bool was_refused = false;  // a call that raised before any other rank could notice it, or the wait for it
   std::string type{};        // raised: Python's, where known
@@ -71,6 +88,37 @@ struct ScriptTouch {
   bool is_of_filled = false;  // of those that the call fills; else of those that it only reads
   ScriptSite site;
 };
+
+// What a rank's GPU computes between two of its calls: operations of one kind.
+struct ScriptKernel {
+  enum class Phase : std::uint8_t { forward, backward, optimizer };
+
+  std::string kind;   // "matmul", "elementwise", ...
+  std::string dtype;  // of what is multiplied; empty: nothing is
+  double flops = 0;
+  double bytes = 0;  // that memory reads and writes
+  Phase phase = Phase::forward;
+  std::int64_t count = 1;    // that many kernels
+  std::int64_t time_ns = 0;  // measured, of all of them; 0: not
+};
+const char* to_string(ScriptKernel::Phase phase);
+
+// What a rank's tensors take of its GPU when they take most.
+struct ScriptMemory {
+  struct Holder {
+    std::int64_t bytes = 0;
+    std::int64_t count = 0;  // of tensors
+    std::string part;
+    ScriptSite site;  // that made them
+  };
+
+  std::int64_t peak = 0;                                    // 0: not recorded
+  std::vector<std::pair<std::string, std::int64_t>> parts;  // "parameters", ...: bytes; the largest first
+  std::vector<Holder> holders;                              // likewise
+};
+
+// Is it only about what the rank's GPU computes, and where?
+bool is_of_gpu(const ScriptEvent& event);
 
 struct ScriptFrame {
   std::string file;
@@ -113,6 +161,8 @@ struct ScriptRank {
   std::vector<ScriptCall> calls;  // each once
   std::vector<ScriptEvent> events;
   std::vector<ScriptTouch> touches;
+  std::vector<ScriptKernel> kernels;  // each once
+  ScriptMemory memory;
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
   std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
   ScriptSite place;                        // the user's line there
@@ -145,6 +195,9 @@ ScriptRank read_script_rank(const std::string& text);
 // What places of a script are named from that ran in `folder`: the root of its repository, which editors and CI start
 // from as well; without one, the folder.
 std::string root_of_places(const std::string& folder);
+
+// "src/train.py:61", seen from where the script was started; empty when unknown.
+std::string place_text(const ScriptRank& rank, const ScriptSite& site);
 
 // Every rank*.jsonl of a folder. Throws std::filesystem errors for folders that cannot be listed.
 ScriptRecord read_script_record(const std::string& folder);

@@ -187,9 +187,20 @@ void declare_list(CLI::App& app, CommandLine& line) {
   app.add_option("PATH", line.paths, "Scenario files or directories; ./scenarios by default");
 }
 
+CLI::Option* declare_kernels_from(CLI::App& app, CommandLine& line) {
+  return app
+      .add_option("--kernels-from", line.predict.kernels_from,
+                  "For a script: times of operations measured on one GPU, a trace of torch.profiler with "
+                  "record_shapes=True; others are the roofline's")
+      ->check(CLI::ExistingFile)
+      ->type_name("TRACE");
+}
+
 void declare_predict(CLI::App& app, CommandLine& line) {
   PredictArguments& predict = line.predict;
-  app.add_option("OP", predict.subject, "A collective such as all_reduce, or a scenario file");
+  app.add_option("OP", predict.subject,
+                 "A collective such as all_reduce, a scenario file, or a Python script");
+  app.add_option("ARGS", line.paths, "The script's arguments, after --");
   app.add_option(
          "--model", predict.model,
          "Predict a training step of this transformer: llama3-8b, or sizes such as layers=32,hidden=4096")
@@ -232,6 +243,21 @@ void declare_predict(CLI::App& app, CommandLine& line) {
   app.add_flag("--measure", predict.measure, "Also measure on this machine's GPUs, with one thread for each");
   app.add_flag("--residuals", predict.residuals,
                "For a scenario: add corrections fitted to measurements to NCCL's model");
+  app.add_option("-n,--world-size", line.record.world_size,
+                 "For a script: number of ranks; by default the cluster's GPUs")
+      ->check(whole_number(1, 4096))
+      ->type_name("N");
+  app.add_option("--sample", line.record.sampled,
+                 "For a script: run only N of the ranks, and all if they are not alike; 4 from 33 ranks on")
+      ->check(whole_number(2, 4096))
+      ->type_name("N");
+  declare_kernels_from(app, line);
+  app.add_option("--tokens-per-step", predict.tokens_per_step,
+                 "For a script: what all ranks together train on in a step; then tokens per second are told")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  app.add_option("--python", line.record.python, "For a script: the Python interpreter")
+      ->type_name("PROGRAM");
 }
 
 void declare_slow(CLI::App& app, CommandLine& line) {
@@ -373,6 +399,16 @@ void declare_record(CLI::App& app, CommandLine& line) {
   app.add_option("--patience", record.patience,
                  "Stop a rank that makes no call for this long; 10min by default")
       ->type_name("TIME");
+  CLI::Option* cluster =
+      app.add_option("--cluster", line.predict.cluster,
+                     "The cluster that kernels run on: a preset such as h100-8, or a file");
+  cluster->type_name("NAME");
+  app.add_flag("--kernels", record.kernels,
+               "Record what GPUs would compute, too; times are those of the cluster's GPUs")
+      ->needs(cluster)
+      ->excludes("--live");
+  cluster->needs("--kernels");
+  declare_kernels_from(app, line)->needs("--kernels");
   app.add_flag("!--no-pretend", record.pretends_gpus,
                "Do not pretend GPUs where there are none and the script asks for one");
   app.add_option("--ranks-see", record.gpus_per_host,

@@ -27,6 +27,8 @@ def arguments_of(given):
     parser.add_argument("--quiet", action="store_true", help="do not say that GPUs are pretended")
     parser.add_argument("--ranks-see", type=int, default=0, metavar="N", help="GPUs per host, one for each of its ranks")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="run the others only where N ranks are not alike")
+    parser.add_argument("--kernels", action="store_true", help="record what GPUs would compute, and the memory that it takes")
+    parser.add_argument("--kernels-from", metavar="TRACE", help="a trace of torch.profiler with measured times of theirs")
     parser.add_argument("--patience", type=int, default=600_000, help="milliseconds")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -55,6 +57,11 @@ def main(given=None):
         from rollcall_recorder import pretended_cuda
 
         pretended_cuda.install(arguments.ranks_see)
+    arguments.measured = None
+    if arguments.kernels_from:
+        from rollcall_recorder.measured import MeasuredKernels
+
+        arguments.measured = MeasuredKernels(arguments.kernels_from)
     gc.freeze()  # ranks share it all
     Launcher(arguments).run()
     return 0

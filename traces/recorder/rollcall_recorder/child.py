@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from . import claims, data_dependence, install, spawn, training
+from . import claims, data_dependence, install, kernels, spawn, training
 from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
@@ -46,8 +46,9 @@ def run(arguments, rank, output, control):
     if rank > 0:  # torch warns every rank of the same
         warnings.filterwarnings("ignore", module=r"torch(\.|$)")
     gc.enable()
-    with training.watched(record):
-        code = _run_script(arguments, rank, record)
+    computes = kernels.Kernels(record, arguments.measured) if arguments.kernels else None
+    with training.watched(record, computes):
+        code = _run_script(arguments, rank, record, computes)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # atexit handlers of torch and of the parent have nothing to do here
@@ -113,12 +114,15 @@ def _answer_to(control, record):
     threading.Thread(target=serve, daemon=True).start()
 
 
-def _run_script(arguments, rank, record):
+def _run_script(arguments, rank, record, computes):
     simulated = arguments.mode == "simulator"
     answers = SimulatedAnswers(arguments.hub, rank, record) if simulated else FakeAnswers()
     place = Rank(rank, arguments.world_size, record, answers)
     install.install(place)
     spawn.install(place)
+    if computes is not None:
+        place.kernels = computes
+        computes.install()
     if simulated:
         _sleep_in(place)
     else:

@@ -126,6 +126,7 @@ class Gpus:
         return _raw_device("cuda", self.current if asked.index is None else self.checked(asked.index))
 
 
+queue = None  # who wants to know on which stream work is: has enters(), recorded(), waits_for() and waits_for_stream()
 _gpus = None
 _raw_device = torch.device
 
@@ -166,6 +167,10 @@ def is_in_use():
 
 def look(function, arguments, named):
     """Somebody else who wants to see the operations."""
+
+
+def computed(function, arguments, named, result, place):
+    """The same, when it has been done. `place`: the device of the result, None where nobody knows."""
 
 
 def install(pretended):
@@ -275,6 +280,7 @@ class _DispatchMode(TorchDispatchMode):
         if place is not None:
             for tensor in _tensors((result,)):
                 tensor.__dict__.setdefault(_CLAIM, place)
+        computed(function, arguments, named, result, place)
         return result
 
 

@@ -208,13 +208,13 @@ def _sampled(world_size, count):
 
 
 def _calls_of(path):
-    """All of a record that has to be alike: not the rank, and not the values of its parameters."""
+    """All of a record that has to be alike: not the rank, not the values of its parameters, and not what it holds at most."""
     try:
         with open(path, encoding="utf-8") as record:
             lines = record.readlines()[1:]
     except OSError:
         return path  # like no other
-    return "".join(line for line in lines if not line.startswith('{"updated"'))
+    return "".join(line for line in lines if not line.startswith(('{"updated"', '{"memory"')))
 
 
 _MODULES_MAX = 200

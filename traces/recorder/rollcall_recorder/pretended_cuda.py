@@ -7,6 +7,7 @@ nothing takes memory. What is missing says so by name.
 import collections
 import contextlib
 import functools
+import itertools
 import os
 import struct
 import sys
@@ -164,7 +165,10 @@ def _cuda(gpus):
 
 
 def _streams(gpus):
-    """Work is done when it is asked for, so every stream is idle and every event has happened."""
+    """Work is done when it is asked for, so every stream is idle and every event has happened. Where kernels are recorded, it is
+    noted on which stream they would be."""
+
+    numbers = itertools.count(1)
 
     class Stream:
         def __init__(self, device=None, priority=0, **_):
@@ -172,6 +176,8 @@ def _streams(gpus):
             self.priority = priority
             self.stream_id = self.cuda_stream = 0
             self.device_index, self.device_type = self.device.index, 1
+            self.number = next(numbers)
+            self._before = []
 
         @staticmethod
         def priority_range():
@@ -184,23 +190,34 @@ def _streams(gpus):
             return False
 
         def record_event(self, event=None):
-            return Event() if event is None else event
+            event = Event() if event is None else event
+            event.record(self)
+            return event
 
         def synchronize(self):
             pass
 
-        wait_event = wait_stream = lambda self, _: None
+        def wait_event(self, event):
+            if claims.queue is not None:
+                claims.queue.waits_for(event.mark, self.number)
+
+        def wait_stream(self, stream):
+            if claims.queue is not None:
+                claims.queue.waits_for_stream(stream.number, self.number)
 
         def __enter__(self):
+            self._before.append(enter(self))
             return self
 
         def __exit__(self, *_):
+            enter(self._before.pop())
             return False
 
     class Event:
         def __init__(self, *_, **__):
             self.event_id = self.cuda_event = 0
             self.device = gpus.device("cuda")
+            self.mark = None  # what the queue knows it by
 
         @classmethod
         def from_ipc_handle(cls, *_):
@@ -212,29 +229,49 @@ def _streams(gpus):
         def elapsed_time(self, _):
             return 0.0
 
-        record = wait = synchronize = lambda self, *_: None
+        def synchronize(self):
+            pass
+
+        def record(self, stream=None):
+            if claims.queue is not None:
+                self.mark = claims.queue.recorded(self.mark, (stream or stream_of()).number)
+
+        def wait(self, stream=None):
+            (stream or stream_of()).wait_event(self)
 
     class StreamContext:
         def __init__(self, stream):
             self.stream = stream
 
         def __enter__(self):
-            return self.stream
+            return self.stream if self.stream is None else self.stream.__enter__()
 
         def __exit__(self, *_):
-            return False
+            return False if self.stream is None else self.stream.__exit__()
 
-    streams = {}
+    streams, entered = {}, []  # the default streams by device; the current one, if it is another
 
-    def stream_of(device=None):
+    def default_of(device=None):
         place = gpus.device("cuda" if device is None else device)
         if place.index not in streams:
             streams[place.index] = Stream(place)
+            streams[place.index].number = 0
         return streams[place.index]
 
+    def stream_of(device=None):
+        return entered[0] if entered and claims.queue is not None else default_of(device)
+
+    def enter(stream):
+        """Returns the stream that was current."""
+        before = stream_of()
+        entered[:] = [stream]
+        if claims.queue is not None:
+            claims.queue.enters(stream.number)
+        return before
+
     return {"Stream": Stream, "ExternalStream": Stream, "Event": Event, "StreamContext": StreamContext, "stream": StreamContext,
-            "current_stream": stream_of, "default_stream": stream_of, "set_stream": lambda stream: None,
-            "get_stream_from_external": lambda pointer, device=None: stream_of(device)}
+            "current_stream": stream_of, "default_stream": default_of, "set_stream": lambda stream: stream and enter(stream),
+            "get_stream_from_external": lambda pointer, device=None: default_of(device)}
 
 
 def _accelerator(gpus):

@@ -131,6 +131,8 @@ class RecordedWork(Work):
             note(self._call.handle)
         self._rank.touches.end(self._call)
         self._rank.answers.finish(self._call)
+        if self._rank.kernels is not None:
+            self._call.group.forget(self)
 
 
 class CoalescedWork(Work):
@@ -240,6 +242,11 @@ class RecordingGroup(ProcessGroup):
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
+
+    def forget(self, work):
+        """It is over. What it still held would count as memory that the rank's GPU has."""
+        if work in self._recent:
+            self._recent.remove(work)
 
     def _issue_in_place(self, op, tensors, opts, caller):
         memory = tensors if self.backend != "gloo" else [_from_first_element(tensor) for tensor in tensors]

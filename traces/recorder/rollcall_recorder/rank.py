@@ -28,6 +28,7 @@ class Rank:
         self.batch = None  # the calls of the batch_isend_irecv under way
         self.touches = Touches(record, claims.is_in_use)
         claims.look = self.touches.look
+        self.kernels = None  # what its GPU computes, where that is recorded
         self._keeps_values = keeps_values
         self._process = os.getpid()
 
@@ -74,6 +75,8 @@ class Rank:
                 "can be recorded")
 
     def start(self, call, blocks):
+        if self.kernels is not None:
+            self.kernels.communicates([*call.given, *call.filled])
         if self.batch is not None and call.op in ("send", "recv"):
             self.batch.append(call)
             return
@@ -99,7 +102,7 @@ class Rank:
             handle = self.record.new_handle()
             for call in calls:
                 call.handle = handle
-            self.record.say(["b", [call.number for call in calls], handle])
+            self.record.issued_together([call.number for call in calls], handle)
         return calls
 
     def values_of(self, call, limit):

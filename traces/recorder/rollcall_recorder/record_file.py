@@ -11,6 +11,7 @@ happened is a short array:
     ["x"]                    the blocking call or wait just recorded has raised
     ["x", type, message, refused, last resort]    likewise; refused: before any other rank could notice the call; last
                              resort: when nothing could move any more
+    ["k", kernel]            the rank's GPU computes; "s", "e", "v" and "y" tell of its streams (kernels.py)
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
 
 Where the script uses a tensor of a call before it waits for it: {"touch": handle, "of": "given" or "filled", "access": "write"
@@ -26,13 +27,19 @@ import os
 import threading
 
 
+def _nothing():
+    pass
+
+
 class RecordFile:
     def __init__(self, path):
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._calls = {}
         self.described = []  # by number
         self.last_issued = -1
+        self._kernels = {}
         self._handles = 0
+        self.before_event = _nothing  # is called when the rank is about to call or to wait
         self._lock = threading.Lock()
 
     def say(self, value):
@@ -57,18 +64,34 @@ class RecordFile:
             self._handles += 1
             return self._handles - 1
 
+    def kernel(self, description):
+        """The rank's GPU computes."""
+        key = tuple(description.values())
+        number = self._kernels.get(key)
+        if number is None:
+            number = self._kernels[key] = len(self._kernels)
+            self.say({"kernel": number, **description})
+        os.write(self._descriptor, b'["k",%d]\n' % number)
+
     def issued(self, number, handle=None, values=None):
         """A blocking call has no handle."""
+        self.before_event()
         self.last_issued = number
         line = '["c",%d]\n' % number if handle is None else '["c",%d,%d]\n' % (number, handle)
         if values is not None:
             line = json.dumps(["c", number, handle, values], separators=(",", ":")) + "\n"
         os.write(self._descriptor, line.encode())
 
+    def issued_together(self, numbers, handle):
+        self.before_event()
+        self.say(["b", numbers, handle])
+
     def waits(self, handle):
+        self.before_event()
         os.write(self._descriptor, b'["w",%d]\n' % handle)
 
     def future_taken(self, handle):
+        self.before_event()
         os.write(self._descriptor, b'["f",%d]\n' % handle)
 
     def raised(self):

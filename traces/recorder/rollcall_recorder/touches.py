@@ -27,6 +27,10 @@ class _State(threading.local):
 _state = _State()
 
 
+def is_of_recorder():
+    return _state.is_ours
+
+
 @contextlib.contextmanager
 def of_recorder():
     """What goes on inside is nothing that the script does."""

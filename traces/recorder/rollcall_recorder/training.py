@@ -65,13 +65,17 @@ def _bytes_of(parameter):
 
 
 @contextlib.contextmanager
-def watched(record):
-    """What goes on inside is the training of this rank."""
+def watched(record, kernels=None):
+    """What goes on inside is the training of this rank. `kernels`: what its GPU computes, where that is recorded."""
     training = Training(record)
     _call_after_steps(training.stepped)
+    if kernels is not None:
+        _call_after_steps(kernels.stepped)
     try:
         yield
     finally:
+        if kernels is not None:
+            kernels.end()
         training.end()
 
 
@@ -81,4 +85,10 @@ def _call_after_steps(note):
     if register is not None:
         register(lambda optimizer, arguments, named: note(optimizer))
     else:  # before 2.0, every step ends with a call of this for the profiler (torch/optim/optimizer.py)
-        torch.optim.Optimizer._optimizer_step_code = lambda optimizer: note(optimizer)
+        before = torch.optim.Optimizer._optimizer_step_code
+
+        def both(optimizer):
+            before(optimizer)
+            note(optimizer)
+
+        torch.optim.Optimizer._optimizer_step_code = both

@@ -2,16 +2,20 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <ostream>
 #include <ranges>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/cli/cli.h"
+#include "scenarios/cli/cluster_choice.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/report_writers.h"
+#include "scenarios/cli/scripts/record.h"
 #include "scenarios/cli/subject.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/program/units.h"
@@ -32,6 +36,8 @@ scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   if (!line.record.world_size) {
     throw UsageError("record needs --world-size, the number of ranks");
   }
+  options.kernels = line.record.kernels;
+  options.kernels_from = line.predict.kernels_from;
   options.world_size = *line.record.world_size;
   options.records = line.record.records;
   options.pretends_gpus = line.record.pretends_gpus;
@@ -83,8 +89,15 @@ std::string doubt_about(const traces::ScriptRecord& alone) {
   return {};
 }
 
-// Alone, unless the script decides by what it receives; then together.
-ScriptRun run(const CommandLine& line, bool timeline) {
+}  // namespace
+
+void say_no_torch(const scenario::NoTorch& missing) {
+  remark(fmt::format(
+      "rollcall: not possible here: no Python with torch.distributed (tried {}); choose one with --python",
+      missing.what()));
+}
+
+ScriptRun run_recorded(const CommandLine& line, bool timeline) {
   if (line.paths.empty() && !line.record.records.empty()) {
     return {traces::read_script_record(line.record.records), {}};
   }
@@ -115,6 +128,8 @@ ScriptRun run(const CommandLine& line, bool timeline) {
   return run_script(options, Answers::simulator);
 }
 
+namespace {
+
 // "    train.py:13 in main" a line, as Python prints stacks: innermost last.
 std::string stack_text(const traces::ScriptRank& rank) {
   std::string text;
@@ -124,7 +139,8 @@ std::string stack_text(const traces::ScriptRank& rank) {
   return text;
 }
 
-// Where ranks were when they were stopped; who was at the same place once.
+}  // namespace
+
 void say_stacks(const traces::ScriptRecord& record) {
   std::map<std::string, RankSet> ranks_at;
   for (const traces::ScriptRank& rank : record.ranks) {
@@ -145,6 +161,8 @@ void say_problems(const ScriptRun& run, const RecordedScript& recorded) {
     remark("rollcall: " + run.simulated.problem);
   }
 }
+
+namespace {
 
 viz::TraceOptions traced_as_asked(const CommandLine& line, Rank world_size) {
   viz::TraceOptions traced = trace_options(line.trace, world_size);
@@ -175,13 +193,18 @@ ExitCode record_script(const CommandLine& line) {
   if (line.record.world_size) {
     traced_as_asked(line, *line.record.world_size);  // throws before the script runs, and not after
   }
+  if (line.record.kernels && line.predict.cluster.empty()) {
+    throw UsageError("--kernels needs --cluster, such as h100-8: how long a kernel takes depends on the GPU");
+  }
+  std::optional<scenario::OrderedJson> cluster;
+  if (line.record.kernels) {
+    cluster = cluster_in_scenario(line.predict.cluster);
+  }
   ScriptRun done;
   try {
-    done = run(line, timeline);
+    done = run_recorded(line, timeline);
   } catch (const scenario::NoTorch& missing) {
-    remark(fmt::format(
-        "rollcall: not possible here: no Python with torch.distributed (tried {}); choose one with --python",
-        missing.what()));
+    say_no_torch(missing);
     return ExitCode::unavailable;
   } catch (const std::filesystem::filesystem_error& problem) {
     throw UsageError(problem.what());
@@ -193,7 +216,8 @@ ExitCode record_script(const CommandLine& line) {
   const std::string file = line.output.empty() ? "recorded.json" : line.output;
   // Throws InvalidScenario for a record that somebody else made, or a call that no scenario can have.
   RecordedScript recorded = scenario::recorded_script(
-      done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr, timeline);
+      done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr, timeline,
+      cluster ? &*cluster : nullptr);
   if (!done.was_interrupted) {
     say_problems(done, recorded);
   }

@@ -1,0 +1,88 @@
+// `rollcall predict train.py`: a script, recorded with what its GPUs would compute, on a cluster.
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/cli/cli.h"
+#include "scenarios/cli/cluster_choice.h"
+#include "scenarios/cli/scripts/record.h"
+#include "scenarios/format/scenario.h"
+#include "scenarios/predict/script_prediction.h"
+#include "scenarios/run/runner.h"
+#include "sim/c10d/backend_traits.h"
+
+namespace rollcall::cli {
+namespace {
+
+constexpr Rank many_ranks = 33;  // so many are recorded as a sample
+constexpr Rank sampled_ranks = 4;
+
+// `record`'s command line for it: as many ranks per host as there are GPUs.
+CommandLine recording_of(const CommandLine& line, const cost::Cluster& cluster) {
+  CommandLine recording = line;
+  recording.paths.insert(recording.paths.begin(), line.predict.subject);
+  recording.record.kernels = true;
+  const Rank world_size =
+      line.record.world_size.value_or(static_cast<Rank>(cluster.nodes * cluster.gpus_per_node));
+  recording.record.world_size = world_size;
+  recording.record.gpus_per_host = std::min<Rank>(cluster.gpus_per_node, world_size);
+  if (world_size >= many_ranks && !line.record.sampled) {
+    recording.record.sampled = sampled_ranks;
+  }
+  return recording;
+}
+
+}  // namespace
+
+ExitCode predict_script(const CommandLine& line) {
+  if (line.predict.cluster.empty()) {
+    throw UsageError("predict needs --cluster for a script: a file, or a preset such as h100-8");
+  }
+  const cost::Cluster cluster = asked_cluster(line.predict, cluster_of(line.predict.cluster)).cluster;
+  const scenario::OrderedJson named = cluster_in_scenario(line.predict.cluster);
+  scenario::ScriptRun done;
+  try {
+    done = run_recorded(recording_of(line, cluster), false);
+  } catch (const scenario::NoTorch& missing) {
+    say_no_torch(missing);
+    return ExitCode::unavailable;
+  } catch (const std::filesystem::filesystem_error& problem) {
+    throw UsageError(problem.what());
+  }
+  if (done.was_interrupted) {
+    remark("rollcall: interrupted");
+    return ExitCode::interrupted;
+  }
+  const traces::ScriptRecord record = done.record;
+  const scenario::RecordedScript recorded =
+      scenario::recorded_script(done.record, "recorded.json",
+                                done.simulated.is_whole() ? &done.simulated.report : nullptr, false, &named);
+  say_problems(done, recorded);
+  say_stacks(done.record);
+  if (recorded.text.empty()) {
+    remark("rollcall: error: no rank called init_process_group, so there is nothing to predict");
+    return ExitCode::invalid;
+  }
+  scenario::Scenario loaded =
+      scenario::parse_scenario(recorded.text, "recorded.json", {.brings_cluster = true});
+  if (!traits_of(loaded.options.backend).has_cost_model) {
+    throw UsageError(
+        fmt::format("times are predicted for nccl only; the script asks for {}: let it use cuda, which "
+                    "torch.cuda.is_available() "
+                    "says is there while it is recorded",
+                    loaded.options.backend));
+  }
+  put_on_cluster(loaded, cluster);
+  loaded.options.residuals = line.predict.residuals;
+  const Report report = scenario::run(loaded, {.timeline = true});
+  const predict::ScriptPrediction prediction = predict::script_prediction(report, record);
+  const predict::PredictedScript predicted{prediction, report, record, cluster, line.predict.tokens_per_step};
+  emit(line, line.format == Format::json ? predict::json_of(predicted) : predict::text_of(predicted));
+  say_verdict(report);
+  return predict::exceeds_memory(record, cluster) ? ExitCode::differs : ExitCode::as_expected;
+}
+
+}  // namespace rollcall::cli

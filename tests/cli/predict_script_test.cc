@@ -1,0 +1,147 @@
+// `rollcall predict train.py` and `record --kernels`: what GPUs would compute, counted in plain PyTorch scripts.
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/contents.h"
+#include "tests/scripts.h"
+
+namespace rollcall::test {
+namespace {
+using nlohmann::json;
+
+json predicted(const Shell& shell, const std::string& step, const std::string& options = "-n 1") {
+  const Outcome outcome = shell.rollcall("predict " + script("steps") + " --cluster h100-8 --format json " +
+                                         options + " -- " + step);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("a step of a script has the operations that its layers have by hand", "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  const bool has_fused = recorded_torch() != "1.13";  // whose backward computes the scores again
+  const Shell shell;
+  const double linear = 2.0 * 64 * 512 * 512;
+  const json mlp = predicted(shell, "mlp");
+  CHECK(mlp["flops"] == (4 + 4 + 3) * linear);  // forward; weights; inputs, but that of the first
+  CHECK(mlp["steps"] == 2);
+  CHECK(mlp["step_us"] > mlp["compute_us"].get<double>() * 0.999);
+  const double convolution = 2.0 * 4 * 16 * 16 * 8 * (3 * 3 * 3);
+  CHECK(predicted(shell, "convolution")["flops"] == 2 * convolution);
+  const double qkv = 2.0 * 2 * 16 * 64 * 192;
+  const double out = 2.0 * 2 * 16 * 64 * 64;
+  const double scores = 2.0 * 2 * (2 * 4) * 16 * 16 * 16;  // with the keys, and with the values
+  CHECK(predicted(shell, "attention")["flops"] == 2 * qkv + 3 * out + (has_fused ? 3.5 : 3) * scores);
+}
+
+TEST_CASE("under autocast products are predicted in lower precision, forward and backward",
+          "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("record --kernels --cluster h100-8 -n 1 -o out.json " +
+                                         script("steps") + " attention sgd autocast");
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  const std::string scenario = contents(shell.path("out.json"));
+  CHECK_THAT(scenario, Contains(R"("dtype": "bfloat16", "kind": "matmul", "name": "forward")") &&
+                           Contains(R"("dtype": "bfloat16", "kind": "matmul", "name": "backward")"));
+  CHECK_THAT(scenario, !Contains(R"("dtype": "float32", "kind": "matmul")") &&
+                           !Contains(R"("dtype": "float32", "kind": "attention")"));
+  CHECK(shell.rollcall("run out.json").code == 0);
+}
+
+TEST_CASE("operations that a trace of the user's has take the time that was measured", "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  // Of torch.profiler: an operation, the launch in it, and its kernel; twice, with 80 and 120 microseconds.
+  const auto measured = [](int ts, int number, int microseconds) {
+    const json operation = {
+        {"ph", "X"},
+        {"cat", "cpu_op"},
+        {"name", "aten::addmm"},
+        {"tid", 1},
+        {"ts", ts},
+        {"dur", 30},
+        {"args", {{"Input Dims", {{512}, {64, 512}, {512, 512}, json::array(), json::array()}}}}};
+    const json launch = {{"ph", "X"},
+                         {"cat", "cuda_runtime"},
+                         {"name", "cudaLaunchKernel"},
+                         {"tid", 1},
+                         {"ts", ts + 5},
+                         {"dur", 3},
+                         {"args", {{"correlation", number}}}};
+    const json kernel = {{"ph", "X"},
+                         {"cat", "kernel"},
+                         {"name", "gemm"},
+                         {"tid", 7},
+                         {"ts", ts + 20},
+                         {"dur", microseconds},
+                         {"args", {{"correlation", number}}}};
+    return json{operation, launch, kernel};
+  };
+  json events = measured(100, 1, 80);
+  for (const json& event : measured(200, 2, 120)) {
+    events.push_back(event);
+  }
+  const Shell shell;
+  shell.write("trace.json", json{{"traceEvents", events}}.dump());
+  const json mlp = predicted(shell, "mlp", "-n 1 --kernels-from trace.json");
+  CHECK(mlp["measured_flops"] == 4 * 2.0 * 64 * 512 * 512);  // of the four layers' forward
+  CHECK(mlp["flops"] == 11 * 2.0 * 64 * 512 * 512);
+  CHECK(mlp["compute_us"] > 400);
+  CHECK(mlp["compute_us"] < 500);
+}
+
+TEST_CASE("a rank with more inputs is the slowest, and the prediction names it", "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const json slow = predicted(shell, "mlp sgd slow", "-n 2");
+  CHECK(slow["slowest"] == "1");
+  CHECK(slow["memory"]["rank"] == 1);
+}
+
+TEST_CASE("kernels are recorded where somebody asks for them", "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  CHECK(shell.rollcall("record -n 1 -o out.json " + script("steps") + " mlp").code == 0);
+  CHECK_THAT(contents(shell.path("out.json")), !Contains("kernel") && !Contains("cluster"));
+  CHECK(shell.rollcall("record --kernels -n 1 " + script("steps") + " mlp").code == 4);
+  CHECK_THAT(shell.rollcall("predict " + script("steps")).err, Contains("needs --cluster"));
+  const Outcome outcome = shell.rollcall("predict " + script("counter") + " --cluster h100-8 -n 2");
+  CHECK(outcome.code == 4);
+  CHECK_THAT(outcome.err, Contains("nccl only") && Contains("gloo"));
+}
+
+TEST_CASE("the memory of a step is that of torch's own MemTracker", "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  if (recorded_torch() != "2.14") {
+    WARN("not the torch that MemTracker's numbers are of: only its records are compared");
+    return;
+  }
+  const json costs = json::parse(contents(ROLLCALL_SOURCE_DIR "/tests/data/torch_2_14/step_costs.json"));
+  const Shell shell;
+  for (const auto& [step, peak] : costs["peaks"].items()) {
+    INFO(step);
+    const json memory = predicted(shell, step, step.ends_with("fsdp") ? "-n 8 --sample 2" : "-n 1")["memory"];
+    CHECK(memory["peak"].get<double>() == Approx(peak.get<double>()).epsilon(0.1));
+  }
+}
+
+}  // namespace rollcall::test
