@@ -237,9 +237,20 @@ std::string milliseconds(Duration duration) {
 
 std::string memory_size(std::int64_t bytes) {
   const double value = static_cast<double>(bytes);
-  constexpr double mib = 1024.0 * 1024;
-  return value < 1024 * mib ? fmt::format("{:.1f} MiB", value / mib)
-                            : fmt::format("{:.1f} GiB", value / mib / 1024);
+  constexpr double kib = 1024;
+  return value < kib * kib         ? fmt::format("{:.1f} KiB", value / kib)
+         : value < kib * kib * kib ? fmt::format("{:.1f} MiB", value / kib / kib)
+                                   : fmt::format("{:.1f} GiB", value / kib / kib / kib);
+}
+
+// "1.505 GFLOP"
+std::string operations(double flops) {
+  constexpr std::string_view prefixes = " kMGTPE";
+  std::size_t prefix = 0;
+  for (; flops >= 1000 && prefix + 1 < prefixes.size(); ++prefix) {
+    flops /= 1000;
+  }
+  return fmt::format("{:.4g} {}FLOP", flops, prefixes.substr(prefix, prefix == 0 ? 0 : 1));
 }
 
 std::string percent(Duration part, Duration whole) {
@@ -372,8 +383,8 @@ std::string text_of(const PredictedScript& script) {
     text += fmt::format("  tokens      {:>12.0f}  per second, {} a step\n", tokens_per_second(script),
                         *script.tokens_per_step);
   }
-  text += fmt::format("  computing   {:>9} ms  {:.4g} TFLOP a rank; times: {}\n",
-                      milliseconds(prediction.compute), prediction.flops / 1e12, sources_text(script));
+  text += fmt::format("  computing   {:>9} ms  {} a rank; times: {}\n", milliseconds(prediction.compute),
+                      operations(prediction.flops), sources_text(script));
   text += fmt::format("  exposed     {:>9} ms  {} % of the step: communication that no computing hides\n",
                       milliseconds(prediction.exposed_time()),
                       percent(prediction.exposed_time(), prediction.step));
@@ -384,9 +395,8 @@ std::string text_of(const PredictedScript& script) {
   }
   if (prediction.kernels > 0) {
     text += fmt::format(
-        "  kernels     {:>12.0f}  a rank, {:.1f} us of the step for each; a host that takes longer to launch "
-        "them is "
-        "the limit, and is not predicted\n",
+        "  kernels     {:>12.0f}  a rank, {:.1f} us of the step for each; a host that needs longer is "
+        "slower\n",
         prediction.kernels, microseconds(prediction.step) / prediction.kernels);
   }
   text += fmt::format("  idle        {:>9} ms\n", milliseconds(prediction.idle));

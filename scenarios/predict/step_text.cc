@@ -29,7 +29,7 @@ constexpr Column columns[] = {
     {"bubble", "bubble_us", &StageTime::pipeline},
 };
 
-std::string milliseconds(Duration time) { return fmt::format("{:.1f}", static_cast<double>(time) / 1e6); }
+std::string with_tenths(Duration time) { return fmt::format("{:.1f}", static_cast<double>(time) / 1e6); }
 double gib_of(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 const StageMemory& fullest(const StepPrediction& prediction) {
@@ -46,7 +46,7 @@ std::string step_text(const StepQuestion& question, const StepPrediction& predic
   std::string text = fmt::format(
       "{}: {:.1f}B parameters on {} GPUs ({})\n", question.model.name.empty() ? "model" : question.model.name,
       static_cast<double>(question.model.parameters()) / 1e9, prediction.gpus, gpu.name);
-  text += fmt::format("  step       {} ms, {} tokens\n", milliseconds(prediction.step), prediction.tokens);
+  text += fmt::format("  step       {} ms, {} tokens\n", with_tenths(prediction.step), prediction.tokens);
   text += fmt::format("  speed      {:.0f} tokens/s for each GPU, MFU {:.1f} %\n",
                       prediction.tokens_per_second_per_gpu(), 100 * prediction.utilization());
   text += "\n# where the time goes, by rank of the pipeline; beside compute: what nothing hides\n# rank";
@@ -61,7 +61,7 @@ std::string step_text(const StepQuestion& question, const StepPrediction& predic
   for (std::size_t rank = 0; rank < prediction.stages.size(); ++rank) {
     text += fmt::format("{:>6}", rank);
     for (const Column& column : columns) {
-      text += fmt::format(" {:>8}", milliseconds(prediction.stages[rank].*column.part));
+      text += fmt::format(" {:>8}", with_tenths(prediction.stages[rank].*column.part));
     }
     text += fmt::format(" {:>7.1f}\n", gib_of(prediction.memory[rank].bytes()));
   }
@@ -122,7 +122,7 @@ std::string variants_text(const std::vector<StepVariant>& variants) {
   const StepPrediction& base = variants.front().prediction;
   for (const StepVariant& variant : variants) {
     const StepPrediction& own = variant.prediction;
-    text += fmt::format("  {:>11} {:>12.0f} {:>9} {:>6.1f} {:>9.1f} {:>12}  {}{}\n", milliseconds(own.step),
+    text += fmt::format("  {:>11} {:>12.0f} {:>9} {:>6.1f} {:>9.1f} {:>12}  {}{}\n", with_tenths(own.step),
                         own.tokens_per_second_per_gpu(),
                         change_text(own.tokens_per_second_per_gpu() / base.tokens_per_second_per_gpu() - 1),
                         100 * own.utilization(), gib_of(fullest(own).bytes()),

@@ -14,6 +14,7 @@
 #include "sim/dist.h"
 #include "sim/engine/simulate.h"
 #include "sim/pipeline/schedule.h"
+#include "viz/rows/activity.h"
 
 namespace rollcall::predict {
 
@@ -487,39 +488,17 @@ class RankStep {
   Event gathered_;
 };
 
-// Where a stretch of time belongs in which nothing computes, the first of these that runs is to blame.
-struct Interval {
-  Time start = 0;
-  Time end = 0;
-};
-using Intervals = std::vector<Interval>;
-
-void unite(Intervals& list) {
-  std::ranges::sort(list, {}, &Interval::start);
-  Intervals united;
-  for (const Interval& each : list) {
-    if (!united.empty() && each.start <= united.back().end) {
-      united.back().end = std::max(united.back().end, each.end);
-    } else {
-      united.push_back(each);
-    }
-  }
-  list = std::move(united);
-}
-
-Duration length(const Intervals& list) {
-  return std::accumulate(list.begin(), list.end(), Duration{0},
-                         [](Duration sum, const Interval& each) { return sum + each.end - each.start; });
-}
+using viz::Intervals;
 
 // What of `list` lies outside of `taken`, which grows by it.
 Duration take(const Intervals& list, Intervals& taken) {
   const Duration before = length(taken);
   taken.insert(taken.end(), list.begin(), list.end());
-  unite(taken);
+  viz::unite(taken);
   return length(taken) - before;
 }
 
+// Where a stretch of time belongs in which nothing computes: the first of these that runs is to blame.
 StageTime stage_time(const Timeline& timeline, Rank rank, Time from, Time to) {
   struct Part {
     const char* name;

@@ -6,8 +6,6 @@
 
 namespace rollcall::viz {
 
-namespace {
-
 void unite(Intervals& intervals) {
   std::ranges::sort(intervals, {}, &Interval::start);
   Intervals result;
@@ -23,6 +21,8 @@ void unite(Intervals& intervals) {
   }
   intervals = std::move(result);
 }
+
+namespace {
 
 // When the last member came to each collective, by group and number.
 using Arrivals = std::map<std::pair<std::uint32_t, std::int64_t>, Time>;

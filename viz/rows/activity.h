@@ -17,6 +17,9 @@ struct Interval {
 // Disjoint and ascending.
 using Intervals = std::vector<Interval>;
 
+// Makes any intervals so.
+void unite(Intervals& intervals);
+
 Duration length(const Intervals& intervals);
 // How long both are under way.
 Duration overlap(const Intervals& a, const Intervals& b);

@@ -76,6 +76,28 @@ TEST_CASE("a tensor changed after the call does not change what was sent", "[str
   CHECK(sums == std::vector<double>{20, 20});
 }
 
+// Ranks 0 and 1 queue more than their GPUs take, while ranks 2 and 3 begin and end batches of their own.
+TEST_CASE("a host whose GPU takes no more stops before a batch, not within it", "[streams][fiber]") {
+  constexpr int more_than_a_gpu_takes = 600;
+  const Report report =
+      run(4,
+          [](Rank rank) {
+            const Rank other = rank / 2 * 2 + 1 - rank % 2;
+            for (int i = 0; i < more_than_a_gpu_takes; ++i) {
+              if (rank >= 2) {
+                compute(millisecond);
+              }
+              launch_kernel(rank < 2 ? millisecond : millisecond / 2);
+              Tensor out = ones();
+              Tensor in = ones();
+              const PointToPoint batch[] = {{OpKind::send, out, other}, {OpKind::recv, in, other}};
+              batch_isend_irecv(batch);
+            }
+          },
+          {.eager_communicators = true});
+  CHECK(kind(report) == "ok");
+}
+
 TEST_CASE("a barrier's host waits", "[streams][fiber]") {
   bool early = false;
   bool slow_is_there = false;
