@@ -1,6 +1,7 @@
 // The first thing that people type: `rollcall PATH`, and the wrong command for what they have.
 
 #include <algorithm>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -140,6 +141,7 @@ TEST_CASE("help fits a terminal of 80 columns, and every command has two example
       CHECK_THAT(example, StartsWith("rollcall " + command.name));
     }
   }
+  const std::regex parser_words(" [A-Z]+:(FILE|DIR|PATH|POSITIVE|NONNEGATIVE|INT|FLOAT)");
   for (const std::string& command : commands) {
     std::istringstream lines(shell.rollcall(command + " --help").out);
     for (std::string line; std::getline(lines, line);) {
@@ -147,6 +149,7 @@ TEST_CASE("help fits a terminal of 80 columns, and every command has two example
       CHECK(line.size() <= 80);
       CHECK_FALSE(line.find(" TEXT") != std::string::npos);
       CHECK_FALSE(line.find("INT in") != std::string::npos);
+      CHECK_FALSE(std::regex_search(line, parser_words));
     }
   }
 }

@@ -26,7 +26,7 @@ import time
 sys.dont_write_bytecode = True
 import draw
 
-REAL_TIMEOUTS = 5, 20, 80  # seconds, of Gloo's calls; on a busy machine a rank can be late, so a difference must stay
+REAL_TIMEOUTS = 5, 30, 240  # seconds, of Gloo's calls; on a busy machine a rank can be late, so a difference must stay
 LOST = re.compile("timed out|timeout|connection|enforce|socket|closed|read error|write error|"
                   "failed to pass monitoredBarrier|received errors while waiting", re.I)
 MINIMIZED = 3  # programs; the others are kept as they are

@@ -176,11 +176,13 @@ namespace {
 // Where the word at the beginning of `text` ends. It has the space before it, and the number behind it: "rank 0" and
 // "all_reduce #3" are read as one.
 std::size_t end_of_word(std::string_view text, std::size_t width) {
+  const std::size_t begin = text.starts_with(' ') ? 1 : 0;
   std::size_t end = text.find(' ', 1);
   while (end != std::string_view::npos && end + 1 < text.size()) {
     const char next = text[end + 1];
     const std::size_t longer = text.find(' ', end + 1);
-    if ((next != '#' && (next < '0' || next > '9')) || display_width(text.substr(0, longer)) > width) {
+    if ((next != '#' && (next < '0' || next > '9')) ||
+        display_width(text.substr(begin, longer - begin)) > width) {
       break;
     }
     end = longer;

@@ -192,7 +192,7 @@ CLI::Option* declare_kernels_from(CLI::App& app, CommandLine& line) {
       .add_option("--kernels-from", line.predict.kernels_from,
                   "For a script: times of operations measured on one GPU, a trace of torch.profiler with "
                   "record_shapes=True; others are the roofline's")
-      ->check(CLI::ExistingFile)
+      ->check(CLI::Validator(CLI::ExistingFile).description(""))
       ->type_name("TRACE");
 }
 
@@ -254,7 +254,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
   declare_kernels_from(app, line);
   app.add_option("--tokens-per-step", predict.tokens_per_step,
                  "For a script: what all ranks together train on in a step; then tokens per second are told")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
       ->type_name("N");
   app.add_option("--python", line.record.python, "For a script: the Python interpreter")
       ->type_name("PROGRAM");

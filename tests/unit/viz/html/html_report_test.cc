@@ -51,7 +51,7 @@ TEST_CASE("the first screen of a page says all that the text report says") {
 TEST_CASE("calls that differ stand side by side on the page") {
   const std::string html = page(samples::size_mismatch());
   CHECK_THAT(html, Contains("Who called what"));
-  CHECK_THAT(html, Contains(R"(<td class="differs" align="left" valign="top">5</td>)"));
+  CHECK_THAT(html, Contains(R"(<td class="differs short" align="left" valign="top">5</td>)"));
 }
 
 TEST_CASE("messages that never completed are listed") {
