@@ -21,8 +21,6 @@ namespace {
 
 constexpr std::size_t repeats_least = 3;
 
-double microseconds(Duration duration) { return static_cast<double>(duration) / 1000; }
-
 // A collective, of all members.
 struct Met {
   Op op;
@@ -108,7 +106,7 @@ std::vector<CallTimes> times_of(const std::vector<std::vector<real::Record>>& lo
         has_tensor(met.op.kind) ? met.op.numel * static_cast<std::int64_t>(size_of(met.op.dtype)) : 0;
     by_kind[{met.op.kind, cost::bytes_of_call(met.op.kind, input, ranks), ranks,
              static_cast<int>(nodes.size()), met.op.dtype, met.op.reduce}]
-        .push_back(microseconds(met.least));
+        .push_back(viz::in_microseconds(met.least));
   }
   std::vector<CallTimes> times;
   for (auto& [key, of_kind] : by_kind) {

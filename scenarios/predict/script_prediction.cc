@@ -9,6 +9,7 @@
 
 #include "sim/cost/roofline.h"
 #include "viz/rows/activity.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::predict {
 namespace {
@@ -82,14 +83,10 @@ std::string cause_of(const Timeline& timeline, const Span& span) {
 class Attribution {
  public:
   Attribution(const Report& report, std::vector<Interval> windows, std::vector<std::int64_t> steps)
-      : report_(report), windows_(std::move(windows)), steps_(std::move(steps)) {
-    for (const Span& span : report.timeline.spans()) {
-      if (span.kind == Span::Kind::collective) {
-        Time& last = arrivals_[{span.group, span.seq}];
-        last = std::max(last, span.start);
-      }
-    }
-  }
+      : report_(report),
+        windows_(std::move(windows)),
+        steps_(std::move(steps)),
+        arrivals_(viz::last_arrivals(report.timeline)) {}
 
   ScriptPrediction prediction() {
     ScriptPrediction result;
@@ -177,7 +174,7 @@ class Attribution {
   std::vector<Interval> windows_;    // by rank
   std::vector<std::int64_t> steps_;  // in them
   std::vector<Intervals> compute_;   // in them
-  std::map<std::pair<std::uint32_t, std::int64_t>, Time> arrivals_;
+  viz::Arrivals arrivals_;
   std::map<std::string, ExposedCall> calls_;
 };
 
@@ -231,10 +228,6 @@ RankWork mean_work(const traces::ScriptRecord& record, std::int64_t steps) {
 
 // ---- Words ----
 
-std::string milliseconds(Duration duration) {
-  return fmt::format("{}.{:03}", duration / millisecond, duration % millisecond / microsecond);
-}
-
 std::string memory_size(std::int64_t bytes) {
   const double value = static_cast<double>(bytes);
   constexpr double kib = 1024;
@@ -257,13 +250,11 @@ std::string percent(Duration part, Duration whole) {
   return whole == 0 ? "0" : fmt::format("{}", (part * 100 + whole / 2) / whole);
 }
 
-double microseconds(Duration duration) { return static_cast<double>(duration) / 1000; }
-
 std::string head_line(const PredictedScript& script) {
   const ScriptPrediction& prediction = script.prediction;
   std::string text = fmt::format("{} on {}, {} rank{}: {} ms ", script.report.scenario, script.cluster.name,
                                  script.report.world_size, script.report.world_size == 1 ? "" : "s",
-                                 milliseconds(prediction.step));
+                                 viz::in_milliseconds(prediction.step));
   if (prediction.steps == 0) {
     return text +
            "for the whole run (no optimizer has stepped twice, so no step is told from the beginning)\n";
@@ -383,26 +374,28 @@ std::string text_of(const PredictedScript& script) {
     text += fmt::format("  tokens      {:>12.0f}  per second, {} a step\n", tokens_per_second(script),
                         *script.tokens_per_step);
   }
-  text += fmt::format("  computing   {:>9} ms  {} a rank; times: {}\n", milliseconds(prediction.compute),
-                      operations(prediction.flops), sources_text(script));
+  text +=
+      fmt::format("  computing   {:>9} ms  {} a rank; times: {}\n", viz::in_milliseconds(prediction.compute),
+                  operations(prediction.flops), sources_text(script));
   text += fmt::format("  exposed     {:>9} ms  {} % of the step: communication that no computing hides\n",
-                      milliseconds(prediction.exposed_time()),
+                      viz::in_milliseconds(prediction.exposed_time()),
                       percent(prediction.exposed_time(), prediction.step));
   for (const ExposedCall& call : prediction.exposed) {
-    text += fmt::format(
-        "              {:>9} ms  {}{}\n", milliseconds(call.exposed()), call.what,
-        call.waiting > 0 ? fmt::format(" (waiting for others: {} ms)", milliseconds(call.waiting)) : "");
+    text += fmt::format("              {:>9} ms  {}{}\n", viz::in_milliseconds(call.exposed()), call.what,
+                        call.waiting > 0
+                            ? fmt::format(" (waiting for others: {} ms)", viz::in_milliseconds(call.waiting))
+                            : "");
   }
   if (prediction.kernels > 0) {
     text += fmt::format(
         "  kernels     {:>12.0f}  a rank, {:.1f} us of the step for each; a host that needs longer is "
         "slower\n",
-        prediction.kernels, microseconds(prediction.step) / prediction.kernels);
+        prediction.kernels, viz::in_microseconds(prediction.step) / prediction.kernels);
   }
-  text += fmt::format("  idle        {:>9} ms\n", milliseconds(prediction.idle));
+  text += fmt::format("  idle        {:>9} ms\n", viz::in_milliseconds(prediction.idle));
   if (!prediction.slowest.empty()) {
     text += fmt::format("  slowest     {:>9} ms  of computing, {}\n",
-                        milliseconds(prediction.slowest_compute), ranks_phrase(prediction.slowest));
+                        viz::in_milliseconds(prediction.slowest_compute), ranks_phrase(prediction.slowest));
   }
   return text + memory_text(script);
 }
@@ -412,8 +405,8 @@ std::string json_of(const PredictedScript& script) {
   Json exposed = Json::array();
   for (const ExposedCall& call : prediction.exposed) {
     exposed.push_back({{"call", call.what},
-                       {"transfer_us", microseconds(call.transfer)},
-                       {"waiting_us", microseconds(call.waiting)}});
+                       {"transfer_us", viz::in_microseconds(call.transfer)},
+                       {"waiting_us", viz::in_microseconds(call.waiting)}});
   }
   Json object = {
       {"schema_version", 1},
@@ -423,11 +416,11 @@ std::string json_of(const PredictedScript& script) {
       {"verdict",
        exceeds_memory(script.record, script.cluster) ? "does_not_fit" : verdict_word(script.report.verdict)},
       {"steps", prediction.steps},
-      {"step_us", microseconds(prediction.step)},
-      {"compute_us", microseconds(prediction.compute)},
-      {"exposed_us", microseconds(prediction.exposed_time())},
+      {"step_us", viz::in_microseconds(prediction.step)},
+      {"compute_us", viz::in_microseconds(prediction.compute)},
+      {"exposed_us", viz::in_microseconds(prediction.exposed_time())},
       {"exposed", std::move(exposed)},
-      {"idle_us", microseconds(prediction.idle)},
+      {"idle_us", viz::in_microseconds(prediction.idle)},
       {"flops", prediction.flops},
       {"measured_flops", prediction.measured_flops},
       {"kernels", prediction.kernels}};

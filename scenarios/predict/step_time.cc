@@ -649,6 +649,11 @@ const cost::Gpu* gpu_of(const StepQuestion& question) {
   return question.gpu != nullptr ? question.gpu : cost::find_gpu(question.cluster);
 }
 
+std::int64_t tokens_of(const StepQuestion& question) {
+  const Layout& layout = question.layout;
+  return question.model.sequence * layout.microbatch * layout.microbatches * layout.dp;
+}
+
 StepPrediction predict_step(const StepQuestion& question) {
   const StepModel model(question);
   SimulatedStep simulated;
@@ -663,9 +668,8 @@ StepPrediction predict_step(const StepQuestion& question) {
   for (int rank = 0; rank < question.layout.pp; ++rank) {
     prediction.memory.push_back(model.memory_of(rank));
   }
-  const Layout& layout = question.layout;
-  prediction.tokens = question.model.sequence * layout.microbatch * layout.microbatches * layout.dp;
-  prediction.gpus = layout.gpus();
+  prediction.tokens = tokens_of(question);
+  prediction.gpus = question.layout.gpus();
   prediction.memory_there = model.gpu().memory_bytes;
   prediction.model_flops = question.model.model_flops(true);
   prediction.peak = model.gpu().teraflops[static_cast<std::size_t>(cost::Precision::half)] * 1e12;

@@ -59,6 +59,9 @@ struct StepPrediction {
   bool fits() const;
 };
 
+// Of all GPUs together, in one step.
+std::int64_t tokens_of(const StepQuestion& question);
+
 // Throws std::invalid_argument, with the reason, where the layout does not fit the model or the cluster's nodes, or
 // nothing is known of the GPU.
 StepPrediction predict_step(const StepQuestion& question);

@@ -29,8 +29,7 @@ StepVariant predict_variant(StepQuestion question, std::string_view words) {
   StepVariant variant{.name = std::string(words), .prediction = {}};
   double longer = 1;
   for (std::string_view rest = words; !rest.empty();) {
-    const std::string_view word = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    const std::string_view word = next_word(rest);
     const std::string_view key = word.substr(0, word.find('='));
     const std::string_view value = word.substr(std::min(word.size(), key.size() + 1));
     if (key == "slow") {
@@ -64,8 +63,7 @@ StepVariant predict_variant(StepQuestion question, std::string_view words) {
   }
   if (longer > 1) {  // of one rank only
     question.model.sequence = tokens;
-    const Layout& layout = question.layout;
-    variant.prediction.tokens = tokens * layout.microbatch * layout.microbatches * layout.dp;
+    variant.prediction.tokens = tokens_of(question);
     variant.prediction.model_flops = question.model.model_flops(true);
   }
   return variant;

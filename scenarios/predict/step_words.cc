@@ -53,13 +53,6 @@ Word<Target> flag(std::string_view key, bool Target::*where, bool value) {
   return {key, false, [where, value](Target& target, std::string_view) { target.*where = value; }};
 }
 
-std::string_view next_word(std::string_view& rest) {
-  const std::size_t comma = rest.find(',');
-  const std::string_view word = rest.substr(0, comma);
-  rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
-  return word;
-}
-
 template <typename Target>
 void apply(const std::vector<Word<Target>>& words, std::string_view text, Target& target) {
   const std::size_t equals = text.find('=');
@@ -148,6 +141,13 @@ const std::vector<Word<Layout>>& layout_words() {
 }
 
 }  // namespace
+
+std::string_view next_word(std::string_view& rest) {
+  const std::size_t comma = rest.find(',');
+  const std::string_view word = rest.substr(0, comma);
+  rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+  return word;
+}
 
 bool is_transformer_word(std::string_view word) {
   const std::string_view key = word.substr(0, word.find('='));

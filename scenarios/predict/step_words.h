@@ -13,6 +13,8 @@ namespace rollcall::predict {
 Transformer parse_transformer(std::string_view text);
 Layout parse_layout(std::string_view text);
 
+// Takes the first word of a list from it.
+std::string_view next_word(std::string_view& rest);
 // One word more, of a list that was parsed.
 bool is_transformer_word(std::string_view word);
 void change(Transformer& model, std::string_view word);

@@ -326,31 +326,35 @@ SlotIndex ValueReader::work(const Json& value) {
   return slot.value_or(no_slot);
 }
 
-SlotIndex ValueReader::event(const Json& value) {
-  const std::string_view name = string(value, "an event's name");
-  const auto known = std::find(program_.events.begin(), program_.events.end(), name);
-  if (known == program_.events.end()) {
-    program_.events.emplace_back(name);
-    return static_cast<SlotIndex>(program_.events.size() - 1);
+namespace {
+
+// The place of the name, which may be a new one.
+SlotIndex slot_in(std::vector<std::string>& names, std::string_view name) {
+  const auto known = std::find(names.begin(), names.end(), name);
+  const auto slot = static_cast<SlotIndex>(known - names.begin());
+  if (known == names.end()) {
+    names.emplace_back(name);
   }
-  return static_cast<SlotIndex>(known - program_.events.begin());
+  return slot;
+}
+
+}  // namespace
+
+SlotIndex ValueReader::event(const Json& value) {
+  return slot_in(program_.events, string(value, "an event's name"));
 }
 
 SlotIndex ValueReader::stream(const Json& value) {
   const std::string_view name = string(value, "a stream's name");
-  if (name == "default") {
+  if (name == "default" || name.empty()) {
     return no_slot;
   }
-  const auto known = std::find(program_.streams.begin(), program_.streams.end(), name);
-  if (known != program_.streams.end() || name.empty()) {
-    return name.empty() ? no_slot : static_cast<SlotIndex>(known - program_.streams.begin());
-  }
-  if (program_.streams.size() + 1 >= streams_per_rank) {
+  const SlotIndex slot = slot_in(program_.streams, name);
+  if (slot + 1 >= streams_per_rank) {
     error(value, fmt::format("a rank has at most {} streams", streams_per_rank));
     return no_slot;
   }
-  program_.streams.emplace_back(name);
-  return static_cast<SlotIndex>(program_.streams.size() - 1);
+  return slot;
 }
 
 SlotIndex ValueReader::tensor(const Json& value) {

@@ -35,19 +35,28 @@ std::int64_t take_number(std::string_view& text) {
 
 constexpr std::int64_t lines_max = 100'000;
 
-std::optional<std::string> line_of(const fs::path& file, std::int64_t number) {
-  constexpr std::size_t length_max = 10'000;
+// The lines of the file up to that one, which are all that has to be read; empty where it has fewer.
+std::vector<std::string> lines_until(const fs::path& file, std::int64_t number) {
   std::error_code error;
-  if (number > lines_max || !fs::is_regular_file(file, error)) {
-    return std::nullopt;
+  std::vector<std::string> lines;
+  if (number <= 0 || number > lines_max || !fs::is_regular_file(file, error)) {
+    return lines;
   }
   std::ifstream in(file);
   std::string line;
-  for (std::int64_t i = 0; i < number; ++i) {
-    if (!std::getline(in, line)) {
-      return std::nullopt;
-    }
+  while (static_cast<std::int64_t>(lines.size()) < number && std::getline(in, line)) {
+    lines.push_back(line);
   }
+  return static_cast<std::int64_t>(lines.size()) == number ? lines : std::vector<std::string>();
+}
+
+// The last of them, if there is something to see in it.
+std::optional<std::string> shown(const std::vector<std::string>& lines) {
+  constexpr std::size_t length_max = 10'000;
+  if (lines.empty()) {
+    return std::nullopt;
+  }
+  std::string line = lines.back();
   if (line.ends_with('\r')) {
     line.pop_back();
   }
@@ -74,20 +83,10 @@ std::size_t indentation(std::string_view line) {
   return std::min(line.find_first_not_of(" \t"), line.size());
 }
 
-// Whether the line of that number is in Python's function of that name: the last `def` above it that is less indented.
-bool stands_in(const fs::path& file, std::int64_t number, std::string_view function) {
-  std::error_code error;
-  if (number <= 0 || number > lines_max || !fs::is_regular_file(file, error)) {
-    return false;
-  }
-  std::ifstream in(file);
-  std::vector<std::pair<std::size_t, std::string>>
-      around;  // indentation and name of the functions that are open
-  std::string line;
-  for (std::int64_t i = 0; i < number; ++i) {
-    if (!std::getline(in, line)) {
-      return false;
-    }
+// Whether the last line is in Python's function of that name: the last `def` above it that is less indented.
+bool ends_in(const std::vector<std::string>& lines, std::string_view function) {
+  std::vector<std::pair<std::size_t, std::string_view>> around;  // indentation and name of the open functions
+  for (const std::string& line : lines) {
     const std::size_t indent = indentation(line);
     if (indent == line.size() || line[indent] == '#' || line[indent] == ')') {
       continue;  // closes nothing
@@ -97,7 +96,7 @@ bool stands_in(const fs::path& file, std::int64_t number, std::string_view funct
     }
     std::string_view text = std::string_view(line).substr(indent);
     text.remove_prefix(text.starts_with("async ") ? 6 : 0);
-    if (text.starts_with("def ") && i + 1 < number) {
+    if (text.starts_with("def ") && &line != &lines.back()) {
       around.emplace_back(indent, text.substr(4, text.find_first_of("( ", 4) - 4));
     }
   }
@@ -111,12 +110,12 @@ std::optional<SourceLine> read_line(const std::string& site, const fs::path& fil
   }
   const fs::path named(place.file);
   if (named == file.filename()) {
-    const std::optional<std::string> text = line_of(file, place.line);
+    const std::optional<std::string> text = shown(lines_until(file, place.line));
     return text ? std::optional(SourceLine{site, file.string(), place.line, place.column, *text})
                 : std::nullopt;
   }
   for (const fs::path& path : {named, file.parent_path() / named}) {
-    if (const std::optional<std::string> text = line_of(path, place.line)) {
+    if (const std::optional<std::string> text = shown(lines_until(path, place.line))) {
       return SourceLine{site, path.string(), place.line, place.column, *text};
     }
   }
@@ -137,8 +136,9 @@ void read_sources(Diagnosis& diagnosis) {
   for (const Call& call : viz::calls_to_show(diagnosis)) {
     const viz::SourcePlace place = place_of_site(call.site);
     for (const fs::path& path : paths_of(place.file)) {
-      if (stands_in(path, place.line, call.label)) {
-        if (const std::optional<std::string> text = line_of(path, place.line)) {
+      const std::vector<std::string> lines = lines_until(path, place.line);
+      if (!lines.empty() && ends_in(lines, call.label)) {
+        if (const std::optional<std::string> text = shown(lines)) {
           diagnosis.sources.push_back({call.site, path.string(), place.line, place.column, *text});
         }
         break;

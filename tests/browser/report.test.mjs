@@ -503,7 +503,8 @@ test("a long table has a filter", async () => {
   await page.close();
 });
 
-test("the overview of a test run shows what failed first, filters it and leads to the pages", async () => {
+// The page of `rollcall test` over nine passing scenarios, even_0 to even_8, and a failing one.
+function overview() {
   const cases = mkdtempSync(join(folder, "cases-"));
   const scenario = inputs => JSON.stringify({ version: 1, world_size: 2, inputs,
                                               program: [{ for_each_input: "x", do: [{ all_reduce: {} }] }] });
@@ -512,7 +513,11 @@ test("the overview of a test run shows what failed first, filters it and leads t
   const file = join(cases, "all.html");
   assert.throws(() => execFileSync(process.env.ROLLCALL_CLI, ["test", cases, "--report", `html=${file}`],
                                    { stdio: "ignore" }), { status: 1 });
-  const page = await browser.open(pathToFileURL(file).href);
+  return pathToFileURL(file).href;
+}
+
+test("the overview of a test run shows what failed first, filters it and leads to the pages", async () => {
+  const page = await browser.open(overview());
   const rows = `[...document.querySelectorAll("tbody tr")].filter(row => !row.hidden)`;
   await page.until(`document.querySelector("input[aria-label='Filter rows']") !== null`);
   assert.match(await page.value(`${rows}[0].innerText`), /uneven[^]*rank 0/);
@@ -529,20 +534,6 @@ test("the overview of a test run shows what failed first, filters it and leads t
   assert.match(await linked.value(`document.body.innerText`), /2 ranks finished/);
   await linked.close();
 });
-
-// The page of `rollcall test` over one failing and one passing scenario.
-function overview() {
-  const cases = mkdtempSync(join(folder, "overview-"));
-  for (const inputs of [[3, 3], [2, 3]]) {
-    writeFileSync(join(cases, `inputs_${inputs.join("_")}.json`),
-                  JSON.stringify({ version: 1, world_size: 2, inputs,
-                                   program: [{ for_each_input: "x", do: [{ all_reduce: { label: "gradients" } }] }] }));
-  }
-  const file = join(cases, "all.html");
-  assert.throws(() => execFileSync(process.env.ROLLCALL_CLI, ["test", cases, "--report", `html=${file}`],
-                                   { stdio: "ignore" }), { status: 1 });
-  return pathToFileURL(file).href;
-}
 
 // A page of every kind, and of every sort of verdict.
 const pages = {

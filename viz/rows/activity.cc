@@ -1,7 +1,6 @@
 #include "viz/rows/activity.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace rollcall::viz {
@@ -22,11 +21,6 @@ void unite(Intervals& intervals) {
   intervals = std::move(result);
 }
 
-namespace {
-
-// When the last member came to each collective, by group and number.
-using Arrivals = std::map<std::pair<std::uint32_t, std::int64_t>, Time>;
-
 Arrivals last_arrivals(const Timeline& timeline) {
   Arrivals last;
   for (const Span& span : timeline.spans()) {
@@ -37,6 +31,8 @@ Arrivals last_arrivals(const Timeline& timeline) {
   }
   return last;
 }
+
+namespace {
 
 void add(const Span& span, Time end_of_run, const Arrivals& last, RankActivity& rank) {
   const bool is_open = span.end == Span::open;

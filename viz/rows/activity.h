@@ -2,6 +2,9 @@
 
 // What every rank was doing when, from a timeline: the common ground of profiles and charts.
 
+#include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "sim/report/report.h"
@@ -23,6 +26,10 @@ void unite(Intervals& intervals);
 Duration length(const Intervals& intervals);
 // How long both are under way.
 Duration overlap(const Intervals& a, const Intervals& b);
+
+// When the last member came to each collective, by group and number.
+using Arrivals = std::map<std::pair<std::uint32_t, std::int64_t>, Time>;
+Arrivals last_arrivals(const Timeline& timeline);
 
 struct RankActivity {
   Intervals compute;

@@ -44,6 +44,12 @@ std::string duration_phrase(Duration duration) {
   return fmt::format("{}{}{} {}", duration / unit.size, decimals.empty() ? "" : ".", decimals, unit.name);
 }
 
+std::string in_milliseconds(Duration duration) {
+  return fmt::format("{}.{:03}", duration / millisecond, duration % millisecond / microsecond);
+}
+
+double in_microseconds(Duration duration) { return static_cast<double>(duration) / 1000; }
+
 std::string torch_phrase(const std::string& torch) { return torch.empty() ? "" : ", torch " + torch; }
 
 std::string count_phrase(std::int64_t count, std::string_view noun) {

@@ -12,6 +12,9 @@ namespace rollcall::viz {
 
 // "41.25 us": the unit that leaves one to three digits before the point, three after it at most.
 std::string duration_phrase(Duration duration);
+// Of one unit, for tables and for programs: "1.250" and 1250.0.
+std::string in_milliseconds(Duration duration);
+double in_microseconds(Duration duration);
 
 // ", torch 2.14"; nothing where it is not known.
 std::string torch_phrase(const std::string& torch);

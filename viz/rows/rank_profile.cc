@@ -10,6 +10,7 @@
 
 #include "sim/report/remarks.h"
 #include "viz/rows/activity.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::viz {
 
@@ -38,12 +39,6 @@ std::int64_t inputs_max(const Report& report) {
   }
   return most;
 }
-
-std::string milliseconds(Duration duration) {
-  return fmt::format("{}.{:03}", duration / millisecond, duration % millisecond / microsecond);
-}
-
-double microseconds(Duration duration) { return static_cast<double>(duration) / 1000; }
 
 }  // namespace
 
@@ -103,18 +98,19 @@ RunProfile profile_of(const Report& report) {
 }
 
 std::string profile_text(const Report& report, const RunProfile& profile) {
-  std::string text = fmt::format("{}: {} ms", report.scenario, milliseconds(profile.total));
+  std::string text = fmt::format("{}: {} ms", report.scenario, in_milliseconds(profile.total));
   if (profile.steps > 0) {
     text += fmt::format(" for {} step{}, {} ms each", profile.steps, profile.steps == 1 ? "" : "s",
-                        milliseconds(profile.total / profile.steps));
+                        in_milliseconds(profile.total / profile.steps));
   }
   text += fmt::format("\n# {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  ranks\n", "compute", "transfer",
                       "waiting", "exposed", "hidden", "rest");
   text += fmt::format("# {0:>12} {0:>12} {0:>12} {0:>12} {0:>12} {0:>12}\n", "(ms)");
   for (const RankProfile& each : profile.ranks) {
-    text += fmt::format("  {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  {}\n", milliseconds(each.compute),
-                        milliseconds(each.transfer), milliseconds(each.waiting), milliseconds(each.exposed()),
-                        milliseconds(each.hidden), milliseconds(each.rest), to_string(each.ranks));
+    text += fmt::format("  {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  {}\n", in_milliseconds(each.compute),
+                        in_milliseconds(each.transfer), in_milliseconds(each.waiting),
+                        in_milliseconds(each.exposed()), in_milliseconds(each.hidden),
+                        in_milliseconds(each.rest), to_string(each.ranks));
   }
   text += computing_text(profile);
   if (profile.slowed > 0) {
@@ -130,20 +126,20 @@ std::string profile_json(const Report& report, const RunProfile& profile) {
   Json ranks = Json::array();
   for (const RankProfile& each : profile.ranks) {
     ranks.push_back({{"ranks", to_string(each.ranks)},
-                     {"compute_us", microseconds(each.compute)},
-                     {"transfer_us", microseconds(each.transfer)},
-                     {"waiting_us", microseconds(each.waiting)},
-                     {"exposed_us", microseconds(each.exposed())},
-                     {"hidden_us", microseconds(each.hidden)},
-                     {"rest_us", microseconds(each.rest)}});
+                     {"compute_us", in_microseconds(each.compute)},
+                     {"transfer_us", in_microseconds(each.transfer)},
+                     {"waiting_us", in_microseconds(each.waiting)},
+                     {"exposed_us", in_microseconds(each.exposed())},
+                     {"hidden_us", in_microseconds(each.hidden)},
+                     {"rest_us", in_microseconds(each.rest)}});
   }
   Json object = {{"schema_version", 1},
                  {"scenario", report.scenario},
                  {"verdict", verdict_word(report.verdict)},
-                 {"time_us", microseconds(profile.total)}};
+                 {"time_us", in_microseconds(profile.total)}};
   if (profile.steps > 0) {
     object["steps"] = profile.steps;
-    object["step_us"] = microseconds(profile.total / profile.steps);
+    object["step_us"] = in_microseconds(profile.total / profile.steps);
   }
   if (profile.kernels > 0) {
     object["kernels"] = profile.kernels;

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "viz/rows/activity.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::viz {
 
@@ -163,9 +164,7 @@ class Chart {
     return indexes;
   }
 
-  static std::string milliseconds(Time time) {
-    return fmt::format("{}.{:03} ms", time / millisecond, time % millisecond / microsecond);
-  }
+  static std::string milliseconds(Time time) { return in_milliseconds(time) + " ms"; }
 
   std::string scale() const {
     const std::string left = milliseconds(axis_.from);
