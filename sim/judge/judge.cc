@@ -140,19 +140,17 @@ FindingKind cycle_kind(const std::vector<BlockedSlot>& slots, const Blame& blame
 }
 
 // Who waits for whom, at most a handful of lines.
-void draw_chain(const Evidence& evidence, const std::vector<BlockedSlot>& slots, Finding& finding) {
-  constexpr std::size_t lines_max = 8;
-  if (slots.size() < 2 || !finding.chain.empty()) {
+void draw_chain(const std::vector<Place>& blocked, std::size_t all, Finding& finding) {
+  if (all < 2 || !finding.chain.empty()) {
     return;
   }
-  for (std::size_t i = 0; i < std::min(slots.size(), lines_max); ++i) {
-    const Place place = place_of(evidence, slots[i]);
+  for (const Place& place : blocked) {
     finding.chain.push_back(fmt::format("{} {} in {} for {}", ranks_phrase(place.waiting),
                                         place.waiting.size() == 1 ? "waits" : "wait", call_phrase(place.call),
                                         ranks_phrase(place.missing)));
   }
-  if (slots.size() > lines_max) {
-    finding.chain.push_back(fmt::format("and {} more calls with waiting ranks", slots.size() - lines_max));
+  if (all > blocked.size()) {
+    finding.chain.push_back(fmt::format("and {} more calls with waiting ranks", all - blocked.size()));
   }
 }
 
@@ -221,7 +219,10 @@ Verdict judge_deadlock(const Evidence& evidence) {
   } else {
     blame_missing(evidence, slots, blame, finding);
   }
-  draw_chain(evidence, slots, finding);
+  for (std::size_t i = 0; i < std::min(slots.size(), Deadlock::blocked_max); ++i) {
+    deadlock.blocked.push_back(place_of(evidence, slots[i]));
+  }
+  draw_chain(deadlock.blocked, slots.size(), finding);
   const BlockedSlot& shown = slots[blame.slots.front()];
   // Messages and calls about groups count apart: a collective's mispairing is always earlier than they.
   const bool counts_alike = !is_point_to_point(shown.kind) && shown.channel == Channel::collectives;

@@ -252,16 +252,30 @@ class HangProposals {
   std::vector<Proposal> found_;
 };
 
+// The calls of a cycle hold the ranks in it. Where somebody is gone, the call that the report shows may be the victim
+// of another one, in which ranks wait as well: all of them are looked at, the shown one first.
+std::vector<Place> places_of(const Deadlock& deadlock) {
+  if (!deadlock.cycle.empty()) {
+    return deadlock.cycle;
+  }
+  std::vector<Place> places;
+  if (deadlock.finding.at) {
+    places.push_back(*deadlock.finding.at);
+  }
+  const auto is_shown = [&](const Place& place) {
+    return deadlock.finding.at && place.call == deadlock.finding.at->call;
+  };
+  std::ranges::remove_copy_if(deadlock.blocked, std::back_inserter(places), is_shown);
+  return places;
+}
+
 }  // namespace
 
 Hang hang_of(const CallLists& lists, const Verdict& verdict) {
   std::vector<Place> places;
   Hang hang;
   if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
-    places = deadlock->cycle;
-    if (places.empty() && deadlock->finding.at) {
-      places.push_back(*deadlock->finding.at);
-    }
+    places = places_of(*deadlock);
   } else if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
     for (const Variant& variant : mismatch->variants) {
       CallsAt& calls = hang.variants.emplace_back();

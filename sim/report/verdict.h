@@ -124,6 +124,9 @@ struct Completed {};
 struct Deadlock {
   Finding finding;
   std::vector<Place> cycle{};  // the calls in which ranks wait for each other; empty: somebody is gone
+  std::vector<Place>
+      blocked{};  // calls in which ranks wait, in a cycle or not; the first blocked_max of them
+  static constexpr std::size_t blocked_max = 8;
 };
 struct Mismatch {
   Finding finding;

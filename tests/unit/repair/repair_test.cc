@@ -72,6 +72,37 @@ TEST_CASE("a call on another group names the rank that made it, and the group th
   CHECK(found(report).culprits == RankSet{3});
 }
 
+// Leaves of a broadcast, and ranks that only give to a reduce, have ended: they are missing on the other group, and did
+// nothing wrong.
+TEST_CASE("one rank's rooted call on another group is that rank's mistake, whoever has ended meanwhile",
+          "[repair][fiber]") {
+  for (const int ranks : {3, 5}) {
+    for (const bool broadcasts : {false, true}) {
+      for (Rank wrong = 0; wrong < ranks; ++wrong) {
+        sim::Options options{.world_size = ranks, .backend = "gloo"};
+        std::vector<Rank> all;
+        for (Rank rank = 0; rank < ranks; ++rank) {
+          all.push_back(rank);
+        }
+        options.groups = {{"everybody", all}};
+        const Report report = sim::run(options, [&](Rank rank) {
+          const ProcessGroup group = rank == wrong ? ProcessGroup() : find_group("everybody");
+          Tensor one = Tensor::ones({1});
+          if (broadcasts) {
+            broadcast(one, 0, {.group = group});
+          } else {
+            reduce(one, 0, {.group = group});
+          }
+        });
+        INFO((broadcasts ? "broadcast" : "reduce")
+             << " of " << ranks << ", " << wrong << " is wrong: " << found(report).headline);
+        CHECK(found(report).culprits == RankSet{wrong});
+        CHECK(found(report).kind == FindingKind::wrong_group);
+      }
+    }
+  }
+}
+
 TEST_CASE("a program that must not run again is judged by its evidence alone", "[repair][fiber]") {
   sim::Options options = four_ranks();
   options.may_run_again = false;
