@@ -209,8 +209,7 @@ class StepModel {
     if (!alone) {
       throw std::invalid_argument(fmt::format("{} has no units for this type", gpu_->name));
     }
-    const bool is_product =
-        work.kind == cost::KernelKind::matmul || work.kind == cost::KernelKind::attention;
+    const bool is_product = work.kind == cost::KernelKind::matmul || work.kind == cost::KernelKind::attention;
     const double slower = is_product ? 1 / reached_in_training : 1;
     return static_cast<Duration>(
         static_cast<double>(*alone) * slower * question_.slowest / question_.efficiency + 0.5);
@@ -260,8 +259,8 @@ class StepModel {
     if (layout_.cp == 1) {
       return;
     }
-    const std::int64_t values =
-        2 * std::int64_t{layout_.microbatch} * model_.sequence * model_.heads * model_.head_size() / layout_.tp;
+    const std::int64_t values = 2 * std::int64_t{layout_.microbatch} * model_.sequence * model_.heads *
+                                model_.head_size() / layout_.tp;
     const LayerWork attention = attention_work(model_, layout_);
     const Duration forward_part = time_of(attention.forward) / layout_.cp;
     const Duration backward_part = time_of(attention.backward) / layout_.cp;

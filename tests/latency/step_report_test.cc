@@ -149,8 +149,7 @@ std::vector<StepSystem> only(std::string_view word) {
 }
 
 std::vector<StepSystem> without(std::vector<StepSystem> chosen, std::string_view word) {
-  std::erase_if(chosen,
-                [word](const StepSystem& each) { return each.name.find(word) != std::string::npos; });
+  std::erase_if(chosen, [word](const StepSystem& each) { return each.name.find(word) != std::string::npos; });
   return chosen;
 }
 
@@ -176,7 +175,7 @@ What a GPU computes is a `kernel` in a scenario, and `launch_kernel` in C++. It 
 in line with the calls on that stream. `compute` is the host's time: on nccl the GPU goes on beside it, so that a call
 before a `compute` looks hidden. Three times 10 ms and an all_reduce of 1.5 ms take a GPU 34.5 ms; with `compute` they
 take 31.5 ms. Use `compute` for what a host does (a data loader, Python), and `kernel` for what a model does.
-[step_times_test.cc](../tests/unit/scenarios/run/step_times_test.cc) has 21 small programs, with the arithmetic of each.
+[step_times_test.cc](../tests/unit/scenarios/run/step_times_test.cc) has 29 small programs, with the arithmetic of each.
 
 A kernel with `flops` and `bytes` takes the longer of computing and moving them. Peaks are those of NVIDIA's data
 sheets; kernels reach the part of them that others have measured. [roofline.cc](../sim/cost/roofline.cc) has both, GPU
