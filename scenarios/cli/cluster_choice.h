@@ -34,7 +34,7 @@ AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster clus
 
 void put_on_cluster(scenario::Scenario& loaded, const cost::Cluster& cluster);
 
-// What a step is told as: in text or JSON with what else it could be, and in the files of --report.
+// What a step is told as: in text or JSON with what else it could be, and in the files of --report and --trace.
 struct ToldStep {
   std::string title;
   std::string text;
@@ -44,6 +44,8 @@ struct ToldStep {
 };
 // Throws UsageError for a --report that there is not. To be asked before anything runs.
 void require_pages(const CommandLine& line);
+// Likewise for --trace and --trace-dir.
+void require_traces(const CommandLine& line, Rank world_size);
 void tell_step(const CommandLine& line, const ToldStep& told);
 
 // A row of --what-if: the scenario with `words`, run, as `measure` sees it.

@@ -13,6 +13,7 @@
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/progress.h"
+#include "scenarios/cli/traces.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/cluster_reader.h"
 #include "scenarios/format/scenario.h"
@@ -210,6 +211,10 @@ ExitCode predict_model(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   bool fits = true;
   require_pages(line);
+  if (wants_timeline(line.trace)) {
+    throw UsageError(
+        "--trace and --trace-dir need a scenario or a script: what --model predicts stands for many ranks");
+  }
   try {
     const predict::StepQuestion question = question_of(arguments);
     const predict::StepPrediction prediction = predict::predict_step(question);
@@ -269,6 +274,11 @@ Report run_on_cluster(const PredictArguments& arguments, Scenario& loaded, const
 
 void require_pages(const CommandLine& line) { report_files(line, page_kinds()); }
 
+void require_traces(const CommandLine& line, Rank world_size) {
+  trace_options(line.trace, world_size);
+  check_trace_directory(line.trace, world_size);
+}
+
 void tell_step(const CommandLine& line, const ToldStep& told) {
   const bool has_variants = told.variants.rows.size() > 1;
   const std::string json = has_variants ? predict::with_variants(told.json, told.variants) : told.json;
@@ -280,6 +290,9 @@ void tell_step(const CommandLine& line, const ToldStep& told) {
   };
   write_reports(line, report_files(line, page_kinds()),
                 {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
+  if (told.report != nullptr) {
+    write_traces(line, *told.report, trace_options(line.trace, told.report->world_size));
+  }
 }
 
 predict::VariantRow predicted_change(const PredictArguments& arguments, scenario::OrderedJson tree,
@@ -325,6 +338,7 @@ ExitCode predict_scenario(const CommandLine& line) {
   require_pages(line);
   Progress progress(line.progress_wish(), "starting");
   Scenario loaded = load_watched(arguments.subject, progress, {.brings_cluster = !arguments.cluster.empty()});
+  require_traces(line, loaded.options.world_size);
   const Report report = run_on_cluster(arguments, loaded, arguments.cluster);
   const viz::RunProfile profile = viz::profile_of(report);
   std::vector<predict::VariantRow> rows{predict::variant_row(report, profile)};

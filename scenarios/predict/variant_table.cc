@@ -216,7 +216,12 @@ std::string page_of(const std::string& title, const std::string& text, const Var
     viz::timeline_place(out, timelines.front(), 0);
   }
   viz::html_heading(out, "The step as it is");
-  out.element("pre", text).line();
+  out.open("pre");
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    out.text(line).line();
+  }
+  out.close("pre").line();
   std::ostringstream page;
   viz::html_page(page, title, out, timelines);
   return page.str();

@@ -54,7 +54,7 @@ std::string check_not_negative(const std::string& text) {
   return fits ? "" : fmt::format("'{}' is not a non-negative number", text);
 }
 
-void declare_trace(CLI::App& app, TraceArguments& trace) {
+void declare_trace_files(CLI::App& app, TraceArguments& trace) {
   app.add_option(
          "--trace", trace.files,
          "Write the timeline for ui.perfetto.dev as .json (Chrome trace), .json.gz or .pftrace; repeatable")
@@ -73,6 +73,10 @@ void declare_trace(CLI::App& app, TraceArguments& trace) {
                  "Unit of times in traces: ns, or us for viewers that round to microseconds")
       ->type_name("UNIT")
       ->check(CLI::IsMember({"ns", "us"}));
+}
+
+void declare_trace(CLI::App& app, TraceArguments& trace) {
+  declare_trace_files(app, trace);
   CLI::Option* chart = app.add_flag("--timeline", trace.chart, "Draw the timeline in the terminal");
   app.add_flag("--ascii", trace.ascii, "Draw it in ASCII")->needs(chart);
 }
@@ -259,6 +263,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
       ->type_name("N");
   app.add_option("--python", line.record.python, "For a script: the Python interpreter")
       ->type_name("PROGRAM");
+  declare_trace_files(app, line.trace);
   declare_reports(app, line);
 }
 

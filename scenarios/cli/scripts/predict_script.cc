@@ -78,6 +78,7 @@ ExitCode predict_script(const CommandLine& line) {
   }
   put_on_cluster(loaded, cluster);
   loaded.options.residuals = line.predict.residuals;
+  require_traces(line, loaded.options.world_size);
   const Report report = scenario::run(loaded, {.timeline = true});
   const predict::ScriptPrediction prediction = predict::script_prediction(report, record);
   const predict::PredictedScript predicted{prediction, report, record, cluster, line.predict.tokens_per_step};
