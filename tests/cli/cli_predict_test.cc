@@ -245,7 +245,7 @@ TEST_CASE("predict says what a scenario would take otherwise, in text, JSON, a p
   shell.write("train.json", R"({"world_size": 4, "cluster": "h100-4", "objects": {"m": {"kind": "ddp",
     "parameters": [{"bytes": "100MiB", "count": 4, "dtype": "bfloat16"}], "tokens": 16384}}, "inputs": 2,
     "program": [{"for_each_input": "i", "do": [{"forward": "m"}, {"backward": "m"}]}],
-    "expect": {"verdict": "ok", "ranks": {"3": {"inputs": 2}}}})");
+    "expect": {"verdict": "ok"}})");
   const std::string asked =
       "predict train.json --tokens-per-step 65536 --what-if slow=0:10% --what-if world_size=2 --what-if "
       "cluster=a100-4 ";
