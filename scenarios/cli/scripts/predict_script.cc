@@ -88,8 +88,8 @@ ExitCode predict_script(const CommandLine& line) {
     return predict::variant_row(changed, predict::script_prediction(changed, record));
   };
   for (const std::string& words : line.predict.what_if) {
-    rows.push_back(
-        predicted_change(line.predict, scenario::OrderedJson::parse(recorded.text), words, measure));
+    rows.push_back(predicted_change(
+        line.predict, scenario::OrderedJson::parse(recorded.text, nullptr, true, true), words, measure));
   }
   count_tokens(line.predict, rows);
   tell_step(line, {.title = report.scenario,
