@@ -2,6 +2,7 @@
 
 // What --cluster names, and predictions on it.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "scenarios/cli/cli.h"
 #include "scenarios/format/scenario.h"
 #include "scenarios/import/scenario_writer.h"
+#include "scenarios/predict/variant_table.h"
 #include "sim/cost/calibration.h"
 #include "sim/cost/topology.h"
 
@@ -31,6 +33,26 @@ struct AskedCluster {
 AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster cluster);
 
 void put_on_cluster(scenario::Scenario& loaded, const cost::Cluster& cluster);
+
+// What a step is told as: in text or JSON with what else it could be, and in the files of --report and --trace.
+struct ToldStep {
+  std::string title;
+  std::string text;
+  std::string json;
+  predict::VariantTable variants;
+  const Report* report = nullptr;  // with a timeline; may be null
+};
+// Throws UsageError for a --report that there is not. To be asked before anything runs.
+void require_pages(const CommandLine& line);
+// Likewise for --trace and --trace-dir.
+void require_traces(const CommandLine& line, Rank world_size);
+void tell_step(const CommandLine& line, const ToldStep& told);
+
+// A row of --what-if: the scenario with `words`, run, as `measure` sees it.
+predict::VariantRow predicted_change(const PredictArguments& arguments, scenario::OrderedJson tree,
+                                     const std::string& words,
+                                     const std::function<predict::VariantRow(const Report&)>& measure);
+void count_tokens(const PredictArguments& arguments, std::vector<predict::VariantRow>& rows);
 
 // That the run did not come to its end, where it did not.
 void say_verdict(const Report& report);

@@ -10,8 +10,10 @@
 #include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/cluster_choice.h"
+#include "scenarios/cli/report_files.h"
 #include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/progress.h"
+#include "scenarios/cli/traces.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/cluster_reader.h"
 #include "scenarios/format/scenario.h"
@@ -19,10 +21,13 @@
 #include "scenarios/json/suggest.h"
 #include "scenarios/measured/bench_table.h"
 #include "scenarios/measured/calibrate.h"
+#include "scenarios/predict/scenario_change.h"
 #include "scenarios/predict/size_table.h"
 #include "scenarios/predict/step_time.h"
 #include "scenarios/predict/step_words.h"
+#include "scenarios/predict/variant_table.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/variants/scenario_tree.h"
 #include "sim/c10d/backend_traits.h"
 #include "viz/base/write_file.h"
 #include "viz/rows/rank_profile.h"
@@ -204,26 +209,28 @@ predict::StepQuestion question_of(const PredictArguments& arguments) {
 
 ExitCode predict_model(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
+  bool fits = true;
+  require_pages(line);
+  if (wants_timeline(line.trace)) {
+    throw UsageError(
+        "--trace and --trace-dir need a scenario or a script: what --model predicts stands for many ranks");
+  }
   try {
     const predict::StepQuestion question = question_of(arguments);
     const predict::StepPrediction prediction = predict::predict_step(question);
-    std::string text = line.format == Format::json ? predict::step_json(question, prediction)
-                                                   : predict::step_text(question, prediction);
-    if (!arguments.what_if.empty()) {
-      if (line.format == Format::json) {
-        throw UsageError("--what-if prints text; leave out --format json");
-      }
-      std::vector<predict::StepVariant> variants{{.name = "as it is", .prediction = prediction}};
-      for (const std::string& words : arguments.what_if) {
-        variants.push_back(predict::predict_variant(question, words));
-      }
-      text += "\n" + predict::variants_text(variants);
+    fits = prediction.fits();
+    std::vector<predict::StepVariant> variants{{.name = "as it is", .prediction = prediction}};
+    for (const std::string& words : arguments.what_if) {
+      variants.push_back(predict::predict_variant(question, words));
     }
-    emit(line, text);
+    tell_step(line, {.title = fmt::format("A step of {}", arguments.model),
+                     .text = predict::step_text(question, prediction),
+                     .json = predict::step_json(question, prediction),
+                     .variants = predict::table_of(variants)});
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
   }
-  return ExitCode::as_expected;
+  return fits ? ExitCode::as_expected : ExitCode::differs;
 }
 
 }  // namespace
@@ -242,6 +249,81 @@ void put_on_cluster(Scenario& loaded, const cost::Cluster& cluster) {
       std::min(cluster.gpus_per_node, static_cast<int>(loaded.options.world_size));
 }
 
+namespace {
+
+// The scenario where --cluster, or its own, says; on `cluster` if that is named.
+Report run_on_cluster(const PredictArguments& arguments, Scenario& loaded, const std::string& cluster) {
+  if (!traits_of(loaded.options.backend).has_cost_model) {
+    throw UsageError(
+        fmt::format("times are predicted for nccl only; this scenario runs on {}", loaded.options.backend));
+  }
+  if (!cluster.empty()) {
+    put_on_cluster(loaded, cluster_of(cluster));
+  }
+  if (loaded.options.cluster) {
+    loaded.options.cluster = asked_cluster(arguments, *loaded.options.cluster).cluster;
+  }
+  if (!loaded.options.cluster) {
+    throw UsageError("the scenario names no cluster; add \"cluster\": \"h100-8\" to it, or use --cluster");
+  }
+  loaded.options.residuals = loaded.options.residuals || arguments.residuals;
+  return scenario::run(loaded, {.timeline = true});
+}
+
+}  // namespace
+
+void require_pages(const CommandLine& line) { report_files(line, page_kinds()); }
+
+void require_traces(const CommandLine& line, Rank world_size) {
+  trace_options(line.trace, world_size);
+  check_trace_directory(line.trace, world_size);
+}
+
+void tell_step(const CommandLine& line, const ToldStep& told) {
+  const bool has_variants = told.variants.rows.size() > 1;
+  const std::string json = has_variants ? predict::with_variants(told.json, told.variants) : told.json;
+  emit(line, line.format == Format::json
+                 ? json
+                 : told.text + (has_variants ? "\n" + predict::text_of(told.variants) : ""));
+  const auto page = [&told](std::ostream& out) {
+    out << predict::page_of(told.title, told.text, told.variants, told.report);
+  };
+  write_reports(line, report_files(line, page_kinds()),
+                {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
+  if (told.report != nullptr) {
+    write_traces(line, *told.report, trace_options(line.trace, told.report->world_size));
+  }
+}
+
+predict::VariantRow predicted_change(const PredictArguments& arguments, scenario::OrderedJson tree,
+                                     const std::string& words,
+                                     const std::function<predict::VariantRow(const Report&)>& measure) {
+  try {
+    const predict::ScenarioChange change = predict::changed_scenario(std::move(tree), words);
+    const std::string& cluster = change.cluster.empty() ? arguments.cluster : change.cluster;
+    Scenario changed =
+        scenario::parse_scenario(change.text, "--what-if " + words, {.brings_cluster = !cluster.empty()});
+    predict::VariantRow row = measure(run_on_cluster(arguments, changed, cluster));
+    row.name = words;
+    row.slows_rank = change.slows_rank;
+    return row;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("--what-if: {}", error.what()));
+  }
+}
+
+void count_tokens(const PredictArguments& arguments, std::vector<predict::VariantRow>& rows) {
+  const Rank ranks = rows.front().ranks;
+  for (predict::VariantRow& row : rows) {
+    if (arguments.tokens_per_step && row.step > 0) {
+      // More ranks have more to train on.
+      const double tokens =
+          static_cast<double>(*arguments.tokens_per_step) * row.ranks / std::max<Rank>(ranks, 1);
+      row.tokens_per_second = tokens * 1e9 / static_cast<double>(row.step);
+    }
+  }
+}
+
 void say_verdict(const Report& report) {
   if (finding_of(report.verdict) != nullptr) {
     remark(fmt::format("rollcall: the run ends with verdict {}; the times cover the run up to that point",
@@ -253,27 +335,33 @@ namespace {
 
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
+  require_pages(line);
   Progress progress(line.progress_wish(), "starting");
   Scenario loaded = load_watched(arguments.subject, progress, {.brings_cluster = !arguments.cluster.empty()});
-  if (!traits_of(loaded.options.backend).has_cost_model) {
-    throw UsageError(
-        fmt::format("times are predicted for nccl only; this scenario runs on {}", loaded.options.backend));
-  }
-  if (!arguments.cluster.empty()) {
-    put_on_cluster(loaded, cluster_of(arguments.cluster));
-  }
-  if (loaded.options.cluster) {
-    loaded.options.cluster = asked_cluster(arguments, *loaded.options.cluster).cluster;
-  }
-  if (!loaded.options.cluster) {
-    throw UsageError("the scenario names no cluster; add \"cluster\": \"h100-8\" to it, or use --cluster");
-  }
-  loaded.options.residuals = loaded.options.residuals || arguments.residuals;
-  const Report report = scenario::run(loaded, {.timeline = true});
+  require_traces(line, loaded.options.world_size);
+  const Report report = run_on_cluster(arguments, loaded, arguments.cluster);
   const viz::RunProfile profile = viz::profile_of(report);
+  std::vector<predict::VariantRow> rows{predict::variant_row(report, profile)};
+  rows.front().name = "as it is";
+  for (const std::string& words : arguments.what_if) {
+    progress.say(fmt::format("what if {}", words));
+    const auto measure = [&](const Report& changed) {
+      return predict::variant_row(changed, viz::profile_of(changed));
+    };
+    rows.push_back(predicted_change(arguments, scenario::tree_of(arguments.subject, loaded), words, measure));
+  }
+  count_tokens(arguments, rows);
   progress.clear();
-  emit(line,
-       line.format == Format::json ? viz::profile_json(report, profile) : viz::profile_text(report, profile));
+  std::string text = viz::profile_text(report, profile);
+  if (rows.front().tokens_per_second) {
+    text += fmt::format("# {:.0f} tokens per second, {} a step\n", *rows.front().tokens_per_second,
+                        *arguments.tokens_per_step);
+  }
+  tell_step(line, {.title = report.scenario,
+                   .text = std::move(text),
+                   .json = viz::profile_json(report, profile),
+                   .variants = predict::table_of(rows),
+                   .report = &report});
   say_verdict(report);
   return ExitCode::as_expected;
 }

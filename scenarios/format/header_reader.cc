@@ -48,12 +48,12 @@ void HeaderReader::tell_gpu(ScenarioFacts& facts) const {
     facts.gpu = nullptr;  // it will be another
   } else if (!cluster) {
     facts.no_gpu =
-        "without a cluster nobody knows how fast a GPU is: add \"cluster\": \"h100-8\", or give the kernel a "
-        "\"time\"";
+        "without a cluster nobody knows how fast a GPU is: add \"cluster\": \"h100-8\", or write a "
+        "time instead";
   } else if (facts.gpu == nullptr) {
-    facts.no_gpu = fmt::format(
-        "nothing is known about the speed of GPUs of compute capability {}: give the kernel a \"time\"",
-        cluster->compute_capability);
+    facts.no_gpu =
+        fmt::format("nothing is known about the speed of GPUs of compute capability {}: write a time instead",
+                    cluster->compute_capability);
   }
 }
 

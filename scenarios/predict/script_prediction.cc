@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/predict/shortage.h"
 #include "sim/cost/roofline.h"
 #include "viz/rows/activity.h"
 #include "viz/rows/phrases.h"
@@ -228,14 +229,6 @@ RankWork mean_work(const traces::ScriptRecord& record, std::int64_t steps) {
 
 // ---- Words ----
 
-std::string memory_size(std::int64_t bytes) {
-  const double value = static_cast<double>(bytes);
-  constexpr double kib = 1024;
-  return value < kib * kib         ? fmt::format("{:.1f} KiB", value / kib)
-         : value < kib * kib * kib ? fmt::format("{:.1f} MiB", value / kib / kib)
-                                   : fmt::format("{:.1f} GiB", value / kib / kib / kib);
-}
-
 // "1.505 GFLOP"
 std::string operations(double flops) {
   constexpr std::string_view prefixes = " kMGTPE";
@@ -290,7 +283,7 @@ std::string holders_text(const ScriptRank& rank, std::size_t count_max) {
       break;
     }
     text +=
-        fmt::format("              {:>12}  of {} made at {} ({} tensor{})\n", memory_size(holder.bytes),
+        fmt::format("              {:>12}  of {} made at {} ({} tensor{})\n", viz::bytes_phrase(holder.bytes),
                     holder.part, place_text(rank, holder.site), holder.count, holder.count == 1 ? "" : "s");
   }
   return text;
@@ -302,14 +295,14 @@ std::string memory_text(const PredictedScript& script) {
     return {};
   }
   const cost::Gpu* gpu = cost::find_gpu(script.cluster);
-  std::string text =
-      fmt::format("  memory      {:>12}  at most, on rank {}", memory_size(rank->memory.peak), rank->rank);
+  std::string text = fmt::format("  memory      {:>12}  at most, on rank {}",
+                                 viz::bytes_phrase(rank->memory.peak), rank->rank);
   if (gpu != nullptr) {
-    text += fmt::format("; {} has {}", gpu->name, memory_size(gpu->memory_bytes));
+    text += fmt::format("; {} has {}", gpu->name, viz::bytes_phrase(gpu->memory_bytes));
   }
   text += "\n";
   for (const auto& [part, bytes] : rank->memory.parts) {
-    text += fmt::format("              {:>12}  {}\n", memory_size(bytes), part);
+    text += fmt::format("              {:>12}  {}\n", viz::bytes_phrase(bytes), part);
   }
   constexpr std::size_t shown = 3;
   return text + holders_text(*rank, shown);
@@ -321,10 +314,8 @@ std::string shortage_text(const PredictedScript& script) {
   }
   const ScriptRank& rank = *largest_rank(script.record);
   const cost::Gpu& gpu = *cost::find_gpu(script.cluster);
-  std::string text =
-      fmt::format("error[does_not_fit]: rank {} needs {} for its tensors, and {} has {}\n", rank.rank,
-                  memory_size(rank.memory.peak), gpu.name, memory_size(gpu.memory_bytes));
-  return text + holders_text(rank, rank.memory.holders.size());
+  return shortage_line(fmt::format("rank {}", rank.rank), rank.memory.peak, gpu) +
+         holders_text(rank, rank.memory.holders.size());
 }
 
 }  // namespace
@@ -413,8 +404,8 @@ std::string json_of(const PredictedScript& script) {
       {"scenario", script.report.scenario},
       {"cluster", script.cluster.name},
       {"world_size", script.report.world_size},
-      {"verdict",
-       exceeds_memory(script.record, script.cluster) ? "does_not_fit" : verdict_word(script.report.verdict)},
+      {"verdict", exceeds_memory(script.record, script.cluster) ? shortage_verdict()
+                                                                : verdict_word(script.report.verdict)},
       {"steps", prediction.steps},
       {"step_us", viz::in_microseconds(prediction.step)},
       {"compute_us", viz::in_microseconds(prediction.compute)},

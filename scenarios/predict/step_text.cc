@@ -5,7 +5,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/predict/shortage.h"
 #include "scenarios/predict/step_time.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::predict {
 
@@ -36,16 +38,26 @@ const StageMemory& fullest(const StepPrediction& prediction) {
   return *std::ranges::max_element(prediction.memory, {}, &StageMemory::bytes);
 }
 
-std::string change_text(double fraction) { return fmt::format("{:+.1f}%", 100 * fraction); }
+std::string shortage_text(const StageMemory& most, const cost::Gpu& gpu) {
+  constexpr std::size_t shown = 3;
+  std::string text = shortage_line("the fullest rank", most.bytes(), gpu);
+  for (std::size_t i = 0; i < std::min(shown, most.holders.size()); ++i) {
+    text += fmt::format("              {:>12}  {}\n", viz::bytes_phrase(most.holders[i].bytes),
+                        most.holders[i].what);
+  }
+  return text;
+}
 
 }  // namespace
 
 std::string step_text(const StepQuestion& question, const StepPrediction& prediction) {
   const Layout& layout = question.layout;
   const cost::Gpu& gpu = *gpu_of(question);
-  std::string text = fmt::format(
-      "{}: {:.1f}B parameters on {} GPUs ({})\n", question.model.name.empty() ? "model" : question.model.name,
-      static_cast<double>(question.model.parameters()) / 1e9, prediction.gpus, gpu.name);
+  const StageMemory& most = fullest(prediction);
+  std::string text = prediction.fits() ? "" : shortage_text(most, gpu);
+  text += fmt::format("{}: {:.1f}B parameters on {} GPUs ({})\n",
+                      question.model.name.empty() ? "model" : question.model.name,
+                      static_cast<double>(question.model.parameters()) / 1e9, prediction.gpus, gpu.name);
   text += fmt::format("  step       {} ms, {} tokens\n", with_tenths(prediction.step), prediction.tokens);
   text += fmt::format("  speed      {:.0f} tokens/s for each GPU, MFU {:.1f} %\n",
                       prediction.tokens_per_second_per_gpu(), 100 * prediction.utilization());
@@ -65,16 +77,11 @@ std::string step_text(const StepQuestion& question, const StepPrediction& predic
     }
     text += fmt::format(" {:>7.1f}\n", gib_of(prediction.memory[rank].bytes()));
   }
-  const StageMemory& most = fullest(prediction);
   text += fmt::format("\n  memory     {:.1f} of {:.0f} GiB on the fullest GPU:", gib_of(most.bytes()),
                       gib_of(prediction.memory_there));
   for (std::size_t i = 0; i < most.holders.size() && most.holders[i].bytes > 0; ++i) {
     text += fmt::format("{}\n             {:.1f} {}", i == 0 ? "" : ",", gib_of(most.holders[i].bytes),
                         most.holders[i].what);
-  }
-  if (!prediction.fits()) {
-    text += fmt::format("\n  DOES NOT FIT: {:.1f} GiB are missing; {} hold the most",
-                        gib_of(most.bytes() - prediction.memory_there), most.holders.front().what);
   }
   return text +
          fmt::format(
@@ -104,6 +111,7 @@ std::string step_json(const StepQuestion& question, const StepPrediction& predic
                        {"model", question.model.name},
                        {"gpu", gpu_of(question)->name},
                        {"gpus", prediction.gpus},
+                       {"verdict", prediction.fits() ? "ok" : shortage_verdict()},
                        {"step_us", static_cast<double>(prediction.step) / 1000},
                        {"tokens", prediction.tokens},
                        {"tokens_per_second_per_gpu", prediction.tokens_per_second_per_gpu()},
@@ -113,23 +121,6 @@ std::string step_json(const StepQuestion& question, const StepPrediction& predic
                        {"fits", prediction.fits()},
                        {"pipeline", std::move(ranks)}};
   return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
-}
-
-std::string variants_text(const std::vector<StepVariant>& variants) {
-  std::string text = fmt::format(
-      "# {:>11} {:>12} {:>9} {:>6} {:>9} {:>12}  what if\n# {:>11} {:>12} {:>9} {:>6} {:>9} {:>12}\n", "step",
-      "tokens/s/GPU", "speed", "MFU", "memory", "lost", "(ms)", "", "", "(%)", "(GiB)", "(GPU s/step)");
-  const StepPrediction& base = variants.front().prediction;
-  for (const StepVariant& variant : variants) {
-    const StepPrediction& own = variant.prediction;
-    text += fmt::format("  {:>11} {:>12.0f} {:>9} {:>6.1f} {:>9.1f} {:>12}  {}{}\n", with_tenths(own.step),
-                        own.tokens_per_second_per_gpu(),
-                        change_text(own.tokens_per_second_per_gpu() / base.tokens_per_second_per_gpu() - 1),
-                        100 * own.utilization(), gib_of(fullest(own).bytes()),
-                        variant.is_straggler ? fmt::format("{:.1f}", variant.lost) : "", variant.name,
-                        own.fits() ? "" : " (does not fit)");
-  }
-  return text;
 }
 
 }  // namespace rollcall::predict

@@ -22,8 +22,8 @@ namespace {
 
 using cost::KernelWork;
 
-// Of what the best shape of a product reaches alone, a training step reaches this part: shapes are not the best ones,
-// and the GPU is hot and near its power limit. Chosen on the rows of A100 (docs/step-time.md).
+// Of what the best shape of a product, or attention, reaches alone, a training step reaches this part: shapes are not
+// the best ones, and the GPU is hot and near its power limit. Chosen on the rows of A100 (docs/step-time.md).
 constexpr double reached_in_training = 0.77;
 
 // Of a collective that runs beside its product in pieces, this part is seen all the same: the first piece has nothing
@@ -45,13 +45,14 @@ struct PassTimes {
   Duration recompute_tensor = 0;
   Duration backward_tensor = 0;
   Duration forward_context = 0;
+  Duration recompute_context = 0;
   Duration backward_context = 0;
 };
 
 PassTimes operator*(PassTimes times, std::int64_t count) {
   for (Duration* each :
        {&times.forward, &times.recompute, &times.backward, &times.forward_tensor, &times.recompute_tensor,
-        &times.backward_tensor, &times.forward_context, &times.backward_context}) {
+        &times.backward_tensor, &times.forward_context, &times.recompute_context, &times.backward_context}) {
     *each *= count;
   }
   return times;
@@ -208,7 +209,8 @@ class StepModel {
     if (!alone) {
       throw std::invalid_argument(fmt::format("{} has no units for this type", gpu_->name));
     }
-    const double slower = work.kind == cost::KernelKind::matmul ? 1 / reached_in_training : 1;
+    const bool is_product = work.kind == cost::KernelKind::matmul || work.kind == cost::KernelKind::attention;
+    const double slower = is_product ? 1 / reached_in_training : 1;
     return static_cast<Duration>(
         static_cast<double>(*alone) * slower * question_.slowest / question_.efficiency + 0.5);
   }
@@ -249,15 +251,27 @@ class StepModel {
                                  : 0;
   }
 
-  // Keys and values of all ranks are gathered, and their gradients reduced.
+  // As PyTorch's ring attention has it (2.14, torch/distributed/tensor/experimental/_context_parallel/_attention.py):
+  // keys and values of all ranks are gathered beside the attention to one's own, also when it is computed again and in
+  // backward. Their gradients, in float32, go around the ring beside the attention to the next part; the last of them
+  // has nothing beside it. Models repeat the keys of grouped heads for each query before.
   void add_context_parallel(PassTimes& layer) const {
     if (layout_.cp == 1) {
       return;
     }
-    const std::int64_t bytes = 2 * std::int64_t{2} * layout_.microbatch * model_.sequence * model_.kv_heads *
-                               model_.head_size() / layout_.tp;
-    layer.forward_context = context_.time(OpKind::all_gather_into_tensor, bytes);
-    layer.backward_context = layer.forward_context + context_.time(OpKind::reduce_scatter_tensor, bytes);
+    const std::int64_t values = 2 * std::int64_t{layout_.microbatch} * model_.sequence * model_.heads *
+                                model_.head_size() / layout_.tp;
+    const LayerWork attention = attention_work(model_, layout_);
+    const Duration forward_part = time_of(attention.forward) / layout_.cp;
+    const Duration backward_part = time_of(attention.backward) / layout_.cp;
+    const Duration gather = context_.time(OpKind::all_gather_into_tensor, 2 * values);
+    const bool is_on_node = layout_.tp * layout_.cp <= question_.cluster.gpus_per_node;
+    const Duration pass_on = context_.time(OpKind::send, 4 * values / layout_.cp, is_on_node);
+    const auto seen = [](Duration call, Duration beside) { return std::max<Duration>(0, call - beside); };
+    layer.forward_context = seen(gather, forward_part);
+    layer.recompute_context = layout_.recompute == Recompute::full ? layer.forward_context : 0;
+    layer.backward_context =
+        seen(gather, backward_part) + (layout_.cp - 1) * seen(pass_on, backward_part) + pass_on;
   }
 
   const StepQuestion& question_;
@@ -455,7 +469,7 @@ class RankStep {
   static void run_backward(const PassTimes& times) {
     launch(names::recompute, times.recompute);
     launch(names::tensor, times.recompute_tensor + times.backward_tensor);
-    launch(names::context, times.backward_context);
+    launch(names::context, times.recompute_context + times.backward_context);
     launch(names::backward, times.backward);
   }
 
@@ -565,18 +579,10 @@ SimulatedStep simulate(const StepQuestion& question, const StepModel& model, int
     RankStep step(model);
     std::vector<int> forwards(static_cast<std::size_t>(model.stage_count()));
     std::vector<int> backwards(forwards.size());
-    // So that what the GPU has been given stays little. Nothing on it comes later for that: hosts take no time.
-    auto catch_up = [passes = 0]() mutable {
-      if (++passes % 16 == 0) {
-        synchronize(current_stream());
-      }
-    };
     const auto forward = [&](std::int64_t stage) {
-      catch_up();
       step.forward(stage, forwards[static_cast<std::size_t>(stage)]++ == 0);
     };
     const auto backward = [&](std::int64_t stage) {
-      catch_up();
       step.backward(stage, ++backwards[static_cast<std::size_t>(stage)] == microbatches);
     };
     if (layout.pp > 1) {

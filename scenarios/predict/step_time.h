@@ -82,6 +82,5 @@ struct StepVariant {
 // `words`: of layouts and models, and cluster=NAME's, already found; slow=5% and longer=5%, of one rank's kernels and
 // of its sequences. Throws std::invalid_argument.
 StepVariant predict_variant(StepQuestion question, std::string_view words);
-std::string variants_text(const std::vector<StepVariant>& variants);
 
 }  // namespace rollcall::predict

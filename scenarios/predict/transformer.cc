@@ -149,6 +149,12 @@ std::vector<std::string_view> transformer_names() {
   return names;
 }
 
+LayerWork attention_work(const Transformer& model, const Layout& layout) {
+  LayerWork attention;
+  Work(model, layout).attention(attention);
+  return attention;
+}
+
 LayerWork layer_work(const Transformer& model, const Layout& layout) {
   const Work work(model, layout);
   const auto hidden = static_cast<double>(model.hidden);
@@ -160,8 +166,7 @@ LayerWork layer_work(const Transformer& model, const Layout& layout) {
   work.product(products, heads, hidden, true);
   work.product(products, hidden, model.gated ? 2 * ffn : ffn, true);
   work.product(products, ffn, hidden, true);
-  LayerWork attention;
-  work.attention(attention);
+  LayerWork attention = attention_work(model, layout);
   LayerWork pointwise;
   const double bytes = half * work.tokens() * work.pointwise_values();
   Work::pass(pointwise.forward, bytes);

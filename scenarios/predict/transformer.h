@@ -80,6 +80,8 @@ struct LayerWork {
   std::vector<cost::KernelWork> recomputed;
 };
 LayerWork layer_work(const Transformer& model, const Layout& layout);
+// Of it: what attends, without its products with weights.
+LayerWork attention_work(const Transformer& model, const Layout& layout);
 // The embedding's lookup and its gradient; the head, with the loss.
 LayerWork embedding_work(const Transformer& model, const Layout& layout);
 LayerWork head_work(const Transformer& model, const Layout& layout);

@@ -60,6 +60,8 @@ class Lowering {
   void lower_joinable(const Json& object);
   void lower_model(const Json& object);
   void check_model_release(const Json& object);
+  void read_model_work(const Json& object, ModelWork& work);
+  void require_gpu(const Json& node);
   std::vector<std::int64_t> read_caps(const Json& list);
   void lower_sharded(const Json& object);
   void lower_fully_sharded(const Json& object);

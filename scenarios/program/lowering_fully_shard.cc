@@ -14,6 +14,16 @@
 namespace rollcall::scenario {
 namespace {
 
+// Units without times of their own compute for the model's tokens.
+void share_tokens(ShardedUnit& unit, const Operand& tokens) {
+  if (!unit.work.has_times()) {
+    unit.work.tokens = tokens;
+  }
+  for (ShardedUnit& inner : unit.units) {
+    share_tokens(inner, tokens);
+  }
+}
+
 using Method = action::ShardingCall::Method;
 
 struct NamedMethod {
@@ -89,6 +99,9 @@ void Lowering::lower_fully_sharded(const Json& object) {
   if (const auto flag = object.find("reduce_scatter_unused_params")) {
     model.reduce_scatter_unused_params = read_.flag(*flag);
   }
+  ModelWork whole;
+  read_model_work(object, whole);
+  share_tokens(model.root, whole.tokens);
   program_->training.fully_sharded.emplace(static_cast<TableIndex>(program_->objects.size()),
                                            std::move(model));
 }
@@ -148,12 +161,7 @@ void Lowering::read_unit_keys(const Json& node, ShardedUnit& unit) {
   if (const auto reshard = node.find("reshard_after_forward")) {
     unit.reshard_after_forward = read_reshard(*reshard);
   }
-  if (const auto time = node.find("forward_time")) {
-    unit.forward_time = read_.duration(*time);
-  }
-  if (const auto time = node.find("backward_time")) {
-    unit.backward_time = read_.duration(*time);
-  }
+  read_model_work(node, unit.work);
 }
 
 ReshardAfterForward Lowering::read_reshard(const Json& value) {

@@ -66,8 +66,8 @@ void Lowering::lower_kernel(const Statement& statement) {
     read_.error(statement.head(),
                 "a kernel has either a \"time\", or \"flops\" and \"bytes\" that a time follows from");
   }
-  if (kernel.by_roofline() && facts_.gpu == nullptr && !facts_.no_gpu.empty()) {
-    read_.error(statement.head(), facts_.no_gpu);
+  if (kernel.by_roofline()) {
+    require_gpu(statement.head());
   }
   if (kernel.by_roofline() && facts_.gpu != nullptr &&
       !cost::time_of(*facts_.gpu, {.flops = 1, .precision = kernel.precision, .kind = kernel.kind})) {
@@ -84,6 +84,13 @@ void Lowering::lower_kernel(const Statement& statement) {
     kernel.jitter = read_.fraction(*jitter);
   }
   emit(statement.node(), kernel);
+}
+
+// Something takes the time that a GPU needs for it.
+void Lowering::require_gpu(const Json& node) {
+  if (facts_.gpu == nullptr && !facts_.no_gpu.empty()) {
+    read_.error(node, facts_.no_gpu);
+  }
 }
 
 namespace {

@@ -19,7 +19,7 @@ using Key = std::string_view;
 
 constexpr std::array<Key, 7> joinable_keys{"kind",        "forward", "main_hook", "post_hook",
                                            "join_device", "group",   "notify"};
-constexpr std::array<Key, 14> model_keys{"kind",
+constexpr std::array<Key, 17> model_keys{"kind",
                                          "group",
                                          "parameters",
                                          "buffers",
@@ -32,13 +32,17 @@ constexpr std::array<Key, 14> model_keys{"kind",
                                          "skip_all_reduce_unused_params",
                                          "gradient_as_bucket_view",
                                          "static_graph",
-                                         "comm_hook"};
+                                         "comm_hook",
+                                         "forward_time",
+                                         "backward_time",
+                                         "tokens"};
 // Arguments that DistributedDataParallel got late: TorchTraits::ddp_takes_new_arguments.
 constexpr std::array<Key, 3> new_model_keys{"bucket_cap_mb_list", "forward_sync_buffers",
                                             "skip_all_reduce_unused_params"};
-constexpr std::array<Key, 6> sharded_keys{"kind",     "group",           "units",
-                                          "strategy", "replicate_group", "mixed_precision"};
-constexpr std::array<Key, 10> fully_sharded_keys{"kind",
+constexpr std::array<Key, 9> sharded_keys{"kind",         "group",           "units",
+                                          "strategy",     "replicate_group", "mixed_precision",
+                                          "forward_time", "backward_time",   "tokens"};
+constexpr std::array<Key, 11> fully_sharded_keys{"kind",
                                                  "group",
                                                  "replicate_group",
                                                  "units",
@@ -47,7 +51,8 @@ constexpr std::array<Key, 10> fully_sharded_keys{"kind",
                                                  "mp_policy",
                                                  "forward_prefetch",
                                                  "backward_prefetch",
-                                                 "reduce_scatter_unused_params"};
+                                                 "reduce_scatter_unused_params",
+                                                 "tokens"};
 constexpr std::array<Key, 9> data_parallel_keys{"kind",          "parameters", "gpus",
                                                 "output_device", "batch_size", "input",
                                                 "activations",   "output",     "optimizer"};
@@ -160,6 +165,23 @@ void Lowering::check_model_release(const Json& object) {
   }
 }
 
+// Times, or how many tokens the GPU's times follow from.
+void Lowering::read_model_work(const Json& object, ModelWork& work) {
+  if (const auto time = object.find("forward_time")) {
+    work.forward_time = read_.duration(*time);
+  }
+  if (const auto time = object.find("backward_time")) {
+    work.backward_time = read_.duration(*time);
+  }
+  if (const auto tokens = object.find("tokens")) {
+    require_gpu(*tokens);
+    if (work.has_times()) {
+      read_.error(*tokens, "a model has either times or \"tokens\" that times follow from");
+    }
+    work.tokens = read_.amount(*tokens);
+  }
+}
+
 void Lowering::lower_model(const Json& object) {
   check_model_release(object);
   const Position position = source_.position(object.offset());
@@ -205,6 +227,7 @@ void Lowering::lower_model(const Json& object) {
                       : hook->text() == "fp16_compress" ? CommHookName::fp16_compress
                                                         : CommHookName::bf16_compress;
   }
+  read_model_work(object, model.work);
   if (model.parameters.empty()) {
     read_.error(object, "a model needs \"parameters\", such as [1000, \"25MiB\"]");
   }
@@ -253,6 +276,7 @@ void Lowering::lower_sharded(const Json& object) {
   if (const auto policy = object.find("mixed_precision")) {
     model.mixed_precision = read_policy(*policy);
   }
+  read_model_work(object, model.work);
   program_->training.sharded.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(model));
 }
 

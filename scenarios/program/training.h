@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scenarios/program/expression.h"
+#include "scenarios/program/operand.h"
 #include "sim/base/time.h"
 #include "sim/tensor/dtype.h"
 #include "sim/tensor/tensor.h"
@@ -26,6 +27,15 @@ struct ParameterSpec {
   Dtype dtype = Dtype::float32;
   double value = 1;  // every element, before rank 0's are taken
   bool requires_grad = true;
+};
+
+// What a model, or a unit of one, computes on the rank's GPU. Its parameters share it by their sizes.
+struct ModelWork {
+  Duration forward_time = 0;
+  Duration backward_time = 0;
+  Operand tokens;  // instead: 2 operations for each of them and each element of a parameter forward, and 4 backward
+
+  bool has_times() const { return forward_time > 0 || backward_time > 0; }
 };
 
 enum class CommHookName : std::uint8_t { ddp_default, allreduce, fp16_compress, bf16_compress };
@@ -48,6 +58,7 @@ struct ModelObject {
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
   CommHookName comm_hook = CommHookName::ddp_default;
+  ModelWork work;
 };
 
 // An object of kind "dp": one process, several GPUs. It issues nothing; reports say what it takes of each GPU.
@@ -65,6 +76,7 @@ struct ShardedObject {
   SlotIndex replicate_group = no_slot;
   bool is_hybrid = false;  // has a replicate_group
   MixedPrecisionPolicy mixed_precision;
+  ModelWork work;
 };
 
 // A unit of an object of kind "fully_shard", or its root.
@@ -74,8 +86,7 @@ struct ShardedUnit {
   std::size_t before = 0;  // of them, used before the units inside it
   std::vector<ShardedUnit> units;
   std::optional<ReshardAfterForward> reshard_after_forward;
-  Duration forward_time = 0;
-  Duration backward_time = 0;
+  ModelWork work;
 };
 
 // An object of kind "fully_shard". Constructed like a model.

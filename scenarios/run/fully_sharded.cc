@@ -38,7 +38,7 @@ FullySharded::FullySharded(RankFrame& frame, const FullyShardedObject& spec)
     : frame_(frame),
       module_(unit_of(spec.root), options_of(frame, spec),
               Site{frame.program().file.c_str(), spec.line, spec.column}) {
-  collect_times(spec.root);
+  collect_kernels(spec.root, spec.mp_policy);
   gradients_.resize(module_.unit_count());
   set_prefetches(spec);
   if (spec.reduce_scatter_unused_params) {
@@ -46,10 +46,11 @@ FullySharded::FullySharded(RankFrame& frame, const FullyShardedObject& spec)
   }
 }
 
-void FullySharded::collect_times(const ShardedUnit& unit) {
-  times_.push_back({unit.forward_time, unit.backward_time});
+void FullySharded::collect_kernels(const ShardedUnit& unit, const MixedPrecisionPolicy& policy) {
+  kernels_.emplace_back(frame_, unit.work, unit.parameters, policy.param_dtype);
+  before_.push_back(unit.before);
   for (const ShardedUnit& inner : unit.units) {
-    collect_times(inner);
+    collect_kernels(inner, policy);
   }
 }
 
@@ -74,23 +75,23 @@ void FullySharded::forward(const ModelPass& pass, Site site, const std::function
   FsdpForwardOptions options{.grad_enabled = pass.grad_enabled};
   options.skipped.assign(pass.unused.begin(), pass.unused.end());
   bool is_first = true;
+  std::vector<std::size_t> reached(kernels_.size());  // parameters of every unit that were used
   module_.forward(
       [&](std::size_t unit) {
         if (std::exchange(is_first, false)) {
           body();
         }
-        compute(times_[unit].forward);
+        const std::size_t first = reached[unit];
+        reached[unit] = first < before_[unit] ? before_[unit] : kernels_[unit].count();
+        kernels_[unit].forward(first, reached[unit]);
       },
       options, site);
 }
 
 void FullySharded::backward(const ModelPass& pass, Site site) {
-  std::size_t computing = module_.unit_count();
   module_.backward(
       [&](std::size_t unit, std::size_t parameter) {
-        if (std::exchange(computing, unit) != unit) {
-          compute(times_[unit].backward);
-        }
+        kernels_[unit].backward(parameter, parameter + 1);
         return gradient(unit, parameter, pass);
       },
       site);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/program/program.h"
+#include "scenarios/run/model_kernels.h"
 #include "sim/train/fully_shard.h"
 
 namespace rollcall::scenario {
@@ -25,19 +26,14 @@ class FullySharded {
   FullyShardedModule& module() { return module_; }
 
  private:
-  // How long a unit computes.
-  struct Times {
-    Duration forward = 0;
-    Duration backward = 0;
-  };
-
   Tensor gradient(std::size_t unit, std::size_t parameter, const ModelPass& pass);
-  void collect_times(const ShardedUnit& unit);
+  void collect_kernels(const ShardedUnit& unit, const MixedPrecisionPolicy& policy);
   void set_prefetches(const FullyShardedObject& spec);
 
   RankFrame& frame_;
   FullyShardedModule module_;
-  std::vector<Times> times_;
+  std::vector<ModelKernels> kernels_;  // of every unit
+  std::vector<std::size_t> before_;    // how many of a unit's parameters the first part of its forward uses
   std::vector<TensorList> gradients_;  // of every unit, from one backward to the next
 };
 

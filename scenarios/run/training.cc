@@ -70,8 +70,16 @@ void Training::construct(TableIndex object, const ModelObject& spec) {
   if (!group.is_member()) {
     return;
   }
-  Model& model = models_[object];
-  model.module = module_of(spec.parameters, spec.buffers, this_rank().device);
+  Model& model =
+      models_
+          .try_emplace(object, Model{.module = module_of(spec.parameters, spec.buffers, this_rank().device),
+                                     .kernels = ModelKernels(frame_, spec.work, spec.parameters)})
+          .first->second;
+  for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
+    if (spec.parameters[i].requires_grad) {
+      model.trainable.push_back(i);
+    }
+  }
   model.ddp = std::make_unique<DistributedDataParallel>(
       model.module,
       DdpOptions{.group = group,
@@ -99,15 +107,22 @@ void Training::construct(TableIndex object, const ShardedObject& spec) {
     return;
   }
   std::vector<Module> units;
+  std::vector<ParameterSpec> parameters;
+  std::vector<std::size_t> starts{0};
   for (const std::vector<ParameterSpec>& unit : spec.units) {
     units.push_back(module_of(unit, {}, this_rank().device));
+    parameters.insert(parameters.end(), unit.begin(), unit.end());
+    starts.push_back(parameters.size());
   }
-  sharded_[object] =
-      std::make_unique<FullyShardedDataParallel>(units, FsdpOptions{.group = group,
-                                                                    .replicate_group = replicas,
-                                                                    .strategy = spec.strategy,
-                                                                    .mixed_precision = spec.mixed_precision,
-                                                                    .name = spec.name});
+  const FsdpOptions options{.group = group,
+                            .replicate_group = replicas,
+                            .strategy = spec.strategy,
+                            .mixed_precision = spec.mixed_precision,
+                            .name = spec.name};
+  sharded_.try_emplace(object, Sharded{.fsdp = std::make_unique<FullyShardedDataParallel>(units, options),
+                                       .kernels = ModelKernels(frame_, spec.work, parameters,
+                                                               spec.mixed_precision.param_dtype),
+                                       .starts = std::move(starts)});
 }
 
 void Training::construct(TableIndex object, const FullyShardedObject& spec) {
@@ -163,7 +178,7 @@ DistributedDataParallel& Training::model(TableIndex object) {
 
 FullyShardedDataParallel* Training::sharded(TableIndex object) const {
   const auto found = sharded_.find(object);
-  return found == sharded_.end() ? nullptr : found->second.get();
+  return found == sharded_.end() ? nullptr : found->second.fsdp.get();
 }
 
 FullySharded* Training::fully_sharded(TableIndex object) const {
@@ -215,12 +230,14 @@ void Training::forward(TableIndex object, const ModelPass& pass, Site site,
     sharded_model->forward(pass, site, module_forward);
     return;
   }
-  if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
-    sharded_model->forward(
+  if (const auto found = sharded_.find(object); found != sharded_.end()) {
+    const Sharded& model = found->second;
+    model.fsdp->forward(
         [&](std::size_t unit) {
           if (unit == 0) {
             module_forward();
           }
+          model.kernels.forward(model.starts[unit], model.starts[unit + 1]);
         },
         site);
     return;
@@ -228,6 +245,8 @@ void Training::forward(TableIndex object, const ModelPass& pass, Site site,
   model(object).forward(
       [&] {
         module_forward();
+        const ModelKernels& kernels = models_.at(object).kernels;
+        kernels.forward(0, kernels.count());
         return ForwardOutputs{pass.unused};
       },
       {.grad_enabled = pass.grad_enabled}, site);
@@ -241,21 +260,25 @@ void Training::backward(TableIndex object, const ModelPass& pass, Site site) {
     sharded_model->backward(pass, site);
     return;
   }
-  if (FullyShardedDataParallel* const sharded_model = sharded(object)) {
-    sharded_model->backward(
+  if (const auto found = sharded_.find(object); found != sharded_.end()) {
+    const Sharded& model = found->second;
+    model.fsdp->backward(
         [&](std::size_t unit, const Shape& shape) {
-          return gradient_like(sharded_model->shards()[unit].value, shape, pass);
+          model.kernels.backward(model.starts[unit], model.starts[unit + 1]);
+          return gradient_like(model.fsdp->shards()[unit].value, shape, pass);
         },
         site);
     return;
   }
   DistributedDataParallel& ddp = model(object);
   const std::vector<Parameter*>& parameters = ddp.parameters();
+  const Model& own = models_.at(object);
   Tensor element;  // what is added to gradients that exist already
   for (auto index = static_cast<std::uint32_t>(parameters.size()); index-- > 0;) {
     if (std::ranges::find(pass.unused, index) != pass.unused.end()) {
       continue;
     }
+    own.kernels.backward(own.trainable[index], own.trainable[index] + 1);
     const Tensor& value = parameters[index]->value;
     if (!parameters[index]->grad) {
       ddp.accumulate({index, gradient_like(value, value.shape(), pass)}, site);

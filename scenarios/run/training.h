@@ -8,6 +8,7 @@
 
 #include "scenarios/program/program.h"
 #include "scenarios/run/fully_sharded.h"
+#include "scenarios/run/model_kernels.h"
 #include "sim/train/checkpoint.h"
 #include "sim/train/ddp.h"
 #include "sim/train/fsdp.h"
@@ -52,7 +53,14 @@ class Training {
  private:
   struct Model {
     Module module;
-    std::unique_ptr<DistributedDataParallel> ddp;
+    std::unique_ptr<DistributedDataParallel> ddp{};
+    ModelKernels kernels;
+    std::vector<std::size_t> trainable{};  // of the kernels' parameters, as DDP counts them
+  };
+  struct Sharded {
+    std::unique_ptr<FullyShardedDataParallel> fsdp;
+    ModelKernels kernels;
+    std::vector<std::size_t> starts;  // of every unit among the kernels' parameters, and their end
   };
   struct OneOptimizer {
     std::unique_ptr<Optimizer> local;
@@ -76,7 +84,7 @@ class Training {
 
   RankFrame& frame_;
   std::map<TableIndex, Model> models_;  // nodes: DDP keeps a reference to its module
-  std::map<TableIndex, std::unique_ptr<FullyShardedDataParallel>> sharded_;
+  std::map<TableIndex, Sharded> sharded_;
   std::map<TableIndex, std::unique_ptr<FullySharded>> fully_sharded_;
   std::map<TableIndex, OneOptimizer> optimizers_;
 };

@@ -66,6 +66,8 @@ constexpr FindingRow rows[] = {
     {Kind::pending_calls, "pending_calls", "limit_reached"},
     {Kind::deadline, "deadline", "limit_reached"},
 
+    {Kind::gpu_memory, "gpu_memory", "does_not_fit"},
+
     {.kind = Kind::no_fault, .word = "no_fault", .same_in_runs = Kind::ok},
     {.kind = Kind::straggler, .word = "straggler"},
     {.kind = Kind::stuck_host, .word = "stuck_host"},

@@ -63,6 +63,9 @@ enum class FindingKind : std::uint8_t {
   pending_calls,
   deadline,
 
+  // Of predictions.
+  gpu_memory,
+
   // Of recordings. dtype_mismatch is found in both.
   no_fault,
   straggler,

@@ -277,6 +277,9 @@ void DistributedDataParallel::end_forward(ForwardOptions options, const ForwardO
 }
 
 void DistributedDataParallel::accumulate(Gradient gradient, Site site) {
+  if (gradient.computed_by.duration > 0) {
+    launch_kernel(gradient.computed_by);
+  }
   accumulate_gradient(*parameters_[gradient.parameter], std::move(gradient.value));
   reducer_->gradient_ready(gradient.parameter, site);
 }

@@ -1,14 +1,14 @@
 #pragma once
 
-// DistributedDataParallel: torch/nn/parallel/distributed.py, call for call. The model computes nothing here:
-// the rank program says when a forward happens and which gradients the backward yields; DDP issues the
-// collectives that go with them and averages the gradients.
+// DistributedDataParallel: torch/nn/parallel/distributed.py, call for call. The rank program says when a
+// forward happens, which gradients the backward yields and what the GPU computes for them; DDP issues the collectives
+// that go with them, as soon as a bucket's gradients are there, and averages the gradients.
 //
 //   DistributedDataParallel model(net);
 //   Join({model}).run([&] {
 //     for (each input) {
-//       model.forward([&] { compute(5 * millisecond); });
-//       model.backward({{1, bias_gradient}, {0, weight_gradient}});
+//       model.forward([&] { launch_kernel(5 * millisecond); });
+//       model.backward({{1, bias_gradient}, {0, weight_gradient, {.duration = 10 * millisecond}}});
 //       optimizer.step();
 //     }
 //   });
@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/c10d/stream.h"
 #include "sim/train/join.h"
 #include "sim/train/reducer.h"
 
@@ -59,10 +60,12 @@ struct ForwardOutputs {
   std::vector<std::uint32_t> unused{};  // parameters that they do not depend on
 };
 
-// A gradient of the parameter with this index (among those that require one), and its value on this rank.
+// A gradient of the parameter with this index (among those that require one), its value on this rank, and the kernel
+// that computes it.
 struct Gradient {
   std::uint32_t parameter = 0;
   Tensor value;
+  Kernel computed_by{};  // without a duration: none
 };
 
 class DistributedDataParallel : public Joinable {

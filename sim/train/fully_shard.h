@@ -9,7 +9,7 @@
 //   three units   AG0 AG1 AG2 | AG2 AG1 RS2 AG0 RS1 RS0        (AG: all_gather, RS: reduce_scatter)
 //
 //   FullyShardedModule model({.units = {{.name = "0", .parameters = ...}, {.name = "1", .parameters = ...}}});
-//   model.forward([](std::size_t unit) { compute(millisecond); });
+//   model.forward([](std::size_t unit) { launch_kernel(millisecond); });
 //   model.backward([&](std::size_t unit, std::size_t parameter) { return gradient; });
 //
 // Units are counted from the root, which is 0, in the order in which the tree is written: a unit, then those in it.

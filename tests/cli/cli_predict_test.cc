@@ -228,8 +228,47 @@ TEST_CASE("predict says what a training step takes before there is a cluster", "
   CHECK(shell.rollcall("predict").code == 4);
   CHECK(shell.rollcall("predict --model llama3-8b").code == 4);
   CHECK(shell.rollcall("predict all_reduce --model llama3-8b --cluster h100-8").code == 4);
+  const Json varied =
+      Json::parse(shell.rollcall(step + " --format json --what-if float8 --what-if slow=5%").out);
+  CHECK(varied["what_if"][0]["step_us"] < json["step_us"]);
+  CHECK(varied["what_if"][1]["lost_gpu_seconds"] > 0);
+  const Outcome large = shell.rollcall("predict --model llama3-70b --layout ddp=8 --cluster h100-8");
+  CHECK(large.code == 1);
+  CHECK_THAT(large.out, StartsWith("error[does_not_fit]: the fullest rank needs"));
   CHECK_THAT(shell.rollcall("predict --model llama3-8b --gpu x --cluster h100-8").err,
              Contains("--gpu: nothing is known"));
+}
+
+TEST_CASE("predict says what a scenario would take otherwise, in text, JSON, a page and traces",
+          "[cli][predict]") {
+  const Shell shell;
+  shell.write("train.json", R"({"world_size": 4, "cluster": "h100-4", "objects": {"m": {"kind": "ddp",
+    "parameters": [{"bytes": "100MiB", "count": 4, "dtype": "bfloat16"}], "tokens": 16384}}, "inputs": 2,
+    "program": [{"for_each_input": "i", "do": [{"forward": "m"}, {"backward": "m"}]}],
+    "expect": {"verdict": "ok"}})");
+  const std::string asked =
+      "predict train.json --tokens-per-step 65536 --what-if slow=0:10% --what-if world_size=2 --what-if "
+      "cluster=a100-4 ";
+  const Outcome text =
+      shell.rollcall(asked + "--report html=step.html --trace step.pftrace --trace-dir traces");
+  CAPTURE(text.err);
+  CHECK(text.code == 0);
+  CHECK_THAT(text.out, Contains("tokens per second") && Contains("what if\n") && Contains("rank 0"));
+  CHECK_THAT(contents(shell.path("step.html")), Contains("What if") && Contains("slow=0:10%"));
+  CHECK(rollcall::viz::test::kineto_trace_problems(contents(shell.path("traces/rank3.json")), 3) ==
+        Problems{});
+  const Json json = Json::parse(shell.rollcall(asked + "--format json").out);
+  REQUIRE(json["what_if"].size() == 3);
+  const Json& slow = json["what_if"][0];
+  CHECK(slow["slowest"] == "0");
+  CHECK(slow["verdict"] == "ok");
+  CHECK(slow["lost_gpu_seconds"] ==
+        Approx((slow["step_us"].get<double>() - json["step_us"].get<double>()) * 4e-6));
+  CHECK(json["what_if"][2]["step_us"] > slow["step_us"]);  // an A100
+  CHECK_THAT(shell.rollcall("predict train.json --what-if microbatches=4").err,
+             Contains("microbatches= changes objects of kind pipeline"));
+  CHECK_THAT(shell.rollcall("predict train.json --what-if slwo=4").err, Contains("did you mean 'slow='"));
+  CHECK_THAT(shell.rollcall("predict train.json --what-if slow=4:5%").err, Contains("ranks are 0 to 3"));
 }
 
 TEST_CASE("predict says where the times of kernels come from, and when only a host computes",

@@ -42,6 +42,25 @@ TEST_CASE("a step of a script has the operations that its layers have by hand", 
   CHECK(predicted(shell, "attention")["flops"] == 2 * qkv + 3 * out + (has_fused ? 3.5 : 3) * scores);
 }
 
+TEST_CASE("a script is asked what if, and the table, JSON and the page have the answers",
+          "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome text =
+      shell.rollcall("predict " + script("steps") + " --cluster h100-8 -n 2 --tokens-per-step 128 " +
+                     "--what-if slow=1:50% --what-if cluster=a100-8 --report html=step.html -- mlp");
+  INFO(text.err);
+  CHECK(text.code == 0);
+  CHECK_THAT(text.out, Contains("tokens/s") && Contains("slow=1:50%") && Contains("cluster=a100-8"));
+  CHECK_THAT(contents(shell.path("step.html")), Contains("What if") && Contains("slow=1:50%"));
+  const json told = predicted(shell, "mlp", "-n 2 --what-if slow=1:50% --what-if cluster=a100-8");
+  CHECK(told["what_if"][0]["slowest"] == "1");
+  CHECK(told["what_if"][0]["step_us"] > told["step_us"]);
+  CHECK(told["what_if"][1]["compute_us"] > told["compute_us"]);
+}
+
 TEST_CASE("under autocast products are predicted in lower precision, forward and backward",
           "[record][predict]") {
   if (!has_torch()) {

@@ -148,6 +148,11 @@ std::vector<StepSystem> only(std::string_view word) {
   return chosen;
 }
 
+std::vector<StepSystem> without(std::vector<StepSystem> chosen, std::string_view word) {
+  std::erase_if(chosen, [word](const StepSystem& each) { return each.name.find(word) != std::string::npos; });
+  return chosen;
+}
+
 std::vector<double> calibrated_errors() {
   std::vector<double> errors;
   for (const StepSystem& system : systems()) {
@@ -170,7 +175,7 @@ What a GPU computes is a `kernel` in a scenario, and `launch_kernel` in C++. It 
 in line with the calls on that stream. `compute` is the host's time: on nccl the GPU goes on beside it, so that a call
 before a `compute` looks hidden. Three times 10 ms and an all_reduce of 1.5 ms take a GPU 34.5 ms; with `compute` they
 take 31.5 ms. Use `compute` for what a host does (a data loader, Python), and `kernel` for what a model does.
-[step_times_test.cc](../tests/unit/scenarios/run/step_times_test.cc) has 21 small programs, with the arithmetic of each.
+[step_times_test.cc](../tests/unit/scenarios/run/step_times_test.cc) has 29 small programs, with the arithmetic of each.
 
 A kernel with `flops` and `bytes` takes the longer of computing and moving them. Peaks are those of NVIDIA's data
 sheets; kernels reach the part of them that others have measured. [roofline.cc](../sim/cost/roofline.cc) has both, GPU
@@ -197,15 +202,17 @@ waves of tiles that do not fill a GPU, experts.
 Peaks, the parts of them that single kernels reach, and the times of collectives come from other sources than the rows
 below. Two numbers do not:
 
-- `reached_in_training` (0.77): the part of a product's best speed that a training step reaches. It was chosen on the
-  rows of A100; the rows of H100 and H200 are the test of it.
+- `reached_in_training` (0.77): the part of the best speed of a product, or of flash attention, that a training step
+  reaches. It was chosen on the rows of A100, which have no flash attention; the rows of H100 and H200 are the test of
+  it.
 - `seen_of_overlapped` (0.5): what asynchronous tensor parallelism leaves of a collective to be seen. It was chosen on
   torchtitan's pairs with and without it, of June 2025.
 
-Three more were decided with rows in sight: that attention on H100 reaches what PyTorch's own kernel was measured at
-(300 of 989 teraflops) and not what FlashAttention-2's authors reach (350); that parts of context parallel are
-merged as PyTorch's source does it; and that a replica without a pipeline has microbatches of 4 sequences where nobody
-says how many.
+Three more were decided with rows in sight: that attention on H100 reaches alone what PyTorch's own kernel was measured
+at (300 of 989 teraflops) and not what FlashAttention-2's authors reach (350); that attention, like products, is slower
+in training than alone; and that a replica without a pipeline has microbatches of 4 sequences where nobody says how
+many. Context parallel is PyTorch's ring attention, read from its source: parts that are merged, a gather of keys and
+values that are repeated for every head, also when attention is computed again, and gradients that go around a ring.
 
 )";
 
@@ -221,6 +228,7 @@ std::string summary_section() {
   line("all", systems());
   line("A100, where a number was chosen", only("A100"));
   line("H100 and H200", only("H"));
+  line("of these, where no number was chosen", without(only("H"), "async TP"));
   for (const StepSystem& system : systems()) {
     line(system.name, {system});
   }
@@ -264,16 +272,16 @@ std::string step_page() {
 
 }  // namespace
 
-TEST_CASE("steps that others measured are predicted from FLOPs within 15 % in the median, and 31 % each",
+TEST_CASE("steps that others measured are predicted from FLOPs within 6 % in the median, and 25 % each",
           "[steps][fiber]") {
   std::size_t rows = 0;
   for (const StepSystem& system : systems()) {
     CAPTURE(system.name);
     rows += system.rows.size();
-    CHECK(summary_of({system}).median < 0.15);
+    CHECK(summary_of({system}).median < 0.06);
     for (const StepRow& row : system.rows) {
       CAPTURE(row.layout, row.predicted, row.measured);
-      CHECK(std::fabs(row.error()) < 0.31);
+      CHECK(std::fabs(row.error()) < 0.25);
     }
   }
   CHECK(rows == 51);
@@ -281,7 +289,8 @@ TEST_CASE("steps that others measured are predicted from FLOPs within 15 % in th
 
 TEST_CASE("what was chosen on A100 holds on H100", "[steps][fiber]") {
   CHECK(std::fabs(summary_of(only("A100")).signed_median) < 0.02);
-  CHECK(summary_of(only("H")).median < 0.10);
+  CHECK(summary_of(only("H")).median < 0.05);
+  CHECK(std::fabs(summary_of(only("H")).signed_median) < 0.03);
 }
 
 TEST_CASE("docs/step-time.md says what the published rows say", "[steps][fiber]") {

@@ -54,7 +54,7 @@ std::string check_not_negative(const std::string& text) {
   return fits ? "" : fmt::format("'{}' is not a non-negative number", text);
 }
 
-void declare_trace(CLI::App& app, TraceArguments& trace) {
+void declare_trace_files(CLI::App& app, TraceArguments& trace) {
   app.add_option(
          "--trace", trace.files,
          "Write the timeline for ui.perfetto.dev as .json (Chrome trace), .json.gz or .pftrace; repeatable")
@@ -73,6 +73,10 @@ void declare_trace(CLI::App& app, TraceArguments& trace) {
                  "Unit of times in traces: ns, or us for viewers that round to microseconds")
       ->type_name("UNIT")
       ->check(CLI::IsMember({"ns", "us"}));
+}
+
+void declare_trace(CLI::App& app, TraceArguments& trace) {
+  declare_trace_files(app, trace);
   CLI::Option* chart = app.add_flag("--timeline", trace.chart, "Draw the timeline in the terminal");
   app.add_flag("--ascii", trace.ascii, "Draw it in ASCII")->needs(chart);
 }
@@ -209,7 +213,8 @@ void declare_predict(CLI::App& app, CommandLine& line) {
                  "How the model is spread, such as fsdp=8,tp=2,microbatch=2,float8")
       ->type_name("WORDS");
   app.add_option("--what-if", predict.what_if,
-                 "Also with these changes: words of --model and --layout, cluster=NAME, slow=5%, longer=5%")
+                 "Also with these changes, such as cluster=h200-8,slow=5%: of a model also its words, its layout's "
+                 "and longer=5%; of a scenario or a script world_size=, bucket=, microbatches= and precision=")
       ->type_name("WORDS");
   app.add_option("--gpu", predict.gpu, "A GPU that differs from the cluster's, such as h100-500w")
       ->type_name("NAME");
@@ -253,11 +258,13 @@ void declare_predict(CLI::App& app, CommandLine& line) {
       ->type_name("N");
   declare_kernels_from(app, line);
   app.add_option("--tokens-per-step", predict.tokens_per_step,
-                 "For a script: what all ranks together train on in a step; then tokens per second are told")
+                 "What all ranks together train on in a step; then tokens per second are told")
       ->check(CLI::Validator(CLI::PositiveNumber).description(""))
       ->type_name("N");
   app.add_option("--python", line.record.python, "For a script: the Python interpreter")
       ->type_name("PROGRAM");
+  declare_trace_files(app, line.trace);
+  declare_reports(app, line);
 }
 
 void declare_slow(CLI::App& app, CommandLine& line) {

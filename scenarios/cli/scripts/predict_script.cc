@@ -41,6 +41,7 @@ ExitCode predict_script(const CommandLine& line) {
   if (line.predict.cluster.empty()) {
     throw UsageError("predict needs --cluster for a script: a file, or a preset such as h100-8");
   }
+  require_pages(line);
   const cost::Cluster cluster = asked_cluster(line.predict, cluster_of(line.predict.cluster)).cluster;
   const scenario::OrderedJson named = cluster_in_scenario(line.predict.cluster);
   scenario::ScriptRun done;
@@ -77,10 +78,25 @@ ExitCode predict_script(const CommandLine& line) {
   }
   put_on_cluster(loaded, cluster);
   loaded.options.residuals = line.predict.residuals;
+  require_traces(line, loaded.options.world_size);
   const Report report = scenario::run(loaded, {.timeline = true});
   const predict::ScriptPrediction prediction = predict::script_prediction(report, record);
   const predict::PredictedScript predicted{prediction, report, record, cluster, line.predict.tokens_per_step};
-  emit(line, line.format == Format::json ? predict::json_of(predicted) : predict::text_of(predicted));
+  std::vector<predict::VariantRow> rows{predict::variant_row(report, prediction)};
+  rows.front().name = "as it is";
+  const auto measure = [&record](const Report& changed) {
+    return predict::variant_row(changed, predict::script_prediction(changed, record));
+  };
+  for (const std::string& words : line.predict.what_if) {
+    rows.push_back(predicted_change(
+        line.predict, scenario::OrderedJson::parse(recorded.text, nullptr, true, true), words, measure));
+  }
+  count_tokens(line.predict, rows);
+  tell_step(line, {.title = report.scenario,
+                   .text = predict::text_of(predicted),
+                   .json = predict::json_of(predicted),
+                   .variants = predict::table_of(rows),
+                   .report = &report});
   say_verdict(report);
   return predict::exceeds_memory(record, cluster) ? ExitCode::differs : ExitCode::as_expected;
 }

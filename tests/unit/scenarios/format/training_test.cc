@@ -39,7 +39,7 @@ TEST_CASE("a model's description is checked where it stands", "[scenarios]") {
         "/objects/m/of: an object of kind \"ddp\" has no \"of\"; it takes kind, group, parameters, buffers, "
         "bucket_cap, bucket_cap_mb_list, first_bucket, broadcast_buffers, forward_sync_buffers, "
         "find_unused_parameters, skip_all_reduce_unused_params, gradient_as_bucket_view, static_graph, "
-        "comm_hook");
+        "comm_hook, forward_time, backward_time, tokens");
   CHECK(model(R"(, "parameters": [1], "bucket_cap": "25")").starts_with("/objects/m/bucket_cap: "));
 }
 

@@ -322,6 +322,9 @@ TEST_CASE("the program accepts every example that the schema gives for an object
       probe["group"] = "evens";
       probe["replicate_group"] = "odds";
     }
+    if (probe.contains("tokens")) {  // which a GPU computes
+      scenario["cluster"] = "h100-8";
+    }
     return scenario;
   });
   check_field("parameter", definitions["parameter"], [](const json& value) {

@@ -164,8 +164,8 @@ TEST_CASE("what does not fit a GPU says so, with who holds most", "[record][pred
   CHECK_FALSE(exceeds_memory(record, large));
   CHECK_THAT(
       text_of({run.prediction, run.script.report, record, small}),
-      Contains("error[does_not_fit]: rank 0 needs 83.8 GiB for its tensors, and H100 SXM has 80.0 GiB") &&
-          Contains("46.6 GiB  of activations made at model.py:16 (32 tensors)"));
+      Contains("error[does_not_fit]: rank 0 needs 83.81 GiB, and H100 SXM has 80 GiB: 3.81 GiB are missing") &&
+          Contains("46.56 GiB  of activations made at model.py:16 (32 tensors)"));
   const json told = json::parse(json_of({run.prediction, run.script.report, record, small}));
   CHECK(told["verdict"] == "does_not_fit");
   CHECK(told["memory"]["holders"][0]["site"] == "model.py:16");

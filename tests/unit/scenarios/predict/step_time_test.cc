@@ -98,7 +98,9 @@ TEST_CASE("a model that is too large does not fit, and the largest holder comes 
   const StepPrediction alone = step("ddp=1", "llama3-70b");
   CHECK_FALSE(alone.fits());
   CHECK(alone.memory.front().holders.front().what == "optimizer");
-  CHECK_THAT(step_text(question("ddp=1", "llama3-70b"), alone), Contains("DOES NOT FIT"));
+  CHECK_THAT(step_text(question("ddp=1", "llama3-70b"), alone),
+             StartsWith("error[does_not_fit]: the fullest rank needs 1."));
+  CHECK_THAT(step_json(question("ddp=1", "llama3-70b"), alone), Contains(R"("verdict": "does_not_fit")"));
   CHECK(step("fsdp=64,recompute=full").fits());
 }
 

@@ -8,6 +8,9 @@
 #include <fmt/core.h>
 
 #include "scenarios/run/runner.h"
+#include "sim/c10d/rank_context.h"
+#include "sim/dist.h"
+#include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
 namespace rollcall::scenario {
@@ -195,6 +198,117 @@ TEST_CASE("21: interleaving divides the bubble by the stages of a rank", "[step-
     CHECK(step_of("Interleaved1F1B", 4, 2, microbatches, R"({"kernel": "500us"})", R"({"kernel": "1ms"})") ==
           microbatches * 3'000 * us + 3 * 1'500 * us + 2 * 7 * 5 * us + 10 * us);
   }
+}
+
+// The third step of a model: the first two begin with its construction and with DDP's new buckets.
+namespace {
+
+Duration step_of_model(const std::string& model) {
+  const std::string step = R"({"forward": "m"}, {"backward": "m"}, {"synchronize": true})";
+  const std::string header = R"("objects": {"m": {)" + model + "}},";
+  const std::string two = step + ", " + step;
+  return time_of(two + ", " + step, header) - time_of(two, header);
+}
+
+// Three parameters of 25 MB.
+std::string ddp(const std::string& bucket, const std::string& times) {
+  return fmt::format(R"("kind": "ddp", "parameters": [{{"bytes": "25MB", "count": 3}}],
+                        "first_bucket": "{0}", "bucket_cap": "{0}", {1})",
+                     bucket, times);
+}
+
+// Three units of 25 MB.
+std::string fully_shard(const std::string& times) {
+  const std::string unit = R"({"parameters": [{"bytes": "25MB"}], )" + times + "}";
+  return R"("kind": "fully_shard", "units": [)" + unit + "," + unit + "," + unit + "]";
+}
+
+}  // namespace
+
+TEST_CASE("22: DDP's buckets hide behind the backward that goes on, but for the last",
+          "[step-times][fiber]") {
+  CHECK(step_of_model(ddp("25MB", R"("forward_time": "9ms", "backward_time": "9ms")")) ==
+        9'000 * us + 9'000 * us + reduced);
+}
+
+TEST_CASE("23: one bucket of everything hides behind nothing", "[step-times][fiber]") {
+  CHECK(step_of_model(ddp("1GB", R"("forward_time": "9ms", "backward_time": "9ms")")) ==
+        18'000 * us + 6'005 * us);
+}
+
+TEST_CASE("24: buckets that take longer than their gradients stand in line", "[step-times][fiber]") {
+  // The first is ready 1 ms into the backward.
+  CHECK(step_of_model(ddp("25MB", R"("forward_time": "9ms", "backward_time": "3ms")")) ==
+        9'000 * us + 1'000 * us + 3 * reduced);
+}
+
+TEST_CASE("25: of FSDP2's calls the first gather and the last reduction are seen", "[step-times][fiber]") {
+  // A gather takes 505 us, a reduce_scatter 1,005.
+  CHECK(step_of_model(fully_shard(R"("forward_time": "3ms", "backward_time": "6ms")")) ==
+        505 * us + 3 * 9'000 * us + 1'005 * us);
+}
+
+TEST_CASE("26: where units are short, FSDP2's calls stand in line in the order of their calls",
+          "[step-times][fiber]") {
+  // Forward: gathers until 505, 1010 and 1515; the last unit computes until 2015. Backward: its gather until 2020,
+  // the next one's until 2525. The last unit's gradients are there at 2520: they are reduced until 3530, and only then
+  // comes the third gather, until 4035. The reductions of the other two follow, until 5040 and 6045.
+  CHECK(step_of_model(fully_shard(R"("forward_time": "500us", "backward_time": "500us")")) == 6'045 * us);
+}
+
+TEST_CASE("27: FSDP's units share the model's time by their sizes", "[step-times][fiber]") {
+  CHECK(step_of_model(
+            R"("kind": "fsdp", "units": [[{"bytes": "25MB"}], [{"bytes": "25MB"}], [{"bytes": "25MB"}]],
+                         "forward_time": "9ms", "backward_time": "18ms")") ==
+        505 * us + 27'000 * us + 1'005 * us);
+  // What the root uses before its units and after them is one time, not two.
+  CHECK(step_of_model(R"("kind": "fully_shard", "units": [[{"numel": 2}]], "root": {"before": [{"numel": 2}],
+                         "after": [{"numel": 2}], "forward_time": "4ms", "backward_time": "8ms"})") <
+        12'100 * us);
+}
+
+TEST_CASE("28: a model computes what its tokens ask of the GPU, and all wait for whose are longer",
+          "[step-times][fiber]") {
+  const auto step = [](const std::string& tokens) {
+    const std::string header = R"("cluster": "h100-2", "objects": {"m": {"kind": "ddp", "tokens": )" +
+                               tokens + R"(, "parameters": [{"bytes": "50MB", "dtype": "bfloat16"}]}},)";
+    return time_of(R"({"forward": "m"})", header) - time_of("", header);
+  };
+  // 25 million elements, 2 operations each and for each of 10,000 tokens.
+  const Duration kernel =
+      time_of(R"({"kernel": {"flops": 5e11, "dtype": "bfloat16"}})", R"("cluster": "h100-2",)");
+  CHECK(step("10000") == kernel);
+  CHECK(step(R"("rank == 1 ? 20000 : 10000")") >= 2 * kernel - 1);
+  CHECK_THROWS_WITH(time_of("", R"("objects": {"m": {"kind": "ddp", "tokens": 1, "forward_time": "1ms",
+                                    "parameters": [1]}}, "cluster": "h100-2",)"),
+                    Contains("a model has either times or"));
+}
+
+TEST_CASE("29: in C++, the kernel of a gradient comes before its bucket", "[step-times][fiber]") {
+  const auto time = [](int steps) {
+    const Report report = sim::run({.world_size = 2, .backend = "nccl"}, [&](Rank) {
+      Module net;
+      for (int i = 0; i < 3; ++i) {
+        net.parameters.emplace_back();
+        net.parameters.back().value = Tensor::zeros({6'250'000}, Dtype::float32, this_rank().device);
+      }
+      DistributedDataParallel model(net, {.bucket_cap_bytes = 25'000'000, .first_bucket_bytes = 25'000'000});
+      for (int i = 0; i < steps; ++i) {
+        model.forward([] { launch_kernel(9 * millisecond); });
+        std::vector<Gradient> gradients;
+        for (const std::uint32_t parameter : {2, 1, 0}) {
+          gradients.push_back({parameter,
+                               Tensor::zeros({6'250'000}, Dtype::float32, this_rank().device),
+                               {.duration = 3 * millisecond}});
+        }
+        model.backward(std::move(gradients));
+        synchronize();
+      }
+    });
+    REQUIRE(verdict_word(report.verdict) == "ok");
+    return report.simulated_time;
+  };
+  CHECK(time(3) - time(2) == 18'000 * us + reduced);
 }
 
 }  // namespace rollcall::scenario

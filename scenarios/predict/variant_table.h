@@ -1,0 +1,61 @@
+#pragma once
+
+// Steps beside each other: as it is, and with something changed. The same table as text, as JSON and on a page.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/predict/script_prediction.h"
+#include "scenarios/predict/step_time.h"
+#include "sim/report/report.h"
+#include "viz/rows/rank_profile.h"
+
+namespace rollcall::predict {
+
+// A scenario's or a script's step. Means of the ranks.
+struct VariantRow {
+  std::string name{};  // "as it is", "slow=5%"
+  std::string verdict = "ok";
+  Rank ranks = 0;
+  Duration step = 0;
+  Duration compute = 0;
+  Duration transfer = 0;  // that no computing hides
+  Duration waiting = 0;   // for others, likewise: stragglers, and a pipeline's bubble
+  Duration idle = 0;
+  RankSet slowest{};  // they compute longest; empty: all alike
+  std::optional<double> tokens_per_second{};
+  bool slows_rank = false;
+};
+VariantRow variant_row(const Report& report, const viz::RunProfile& profile);
+VariantRow variant_row(const Report& report, const ScriptPrediction& prediction);
+
+// Seconds of all GPUs that each step loses, compared to the first row: of a row in which a rank was slowed.
+double lost_seconds(const VariantRow& row, const VariantRow& first);
+
+struct VariantTable {
+  struct Cell {
+    std::string text;
+    nlohmann::ordered_json value;  // null: none
+  };
+  struct Column {
+    std::string title;  // "step (ms)"
+    std::string key;    // "step_us"
+  };
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+};
+VariantTable table_of(const std::vector<VariantRow>& rows);
+VariantTable table_of(const std::vector<StepVariant>& variants);
+
+// Without columns in which no row has anything.
+std::string text_of(const VariantTable& table);
+// `object` with the table's rows but the first as "what_if".
+std::string with_variants(const std::string& object, const VariantTable& table);
+// `text`: what is told of the step as it is. The report may be null.
+std::string page_of(const std::string& title, const std::string& text, const VariantTable& table,
+                    const Report* report);
+
+}  // namespace rollcall::predict
