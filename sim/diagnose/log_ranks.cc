@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/diagnose/log_judge.h"
 #include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
@@ -440,6 +441,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
       return std::nullopt;
     }
     Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, Confidence::low, elsewhere);
+    diagnosis.may_be_healthy = !log_shows_timeout(facts);
     diagnosis.alternatives = {FindingKind::straggler, FindingKind::early_exit};
     set_op(op, most, elsewhere, diagnosis);
     diagnosis.finding.headline =
@@ -478,6 +480,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
   }
   if (messaging.size() == stacks.size()) {
     Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::low, messaging);
+    diagnosis.may_be_healthy = !log_shows_timeout(facts);
     diagnosis.finding.tie = true;
     set_op(op, messaging, {}, diagnosis);
     diagnosis.finding.headline = fmt::format("{} all wait in messages", ranks_phrase(messaging));

@@ -162,19 +162,36 @@ TEST_CASE("two dumps of a rank that hangs are the same, and that makes a verdict
           "[flight-recorder][real-dumps]") {
   const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader";
   const Diagnosis once = diagnose_folders({set / "pickle"});
-  CHECK(once.confidence == Diagnosis::Confidence::medium);
+  CHECK(once.confidence == Diagnosis::Confidence::low);
+  CHECK_FALSE(is_alarm(once));
+  CHECK(once.finding.culprits == RankSet{2});
   CHECK_THAT(once.would_settle.back(), Contains("second dump"));
 
   const test::Folder folder;
   for (const char* moment : {"at_noon", "later"}) {
     fs::copy(set / "pickle", fs::path(folder.path()) / moment);
   }
-  const Diagnosis twice = diagnose_folders({folder.path()});
+  const fs::path both = folder.path();
+  const Diagnosis twice = diagnose_folders({both / "at_noon", both / "later"});
   CAPTURE(said(twice));
+  CHECK(is_alarm(twice));
   CHECK(twice.finding.kind == FindingKind::stuck_host);
   CHECK(twice.finding.culprits == RankSet{2});
   CHECK(twice.confidence == Diagnosis::Confidence::high);
   CHECK_THAT(twice.evidence.back(), Contains("nothing moved between them"));
+}
+
+TEST_CASE("a folder that holds every dump twice is of one moment", "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader";
+  const test::Folder folder;
+  for (const char* name : {"dumps", "dumps_saved"}) {
+    fs::copy(set / "pickle", fs::path(folder.path()) / name);
+  }
+  const ReadResult read = read_recordings({folder.path()});
+  CHECK(read.job.earlier.empty());
+  REQUIRE(read.problems.size() == 4);
+  CHECK_THAT(read.problems.front().message, Contains("byte for byte the same"));
+  CHECK_FALSE(is_alarm(check::judge_dump(read.job)));
 }
 
 TEST_CASE("a job that makes calls between two dumps does not hang, whatever one of them looks like",
