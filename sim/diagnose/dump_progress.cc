@@ -150,8 +150,8 @@ std::int64_t middle_of(std::vector<std::int64_t> values) {
   return *middle;
 }
 
-// The part of the time in which `waiting` members or more, but not all, had made the next call of the group. Clocks that
-// differ by a constant are set right first.
+// The part of a usual step in which `waiting` members or more, but not all, had made the next call of the group. Clocks
+// that differ by a constant are set right first.
 double share_of_waiting_in(const GroupCalls& group, std::size_t waiting) {
   std::vector<const GroupMember*> members;
   for (const GroupMember& member : group.members) {

@@ -37,7 +37,7 @@ struct Candidate {
   std::size_t argument = 0;  // of the command: what it was, or was found in
 };
 
-// What a file says, or why nothing. Neither: it is another kind of file.
+// What a file says, or why nothing.
 struct Outcome {
   std::optional<RankRecording> recording;
   std::string problem;
@@ -45,6 +45,7 @@ struct Outcome {
   bool is_json = false;
   std::size_t digest = 0;    // of its bytes
   std::size_t argument = 0;  // see Candidate
+  bool is_unknown = false;   // of another kind
 };
 
 std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
@@ -143,7 +144,9 @@ class FileReader {
       const bool was_meant =
           file.is_named ||
           (rank >= 0 && (bytes.empty() ? is_named_like_dump(file.path) : is_text(file.path)));
-      return {std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
+      Outcome outcome{std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
+      outcome.is_unknown = !was_meant;
+      return outcome;
     }
     Outcome outcome{format->decode(source), "", {}, !values::looks_like_pickle(bytes),
                     std::hash<std::string_view>()(bytes), file.argument};
@@ -263,8 +266,8 @@ bool are_two_moments(const Outcome& a, const Outcome& b) {
   return a.is_json == b.is_json && one.has_states && other.has_states && one.version == other.version;
 }
 
-// A rank that stands still leaves the same bytes again, and so does a copy. Whoever names two folders says that they are
-// of two moments. In one that holds everything twice, nothing says so.
+// A rank that stands still leaves the same bytes again, and so does a copy. Whoever names two folders says that they
+// are of two moments. In one that holds everything twice, nothing says so.
 void drop_copies(Chosen& chosen, std::vector<FileProblem>& problems) {
   const auto is_copy = [&](const auto& entry) {
     const Outcome& last = *chosen.last.at(entry.first);
@@ -414,6 +417,9 @@ ReadResult read_recordings(const std::vector<std::string>& paths, const ReadProg
     result.job.facts.insert(result.job.facts.end(), outcomes[i].facts.begin(), outcomes[i].facts.end());
     if (!outcomes[i].problem.empty()) {
       result.problems.push_back({files[i].path, outcomes[i].problem});
+    }
+    if (outcomes[i].is_unknown) {
+      result.unknown.push_back(files[i].path);
     }
   }
   DumpTables tables;
