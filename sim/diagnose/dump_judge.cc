@@ -145,13 +145,31 @@ Diagnosis judge_log_alone(const JobDump& job) {
   return diagnosis;
 }
 
-}  // namespace
-
-Diagnosis judge_dump(const JobDump& job) {
-  expects(!job.ranks.empty() || !job.facts.empty(), "a job has the dump of at least one rank, or a log");
-  if (job.ranks.empty()) {
-    return judge_log_alone(job);
+// Gloo's recorder retires a call that failed like one that succeeded. Where the log of a rank says that one timed out,
+// it is the rank's last, and it is not over. Messages are not recorded.
+std::optional<JobDump> with_failed_calls(const JobDump& job) {
+  RankSet failed;
+  for (const LogFact& fact : job.facts) {
+    const bool is_message = fact.op.find("send") != std::string::npos || fact.op.find("recv") != std::string::npos;
+    failed.insert(fact.kind == LogFact::Kind::gave_up && !is_message ? fact.ranks : RankSet());
   }
+  const auto has_failed = [&failed](const RankDump& dump) {
+    return failed.contains(dump.rank) && !dump.records.empty() &&
+           dump.records.back().state == DumpRecord::State::ended;
+  };
+  if (std::none_of(job.ranks.begin(), job.ranks.end(), has_failed)) {
+    return std::nullopt;
+  }
+  JobDump changed = job;
+  for (RankDump& dump : changed.ranks) {
+    if (has_failed(dump)) {
+      dump.records.back().state = DumpRecord::State::scheduled;
+    }
+  }
+  return changed;
+}
+
+Diagnosis judge_recorded(const JobDump& job) {
   const DumpCase investigation(job);
   Diagnosis diagnosis = find_fault(investigation);
   mend(investigation, diagnosis);
@@ -164,6 +182,21 @@ Diagnosis judge_dump(const JobDump& job) {
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
   add_counts(job, diagnosis);
   return diagnosis;
+}
+
+}  // namespace
+
+Diagnosis judge_dump(const JobDump& job) {
+  expects(!job.ranks.empty() || !job.facts.empty(), "a job has the dump of at least one rank, or a log");
+  if (job.ranks.empty()) {
+    return judge_log_alone(job);
+  }
+  Diagnosis diagnosis = judge_recorded(job);
+  if (diagnosis.finding.kind != FindingKind::no_fault) {
+    return diagnosis;
+  }
+  const std::optional<JobDump> changed = with_failed_calls(job);
+  return changed ? judge_recorded(*changed) : diagnosis;
 }
 
 }  // namespace rollcall::check

@@ -391,8 +391,11 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     return std::nullopt;
   }
   const bool is_gone = !lost.empty();
+  // A rank that waits without a timeout of its own is silent, too.
+  const Confidence confidence =
+      silent.size() >= failed.size() ? Confidence::low : Confidence::medium;
   Diagnosis diagnosis =
-      diagnosis_of(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, Confidence::medium, silent);
+      diagnosis_of(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, confidence, silent);
   diagnosis.alternatives = {is_gone ? FindingKind::stuck_host : FindingKind::crashed_rank,
                             FindingKind::early_exit};
   set_op(shown.op, failed, silent, diagnosis);
