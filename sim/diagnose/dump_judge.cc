@@ -180,6 +180,11 @@ Diagnosis judge_recorded(const JobDump& job) {
   }
   add_moments(investigation, diagnosis);
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
+  if (diagnosis.finding.kind == FindingKind::no_fault && log_shows_timeout(job.facts)) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.finding.headline = "a log says that a call timed out, and nothing that was read says who is to blame";
+    diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
+  }
   add_counts(job, diagnosis);
   return diagnosis;
 }
