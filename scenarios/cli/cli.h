@@ -178,6 +178,7 @@ struct CommandLine {
   std::string word;        // explain: the kind; may be empty. completion: the shell
   std::string ci = "all";  // init: github, gitlab, all or none
   bool fixed = false;      // import hang: the variant with the fix
+  bool hung = false;       // diagnose: the job stood still when the dumps were written
 };
 
 // The CommandLine, or the code to exit with where all is said already: after --help and --version.

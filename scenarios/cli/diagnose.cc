@@ -68,7 +68,8 @@ ExitCode diagnose(const CommandLine& line) {
     throw UsageError(
         "diagnose cannot draw a timeline in the terminal; use --trace FILE or --report html=FILE");
   }
-  const traces::ReadResult input = read_dumps(line, line.paths);
+  traces::ReadResult input = read_dumps(line, line.paths);
+  input.job.is_known_to_hang = line.hung;
   if (input.job.ranks.empty() && input.job.facts.empty()) {
     return no_dumps(input, line.paths);
   }
@@ -83,7 +84,7 @@ ExitCode diagnose(const CommandLine& line) {
     write_recorded_traces(line, recorded(line.paths, input.job, diagnosis));
   }
   write_reports(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
-  return diagnosis.finding.kind == FindingKind::no_fault ? ExitCode::as_expected : ExitCode::differs;
+  return is_alarm(diagnosis) ? ExitCode::differs : ExitCode::as_expected;
 }
 
 }  // namespace rollcall::cli

@@ -1,5 +1,6 @@
 #include "scenarios/cli/dump_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -14,6 +15,7 @@ namespace rollcall::cli {
 namespace {
 
 constexpr std::size_t problems_max = 20;
+constexpr std::size_t unknown_max = 3;
 
 void show(const std::vector<std::string>& remarks) {
   for (std::size_t i = 0; i < remarks.size() && i < problems_max; ++i) {
@@ -22,6 +24,16 @@ void show(const std::vector<std::string>& remarks) {
   if (remarks.size() > problems_max) {
     remark(fmt::format("rollcall: {} more files were not used", remarks.size() - problems_max));
   }
+}
+
+void show_unknown(const std::vector<std::string>& files) {
+  if (files.empty()) {
+    return;
+  }
+  const std::size_t shown = std::min(files.size(), unknown_max);
+  remark(viz::printable(fmt::format("rollcall: of no known format, and not used: {}{}",
+                                    fmt::join(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                                    shown < files.size() ? fmt::format(" and {} more", files.size() - shown) : "")));
 }
 
 }  // namespace
@@ -43,6 +55,7 @@ traces::ReadResult read_dumps(const CommandLine& line, const std::vector<std::st
     });
   }
   show(remarks_of(input.problems));
+  show_unknown(input.unknown);
   return input;
 } catch (const std::filesystem::filesystem_error& error) {
   throw UsageError(fmt::format("cannot list '{}': {}", error.path1().string(), error.code().message()));

@@ -111,6 +111,7 @@ struct JobDump {
   std::vector<DumpGroup> groups;
   std::vector<RankDump> earlier;  // of some ranks, from a moment before; ascending by rank
   std::vector<LogFact> facts;     // from the job's log, by file and line
+  bool is_known_to_hang = false;  // somebody saw it stand still when the dumps were written
 };
 
 }  // namespace rollcall::check

@@ -11,6 +11,11 @@
 
 namespace rollcall::check {
 
+// Settles what one moment leaves open.
+inline constexpr const char* second_dump =
+    "a second dump, later than the job's longest pause lasts: if the same calls are unfinished then, it hangs "
+    "(--hung, if that is known)";
+
 // Whether the dumps show that time passed without progress. They do not say when they were written.
 enum class Progress : std::uint8_t {
   standstill,  // a call outlived its timeout, or two dumps of a rank are the same
@@ -39,6 +44,7 @@ std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node
 // cycles that come of it, follow from that.
 std::optional<Diagnosis> judge_blind(const DumpCase& job);
 std::optional<Diagnosis> judge_cycle(const DumpCase& job);     // ranks that wait for each other
+std::optional<Diagnosis> judge_ahead(const DumpCase& job);     // a call more than the others, unnoticed until now
 std::optional<Diagnosis> judge_absence(const DumpCase& job);   // ranks that owe a call
 std::optional<Diagnosis> judge_device(const DumpCase& job);    // all came, and one device does not follow
 std::optional<Diagnosis> judge_lost(const DumpCase& job);      // ranks without a dump
@@ -54,8 +60,9 @@ bool may_hang(const DumpCase& job);
 // Some ranks know a call to be over in which others still wait, and nothing says that it succeeded.
 bool ended_otherwise(const DumpCase& job);
 
-// The ranks of such a wait usually wait for each other for a good part of each step, so one more wait says little.
-bool waits_are_usual(const DumpCase& job);
+// For how large a part of a usual step, as far as finished calls show, as many ranks waited for others as wait now. 0:
+// too little is known.
+double share_of_waiting(const DumpCase& job);
 
 // Progress where somebody waits.
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots);

@@ -14,23 +14,36 @@ namespace rollcall::check {
 
 namespace {
 
-constexpr const char* second_dump =
-    "a second dump some time later: if the same calls are unfinished then, the job hangs";
+bool shows_no_time(const DumpCase& job) {
+  return job.progress == Progress::unclear || job.progress == Progress::silent;
+}
 
-// What nothing shows to have stood still.
+// What nothing shows to have stood still. Calls that were left out are a fault whenever they are seen; that somebody
+// has not come yet is what a pause looks like, too.
 void doubt(const DumpCase& job, Diagnosis& diagnosis) {
+  const bool left_out = diagnosis.finding.kind == FindingKind::p2p_mismatch ||
+                        diagnosis.finding.kind == FindingKind::skipped_collective;
   const bool has_states = std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
                                       [](const RankOps& ops) { return ops.dump->has_states; });
-  const bool is_open = job.progress == Progress::unclear || job.progress == Progress::silent ||
-                       (job.progress == Progress::assumed && has_states);
+  const bool is_open = shows_no_time(job) || (job.progress == Progress::assumed && has_states);
   if (is_open) {
     diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
     diagnosis.would_settle.push_back(second_dump);
   }
-  if (job.progress == Progress::unclear && waits_are_usual(job)) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.may_be_healthy = shows_no_time(job) && !left_out;
+}
+
+// Whoever acts on it has to know that there is nothing to act on yet.
+void say_undecided(const DumpCase& job, Diagnosis& diagnosis) {
+  if (!diagnosis.may_be_healthy) {
+    return;
+  }
+  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.evidence.push_back(
+      "nothing shows that time passed: a job in a pause, such as a checkpoint, would leave the same dumps");
+  if (const double share = share_of_waiting(job); share >= 0.01) {
     diagnosis.evidence.push_back(
-        "these ranks often wait for each other, so the dump may have caught a step at work");
+        fmt::format("as many ranks waited for others for {:.0f} % of a usual step", 100 * share));
   }
 }
 
@@ -38,12 +51,12 @@ void doubt(const DumpCase& job, Diagnosis& diagnosis) {
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
   using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
-  for (const Judge judge : {judge_join, judge_mismatch, judge_blind, judge_cycle}) {
+  for (const Judge judge : {judge_join, judge_mismatch, judge_ahead, judge_blind, judge_cycle}) {
     if (std::optional<Diagnosis> diagnosis = judge(job)) {
       return *diagnosis;
     }
   }
-  if (job.progress == Progress::unclear || job.progress == Progress::silent) {
+  if (shows_no_time(job)) {
     if (std::optional<Diagnosis> late = judge_late(job)) {
       return *late;
     }
@@ -57,6 +70,7 @@ Diagnosis find_fault(const DumpCase& job) {
     }
   }
   if (std::optional<Diagnosis> unlisted = judge_unlisted(job)) {
+    unlisted->may_be_healthy = shows_no_time(job);
     return *unlisted;
   }
   return judge_quiet(job);
@@ -131,6 +145,50 @@ Diagnosis judge_log_alone(const JobDump& job) {
   return diagnosis;
 }
 
+// Gloo's recorder retires a call that failed like one that succeeded. Where the log of a rank says that one timed out,
+// it is the rank's last, and it is not over. Messages are not recorded.
+std::optional<JobDump> with_failed_calls(const JobDump& job) {
+  RankSet failed;
+  for (const LogFact& fact : job.facts) {
+    const bool is_message = fact.op.find("send") != std::string::npos || fact.op.find("recv") != std::string::npos;
+    failed.insert(fact.kind == LogFact::Kind::gave_up && !is_message ? fact.ranks : RankSet());
+  }
+  const auto has_failed = [&failed](const RankDump& dump) {
+    return failed.contains(dump.rank) && !dump.records.empty() &&
+           dump.records.back().state == DumpRecord::State::ended;
+  };
+  if (std::none_of(job.ranks.begin(), job.ranks.end(), has_failed)) {
+    return std::nullopt;
+  }
+  JobDump changed = job;
+  for (RankDump& dump : changed.ranks) {
+    if (has_failed(dump)) {
+      dump.records.back().state = DumpRecord::State::scheduled;
+    }
+  }
+  return changed;
+}
+
+Diagnosis judge_recorded(const JobDump& job) {
+  const DumpCase investigation(job);
+  Diagnosis diagnosis = find_fault(investigation);
+  mend(investigation, diagnosis);
+  say_undecided(investigation, diagnosis);
+  doubt_groups(job, diagnosis);
+  if (diagnosis.finding.kind != FindingKind::no_fault && diagnosis.finding.kind != FindingKind::straggler) {
+    add_victims(investigation, diagnosis);
+  }
+  add_moments(investigation, diagnosis);
+  add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
+  if (diagnosis.finding.kind == FindingKind::no_fault && log_shows_timeout(job.facts)) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.finding.headline = "a log says that a call timed out, and nothing that was read says who is to blame";
+    diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
+  }
+  add_counts(job, diagnosis);
+  return diagnosis;
+}
+
 }  // namespace
 
 Diagnosis judge_dump(const JobDump& job) {
@@ -138,17 +196,12 @@ Diagnosis judge_dump(const JobDump& job) {
   if (job.ranks.empty()) {
     return judge_log_alone(job);
   }
-  const DumpCase investigation(job);
-  Diagnosis diagnosis = find_fault(investigation);
-  mend(investigation, diagnosis);
-  doubt_groups(job, diagnosis);
-  if (diagnosis.finding.kind != FindingKind::no_fault && diagnosis.finding.kind != FindingKind::straggler) {
-    add_victims(investigation, diagnosis);
+  Diagnosis diagnosis = judge_recorded(job);
+  if (diagnosis.finding.kind != FindingKind::no_fault) {
+    return diagnosis;
   }
-  add_moments(investigation, diagnosis);
-  add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
-  add_counts(job, diagnosis);
-  return diagnosis;
+  const std::optional<JobDump> changed = with_failed_calls(job);
+  return changed ? judge_recorded(*changed) : diagnosis;
 }
 
 }  // namespace rollcall::check

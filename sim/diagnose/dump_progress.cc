@@ -81,7 +81,7 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
   if (is_replayed) {
     return Progress::assumed;
   }
-  if (log_shows_timeout(view.job.facts)) {
+  if (view.job.is_known_to_hang || log_shows_timeout(view.job.facts)) {
     return Progress::standstill;
   }
   if (const std::optional<Progress> seen = between_moments(view.job)) {
@@ -143,7 +143,6 @@ namespace {
 
 constexpr std::size_t compared_calls_max = 64;
 constexpr std::size_t compared_calls_min = 3;
-constexpr double usual_wait_min = 0.06;  // of a step
 
 std::int64_t middle_of(std::vector<std::int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -151,17 +150,17 @@ std::int64_t middle_of(std::vector<std::int64_t> values) {
   return *middle;
 }
 
-// How far apart ranks make the calls of a group, as a share of the time between calls. Clocks that differ by a constant
-// are set right first. -1: too few calls that all list.
-double usual_wait(const GroupCalls& group) {
+// The part of a usual step in which `waiting` members or more, but not all, had made the next call of the group. Clocks
+// that differ by a constant are set right first.
+double share_of_waiting_in(const GroupCalls& group, std::size_t waiting) {
   std::vector<const GroupMember*> members;
   for (const GroupMember& member : group.members) {
     if (member.ops != nullptr) {
       members.push_back(&member);
     }
   }
-  if (members.size() < 2 || members.front()->collectives.empty()) {
-    return -1;
+  if (members.size() <= waiting || members.front()->collectives.empty()) {
+    return 0;
   }
   std::vector<std::vector<std::int64_t>> times(members.size());  // by member: of calls that all have finished
   const GroupMember& first = *members.front();
@@ -182,7 +181,7 @@ double usual_wait(const GroupCalls& group) {
   }
   const std::size_t count = times.front().size();
   if (count < compared_calls_min) {
-    return -1;
+    return 0;
   }
   for (std::size_t m = 1; m < times.size(); ++m) {
     std::vector<std::int64_t> apart;
@@ -194,29 +193,30 @@ double usual_wait(const GroupCalls& group) {
       time -= offset;
     }
   }
-  std::vector<std::int64_t> spreads;
+  std::vector<std::int64_t> waits;
+  std::vector<std::int64_t> arrivals(times.size());
   for (std::size_t i = 0; i < count; ++i) {
-    std::int64_t earliest = times[0][i];
-    std::int64_t latest = times[0][i];
-    for (const std::vector<std::int64_t>& of_member : times) {
-      earliest = std::min(earliest, of_member[i]);
-      latest = std::max(latest, of_member[i]);
-    }
-    spreads.push_back(latest - earliest);
+    std::transform(times.begin(), times.end(), arrivals.begin(),
+                   [i](const auto& of_member) { return of_member[i]; });
+    std::sort(arrivals.begin(), arrivals.end());
+    waits.push_back(arrivals.back() - arrivals[waiting - 1]);
   }
-  const double step =
-      static_cast<double>(times[0].front() - times[0].back()) / static_cast<double>(count - 1);
-  return step <= 0 ? -1 : static_cast<double>(middle_of(std::move(spreads))) / step;
+  const std::int64_t covered = times[0].front() - times[0].back();
+  const double step = static_cast<double>(covered) / static_cast<double>(count - 1);
+  return step <= 0 ? 0 : std::min(1.0, static_cast<double>(middle_of(std::move(waits))) / step);
 }
 
 }  // namespace
 
-bool waits_are_usual(const DumpCase& job) {
-  return std::any_of(job.roots.idle.begin(), job.roots.idle.end(), [&job](const auto& idle) {
-    const WaitNode& node = job.waits.nodes[idle.second];
-    return node.kind == DumpOp::Kind::collective &&
-           usual_wait(job.view.calls_of(node.group)) >= usual_wait_min;
-  });
+double share_of_waiting(const DumpCase& job) {
+  double most = 0;
+  for (const auto& [rank, index] : job.roots.idle) {
+    const WaitNode& node = job.waits.nodes[index];
+    if (node.kind == DumpOp::Kind::collective) {
+      most = std::max(most, share_of_waiting_in(job.view.calls_of(node.group), node.ranks.size()));
+    }
+  }
+  return most;
 }
 
 bool may_hang(const DumpCase& job) {
@@ -227,8 +227,8 @@ bool may_hang(const DumpCase& job) {
     return true;
   }
   const std::size_t waiting = job.waits.node_of.size();
-  if (waits_are_usual(job) && waiting + 1 < job.view.ranks.size()) {
-    return false;  // only a job that has come to rest lets all but one wait
+  if (share_of_waiting(job) > 0.5) {
+    return false;  // so it looked more often than not
   }
   if (!job.roots.idle.empty() || !job.roots.lost.empty()) {
     return 2 * waiting >= job.view.ranks.size() || (!job.roots.lost.empty() && ended_otherwise(job));

@@ -186,9 +186,9 @@ std::optional<Diagnosis> judge_late(const DumpCase& job) {
     return std::nullopt;
   }
   by_clock->confidence = Diagnosis::Confidence::low;
+  by_clock->may_be_healthy = true;
   by_clock->alternatives = {FindingKind::stuck_host};
-  by_clock->would_settle.push_back(
-      "a second dump some time later: if the same calls are unfinished then, the job hangs");
+  by_clock->would_settle.push_back(second_dump);
   by_clock->would_settle.push_back(
       "the clocks of the ranks' hosts: one that is ahead looks like a rank that is late");
   return by_clock;
@@ -296,8 +296,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
   if (moved_between_dumps(job.view)) {
     diagnosis.evidence.push_back("some dumps are older than others: the job moved while they were written");
   }
-  diagnosis.would_settle.push_back(
-      "a second dump some time later: if the same calls are unfinished then, the job hangs");
+  diagnosis.would_settle.push_back(second_dump);
   doubt_gloo(job, diagnosis);
   return diagnosis;
 }

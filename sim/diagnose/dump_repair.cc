@@ -308,6 +308,7 @@ void blame(const DumpCase& job, const FoundRepair& repair, const std::vector<Ran
   // What spoke for others is not evidence any more.
   diagnosis.alternatives.clear();
   diagnosis.evidence.clear();
+  diagnosis.may_be_healthy = false;
   diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
 }
 

@@ -336,9 +336,9 @@ class LogJudge {
       if (odd.empty()) {
         continue;
       }
-      Diagnosis diagnosis =
-          diagnosis_of(names_the_late ? FindingKind::stuck_host : FindingKind::extra_collective,
-                       names_the_late ? Confidence::medium : Confidence::low, odd);
+      Diagnosis diagnosis = diagnosis_of(
+          names_the_late ? FindingKind::stuck_host : FindingKind::extra_collective, Confidence::low, odd);
+      diagnosis.may_be_healthy = !log_shows_timeout(facts_);
       diagnosis.alternatives = {names_the_late ? FindingKind::straggler : FindingKind::stuck_host};
       diagnosis.finding.headline =
           names_the_late
@@ -417,10 +417,15 @@ void explain(const Diagnosis& log, Diagnosis& diagnosis) {
   diagnosis.confidence = log.confidence;
   diagnosis.alternatives.clear();
   diagnosis.would_settle.clear();
+  diagnosis.may_be_healthy = false;
 }
 
 void agree(const std::vector<LogFact>& facts, const std::string& source, Diagnosis& diagnosis) {
   diagnosis.evidence.push_back(fmt::format("the log agrees: {}", source));
+  if (diagnosis.may_be_healthy && !is_final(facts)) {
+    return;  // two looks at one moment
+  }
+  diagnosis.may_be_healthy = false;
   if (diagnosis.confidence == Confidence::low) {
     diagnosis.confidence = Confidence::medium;
   } else if (is_final(facts)) {

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/diagnose/log_judge.h"
 #include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
@@ -390,8 +391,11 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     return std::nullopt;
   }
   const bool is_gone = !lost.empty();
+  // A rank that waits without a timeout of its own is silent, too.
+  const Confidence confidence =
+      silent.size() >= failed.size() ? Confidence::low : Confidence::medium;
   Diagnosis diagnosis =
-      diagnosis_of(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, Confidence::medium, silent);
+      diagnosis_of(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, confidence, silent);
   diagnosis.alternatives = {is_gone ? FindingKind::stuck_host : FindingKind::crashed_rank,
                             FindingKind::early_exit};
   set_op(shown.op, failed, silent, diagnosis);
@@ -440,6 +444,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
       return std::nullopt;
     }
     Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, Confidence::low, elsewhere);
+    diagnosis.may_be_healthy = !log_shows_timeout(facts);
     diagnosis.alternatives = {FindingKind::straggler, FindingKind::early_exit};
     set_op(op, most, elsewhere, diagnosis);
     diagnosis.finding.headline =
@@ -478,6 +483,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
   }
   if (messaging.size() == stacks.size()) {
     Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::low, messaging);
+    diagnosis.may_be_healthy = !log_shows_timeout(facts);
     diagnosis.finding.tie = true;
     set_op(op, messaging, {}, diagnosis);
     diagnosis.finding.headline = fmt::format("{} all wait in messages", ranks_phrase(messaging));

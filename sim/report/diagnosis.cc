@@ -14,4 +14,8 @@ std::string_view to_string(Diagnosis::Confidence confidence) {
   return "low";
 }
 
+bool is_alarm(const Diagnosis& diagnosis) {
+  return diagnosis.finding.kind != FindingKind::no_fault && !diagnosis.may_be_healthy;
+}
+
 }  // namespace rollcall

@@ -24,6 +24,9 @@ struct Diagnosis {
 
   std::vector<FindingKind> alternatives;  // kinds that fit the same recordings as well
   Confidence confidence = Confidence::high;
+  // All that speaks for it is that ranks have not come yet, and nothing shows that time passed: a healthy job leaves
+  // the same within a step or in a pause. No verdict yet, and no alarm.
+  bool may_be_healthy = false;
 
   // Its kind is the verdict: no_fault, straggler, or what went wrong. Numbers of calls are the recorder's
   // collective_seq_id (or p2p_seq_id for messages). `at` is where the fault lies, `first_symptom_seq` the later call
@@ -49,5 +52,8 @@ struct Diagnosis {
 };
 
 std::string_view to_string(Diagnosis::Confidence confidence);
+
+// Whether somebody has to act: what was found is not what a healthy job would leave as well.
+bool is_alarm(const Diagnosis& diagnosis);
 
 }  // namespace rollcall

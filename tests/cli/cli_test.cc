@@ -383,10 +383,25 @@ TEST_CASE("list exits with 5 when there is nothing, and with 4 when something is
   CHECK(shell.rollcall("list missing.json").code == 4);
 }
 
+TEST_CASE("dumps of one moment that a pause would leave as well raise no alarm", "[cli]") {
+  const Shell shell;
+  const std::string set =
+      "diagnose '" ROLLCALL_SOURCE_DIR "/tests/data/flight_recorder/cpu_stuck_dataloader_4/pickle' ";
+  const Outcome text = shell.rollcall(set);
+  CHECK(text.code == 0);
+  CHECK_THAT(text.out, Contains("undecided[stuck_host]: rank 3 never issued all_reduce #13"));
+  CHECK_THAT(text.out, Contains("confidence: low"));
+  CHECK_THAT(text.out, Contains("a second dump"));
+  const Json report = Json::parse(shell.rollcall(set + "--format json").out);
+  CHECK(report.at("alarm") == false);
+  CHECK(report.at("culprits") == Json({3}));
+  CHECK(Json::parse(shell.rollcall(set + "--format json --hung").out).at("alarm") == true);
+}
+
 TEST_CASE("diagnose names the culprit of a real job's dumps", "[cli]") {
   const Shell shell;
   const std::string sets = "'" ROLLCALL_SOURCE_DIR "/tests/data/flight_recorder/";
-  const Outcome text = shell.rollcall("diagnose " + sets + "cpu_stuck_dataloader_4/pickle' -q");
+  const Outcome text = shell.rollcall("diagnose " + sets + "cpu_stuck_dataloader_4/pickle' -q --hung");
   CHECK(text.code == 1);
   CHECK(text.out == "error[stuck_host]: rank 3 never issued all_reduce #13 on default_pg\n");
 

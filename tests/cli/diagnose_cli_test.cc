@@ -23,7 +23,7 @@ std::size_t count_events(const Json& trace, const std::string& phase) {
 TEST_CASE("diagnose writes a trace in which those who wait point back to who is missing", "[cli]") {
   const Shell shell;
   const Outcome outcome =
-      shell.rollcall("diagnose " + sets + "cpu_stuck_dataloader_4/pickle' -q --trace trace.json");
+      shell.rollcall("diagnose " + sets + "cpu_stuck_dataloader_4/pickle' -q --hung --trace trace.json");
   CHECK(outcome.code == 1);
   const Json trace = Json::parse(contents(shell.path("trace.json")));
   std::size_t unissued = 0;

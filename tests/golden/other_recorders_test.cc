@@ -128,6 +128,29 @@ TEST_CASE("TorchComms' one counter for all groups is taken apart again", "[fligh
   check_all(number_like_torchcomms);
 }
 
+// Without events of a device, TorchComms' recorder says of no call when it started or finished, and retires what is
+// over. c10d's retires, in the same form, what the watchdog has given up on.
+TEST_CASE("TorchComms' recorder without events is read by what it retired", "[flight-recorder]") {
+  const auto without_events = [](Json& dump) {
+    number_like_torchcomms(dump);
+    for (Json& entry : entries(dump)) {
+      entry["retired"] = entry["state"] == "completed";
+      entry["state"] = "scheduled";
+      entry["time_discovered_started_ns"] = 0;
+      entry["time_discovered_completed_ns"] = 0;
+      entry.erase("duration_ms");
+    }
+  };
+  for (const char* name : {"cpu_stuck_dataloader_4", "size_mismatch_4", "skipped_rank_branch_4"}) {
+    const fs::path set = data / "flight_recorder" / name;
+    const Diagnosis plain = diagnose((set / "json").string());
+    const Diagnosis changed = diagnose_after(set, without_events);
+    CAPTURE(name, changed.finding.headline);
+    CHECK(changed.finding.kind == plain.finding.kind);
+    CHECK(changed.finding.culprits == plain.finding.culprits);
+  }
+}
+
 // With less of the past to compare with, both ends of a message may be named.
 TEST_CASE("rings that have wrapped are lined up by groups and counters", "[flight-recorder]") {
   for (const fs::path& set : entries_of(data / "flight_recorder")) {

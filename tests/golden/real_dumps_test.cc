@@ -77,7 +77,11 @@ bool fits(const Json& truth, const Diagnosis& diagnosis) {
 
 TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blame",
           "[flight-recorder][real-dumps]") {
-  for (const fs::path& set : real_sets()) {
+  std::vector<fs::path> sets = real_sets();
+  for (const fs::path& set : real_sets("fr_jobs")) {
+    sets.push_back(set);
+  }
+  for (const fs::path& set : sets) {
     const Json truth = truth_in(set);
     for (const char* encoding : {"pickle", "json"}) {
       if (!fs::exists(set / encoding)) {
@@ -93,6 +97,34 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
       }
     }
   }
+}
+
+TEST_CASE("real jobs with nothing wrong raise no alarm, at whatever moment they are dumped",
+          "[flight-recorder][real-dumps]") {
+  const std::vector<fs::path> sets = real_sets("fr_healthy");
+  CHECK(sets.size() == 12);
+  for (const fs::path& set : sets) {
+    const Diagnosis diagnosis = diagnose_folders({set / "pickle"});
+    CAPTURE(set.filename().string(), said(diagnosis));
+    CHECK_FALSE(is_alarm(diagnosis));
+    if (diagnosis.finding.kind != FindingKind::no_fault) {
+      CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+      CHECK_FALSE(diagnosis.would_settle.empty());
+    }
+  }
+}
+
+TEST_CASE("the text dumps of torch.distributed.debug are read, and what nobody reads is named",
+          "[job-log][real-dumps]") {
+  const ReadResult read =
+      read_recordings({(fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/torch_debug").string()});
+  const Diagnosis diagnosis = check::judge_dump(read.job);
+  CAPTURE(said(diagnosis));
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+  CHECK_FALSE(is_alarm(diagnosis));  // one look
+  CHECK(read.problems.empty());
+  CHECK(read.unknown.size() == 4);  // pyspy_dump without py-spy, tcpstore, wait_counters, README.md
 }
 
 TEST_CASE("in Megatron jobs a device that stopped is told from a host that did",
@@ -162,19 +194,36 @@ TEST_CASE("two dumps of a rank that hangs are the same, and that makes a verdict
           "[flight-recorder][real-dumps]") {
   const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader";
   const Diagnosis once = diagnose_folders({set / "pickle"});
-  CHECK(once.confidence == Diagnosis::Confidence::medium);
+  CHECK(once.confidence == Diagnosis::Confidence::low);
+  CHECK_FALSE(is_alarm(once));
+  CHECK(once.finding.culprits == RankSet{2});
   CHECK_THAT(once.would_settle.back(), Contains("second dump"));
 
   const test::Folder folder;
   for (const char* moment : {"at_noon", "later"}) {
     fs::copy(set / "pickle", fs::path(folder.path()) / moment);
   }
-  const Diagnosis twice = diagnose_folders({folder.path()});
+  const fs::path both = folder.path();
+  const Diagnosis twice = diagnose_folders({both / "at_noon", both / "later"});
   CAPTURE(said(twice));
+  CHECK(is_alarm(twice));
   CHECK(twice.finding.kind == FindingKind::stuck_host);
   CHECK(twice.finding.culprits == RankSet{2});
   CHECK(twice.confidence == Diagnosis::Confidence::high);
   CHECK_THAT(twice.evidence.back(), Contains("nothing moved between them"));
+}
+
+TEST_CASE("a folder that holds every dump twice is of one moment", "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader";
+  const test::Folder folder;
+  for (const char* name : {"dumps", "dumps_saved"}) {
+    fs::copy(set / "pickle", fs::path(folder.path()) / name);
+  }
+  const ReadResult read = read_recordings({folder.path()});
+  CHECK(read.job.earlier.empty());
+  REQUIRE(read.problems.size() == 4);
+  CHECK_THAT(read.problems.front().message, Contains("byte for byte the same"));
+  CHECK_FALSE(is_alarm(check::judge_dump(read.job)));
 }
 
 TEST_CASE("a job that makes calls between two dumps does not hang, whatever one of them looks like",

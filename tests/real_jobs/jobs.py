@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Real jobs of four processes that hang, fail or run, and what they leave: dumps, stacks and logs.
 
-    python3 jobs.py FOLDER [--mode plain|timeout|detail] [--stagger 0.05] [CASE ...]
+    python3 jobs.py FOLDER [--mode plain|timeout|detail] [--stagger 0.05,0.2] [CASE ...]
+    python3 jobs.py FOLDER --stagger 0,0.01,0.05,0.2,1 healthy
 
 One folder per case: pickle/ and json/ (Flight Recorder dumps), pickle_later/ (the same some seconds later), stack/
 (faulthandler), log/ (standard error), truth.json. A torch whose Gloo has a Flight Recorder is needed (2.9 or later).
-`timeout` gives every group a timeout of 4 s; `detail` sets TORCH_DISTRIBUTED_DEBUG=DETAIL as well.
+Rank r is dumped r times `--stagger` seconds after rank 0; of several, each is a dump of the running job in a folder of
+its own. `timeout` gives every group a timeout of 4 s, `detail` sets TORCH_DISTRIBUTED_DEBUG=DETAIL as well; both dump
+after the timeouts. A CASE is a name, or the beginning of several.
 """
 import argparse
 import contextlib
@@ -15,6 +18,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import threading
@@ -25,13 +29,14 @@ WORLD = 4
 RING = {}  # cases with a short ring
 CASES = {}
 TRUTH = {}
+DUMPED = threading.Event()  # of this rank: somebody asks for its first dump
 
 
 def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--mode", choices=["plain", "timeout", "detail"], default="plain")
-    parser.add_argument("--stagger", type=float, default=0.05)
+    parser.add_argument("--stagger", type=lambda text: [float(each) for each in text.split(",")], default=[0.05])
     parser.add_argument("--settle", type=float, default=4.0)
     parser.add_argument("cases", nargs="*")
     return parser.parse_args()
@@ -356,7 +361,7 @@ def monitored_barrier(r):
 
 # --- Join ---
 
-@case("join_shadow_mismatch", [0], ("size_mismatch", "no_fault"))
+@case("join_shadow_mismatch", [0], ("size_mismatch", "no_fault"), ring=50000)  # it goes on for ever
 def join_wrong_count(r):
     from torch.distributed.algorithms.join import Join, Joinable, JoinHook
 
@@ -487,14 +492,324 @@ def straggler(r):
         dist.all_reduce(T(100))
 
 
+# --- more kinds ---
+
+@case("stuck_host", [3], ABSENT)
+def stuck_in_subgroup(r):
+    half = [dist.new_group([0, 1]), dist.new_group([2, 3])][r // 2]
+    for i in range(20):
+        nap()
+        if r == 3 and i == 7:
+            stall()
+        dist.all_reduce(T(24), group=half)
+        if i % 4 == 3:
+            dist.all_reduce(T(8))
+
+
+@case("stuck_host", [1, 2], ABSENT)
+def stuck_in_both_halves(r):
+    half = [dist.new_group([0, 1]), dist.new_group([2, 3])][r // 2]
+    for i in range(20):
+        nap()
+        if r in (1, 2) and i == 6:
+            stall()
+        dist.all_reduce(T(24), group=half)
+
+
+@case("skipped_collective", [2], ABSENT + ("wrong_group", "cross_group_deadlock", "op_type_mismatch", "size_mismatch",
+                                           "extra_collective"))
+def uses_the_other_group(r):
+    tp, dp = crossing_groups(r)
+    for i in range(8):
+        nap()
+        dist.all_reduce(T(16), group=tp)
+        dist.all_reduce(T(32), group=tp if r == 2 and i == 5 else dp)
+
+
+class Slow(torch.utils.data.Dataset):
+    def __init__(self, sticks_at):
+        self.sticks_at = sticks_at
+        self.owner = os.getpid()
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        while index == self.sticks_at and os.getppid() == self.owner:
+            time.sleep(0.2)
+        return torch.ones(4)
+
+
+@case("stuck_host", [1], ABSENT)
+def stuck_loader_worker(r):
+    loader = torch.utils.data.DataLoader(Slow(21 if r == 1 else -1), batch_size=4, num_workers=1)
+    for batch in loader:
+        dist.all_reduce(batch)
+
+
+@case("skipped_collective", [2], ABSENT)
+def swallows_exception(r):
+    for i in range(12):
+        nap()
+        with contextlib.suppress(ValueError):
+            if r == 2 and i == 7:
+                raise ValueError("bad sample")
+            dist.all_reduce(T(40))
+
+
+@case("skipped_collective", [1], ABSENT + ("size_mismatch", "op_type_mismatch"))
+def retries_without_first_half(r):
+    for i in range(9):
+        nap()
+        try:
+            dist.all_reduce(T(40))
+            if r == 1 and i == 4:
+                raise RuntimeError("out of memory")
+            dist.broadcast(T(12), 0)
+        except RuntimeError:
+            continue
+
+
+@case("skipped_collective", [3], ABSENT + ("size_mismatch", "op_type_mismatch", "extra_collective"))
+def no_sync_for_one_step_more(r):
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    for i in range(8):
+        accumulates = i % 2 == 0 or (r == 3 and i == 5)
+        with model.no_sync() if accumulates else contextlib.nullcontext():
+            model(torch.ones(4, 32)).sum().backward()
+        if i % 2 == 1:
+            dist.all_reduce(T(1))
+
+
+@case("crashed_rank", [1], ABSENT + ("skipped_collective", "op_type_mismatch", "size_mismatch"))
+def leaves_out_parameters(r):
+    class Branch(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+        def forward(self, x, skip):
+            return self.a(x) if skip else self.b(self.a(x))
+
+    model = torch.nn.parallel.DistributedDataParallel(Branch())
+    for i in range(8):
+        nap()
+        model(torch.ones(2, 8), r == 1 and i == 5).sum().backward()
+
+
+@case("skipped_collective", [2], ABSENT + ("op_type_mismatch", "size_mismatch", "extra_collective"))
+def gathers_objects_without_one(r):
+    for i in range(8):
+        nap()
+        dist.all_reduce(T(48))
+        if not (r == 2 and i == 5):
+            dist.all_gather_object([None] * WORLD, {"step": i})
+
+
+@case("op_type_mismatch", [3], ("extra_collective", "skipped_collective", "size_mismatch"))
+def broadcasts_for_all_gather(r):
+    for i in range(6):
+        nap()
+        dist.all_reduce(T(16))
+    if r == 3:
+        dist.broadcast(T(16), 0)
+    else:
+        dist.all_gather([T(16) for _ in range(WORLD)], T(16))
+
+
+@case("extra_collective", [1], ABSENT + ("op_type_mismatch", "size_mismatch"))
+def logs_on_one_rank_only(r):
+    for i in range(10):
+        nap()
+        dist.all_reduce(T(64))
+        if r == 1 and i % 4 == 3:
+            dist.all_reduce(T(64))
+
+
+@case("stuck_host", [2], ABSENT + ("p2p_mismatch", "no_fault"), decidable=False, with_log=[list(ABSENT), [2]])
+def stuck_in_ring(r):
+    for i in range(10):
+        nap()
+        if r == 2 and i == 6:
+            stall()
+        ops = [dist.P2POp(dist.isend, T(4), (r + 1) % WORLD), dist.P2POp(dist.irecv, T(4), (r - 1) % WORLD)]
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+        dist.all_reduce(T(8))
+
+
+@case("p2p_mismatch", [0], ABSENT + ("no_fault",), decidable=False, accept_culprits=[[3], [0, 3], [0, 1, 2, 3]])
+def batch_to_wrong_peer(r):
+    for i in range(8):
+        nap()
+        to = (r + 2) % WORLD if r == 0 and i == 5 else (r + 1) % WORLD
+        ops = [dist.P2POp(dist.isend, T(4), to), dist.P2POp(dist.irecv, T(4), (r - 1) % WORLD)]
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+        dist.all_reduce(T(8))
+
+
+@case("stuck_host", [1], ABSENT + ("no_fault",), decidable=False, with_log=[list(ABSENT), [1]])
+def monitored_barrier_of_half(r):
+    half = [dist.new_group([0, 1]), dist.new_group([2, 3])][r // 2]
+    for i in range(5):
+        nap()
+        dist.all_reduce(T(8), group=half)
+    if r == 1:
+        stall()
+    dist.monitored_barrier(half, timeout=datetime.timedelta(seconds=2), wait_all_ranks=True)
+
+
+@case("early_exit", [0], ABSENT + ("join_shadow_mismatch", "size_mismatch"))
+def leaves_without_join(r):
+    from torch.distributed.algorithms.join import Join
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    with contextlib.nullcontext() if r == 0 else Join([model]):
+        for _ in range(4 if r == 0 else 7):
+            model(torch.ones(4, 32)).sum().backward()
+    stall()
+
+
+@case("stuck_host", [0], ABSENT)
+def evaluates_for_ever(r):
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    for i in range(12):
+        model(torch.ones(4, 32)).sum().backward()
+        if i == 8 and r == 0:
+            while True:
+                model.module(torch.ones(64, 32))
+    dist.barrier()
+
+
+@case("crashed_rank", [0], ABSENT + ("no_fault",), decidable=False, with_log=[["crashed_rank", "stuck_host"], [0]])
+def rank_0_killed(r):
+    for i in range(30):
+        nap()
+        if r == 0 and i == 12:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.all_reduce(T(16))
+        dist.broadcast(T(4), 0)
+
+
+# --- more jobs with nothing wrong ---
+
+@healthy(ring=200)
+def healthy_first_checkpoint(r):
+    saved = False
+    while True:
+        nap(0.01)
+        if r == 0 and DUMPED.is_set() and not saved:
+            saved = True
+            nap(1.5)
+        dist.all_reduce(T(32))
+
+
+@healthy(ring=200)
+def healthy_checkpoints(r):
+    step = 0
+    while True:
+        nap(0.01)
+        step += 1
+        if r == 0 and step % 50 == 0:
+            nap(0.6)
+        dist.all_reduce(T(32))
+
+
+@healthy(ring=100)
+def healthy_evaluation_on_rank_0(r):
+    step = 0
+    while True:
+        nap(0.02)
+        step += 1
+        dist.all_reduce(T(32))
+        if step % 20 == 0:
+            if r == 0:
+                nap(0.5)
+            dist.barrier()
+
+
+@healthy(ring=80)
+def healthy_host_ahead(r):
+    pending = []
+    while True:
+        pending.append(dist.all_reduce(T(3000), async_op=True))
+        nap(0.002)
+        if len(pending) > 20:
+            pending.pop(0).wait()
+
+
+@healthy()
+def healthy_ring(r):
+    while True:
+        nap(0.005)
+        ops = [dist.P2POp(dist.isend, T(4), (r + 1) % WORLD), dist.P2POp(dist.irecv, T(4), (r - 1) % WORLD)]
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+        dist.all_reduce(T(8))
+
+
+@healthy(ring=90)
+def healthy_objects(r):
+    while True:
+        nap(0.01)
+        dist.all_gather_object([None] * WORLD, {"rank": r})
+        dist.all_reduce(T(8))
+
+
+@healthy(ring=120)
+def healthy_accumulation(r):
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    step = 0
+    while True:
+        step += 1
+        with contextlib.nullcontext() if step % 4 == 0 else model.no_sync():
+            model(torch.ones(4, 32)).sum().backward()
+
+
+@healthy(ring=70)
+def healthy_halves(r):
+    half = [dist.new_group([0, 1]), dist.new_group([2, 3])][r // 2]
+    step = 0
+    while True:
+        step += 1
+        nap(0.01 if r < 2 else 0.014)
+        dist.all_reduce(T(16), group=half)
+        if step % 10 == 0:
+            dist.all_reduce(T(8))
+
+
+@healthy()
+def healthy_long_steps(r):
+    while True:
+        nap(0.8)
+        dist.all_reduce(T(100))
+        dist.broadcast(T(4), 0)
+
+
+@healthy()
+def healthy_begins(r):
+    nap(2 if r == 2 else 1)
+    while True:
+        nap(0.5)
+        dist.all_reduce(T(100))
+
+
 # --- running them ---
+
+# The dumps that a job is asked for: a mark to wait for, the folder and its suffix, seconds between ranks.
+def moments(name):
+    several = len(OPTIONS.stagger) > 1
+    asked = [(f"go{k}", OPTIONS.folder / (f"{name}_{stagger:g}s" if several else name), "", stagger)
+             for k, stagger in enumerate(OPTIONS.stagger)]
+    return asked if several else [*asked, ("later", OPTIONS.folder / name, "_later", asked[0][3])]
+
 
 def write_dump(folder, r, suffix=""):
     c10d = torch._C._distributed_c10d
     for kind, name, take in (("pickle", f"nccl_trace_rank_{r}", c10d._dump_fr_trace),
                              ("json", f"nccl_trace_rank_{r}.json", c10d._dump_fr_trace_json)):
         place = folder / (kind + suffix)
-        place.mkdir(exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
         data = take()
         (place / name).write_bytes(data if isinstance(data, bytes) else data.encode())
     place = folder / ("stack" + suffix)
@@ -503,12 +818,15 @@ def write_dump(folder, r, suffix=""):
         faulthandler.dump_traceback(out, all_threads=True)
 
 
-def watch(folder, r):
-    for mark, suffix in (("go", ""), ("later", "_later")):  # files: a stopped process wakes nobody
+def watch(name, folder, r):
+    for mark, target, suffix, stagger in moments(name):  # files: a stopped process wakes nobody
         while not (folder / mark).exists():
             time.sleep(0.002)
-        time.sleep(r * OPTIONS.stagger)
-        write_dump(folder, r, suffix)
+        if not DUMPED.is_set():
+            DUMPED.set()
+            time.sleep(0.1)  # until the checkpoint has begun
+        time.sleep(r * stagger)
+        write_dump(target, r, suffix)
         (folder / f"{mark}_{r}").touch()
 
 
@@ -520,7 +838,7 @@ def rank_main(name, r, port, folder):
                       TORCH_FR_BUFFER_SIZE=str(RING[name] or 2000))
     timeout = 1800 if OPTIONS.mode == "plain" else 4
     dist.init_process_group("gloo", rank=r, world_size=WORLD, timeout=datetime.timedelta(seconds=timeout))
-    threading.Thread(target=watch, args=(folder, r), daemon=True).start()
+    threading.Thread(target=watch, args=(name, folder, r), daemon=True).start()
     (folder / f"ready_{r}").touch()
     try:
         CASES[name](r)
@@ -542,7 +860,7 @@ def wait_for(folder, mark, seconds):
 
 
 def run(name, port):
-    folder = OPTIONS.folder / name
+    folder = OPTIONS.folder / "running"
     (folder / "log").mkdir(parents=True, exist_ok=True)
     fork = multiprocessing.get_context("fork")
     ranks = [fork.Process(target=rank_main, args=(name, r, port, folder)) for r in range(WORLD)]
@@ -550,23 +868,33 @@ def run(name, port):
         rank.start()
     wait_for(folder, "ready", 60)
     time.sleep(OPTIONS.settle if OPTIONS.mode == "plain" else OPTIONS.settle + 6)
-    if OPTIONS.mode == "plain":
-        for mark in ("go", "later"):
-            (folder / mark).touch()
-            wait_for(folder, mark, 4)
+    asked = moments(name) if OPTIONS.mode == "plain" else moments(name)[:1]
+    for mark, target, suffix, stagger in asked:
+        time.sleep(2 if suffix else 0)
+        (folder / mark).touch()
+        wait_for(folder, mark, 4 + WORLD * stagger)
+    for kill in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: nobody shall see another's end and log it
+        for rank in ranks:
+            if rank.is_alive():
+                os.kill(rank.pid, kill)
     for rank in ranks:
-        if rank.is_alive():
-            os.kill(rank.pid, signal.SIGKILL)
         rank.join()
-    for mark in [*folder.glob("go*"), *folder.glob("later*"), *folder.glob("ready*")]:
-        mark.unlink()
-    truth = dict(TRUTH[name], case=name, torch=torch.__version__, backend="gloo", ranks=WORLD, real=True)
-    (folder / "truth.json").write_text(json.dumps(truth, indent=1))
+    truth = dict(TRUTH[name], case=name, torch=torch.__version__, backend="gloo", ranks=WORLD, real=True,
+                 mode=OPTIONS.mode)
+    for target in dict.fromkeys(each[1] for each in asked):
+        target.mkdir(exist_ok=True)
+        shutil.copytree(folder / "log", target / "log", dirs_exist_ok=True)
+        (target / "truth.json").write_text(json.dumps(truth, indent=1))
+    shutil.rmtree(folder)
     print(name, flush=True)
+
+
+def chosen():
+    return [name for name in CASES if not OPTIONS.cases or name.startswith(tuple(OPTIONS.cases))]
 
 
 if __name__ == "__main__":
     if not hasattr(torch._C._distributed_c10d, "_dump_fr_trace"):
         sys.exit("skipped: this torch has no Flight Recorder for Gloo")
-    for number, chosen in enumerate(OPTIONS.cases or CASES):
-        run(chosen, 29800 + number)
+    for number, name in enumerate(chosen()):
+        run(name, 29800 + number)

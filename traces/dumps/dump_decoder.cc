@@ -1,6 +1,7 @@
 #include "traces/dumps/dump_decoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -75,8 +76,15 @@ class Decoder {
     }
   }
 
+  // "[0,1]": c10d's recorder writes a blank behind each comma.
+  static bool has_no_blanks(std::string_view ranks) {
+    const std::size_t comma = ranks.find(',');
+    return comma != std::string_view::npos && ranks.find(", ") == std::string_view::npos;
+  }
+
   std::vector<Rank> members_of_group(const Value& group) {
     const Value* ranks = find(group, "ranks");
+    is_of_torchcomms_ = is_of_torchcomms_ || has_no_blanks(text_or_empty(ranks));
     spend(text_or_empty(ranks).size() + items_of(ranks).second);
     return members_of(ranks);
   }
@@ -151,29 +159,59 @@ class Decoder {
     record.state = state_named(text_or_empty(entry[Field::state]));
     record.retired = number_or(entry[Field::retired], 0) != 0;
     const DumpCall& call = result_.tables.calls.things()[record.call];
-    if (call.is_of_gloo()) {
-      read_gloo(entry, record);
+    if (call.is_of_gloo() || is_of_torchcomms_) {
+      end_unless_dated(record);
     }
+    if (call.is_of_gloo()) {
+      count_operations(entry, record);
+    }
+    if (is_of_torchcomms_ && !call.is_message() && (call.op == "send" || call.op == "recv")) {
+      pass_over(entry, record.group, index);
+      return;
+    }
+    record.unrecorded += passed_over(record.group);
     record.is_p2p = entry[Field::is_p2p] != nullptr ? number_or(entry[Field::is_p2p], 0) != 0
                                                     : call.is_message() || closes_messages(call, record);
-    // Ids count every record: what fell off the ring, or was left out, leaves a gap.
+    take_id(entry, index);
+    result_.dump.records.push_back(record);
+  }
+
+  // Ids count every record: what fell off the ring, or was left out, leaves a gap.
+  void take_id(const Entry& entry, std::uint32_t index) {
     const std::int64_t id = count_or(entry[Field::record_id], -1);
     first_id_ = index == 0 ? id : first_id_;
     result_.dump.from_start &= id == index;
     result_.dump.without_gaps &= id >= 0 && id - first_id_ == index;
-    if (index > 0 && id != last_record_id_ + 1) {
+    if (index > 0 && id != last_record_id_ + 1 && !result_.dump.records.empty()) {
       result_.dump.records.back().gap_after = true;
     }
     last_record_id_ = id;
-    result_.dump.records.push_back(record);
   }
 
-  // Its state is "scheduled" for ever; what is over is retired. Its numbers count what it does not record, too.
-  void read_gloo(const Entry& entry, DumpRecord& record) {
+  // Recorders without events of a device (Gloo's, and TorchComms') leave the state "scheduled" for ever, and what is
+  // over is retired.
+  static void end_unless_dated(DumpRecord& record) {
     const bool says_when = record.started_ns != 0 || record.completed_ns != 0;
     if (record.state == DumpRecord::State::scheduled && record.retired && !says_when) {
       record.state = DumpRecord::State::ended;
     }
+  }
+
+  // TorchComms records messages without saying between whom: nothing can be paired with them.
+  void pass_over(const Entry& entry, std::uint32_t group, std::uint32_t index) {
+    if (group >= passed_over_.size()) {
+      passed_over_.resize(group + 1, 0);
+    }
+    ++passed_over_[group];
+    take_id(entry, index);
+  }
+
+  std::uint32_t passed_over(std::uint32_t group) {
+    return group < passed_over_.size() ? std::exchange(passed_over_[group], 0) : 0;
+  }
+
+  // Gloo's numbers count what its recorder does not keep, too.
+  void count_operations(const Entry& entry, DumpRecord& record) {
     if (record.group >= operations_.size()) {
       operations_.resize(record.group + 1, no_operation);
     }
@@ -332,6 +370,8 @@ class Decoder {
   RankRecording result_;
   Interner<std::uint32_t> group_of_name_;
   std::vector<std::pair<std::int64_t, std::uint32_t>> group_of_id_;
+  bool is_of_torchcomms_ = false;
+  std::vector<std::uint32_t> passed_over_;  // by group: messages since its last call
   std::vector<std::int64_t> operations_;  // by group: the number of the last, of Gloo's
   std::vector<KnownKey> known_keys_;      // by place in an entry
   Key key_;

@@ -33,33 +33,37 @@ constexpr std::size_t tree_bytes_max = std::size_t{2} << 30;  // of one file, pe
 
 struct Candidate {
   std::string path;
-  bool is_named = false;  // by the user, rather than found in a folder
+  bool is_named = false;     // by the user, rather than found in a folder
+  std::size_t argument = 0;  // of the command: what it was, or was found in
 };
 
-// What a file says, or why nothing. Neither: it is another kind of file.
+// What a file says, or why nothing.
 struct Outcome {
   std::optional<RankRecording> recording;
   std::string problem;
   std::vector<check::LogFact> facts = {};
   bool is_json = false;
+  std::size_t digest = 0;    // of its bytes
+  std::size_t argument = 0;  // see Candidate
+  bool is_unknown = false;   // of another kind
 };
 
 std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
   std::vector<Candidate> files;
-  for (const std::string& path : paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
     std::error_code unreadable;  // then reading it says so
-    if (!fs::is_directory(path, unreadable)) {
-      files.push_back({path, true});
+    if (!fs::is_directory(paths[i], unreadable)) {
+      files.push_back({paths[i], true, i});
       continue;
     }
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(paths[i])) {
       if (entry.is_regular_file()) {
-        files.push_back({entry.path().generic_string(), false});
+        files.push_back({entry.path().generic_string(), false, i});
       }
     }
   }
   const auto by_path = [](const Candidate& a, const Candidate& b) {
-    return std::tie(a.path, b.is_named) < std::tie(b.path, a.is_named);
+    return std::tie(a.path, b.is_named, a.argument) < std::tie(b.path, a.is_named, b.argument);
   };
   std::sort(files.begin(), files.end(), by_path);
   const auto same = [](const Candidate& a, const Candidate& b) { return a.path == b.path; };
@@ -140,9 +144,12 @@ class FileReader {
       const bool was_meant =
           file.is_named ||
           (rank >= 0 && (bytes.empty() ? is_named_like_dump(file.path) : is_text(file.path)));
-      return {std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
+      Outcome outcome{std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
+      outcome.is_unknown = !was_meant;
+      return outcome;
     }
-    Outcome outcome{format->decode(source), "", {}, !values::looks_like_pickle(bytes)};
+    Outcome outcome{format->decode(source), "", {}, !values::looks_like_pickle(bytes),
+                    std::hash<std::string_view>()(bytes), file.argument};
     RankRecording& recording = *outcome.recording;
     if (recording.names_groups_only) {
       return outcome;
@@ -259,6 +266,26 @@ bool are_two_moments(const Outcome& a, const Outcome& b) {
   return a.is_json == b.is_json && one.has_states && other.has_states && one.version == other.version;
 }
 
+// A rank that stands still leaves the same bytes again, and so does a copy. Whoever names two folders says that they
+// are of two moments. In one that holds everything twice, nothing says so.
+void drop_copies(Chosen& chosen, std::vector<FileProblem>& problems) {
+  const auto is_copy = [&](const auto& entry) {
+    const Outcome& last = *chosen.last.at(entry.first);
+    return last.digest == entry.second->digest && last.argument == entry.second->argument;
+  };
+  if (!std::all_of(chosen.earlier.begin(), chosen.earlier.end(), is_copy)) {
+    return;
+  }
+  for (const auto& [rank, copy] : chosen.earlier) {
+    problems.push_back(
+        {copy->recording->dump.file,
+         fmt::format("not used: byte for byte the same as {}. If it is of another moment, name the two folders "
+                     "one by one",
+                     chosen.last.at(rank)->recording->dump.file)});
+  }
+  chosen.earlier.clear();
+}
+
 Chosen one_per_rank(std::vector<Outcome>& outcomes, std::vector<FileProblem>& problems) {
   Chosen chosen;
   for (Outcome& outcome : outcomes) {
@@ -281,6 +308,7 @@ Chosen one_per_rank(std::vector<Outcome>& outcomes, std::vector<FileProblem>& pr
         {other->recording->dump.file, fmt::format("not used: {} is also from rank {} and says more",
                                                   place->second->recording->dump.file, dump.rank)});
   }
+  drop_copies(chosen, problems);
   return chosen;
 }
 
@@ -389,6 +417,9 @@ ReadResult read_recordings(const std::vector<std::string>& paths, const ReadProg
     result.job.facts.insert(result.job.facts.end(), outcomes[i].facts.begin(), outcomes[i].facts.end());
     if (!outcomes[i].problem.empty()) {
       result.problems.push_back({files[i].path, outcomes[i].problem});
+    }
+    if (outcomes[i].is_unknown) {
+      result.unknown.push_back(files[i].path);
     }
   }
   DumpTables tables;

@@ -23,6 +23,7 @@ struct FileProblem {
 struct ReadResult {
   check::JobDump job;
   std::vector<FileProblem> problems;  // by file
+  std::vector<std::string> unknown;  // files in folders that nobody here can read
 };
 
 // Called by any of the reading threads when a file is through: how many are, of how many.

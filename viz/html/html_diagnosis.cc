@@ -18,9 +18,10 @@ namespace {
 constexpr std::size_t remarks_max = 50;
 
 std::string_view look_of(const Diagnosis& diagnosis) {
-  return diagnosis.finding.kind == FindingKind::no_fault    ? "success"
-         : diagnosis.finding.kind == FindingKind::straggler ? "warning"
-                                                            : "failure";
+  if (diagnosis.finding.kind == FindingKind::no_fault) {
+    return "success";
+  }
+  return is_alarm(diagnosis) && diagnosis.finding.kind != FindingKind::straggler ? "failure" : "warning";
 }
 
 std::string confidence_text(const Diagnosis& diagnosis) {

@@ -40,6 +40,7 @@ std::string json_diagnosis(const Diagnosis& diagnosis, const Remarks& remarks) {
   const Finding& finding = diagnosis.finding;
   Json object = {
       {"schema_version", 1}, {"verdict", to_string(finding.kind)}, {"kind", to_string(finding.kind)}};
+  object["alarm"] = is_alarm(diagnosis);
   object["confidence"] = to_string(diagnosis.confidence);
   object["culprits"] = finding.culprits.to_vector();
   if (finding.tie) {

@@ -60,11 +60,11 @@ class DiagnosisWriter {
   bool is_fault() const { return diagnosis_.finding.kind != FindingKind::no_fault; }
 
   void headline(void (TextPage::*put)(std::string_view, Look, std::string_view)) {
-    const bool is_slow = diagnosis_.finding.kind == FindingKind::straggler;
+    const bool is_mild = diagnosis_.finding.kind == FindingKind::straggler || diagnosis_.may_be_healthy;
+    const std::string_view level = diagnosis_.may_be_healthy ? "undecided" : is_mild ? "warning" : "error";
     const std::string word =
-        is_fault() ? fmt::format("{}[{}]", is_slow ? "warning" : "error", to_string(diagnosis_.finding.kind))
-                   : "ok";
-    const Look look = is_slow ? Look::warning : is_fault() ? Look::error : Look::good;
+        is_fault() ? fmt::format("{}[{}]", level, to_string(diagnosis_.finding.kind)) : "ok";
+    const Look look = !is_fault() ? Look::good : is_mild ? Look::warning : Look::error;
     (page_.*put)(word, look, diagnosis_.finding.headline);
   }
 

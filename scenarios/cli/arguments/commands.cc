@@ -287,6 +287,8 @@ void declare_cluster(CLI::App& app, CommandLine& line) {
 void declare_diagnose(CLI::App& app, CommandLine& line) {
   app.add_option("PATH", line.paths, "Dumps, traces and logs of a job, or directories that hold them")
       ->required();
+  app.add_flag("--hung", line.hung,
+               "The job stood still, as where a timeout had the dumps written: who did not come is to blame");
   declare_trace(app, line.trace);
   declare_reports(app, line);
 }

@@ -54,13 +54,15 @@ TEST_CASE("that most of a job waits is a hang, shown by a long silence and presu
   }
   const Diagnosis presumed = judge_dump(dumps.job);
   CHECK(presumed.finding.kind == FindingKind::stuck_host);
-  CHECK(presumed.confidence == Diagnosis::Confidence::medium);
+  CHECK(presumed.confidence == Diagnosis::Confidence::low);
+  CHECK_FALSE(is_alarm(presumed));
   CHECK_THAT(presumed.would_settle.back(), Contains("second dump"));
 
   dumps.everyone_silent();
   const Diagnosis hung = judge_dump(dumps.job);
   CHECK(hung.finding.kind == FindingKind::stuck_host);
   CHECK(hung.confidence == Diagnosis::Confidence::high);
+  CHECK(is_alarm(hung));
   CHECK(hung.finding.culprits == RankSet{2});
   CHECK(hung.finding.at->call.seq == 9);
   CHECK(hung.finding.at->waiting == RankSet{0, 1, 3});
