@@ -43,13 +43,18 @@ std::vector<std::pair<Rank, std::size_t>> in_order(const RunLog& log) {
 
 EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<GroupMembers>& groups,
                                  const RunLog& log, Extent extent)
-    : options_(options), first_made_(groups.size()), log_(log), extent_(extent) {
+    : options_(options), log_(log), extent_(extent) {
   for (const GroupMembers& group : groups) {
     add_group(group, options_.timeout);
   }
   status_.resize(log.ranks.size());
   notes_.store_waits.resize(log.ranks.size());
   states_.resize(log.ranks.size());
+  for (RankState& state : states_) {
+    for (const GroupMembers& group : groups_) {
+      state.groups.push_back(group.id);
+    }
+  }
   for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
     choose_calls(static_cast<Rank>(rank));
   }
@@ -78,7 +83,9 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
   }
   evidence_ = notes_.evidence(options_.backend, status_, options_.check_leaks);
   evidence_.torch = &traits_of(options_.torch);
-  evidence_.new_group_waits_for_all = evidence_.torch->new_group_waits_for_all;
+  evidence_.new_group_waits_for_all =
+      evidence_.torch->new_group_waits_for_all ||
+      (options_.eager_communicators && traits_of(options_.backend).queues_calls);
 }
 
 EvidenceBuilder::Queue EvidenceBuilder::queue_of(const Op& op) {
@@ -96,6 +103,7 @@ void EvidenceBuilder::add_group(GroupMembers members, Duration timeout) {
   messengers_.emplace_back();
   group_evidence_.push_back({&groups_.back(), nullptr});
   group_evidence_.back().matcher = &matcher_of(groups_.back().id, Channel::collectives);
+  has_called_.emplace_back(groups_.back().ranks.size());
 }
 
 // Which calls count: not those that the backend refused, and perhaps not those a dead rank was in.
@@ -136,6 +144,21 @@ void EvidenceBuilder::replay(Rank rank, std::size_t index) {
   if (status.state == RankStatus::State::waiting) {
     status.state = RankStatus::State::running;  // or it could not have written this
   }
+  if (state_of(rank).batch != none) {
+    if (record.kind == Kind::wait) {
+      return wait_to_connect(rank, state_of(rank).unconnected.front());
+    }
+    if (record.kind == Kind::issue) {
+      return;  // of the same batch
+    }
+    if (record.kind == Kind::connect) {
+      return connect(rank);
+    }
+    if (record.kind != Kind::complete) {     // of an earlier call
+      state_of(rank).unconnected.resize(1);  // its batch has failed
+      connect(rank);
+    }
+  }
   switch (record.kind) {
     case Kind::issue:
       return issue(rank, index);
@@ -159,6 +182,7 @@ void EvidenceBuilder::replay(Rank rank, std::size_t index) {
       state_of(rank).last_output = record.text;
       return;
     case Kind::begin:
+    case Kind::connect:
     case Kind::gone:
     case Kind::result:
     case Kind::print:
@@ -167,31 +191,52 @@ void EvidenceBuilder::replay(Rank rank, std::size_t index) {
   }
 }
 
+// The records of a batch, or of a call alone.
+std::vector<std::size_t> EvidenceBuilder::records_of_call(Rank rank, std::size_t index) const {
+  const std::vector<Record>& records = log_.ranks[static_cast<std::size_t>(rank)].records;
+  std::vector<std::size_t> found{index};
+  if (records[index].value != no_batch) {
+    for (std::size_t i = index + 1; i < records.size() && records[i].kind == Record::Kind::issue &&
+                                    records[i].value == records[index].value;
+         ++i) {
+      found.push_back(i);
+    }
+  }
+  return found;
+}
+
 // The calls of a batch are replayed together.
 void EvidenceBuilder::issue(Rank rank, std::size_t index) {
   const std::vector<Record>& records = log_.ranks[static_cast<std::size_t>(rank)].records;
   const Record& first = records[index];
-  if (first.call < static_cast<std::int64_t>(state_of(rank).calls.size())) {
+  RankState& state = state_of(rank);
+  if (first.call < static_cast<std::int64_t>(state.calls.size())) {
     return;
   }
-  const auto in_batch = [&](const Record& record) {
-    return record.kind == Record::Kind::issue && record.value == first.value;
-  };
+  const std::vector<std::size_t> calls = records_of_call(rank, index);
   const bool is_batch = first.value != no_batch;
-  if (is_batch) {
-    messages_of(first.op.op.group).begin_batch();
+  if (is_batch && state.batch == none) {
+    await_communicators(rank, calls);
+    if (!state.unconnected.empty()) {
+      state.batch = index;
+      return;
+    }
   }
-  for (std::size_t i = index; i == index || (is_batch && i < records.size() && in_batch(records[i])); ++i) {
+  const GroupId group = restore(rank, first.op).group;
+  if (is_batch) {
+    messages_of(group).begin_batch();
+  }
+  for (const std::size_t i : calls) {
     take_call(rank, records[i]);
   }
   if (is_batch) {
-    messages_of(first.op.op.group).end_batch();
+    messages_of(group).end_batch();
   }
 }
 
 void EvidenceBuilder::take_call(Rank rank, const Record& record) {
   Call& call = state_of(rank).calls.emplace_back();
-  call.op = restore(record.op);
+  call.op = restore(rank, record.op);
   const Op& op = call.op;
   call.store = record.op.store;
   call.limit = record.op.limit;
@@ -206,7 +251,7 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
   }
   ++calls_;
   if (!record.op.ranks.empty()) {
-    call.op.numel = notes_.number_of(record.op.ranks, groups_.front());
+    call.op.numel = notes_.number_of(record.op.ranks, groups_[op.group]);
   }
   if (is_point_to_point(op.kind)) {
     call.message = messages_of(op.group).plan(op);
@@ -217,10 +262,11 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
   } else if (call.store) {
     call.seq = rank;
   } else {
+    tell_batches(op);
     arrive(call, record.at);
     notes_.note_late_call(record.at, op, call.seq);
-    if (op.kind == OpKind::new_group) {
-      make_group(call, record.op.group_name);
+    if (op.kind == OpKind::new_group || op.kind == OpKind::split_group) {
+      make_groups(rank, call, record.op.group_name);
     }
   }
   open_span(rank, call, record.at);
@@ -258,7 +304,7 @@ void EvidenceBuilder::inspect_messages(GroupId group, Time at) {
 
 void EvidenceBuilder::observe(Rank rank, const Record& record) {
   Observation observation = *record.observation;
-  observation.op = restore(record.op);
+  observation.op = restore(rank, record.op);
   observation.site.file = record.text.empty() ? nullptr : files_.insert(record.text).first->c_str();
   notes_.incidents.observe(record.at, rank, observation);
 }
@@ -344,7 +390,8 @@ check::GroupMatcher& EvidenceBuilder::matcher_of(GroupId group, Channel channel)
 MessageMatcher& EvidenceBuilder::messages_of(GroupId group) {
   std::unique_ptr<MessageMatcher>& messages = messengers_[group];
   if (messages == nullptr) {
-    const auto discipline = MessageMatcher::usual_on(traits_of(options_.backend));
+    const auto discipline = connects_lazily(group) ? MessageMatcher::Discipline::apart
+                                                   : MessageMatcher::usual_on(traits_of(options_.backend));
     messages = std::make_unique<MessageMatcher>(discipline, groups_[group].size());
     group_evidence_[group].messages = messages.get();
   }

@@ -70,12 +70,19 @@ class EvidenceBuilder {
   const std::vector<Call>& calls_of(Rank rank) const { return states_[static_cast<std::size_t>(rank)].calls; }
 
  private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr GroupId unknown_group = static_cast<GroupId>(-1);
   struct RankState {
     std::vector<Call> calls;     // by number
     std::vector<bool> left_out;  // by number
     bool is_over = false;        // what follows is left out
     bool lost_peer = false;      // its last error was that others are gone or silent
     std::string last_output;
+    std::vector<GroupId> groups;  // by the rank's own number: split_group gives ranks different ones
+    std::size_t batch =
+        none;  // the record that begins the batch whose groups are being connected; none: nothing is
+    std::vector<GroupId>
+        unconnected;  // of that batch, those that still are, in the order in which they will be
   };
 
   // Calls of one rank that are counted together, and complete in their order.
@@ -89,10 +96,17 @@ class EvidenceBuilder {
   void choose_calls(Rank rank);
   void replay(Rank rank, std::size_t index);
   void issue(Rank rank, std::size_t index);
+  std::vector<std::size_t> records_of_call(Rank rank, std::size_t index) const;
+  bool connects_lazily(GroupId group) const;
+  void await_communicators(Rank rank, const std::vector<std::size_t>& batch);
+  void come_first(GroupId group, Rank member, ScopeId scope, Site site);
+  void tell_batches(const Op& op);
+  void connect(Rank rank);
+  void wait_to_connect(Rank rank, GroupId group);
   void observe(Rank rank, const Record& record);
   void take_call(Rank rank, const Record& record);
   void arrive(Call& call, Time at);
-  void make_group(const Call& call, const std::string& name);
+  void make_groups(Rank rank, const Call& call, const std::string& name);
   void wait(Rank rank, const Record& record);
   void complete(Rank rank, const Record& record);
   void complete_message(Call& call, const Record& record);
@@ -109,7 +123,7 @@ class EvidenceBuilder {
   bool gives_up_in_time(const Call& call) const;
   bool is_gone(Rank rank) const;
   void apply_deadline();
-  Op restore(const LoggedOp& logged);
+  Op restore(Rank rank, const LoggedOp& logged);
   ScopeId restore_scope(const LoggedOp& logged);
   const TensorList* stand_ins(const std::optional<std::vector<Shape>>& shapes, const Op& op);
   Storage* stand_in(const std::optional<Shape>& shape, const Op& op);
@@ -122,9 +136,12 @@ class EvidenceBuilder {
   check::GroupMatcher& matcher_of(GroupId group, check::Channel channel);
 
   const Options& options_;
-  const std::size_t first_made_;     // GroupId of the first group that the ranks made
   std::deque<GroupMembers> groups_;  // addresses are stable
   std::vector<Duration> timeouts_;   // of a group's operations, by GroupId; 0: the backend's default
+  std::map<std::pair<SlotKey, std::int64_t>, std::vector<GroupId>> made_;  // by call and number of its lists
+  std::vector<std::vector<bool>>
+      has_called_;           // by GroupId and member: a collective or a batch, where groups connect lazily
+  std::set<GroupId> parts_;  // that split_group has made, and connected
   const RunLog& log_;
   Extent extent_;
   ScopeTable scopes_;

@@ -45,11 +45,18 @@ void EvidenceBuilder::fail(Rank rank, const Record& record) {
 void EvidenceBuilder::note_refused_device(Rank rank, const Call& call, const Record& record) {
   const Op& op = call.op;
   const bool needs_gpu = traits_of(options_.backend).device == DeviceType::cuda && has_tensor(op.kind);
-  if (record.kind != Record::Kind::refuse || !needs_gpu || op.device.type == DeviceType::cuda ||
-      op.group >= groups_.size()) {
+  if (record.kind != Record::Kind::refuse || !needs_gpu || op.group >= groups_.size()) {
     return;
   }
   check::DeviceIncident incident;
+  if (op.device.type == DeviceType::cuda) {
+    const std::optional<Device> before = matcher_of(op.group, check::Channel::collectives).device_of(op.rank);
+    if (!before || *before == op.device) {
+      return;  // refused for something else
+    }
+    incident.kind = FindingKind::stray_device;
+    incident.expected = *before;
+  }
   incident.ranks = {rank};
   incident.op = op;
   if (!is_point_to_point(op.kind)) {
@@ -111,7 +118,7 @@ std::string EvidenceBuilder::open_call_of(Rank rank) const {
   std::string phrase;
   for (const Call& call : state.calls) {
     std::int64_t& seq = next[queue_of(call.op)];
-    if (!call.done) {
+    if (!call.done && call.op.group != unknown_group) {
       phrase = fmt::format("{} #{} on {}", to_string(call.op.kind), seq, groups_[call.op.group].name);
       break;
     }

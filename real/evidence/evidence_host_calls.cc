@@ -5,20 +5,33 @@
 #include <fmt/core.h>
 
 #include "real/evidence/evidence_builder.h"
+#include "sim/match/group_names.h"
 
 namespace rollcall::real {
 
 using check::Channel;
 using check::RankStatus;
 
-// Whoever comes first says who its members are. Who says otherwise is found by comparing the calls.
-void EvidenceBuilder::make_group(const Call& call, const std::string& name) {
-  const auto id = static_cast<GroupId>(first_made_ + static_cast<std::size_t>(call.seq));
-  if (id < groups_.size()) {
-    return;
+// Whoever comes first says who the members of what new_group makes are. Who says otherwise is found by comparing the
+// calls. Different lists for split_group are different groups.
+void EvidenceBuilder::make_groups(Rank rank, const Call& call, const std::string& name) {
+  const bool splits = call.op.kind == OpKind::split_group;
+  const auto [entry, is_new] = made_.try_emplace({key_of(call), splits ? call.op.numel : 0});
+  if (is_new) {
+    const std::vector<RankList>& lists = notes_.lists(call.op.numel);
+    const std::vector<std::string> names =
+        names_of_made(call.op.kind, groups_[call.op.group].name, call.seq, name, lists.size());
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      const auto id = static_cast<GroupId>(groups_.size());
+      entry->second.push_back(id);
+      add_group({id, names[i], lists[i]}, call.limit.value_or(options_.timeout));
+      if (splits) {
+        parts_.insert(id);
+      }
+    }
   }
-  add_group({id, name.empty() ? fmt::format("g{}", call.seq + 1) : name, notes_.lists(call.op.numel).front()},
-            call.limit.value_or(options_.timeout));
+  std::vector<GroupId>& known = state_of(rank).groups;
+  known.insert(known.end(), entry->second.begin(), entry->second.end());
 }
 
 // What has been read is known; what has been written decides who still waits.

@@ -28,8 +28,10 @@ const TensorList* EvidenceBuilder::stand_ins(const std::optional<std::vector<Sha
   return &list;
 }
 
-Op EvidenceBuilder::restore(const LoggedOp& logged) {
+Op EvidenceBuilder::restore(Rank rank, const LoggedOp& logged) {
   Op op = logged.op;
+  const std::vector<GroupId>& known = state_of(rank).groups;
+  op.group = op.group < known.size() ? known[op.group] : unknown_group;
   op.scope = restore_scope(logged);
   op.site.file = logged.file.empty() ? nullptr : files_.insert(logged.file).first->c_str();
   op.tensors.input = stand_in(logged.input, op);

@@ -15,6 +15,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "sim/c10d/backend_traits.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/train/checkpoint_files.h"
 
@@ -199,8 +200,10 @@ void run_worker(Worker worker) {
   context.torch = &traits_of(worker.options.torch);
   context.rank = worker.seat.rank;
   context.world = ProcessGroup(worker.seat.groups.front(), worker.seat.rank);
+  context.gpus = worker.options.gpus_per_host;
   context.device = device_of(worker.options, worker.seat.rank);
-  context.is_device_bound = true;  // a rank connects before it calls anything
+  context.is_device_bound =
+      worker.options.eager_communicators && traits_of(worker.options.backend).queues_calls;
   context.steps = &steps;
   try {
     worker.seat.store = std::make_shared<Store>(std::move(worker.hub));

@@ -21,13 +21,13 @@ void Flights::add(Flight flight) {
   open_.emplace(next_++, std::move(flight));
 }
 
-// A group's calls end in their order, so behind one that goes on nothing of its group is looked at.
+// A communicator's calls end in their order, so behind one that goes on nothing of it is looked at.
 std::vector<Landing> Flights::poll(cudaEvent_t epoch) {
   std::vector<Landing> landings;
-  std::vector<GroupId> going_on;
+  std::vector<const NcclGroup*> going_on;
   for (auto flight = open_.begin(); flight != open_.end();) {
     const Flight& call = flight->second;
-    const GroupId group = call.work.group();
+    const NcclGroup* const group = call.group.get();
     if (std::ranges::find(going_on, group) != going_on.end() || !gpu_.has_passed(call.ended)) {
       going_on.push_back(group);
       ++flight;
@@ -61,8 +61,10 @@ std::optional<std::int64_t> Flights::number_of(const Work& work) const {
   return found == numbers_.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool Flights::any_of(GroupId group) const {
-  return std::ranges::any_of(open_, [&](const auto& entry) { return entry.second.work.group() == group; });
+std::optional<Work> Flights::first_of(GroupId group) const {
+  const auto first =
+      std::ranges::find_if(open_, [&](const auto& entry) { return entry.second.work.group() == group; });
+  return first == open_.end() ? std::nullopt : std::optional(first->second.work);
 }
 
 // Of a wait for a place, whether it still comes down to a call.
@@ -87,8 +89,8 @@ std::optional<Work> Flights::blocking(Stream stream, std::int64_t position) cons
 
 Work Flights::blocking(std::int64_t number, int depth) const {
   const Flight& asked = open_.at(number);
-  const auto first = std::ranges::find_if(
-      open_, [&](const auto& entry) { return entry.second.work.group() == asked.work.group(); });
+  const auto first =
+      std::ranges::find_if(open_, [&](const auto& entry) { return entry.second.group == asked.group; });
   const Flight& front = first->second;
   return depth > deepest ? front.work
                          : blocking(front.stream, front.position, depth + 1).value_or(front.work);

@@ -60,7 +60,8 @@ class Flights {
   std::optional<std::int64_t> number_of(const Work& work) const;
   // Of one that is not over.
   const Flight& at(std::int64_t number) const { return open_.at(number); }
-  bool any_of(GroupId group) const;
+  bool any_of(GroupId group) const { return first_of(group).has_value(); }
+  std::optional<Work> first_of(GroupId group) const;  // that is not over
   bool empty() const { return open_.empty(); }
   std::int64_t oldest() const { return open_.begin()->first; }
 
@@ -71,7 +72,8 @@ class Flights {
   void note_wait(Stream stream, std::int64_t number);
   void note_wait(Stream stream, Stream awaited, std::int64_t position);
 
-  // The call that the end of `number` comes down to: it, one before it in its group, or one that its stream waits for.
+  // The call that the end of `number` comes down to: it, one before it on its communicator, or one that its
+  // stream waits for.
   Work blocking(std::int64_t number) const;
   // The same of a place in a stream, if it comes down to a call.
   std::optional<Work> blocking(Stream stream, std::int64_t position) const;

@@ -25,6 +25,7 @@ CudaApi load_cuda() {
   library.find("cudaMalloc", api.malloc);
   library.find("cudaFree", api.free);
   library.find("cudaMemcpyAsync", api.memcpy_async);
+  library.find("cudaMemsetAsync", api.memset_async);
   library.find("cudaStreamCreateWithFlags", api.stream_create);
   library.find("cudaMallocHost", api.malloc_host);
   library.find("cudaStreamWaitEvent", api.stream_wait_event);
@@ -65,6 +66,7 @@ NcclApi load_nccl() {
   library.find("ncclCommInitRankConfig", api.comm_init);
   library.find("ncclCommGetAsyncError", api.async_error);
   library.find("ncclCommAbort", api.comm_abort);
+  library.find("ncclCommFinalize", api.comm_finalize);
   library.find("ncclCommDestroy", api.comm_destroy);
   library.find("ncclGroupStart", api.group_start);
   library.find("ncclGroupEnd", api.group_end);

@@ -19,6 +19,7 @@ struct CudaApi {
   cudaError_t (*malloc)(void**, std::size_t) = nullptr;
   decltype(cudaFree)* free = nullptr;
   decltype(cudaMemcpyAsync)* memcpy_async = nullptr;
+  decltype(cudaMemsetAsync)* memset_async = nullptr;
   decltype(cudaStreamCreateWithFlags)* stream_create = nullptr;
   cudaError_t (*malloc_host)(void**, std::size_t) = nullptr;
   decltype(cudaStreamWaitEvent)* stream_wait_event = nullptr;
@@ -46,6 +47,7 @@ struct NcclApi {
   decltype(ncclCommInitRankConfig)* comm_init = nullptr;
   decltype(ncclCommGetAsyncError)* async_error = nullptr;
   decltype(ncclCommAbort)* comm_abort = nullptr;
+  decltype(ncclCommFinalize)* comm_finalize = nullptr;
   decltype(ncclCommDestroy)* comm_destroy = nullptr;
   decltype(ncclGroupStart)* group_start = nullptr;
   decltype(ncclGroupEnd)* group_end = nullptr;

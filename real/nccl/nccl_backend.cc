@@ -14,7 +14,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
+#include <utility>
 
 #include "real/nccl/device_tensors.h"
 #include "real/nccl/flights.h"
@@ -41,6 +43,8 @@ bool waits_on_host() {
   return wanted != nullptr && std::string_view(wanted) == "1";
 }
 
+constexpr Rank everybody = -1;
+
 constexpr int shares_gpus_since = 23000;  // NCCL 2.30: NCCL_MULTI_RANK_GPU_ENABLE
 
 // Several ranks on one GPU, which NCCL refuses unless it is told otherwise. Before 2.30 each process poses as
@@ -55,19 +59,6 @@ void allow_shared_gpu(const NcclLibraries& libraries, Rank rank) {
   ::setenv("NCCL_HOSTID", fmt::format("rollcall-rank-{}", rank).c_str(), 0);
   ::setenv("NCCL_NET", "Socket", 0);
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
-}
-
-// Made by the group's first rank, read by the others, as torch does it through its store.
-ncclUniqueId exchange_id(const NcclLibraries& libraries, Store& store, Rank rank, GroupId group) {
-  const std::string key = fmt::format("nccl-{}", group);
-  ncclUniqueId id = {};
-  if (rank == 0) {
-    libraries.check(libraries.nccl.get_unique_id(&id));
-    store.set(key, std::string(id.internal, sizeof id.internal));
-  } else {
-    store.get(key).copy(id.internal, sizeof id.internal);
-  }
-  return id;
 }
 
 // What torch's watchdog throws, in a thread where nobody catches.
@@ -87,7 +78,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     tensors_.emplace(libraries_, *gpu_);
     flights_.emplace(*gpu_);
     for (const GroupMembers& members : seat_.groups) {
-      connect(members, 0);
+      add_group(members, 0);
     }
     watchdog_ = std::jthread([this](const std::stop_token& stop) { keep_watch(stop); });
   }
@@ -102,29 +93,35 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   Work issue(const Op& op) override {
     check(op);
-    Launch launch = begin(op);
-    NcclGroup& group = *groups_[op.group].group;
-    group.launch(op, launch.locate, launch.flight.scratch);
+    Launch launch = begin(op, communicator_of(op, false));
+    NcclGroup& group = *launch.flight.group;
+    Op launched = op;
+    launched.dtype = has_tensor(op.kind) ? op.dtype : nccl_barrier_dtype(traits_of(seat_.torch));
+    group.launch(launched, launch.locate, launch.flight.scratch);
     group.settle_communicator();
     return end(op, std::move(launch));
   }
 
   std::vector<Work> issue_batch(std::span<const Op> ops) override {
     std::vector<Launch> launches;
+    std::vector<std::shared_ptr<NcclGroup>> groups;
     for (const Op& op : ops) {
       check(op);
     }
     for (const Op& op : ops) {
-      launches.push_back(begin(op));
+      groups.push_back(communicator_of(op, true));
+    }
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      launches.push_back(begin(ops[i], groups[i]));
     }
     libraries_.check(libraries_.nccl.group_start());
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      groups_[ops[i].group].group->launch(ops[i], launches[i].locate, launches[i].flight.scratch);
+      groups[i]->launch(ops[i], launches[i].locate, launches[i].flight.scratch);
     }
     libraries_.check(libraries_.nccl.group_end());
     std::vector<Work> works;
-    for (const Op& op : ops) {
-      groups_[op.group].group->settle_communicator();
+    for (const std::shared_ptr<NcclGroup>& group : groups) {
+      group->settle_communicator();
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
       works.push_back(end(ops[i], std::move(launches[i])));
@@ -153,7 +150,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   void wait_for(const Work& work, Duration timeout) override {
     const std::optional<std::int64_t> number = flights_->number_of(work);
     if (number && !wait_on_host(*number, timeout)) {
-      groups_[work.group()].group->abort();
+      flights_->at(*number).group->abort();
       throw LostPeerError(
           fmt::format("Work WorkNCCL(Timeout(ms)={}) timed out in blocking wait.", timeout / millisecond));
     }
@@ -181,8 +178,13 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   ProcessGroup manage(GroupCall call) override {
     if (call.op.kind == OpKind::new_group) {
-      return made_.make(call,
-                        [this](const GroupMembers& members, Duration timeout) { connect(members, timeout); });
+      return made_.make(
+          call, [this](const GroupMembers& members, Duration timeout) { add_group(members, timeout); });
+    }
+    if (call.op.kind == OpKind::split_group) {
+      return made_.split(call, [&](std::span<const GroupMembers* const> parts, Duration timeout) {
+        split(call.op.group, parts, timeout);
+      });
     }
     if (call.op.kind != OpKind::destroy_process_group) {
       refuse_call(call.op.kind);
@@ -203,8 +205,14 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   Observer& observer() override { return nobody_; }
 
  private:
+  // A process group, as this rank knows it.
   struct Member {
-    std::shared_ptr<NcclGroup> group{};  // null: the rank is not a member, or it has ended
+    const GroupMembers* members = nullptr;
+    Rank rank = -1;  // the rank's own
+    bool has_ended = false;
+    // By the rank at the other end of a pair; `everybody`: the group's own. Made when they are first needed.
+    std::map<Rank, std::shared_ptr<NcclGroup>> communicators{};
+    std::optional<Device> device{};  // that the rank's first call was about
     Duration timeout = 0;
     std::int64_t collectives = 0;  // launched
     std::int64_t messages = 0;
@@ -226,27 +234,126 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     }
   }
 
-  // Where the rank is not a member, the group's place stays empty.
-  void connect(const GroupMembers& members, Duration timeout) {
-    Member& member = groups_.emplace_back();
+  Member& note_group(const GroupMembers& members, Duration timeout) {
     const Duration asked_for = timeout > 0 ? timeout : seat_.timeout;
-    member.timeout = asked_for > 0 ? asked_for : default_timeout;
-    if (const Rank rank = members.rank_of(seat_.rank); rank >= 0) {
-      member.group = std::make_shared<NcclGroup>(
-          libraries_, *gpu_, exchange_id(libraries_, *seat_.store, rank, members.id), rank, members.size());
+    return groups_.emplace_back(Member{.members = &members,
+                                       .rank = members.rank_of(seat_.rank),
+                                       .timeout = asked_for > 0 ? asked_for : default_timeout});
+  }
+
+  // With a device_id, the world connects at once, and other groups are split off it, which is a call of all ranks
+  // (distributed_c10d.py, _new_process_group_helper).
+  void add_group(const GroupMembers& members, Duration timeout) {
+    Member& member = note_group(members, timeout);
+    if (!seat_.eager) {
+      return;
+    }
+    if (members.id == world_group) {
+      member.communicators[everybody] = connect_all(member);
+      return;
+    }
+    const bool is_member = member.rank >= 0;
+    const auto part =
+        settled(groups_.front())
+            .split(is_member ? 0 : NcclGroup::no_part, std::max(member.rank, 0), members.size());
+    if (is_member) {
+      member.communicators[everybody] = part;
     }
   }
 
-  // A group that still has calls under way is ended by force, as torch does when it cannot be flushed.
-  void destroy(GroupId id) {
-    poll();
-    if (const std::shared_ptr<NcclGroup> group = std::move(groups_[id].group)) {
-      if (flights_->any_of(id)) {
-        group->abort();
-      } else {
-        group->close();
+  // The group's own communicator when none of its calls is under way: it may deadlock where one is split before
+  // (NCCL User Guide, ncclCommSplit).
+  NcclGroup& settled(const Member& group) {
+    wait_for_calls_of(group.members->id);
+    return *group.communicators.at(everybody);
+  }
+
+  // split_group: a part of `parent` for each group.
+  void split(GroupId parent, std::span<const GroupMembers* const> parts, Duration timeout) {
+    const auto first = static_cast<std::size_t>(groups_.size());
+    int own = NcclGroup::no_part;
+    for (const GroupMembers* const part : parts) {
+      if (note_group(*part, timeout).rank >= 0) {
+        own = static_cast<int>(groups_.size() - first) - 1;
       }
     }
+    NcclGroup& whole = settled(groups_[parent]);
+    if (own == NcclGroup::no_part) {
+      whole.split(own, 0, 0);
+      return;
+    }
+    Member& member = groups_[first + static_cast<std::size_t>(own)];
+    member.communicators[everybody] = whole.split(own, member.rank, member.members->size());
+  }
+
+  // Made by the first of those that meet, read by the others, as torch does it through its store (ProcessGroupNCCL.cpp,
+  // broadcastUniqueNCCLID). Numbers of groups are everybody's here: only split_group gives different ranks different
+  // ones, and that needs groups which connect when they are made.
+  ncclUniqueId exchange_id(const std::string& key, bool is_first) {
+    ncclUniqueId id = {};
+    if (is_first) {
+      libraries_.check(libraries_.nccl.get_unique_id(&id));
+      seat_.store->set(key, std::string(id.internal, sizeof id.internal));
+      return id;
+    }
+    for (Patience patience; !seat_.store->has(key); patience.pause()) {
+      note_connecting();
+    }
+    seat_.store->get(key).copy(id.internal, sizeof id.internal);
+    return id;
+  }
+
+  std::shared_ptr<NcclGroup> connect_all(const Member& member) {
+    const std::string key = fmt::format("nccl-{}", member.members->id);
+    return std::make_shared<NcclGroup>(libraries_, *gpu_, exchange_id(key, member.rank == 0), member.rank,
+                                       member.members->size(), [this] { note_connecting(); });
+  }
+  std::shared_ptr<NcclGroup> connect_pair(const Member& member, Rank peer) {
+    const std::string key = fmt::format("nccl-{}-{}:{}", member.members->id, std::min(member.rank, peer),
+                                        std::max(member.rank, peer));
+    return NcclGroup::between(libraries_, *gpu_, exchange_id(key, member.rank <= peer), member.rank, peer,
+                              [this] { note_connecting(); });
+  }
+
+  // What has been launched before goes on meanwhile.
+  void note_connecting() {
+    if (watcher_ != nullptr) {
+      poll();
+      watcher_->connecting();
+    }
+  }
+
+  // What the call travels on. Unless groups connect when they are made, that is made now where it is not there: a
+  // message in no batch has a communicator of its two ranks, everything else the group's (ProcessGroupNCCL.cpp,
+  // pointToPoint).
+  std::shared_ptr<NcclGroup> communicator_of(const Op& op, bool is_in_batch) {
+    Member& member = groups_[op.group];
+    const bool is_of_pair = !seat_.eager && is_point_to_point(op.kind) && !is_in_batch;
+    std::shared_ptr<NcclGroup>& place = member.communicators[is_of_pair ? op.root : everybody];
+    if (place == nullptr) {
+      note_connecting();
+      std::shared_ptr<NcclGroup> made = is_of_pair ? connect_pair(member, op.root) : connect_all(member);
+      place = std::move(made);
+      watcher_->connected();
+    }
+    return place;
+  }
+
+  // What is under way comes to its end first (ProcessGroupNCCL.cpp, shutdown).
+  void destroy(GroupId id) {
+    Member& member = groups_[id];
+    wait_for_calls_of(id);
+    for (const auto& [peer, communicator] : member.communicators) {
+      if (communicator != nullptr) {
+        communicator->close();
+      }
+    }
+    member.communicators.clear();
+    member.has_ended = true;
+  }
+
+  void wait_for_calls_of(GroupId id) {
+    wait_on_host([this, id] { return !flights_->any_of(id); }, [this, id] { return flights_->first_of(id); });
   }
 
   static TensorList tensors_of(const Op& op) {
@@ -258,10 +365,11 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   }
 
   // The group's stream goes on when the caller's has come so far (ProcessGroupNCCL.cpp, syncStream).
-  Launch begin(const Op& op) {
+  Launch begin(const Op& op, const std::shared_ptr<NcclGroup>& group) {
     poll();
     tensors_->sweep([this](std::int64_t number) { return flights_->is_over(number); });
     Launch launch;
+    launch.flight.group = group;
     launch.flight.stream = op.stream;
     launch.flight.position = flights_->position(op.stream);
     launch.flight.is_barrier = op.kind == OpKind::barrier;
@@ -277,23 +385,22 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
       launch.locate(*tensor.storage());  // now: copies are no part of NCCL's groups
     }
     const cudaEvent_t reached = gpu_->record(from);
-    libraries_.check(libraries_.cuda.stream_wait_event(groups_[op.group].group->stream(), reached, 0));
+    libraries_.check(libraries_.cuda.stream_wait_event(group->stream(), reached, 0));
     gpu_->give_back(reached);  // the wait is for what was recorded
-    launch.flight.begun = gpu_->record(groups_[op.group].group->stream());
+    launch.flight.begun = gpu_->record(group->stream());
     return launch;
   }
 
   Work end(const Op& op, Launch launch) {
     Member& member = groups_[op.group];
-    member.group->distribute(op, launch.locate, launch.flight.scratch);
+    launch.flight.group->distribute(op, launch.locate, launch.flight.scratch);
     const bool is_message = is_point_to_point(op.kind);
     const std::int64_t seq = is_message ? member.messages++ : member.collectives++;
     Flight& flight = launch.flight;
     flight.work = is_message ? Work(op.group, op.rank, seq, static_cast<std::uint32_t>(seq))
                              : Work(op.group, op.rank, seq);
-    flight.group = member.group;
     flight.text = describe(op);
-    flight.ended = gpu_->record(member.group->stream());
+    flight.ended = gpu_->record(flight.group->stream());
     flight.staging = std::move(*launch.staging);
     flight.launched = std::chrono::steady_clock::now();
     flight.limit = std::chrono::nanoseconds(member.timeout);
@@ -303,15 +410,15 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     return work;
   }
 
-  void check(const Op& op) const {
-    const Member& member = groups_[op.group];
-    if (member.group == nullptr) {
+  void check(const Op& op) {
+    Member& member = groups_[op.group];
+    const Rank size = member.members->size();
+    if (member.has_ended || member.rank < 0) {
       throw Error("torch.distributed.DistBackendError",
                   fmt::format("NCCL communicator was aborted on rank {}.", op.rank));
     }
     if (op.malformed) {
-      if (const std::optional<Error> error =
-              nccl_argument_error(op, member.group->size(), traits_of(seat_.torch))) {
+      if (const std::optional<Error> error = nccl_argument_error(op, size, traits_of(seat_.torch))) {
         raise(*error, op.site);
       }
     }
@@ -319,15 +426,18 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
       const TorchError& refusal = traits_of(seat_.torch).nccl_host_tensor;
       raise(Error(refusal.type, fmt::format(fmt::runtime(refusal.text), to_string(op.device))), op.site);
     }
+    if (op.device.type == DeviceType::cuda && member.device.value_or(op.device) != op.device) {
+      throw stray_device_error(op.device, *member.device);
+    }
     if (is_point_to_point(op.kind)) {
-      detail::check_message(op, member.group->size(), true, traits_of(seat_.torch));
+      detail::check_message(op, size, true, traits_of(seat_.torch));
     }
     // What is refused later would leave its tensors waiting for a call that never flies.
-    if (has_tensor(op.kind)) {
-      nccl_type_of(op.dtype);
+    if (const std::optional<Error> error = nccl_type_error(op, traits_of(seat_.torch))) {
+      throw *error;
     }
-    if (has_reduce_op(op.kind) && op.reduce != ReduceOp::premul_sum) {
-      nccl_operator_of(op.reduce, op.dtype);
+    if (op.device.type == DeviceType::cuda) {
+      member.device = op.device;
     }
   }
 
@@ -340,8 +450,10 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     Patience patience;
     for (poll(); !is_over(); poll()) {
       for (const Member& member : groups_) {
-        if (member.group != nullptr) {
-          member.group->check_communicator();
+        for (const auto& [peer, communicator] : member.communicators) {
+          if (communicator != nullptr) {  // it is being made, or that failed
+            communicator->check_communicator();
+          }
         }
       }
       if (timeout > 0 && std::chrono::steady_clock::now() - begun > std::chrono::nanoseconds(timeout)) {

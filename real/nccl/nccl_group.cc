@@ -3,6 +3,7 @@
 #include "real/nccl/nccl_group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <fmt/core.h>
@@ -15,13 +16,58 @@
 #include "sim/tensor/elements.h"
 
 namespace rollcall::real {
-NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const ncclUniqueId& id, Rank rank, Rank size)
-    : libraries_(libraries), gpu_(gpu), rank_(rank), size_(size) {
+namespace {
+
+ncclConfig_t nonblocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  libraries_.check(libraries_.nccl.comm_init(&communicator_, size, id, rank, &config));
-  settle_communicator();
+  return config;
+}
+
+ncclComm_t connect(const NcclLibraries& libraries, const ncclUniqueId& id, Rank rank, Rank size) {
+  ncclConfig_t config = nonblocking();
+  ncclComm_t communicator = nullptr;
+  libraries.check(libraries.nccl.comm_init(&communicator, size, id, rank, &config));
+  return communicator;
+}
+
+}  // namespace
+
+NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, ncclComm_t communicator, Rank rank, Rank size,
+                     const Meanwhile& meanwhile)
+    : libraries_(libraries), gpu_(gpu), rank_(rank), size_(size), communicator_(communicator) {
+  settle_communicator(meanwhile);
   stream_ = gpu_.new_stream();
+}
+
+NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const ncclUniqueId& id, Rank rank, Rank size,
+                     const Meanwhile& meanwhile)
+    : NcclGroup(libraries, gpu, connect(libraries, id, rank, size), rank, size, meanwhile) {}
+
+std::shared_ptr<NcclGroup> NcclGroup::between(const NcclLibraries& libraries, Gpu& gpu,
+                                              const ncclUniqueId& id, Rank rank, Rank peer,
+                                              const Meanwhile& meanwhile) {
+  const auto pair =
+      std::make_shared<NcclGroup>(libraries, gpu, id, rank <= peer ? 0 : 1, rank == peer ? 1 : 2, meanwhile);
+  pair->is_pair_ = true;
+  return pair;
+}
+
+// The part's handle is filled in while this communicator is in progress, and perhaps a little later (NCCLUtils.cpp,
+// NCCLComm::split).
+std::shared_ptr<NcclGroup> NcclGroup::split(int part, Rank rank, Rank size) {
+  const auto split = nccl_function<decltype(ncclCommSplit)>("ncclCommSplit");
+  ncclConfig_t config = nonblocking();
+  ncclComm_t made = nullptr;
+  libraries_.check(split(communicator_, part, rank, &made, &config));
+  settle_communicator();
+  if (part == no_part) {
+    return nullptr;
+  }
+  const std::atomic_ref<ncclComm_t> arriving(made);
+  for (Patience patience; arriving.load() == nullptr; patience.pause()) {
+  }
+  return std::shared_ptr<NcclGroup>(new NcclGroup(libraries_, gpu_, made, rank, size, {}));
 }
 
 ncclResult_t NcclGroup::state() {
@@ -37,15 +83,25 @@ ncclResult_t NcclGroup::state() {
 void NcclGroup::check_communicator() { libraries_.check(state()); }
 
 // A nonblocking communicator takes no further call before the last one is through.
-void NcclGroup::settle_communicator() {
+void NcclGroup::settle_communicator(const Meanwhile& meanwhile) {
   Patience patience;
   for (ncclResult_t now = state(); now != ncclSuccess; now = state()) {
     libraries_.check(now);
+    if (meanwhile) {
+      meanwhile();
+    }
     patience.pause();
   }
 }
 
 void NcclGroup::close() {
+  {
+    const std::lock_guard lock(use_);
+    if (communicator_ != nullptr) {
+      libraries_.check(libraries_.nccl.comm_finalize(communicator_));
+    }
+  }
+  settle_communicator();
   const std::lock_guard lock(use_);
   if (communicator_ != nullptr) {
     libraries_.check(libraries_.nccl.comm_destroy(std::exchange(communicator_, nullptr)));
@@ -120,11 +176,12 @@ void NcclGroup::with_operator(const Op& op, const std::function<void(ncclRedOp_t
   libraries_.check(destroy(own, communicator_));
 }
 
-// torch's barrier is an all_reduce of one float.
-void NcclGroup::launch_barrier(std::vector<MemoryPool::Block>& scratch) {
-  const Part one = take_scratch(1, sizeof(float), scratch);
-  libraries_.check(
-      libraries_.nccl.all_reduce(one.memory, one.memory, 1, ncclFloat32, ncclSum, communicator_, stream_));
+// torch's barrier is an all_reduce of one element, a zero.
+void NcclGroup::launch_barrier(Dtype dtype, std::vector<MemoryPool::Block>& scratch) {
+  const Part one = take_scratch(1, size_of(dtype), scratch);
+  libraries_.check(libraries_.cuda.memset_async(one.memory, 0, size_of(dtype), stream_));
+  libraries_.check(libraries_.nccl.all_reduce(one.memory, one.memory, 1, nccl_type_of(dtype), ncclSum,
+                                              communicator_, stream_));
 }
 
 // Each tensor by itself; several are a group.
@@ -256,16 +313,17 @@ void NcclGroup::launch_messages(const Op& op, const Locate& locate) {
 void NcclGroup::launch(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch) {
   const NcclApi& nccl = libraries_.nccl;
   if (!has_tensor(op.kind)) {
-    return launch_barrier(scratch);
+    return launch_barrier(op.dtype, scratch);
   }
   if (is_point_to_point(op.kind)) {
     Storage& tensor = *op.tensors.input;
     void* const memory = locate(tensor);
     const auto count = static_cast<std::size_t>(tensor.numel);
     const ncclDataType_t type = nccl_type_of(op.dtype);
+    const Rank peer = is_pair_ ? size_ - 1 - rank_ : op.root;
     return libraries_.check(op.kind == OpKind::send
-                                ? nccl.send(memory, count, type, op.root, communicator_, stream_)
-                                : nccl.recv(memory, count, type, op.root, communicator_, stream_));
+                                ? nccl.send(memory, count, type, peer, communicator_, stream_)
+                                : nccl.recv(memory, count, type, peer, communicator_, stream_));
   }
   switch (row_of(op.kind).nccl) {
     case NcclFunction::all_reduce:

@@ -17,6 +17,10 @@ class DeviceWatcher {
   virtual void ran(const Work& work, Duration from, Duration to) = 0;
   // The host waits, and it comes down to this call. Said again and again, on the rank's own thread.
   virtual void blocked_in(const Work& work) = 0;
+  // The call that is being issued needs a communicator that is not there yet: the host waits for the other members.
+  // Said again and again.
+  virtual void connecting() = 0;
+  virtual void connected() = 0;
 };
 
 class WatchedDevice {

@@ -5,6 +5,8 @@
 
 #include <deque>
 #include <functional>
+#include <map>
+#include <span>
 #include <string_view>
 
 #include "real/rank/seat.h"
@@ -27,6 +29,11 @@ class MadeGroups {
   // new_group. Returns when everybody in the world has come this far. Throws LostPeerError after a timeout.
   ProcessGroup make(const GroupCall& call, const Connect& connect);
 
+  // split_group, likewise: one group per list, numbered in their order, and the handle to the caller's. `connect` is
+  // called once for all of them.
+  using ConnectParts = std::function<void(std::span<const GroupMembers* const> parts, Duration timeout)>;
+  ProcessGroup split(const GroupCall& call, const ConnectParts& connect);
+
   // Nobody goes on before all ranks of the world have come to the step of that name.
   void wait_for_all(std::string_view step, std::optional<Duration> timeout) const;
 
@@ -34,7 +41,9 @@ class MadeGroups {
   Rank count_of(std::string_view step) const;
 
   const Seat& seat_;
-  std::deque<GroupMembers> groups_;  // by GroupId; addresses are stable
+  std::deque<GroupMembers> groups_;  // by GroupId, which is this rank's own number; addresses are stable
+  std::int64_t made_ = 0;            // by new_group
+  std::map<GroupId, std::int64_t> splits_;  // of a parent
 };
 
 // NotImplementedError for a call that a backend has no way to make.

@@ -30,12 +30,14 @@ struct Options {
   TorchRelease torch = newest_torch;  // whose rules hold
   std::vector<Device> devices{};      // what get_device() says, per rank; empty: the CPU
   std::vector<Group> groups{};        // besides "world"
+  Rank gpus_per_host = 0;             // that the program is told of
   // From the moment all ranks are connected. Ranks that can be proven to wait forever are not given that long.
   Duration deadline = 10 * second;
   // How long nothing must have been heard before the supervisor asks whether anything can still happen. What
   // has been logged by then is all that has happened, even on a busy machine.
   Duration patience = 500 * millisecond;
   Duration timeout = 0;              // of the group's operations; 0: the backend's default
+  bool eager_communicators = false;  // on nccl: init_process_group is given a device_id
   bool finished_ranks_exit = false;  // otherwise a finished rank's process lingers until all are through
   double time_scale = 1;             // real seconds per second that the program computes
   std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of one rank

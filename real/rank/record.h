@@ -40,7 +40,8 @@ struct Record {
     begin,     // the backend is connected; the program starts
     issue,     // `op`, about to be handed to the backend
     refuse,    // ... which raised for the call itself: `type`, `text`
-    wait,      // the rank blocks until the call has completed
+    wait,      // the rank blocks until the call has completed; before `connect`: until it can be made
+    connect,   // the call's group has a communicator now: the rank goes on, and makes the call
     complete,  // it has: `source` of a receive, `digest` of the results, `text` that the store gave
     result,    // later, of a call on a GPU: `digest` of its results, which the host has seen only now
     fail,      // it never will: `type`, `text`

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "sim/c10d/rank_context.h"
 
@@ -184,6 +185,18 @@ void Recorder::blocked_in(const Work& work) {
   }
 }
 
+void Recorder::connecting() {
+  const bool any = note_completed();
+  if (any || !std::exchange(is_connecting_, true)) {
+    sink_.write(make(Record::Kind::wait, issuing_));
+  }
+}
+
+void Recorder::connected() {
+  is_connecting_ = false;
+  sink_.write(make(Record::Kind::connect, issuing_));
+}
+
 // Have the values come to the host?
 bool Recorder::are_seen(const Call& call) const {
   return std::ranges::all_of(call.results,
@@ -282,7 +295,7 @@ Recorder::~Recorder() {
 }
 
 Work Recorder::issue(const Op& op) {
-  const std::int64_t number = log_issue(op, no_batch);
+  const std::int64_t number = issuing_ = log_issue(op, no_batch);
   try {
     return accepted(op, number, inner().issue(op));
   } catch (const Error& error) {
@@ -292,7 +305,7 @@ Work Recorder::issue(const Op& op) {
 }
 
 std::vector<Work> Recorder::issue_batch(std::span<const Op> ops) {
-  const std::int64_t first = calls_;
+  const std::int64_t first = issuing_ = calls_;
   for (const Op& op : ops) {
     log_issue(op, first);
   }

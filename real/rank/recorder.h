@@ -65,6 +65,8 @@ class Recorder final : public ForwardingBackend,
   void clock_starts() override { device_clock_ = clock_.now(); }
   void ran(const Work& work, Duration from, Duration to) override;
   void blocked_in(const Work& work) override;
+  void connecting() override;
+  void connected() override;
 
   // A record without a call: how the program began and ended.
   void note(Record::Kind kind, const std::string& type = {}, const std::string& text = {},
@@ -124,6 +126,8 @@ class Recorder final : public ForwardingBackend,
   std::map<const Storage*, Key> writers_;         // of results that are still to be seen
   std::map<const Storage*, std::int64_t> users_;  // the number of the last call that uses one of those
   Time device_clock_ = 0;                         // when the GPU's started
+  std::int64_t issuing_ = -1;                     // the number of the call, or of its batch's first
+  bool is_connecting_ = false;                    // and that it waits has been said
   std::int64_t blocked_in_ = -1;                  // the number of the call that the host's wait is logged for
   std::map<Key, Rank> sources_;                   // of receives from anyone whose caller has not asked yet
 };

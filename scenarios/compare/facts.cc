@@ -74,6 +74,7 @@ std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
         break;
       case real::Record::Kind::begin:
       case real::Record::Kind::wait:
+      case real::Record::Kind::connect:
       case real::Record::Kind::print:
       case real::Record::Kind::warn:
       case real::Record::Kind::finish:

@@ -559,4 +559,52 @@ std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, 
   return backend.argument_error(op, group_size, torch);
 }
 
+std::optional<Error> nccl_type_error(const Op& op, const TorchTraits& torch) {
+  if (!has_tensor(op.kind)) {
+    return std::nullopt;
+  }
+  const bool is_typed = torch.release >= TorchRelease::v2_6;
+  const auto refusal = [&](const char* type, const std::string& text) {
+    return Error(is_typed ? type : "RuntimeError", text);
+  };
+  // torch's table of NCCL types has neither.
+  if (op.dtype == Dtype::int16 || is_complex(op.dtype)) {
+    return refusal("TypeError",
+                   fmt::format("Input tensor data type is not supported for NCCL process group: {}",
+                               scalar_type_name(op.dtype)));
+  }
+  if (!has_reduce_op(op.kind)) {
+    return std::nullopt;
+  }
+  switch (op.reduce) {
+    case ReduceOp::band:
+    case ReduceOp::bor:
+    case ReduceOp::bxor:
+      return refusal("ValueError", fmt::format("Cannot use ReduceOp.{} with NCCL", to_string(op.reduce)));
+    case ReduceOp::avg:
+      return op.dtype == Dtype::boolean
+                 ? std::optional(refusal("TypeError", "Cannot use ReduceOp.AVG with boolean inputs"))
+                 : std::nullopt;
+    case ReduceOp::premul_sum:
+      return is_floating(op.dtype)
+                 ? std::nullopt
+                 : std::optional(
+                       refusal("TypeError", "PreMulSum Data type must be half, float, bfloat16 or double"));
+    default:
+      return std::nullopt;
+  }
+}
+
+Dtype nccl_barrier_dtype(const TorchTraits& torch) {
+  return torch.release >= TorchRelease::v2_6 ? Dtype::float32 : Dtype::uint8;
+}
+
+Error stray_device_error(const Device& device, const Device& expected) {
+  return Error(
+      "torch.distributed.DistBackendError",
+      fmt::format("Attempt to perform collective on tensor not on device passed to init_process_group: {} "
+                  "instead of {}",
+                  to_string(device), to_string(expected)));
+}
+
 }  // namespace rollcall

@@ -73,4 +73,15 @@ std::optional<Error> argument_error(const BackendTraits& backend, const Op& op, 
 std::optional<Error> gloo_argument_error(const Op& op, Rank size, const TorchTraits& torch);
 std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTraits& torch);
 
+// What NCCL's group raises for a dtype or an operator that NCCL lacks. torch's C++ raised RuntimeError for all of them
+// up to 2.0, and has a type for each since 2.1 (getNcclDataType and getNcclReduceOp, in ProcessGroupNCCL.cpp and
+// NCCLUtils.cpp). Nothing where it takes the call.
+std::optional<Error> nccl_type_error(const Op& op, const TorchTraits& torch);
+
+// Of the one element, a zero, that its barrier is an all_reduce of (ProcessGroupNCCL::barrier).
+Dtype nccl_barrier_dtype(const TorchTraits& torch);
+
+// What NCCL's group raises for a tensor on another GPU than the one that its communicator was made for.
+Error stray_device_error(const Device& device, const Device& expected);
+
 }  // namespace rollcall

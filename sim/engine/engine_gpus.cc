@@ -50,11 +50,7 @@ void Engine::check_device(const Op& op) {
     incident.kind = FindingKind::stray_device;
     incident.expected = *before;
     run_.notes->incidents.device(incident);
-    throw Error(
-        "torch.distributed.DistBackendError",
-        fmt::format("Attempt to perform collective on tensor not on device passed to init_process_group: {} "
-                    "instead of {}",
-                    to_string(op.device), to_string(*before)));
+    throw stray_device_error(op.device, *before);
   }
   // The default mapping gives every rank a GPU of its own: whoever uses another rank's is the odd one.
   const bool is_own = run_.options.devices.empty() && op.device == device_of_rank(run_.options, rank);

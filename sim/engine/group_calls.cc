@@ -148,17 +148,6 @@ std::optional<std::string> GroupCalls::timeout_text(const RankStatus& status, Du
   return creations_.at(status.seq).timeout_text(status.group_rank, limit);
 }
 
-// What a group is called that its program gave no name: g1, g2, ... in the order of the calls.
-std::string GroupCalls::name_of(const Op& op, const std::string& given, std::int64_t seq,
-                                const std::string& index) const {
-  if (!given.empty()) {
-    return given + index;
-  }
-  return op.kind == OpKind::new_group ? fmt::format("g{}", seq + 1)
-                                      : fmt::format("{}.split{}{}{}", run_.members[op.group].name, seq,
-                                                    index.empty() ? "" : ".", index);
-}
-
 ProcessGroup GroupCalls::handle_to(std::span<const GroupId> made, OpKind kind) const {
   const Rank self = run_.scheduler->running();
   ProcessGroup handle = ProcessGroup::non_member();

@@ -14,6 +14,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/match/group_names.h"
 #include "sim/engine/group_creation.h"
 #include "sim/engine/run.h"
 #include "sim/torch/torch_traits.h"
@@ -75,9 +76,12 @@ class GroupCalls {
   ProcessGroup made(const Op& op, const std::string& name, std::int64_t seq, Make&& make) {
     const auto [entry, is_new] = made_.try_emplace({{op.group, check::channel_of(op.kind), seq}, op.numel});
     const std::vector<RankList>& lists = run_.notes->lists(op.numel);
-    for (std::size_t i = 0; i < lists.size() && is_new; ++i) {
-      const std::string index = lists.size() == 1 ? "" : std::to_string(i);
-      entry->second.ids.push_back(make(name_of(op, name, seq, index), lists[i]));
+    if (is_new) {
+      const std::vector<std::string> names =
+          names_of_made(op.kind, run_.members[op.group].name, seq, name, lists.size());
+      for (std::size_t i = 0; i < lists.size(); ++i) {
+        entry->second.ids.push_back(make(names[i], lists[i]));
+      }
     }
     const ProcessGroup handle = handle_to(entry->second.ids, op.kind);
     if (++entry->second.asked == run_.members[op.group].size()) {
@@ -102,8 +106,6 @@ class GroupCalls {
   std::int64_t take_local_salt();
   void open();
   void close(const ChannelSlot& key);
-  std::string name_of(const Op& op, const std::string& given, std::int64_t seq,
-                      const std::string& index) const;
   ProcessGroup handle_to(std::span<const GroupId> made, OpKind kind) const;
 
   Run& run_;

@@ -6,7 +6,9 @@
 #include <fmt/core.h>
 
 #include "sim/c10d/apply.h"
+#include "sim/c10d/arguments.h"
 #include "sim/match/slot_calls.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim {
 namespace {
@@ -26,7 +28,16 @@ bool same_kind(const std::vector<Op>& calls) {
 bool same_root(const std::vector<Op>& calls) {
   return agree(calls, [](const Op& op) { return op.root; });
 }
-bool same_bytes(const std::vector<Op>& calls) { return agree(calls, bytes_of); }
+
+// A barrier is an all_reduce of one element (ProcessGroupNCCL::barrier).
+bool is_reduced_in_place(const Op& op) { return has_uniform_form(op.kind) || op.kind == OpKind::barrier; }
+
+// Several tensors, or a list of parts, are calls of their own, or are put together first: only calls of the same kind
+// are compared there.
+bool same_function(const std::vector<Op>& calls) {
+  return same_kind(calls) || (std::ranges::all_of(calls, is_reduced_in_place) &&
+                              agree(calls, [](const Op& op) { return row_of(op.kind).nccl; }));
+}
 
 bool any_meta(const std::vector<Op>& calls) {
   return std::ranges::any_of(calls, [](const Op& op) {
@@ -36,25 +47,16 @@ bool any_meta(const std::vector<Op>& calls) {
 
 class NcclRules final : public BackendRules {
  public:
+  explicit NcclRules(const TorchTraits& torch) : torch_(torch) {}
+
   const BackendTraits& traits() const override { return traits_of("nccl"); }
 
   bool refuses(const Op& op) const override {
-    return (op.device.type != DeviceType::cuda && has_tensor(op.kind)) || !has_type(op) || !reduces(op);
+    return (op.device.type != DeviceType::cuda && has_tensor(op.kind)) || nccl_type_error(op, torch_);
   }
   Error refusal(const Op& op, Rank) const override {
-    if (op.device.type == DeviceType::cuda && !has_type(op)) {
-      return TypeError(fmt::format("Input tensor data type is not supported for NCCL process group: {}",
-                                   scalar_type_name(op.dtype)));
-    }
-    if (op.reduce == ReduceOp::premul_sum && op.device.type == DeviceType::cuda) {
-      return TypeError("PreMulSum Data type must be half, float, bfloat16 or double");
-    }
     if (op.device.type == DeviceType::cuda) {
-      // getNcclReduceOp, as of torch 2.1.
-      if (op.reduce == ReduceOp::avg) {
-        return TypeError("Cannot use ReduceOp.AVG with boolean inputs");
-      }
-      return ValueError(fmt::format("Cannot use ReduceOp.{} with NCCL", to_string(op.reduce)));
+      return *nccl_type_error(op, torch_);
     }
     return ValueError("Tensors must be CUDA and dense");
   }
@@ -64,19 +66,25 @@ class NcclRules final : public BackendRules {
   bool has_own_order() const override { return false; }
   bool complete(const Op&, Slot&) const override { return false; }
 
-  // Only what a kernel's steps depend on can make it hang: the kind, the byte count and the root. Dtype
-  // and reduction pass silently.
+  // Only what a kernel's steps depend on can make it hang: NCCL's function, the byte count and the root. Dtype and
+  // reduction pass silently.
   void settle(const GroupMatcher& matcher, Slot& slot) const override {
     const std::vector<Op> calls = calls_of(matcher, slot);
     give_all(slot, calls.size(), Fate::hangs);
-    if (!same_kind(calls) || !same_root(calls) || !same_bytes(calls) || any_meta(calls)) {
+    if (any_meta(calls)) {
+      return;
+    }
+    if (same_kind(calls) && row_of(calls.front().kind).nccl == NcclFunction::messages) {
+      return exchange_what_fits(calls, slot);
+    }
+    if (!same_function(calls) || !same_root(calls) || !same_bytes(calls)) {
       return;
     }
     if (calls.front().uneven) {
-      return;  // parts of different sizes travel as sends and receives, which must fit each other
+      return;  // broadcasts or reduces in one group, for parts of different sizes, one of which does not fit
     }
     give_all(slot, calls.size(), Fate::completes);
-    if (has_uniform_form(calls.front().kind)) {
+    if (std::ranges::all_of(calls, [](const Op& op) { return is_reduced_in_place(op); })) {
       reduce_as_each_sees_it(calls);
     }
   }
@@ -101,29 +109,65 @@ class NcclRules final : public BackendRules {
   std::string lost_peer_text() const override { return {}; }
 
  private:
-  // torch's table of NCCL types has neither (NCCLUtils.cpp, ncclDataType).
-  static bool has_type(const Op& op) {
-    return !has_tensor(op.kind) || (op.dtype != Dtype::int16 && !is_complex(op.dtype));
+  std::size_t bytes_moved(const Op& op) const {
+    return has_tensor(op.kind) ? static_cast<std::size_t>(bytes_of(op)) : size_of(nccl_barrier_dtype(torch_));
+  }
+  bool same_bytes(const std::vector<Op>& calls) const {
+    return agree(calls, [this](const Op& op) { return bytes_moved(op); });
   }
 
-  // NCCL has no bitwise reductions, and no average of bools.
-  static bool reduces(const Op& op) {
-    const bool is_bitwise =
-        op.reduce == ReduceOp::band || op.reduce == ReduceOp::bor || op.reduce == ReduceOp::bxor;
-    const bool averages_bools = op.reduce == ReduceOp::avg && op.dtype == Dtype::boolean;
-    const bool scales_integers = op.reduce == ReduceOp::premul_sum && !is_floating(op.dtype);
-    return !has_reduce_op(op.kind) || !(is_bitwise || averages_bools || scales_integers);
+  // Messages in one group: a member is through when each of its parts has the size that the other end expects. What
+  // the others got is theirs to wait for.
+  static void exchange_what_fits(const std::vector<Op>& calls, Slot& slot) {
+    std::vector<OpTensors> members;
+    std::vector<std::vector<std::byte>> before;  // by member: what it receives into
+    const bool has_parts = row_of(calls.front().kind).sizes == Sizes::exchanged;
+    if (!has_parts || !agree(calls, [](const Op& op) { return op.dtype; })) {
+      return;
+    }
+    for (const Op& op : calls) {
+      members.push_back(op.tensors);
+      slot.fates[static_cast<std::size_t>(op.rank)] = Fate::completes;
+    }
+    for (const PartMisfit& misfit : part_misfits(calls.front(), members)) {
+      slot.fates[static_cast<std::size_t>(misfit.sender)] = Fate::hangs;
+      slot.fates[static_cast<std::size_t>(misfit.receiver)] = Fate::hangs;
+    }
+    for (const Op& op : calls) {
+      std::vector<std::byte>& kept = before.emplace_back();
+      for (const Tensor& tensor : filled_tensors(op)) {
+        const std::vector<std::byte> bytes = read_bytes(*tensor.storage());
+        kept.insert(kept.end(), bytes.begin(), bytes.end());
+      }
+    }
+    apply_op(calls.front(), members);
+    for (const Op& op : calls) {
+      const auto member = static_cast<std::size_t>(op.rank);
+      if (slot.fates[member] == Fate::completes) {
+        continue;
+      }
+      const std::byte* from = before[member].data();
+      for (const Tensor& tensor : filled_tensors(op)) {
+        const auto bytes = static_cast<std::size_t>(tensor.storage()->bytes());
+        write_bytes(*tensor.storage(), from, bytes);
+        from += bytes;
+      }
+    }
   }
 
   // Which part of a tensor is reduced by whom depends on algorithm and channel; here every rank sees the
   // whole reduced its own way. The bits are garbage to somebody in any case.
-  static void reduce_as_each_sees_it(const std::vector<Op>& calls) {
+  void reduce_as_each_sees_it(const std::vector<Op>& calls) const {
     std::vector<std::vector<std::byte>> inputs;
     for (const Op& op : calls) {
-      inputs.push_back(read_bytes(*op.tensors.input));
+      inputs.push_back(has_tensor(op.kind) ? read_bytes(*op.tensors.input)
+                                           : std::vector<std::byte>(bytes_moved(op)));  // zeros
     }
     std::map<std::pair<Dtype, ReduceOp>, std::vector<std::vector<std::byte>>> views;
     for (const Op& op : calls) {
+      if (!has_tensor(op.kind)) {
+        continue;
+      }
       const auto [view, is_new] = views.try_emplace({op.dtype, op.reduce});
       if (is_new) {
         view->second = results_as(op, inputs);
@@ -150,10 +194,14 @@ class NcclRules final : public BackendRules {
     }
     return results;
   }
+
+  const TorchTraits& torch_;
 };
 
 }  // namespace
 
-std::unique_ptr<BackendRules> make_nccl_rules(const TorchTraits&) { return std::make_unique<NcclRules>(); }
+std::unique_ptr<BackendRules> make_nccl_rules(const TorchTraits& torch) {
+  return std::make_unique<NcclRules>(torch);
+}
 
 }  // namespace rollcall::sim

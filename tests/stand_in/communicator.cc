@@ -25,11 +25,11 @@ std::size_t bytes_of_call(const Call& call) { return call.count * size_of(call.t
 
 }  // namespace
 
-Communicator::Communicator(std::shared_ptr<Shared> shared, int rank, int size, bool blocks)
+Communicator::Communicator(std::shared_ptr<Shared> shared, int rank, int size, int device, bool blocks)
     : shared_(std::move(shared)),
       rank_(rank),
       size_(size),
-      device_(current_device()),
+      device_(device),
       blocks_(blocks),
       sent_(static_cast<std::size_t>(size)),
       received_(static_cast<std::size_t>(size)) {}
@@ -322,6 +322,32 @@ void Communicator::wait_for_kernels() {
   stopped_.wait(lock, [this] { return running_ == 0; });
 }
 
+ncclResult_t Communicator::do_meanwhile(const std::function<ncclResult_t()>& work) {
+  state_ = ncclInProgress;
+  std::thread([self = shared_from_this(), work] {
+    const ncclResult_t result = work();
+    self->state_ = result == ncclInProgress ? ncclSuccess : result;
+  }).detach();
+  return ncclInProgress;
+}
+
+void Communicator::finalize() {
+  if (const SharedPoint last = last_) {
+    last->wait();
+  }
+  shared_->members[rank_].finalized = true;
+  announce(*shared_);
+  until([this] {
+    return std::all_of(shared_->members, shared_->members + size_,
+                       [](const Member& member) { return member.finalized.load(); });
+  });
+}
+
+bool Communicator::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return held_.empty() && (last_ == nullptr || last_->is_passed());
+}
+
 // Everybody says its color; of each color the first by key makes what its members meet in.
 std::shared_ptr<Communicator> Communicator::split(int color, int key, bool blocks) {
   const std::uint64_t number = ++splits_;
@@ -365,7 +391,7 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, bool block
   const auto place = std::ranges::find(part, std::pair(key, rank_));
   return std::make_shared<Communicator>(open_rendezvous({maker.part_process, maker.part_number}),
                                         static_cast<int>(place - part.begin()), static_cast<int>(part.size()),
-                                        blocks);
+                                        device_, blocks);
 }
 
 }  // namespace rollcall::stand_in

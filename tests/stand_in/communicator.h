@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,7 +39,7 @@ struct Call {
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  Communicator(std::shared_ptr<Shared> shared, int rank, int size, bool blocks);
+  Communicator(std::shared_ptr<Shared> shared, int rank, int size, int device, bool blocks);
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -60,6 +61,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Ends the kernels that run; none runs when it returns.
   void abort();
   void wait_for_kernels();
+
+  // On a thread; the communicator is ncclInProgress until then.
+  ncclResult_t do_meanwhile(const std::function<ncclResult_t()>& work);
+  // Nothing has been launched that is not over.
+  bool is_idle();
+
+  // ncclCommFinalize, a call of all members: returns when everybody's calls are over.
+  void finalize();
+  bool is_finalized() const { return shared_->members[rank_].finalized; }
 
   // Null: no part for this member, or it has been aborted.
   std::shared_ptr<Communicator> split(int color, int key, bool blocks);

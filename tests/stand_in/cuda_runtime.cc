@@ -168,6 +168,15 @@ cudaError_t cudaMemcpyAsync(void* into, const void* from, size_t bytes, cudaMemc
   return cudaSuccess;
 }
 
+cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t handle) {
+  const std::shared_ptr<Stream> stream = usable(handle);
+  if (bytes > 0) {
+    check_range(address, bytes, true);
+    stream->push([target = bytes_of(address), value, bytes] { std::memset(target, value, bytes); });
+  }
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* handle, unsigned flags) {
   enter();
   require(flags == cudaStreamNonBlocking, "a stream was made that waits for the default stream");

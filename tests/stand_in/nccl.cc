@@ -4,6 +4,7 @@
 
 #include <nccl.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -189,6 +190,7 @@ ncclResult_t enqueue(ncclComm_t handle, cudaStream_t stream, Call call) {
     return ncclInvalidArgument;
   }
   const InUse communicator(handle);
+  require(!communicator->is_finalized(), "a call was made on a communicator that had been finalized");
   if (const ncclResult_t state = communicator->state(); state != ncclSuccess) {
     return ncclInvalidUsage;
   }
@@ -288,9 +290,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* handle, int size, ncclUniqueId u
   require(group.calls.empty(), "a group held the start of a communicator and calls");
   group.has_init = group.depth > 0;
   const auto shared = open_rendezvous(id.address);
-  return shared == nullptr
-             ? ncclSystemError
-             : start(handle, std::make_shared<Communicator>(shared, rank, size, blocks(config)));
+  return shared == nullptr ? ncclSystemError
+                           : start(handle, std::make_shared<Communicator>(shared, rank, size,
+                                                                          current_device(), blocks(config)));
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* handles, int count, const int* devices) {
@@ -321,8 +323,11 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
   if (communicator->state() != ncclSuccess) {
     return ncclInvalidUsage;
   }
-  communicator->wait_for_kernels();
-  return ncclSuccess;
+  const auto finalize = [own = communicator.shared()] {
+    own->finalize();
+    return ncclSuccess;
+  };
+  return communicator->blocks() ? finalize() : communicator->do_meanwhile(finalize);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t handle) {
@@ -348,10 +353,19 @@ ncclResult_t ncclCommRevoke(ncclComm_t handle, int) {
 ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* part, ncclConfig_t* config) {
   const InUse communicator(handle);
   require(group.depth == 0, "the stand-in splits no communicators in groups");
-  const auto made =
-      communicator->split(color, key, config != nullptr ? blocks(config) : communicator->blocks());
+  require(communicator->is_idle(), "a communicator was split while calls of it were under way");
   *part = nullptr;
-  return made == nullptr ? ncclSuccess : start(part, made);
+  const bool part_blocks = config != nullptr ? blocks(config) : communicator->blocks();
+  const auto split = [parent = communicator.shared(), color, key, part_blocks, part] {
+    const auto made = parent->split(color, key, part_blocks);
+    if (made == nullptr) {
+      return ncclSuccess;
+    }
+    const ncclResult_t result = made->connect();
+    std::atomic_ref(*part).store(add(made));
+    return result;
+  };
+  return communicator->blocks() ? split() : communicator->do_meanwhile(split);
 }
 
 ncclResult_t ncclCommShrink(ncclComm_t handle, int*, int count, ncclComm_t*, ncclConfig_t*, int) {

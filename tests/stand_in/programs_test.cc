@@ -34,11 +34,22 @@ real::Options real_options(Rank ranks) {
   return options;
 }
 
+// From rank 0 to rank 1.
+void pass(Rank rank, const Tensor& tensor, const PointToPointOptions& options = {}) {
+  if (rank == 0) {
+    send(tensor, 1, options);
+  } else {
+    recv(tensor, 0, options);
+  }
+}
+
 // The claims that differ, one a line.
-std::string differences(Rank ranks, const sim::Program& program) {
-  const compare::Facts simulated =
-      compare::simulated_facts(sim::Options{.world_size = ranks, .backend = "nccl"}, program);
-  const compare::Facts real = compare::facts_of_run(real::run(real_options(ranks), program));
+std::string differences(Rank ranks, const sim::Program& program, bool eager = false) {
+  const compare::Facts simulated = compare::simulated_facts(
+      sim::Options{.world_size = ranks, .backend = "nccl", .eager_communicators = eager}, program);
+  real::Options options = real_options(ranks);
+  options.eager_communicators = eager;
+  const compare::Facts real = compare::facts_of_run(real::run(options, program));
   std::string text;
   for (const Claim& claim : compare::compare(simulated, real, "nccl")) {
     if (claim.judgement == Claim::Judgement::differs) {
@@ -147,9 +158,54 @@ TEST_CASE("what NCCL cannot do is refused as simulated", "[fiber][real][stand-in
         }) == "");
 }
 
+TEST_CASE("groups that are split, at once or by new_group, have the simulator's results",
+          "[fiber][real][stand-in]") {
+  const UseStandIn libraries;
+  CHECK(differences(
+            4,
+            [](Rank rank) {
+              all_reduce(numbers(4, rank), {.async_op = true});  // under way when its group is split
+              const ProcessGroup half = split_group({{0, 2}, {1, 3}});
+              all_reduce(numbers(8, rank), {.group = half});
+              const ProcessGroup alone = split_group({{0}}, {.parent = half});  // the others help
+              if (alone) {
+                all_reduce(numbers(3, rank), {.group = alone});
+              }
+              const ProcessGroup low = new_group(RankList{0, 1});
+              if (rank < 2) {
+                all_reduce(numbers(5, rank), {.group = low});
+                pass(rank, numbers(2, rank), {.group = low});
+              }
+              destroy_process_group();
+            },
+            true) == "");
+}
+
+TEST_CASE("what needs a communicator first makes it, of its two ranks or of all", "[fiber][real][stand-in]") {
+  const UseStandIn libraries;
+  CHECK(differences(3, [](Rank rank) {
+          const Tensor tensor = numbers(2, rank);
+          if (rank < 2) {
+            pass(rank, tensor);  // rank 2 is not needed
+          }
+          print(fmt::format("{}", tensor.at(0)));
+          const Tensor sent = numbers(2, rank);
+          const Tensor received = numbers(2, 0);
+          const PointToPoint batch[] = {{.kind = OpKind::send, .tensor = sent, .peer = (rank + 1) % 3},
+                                        {.kind = OpKind::recv, .tensor = received, .peer = (rank + 2) % 3}};
+          for (const Work& work : batch_isend_irecv(batch)) {
+            work.wait();
+          }
+          print(fmt::format("{}", received.at(0)));
+          all_reduce(received);
+          destroy_process_group();
+        }) == "");
+}
+
 TEST_CASE("a wait that gives up raises where it stands", "[real][stand-in]") {
   const UseStandIn libraries;
   const Report report = real::run(real_options(2), [](Rank rank) {
+                          all_reduce(numbers(2, 1));  // connects
                           if (rank == 0) {
                             const Work work = all_reduce(numbers(2, 1), {.async_op = true});
                             work.wait(300 * millisecond);
@@ -169,6 +225,7 @@ TEST_CASE("the watchdog ends a rank whose call takes longer than its group allow
   options.patience = 20 * second;  // nobody proves anything before
   const Report report = real::run(options, [](Rank rank) {
                           const Tensor tensor = numbers(2, 1);
+                          barrier();  // connects, for which no watchdog looks
                           if (rank == 0) {
                             all_reduce(tensor);
                             print(fmt::format("{}", tensor.at(0)));

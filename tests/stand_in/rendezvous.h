@@ -36,6 +36,7 @@ struct Member {
   std::atomic<std::uint64_t> arrived = 0;  // at that many collectives
   std::atomic<std::uint64_t> read = 0;     // the others' part of that many
   Descriptor calls[calls_kept];
+  std::atomic<bool> finalized = false;
   std::atomic<std::uint64_t> split = 0;       // made that many calls of ncclCommSplit
   std::atomic<std::uint64_t> split_read = 0;  // the others' part of that many
   int color = 0;

@@ -44,30 +44,18 @@ struct Exception {
   std::string_view because;
 };
 
-constexpr std::string_view one_gpu_each = "real ranks take a GPU each, whatever GPU their program names";
-constexpr std::string_view room = "the stand-in has room for every kernel";
-constexpr std::string_view end_of_group = "on real ranks a group ends for each member by itself";
-constexpr std::string_view before_raise = "the simulated GPU stands still when a rank raises";
+constexpr std::string_view one_gpu_each = "real ranks take a GPU each, so that no two of them have the same";
+constexpr std::string_view held_up =
+    "a first collective holds up its host on real ranks alone: decision 0167";
 constexpr std::string_view too_large = "it moves too much for a test";
-constexpr std::string_view messages_fit = "a member whose own parts fit gets through";
 
 constexpr Exception exceptions[] = {
-    {"cpu_tensor", before_raise},
-    {"joinables_on_different_devices", before_raise},
     {"everyone_on_gpu_0", one_gpu_each},
-    {"stray_device", one_gpu_each},
     {"all-ranks-on-gpu0", one_gpu_each},
-    {"barrier-guesses-other-gpu", one_gpu_each},
     {"download-barrier-before-set-device", one_gpu_each},
-    {"opposite-sends-on-two-communicators", room},
-    {"three-communicators-reversed", room},
-    {"destroy_after_exit", end_of_group},
-    {"uncoordinated-destroy-orphans", end_of_group},
-    {"first_batch_by_two", "real ranks connect before they call anything"},
-    {"new_group_local", "real ranks make groups together"},
-    {"subgroups", "real ranks do not know how many GPUs a host of the scenario has"},
-    {"stale_token_splits", messages_fit},
-    {"parameter_server", "which rank the refused receive meets first is chance"},
+    {"opposite-sends-on-two-communicators", held_up},
+    {"three-communicators-reversed", held_up},
+    {"new_group_local", "real ranks make groups together: use_local_synchronization is only simulated"},
     {"ddp_distributed_sampler", too_large},
     {"ddp_sharded_dataset", too_large},
     {"ddp_sharded_dataset_join", too_large},
@@ -81,7 +69,6 @@ constexpr Exception exceptions[] = {
     {"fsdp_uneven_inputs", too_large},
     {"fully_shard", too_large},
     {"fully_shard_hybrid", too_large},
-    {"save-barrier-versus-memory-log", "NCCL's barrier is an all_reduce, and pairs with one"},
 };
 
 const Exception* exception_of(const std::filesystem::path& path) {

@@ -184,6 +184,40 @@ TEST_CASE("tensors without values get a fate and no bytes", "[backend_rules]") {
   CHECK(settle("nccl", {call(OpKind::all_reduce, meta), call(OpKind::all_reduce, other)}) == all_hang);
 }
 
+TEST_CASE("a barrier on nccl is an all_reduce of one element: a byte, later a float", "[backend_rules]") {
+  const auto fates_with = [](const Tensor& tensor, const TorchTraits& torch) {
+    Op barrier;
+    barrier.kind = OpKind::barrier;
+    std::vector<Op> calls = {barrier, call(OpKind::all_reduce, tensor)};
+    check::GroupMatcher matcher(2);
+    for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+      calls[rank].rank = static_cast<Rank>(rank);
+      matcher.arrive(calls[rank]);
+    }
+    check::Slot& slot = *matcher.find(0);
+    make_backend_rules("nccl", torch)->settle(matcher, slot);
+    return slot.fates;
+  };
+  const TorchTraits& later = traits_of(TorchRelease::v2_6);
+  const Tensor number = Tensor::full({1}, 3);
+  CHECK(fates_with(number, later) == std::vector(2, Fate::completes));
+  CHECK(number.at(0) == 3);  // the barrier adds a zero
+  CHECK(fates_with(number, old_torch) == std::vector(2, Fate::hangs));
+  CHECK(fates_with(Tensor::full({1}, 3, Dtype::int8), old_torch) == std::vector(2, Fate::completes));
+  CHECK(fates_with(Tensor::full({2}, 3), later) == std::vector(2, Fate::hangs));
+}
+
+TEST_CASE("what nccl cannot do raises RuntimeError up to torch 2.0, and typed errors later",
+          "[backend_rules]") {
+  const Tensor numbers = Tensor::full({4}, 1, Dtype::int32, {DeviceType::cuda, 0});
+  Op op = call(OpKind::all_reduce, numbers);
+  op.reduce = ReduceOp::band;
+  CHECK(make_backend_rules("nccl", old_torch)->refusal(op, 2).type() == std::string("RuntimeError"));
+  for (const TorchRelease release : {TorchRelease::v2_6, TorchRelease::v2_14}) {
+    CHECK(make_backend_rules("nccl", traits_of(release))->refusal(op, 2).type() == std::string("ValueError"));
+  }
+}
+
 TEST_CASE("only gloo notices that a peer's process is gone", "[backend_rules]") {
   CHECK_FALSE(make_backend_rules("gloo")->lost_peer_text().empty());
   CHECK(make_backend_rules("nccl")->lost_peer_text().empty());
