@@ -26,6 +26,7 @@ enum class ExitCode : int {
   internal_error = 3,  // rollcall's own fault
   invalid = 4,         // the user's: arguments, a scenario file, a file that cannot be written
   nothing_selected = 5,
+  undecided = 6,     // diagnose: a pause would have left the same
   unavailable = 77,  // automake's "skipped": this machine lacks what the command needs
 };
 

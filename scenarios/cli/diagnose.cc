@@ -84,7 +84,10 @@ ExitCode diagnose(const CommandLine& line) {
     write_recorded_traces(line, recorded(line.paths, input.job, diagnosis));
   }
   write_reports(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
-  return is_alarm(diagnosis) ? ExitCode::differs : ExitCode::as_expected;
+  if (is_alarm(diagnosis)) {
+    return ExitCode::differs;
+  }
+  return diagnosis.may_be_healthy ? ExitCode::undecided : ExitCode::as_expected;
 }
 
 }  // namespace rollcall::cli

@@ -193,9 +193,8 @@ struct RankWork {
   }
 };
 
-// The sum of the steps that count, as in a timeline: of all but the first where there are `steps` of them, of
-// everything where there are none.
-RankWork work_of(const ScriptRank& rank, std::int64_t steps) {
+// The sum of the steps that count, as in a timeline: of all but the first `left_out`, of everything where that is 0.
+RankWork work_of(const ScriptRank& rank, std::int64_t left_out) {
   RankWork sum;
   RankWork pending;  // since the latest end of a step
   bool in_step = false;
@@ -207,20 +206,20 @@ RankWork work_of(const ScriptRank& rank, std::int64_t steps) {
     const ScriptKernel& kernel = rank.kernels[event.kernel];
     const bool is_optimizers = kernel.phase == ScriptKernel::Phase::optimizer;
     if (in_step && !is_optimizers) {
-      sum += ends++ > 0 || steps == 0 ? pending : RankWork{};
+      sum += ends++ >= left_out ? pending : RankWork{};
       pending = {};
     }
     in_step = is_optimizers;
     pending += {kernel.flops, kernel.time_ns > 0 ? kernel.flops : 0, static_cast<double>(kernel.count)};
   }
-  sum += steps == 0 || (in_step && ends > 0) ? pending : RankWork{};
+  sum += left_out == 0 || (in_step && ends >= left_out) ? pending : RankWork{};
   return sum;
 }
 
-RankWork mean_work(const traces::ScriptRecord& record, std::int64_t steps) {
+RankWork mean_work(const traces::ScriptRecord& record, std::int64_t steps, std::int64_t left_out) {
   RankWork sum;
   for (const ScriptRank& rank : record.ranks) {
-    sum += work_of(rank, steps);
+    sum += work_of(rank, left_out);
   }
   const double parts = static_cast<double>(std::max<std::size_t>(record.ranks.size(), 1)) *
                        static_cast<double>(std::max<std::int64_t>(steps, 1));
@@ -252,8 +251,10 @@ std::string head_line(const PredictedScript& script) {
     return text +
            "for the whole run (no optimizer has stepped twice, so no step is told from the beginning)\n";
   }
-  text += fmt::format("a step (mean of {}, after the first)\n", prediction.steps);
-  return text;
+  const std::string_view before = prediction.left_out == 1 ? "the first" : "the first two";
+  return text + (prediction.steps == 1
+                     ? fmt::format("a step (the one after {})\n", before)
+                     : fmt::format("a step (mean of {}, after {})\n", prediction.steps, before));
 }
 
 // Where the times of kernels come from.
@@ -330,16 +331,20 @@ Duration ScriptPrediction::exposed_time() const {
 
 ScriptPrediction script_prediction(const Report& report, const traces::ScriptRecord& record) {
   const std::vector<std::vector<Time>> ends = step_ends(report);
-  const bool has_steps = std::ranges::all_of(ends, [](const auto& own) { return own.size() > 1; });
+  const std::size_t fewest = ends.empty() ? 0 : std::ranges::min(ends, {}, &std::vector<Time>::size).size();
+  // A step begins where one ends. See the header for the beginning of a job.
+  const std::size_t left_out = fewest > 2 ? 2 : fewest > 1 ? 1 : 0;
   std::vector<Interval> windows;
   std::vector<std::int64_t> steps;
   for (const std::vector<Time>& own : ends) {
-    windows.push_back(has_steps ? Interval{own.front(), own.back()} : Interval{0, report.simulated_time});
-    steps.push_back(has_steps ? static_cast<std::int64_t>(own.size()) - 1 : 1);
+    windows.push_back(left_out > 0 ? Interval{own[left_out - 1], own.back()}
+                                   : Interval{0, report.simulated_time});
+    steps.push_back(left_out > 0 ? static_cast<std::int64_t>(own.size() - left_out) : 1);
   }
   ScriptPrediction result = Attribution(report, std::move(windows), steps).prediction();
-  result.steps = has_steps ? std::ranges::min(steps) : 0;
-  const RankWork work = mean_work(record, result.steps);
+  result.steps = left_out > 0 ? std::ranges::min(steps) : 0;
+  result.left_out = static_cast<std::int64_t>(left_out);
+  const RankWork work = mean_work(record, result.steps, result.left_out);
   result.flops = work.flops;
   result.measured_flops = work.measured_flops;
   result.kernels = work.kernels;
@@ -407,6 +412,7 @@ std::string json_of(const PredictedScript& script) {
       {"verdict", exceeds_memory(script.record, script.cluster) ? shortage_verdict()
                                                                 : verdict_word(script.report.verdict)},
       {"steps", prediction.steps},
+      {"steps_left_out", prediction.left_out},
       {"step_us", viz::in_microseconds(prediction.step)},
       {"compute_us", viz::in_microseconds(prediction.compute)},
       {"exposed_us", viz::in_microseconds(prediction.exposed_time())},

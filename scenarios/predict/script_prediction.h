@@ -3,7 +3,8 @@
 // How long a step of a recorded script takes on a cluster, where that time goes, and what it takes of each GPU.
 //
 // A step ends with the optimizer's kernels: that is how the recorder names them. What comes before the first such end
-// is the job's beginning, and counts only where there is no second.
+// is the job's beginning, and counts only where there is no second. The second step is left out, too, where there are
+// more: DDP lays out its buckets anew there, once (torch/csrc/distributed/c10d/reducer.cpp, rebuild_buckets).
 
 #include <optional>
 #include <string>
@@ -27,8 +28,9 @@ struct ExposedCall {
 struct ScriptPrediction {
   Duration step = 0;       // of the rank that takes longest
   std::int64_t steps = 0;  // that it is the mean of; 0: there is no whole step, and `step` is the whole run
-  Duration compute = 0;    // mean of the ranks, per step, like what follows
-  Duration idle = 0;       // neither computing nor communicating
+  std::int64_t left_out = 0;         // steps before these
+  Duration compute = 0;              // mean of the ranks, per step, like what follows
+  Duration idle = 0;                 // neither computing nor communicating
   std::vector<ExposedCall> exposed;  // the largest first
   double flops = 0;                  // of one rank, mean
   double measured_flops = 0;         // of them, in kernels whose time was measured

@@ -383,8 +383,11 @@ bool has(const std::vector<LogFact>& facts, Kind kind) {
 
 // More than a look at one moment: an end, or NCCL's counters beside dumps, which are of another one.
 bool is_final(const std::vector<LogFact>& facts) {
-  return log_shows_timeout(facts) || has(facts, Kind::raised) || has(facts, Kind::first_to_fail) ||
-         has(facts, Kind::fingerprint) || has(facts, Kind::lost_peer) || has(facts, Kind::launched);
+  constexpr Kind ends[] = {Kind::raised,  Kind::first_to_fail, Kind::fingerprint,  Kind::lost_peer,
+                           Kind::blamed,  Kind::aborted,       Kind::device_error, Kind::ended,
+                           Kind::stopped, Kind::launched};
+  return log_shows_timeout(facts) ||
+         std::any_of(std::begin(ends), std::end(ends), [&facts](Kind kind) { return has(facts, kind); });
 }
 
 // The calls of all ranks that left a dump agree, and the one without was sent more than it expected: its own call

@@ -32,7 +32,8 @@ TEST_CASE("a step of a script has the operations that its layers have by hand", 
   const double linear = 2.0 * 64 * 512 * 512;
   const json mlp = predicted(shell, "mlp");
   CHECK(mlp["flops"] == (4 + 4 + 3) * linear);  // forward; weights; inputs, but that of the first
-  CHECK(mlp["steps"] == 2);
+  CHECK(mlp["steps"] == 1);
+  CHECK(mlp["steps_left_out"] == 2);
   CHECK(mlp["step_us"] > mlp["compute_us"].get<double>() * 0.999);
   const double convolution = 2.0 * 4 * 16 * 16 * 8 * (3 * 3 * 3);
   CHECK(predicted(shell, "convolution")["flops"] == 2 * convolution);
@@ -120,6 +121,21 @@ TEST_CASE("operations that a trace of the user's has take the time that was meas
   CHECK(mlp["flops"] == 11 * 2.0 * 64 * 512 * 512);
   CHECK(mlp["compute_us"] > 400);
   CHECK(mlp["compute_us"] < 500);
+}
+
+TEST_CASE("what DDP does once, in the second step, is not counted in a step", "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const json with_it = predicted(shell, "mlp sgd ddp 2", "-n 2");
+  const json three = predicted(shell, "mlp sgd ddp 3", "-n 2");
+  const json five = predicted(shell, "mlp sgd ddp 5", "-n 2");
+  CHECK(with_it["steps_left_out"] == 1);
+  CHECK(with_it["step_us"] > three["step_us"]);
+  CHECK(five["steps"] == 3);
+  CHECK(five["step_us"] == three["step_us"]);
+  CHECK(five["flops"] == three["flops"]);
 }
 
 TEST_CASE("a rank with more inputs is the slowest, and the prediction names it", "[record][predict]") {

@@ -34,7 +34,7 @@ constexpr const char* exit_codes =
     "Exit codes: 0 as expected, 1 a different verdict than expected (ok is expected\n"
     "where the scenario has no `expect`), 2 interrupted, 3 internal error, 4 wrong\n"
     "usage, an invalid scenario or a file that cannot be written, 5 nothing selected,\n"
-    "77 not possible on this machine.";
+    "6 undecided (diagnose), 77 not possible on this machine.";
 
 constexpr const char* about_every_command =
     "`rollcall --help` explains the exit codes, and the options of every command:\n"
