@@ -253,7 +253,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
       ->check(whole_number(1, 4096))
       ->type_name("N");
   app.add_option("--sample", line.record.sampled,
-                 "For a script: run only N of the ranks, and all if they are not alike; 4 from 33 ranks on")
+                 "For a script: run only N of the ranks, and all if they are not alike; 4 from 17 ranks on")
       ->check(whole_number(2, 4096))
       ->type_name("N");
   declare_kernels_from(app, line);

@@ -17,7 +17,7 @@
 namespace rollcall::cli {
 namespace {
 
-constexpr Rank many_ranks = 33;  // so many are recorded as a sample
+constexpr Rank many_ranks = 17;  // so many are recorded as a sample
 constexpr Rank sampled_ranks = 4;
 
 // `record`'s command line for it: as many ranks per host as there are GPUs.
