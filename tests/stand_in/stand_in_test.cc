@@ -69,6 +69,8 @@ constexpr Exception exceptions[] = {
     {"fsdp_uneven_inputs", too_large},
     {"fully_shard", too_large},
     {"fully_shard_hybrid", too_large},
+    {"join_costs", too_large},
+    {"dropped_batches", too_large},
 };
 
 const Exception* exception_of(const std::filesystem::path& path) {
