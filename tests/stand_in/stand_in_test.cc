@@ -2,7 +2,12 @@
 // --prove`, and what the stand-in itself ends a process for. All of it proves rollcall's side of the API, and nothing
 // about NCCL.
 
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -131,6 +136,27 @@ std::string differences(const std::vector<std::filesystem::path>& paths) {
   return text;
 }
 
+// While it lives, processes that lose their parent become children of this one, so that none can be missed.
+class Orphanage {
+ public:
+  Orphanage() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  ~Orphanage() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  Orphanage(const Orphanage&) = delete;
+  Orphanage& operator=(const Orphanage&) = delete;
+
+  // Who was ended a moment ago may still be on its way out.
+  bool is_empty() const {
+    pid_t child = 0;
+    for (int looks = 0; looks < 100 && child >= 0; ++looks) {
+      child = ::waitpid(-1, nullptr, WNOHANG);
+      if (child == 0) {
+        ::usleep(20'000);
+      }
+    }
+    return child < 0 && errno == ECHILD;
+  }
+};
+
 // What a process said that the stand-in has ended.
 std::string ended_with(const std::function<void()>& body) {
   real::ForkedWork work(
@@ -184,11 +210,14 @@ TEST_CASE("shipped examples for nccl end on the stand-in as simulated", "[fiber]
   CHECK(differences(paths) == "");
 }
 
-TEST_CASE("shipped hangs for nccl end on the stand-in as simulated", "[fiber][real][stand-in]") {
+TEST_CASE("shipped hangs for nccl end on the stand-in as simulated, and leave no process",
+          "[fiber][real][stand-in]") {
   const StandIn libraries;
+  const Orphanage orphanage;
   const auto paths = nccl_scenarios(test::shipped_hangs());
   CHECK(!paths.empty());
   CHECK(differences(paths) == "");
+  CHECK(orphanage.is_empty());
 }
 
 TEST_CASE("the cases of doctor --prove agree on the stand-in", "[fiber][real][stand-in]") {
