@@ -48,11 +48,15 @@ void require_pages(const CommandLine& line);
 void require_traces(const CommandLine& line, Rank world_size);
 void tell_step(const CommandLine& line, const ToldStep& told);
 
-// A row of --what-if: the scenario with `words`, run, as `measure` sees it.
-predict::VariantRow predicted_change(const PredictArguments& arguments, scenario::OrderedJson tree,
-                                     const std::string& words,
-                                     const std::function<predict::VariantRow(const Report&)>& measure);
-void count_tokens(const PredictArguments& arguments, std::vector<predict::VariantRow>& rows);
+// `as_it_is`, and a row for each --what-if: the scenario of `tree`, which is asked for where there is one, changed and
+// run, as `measure` sees it. `begin` is told the words before.
+struct WhatIf {
+  std::function<scenario::OrderedJson()> tree;
+  std::function<predict::VariantRow(const Report&)> measure;
+  std::function<void(const std::string& words)> begin = [](const std::string&) {};
+};
+std::vector<predict::VariantRow> predicted_rows(const PredictArguments& arguments,
+                                                predict::VariantRow as_it_is, const WhatIf& what_if);
 
 // That the run did not come to its end, where it did not.
 void say_verdict(const Report& report);

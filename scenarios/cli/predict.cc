@@ -295,15 +295,16 @@ void tell_step(const CommandLine& line, const ToldStep& told) {
   }
 }
 
+namespace {
+
 predict::VariantRow predicted_change(const PredictArguments& arguments, scenario::OrderedJson tree,
-                                     const std::string& words,
-                                     const std::function<predict::VariantRow(const Report&)>& measure) {
+                                     const std::string& words, const WhatIf& what_if) {
   try {
     const predict::ScenarioChange change = predict::changed_scenario(std::move(tree), words);
     const std::string& cluster = change.cluster.empty() ? arguments.cluster : change.cluster;
     Scenario changed =
         scenario::parse_scenario(change.text, "--what-if " + words, {.brings_cluster = !cluster.empty()});
-    predict::VariantRow row = measure(run_on_cluster(arguments, changed, cluster));
+    predict::VariantRow row = what_if.measure(run_on_cluster(arguments, changed, cluster));
     row.name = words;
     row.slows_rank = change.slows_rank;
     return row;
@@ -312,16 +313,34 @@ predict::VariantRow predicted_change(const PredictArguments& arguments, scenario
   }
 }
 
-void count_tokens(const PredictArguments& arguments, std::vector<predict::VariantRow>& rows) {
+void count_tokens(std::int64_t tokens_per_step, std::vector<predict::VariantRow>& rows) {
   const Rank ranks = rows.front().ranks;
   for (predict::VariantRow& row : rows) {
-    if (arguments.tokens_per_step && row.step > 0) {
+    if (row.step > 0) {
       // More ranks have more to train on.
-      const double tokens =
-          static_cast<double>(*arguments.tokens_per_step) * row.ranks / std::max<Rank>(ranks, 1);
+      const double tokens = static_cast<double>(tokens_per_step) * row.ranks / std::max<Rank>(ranks, 1);
       row.tokens_per_second = tokens * 1e9 / static_cast<double>(row.step);
     }
   }
+}
+
+}  // namespace
+
+std::vector<predict::VariantRow> predicted_rows(const PredictArguments& arguments,
+                                                predict::VariantRow as_it_is, const WhatIf& what_if) {
+  as_it_is.name = "as it is";
+  std::vector<predict::VariantRow> rows{std::move(as_it_is)};
+  if (!arguments.what_if.empty()) {
+    const scenario::OrderedJson tree = what_if.tree();
+    for (const std::string& words : arguments.what_if) {
+      what_if.begin(words);
+      rows.push_back(predicted_change(arguments, tree, words, what_if));
+    }
+  }
+  if (arguments.tokens_per_step) {
+    count_tokens(*arguments.tokens_per_step, rows);
+  }
+  return rows;
 }
 
 void say_verdict(const Report& report) {
@@ -341,16 +360,12 @@ ExitCode predict_scenario(const CommandLine& line) {
   require_traces(line, loaded.options.world_size);
   const Report report = run_on_cluster(arguments, loaded, arguments.cluster);
   const viz::RunProfile profile = viz::profile_of(report);
-  std::vector<predict::VariantRow> rows{predict::variant_row(report, profile)};
-  rows.front().name = "as it is";
-  for (const std::string& words : arguments.what_if) {
-    progress.say(fmt::format("what if {}", words));
-    const auto measure = [&](const Report& changed) {
-      return predict::variant_row(changed, viz::profile_of(changed));
-    };
-    rows.push_back(predicted_change(arguments, scenario::tree_of(arguments.subject, loaded), words, measure));
-  }
-  count_tokens(arguments, rows);
+  const std::vector<predict::VariantRow> rows = predicted_rows(
+      arguments, predict::variant_row(report, profile),
+      {.tree = [&] { return scenario::tree_of(arguments.subject, loaded); },
+       .measure =
+           [](const Report& changed) { return predict::variant_row(changed, viz::profile_of(changed)); },
+       .begin = [&](const std::string& words) { progress.say(fmt::format("what if {}", words)); }});
   progress.clear();
   std::string text = viz::profile_text(report, profile);
   if (rows.front().tokens_per_second) {

@@ -563,9 +563,8 @@ std::optional<Error> nccl_type_error(const Op& op, const TorchTraits& torch) {
   if (!has_tensor(op.kind)) {
     return std::nullopt;
   }
-  const bool is_typed = torch.release >= TorchRelease::v2_6;
   const auto refusal = [&](const char* type, const std::string& text) {
-    return Error(is_typed ? type : "RuntimeError", text);
+    return Error(torch.nccl_errors_have_types ? type : "RuntimeError", text);
   };
   // torch's table of NCCL types has neither.
   if (op.dtype == Dtype::int16 || is_complex(op.dtype)) {
@@ -596,7 +595,7 @@ std::optional<Error> nccl_type_error(const Op& op, const TorchTraits& torch) {
 }
 
 Dtype nccl_barrier_dtype(const TorchTraits& torch) {
-  return torch.release >= TorchRelease::v2_6 ? Dtype::float32 : Dtype::uint8;
+  return torch.nccl_barrier_is_float ? Dtype::float32 : Dtype::uint8;
 }
 
 Error stray_device_error(const Device& device, const Device& expected) {

@@ -74,6 +74,8 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_oversized_hint = "",
         // check_gpu_single_tensor (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp)
         .nccl_host_tensor = {"RuntimeError", "Tensors must be CUDA and dense"},
+        .nccl_errors_have_types = false,
+        .nccl_barrier_is_float = false,
         .ignores_meta_tensors = false,
         .meta_tensor_refused = {"NotImplementedError",
                                 "Could not run 'c10d::{}' with arguments from the 'AutogradMeta' backend."},
@@ -138,6 +140,8 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_oversized_hint = "",
         // getBackend (torch/csrc/distributed/c10d/ProcessGroup.hpp)
         .nccl_host_tensor = {"RuntimeError", "No backend type associated with device type {0}"},
+        .nccl_errors_have_types = true,
+        .nccl_barrier_is_float = true,
         .ignores_meta_tensors = false,
         .meta_tensor_refused =
             {"NotImplementedError",
@@ -206,6 +210,8 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_oversized_hint = ". Received data size doesn't match expected size. Is there a distributed "
                                "collective mismatch in your code?",
         .nccl_host_tensor = {"RuntimeError", "No backend type associated with device type {0}"},
+        .nccl_errors_have_types = true,
+        .nccl_barrier_is_float = true,
         .ignores_meta_tensors = true,
         .meta_tensor_refused = {"", ""},
         .fingerprints_have_numbers = true,

@@ -135,6 +135,9 @@ struct TorchTraits {
 
   // ---- ProcessGroupNCCL ----
   TorchError nccl_host_tensor;  // for a tensor that is on no GPU; {0}: the type of its device
+  bool
+      nccl_errors_have_types;  // a dtype or operator that NCCL lacks: TypeError or ValueError, else RuntimeError
+  bool nccl_barrier_is_float;  // the one element that it is an all_reduce of; else a byte
 
   // ---- Meta tensors in a collective ----
   bool ignores_meta_tensors;       // the call returns, and nothing was sent

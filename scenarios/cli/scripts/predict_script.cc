@@ -82,16 +82,13 @@ ExitCode predict_script(const CommandLine& line) {
   const Report report = scenario::run(loaded, {.timeline = true});
   const predict::ScriptPrediction prediction = predict::script_prediction(report, record);
   const predict::PredictedScript predicted{prediction, report, record, cluster, line.predict.tokens_per_step};
-  std::vector<predict::VariantRow> rows{predict::variant_row(report, prediction)};
-  rows.front().name = "as it is";
-  const auto measure = [&record](const Report& changed) {
-    return predict::variant_row(changed, predict::script_prediction(changed, record));
-  };
-  for (const std::string& words : line.predict.what_if) {
-    rows.push_back(predicted_change(
-        line.predict, scenario::OrderedJson::parse(recorded.text, nullptr, true, true), words, measure));
-  }
-  count_tokens(line.predict, rows);
+  const std::vector<predict::VariantRow> rows = predicted_rows(
+      line.predict, predict::variant_row(report, prediction),
+      {.tree = [&recorded] { return scenario::OrderedJson::parse(recorded.text, nullptr, true, true); },
+       .measure =
+           [&record](const Report& changed) {
+             return predict::variant_row(changed, predict::script_prediction(changed, record));
+           }});
   tell_step(line, {.title = report.scenario,
                    .text = predict::text_of(predicted),
                    .json = predict::json_of(predicted),
