@@ -100,13 +100,12 @@ bool is_on_cpu(const ScriptRank& rank) {
   return backend == nullptr || backend->device == DeviceType::cpu;
 }
 
-}  // namespace
-
-std::optional<Verdict> trained_apart(const traces::ScriptRecord& record) {
+// Nothing where ranks sent each other what they could train with.
+std::vector<check::RankTraining> trained_alone(const traces::ScriptRecord& record) {
   std::vector<check::RankTraining> ranks;
   for (const ScriptRank& rank : record.ranks) {
     if (communicates_while_training(rank)) {
-      return std::nullopt;
+      return {};
     }
     if (rank.training.parameters > 0) {
       const traces::ScriptTraining& training = rank.training;
@@ -114,7 +113,23 @@ std::optional<Verdict> trained_apart(const traces::ScriptRecord& record) {
           {rank.rank, training.parameters, training.steps, training.digest, place_text(rank, training.site)});
     }
   }
-  return check::judge_training(ranks, std::ranges::all_of(record.ranks, is_on_cpu));
+  return ranks;
+}
+
+}  // namespace
+
+std::optional<Verdict> trained_apart(const traces::ScriptRecord& record) {
+  return check::judge_training(trained_alone(record), std::ranges::all_of(record.ranks, is_on_cpu));
+}
+
+std::optional<std::string> trained_alike(const traces::ScriptRecord& record) {
+  const std::vector<check::RankTraining> alone = trained_alone(record);
+  const auto differs = [&](const check::RankTraining& rank) { return rank.digest != alone.front().digest; };
+  if (alone.size() < 2 || std::ranges::any_of(alone, differs)) {
+    return std::nullopt;
+  }
+  return fmt::format("no call carried gradients or parameters; {} ranks trained the same model on the same data",
+                     alone.size());
 }
 
 std::optional<double> limit_of_waits(const traces::ScriptRecord& record) {

@@ -255,6 +255,9 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
         fmt::format("{} made the same calls; the other {} were not run, and are taken to make them, too",
                     ranks_phrase(record.sampled), record.ranks.size() - record.sampled.size()));
   }
+  if (const std::optional<std::string> alike = trained_alike(record)) {
+    remarks.push_back(*alike);
+  }
   for (const traces::FileProblem& problem : record.problems) {
     remarks.push_back(fmt::format("{}: {}", problem.file, problem.message));
   }
@@ -286,6 +289,9 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
     }
   }
   RecordedScript result;
+  if (record.ranks.empty()) {
+    return result;  // of a live command that failed before it started any
+  }
   result.remarks = remarks_of(record);
   const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
   if (std::ranges::none_of(record.ranks, has_begun)) {

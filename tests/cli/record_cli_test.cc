@@ -523,6 +523,21 @@ TEST_CASE("a real job whose rank is killed leaves records, and that rank is name
   CHECK(contents(shell.path("again.json")) == scenario);
 }
 
+TEST_CASE("a command that starts no rank has nothing to record", "[record]") {
+  const Shell shell;
+  const Outcome failed = shell.rollcall("record --live -o out.json -- false");
+  CHECK(failed.code == 4);
+  CHECK(failed.err ==
+        "rollcall: false exited with code 1\n"
+        "rollcall: error: no rank called init_process_group, so there is nothing to write\n");
+  CHECK(shell.run("mkdir empty").code == 0);
+  CHECK(shell.rollcall("record --records empty -o out.json").code == 4);
+  const Outcome missing = shell.rollcall("record --records missing -o out.json");
+  CHECK(missing.code == 4);
+  CHECK(missing.err == "rollcall: error: --records missing: is not a folder\n");
+  CHECK_FALSE(std::filesystem::exists(shell.path("out.json")));
+}
+
 TEST_CASE("without torch, recording is not possible here", "[record]") {
   const Shell shell;
   CHECK(shell.rollcall("record -n 2 --python /bin/false " + script("counter")).code == 77);

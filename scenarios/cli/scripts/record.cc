@@ -99,6 +99,9 @@ void say_no_torch(const scenario::NoTorch& missing) {
 
 ScriptRun run_recorded(const CommandLine& line, bool timeline) {
   if (line.paths.empty() && !line.record.records.empty()) {
+    if (!std::filesystem::is_directory(line.record.records)) {
+      throw UsageError(fmt::format("--records {}: is not a folder", line.record.records));
+    }
     return {traces::read_script_record(line.record.records), {}};
   }
   if (line.paths.empty()) {

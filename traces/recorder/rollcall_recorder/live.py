@@ -192,11 +192,11 @@ def _replace_helper(process):
         if not isinstance(real, c10d.ProcessGroup):
             return result  # none for this rank
         if process.rank is None:
-            process.begin(arguments["group_rank"], arguments["group_size"])
+            process.begin(real.rank(), real.size())  # of MPI, the arguments are -1
         rank = process.rank
         members = list(arguments["global_ranks_in_group"]) or list(range(rank.world_size))
         number = rank.next_group if rank.is_initialized else rank.world
-        group = LiveGroup(real, rank, number, members, arguments["group_rank"], arguments["group_size"])
+        group = LiveGroup(real, rank, number, members, real.rank(), real.size())
         _replace_in_tables(real, group)
         return (group, *result[1:]) if isinstance(result, tuple) else group
 

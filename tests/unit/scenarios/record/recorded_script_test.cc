@@ -202,6 +202,9 @@ TEST_CASE("ranks that trained without a word to each other are no green run", "[
 
   const RecordedScript alike = scripted({trained(0, "aa"), trained(1, "aa")});
   CHECK(verdict_word(alike.report.verdict) == "ok");
+  CHECK(alike.remarks ==
+        std::vector<std::string>{
+            "no call carried gradients or parameters; 2 ranks trained the same model on the same data"});
 }
 
 TEST_CASE("gradients, parameters and messages between the steps are a word", "[scenarios][record]") {
