@@ -23,8 +23,8 @@ std::optional<double> limit_of_waits(const traces::ScriptRecord& record);
 // Ranks that trained without a word to each other: no scenario shows it, for there is nothing in it.
 std::optional<Verdict> trained_apart(const traces::ScriptRecord& record);
 
-// Such ranks that came to the same parameters. That is no fault, and a job of one rank would do; in a sentence without a
-// full stop.
+// Such ranks that have the same parameters in the end, which is not a fault: one rank would have done. A sentence
+// without a full stop.
 std::optional<std::string> trained_alike(const traces::ScriptRecord& record);
 
 }  // namespace rollcall::scenario
