@@ -14,7 +14,7 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 27> files = {{
+constexpr std::array<PackageFile, 28> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
@@ -40,6 +40,7 @@ constexpr std::array<PackageFile, 27> files = {{
     {"simulator.py", recorder_simulator},
     {"spawn.py", recorder_spawn},
     {"store.py", recorder_store},
+    {"threads.py", recorder_threads},
     {"touches.py", recorder_touches},
     {"training.py", recorder_training},
 }};

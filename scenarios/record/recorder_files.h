@@ -32,6 +32,7 @@ std::string_view recorder_simulator();
 std::string_view recorder_sitecustomize();
 std::string_view recorder_spawn();
 std::string_view recorder_store();
+std::string_view recorder_threads();
 std::string_view recorder_touches();
 std::string_view recorder_training();
 

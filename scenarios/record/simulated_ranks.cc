@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -149,8 +150,8 @@ class RankServer {
       }
     } else if (find(message, "batch") != nullptr) {
       issue_batch(message);
-    } else if (const Value* ticket = find(message, "finish")) {
-      finish(traces::count_or(ticket, 0));
+    } else if (const Value* tickets = find(message, "finish")) {
+      finish_one_of(*tickets);
     } else if (const Value* host = find(message, "host")) {
       const ScriptCall& made = call(host);
       const std::optional<Failure> failure = failure_of([&] { made_.manage(made); });
@@ -201,8 +202,8 @@ class RankServer {
     }
   }
 
-  // `refused`: the call did not reach anybody else.
-  void fail(const Failure& failure, bool refused = false) {
+  // `refused`: the call did not reach anybody else. `ticket`: of the call that somebody waits for.
+  void fail(const Failure& failure, bool refused = false, Ticket ticket = 0) {
     if (story_.is_settled) {
       last_resort_ = failure;
       if (++last_resorts_ > last_resorts_max) {
@@ -212,6 +213,7 @@ class RankServer {
     const nlohmann::json answer = {{"error", failure.type},
                                    {"message", failure.message},
                                    {"refused", refused},
+                                   {"ticket", ticket},
                                    {"last_resort", story_.is_settled}};
     link_.say(answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
   }
@@ -265,12 +267,38 @@ class RankServer {
     }
   }
 
-  void finish(Ticket ticket) {
-    const auto found = issued_.find(ticket);
-    if (found == issued_.end()) {
-      fail({"RuntimeError", "rollcall: waits for a call that was never made"});
-      return;
+  // Each thread of the rank that waits does so for one call. The first that is over is answered.
+  void finish_one_of(const Value& tickets) {
+    std::vector<std::map<Ticket, Issued>::iterator> awaited;
+    const auto [numbers, count] = traces::items_of(&tickets);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      awaited.push_back(issued_.find(traces::count_or(&numbers[i], 0)));
     }
+    if (awaited.empty() || std::ranges::find(awaited, issued_.end()) != awaited.end()) {
+      throw traces::BadFile(0, "waits for a call that was never made");
+    }
+    auto over = std::ranges::find_if(awaited, is_over);
+    if (over == awaited.end() && awaited.size() > 1) {
+      std::vector<Work> works;
+      std::ranges::transform(awaited, std::back_inserter(works),
+                             [](const auto& issued) { return issued->second.pending.work; });
+      std::optional<Failure> failure = failure_of([&] { this_rank().backend->wait_any(works); });
+      over = std::ranges::find_if(awaited, is_over);
+      if (failure && over == awaited.end()) {
+        awaited.front()->second.failure =
+            std::move(failure);  // where the rank is blocked, as far as reports go
+      }
+    }
+    finish(over == awaited.end() ? awaited.front() : *over);
+  }
+
+  static bool is_over(const std::map<Ticket, Issued>::iterator& issued) {
+    const Work& work = issued->second.pending.work;
+    return issued->second.failure || work.is_nothing() || work.is_completed();
+  }
+
+  void finish(std::map<Ticket, Issued>::iterator found) {
+    const Ticket ticket = found->first;
     Issued issued = std::move(found->second);
     issued_.erase(found);
     std::string bytes;
@@ -278,10 +306,10 @@ class RankServer {
       issued.failure = failure_of([&] { bytes = ScriptCalls::finish(issued.pending); });
     }
     if (issued.failure) {
-      fail(*issued.failure, issued.refused);
+      fail(*issued.failure, issued.refused, ticket);
       return;
     }
-    nlohmann::json answer = nlohmann::json::object();
+    nlohmann::json answer = {{"ticket", ticket}};
     if (issued.pending.is_receive_from_anybody) {
       answer["source"] = this_rank().backend->source_of(issued.pending.work);
     }

@@ -523,6 +523,25 @@ TEST_CASE("a real job whose rank is killed leaves records, and that rank is name
   CHECK(contents(shell.path("again.json")) == scenario);
 }
 
+TEST_CASE("threads of a rank that call at the same time do not wait for each other", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  for (const std::string what : {"healthy", "queue"}) {
+    INFO(what);
+    const Outcome outcome = shell.rollcall("record -n 3 -o out.json " + script("threads") + " " + what);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.err, Contains(": running it again with all ranks in the simulator"));
+    CHECK(shell.rollcall("run out.json").code == 0);
+  }
+  const Outcome missing = shell.rollcall("record -n 3 -o out.json " + script("threads") + " stops_early");
+  CHECK(missing.code == 1);
+  CHECK_THAT(missing.out, Contains("error[deadlock]: rank 1 never called all_reduce #2 on g1"));
+  CHECK_THAT(missing.out, Contains("threads.py:18"));
+  CHECK_THAT(missing.err, !Contains("rollcall_recorder"));
+}
+
 TEST_CASE("a command that starts no rank has nothing to record", "[record]") {
   const Shell shell;
   const Outcome failed = shell.rollcall("record --live -o out.json -- false");

@@ -148,6 +148,8 @@ class RankReader {
       rank_.memory = script_memory(*memory);
     } else if (const Value* site = find(value, "data_dependent")) {
       rank_.data_dependent.push_back(script_site(site));
+    } else if (find(value, "threads") != nullptr) {
+      rank_.calls_in_threads = true;
     } else if (const Value* stack = find(value, "stack")) {
       read_stack(*stack);
       rank_.place = script_site(find(value, "site"));

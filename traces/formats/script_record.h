@@ -164,6 +164,7 @@ struct ScriptRank {
   std::vector<ScriptKernel> kernels;  // each once
   ScriptMemory memory;
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
+  bool calls_in_threads = false;           // several, which may call at the same time
   std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
   ScriptSite place;                        // the user's line there
   std::size_t trains_from = 0;             // the event that its first step of an optimizer came before

@@ -80,6 +80,9 @@ std::string doubt_about(const traces::ScriptRecord& alone) {
   if (const std::vector<std::string> reads = scenario::data_dependent_places(alone); !reads.empty()) {
     return fmt::format("the script reads what it received ({})", fmt::join(reads, ", "));
   }
+  if (std::ranges::any_of(alone.ranks, &traces::ScriptRank::calls_in_threads)) {
+    return "threads of a rank call at the same time";
+  }
   if (const std::vector<std::string> refused = scenario::refused_places(alone); !refused.empty()) {
     return fmt::format("a list has not one tensor per rank ({})", fmt::join(refused, ", "));
   }

@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from . import claims, data_dependence, install, kernels, spawn, training
+from . import claims, data_dependence, install, kernels, spawn, threads, training
 from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
@@ -111,7 +111,7 @@ def _answer_to(control, record):
             record.say({"stack": stack_of(script), "site": call_site(sys._current_frames().get(script)).describe()})
             control.sendall(b".")
 
-    threading.Thread(target=serve, daemon=True).start()
+    threading.Thread(target=serve, daemon=True, name=threads.OURS).start()
 
 
 def _run_script(arguments, rank, record, computes):
@@ -127,6 +127,7 @@ def _run_script(arguments, rank, record, computes):
         _sleep_in(place)
     else:
         data_dependence.watch(lambda site: record.say({"data_dependent": site.describe()}))
+    threading.excepthook = lambda failed: _print_traceback(failed.exc_value)
     sys.argv = [arguments.script, *arguments.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(arguments.script))
     try:

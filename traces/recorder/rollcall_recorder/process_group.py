@@ -7,13 +7,14 @@ gradient reducer through virtual methods, which pybind11 sends here as well.
 import collections
 import datetime
 import sys
+import threading
 
 import torch
 import torch.distributed as dist
 import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import ProcessGroup, Work
 
-from . import claims, coalesced
+from . import claims, coalesced, threads
 from .call_site import call_site, is_scripts_own
 
 _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
@@ -127,10 +128,13 @@ class RecordedWork(Work):
         if self._waited:
             return
         self._waited = True
-        if self._call.handle is not None:
+        is_alone = not threads.others()
+        if self._call.handle is not None and is_alone:
             note(self._call.handle)
         self._rank.touches.end(self._call)
         self._rank.answers.finish(self._call)
+        if self._call.handle is not None and not is_alone:
+            note(self._call.handle)  # what other threads called meanwhile came before
         if self._rank.kernels is not None:
             self._call.group.forget(self)
 
@@ -269,6 +273,9 @@ class RecordingGroup(ProcessGroup):
         site = call_site(caller, call.dtype())
         is_blocking = blocks(caller)
         call.is_scripts = not is_blocking and is_scripts_own(caller)
+        rank.is_called_by(threading.get_ident())
+        if is_blocking and rank.answers is not None and threads.others():
+            is_blocking = False  # another thread's call may come before it ends, so its end is an event of its own
         call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
         if rank.batch is None or call.op not in ("send", "recv"):
             call.handle = None if is_blocking else rank.record.new_handle()

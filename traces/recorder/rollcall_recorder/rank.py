@@ -29,6 +29,7 @@ class Rank:
         self.touches = Touches(record, claims.is_in_use)
         claims.look = self.touches.look
         self.kernels = None  # what its GPU computes, where that is recorded
+        self._callers, self._says_threads = set(), False  # the threads that have called
         self._keeps_values = keeps_values
         self._process = os.getpid()
 
@@ -66,6 +67,13 @@ class Rank:
         if self.is_initialized:
             self.forget()
             self.is_initialized = False
+
+    def is_called_by(self, thread):
+        """Which of several threads calls first depends on what they wait for, and a rank that runs alone waits for nothing."""
+        self._callers.add(thread)
+        if len(self._callers) == 2 and not self._says_threads:
+            self._says_threads = True
+            self.record.say({"threads": True})
 
     def refuse_in_child(self):
         """A forked child shares the record and the answers of its parent, and must not touch them."""

@@ -2,7 +2,7 @@
 
 A message is a line of JSON, followed by the number of bytes that it gives: the elements of the tensors given, or those of the
 tensors filled. A call is described once, as in the record. There is one question at a time: a waiting rank is answered
-when the simulator gets to it. If nothing can move any more, that is when the real backend would give up; where it never
+when the simulator gets to it. Of threads that wait at the same time, one asks for whichever of their calls is over first. If nothing can move any more, that is when the real backend would give up; where it never
 does, rollcall ends the process. With an answer come the results of other calls that have completed, for nobody has to wait
 for a call: {"bytes":4,"also":[[ticket,bytes],...]}.
 """
@@ -16,11 +16,20 @@ import threading
 
 import torch
 
-from . import data_dependence, touches
+from . import data_dependence, threads, touches
 
 
 class SimulatorError(RuntimeError):
     """An error that the simulated backend reports, of a type that Python itself does not have."""
+
+
+class _Wait:
+    """Of a thread, for a call."""
+
+    def __init__(self):
+        self.thread = threading.get_ident()
+        self.is_over = False
+        self.error = None
 
 
 class SimulatedAnswers:
@@ -36,7 +45,10 @@ class SimulatedAnswers:
         self._tickets = 0
         self._open = {}  # by ticket: calls that have not been answered
         self._sources = {}
+        self._waits = {}  # by ticket
+        self._is_asking = False  # a thread, for all of them
         self._lock = threading.RLock()
+        self._turn = threading.Condition(self._lock)
         self._say({"rank": rank})
 
     def initialized(self, backend, timeout=None):
@@ -48,10 +60,10 @@ class SimulatedAnswers:
     def start(self, call, blocks):
         with self._lock:
             ticket = self._issue(call, blocks)
-            if blocks:
-                self._finish(ticket)
-            else:
+            if not blocks:
                 self._ask_for([ticket])
+        if blocks:
+            self._finish(ticket)
 
     def start_batch(self, calls):
         with self._lock:
@@ -73,8 +85,9 @@ class SimulatedAnswers:
 
     def finish(self, call):
         with self._lock:
-            for ticket in [ticket for ticket, each in self._open.items() if each is call]:
-                self._finish(ticket)
+            tickets = [ticket for ticket, each in self._open.items() if each is call]
+        for ticket in tickets:
+            self._finish(ticket)
 
     def source_of(self, call):
         return self._sources.get(id(call), call.peer)
@@ -121,10 +134,44 @@ class SimulatedAnswers:
         return ticket
 
     def _finish(self, ticket):
-        call = self._open.pop(ticket)
-        self._say({"finish": ticket})
-        answer = self._answer(call.filled)
-        self._has_come(call, answer.get("source"))
+        wait = _Wait()
+        with self._lock:
+            if ticket not in self._open:
+                return  # another thread's answer has brought it
+            self._waits[ticket] = wait
+        while not wait.is_over:
+            with self._turn:
+                while self._is_asking and not wait.is_over:
+                    self._turn.wait()
+                if wait.is_over:
+                    break
+                self._is_asking = True
+            try:
+                threads.let_go_on(self._waiting_threads)
+                with self._lock:
+                    if not wait.is_over:
+                        self._ask_for_any()
+            finally:
+                with self._turn:
+                    self._is_asking = False
+                    self._turn.notify_all()
+        if wait.error is not None:
+            raise wait.error
+
+    def _waiting_threads(self):
+        with self._lock:
+            return {wait.thread for wait in self._waits.values()}
+
+    def _ask_for_any(self):
+        self._say({"finish": sorted(self._waits)})
+        answer = self._read()
+        call, wait = self._open.pop(answer["ticket"]), self._waits.pop(answer["ticket"])
+        wait.is_over = True
+        try:
+            self._take(answer, call.filled)
+            self._has_come(call, answer.get("source"))
+        except BaseException as error:
+            wait.error = error  # its thread raises it
 
     def _has_come(self, call, source):
         if source is not None:
@@ -140,6 +187,9 @@ class SimulatedAnswers:
             _wait_to_be_ended()
 
     def _answer(self, filled, is_call=True):
+        return self._take(self._read(), filled, is_call)
+
+    def _read(self):
         try:
             line = self._lines.readline()
         except OSError:
@@ -152,6 +202,9 @@ class SimulatedAnswers:
                 os.write(2, answer["message"].encode() + b"\n")
             os.kill(os.getpid(), getattr(signal, answer["killed"]))
             threading.Event().wait()
+        return answer
+
+    def _take(self, answer, filled, is_call=True):
         if "error" in answer:
             self._raise(answer, is_call)
         payload = self._lines.read(answer["bytes"])
@@ -163,6 +216,8 @@ class SimulatedAnswers:
             if payload:
                 _fill(call.filled, payload)
             self._has_come(call, source[0] if source else None)
+            if ticket in self._waits:
+                self._waits.pop(ticket).is_over = True
         return answer
 
     def _raise(self, answer, is_call):

@@ -1,0 +1,50 @@
+"""Ranks with a second thread that communicates on a group of its own: threads.py healthy | queue | stops_early"""
+
+import queue
+import sys
+import threading
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+group = dist.new_group()
+
+
+def both():
+    def aside():
+        for _ in range(2 if sys.argv[1] == "stops_early" and rank == 1 else 3):
+            dist.all_reduce(torch.ones(1), group=group)
+
+    thread = threading.Thread(target=aside)
+    thread.start()
+    for _ in range(3):
+        dist.all_reduce(torch.ones(2))
+    thread.join()
+
+
+def fed_by_a_queue():
+    """The main thread waits for what the other one has received, which may begin before it or after."""
+    jobs, results = queue.Queue(), queue.Queue()
+
+    def serve():
+        for tensor in iter(jobs.get, None):
+            dist.all_reduce(tensor, group=group)
+            results.put(tensor)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    for step in range(4):
+        jobs.put(torch.full((2,), float(step)))
+        if rank != step % size:
+            dist.all_reduce(torch.ones(3))
+        assert results.get().tolist() == [step * size] * 2
+        if rank == step % size:
+            dist.all_reduce(torch.ones(3))
+    jobs.put(None)
+    thread.join()
+
+
+fed_by_a_queue() if sys.argv[1] == "queue" else both()
+dist.destroy_process_group()
