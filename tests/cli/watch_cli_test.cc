@@ -1,6 +1,7 @@
 // `rollcall watch`: the job is run as it is, and named for what it does while it does it.
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -12,6 +13,8 @@
 
 namespace rollcall::test {
 namespace {
+
+namespace fs = std::filesystem;
 
 // A Python that has torch.distributed, and of which that holds; empty: there is none here.
 std::string python_with_torch(const std::string& condition = "True") {
@@ -34,8 +37,9 @@ std::string watched(const Shell& shell, const std::string& options, const std::s
   }
   const std::string script = ROLLCALL_SOURCE_DIR "/tests/real_jobs/watch_jobs.py";
   return shell
-      .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {0} {2} '{3}' jobs {4}", python, script, options,
-                       ROLLCALL_CLI, cases))
+      .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {2} {3} '{4}' jobs {5}",
+                       fs::exists("/usr/bin/python3") ? "/usr/bin/python3" : "python3",  // on this system
+                       script, python, options, ROLLCALL_CLI, cases))
       .out;
 }
 
@@ -87,7 +91,7 @@ TEST_CASE("watch refuses what it cannot do before anything is started", "[watch]
   CHECK(shell.rollcall("watch --after 1ms -- touch started").code == 4);
   shell.write("file", "");
   CHECK(shell.rollcall("watch --records file/rings -- touch started").code == 4);
-  CHECK_FALSE(std::filesystem::exists(shell.path("started")));
+  CHECK_FALSE(fs::exists(shell.path("started")));
 }
 
 TEST_CASE("a signal for the supervisor reaches the job", "[watch][cli]") {
