@@ -14,7 +14,7 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 27> files = {{
+constexpr std::array<PackageFile, 28> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},
@@ -30,6 +30,7 @@ constexpr std::array<PackageFile, 27> files = {{
     {"live.py", recorder_live},
     {"measured.py", recorder_measured},
     {"memory.py", recorder_memory},
+    {"native.abi3.so", recorder_native},
     {"observer.py", recorder_observer},
     {"operators.py", recorder_operators},
     {"pretended_cuda.py", recorder_pretended_cuda},
