@@ -4,12 +4,14 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "tests/catch.h"
 #include "tests/shell.h"
 #include "tests/two_hosts.h"
+#include "traces/formats/ring.h"
 
 namespace rollcall::test {
 namespace {
@@ -26,6 +28,66 @@ std::string python_with_torch(const std::string& condition = "True") {
     }
   }
   return "";
+}
+
+// Each kind of call that the observer tells apart, and some that torch refuses.
+constexpr const char* calls_of_one_rank = R"(
+import os, sys
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="28490")
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo", rank=0, world_size=1)
+print("native", "rollcall_recorder.native" in sys.modules)
+
+def helper(tensor):
+    dist.all_reduce(tensor)
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except Exception:
+        pass
+
+group = dist.new_group([0])
+for turn in range(3):
+    helper(torch.ones(turn))
+    helper(torch.ones(2, 3, dtype=torch.int64))
+    dist.all_reduce(torch.nn.Parameter(torch.ones(4)).detach(), group=group)
+    dist.broadcast(torch.ones(5), 0)
+    dist.reduce(torch.ones(5), 0)
+    dist.all_gather([torch.ones(2), ], torch.ones(2))
+    dist.gather(torch.ones(2), [torch.ones(2)])
+    dist.scatter(torch.ones(2), [torch.ones(2)])
+    dist.all_gather_object([None], {"turn": turn})
+    dist.barrier()
+    works = [dist.all_reduce(torch.ones(1), async_op=True) for _ in range(3)]
+    for work in works:
+        work.wait()
+    for work in works:
+        work.wait()
+    dist.all_reduce(torch.ones(1), async_op=True).wait()
+    refused(dist.all_reduce, torch.ones(3, dtype=torch.complex64).to_sparse())
+    refused(dist.all_gather, [torch.ones(3)], torch.ones(2))
+    refused(dist.broadcast, torch.ones(3), 7)
+dist.monitored_barrier()
+dist.destroy_process_group()
+)";
+
+// Number, what and from where, group, number on it, flags, whether it is over.
+std::vector<std::string> calls_in_ring(const std::string& bytes) {
+  const traces::RingHeader header = traces::ring_header(bytes);
+  const std::string table = bytes.substr(header.table_begin);
+  std::vector<std::string> calls;
+  for (std::uint64_t number = 1;; ++number) {
+    const traces::RingRecord record = traces::ring_record(bytes, header, number);
+    if (record.number != number) {
+      return calls;
+    }
+    const std::size_t begin = table.find(fmt::format("{{\"call\":{},", record.call));
+    calls.push_back(fmt::format("{} {} {} {} {} {}", number, record.group, record.seq, record.flags,
+                                record.finished_ns != 0,
+                                table.substr(begin, table.find('\n', begin) - begin)));
+  }
 }
 
 // What watch_jobs.py says of these jobs; empty: that is not possible here.
@@ -129,6 +191,28 @@ TEST_CASE("a Python that uses no torch is not touched, and the user's own sitecu
   shell.write("broken/sitecustomize.py", "import nothing_of_this_name\n");
   CHECK(shell.rollcall("watch -- python3 -c 'print(1)'", "PYTHONPATH=broken")
             .err.find("nothing_of_this_name") != std::string::npos);
+}
+
+TEST_CASE("the module in C writes what the observer in Python writes", "[watch][real-jobs]") {
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const Shell shell;
+  shell.write("calls.py", calls_of_one_rank);
+  const auto written = [&](const std::string& records, const std::string& environment) {
+    const Outcome outcome =
+        shell.run(fmt::format("{} USE_LIBUV=0 GLOO_SOCKET_IFNAME=lo '{}' watch --records {} -- {} "
+                              "\"$PWD/calls.py\"",
+                              environment, ROLLCALL_CLI, records, python));
+    INFO(outcome.err);
+    CHECK(outcome.out == (environment.empty() ? "native True\n" : "native False\n"));
+    return calls_in_ring(contents(shell.path(records + "/rank_0.ring")));
+  };
+  const std::vector<std::string> in_c = written("c", "");
+  CHECK(in_c.size() > 40);
+  CHECK(in_c == written("python", "ROLLCALL_NO_NATIVE=1"));
 }
 
 TEST_CASE("real jobs that hang are named while they hang", "[watch][real-jobs]") {
