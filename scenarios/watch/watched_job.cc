@@ -461,6 +461,8 @@ void WatchedJob::write_log(bool has_ended) const {
     const bool has_raised = fs::exists(path_of(rank, "error"));  // that says more
     if (!has_raised && (!watched.ended_well || !has_ended)) {
       text += fmt::format("rank {} {}: {}\n", rank, watched.ended_well ? "exited" : "ended", watched.end);
+    } else if (has_raised && has_ended) {
+      text += fmt::format("rank {} ended: by an exception\n", rank);
     }
     if (has_raised || !watched.ended_well) {
       break;  // a launcher ends the others when one has failed
