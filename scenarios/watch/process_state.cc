@@ -79,7 +79,9 @@ void add_use(pid_t process, int generation, ProcessState& state) {
   const std::uint64_t of_ended = number(fields, user_time + 2) + number(fields, user_time + 3);
   (generation == 0 ? state.cpu_ticks : state.workers_ticks) += own;
   state.workers_ticks += of_ended;
-  add_runnable(process, generation == 0 ? state.runnable_ns : state.workers_runnable_ns);
+  if (generation > 0) {
+    add_runnable(process, state.workers_runnable_ns);
+  }
   add_io(process, state);
   state.io_bytes += number(fields, major_faults) * bytes_per_fault;
   if (generation == generations_max) {
@@ -134,19 +136,15 @@ Effort effort(const ProcessState& before, const ProcessState& now, Duration elap
   const auto grown = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - std::min(from, to));
   };
-  const auto wants = [&](const std::map<pid_t, std::uint64_t>& from,
-                         const std::map<pid_t, std::uint64_t>& to) {
-    return std::ranges::any_of(to, [&](const auto& thread) {
-      const auto known = from.find(thread.first);
-      return known != from.end() &&
-             grown(known->second, thread.second) > wants_share * static_cast<double>(elapsed);
-    });
-  };
+  const bool workers_want = std::ranges::any_of(now.workers_runnable_ns, [&](const auto& thread) {
+    const auto known = before.workers_runnable_ns.find(thread.first);
+    return known != before.workers_runnable_ns.end() &&
+           grown(known->second, thread.second) > wants_share * static_cast<double>(elapsed);
+  });
   const double busy_ticks = busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK));
   return {
-      grown(before.cpu_ticks, now.cpu_ticks) > busy_ticks || wants(before.runnable_ns, now.runnable_ns),
-      grown(before.workers_ticks, now.workers_ticks) > busy_ticks ||
-          wants(before.workers_runnable_ns, now.workers_runnable_ns),
+      grown(before.cpu_ticks, now.cpu_ticks) > busy_ticks,
+      grown(before.workers_ticks, now.workers_ticks) > busy_ticks || workers_want,
       now.state == 'D' || grown(before.io_bytes, now.io_bytes) > seconds * static_cast<double>(busy_bytes)};
 }
 

@@ -19,8 +19,7 @@ struct ProcessState {
   std::uint64_t cpu_ticks = 0;      // used so far
   std::uint64_t workers_ticks = 0;  // likewise, by its descendants
   std::uint64_t io_bytes = 0;  // read and written so far by both; pages that files were mapped from as well
-  // How long each thread has computed, or would have if it had had a processor.
-  std::map<pid_t, std::uint64_t> runnable_ns;
+  // How long each thread of its descendants has computed, or would have if it had had a processor.
   std::map<pid_t, std::uint64_t> workers_runnable_ns;
   std::optional<int> wait_status;  // of a process that has ended and that its parent has not asked after
 
@@ -31,8 +30,8 @@ struct ProcessState {
 
 ProcessState process_state(pid_t process);
 
-// Whether it read, wrote or computed noticeably between two looks, `elapsed` apart; or wanted to compute all the time,
-// on a machine that has too much to do.
+// Whether it read, wrote or computed noticeably between two looks, `elapsed` apart; workers also if they wanted to
+// compute all the time, on a machine that has too much to do.
 struct Effort {
   bool computes = false;
   bool workers_compute = false;

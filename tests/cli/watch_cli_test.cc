@@ -268,6 +268,25 @@ TEST_CASE("watches of two hosts meet over the network, where the launcher's vari
   CHECK_THAT(said, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
 }
 
+TEST_CASE("attach sees that a job has not moved between two looks", "[watch][real-jobs]") {
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.run(fmt::format(
+      "USE_LIBUV=0 '{0}' watch --after 1h --records rings -- {1} '{2}/tests/real_jobs/watched.py' "
+      "stuck_in_loader 28492 2> err & "
+      "for i in $(seq 600); do grep -aq all_reduce rings/rank_3.ring 2> /dev/null && break; sleep 0.1; done; "
+      "sleep 4; '{0}' attach $!; code=$?; kill -TERM $!; wait $!; exit $code",
+      ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR));
+  INFO(outcome.err << contents(shell.path("err")));
+  CHECK_THAT(outcome.out, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
+  CHECK_THAT(outcome.out, Contains("nothing moved between them"));
+  CHECK_THAT(outcome.err, !Contains("not used"));
+}
+
 // The torchrun of 1.13 fails in Python 3.11 (torch/distributed/elastic/multiprocessing/api.py, to_map).
 TEST_CASE("ranks that torchrun starts are watched as they are", "[watch][real-jobs]") {
   const std::string python = python_with_torch("torch.__version__ >= \"2\"");
