@@ -1,8 +1,15 @@
 # rollcall_embed(TARGET FUNCTION HEADER NAMESPACE FILE...): the program carries the files' text, one after the other, so
-# that it works wherever it is copied. HEADER declares the FUNCTION that returns it.
+# that it works wherever it is copied. HEADER declares the FUNCTION that returns it. A FILE may be a target: what it builds.
 
 function(rollcall_embed target function header namespace)
-  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
+  set(files "")
+  foreach(file IN LISTS ARGN)
+    if(TARGET "${file}")
+      list(APPEND files "$<TARGET_FILE:${file}>")
+    else()
+      list(APPEND files "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+    endif()
+  endforeach()
   set(source "${CMAKE_CURRENT_BINARY_DIR}/${function}.cc")
   add_custom_command(
     OUTPUT "${source}"

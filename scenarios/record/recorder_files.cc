@@ -30,6 +30,7 @@ constexpr std::array<PackageFile, 28> files = {{
     {"live.py", recorder_live},
     {"measured.py", recorder_measured},
     {"memory.py", recorder_memory},
+    {"native.abi3.so", recorder_native},
     {"observer.py", recorder_observer},
     {"operators.py", recorder_operators},
     {"pretended_cuda.py", recorder_pretended_cuda},

@@ -21,6 +21,7 @@ std::string_view recorder_launcher();
 std::string_view recorder_live();
 std::string_view recorder_measured();
 std::string_view recorder_memory();
+std::string_view recorder_native();
 std::string_view recorder_observer();
 std::string_view recorder_operators();
 std::string_view recorder_pretended_cuda();

@@ -131,10 +131,15 @@ std::optional<std::string> output_of(const std::vector<std::string>& command, Du
   return program.wait() == 0 ? std::optional(output) : std::nullopt;
 }
 
+// Folders of the two moments.
+const std::string first = "first";
+const std::string later = "later";
+
 class Collector {
  public:
   Collector(const std::string& folder, Duration apart) : folder_(folder), apart_(apart) {
-    fs::create_directories(folder_ / "later");
+    fs::create_directories(folder_ / first);
+    fs::create_directories(folder_ / later);
   }
 
   void ask(const DebugServer& server) {
@@ -182,7 +187,7 @@ class Collector {
 
   void ask(const NcclRas& ras) {
     try {
-      write("nccl_ras.txt", ask_server(ras.address, "VERBOSE STATUS\n", server_answer_within * 3));
+      write(first + "/nccl_ras.txt", ask_server(ras.address, "VERBOSE STATUS\n", server_answer_within * 3));
       collected_.got.push_back(fmt::format("NCCL RAS at {}:{}", ras.address.host, ras.address.port));
     } catch (const NoAnswer& problem) {
       collected_.missing.emplace_back(problem.what());
@@ -190,15 +195,15 @@ class Collector {
   }
 
   Collected finish() {
-    ask_servers("");
-    look_at_processes("");
+    ask_servers(first);
+    look_at_processes(first);
     if (!servers_.empty() || !rings_.empty()) {
       std::this_thread::sleep_for(std::chrono::nanoseconds(apart_));
-      ask_servers("later/");
-      look_at_processes("later/");
+      ask_servers(later);
+      look_at_processes(later);
     }
     if (!log_.empty()) {
-      write("watch.log", fmt::format("{}\n{}", traces::watch_log_title, log_));
+      write(first + "/watch.log", fmt::format("{}\n{}", traces::watch_log_title, log_));
     }
     say("recordings", recordings_);
     say("rings", rings_);
@@ -242,11 +247,11 @@ class Collector {
         };
         questions.push_back({rank, path, std::move(file), got, std::async(std::launch::async, fetch)});
       };
-      if (moment.empty()) {
-        add("/handler/dump_traceback", fmt::format("rank_{}.stack", rank), &stacks_);
+      if (moment == first) {
+        add("/handler/dump_traceback", fmt::format("{}/rank_{}.stack", first, rank), &stacks_);
       }
-      add("/handler/fr_trace_json", fmt::format("{}cpu_trace_rank_{}.json", moment, rank), &recordings_);
-      add("/handler/dump_nccl_trace_json", fmt::format("{}nccl_trace_rank_{}.json", moment, rank),
+      add("/handler/fr_trace_json", fmt::format("{}/cpu_trace_rank_{}.json", moment, rank), &recordings_);
+      add("/handler/dump_nccl_trace_json", fmt::format("{}/nccl_trace_rank_{}.json", moment, rank),
           &recordings_);
     }
     for (Question& question : questions) {
@@ -259,7 +264,7 @@ class Collector {
         write(question.file, answer);
         question.got->insert(question.rank);
       } catch (const NoAnswer& problem) {
-        if (moment.empty() && question.got == &stacks_) {
+        if (moment == first && question.got == &stacks_) {
           collected_.missing.push_back(fmt::format("rank {}: {}", question.rank, problem.what()));
         }
       }
@@ -269,18 +274,18 @@ class Collector {
   void look_at_processes(const std::string& moment) {
     for (const auto& [rank, place] : processes_) {
       const ProcessState state = process_state(place.process);
-      if (moment.empty() && state.is_stopped()) {
+      if (moment == first && state.is_stopped()) {
         log_ +=
             fmt::format("rank {} stopped: by a signal, SIGSTOP or SIGTSTP; `kill -CONT {}` lets it go on\n",
                         rank, place.process);
       }
-      if (moment.empty() && state.has_ended()) {
+      if (moment == first && state.has_ended()) {
         log_ += fmt::format("rank {} ended: {}\n", rank,
                             state.wait_status ? end_phrase(*state.wait_status) : "it is gone");
       }
       if (!place.ring.empty()) {
         take_ring(rank, place.ring, moment, state);
-      } else if (moment.empty()) {
+      } else if (moment == first) {
         take_stack(rank, place.process);
       }
     }
@@ -297,12 +302,12 @@ class Collector {
     while (ring->answered() != question && monotonic_now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    write(fmt::format("{}rank_{}.ring", moment, rank), contents(path));
+    write(fmt::format("{}/rank_{}.ring", moment, rank), contents(path));
     rings_.insert(rank);
     for (const char* kind : {".held", ".stack"}) {
       const std::string stack = contents(fs::path(path).replace_extension(kind));
-      if (moment.empty() && !stack.empty()) {
-        write(fmt::format("rank_{}{}", rank, kind), stack);
+      if (moment == first && !stack.empty()) {
+        write(fmt::format("{}/rank_{}{}", first, rank, kind), stack);
         stacks_.insert(rank);
       }
     }
@@ -312,7 +317,7 @@ class Collector {
     const std::optional<std::string> stack = output_of(
         {"py-spy", "dump", "--nonblocking", "--pid", std::to_string(process)}, server_answer_within * 2);
     if (stack) {
-      write(fmt::format("rank_{}.stack", rank), *stack);
+      write(fmt::format("{}/rank_{}.stack", first, rank), *stack);
       stacks_.insert(rank);
     } else if (!says_py_spy_) {
       says_py_spy_ = true;

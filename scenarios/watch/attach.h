@@ -47,7 +47,8 @@ struct Collected {
   std::vector<std::string> missing;  // and why
 };
 
-// Asks twice, `apart` from each other: what has not moved meanwhile stands still. Throws std::system_error where the
+// Asks twice, `apart` from each other, for the folders `first` and `later` in `folder`: what has not moved meanwhile
+// stands still. Throws std::system_error where the
 // folder cannot be written.
 Collected collect(const std::vector<Target>& targets, const std::string& folder, Duration apart);
 

@@ -23,6 +23,7 @@ namespace {
 constexpr int generations_max = 3;                     // workers of a data loader, and what they start
 constexpr std::uint64_t bytes_per_fault = 128 * 1024;  // what Linux reads ahead unless told otherwise
 constexpr double busy_share = 0.2;                     // of a core
+constexpr double wants_share = 0.8;                    // of the time, on a machine that gives it less
 constexpr std::uint64_t busy_bytes = 256 * 1024;       // a second
 
 // The fields of /proc/PID/stat after the name, which may hold anything; the first is the state (proc(5), field 3).
@@ -57,11 +58,30 @@ void add_io(pid_t process, ProcessState& state) {
   }
 }
 
+// The time that each thread has run, and has waited for a processor (Documentation/scheduler/sched-stats.rst).
+void add_runnable(pid_t process, std::map<pid_t, std::uint64_t>& threads) {
+  std::error_code gone;
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    std::ifstream file(task.path() / "schedstat");
+    std::uint64_t ran = 0;
+    std::uint64_t waited = 0;
+    if (file >> ran >> waited) {
+      threads[static_cast<pid_t>(std::atoi(task.path().filename().c_str()))] = ran + waited;
+    }
+  }
+}
+
 void add_use(pid_t process, int generation, ProcessState& state) {
   const std::vector<std::string> fields = fields_of(process);
   constexpr std::size_t user_time = 14;
   constexpr std::size_t major_faults = 12;
-  state.cpu_ticks += number(fields, user_time) + number(fields, user_time + 1);
+  const std::uint64_t own = number(fields, user_time) + number(fields, user_time + 1);
+  const std::uint64_t of_ended = number(fields, user_time + 2) + number(fields, user_time + 3);
+  (generation == 0 ? state.cpu_ticks : state.workers_ticks) += own;
+  state.workers_ticks += of_ended;
+  if (generation > 0) {
+    add_runnable(process, state.workers_runnable_ns);
+  }
   add_io(process, state);
   state.io_bytes += number(fields, major_faults) * bytes_per_fault;
   if (generation == generations_max) {
@@ -112,13 +132,19 @@ std::vector<pid_t> siblings_of(const std::vector<pid_t>& processes) {
 
 Effort effort(const ProcessState& before, const ProcessState& now, Duration elapsed) {
   const double seconds = static_cast<double>(elapsed) / static_cast<double>(second);
-  // A child that has ended takes its use along.
+  // A child that nobody waited for takes its use along.
   const auto grown = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - std::min(from, to));
   };
+  const bool workers_want = std::ranges::any_of(now.workers_runnable_ns, [&](const auto& thread) {
+    const auto known = before.workers_runnable_ns.find(thread.first);
+    return known != before.workers_runnable_ns.end() &&
+           grown(known->second, thread.second) > wants_share * static_cast<double>(elapsed);
+  });
+  const double busy_ticks = busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK));
   return {
-      grown(before.cpu_ticks, now.cpu_ticks) >
-          busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK)),
+      grown(before.cpu_ticks, now.cpu_ticks) > busy_ticks,
+      grown(before.workers_ticks, now.workers_ticks) > busy_ticks || workers_want,
       now.state == 'D' || grown(before.io_bytes, now.io_bytes) > seconds * static_cast<double>(busy_bytes)};
 }
 

@@ -3,6 +3,7 @@
 // What the kernel knows of a process that is not our child: /proc/PID, by number.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,9 +15,12 @@
 namespace rollcall::watch {
 
 struct ProcessState {
-  char state = 'X';             // as ps shows it; X: there is no such process
-  std::uint64_t cpu_ticks = 0;  // used so far, its living descendants' included
-  std::uint64_t io_bytes = 0;  // read and written so far, likewise; pages that files were mapped from as well
+  char state = 'X';                 // as ps shows it; X: there is no such process
+  std::uint64_t cpu_ticks = 0;      // used so far
+  std::uint64_t workers_ticks = 0;  // likewise, by its descendants
+  std::uint64_t io_bytes = 0;  // read and written so far by both; pages that files were mapped from as well
+  // How long each thread of its descendants has computed, or would have if it had had a processor.
+  std::map<pid_t, std::uint64_t> workers_runnable_ns;
   std::optional<int> wait_status;  // of a process that has ended and that its parent has not asked after
 
   bool exists() const { return state != 'X'; }
@@ -26,9 +30,11 @@ struct ProcessState {
 
 ProcessState process_state(pid_t process);
 
-// Whether it read, wrote or computed noticeably between two looks, `elapsed` apart.
+// Whether it read, wrote or computed noticeably between two looks, `elapsed` apart; workers also if they wanted to
+// compute all the time, on a machine that has too much to do.
 struct Effort {
   bool computes = false;
+  bool workers_compute = false;
   bool moves_bytes = false;
 };
 Effort effort(const ProcessState& before, const ProcessState& now, Duration elapsed);

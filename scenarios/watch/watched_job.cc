@@ -280,9 +280,9 @@ void WatchedJob::look_at_process(Watched& rank, Time now) {
   }
   const Effort made = effort(before, rank.state, elapsed);
   const bool is_at_one_place = rank.at_place_since >= 0 && now - rank.at_place_since >= spins_after;
-  rank.activity = made.moves_bytes || (made.computes && !is_at_one_place) ? Activity::works
-                  : made.computes                                         ? Activity::spins
-                                                                          : Activity::quiet;
+  // Whoever waits for a compiler or a worker that computes is at one place, too.
+  const bool works = made.moves_bytes || made.workers_compute || (made.computes && !is_at_one_place);
+  rank.activity = works ? Activity::works : made.computes ? Activity::spins : Activity::quiet;
 }
 
 // Who waits at the beginning for others is put up with for long, because they may still be loading torch. If their
@@ -300,7 +300,7 @@ void WatchedJob::look_at_missing(Time now) {
     const auto before = strangers_.find(process);
     if (before != strangers_.end()) {
       const Effort made = effort(before->second.state, stranger.state, now - before->second.state_at);
-      stranger.is_quiet = !made.computes && !made.moves_bytes;
+      stranger.is_quiet = !made.computes && !made.workers_compute && !made.moves_bytes;
     }
   }
   strangers_ = std::move(strangers);
@@ -461,6 +461,8 @@ void WatchedJob::write_log(bool has_ended) const {
     const bool has_raised = fs::exists(path_of(rank, "error"));  // that says more
     if (!has_raised && (!watched.ended_well || !has_ended)) {
       text += fmt::format("rank {} {}: {}\n", rank, watched.ended_well ? "exited" : "ended", watched.end);
+    } else if (has_raised && has_ended) {
+      text += fmt::format("rank {} ended: by an exception\n", rank);
     }
     if (has_raised || !watched.ended_well) {
       break;  // a launcher ends the others when one has failed

@@ -470,7 +470,8 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
   const bool is_quiet = diagnosis.finding.kind == FindingKind::no_fault;
   const bool is_glance = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
                          log->confidence == Confidence::low && !log_shows_timeout(facts);
-  if (is_quiet && (has_moved || is_glance)) {
+  const bool is_at_work = has_moved && !has(facts, Kind::ended);
+  if (is_quiet && (is_at_work || is_glance)) {
     diagnosis.evidence.push_back(fmt::format("beside the recordings: {}", source));
     return;
   }

@@ -1,17 +1,22 @@
 // `rollcall watch`: the job is run as it is, and named for what it does while it does it.
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "tests/catch.h"
 #include "tests/shell.h"
 #include "tests/two_hosts.h"
+#include "traces/formats/ring.h"
 
 namespace rollcall::test {
 namespace {
+
+namespace fs = std::filesystem;
 
 // A Python that has torch.distributed, and of which that holds; empty: there is none here.
 std::string python_with_torch(const std::string& condition = "True") {
@@ -25,6 +30,66 @@ std::string python_with_torch(const std::string& condition = "True") {
   return "";
 }
 
+// Each kind of call that the observer tells apart, and some that torch refuses.
+constexpr const char* calls_of_one_rank = R"(
+import os, sys
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="28490")
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo", rank=0, world_size=1)
+print("native", "rollcall_recorder.native" in sys.modules)
+
+def helper(tensor):
+    dist.all_reduce(tensor)
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except Exception:
+        pass
+
+group = dist.new_group([0])
+for turn in range(3):
+    helper(torch.ones(turn))
+    helper(torch.ones(2, 3, dtype=torch.int64))
+    dist.all_reduce(torch.nn.Parameter(torch.ones(4)).detach(), group=group)
+    dist.broadcast(torch.ones(5), 0)
+    dist.reduce(torch.ones(5), 0)
+    dist.all_gather([torch.ones(2), ], torch.ones(2))
+    dist.gather(torch.ones(2), [torch.ones(2)])
+    dist.scatter(torch.ones(2), [torch.ones(2)])
+    dist.all_gather_object([None], {"turn": turn})
+    dist.barrier()
+    works = [dist.all_reduce(torch.ones(1), async_op=True) for _ in range(3)]
+    for work in works:
+        work.wait()
+    for work in works:
+        work.wait()
+    dist.all_reduce(torch.ones(1), async_op=True).wait()
+    refused(dist.all_reduce, torch.ones(3, dtype=torch.complex64).to_sparse())
+    refused(dist.all_gather, [torch.ones(3)], torch.ones(2))
+    refused(dist.broadcast, torch.ones(3), 7)
+dist.monitored_barrier()
+dist.destroy_process_group()
+)";
+
+// Number, what and from where, group, number on it, flags, whether it is over.
+std::vector<std::string> calls_in_ring(const std::string& bytes) {
+  const traces::RingHeader header = traces::ring_header(bytes);
+  const std::string table = bytes.substr(header.table_begin);
+  std::vector<std::string> calls;
+  for (std::uint64_t number = 1;; ++number) {
+    const traces::RingRecord record = traces::ring_record(bytes, header, number);
+    if (record.number != number) {
+      return calls;
+    }
+    const std::size_t begin = table.find(fmt::format("{{\"call\":{},", record.call));
+    calls.push_back(fmt::format("{} {} {} {} {} {}", number, record.group, record.seq, record.flags,
+                                record.finished_ns != 0,
+                                table.substr(begin, table.find('\n', begin) - begin)));
+  }
+}
+
 // What watch_jobs.py says of these jobs; empty: that is not possible here.
 std::string watched(const Shell& shell, const std::string& options, const std::string& cases) {
   const std::string python = python_with_torch();
@@ -34,8 +99,9 @@ std::string watched(const Shell& shell, const std::string& options, const std::s
   }
   const std::string script = ROLLCALL_SOURCE_DIR "/tests/real_jobs/watch_jobs.py";
   return shell
-      .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {0} {2} '{3}' jobs {4}", python, script, options,
-                       ROLLCALL_CLI, cases))
+      .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {2} {3} '{4}' jobs {5}",
+                       fs::exists("/usr/bin/python3") ? "/usr/bin/python3" : "python3",  // on this system
+                       script, python, options, ROLLCALL_CLI, cases))
       .out;
 }
 
@@ -87,7 +153,7 @@ TEST_CASE("watch refuses what it cannot do before anything is started", "[watch]
   CHECK(shell.rollcall("watch --after 1ms -- touch started").code == 4);
   shell.write("file", "");
   CHECK(shell.rollcall("watch --records file/rings -- touch started").code == 4);
-  CHECK_FALSE(std::filesystem::exists(shell.path("started")));
+  CHECK_FALSE(fs::exists(shell.path("started")));
 }
 
 TEST_CASE("a signal for the supervisor reaches the job", "[watch][cli]") {
@@ -125,6 +191,28 @@ TEST_CASE("a Python that uses no torch is not touched, and the user's own sitecu
   shell.write("broken/sitecustomize.py", "import nothing_of_this_name\n");
   CHECK(shell.rollcall("watch -- python3 -c 'print(1)'", "PYTHONPATH=broken")
             .err.find("nothing_of_this_name") != std::string::npos);
+}
+
+TEST_CASE("the module in C writes what the observer in Python writes", "[watch][real-jobs]") {
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const Shell shell;
+  shell.write("calls.py", calls_of_one_rank);
+  const auto written = [&](const std::string& records, const std::string& environment) {
+    const Outcome outcome =
+        shell.run(fmt::format("{} USE_LIBUV=0 GLOO_SOCKET_IFNAME=lo '{}' watch --records {} -- {} "
+                              "\"$PWD/calls.py\"",
+                              environment, ROLLCALL_CLI, records, python));
+    INFO(outcome.err);
+    CHECK(outcome.out == (environment.empty() ? "native True\n" : "native False\n"));
+    return calls_in_ring(contents(shell.path(records + "/rank_0.ring")));
+  };
+  const std::vector<std::string> in_c = written("c", "");
+  CHECK(in_c.size() > 40);
+  CHECK(in_c == written("python", "ROLLCALL_NO_NATIVE=1"));
 }
 
 TEST_CASE("real jobs that hang are named while they hang", "[watch][real-jobs]") {
@@ -178,6 +266,25 @@ TEST_CASE("watches of two hosts meet over the network, where the launcher's vari
       shell, python, [&](int node) { return hosts.on(node) + " GLOO_SOCKET_IFNAME=wire"; }, "", "");
   INFO(said << contents(shell.path("err1")));
   CHECK_THAT(said, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
+}
+
+TEST_CASE("attach sees that a job has not moved between two looks", "[watch][real-jobs]") {
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.run(fmt::format(
+      "USE_LIBUV=0 '{0}' watch --after 1h --records rings -- {1} '{2}/tests/real_jobs/watched.py' "
+      "stuck_in_loader 28492 2> err & "
+      "for i in $(seq 600); do grep -aq all_reduce rings/rank_3.ring 2> /dev/null && break; sleep 0.1; done; "
+      "sleep 4; '{0}' attach $!; code=$?; kill -TERM $!; wait $!; exit $code",
+      ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR));
+  INFO(outcome.err << contents(shell.path("err")));
+  CHECK_THAT(outcome.out, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
+  CHECK_THAT(outcome.out, Contains("nothing moved between them"));
+  CHECK_THAT(outcome.err, !Contains("not used"));
 }
 
 // The torchrun of 1.13 fails in Python 3.11 (torch/distributed/elastic/multiprocessing/api.py, to_map).

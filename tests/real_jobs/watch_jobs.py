@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Watches the jobs of watched.py and compares what is said with the truth: who, and how long after nothing moved.
 
-    python3 watch_jobs.py ROLLCALL FOLDER [--seconds 20] [CASE ...]
+    python3 watch_jobs.py ROLLCALL FOLDER [--seconds 20] [--together 1] [CASE ...]
+    python3 watch_jobs.py ROLLCALL FOLDER --seconds 3600 --together 12 hour
 
-A folder per case is left, with the rings. Exit code 1 if a culprit is wrong or late, or a healthy job gets an alarm.
+A CASE is a name, or the beginning of several. A folder per case is left, with the rings. Exit code 1 if a culprit is
+wrong or late, or a healthy job gets an alarm or ends.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -22,10 +25,11 @@ def options():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--python", default="python3")
+    parser.add_argument("--together", type=int, default=1, help="jobs that run at the same time")
     parser.add_argument("--after")
     parser.add_argument("--port", type=int, default=29300 + os.getpid() % 400)
     parser.add_argument("cases", nargs="*")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 OPTIONS = options()
@@ -66,7 +70,7 @@ def end_all(job):
 
 
 def watch(case, port):
-    """The reports, each with the seconds since something moved."""
+    """The reports, each with the seconds since something moved, and whether the job ran as long as it was looked at."""
     folder = OPTIONS.folder / case
     folder.mkdir(parents=True, exist_ok=True)
     command = [OPTIONS.rollcall, "watch", "--format", "json", "--records", str(folder)]
@@ -87,31 +91,47 @@ def watch(case, port):
         if job.poll() is not None or (reports and not case.startswith("recovers")):
             break
         time.sleep(0.05)
+    ran = job.poll() is None
     end_all(job)
     said += job.stderr.read() or b""
     (folder / "said.txt").write_bytes(said)
-    return reports
+    return reports, ran
+
+
+def chosen(truth):
+    """All but those that are made for an hour."""
+    asked = OPTIONS.cases or [case for case in truth if not case.startswith("hour_")]
+    return [case for each in asked for case in truth if (case == each if each in truth else case.startswith(each))]
+
+
+def compare(case, expected, port):
+    """Whether what is said is right, and that in words."""
+    begin = time.monotonic()
+    reports, ran = watch(case, port)
+    culprits = [expected["culprits"], *expected["accept_culprits"]]
+    verdicts = [expected["verdict"], *expected["accept"]]
+    if not reports:
+        right = ran and (not expected["culprits"] or [] in culprits)
+        text = f"nothing was said for {time.monotonic() - begin:.0f} s" + ("" if ran else ", and the job ended")
+    else:
+        after, report = reports[0]
+        named, verdict = report["culprits"], report["verdict"]
+        right = named in culprits and after <= LATEST_S and expected["verdict"] != "no_fault"
+        exact = "" if verdict in verdicts else f" (kind, not {expected['verdict']})"
+        text = f"{verdict} {named} after {after:.1f} s{exact}"
+    return right, f"{case}: {text}; truth {expected['verdict']} {expected['culprits']}"
 
 
 def main():
     truth = truths()
     wrong = 0
-    for number, case in enumerate(OPTIONS.cases or truth):
-        expected = truth[case]
-        reports = watch(case, OPTIONS.port + number)
-        culprits = [expected["culprits"], *expected["accept_culprits"]]
-        verdicts = [expected["verdict"], *expected["accept"]]
-        if not reports:
-            right, text = not expected["culprits"] or [] in culprits, "nothing was said"
-        else:
-            after, report = reports[0]
-            named, verdict = report["culprits"], report["verdict"]
-            right = named in culprits and after <= LATEST_S and expected["verdict"] != "no_fault"
-            exact = "" if verdict in verdicts else f" (kind, not {expected['verdict']})"
-            text = f"{verdict} {named} after {after:.1f} s{exact}"
-        wrong += not right
-        print(f"{'right' if right else 'WRONG'}  {case}: {text}; truth {expected['verdict']} {expected['culprits']}",
-              flush=True)
+    with concurrent.futures.ThreadPoolExecutor(OPTIONS.together) as pool:
+        jobs = [pool.submit(compare, case, truth[case], OPTIONS.port + number)
+                for number, case in enumerate(chosen(truth))]
+        for job in jobs:
+            right, text = job.result()
+            wrong += not right
+            print(f"{'right' if right else 'WRONG'}  {text}", flush=True)
     print(f"{wrong} wrong")
     return 1 if wrong else 0
 

@@ -13,6 +13,8 @@ import json
 import multiprocessing
 import os
 import pathlib
+import random
+import subprocess
 import sys
 import tempfile
 import threading
@@ -134,6 +136,173 @@ def healthy_pauses(r):
         step += 1
         if step % 100 == 0:
             nap(min(6, step / 200) if r == 2 else 0)
+
+
+def trains(r, at_step, seconds=0.2):
+    """Steps of a training, with something of the kind's own before each."""
+    model = torch.nn.parallel.DistributedDataParallel(jobs.net())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    step = 0
+    while True:
+        at_step(step)
+        nap(seconds)
+        optimizer.zero_grad()
+        model(torch.ones(4, 32)).sum().backward()
+        optimizer.step()
+        if step % 10 == 9:
+            dist.all_reduce(T(1))
+        step += 1
+
+
+def writes(megabytes, seconds):
+    """As to a disk that is far away."""
+    with tempfile.TemporaryFile() as out:
+        for _ in range(int(seconds / 0.05)):
+            out.write(bytes(int(megabytes * 1e6 * 0.05 / seconds)))
+            nap(0.05)
+        os.fsync(out.fileno())
+
+
+@healthy()
+def hour_wandering_straggler(r):
+    """Another rank is ten times slower every forty steps."""
+    trains(r, lambda step: nap(2) if step // 40 % jobs.WORLD == r else None)
+
+
+@healthy()
+def hour_random_straggler(r):
+    dice = random.Random(r)
+    trains(r, lambda step: nap(dice.expovariate(1) / 2))
+
+
+@healthy()
+def hour_checkpoint_on_rank_0(r):
+    """It takes longer each time, up to 20 s."""
+    def saves(step):
+        if step % 100 == 50:
+            writes(10, min(20, 4 + step / 50)) if r == 0 else None
+            dist.barrier()
+    trains(r, saves)
+
+
+@healthy()
+def hour_sharded_checkpoint(r):
+    def saves(step):
+        if step % 100 == 99:
+            writes(5, 1 + 3 * r)
+            dist.barrier()
+    trains(r, saves)
+
+
+@healthy()
+def hour_validation_on_rank_0(r):
+    model = jobs.net()
+
+    def validates(step):
+        end = time.monotonic() + (8 if step % 300 == 50 and r == 0 else 0)
+        total = 0.0
+        while time.monotonic() < end:
+            outputs = model(torch.rand(64, 32))
+            total += outputs.sum().item()
+        if step % 300 == 50:
+            dist.barrier()
+    trains(r, validates)
+
+
+@healthy()
+def hour_uneven_validation(r):
+    """Each rank has its own part of the data, and some more of it."""
+    model = jobs.net()
+
+    def validates(step):
+        if step % 100 == 99:
+            for _ in range(20 * (r + 1)):
+                model(torch.rand(64, 32))
+                nap(0.05)
+            dist.all_reduce(T(2))
+    trains(r, validates)
+
+
+@healthy()
+def hour_first_step_compiles(r):
+    """A compiler is another process, and shapes that change want it again."""
+    def compiles(step):
+        if step % 500 == 3 and r % 2 == 0:
+            work = "import time\nend = time.process_time() + %d\nwhile time.process_time() < end: sum(range(1000))"
+            subprocess.run([sys.executable, "-c", work % (6 if step < 10 else 2)], check=True)
+    trains(r, compiles)
+
+
+class Slow(torch.utils.data.Dataset):
+    """A file comes late now and then."""
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        time.sleep(2.5 if index == 60 else 0.02)
+        return torch.ones(4)
+
+
+@healthy()
+def hour_loader_pauses(r):
+    """Workers that read ahead, and an epoch that starts them again."""
+    while True:
+        data = torch.utils.data.DataLoader(Slow(), batch_size=2, num_workers=1 if r == 1 else 0)
+        for batch in data:
+            dist.all_reduce(batch)
+        dist.barrier()
+
+
+@healthy()
+def hour_begins_again(r):
+    """The groups are taken down and made again."""
+    number = 0
+    while True:
+        for _ in range(100):
+            nap(0.2)
+            dist.all_reduce(T(100))
+        dist.destroy_process_group()
+        number += 1
+        os.environ["MASTER_PORT"] = str(int(PORT) + 100 + number % 50)
+        dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=1800))
+
+
+@healthy()
+def hour_pipeline(r):
+    while True:
+        for _ in range(3):
+            if r > 0:
+                dist.recv(T(4), r - 1)
+            nap(0.1)
+            if r < jobs.WORLD - 1:
+                dist.send(T(4), r + 1)
+        dist.all_reduce(T(8))
+
+
+@healthy()
+def hour_halves(r):
+    """Two groups that go at different speeds, and meet."""
+    half = [dist.new_group([0, 1]), dist.new_group([2, 3])][r // 2]
+    step = 0
+    while True:
+        step += 1
+        nap(0.1 if r < 2 else 0.2)
+        dist.all_reduce(T(16), group=half)
+        if step % 10 == 0:
+            dist.all_reduce(T(8))
+
+
+@healthy()
+def hour_works_at_once(r):
+    """Handles that are waited for much later, or not at all."""
+    pending = []
+    step = 0
+    while True:
+        step += 1
+        pending.append(dist.all_reduce(T(3000), async_op=True))
+        nap(0.1)
+        if len(pending) > 20:
+            (pending.pop(0) if step % 7 else pending.pop(0).wait())
 
 
 @case("stuck_host", [1], ABSENT)

@@ -101,6 +101,7 @@ const std::vector<std::string> folders_from_below = {
     "real/backends",
     "real/evidence",
     "real/launch",
+    "real/observer",
     "scenarios/json",
     "scenarios/program",
     "scenarios/format",

@@ -1,5 +1,6 @@
 // `rollcall attach`: asks a job that runs, and was not started by us, where it stands.
 
+#include <filesystem>
 #include <optional>
 
 #include <fmt/core.h>
@@ -45,7 +46,10 @@ ExitCode attach_to_job(const CommandLine& line) {
     return ExitCode::nothing_selected;
   }
   CommandLine read = line;
-  read.paths = {place};
+  read.paths = {place + "/first"};  // named one by one, because equal files are of two moments here
+  if (!std::filesystem::is_empty(place + "/later")) {
+    read.paths.push_back(place + "/later");
+  }
   return diagnose(read);
 }
 

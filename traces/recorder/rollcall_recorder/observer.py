@@ -26,6 +26,7 @@ import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import ProcessGroup, Work
 
 from . import install, ring
+from .ring import native
 from .call_site import HERE, call_site, is_users
 from .live import METHODS
 from .process_group import Call, RecordingGroup, dtype_name
@@ -103,6 +104,28 @@ class _Group:
         return about
 
 
+class _Works:
+    """Works that nobody has seen complete: native.cc has the same functions."""
+
+    def __init__(self):
+        self.entries = {}  # by id: the work, its number, whether waiting ends on the host, its ring
+        self.ring = None
+
+    def keep(self, work, number, ends_on_host):
+        self.entries[id(work)] = (work, number, ends_on_host, self.ring)
+
+    def pending(self):
+        try:
+            return [entry[0] for entry in self.entries.values()]
+        except RuntimeError:  # a call was made meanwhile
+            return []
+
+    def let_go(self, work, failed):
+        entry = self.entries.pop(id(work), None)
+        if entry is not None:
+            entry[3].finish(entry[1], failed)
+
+
 class _Observer:
     """What this process writes, from the moment it knows its rank."""
 
@@ -110,7 +133,8 @@ class _Observer:
         self.folder = folder
         # These objects never change places: the wrappers hold them.
         self.groups = {}  # by torch's object
-        self.pending = {}  # by id: works that nobody has seen complete, their numbers, whether waiting ends on the host
+        self.works = native or _Works()
+        self.refused = False
         self.kinds = {}  # by id of a code object: the object, and whether it is the user's
         self.forget()
 
@@ -119,16 +143,25 @@ class _Observer:
         self.ring = self.rank = self.held = None
         self.calls = {}  # about groups, by what they are
         self.groups_made = 0
+        self.forget_groups()
+        if native is not None:
+            native.begin(0, 1)
+        else:
+            self.works.entries.clear()
+
+    def forget_groups(self):
         self.groups.clear()
-        self.pending.clear()
+        if native is not None:
+            native.forget_groups()
 
     def begin(self, rank, world_size):
-        if self.ring is not None:
+        if self.ring is not None or self.refused:
             return
         about = {"rollcall_ring": 1, "torch": torch.__version__, "python": sys.version.split()[0], "script": sys.argv[0]}
         try:
-            self.ring = ring.Ring(self.path("ring"), rank, world_size, about)
+            self.ring = self.works.ring = ring.Ring(self.path("ring"), rank, world_size, about)
         except OSError as problem:  # the job goes on without us
+            self.refused = True
             print(f"rollcall: rank {rank} is not watched: {problem}", file=sys.stderr)
             return
         self._expect_another_beat()
@@ -148,14 +181,13 @@ class _Observer:
 
     # Calls.
 
-    def new_call(self, group, key, name, arguments, named, frame):
+    def new_call(self, group, name, arguments, named, frame):
         """The number of a kind of call that is new."""
         try:
             about = group.describe(name, arguments, named, frame)
         except Exception:  # whatever is strange about the call, it is not for us to end the job
             about = {"op": name, "stack": []}
-        call = group.calls[key] = self.ring.describe_call(about)
-        return call
+        return self.ring.describe_call(about)
 
     def host_call(self, op, caller):
         """A call about groups. None: nobody is watched here."""
@@ -178,6 +210,8 @@ class _Observer:
         self.groups_made += 1  # a job may be taken down and begun again
         known = _Group(self.groups_made, ranks, own, backend)
         self.groups[group] = known
+        if native is not None:
+            native.add_group(group, known, known.number, known.ends_on_host)
         self.ring.describe({"group": known.number, "name": str(_name_of(group)), "ranks": ranks, "backend": backend,
                             "timeout_ms": timeout})
 
@@ -196,19 +230,14 @@ class _Observer:
 
     def _complete(self):
         """Notes what has completed without being waited for. Asking never synchronizes: on GPUs, events are looked at."""
-        try:
-            pending = list(self.pending.items())
-        except RuntimeError:  # a call was made meanwhile
-            return
-        for key, (work, number, _, own) in pending:
+        for work in self.works.pending():
             try:
                 if not work.is_completed():
                     continue
                 failed = False
             except RuntimeError:
                 failed = True
-            if self.pending.pop(key, None) is not None:
-                (own.fail if failed else own.finish)(number)
+            self.works.let_go(work, failed)
 
     def _say_where(self, own, question):
         try:
@@ -285,7 +314,10 @@ def _wrap_method(observer, owner, name):
     """What this costs, every call of every job that is watched pays: a microsecond is a hundred bytecodes."""
     original = owner.__dict__[name]
     is_rooted, is_message = name in _ROOTED, name in _MESSAGES
-    groups, pending, kinds = observer.groups, observer.pending, observer.kinds
+    if native is not None and not is_message:
+        setattr(owner, name, native.method(original, name, is_rooted))
+        return
+    groups, keep, kinds = observer.groups, observer.works.keep, observer.kinds
     tensor, frame_of = torch.Tensor, sys._getframe
 
     def method(self, *arguments, **named):
@@ -319,7 +351,7 @@ def _wrap_method(observer, owner, name):
         key = tuple(key)
         call = group.calls.get(key)
         if call is None:
-            call = observer.new_call(group, key, name, arguments, named, frame_of(1))
+            call = group.calls[key] = observer.new_call(group, name, arguments, named, frame_of(1))
         own = observer.ring
         if is_message:
             number = own.issue(call, group.number, group.next_message(name, arguments), ring.IS_MESSAGE)
@@ -329,32 +361,35 @@ def _wrap_method(observer, owner, name):
         try:
             work = original(self, *arguments, **named)
         except BaseException:
-            own.fail(number)
+            own.finish(number, True)
             raise
         if work is None:
             own.finish(number)
         else:
-            pending[id(work)] = (work, number, group.ends_on_host, own)
+            keep(work, number, group.ends_on_host)
         return work
 
     setattr(owner, name, functools.update_wrapper(method, original))
 
 
 def _wrap_wait(observer):
-    original, pending = Work.wait, observer.pending
+    original = Work.__dict__["wait"]
+    if native is not None:
+        Work.wait = native.wait(original)
+        return
+    entries, let_go = observer.works.entries, observer.works.let_go
 
     def wait(self, *timeout, **named):
-        entry = pending.get(id(self))
+        entry = entries.get(id(self))
         if entry is None:
             return original(self, *timeout, **named)
         try:
             done = original(self, *timeout, **named)
         except BaseException:
-            pending.pop(id(self), None)
-            entry[3].fail(entry[1])
+            let_go(self, True)
             raise
-        if entry[2] and pending.pop(id(self), None) is not None:
-            entry[3].finish(entry[1])
+        if entry[2]:
+            let_go(self, False)
         return done
 
     Work.wait = functools.update_wrapper(wait, original)
@@ -525,7 +560,7 @@ def _wrap_call_about_groups(observer, name):
         result = original(*positional, **named)
         observer.host_call_returned(number)
         if name == "destroy_process_group" and not dist.is_initialized():
-            observer.groups.clear()
+            observer.forget_groups()
             _passages.clear()
         return result
 
@@ -579,6 +614,8 @@ def _note_the_end(observer):
 
 def install_observer(folder):
     observer = _Observer(folder)
+    if native is not None:
+        native.set_up(torch.Tensor, is_users, observer.new_call)
     _wrap_class(observer, ProcessGroup)
     _wrap_wait(observer)
     _wrap_callers_in_cpp(observer)
