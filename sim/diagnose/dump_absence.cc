@@ -348,8 +348,30 @@ class AbsenceJudge {
         ranks_phrase(absent_));
     for (const Rank rank : absent_.to_vector()) {
       add_last_call(rank, diagnosis);
+      // Before its first call a rank waits in what is not recorded: the store, or the making of a group.
+      if (job_.view.ops_of(rank)->ops.empty()) {
+        diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+      }
     }
     add_stacks(diagnosis);
+    doubt_peer(node, diagnosis);
+  }
+
+  // Whoever waits in a message for the absent keeps another rank waiting in one: it may have named the wrong one.
+  void doubt_peer(const WaitNode& node, Diagnosis& diagnosis) const {
+    const Rank rank = node.ranks.front();
+    const auto waits_for_it = [&](const WaitNode& other) {
+      return other.kind != DumpOp::Kind::collective && blockers_of(other).contains(rank);
+    };
+    if (node.kind == DumpOp::Kind::collective ||
+        std::none_of(job_.waits.nodes.begin(), job_.waits.nodes.end(), waits_for_it)) {
+      return;
+    }
+    diagnosis.alternatives.push_back(FindingKind::p2p_mismatch);
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.evidence.push_back(fmt::format(
+        "another rank waits for a message between itself and rank {}, which may have named the wrong rank",
+        rank));
   }
 
   // Where the ranks are, if somebody has looked; otherwise that is what to find out.

@@ -115,6 +115,12 @@ class CycleJudge {
   void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
     const WaitNode* node = node_blocked_by(outsiders, Blocker::Why::no_group);
     diagnosis.finding.kind = FindingKind::partial_subgroup;
+    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.alternatives = {FindingKind::cross_group_deadlock};
+    diagnosis.evidence.push_back(fmt::format(
+        "{} in the cycle, too: orders of calls that do not fit look the same before the first call on the "
+        "group is over",
+        with_verb(outsiders, "waits", "wait")));
     diagnosis.finding.culprits = outsiders;
     set_place(job_, *node, outsiders, diagnosis);
     const std::string group = group_phrase(job_.view.job.groups[node->group]);

@@ -47,6 +47,15 @@ void say_undecided(const DumpCase& job, Diagnosis& diagnosis) {
   }
 }
 
+// Whoever reads that it is not certain has to know why.
+void give_reason(Diagnosis& diagnosis) {
+  const bool has_reason = !diagnosis.evidence.empty() || !diagnosis.would_settle.empty() || diagnosis.finding.repair;
+  if (diagnosis.confidence != Diagnosis::Confidence::high && !has_reason) {
+    diagnosis.would_settle.emplace_back(
+        "the host stacks of all ranks (py-spy dump): the recorded calls would fit other mistakes, too");
+  }
+}
+
 // In order of what they prove. Calls that disagree, and cycles, are faults whenever they are seen. That
 // somebody has not come yet is one only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
@@ -185,6 +194,7 @@ Diagnosis judge_recorded(const JobDump& job) {
     diagnosis.finding.headline = "a log says that a call timed out, and nothing that was read says who is to blame";
     diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
   }
+  give_reason(diagnosis);
   add_counts(job, diagnosis);
   return diagnosis;
 }

@@ -233,6 +233,20 @@ const DumpOp* uneven_end(const DumpView& view) {
   return nullptr;
 }
 
+// Only a second moment shows that a job is at work. Without it, ranks that wait in what is not recorded
+// look like ranks that have finished.
+void doubt_standing(const DumpCase& job, Diagnosis& diagnosis) {
+  if (job.progress == Progress::running && !job.view.job.earlier.empty()) {
+    return;
+  }
+  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.evidence.emplace_back(
+      "nothing shows that the job went on: ranks that wait for a group, a communicator, a key of the store "
+      "or their "
+      "own host would leave the same, and roots, reduce ops and splits are not recorded");
+  diagnosis.would_settle.emplace_back(second_dump);
+}
+
 // What Gloo's recorder does not say: whether a call that is over succeeded, and anything of messages.
 void doubt_gloo(const DumpCase& job, Diagnosis& diagnosis) {
   const std::vector<DumpCall>& calls = job.view.job.calls;
@@ -283,6 +297,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
       diagnosis.confidence = Diagnosis::Confidence::low;
       finding.headline = "the recordings hold no calls between ranks, so they show nothing";
     }
+    doubt_standing(job, diagnosis);
     add_missing(job, diagnosis);
     doubt_gloo(job, diagnosis);
     return diagnosis;

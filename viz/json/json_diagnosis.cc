@@ -10,6 +10,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+FindingKind kind_in_runs(FindingKind kind) {
+  return finding_rows()[static_cast<std::size_t>(kind)].same_in_runs;
+}
+
 const char* seq_key(bool is_message) { return is_message ? "p2p_seq_id" : "collective_seq_id"; }
 
 Json place_of(const Diagnosis& diagnosis, const Place& place) {
@@ -40,6 +44,7 @@ std::string json_diagnosis(const Diagnosis& diagnosis, const Remarks& remarks) {
   const Finding& finding = diagnosis.finding;
   Json object = {
       {"schema_version", 1}, {"verdict", to_string(finding.kind)}, {"kind", to_string(finding.kind)}};
+  object["kind_in_runs"] = to_string(kind_in_runs(finding.kind));
   object["alarm"] = is_alarm(diagnosis);
   object["confidence"] = to_string(diagnosis.confidence);
   object["culprits"] = finding.culprits.to_vector();

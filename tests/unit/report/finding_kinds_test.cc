@@ -39,7 +39,8 @@ TEST_CASE("a fault that recordings call otherwise is the same fault") {
   CHECK(are_same_fault(FindingKind::crashed_rank, FindingKind::rank_crashed));
   CHECK(are_same_fault(FindingKind::order_crossing, FindingKind::cross_group_deadlock));
   CHECK(are_same_fault(FindingKind::no_fault, FindingKind::ok));
-  CHECK_FALSE(are_same_fault(FindingKind::stuck_host, FindingKind::missing_participant));
+  CHECK(are_same_fault(FindingKind::stuck_host, FindingKind::missing_participant));
+  CHECK_FALSE(are_same_fault(FindingKind::stuck_host, FindingKind::rank_crashed));
   for (const FindingRow& row : finding_rows()) {
     CHECK(are_same_fault(row.kind, row.kind));
     CHECK((row.same_in_runs == row.kind || row.verdicts.empty()));  // only recordings have other words
