@@ -14,7 +14,7 @@ struct PackageFile {
   std::string_view (*text)();
 };
 
-constexpr std::array<PackageFile, 28> files = {{
+constexpr std::array<PackageFile, 29> files = {{
     {"__init__.py", recorder_init},
     {"__main__.py", recorder_main},
     {"call_site.py", recorder_call_site},

@@ -98,9 +98,12 @@ class GlooRules final : public BackendRules {
 
   // Broadcast is a tree, and gather, scatter and all_to_all are messages: members get through that have no
   // message from, or to, those who are not there. The other algorithms are rings, and everybody needs everybody but
-  // in a reduce of a few elements: who has no segment of it has nothing to send to the root.
+  // in a reduce of a few elements: who has no segment of it has nothing to send to the root. A ring that carries no
+  // elements sends nothing at all.
   void settle_partly(const GroupMatcher& matcher, Slot& slot) const override {
-    if (matcher.size() > most_exchanging || (!slot.differs && !passes_messages(slot.reference.kind))) {
+    const Op& op = slot.reference;
+    const bool may_go_on = slot.differs || passes_messages(op.kind) || (has_tensor(op.kind) && op.numel == 0);
+    if (matcher.size() > most_exchanging || !may_go_on) {
       return;
     }
     const Present present(matcher, slot);

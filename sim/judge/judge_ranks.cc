@@ -256,13 +256,19 @@ Verdict judge_observation(const Evidence& evidence, const RankObservation& first
 
 namespace {
 
+// All who came went on, and there was nothing that the others could miss: Gloo sends nothing where there are no elements.
+bool is_over_without_others(const Slot& slot) {
+  return slot.reference.numel == 0 && !slot.through.empty() &&
+         std::ranges::count(slot.through, true) == slot.arrived;
+}
+
 // Slots some members have come to, and that the run left behind. Not those in which ranks gave up: they waited.
 void find_open_slots(const Evidence& evidence, std::vector<Place>& open) {
   for (const GroupEvidence& group : evidence.groups) {
     const GroupMatcher& matcher = *group.matcher;
     for (std::int64_t seq = matcher.first_live(); seq < matcher.end(); ++seq) {
       const Slot& slot = *matcher.find(seq);
-      if (slot.phase != Slot::Phase::collecting || slot.given_up) {
+      if (slot.phase != Slot::Phase::collecting || slot.given_up || is_over_without_others(slot)) {
         continue;
       }
       Place place;
