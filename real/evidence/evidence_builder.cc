@@ -367,11 +367,15 @@ void EvidenceBuilder::complete_message(Call& call, const Record& record) {
 
 void EvidenceBuilder::complete_slot(const Call& call) {
   const auto count = completions_.try_emplace(key_of(call), 0).first;
+  check::GroupMatcher& matcher = matcher_of(call.op.group, check::channel_of(call.op.kind));
+  Slot& slot = *matcher.find(call.seq);
   if (++count->second == groups_[call.op.group].size()) {
-    check::GroupMatcher& matcher = matcher_of(call.op.group, check::channel_of(call.op.kind));
-    matcher.find(call.seq)->phase = Slot::Phase::done;
+    slot.phase = Slot::Phase::done;
     matcher.retire();
     completions_.erase(count);
+  } else if (slot.phase == Slot::Phase::collecting) {  // over before the others came, or without them
+    slot.through.resize(slot.tensors.size());
+    slot.through[static_cast<std::size_t>(call.op.rank)] = true;
   }
 }
 

@@ -256,7 +256,7 @@ Verdict judge_observation(const Evidence& evidence, const RankObservation& first
 
 namespace {
 
-// All who came went on, and there was nothing that the others could miss: Gloo sends nothing where there are no elements.
+// All who came went on, and the others missed nothing: where there are no elements, Gloo's rings send nothing.
 bool is_over_without_others(const Slot& slot) {
   return slot.reference.numel == 0 && !slot.through.empty() &&
          std::ranges::count(slot.through, true) == slot.arrived;

@@ -36,6 +36,21 @@ TEST_CASE("a real run names the missing rank as the simulation does", "[real]") 
   CHECK_THAT(outcome.out, Contains("result: as expected"));
 }
 
+TEST_CASE("a call without elements that only one rank makes is as right on real ranks as simulated",
+          "[real]") {
+  const Shell shell;
+  for (const std::string call : {R"("all_reduce": {"numel": 0})", R"("reduce": {"numel": 0, "dst": 1})"}) {
+    CAPTURE(call);
+    shell.write("alone.json", R"({"version": 1, "world_size": 2, "backend": "gloo", "program": [)"
+                              R"({"if": "rank == 0", "do": [{)" +
+                                  call + "}]}]}");
+    CHECK(shell.rollcall("run alone.json").code == 0);
+    if (has_gloo()) {
+      CHECK(shell.rollcall("real alone.json --backend gloo").code == 0);
+    }
+  }
+}
+
 TEST_CASE("a real run takes another number of ranks than the file says", "[real]") {
   if (!has_gloo()) {
     return;
