@@ -11,6 +11,12 @@
 #include "sim/train/sampler.h"
 
 namespace rollcall::scenario {
+namespace {
+
+// With a seed per rank, who reads which sample is counted one by one.
+constexpr std::int64_t counted_samples_max = 10'000'000;
+
+}  // namespace
 
 // One number for all ranks, or a list with each rank's own. Empty where they are all the same.
 std::vector<std::int64_t> HeaderReader::read_sampler_seeds(const Json& seed) {
@@ -52,6 +58,13 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
     options.shuffle = !shuffle || shuffle->boolean();
     if (const auto seed = sampler->find("seed")) {
       seeds = read_sampler_seeds(*seed);
+      if (!seeds.empty() && dataset > counted_samples_max) {
+        error(*seed,
+              fmt::format("with a seed per rank, at most {} samples are supported, found {}",
+                          counted_samples_max, dataset),
+              "scale the dataset down, and the batches with it");
+        return;
+      }
     }
     for (const char* key : {"shuffle", "seed", "drop_last"}) {
       if (const auto stray = sampler->find(key); stray && is_sharded) {

@@ -31,7 +31,8 @@ void HeaderReader::read_mesh() {
   }
   if (ranks != scenario_.options.world_size) {
     error(*shape,
-          fmt::format("the mesh has {} ranks, but the world has {}", ranks, scenario_.options.world_size));
+          fmt::format("the mesh has {}{} ranks, but the world has {}",
+                      ranks < mesh_ranks_max ? "" : "at least ", ranks, scenario_.options.world_size));
     return;
   }
   for (Json name : names->children()) {

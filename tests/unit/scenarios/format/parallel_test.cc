@@ -105,6 +105,14 @@ TEST_CASE("styles and placements of parallel modules are checked", "[scenarios]"
         "or \"Partial()\"");
 }
 
+TEST_CASE("a mesh has as many ranks as the world", "[scenarios]") {
+  const auto mesh = [](const std::string& shape) {
+    return problem(quartet("", R"("mesh": {"shape": )" + shape + R"(, "dim_names": ["dp", "tp"]}, )"));
+  };
+  CHECK(mesh("[2, 3]") == "/mesh/shape: the mesh has 6 ranks, but the world has 4");
+  CHECK(mesh("[65536, 65536]") == "/mesh/shape: the mesh has at least 1000001 ranks, but the world has 4");
+}
+
 TEST_CASE("a flattened dimension has dimensions of its mesh, in their order", "[scenarios]") {
   const auto mesh = [](const std::string& flatten) {
     return problem(

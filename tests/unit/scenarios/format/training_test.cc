@@ -163,6 +163,18 @@ TEST_CASE("inputs follow from a data set, a batch size and a sampler", "[scenari
         "/inputs/batch_size: \"batch_size\" needs \"dataset\"");
 }
 
+TEST_CASE("a data set of more samples than any has is refused at once", "[scenarios]") {
+  const auto inputs = [](const std::string& samples) {
+    return problem(test::quartet(
+        "", R"("inputs": {"dataset": )" + samples + R"(, "sampler": {"seed": [0, 1, 2, 3]}},)"));
+  };
+  CHECK(inputs("9223372036854775807") == "/inputs/dataset: must be at most 1000000000000");
+  CHECK(inputs("1000000000") ==
+        "/inputs/sampler/seed: with a seed per rank, at most 10000000 samples are supported, found "
+        "1000000000 -> "
+        "scale the dataset down, and the batches with it");
+}
+
 TEST_CASE("a sharded optimizer under Join goes on with old gradients where inputs are uneven",
           "[fiber][scenarios]") {
   const std::string loop = R"("do": [{"for_each_input": "i", "do": [
