@@ -12,10 +12,30 @@
 
 namespace rollcall::check {
 
-namespace {
-
 using Kind = LogFact::Kind;
 using Confidence = Diagnosis::Confidence;
+
+bool log_shows_timeout(const std::vector<LogFact>& facts) {
+  return std::any_of(facts.begin(), facts.end(), [](const LogFact& fact) {
+    return fact.kind == Kind::timed_out || fact.kind == Kind::barrier_missing ||
+           fact.kind == Kind::not_joined || fact.kind == Kind::gave_up;
+  });
+}
+
+namespace {
+
+bool has(const std::vector<LogFact>& facts, Kind kind) {
+  return std::any_of(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
+}
+
+// More than a look at one moment: an end, or NCCL's counters beside dumps, which are of another one.
+bool is_final(const std::vector<LogFact>& facts) {
+  constexpr Kind ends[] = {Kind::raised,  Kind::first_to_fail, Kind::fingerprint,  Kind::lost_peer,
+                           Kind::blamed,  Kind::aborted,       Kind::device_error, Kind::ended,
+                           Kind::stopped, Kind::launched};
+  return log_shows_timeout(facts) ||
+         std::any_of(std::begin(ends), std::end(ends), [&facts](Kind kind) { return has(facts, kind); });
+}
 
 std::string call_text(const LogFact& fact) {
   std::string text = fact.op;
@@ -62,10 +82,17 @@ class LogJudge {
     if (std::optional<Diagnosis> diagnosis = named_as_missing()) {
       return diagnosis;
     }
-    for (const auto judge : {judge_aborts, judge_call_lists}) {
-      if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
-        return diagnosis;
+    if (std::optional<Diagnosis> diagnosis = judge_aborts(facts_)) {
+      return diagnosis;
+    }
+    if (std::optional<Diagnosis> diagnosis = judge_call_lists(facts_)) {
+      if (!is_final(facts_)) {  // a job at work leaves such lists, too
+        diagnosis->confidence = Confidence::low;
+        diagnosis->may_be_healthy = true;
+        diagnosis->would_settle.push_back(
+            "the same logs some time later: a job at work has called more by then");
       }
+      return diagnosis;
     }
     for (const Judge each : {&LogJudge::unreachable, &LogJudge::watchdog, &LogJudge::launches}) {
       if (std::optional<Diagnosis> diagnosis = (this->*each)()) {
@@ -189,7 +216,10 @@ class LogJudge {
       for (const LogFact* fact : facts) {
         missing.insert(fact->ranks);
       }
-      Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, Confidence::medium, missing);
+      const RankSet beyond = beyond_another_of(missing);
+      missing = difference(missing, beyond);
+      Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host,
+                                         beyond.empty() ? Confidence::medium : Confidence::low, missing);
       diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
       set_call(*facts.front(), missing, diagnosis);
       diagnosis.finding.headline =
@@ -198,10 +228,36 @@ class LogJudge {
       diagnosis.finding.advice = fmt::format(
           "look at what {} did instead: its log, or its stack (py-spy dump)", ranks_phrase(missing));
       diagnosis.evidence.push_back(fmt::format("{} names {}", facts.front()->place, ranks_phrase(missing)));
+      if (!beyond.empty()) {
+        diagnosis.evidence.push_back(fmt::format("{} did not come either, and made a call that {} never made",
+                                                 ranks_phrase(beyond), ranks_phrase(missing)));
+      }
       diagnosis.would_settle.push_back(fmt::format("the log or the host stack of {}", ranks_phrase(missing)));
       return diagnosis;
     }
     return std::nullopt;
+  }
+
+  // Those of `ranks` that called, after the same calls, something that another of them has not: they may wait for it.
+  RankSet beyond_another_of(const RankSet& ranks) const {
+    using Calls = std::vector<std::tuple<std::string, std::string, std::int64_t>>;
+    std::map<Rank, Calls> lists;
+    for (const LogFact* fact : of(Kind::calls)) {
+      if (ranks.contains(fact->ranks.first())) {
+        lists[fact->ranks.first()].emplace_back(fact->op, fact->shape, fact->seq);
+      }
+    }
+    RankSet beyond;
+    for (const auto& [rank, list] : lists) {
+      const bool goes_on_after = std::any_of(lists.begin(), lists.end(), [&list](const auto& other) {
+        return other.second.size() < list.size() &&
+               std::equal(other.second.begin(), other.second.end(), list.begin());
+      });
+      if (goes_on_after) {
+        beyond.insert(RankSet{rank});
+      }
+    }
+    return beyond;
   }
 
   std::optional<Diagnosis> unreachable() const {
@@ -368,27 +424,7 @@ bool is_open(const Diagnosis& diagnosis) {
 
 std::optional<Diagnosis> judge_log(const std::vector<LogFact>& facts) { return LogJudge(facts).judge(); }
 
-bool log_shows_timeout(const std::vector<LogFact>& facts) {
-  return std::any_of(facts.begin(), facts.end(), [](const LogFact& fact) {
-    return fact.kind == Kind::timed_out || fact.kind == Kind::barrier_missing ||
-           fact.kind == Kind::not_joined || fact.kind == Kind::gave_up;
-  });
-}
-
 namespace {
-
-bool has(const std::vector<LogFact>& facts, Kind kind) {
-  return std::any_of(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
-}
-
-// More than a look at one moment: an end, or NCCL's counters beside dumps, which are of another one.
-bool is_final(const std::vector<LogFact>& facts) {
-  constexpr Kind ends[] = {Kind::raised,  Kind::first_to_fail, Kind::fingerprint,  Kind::lost_peer,
-                           Kind::blamed,  Kind::aborted,       Kind::device_error, Kind::ended,
-                           Kind::stopped, Kind::launched};
-  return log_shows_timeout(facts) ||
-         std::any_of(std::begin(ends), std::end(ends), [&facts](Kind kind) { return has(facts, kind); });
-}
 
 // The calls of all ranks that left a dump agree, and the one without was sent more than it expected: its own call
 // was the smaller one.
@@ -466,12 +502,14 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
     agree(facts, source, diagnosis);
     return;
   }
-  // A stack is a look at a job that may be at work. Where the recordings show nobody waiting, it accuses nobody.
+  // A stack is a look at a job that may be at work. Where the recordings show nobody waiting, it accuses nobody. A list
+  // of calls says more than recordings that are not sure: Gloo's have no messages, and no call that waits for others'.
   const bool is_quiet = diagnosis.finding.kind == FindingKind::no_fault;
+  const bool knows_more = has(facts, Kind::calls) && diagnosis.confidence == Confidence::low;
   const bool is_glance = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
                          log->confidence == Confidence::low && !log_shows_timeout(facts);
   const bool is_at_work = has_moved && !has(facts, Kind::ended);
-  if (is_quiet && (is_at_work || is_glance)) {
+  if (is_quiet && !knows_more && (is_at_work || is_glance)) {
     diagnosis.evidence.push_back(fmt::format("beside the recordings: {}", source));
     return;
   }

@@ -149,6 +149,20 @@ TEST_CASE("logs and stacks beside the dumps decide what these leave open", "[fli
   }
 }
 
+TEST_CASE("the calls that DETAIL logs count where the dumps look quiet", "[job-log][real-dumps]") {
+  for (const fs::path& set : real_sets("fr_detail")) {
+    const Json truth = truth_in(set);
+    for (const std::vector<std::string>& files : {std::vector<std::string>{(set / "log").string()},
+                                                  {(set / "pickle").string(), (set / "log").string()}}) {
+      const Diagnosis diagnosis = diagnose_folders({files.begin(), files.end()});
+      CAPTURE(set.filename().string(), files.size(), said(diagnosis));
+      CHECK(fits(truth, diagnosis));
+      CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+      CHECK_FALSE(diagnosis.would_settle.empty());
+    }
+  }
+}
+
 TEST_CASE("logs alone name the ranks, or say that nothing in them does", "[job-log][real-dumps]") {
   std::size_t right = 0;
   std::size_t read = 0;
