@@ -150,11 +150,13 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
       fmt::format("{} failed by {}", ranks_phrase(culprits), is_plural(culprits) ? "themselves" : "itself");
   diagnosis.finding.cause = shown.text;
   diagnosis.finding.advice = "mend that error first; what the other ranks report follows from it";
-  diagnosis.evidence.push_back(fmt::format("{}: {}{}", shown.place, shown.text,
-                                           shown.site.empty() ? "" : fmt::format(" (at {})", shown.site)));
-  if (root != nullptr && root->ranks == culprits) {
+  if (error != nullptr) {
     diagnosis.evidence.push_back(
-        fmt::format("{}: torchrun saw it fail first, exit code {}", root->place, root->text));
+        fmt::format("{}: {}{}", error->place, error->text,
+                    error->site.empty() ? "" : fmt::format(" (at {})", error->site)));
+  }
+  if (root != nullptr && root->ranks == culprits) {
+    diagnosis.evidence.push_back(fmt::format("{}: torchrun saw it fail first: {}", root->place, root->text));
   }
   if (!victims.empty()) {
     diagnosis.evidence.push_back(
@@ -392,8 +394,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   }
   const bool is_gone = !lost.empty();
   // A rank that waits without a timeout of its own is silent, too.
-  const Confidence confidence =
-      silent.size() >= failed.size() ? Confidence::low : Confidence::medium;
+  const Confidence confidence = silent.size() >= failed.size() ? Confidence::low : Confidence::medium;
   Diagnosis diagnosis =
       diagnosis_of(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, confidence, silent);
   diagnosis.alternatives = {is_gone ? FindingKind::stuck_host : FindingKind::crashed_rank,

@@ -46,31 +46,39 @@ bool looks_like_elastic_summary(std::string_view bytes) {
   return bytes.find(root_cause) != std::string_view::npos;
 }
 
-// "Root Cause (first observed failure):\n[0]:\n  time : ..\n  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 1)"
+// "Root Cause (first observed failure):\n[0]:\n  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 1)", and then the
+// traceback, whose last line is the error. Its other lines are indented further.
 std::vector<LogFact> read_elastic_summary(std::string_view bytes, const std::string& file) {
   std::vector<LogFact> facts;
   Lines lines(bytes);
   bool is_inside = false;
-  LogFact fact;
+  bool is_in_traceback = false;
   while (lines.next()) {
-    const std::string_view text = without_blanks(lines.line());
+    const std::string_view line = lines.line();
+    const std::string_view text = without_blanks(line);
     if (text.starts_with(root_cause)) {
       is_inside = true;
-      fact = {};
+      is_in_traceback = false;
+      LogFact& fact = facts.emplace_back();
+      fact.kind = LogFact::Kind::first_to_fail;
       fact.place = fmt::format("{}:{}", file, lines.number());
+    } else if (is_inside && text.starts_with("===")) {
+      is_inside = false;
+    } else if (is_inside && is_in_traceback) {
+      if (line.starts_with("  ") && !line.starts_with("   ") && !text.empty()) {
+        facts.back().text = text;
+      }
     } else if (is_inside && text.starts_with("rank") && text.find(':') != std::string_view::npos) {
       if (const auto rank = rank_after(text, ": ")) {
-        fact.ranks = RankSet{*rank};
+        facts.back().ranks = RankSet{*rank};
       }
     } else if (is_inside && text.starts_with("exitcode")) {
-      fact.kind = LogFact::Kind::first_to_fail;
-      fact.text = without_blanks(text.substr(std::min(text.find(':'), text.size() - 1) + 1));
-      if (!fact.ranks.empty()) {
-        facts.push_back(fact);
-      }
-      is_inside = false;
+      facts.back().text = fmt::format(
+          "exit code {}", without_blanks(text.substr(std::min(text.find(':'), text.size() - 1) + 1)));
     }
+    is_in_traceback = is_in_traceback || (is_inside && text.starts_with("traceback"));
   }
+  std::erase_if(facts, [](const LogFact& fact) { return fact.ranks.empty() || fact.text.empty(); });
   return facts;
 }
 

@@ -60,6 +60,21 @@ TEST_CASE("a program's own error is told from one that others cause", "[job-log]
   CHECK(of_lost->front().op == "all_reduce");
 }
 
+TEST_CASE("torchrun's summary says what the first rank to fail raised, or its exit code", "[job-log]") {
+  const fs::path console =
+      fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/job_artifacts/torchelastic/console.log";
+  CHECK(diagnosis_of(console.string()).finding.cause == "ValueError: bad batch in rank 2");
+  const auto facts = read_text_evidence(
+      "Root Cause (first observed failure):\n[0]:\n  rank      : 3 (local_rank: 1)\n  exitcode  : -9 (pid: "
+      "71)\n"
+      "  error_file: <N/A>\n  traceback : Signal 9 (SIGKILL) received by PID 71\n=====\n",
+      -1, "console.log");
+  REQUIRE(facts);
+  REQUIRE(facts->size() == 1);
+  CHECK(facts->front().ranks == RankSet{3});
+  CHECK(facts->front().text == "exit code -9 (pid: 71)");
+}
+
 TEST_CASE("launchers' prefixes say whose a line is", "[job-log]") {
   const std::string text =
       "[default1]:[rank5]: Traceback (most recent call last):\n"
