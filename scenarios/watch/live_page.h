@@ -15,11 +15,17 @@
 
 namespace rollcall::watch {
 
+// How long a browser may take to ask; and how long the page may take to be made and read.
+struct Patience {
+  unsigned request_s = 10;
+  unsigned answer_s = 60;
+};
+
 class LivePage {
  public:
   // `port` 0: any that is free. `render` makes the page, in a process of its own: a slow reader, or a page that takes
   // long, holds nobody up. Throws std::system_error when nothing can listen there.
-  LivePage(std::uint16_t port, std::function<std::string()> render);
+  LivePage(std::uint16_t port, std::function<std::string()> render, Patience patience = {});
 
   // "http://127.0.0.1:8700/5f2c..."
   std::string url() const;
@@ -38,6 +44,7 @@ class LivePage {
   };
 
   std::function<std::string()> render_;
+  Patience patience_;
   real::Descriptor listener_;
   std::uint16_t port_;
   std::string secret_;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 
 #include <netdb.h>
@@ -355,9 +356,10 @@ void NodeMember::send_evidence(const std::string& folder) {
       continue;
     }
     std::ifstream file(entry.path(), std::ios::binary);
-    std::string content = name + '\0' + std::string(std::istreambuf_iterator<char>(file), {});
-    if (content.size() <= frame_bytes_max) {
-      send(node_frame(NodeFrame::file, content));
+    std::ostringstream content;
+    content << name << '\0' << file.rdbuf();
+    if (content.view().size() <= frame_bytes_max) {
+      send(node_frame(NodeFrame::file, content.view()));
     }
   }
   send(node_frame(NodeFrame::collected, ""));

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "scenarios/watch/live_page.h"
@@ -38,17 +39,19 @@ class Terminal {
   real::Descriptor terminal_;
 };
 
+Address address_of(const LivePage& page) {
+  const std::string url = page.url();
+  return {"127.0.0.1", static_cast<std::uint16_t>(std::stoi(url.substr(url.find(':', 5) + 1)))};
+}
+
 // What a browser gets for this request; the status where it is refused.
 std::string asked(LivePage& page, const std::string& path, const std::string& host = "127.0.0.1") {
-  const std::string url = page.url();
-  const std::size_t port_at = url.find(':', 5) + 1;
-  const auto port = static_cast<std::uint16_t>(std::stoi(url.substr(port_at)));
   real::Pipe answer;
   real::ChildProcess browser([&] {
     std::string text;
     try {
-      text = ask_server({"127.0.0.1", port}, "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n",
-                        5 * second);
+      text =
+          ask_server(address_of(page), "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n", 5 * second);
     } catch (const NoAnswer& problem) {
       text = problem.what();
     }
@@ -125,6 +128,22 @@ TEST_CASE("a page that cannot be made says why, and the next one is tried again"
     CHECK_THAT(answer, StartsWith("HTTP/1.1 500 "));
     CHECK_THAT(answer, EndsWith("no rings there"));
   }
+}
+
+TEST_CASE("those who ask or read too slowly lose their place, and the next one gets the page", "[watch]") {
+  LivePage page(0, [] { return std::string(std::size_t{64} << 20U, 'x'); }, {1, 1});
+  const std::string question =
+      GENERATE(std::string("GET /"), std::string());  // half a question; or a whole one, and no reading
+  std::vector<real::Descriptor> strangers;
+  for (int stranger = 0; stranger < 4; ++stranger) {  // as many as are answered at a time
+    strangers.push_back(connect_to_server(address_of(page), second));
+    const std::string bytes =
+        question.empty() ? "GET " + path_of(page) + " HTTP/1.1\r\nHost: localhost\r\n\r\n" : question;
+    REQUIRE(::send(strangers.back().number(), bytes.data(), bytes.size(), 0) ==
+            static_cast<ssize_t>(bytes.size()));
+    page.serve();
+  }
+  CHECK_THAT(asked(page, "/"), StartsWith("HTTP/1.1 404 Not Found\r\n"));
 }
 
 }  // namespace rollcall::watch

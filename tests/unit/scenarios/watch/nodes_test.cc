@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "real/rank/proof.h"
+#include "real/rank/sockets.h"
 #include "scenarios/watch/clock.h"
 #include "tests/catch.h"
 #include "tests/folder.h"
@@ -138,6 +139,56 @@ TEST_CASE("a stranger who says nothing is refused after five seconds", "[watch]"
   CHECK(hub.refused() == 0);
   hub.serve(begin + 6 * second);
   CHECK(hub.refused() == 1);
+}
+
+TEST_CASE("a stranger who sends a byte now and then gets no more time than one who is silent", "[watch]") {
+  const test::Folder folder;
+  NodeHub hub(options(0, 0), folder.path());
+  const real::Descriptor stranger = connect_to_server({"127.0.0.1", hub.port()}, second);
+  const Time begin = monotonic_now();
+  hub.serve(begin);
+  for (Time later = 0; later <= 6 * second; later += second / 2) {
+    ::send(stranger.number(), later == 0 ? "d" : "\0", 1, MSG_NOSIGNAL);  // a frame of a hundred bytes
+    hub.serve(begin + later);
+    CHECK(hub.refused() == (later > 5 * second ? 1 : 0));
+  }
+}
+
+TEST_CASE("a hub that does not read costs a node two seconds, and then it is gone", "[watch]") {
+  const real::Descriptor listener = real::listen_at("127.0.0.1", 0);
+  NodeMember member(options(1, real::own_port(listener)));
+  const test::Folder folder;
+  // A hub that proves the token, asks for what ranks left and never reads it.
+  member.serve(monotonic_now(), {});
+  real::Descriptor hub;
+  for (const Time until = monotonic_now() + second; !hub.is_open() && monotonic_now() < until;) {
+    hub = real::accept_from(listener);
+  }
+  REQUIRE(hub.is_open());
+  const std::string challenge = node_frame(NodeFrame::challenge, std::string(real::nonce_bytes, 'n'));
+  REQUIRE(::send(hub.number(), challenge.data(), challenge.size(), 0) ==
+          static_cast<ssize_t>(challenge.size()));
+  std::string said;
+  for (const Time until = monotonic_now() + second; said.size() < 5 + 2 * real::nonce_bytes + 4;) {
+    REQUIRE(monotonic_now() < until);
+    member.serve(monotonic_now(), {});
+    char bytes[256];
+    const ssize_t count = ::recv(hub.number(), bytes, sizeof bytes, MSG_DONTWAIT);
+    said.append(bytes, count > 0 ? static_cast<std::size_t>(count) : 0);
+  }
+  const std::string theirs = said.substr(5, real::nonce_bytes);
+  const std::string welcome = node_frame(
+      NodeFrame::welcome, real::proof_of(token, "hub", theirs, std::string(real::nonce_bytes, 'n')));
+  REQUIRE(::send(hub.number(), welcome.data(), welcome.size(), 0) == static_cast<ssize_t>(welcome.size()));
+  for (const Time until = monotonic_now() + second; !member.is_connected() && monotonic_now() < until;) {
+    member.serve(monotonic_now(), {});
+  }
+  REQUIRE(member.is_connected());
+  folder.write("rank_2.ring", std::string(std::size_t{32} << 20U, 'r'));
+  const Time begin = monotonic_now();
+  member.send_evidence(folder.path());
+  CHECK(monotonic_now() - begin < 10 * second);
+  CHECK_FALSE(member.is_connected());
 }
 
 TEST_CASE("a node does not believe a hub that cannot prove the token", "[watch]") {
