@@ -76,6 +76,9 @@ class LogJudge {
     if (std::optional<Diagnosis> diagnosis = judge_errors(facts_)) {  // who raised is missing, too
       return diagnosis;
     }
+    if (ended_after_naming_others()) {
+      return named_as_missing();
+    }
     if (std::optional<Diagnosis> diagnosis = judge_ends(facts_)) {
       return diagnosis;
     }
@@ -204,6 +207,13 @@ class LogJudge {
                                              is_extra ? high : low, is_extra ? low : high);
     diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
     return diagnosis;
+  }
+
+  // A barrier that gives up on somebody ends the processes of those who came. That is how the job ends, and not why.
+  bool ended_after_naming_others() const {
+    const RankSet missing = ranks_with(facts_, Kind::barrier_missing);
+    const RankSet ended = ranks_with(facts_, Kind::ended);
+    return !missing.empty() && difference(ended, missing) == ended;
   }
 
   std::optional<Diagnosis> named_as_missing() const {

@@ -12,16 +12,7 @@
 
 namespace rollcall::check {
 
-namespace {
-
-using Kind = LogFact::Kind;
-using Confidence = Diagnosis::Confidence;
-
-constexpr const char* dumps_would_say =
-    "Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000; on Gloo "
-    "torch._C._distributed_c10d._dump_fr_trace())";
-
-RankSet ranks_with(const std::vector<LogFact>& facts, Kind kind) {
+RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind) {
   RankSet ranks;
   for (const LogFact& fact : facts) {
     if (fact.kind == kind) {
@@ -30,6 +21,15 @@ RankSet ranks_with(const std::vector<LogFact>& facts, Kind kind) {
   }
   return ranks;
 }
+
+namespace {
+
+using Kind = LogFact::Kind;
+using Confidence = Diagnosis::Confidence;
+
+constexpr const char* dumps_would_say =
+    "Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000; on Gloo "
+    "torch._C._distributed_c10d._dump_fr_trace())";
 
 const LogFact* first_of(const std::vector<LogFact>& facts, Kind kind) {
   const auto place =

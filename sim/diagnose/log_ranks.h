@@ -11,6 +11,8 @@
 
 namespace rollcall::check {
 
+RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind);
+
 // With nothing yet of where and why.
 Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankSet culprits);
 
