@@ -11,6 +11,21 @@ std::string call_phrase(const Call& call) {
   return call.op + " #" + std::to_string(call.seq) + " on " + call.group;
 }
 
+std::string_view label_beside_site(std::string_view label, std::string_view site) {
+  const std::string_view file_and_line = site.substr(site.rfind('/') + 1);
+  if (file_and_line.empty() || label == file_and_line) {
+    return file_and_line.empty() ? label : "";
+  }
+  std::string_view rest = label;
+  for (const std::string_view end : {std::string_view(")"), file_and_line, std::string_view(" (")}) {
+    if (!rest.ends_with(end)) {
+      return label;
+    }
+    rest.remove_suffix(end.size());
+  }
+  return rest;
+}
+
 namespace {
 
 // What verdict_word needs per alternative: a forgotten one does not compile.

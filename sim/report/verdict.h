@@ -38,6 +38,11 @@ struct Call {
 // "all_reduce #5 on world", or "store_get(ready)": how every text names a call.
 std::string call_phrase(const Call& call);
 
+// The label where the site is said, too: labels of recorded scripts end with a line of Python, which is left out when
+// it is the site's. "fsdp.unshard (model.py:125)" beside "FSDP2/model.py:125" is "fsdp.unshard", "train.py:9" beside
+// itself is empty.
+std::string_view label_beside_site(std::string_view label, std::string_view site);
+
 // Where a run came apart: one slot of one group, and who was and was not there.
 struct Place {
   Call call;

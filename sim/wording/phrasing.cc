@@ -8,7 +8,7 @@ namespace rollcall::check {
 namespace {
 
 // "in data at train.py:9" reads as if it were about data: a label that could be words of the sentence is quoted.
-bool reads_as_words(const std::string& label) {
+bool reads_as_words(std::string_view label) {
   return std::ranges::all_of(label, [](char c) { return (c >= 'a' && c <= 'z') || c == ' '; });
 }
 
@@ -22,9 +22,8 @@ std::string with_verb(const RankSet& ranks, const char* singular, const char* pl
 
 std::string origin_of(const Call& call) {
   std::string text;
-  if (!call.label.empty()) {
-    text +=
-        reads_as_words(call.label) ? fmt::format(" in '{}'", call.label) : fmt::format(" in {}", call.label);
+  if (const std::string_view label = label_beside_site(call.label, call.site); !label.empty()) {
+    text += reads_as_words(label) ? fmt::format(" in '{}'", label) : fmt::format(" in {}", label);
   }
   if (!call.site.empty()) {
     text += fmt::format(" at {}", call.site);

@@ -96,11 +96,13 @@ std::string owed_phrase(const Place& place) {
                                              : call_phrase(place.call);
 }
 
-std::string call_origin(const Call& call) {
-  const std::string from = call.label.empty() ? "" : " from " + call.label;
-  const std::string at = call.site.empty() ? "" : " at " + call.site;
-  return from + at;
+std::string origin_phrase(std::string_view label, std::string_view site) {
+  const std::string_view beside = label_beside_site(label, site);
+  return (beside.empty() ? "" : fmt::format(" from {}", beside)) +
+         (site.empty() ? "" : fmt::format(" at {}", site));
 }
+
+std::string call_origin(const Call& call) { return origin_phrase(call.label, call.site); }
 
 std::string join_phrase(const JoinCost& cost) {
   return fmt::format("{} steps on {} with {}.{} of {} ranks on average", cost.steps, cost.group,

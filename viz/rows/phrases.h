@@ -29,6 +29,7 @@ std::string call_with_arguments(const Call& call);
 std::string owed_phrase(const Place& place);
 
 // " from counter.forward at train.json:12:7", as far as it is known.
+std::string origin_phrase(std::string_view label, std::string_view site);
 std::string call_origin(const Call& call);
 
 // "13 steps on world with 2.8 of 4 ranks on average".

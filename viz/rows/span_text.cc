@@ -46,9 +46,7 @@ std::string call_text(const Span& span, const Timeline& timeline, const std::str
 }
 
 std::string origin_text(const Span& span, const Timeline& timeline) {
-  const std::string& label = timeline.name(span.label);
-  const std::string& site = timeline.name(span.site);
-  return (label.empty() ? "" : " from " + label) + (site.empty() ? "" : " at " + site);
+  return origin_phrase(timeline.name(span.label), timeline.name(span.site));
 }
 
 }  // namespace rollcall::viz
