@@ -318,6 +318,11 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
     // Something is wrong: lines of the script may tell where it began.
     result.text = builder.text({.labels = true});
     result.report = builder.run(result.text);
+    if (record.ranks.front().mode == "fake") {
+      result.remarks.emplace_back(
+          "each rank ran alone, at another time: with --simulate they run together, and find the files that "
+          "others write when real ranks would");
+    }
   }
   return result;
 }

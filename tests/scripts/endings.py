@@ -1,6 +1,7 @@
 """Jobs whose end matters, each as small as it gets. endings.py NAME"""
 
 import datetime
+import os
 import sys
 
 import torch
@@ -150,6 +151,21 @@ def sends_to_itself():
 def sizes_differ():
     begin("gloo")
     dist.all_reduce(torch.ones(1 + rank))
+
+
+def resumes_from_a_snapshot():
+    """As multigpu_torchrun.py of pytorch/examples: nobody saves one before everybody has looked for one."""
+    begin("gloo")
+    done = 0
+    if os.path.exists("snapshot"):
+        with open("snapshot") as snapshot:
+            done = int(snapshot.read())
+    dist.barrier()
+    for step in range(done, 4):
+        dist.all_reduce(torch.ones(1))
+        if rank == 0:
+            with open("snapshot", "w") as snapshot:
+                snapshot.write(str(step + 1))
 
 
 def begin(backend, **arguments):

@@ -1,4 +1,4 @@
-"""Tensors that a call still has, each as small as it gets. races.py NAME"""
+"""Tensors that a call still has, each as small as it gets. races.py NAME [BACKEND]"""
 
 import sys
 
@@ -27,6 +27,33 @@ def reads_too_early():
     work = dist.all_gather(list(parts.split(2)), torch.ones(2), async_op=True)
     print(parts.sum().item())  # MISTAKE reads_too_early
     work.wait()
+
+
+def receives_over_what_is_sent():
+    data = torch.full((4,), float(rank))
+    work = dist.isend(data, 1 - rank)
+    dist.recv(data, 1 - rank)  # MISTAKE receives_over_what_is_sent
+    work.wait()
+
+
+def reduces_twice():
+    """NCCL does what one communicator is asked for in that order, and Gloo has two threads."""
+    data = torch.ones(4, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+    works = [dist.all_reduce(data, async_op=True)]
+    works.append(dist.all_reduce(data, async_op=True))  # MISTAKE reduces_twice
+    for work in works:
+        work.wait()
+
+
+def sends_it_twice():
+    """Whoever only reads is in nobody's way."""
+    data = torch.ones(4)
+    if rank == 0:
+        for work in [dist.isend(data, 1), dist.isend(data, 1)]:
+            work.wait()
+    else:
+        dist.recv(data, 0)
+        dist.recv(data, 0)
 
 
 def receives_into_a_view():
@@ -73,6 +100,8 @@ def nobody_waits():
     print("brought", data.item())
 
 
-dist.init_process_group("gloo")
+dist.init_process_group(sys.argv[2] if len(sys.argv) > 2 else "gloo")
 rank = dist.get_rank()
+if dist.get_backend() == "nccl":
+    torch.cuda.set_device(rank)
 globals()[sys.argv[1]]()

@@ -212,9 +212,10 @@ void declare_predict(CLI::App& app, CommandLine& line) {
   app.add_option("--layout", predict.layout,
                  "How the model is spread, such as fsdp=8,tp=2,microbatch=2,float8")
       ->type_name("WORDS");
-  app.add_option("--what-if", predict.what_if,
-                 "Also with these changes, such as cluster=h200-8,slow=5%: of a model also its words, its layout's "
-                 "and longer=5%; of a scenario or a script world_size=, bucket=, microbatches= and precision=")
+  app.add_option(
+         "--what-if", predict.what_if,
+         "Also with these changes, such as cluster=h200-8,slow=5%: of a model also its words, its layout's "
+         "and longer=5%; of a scenario or a script world_size=, bucket=, microbatches= and precision=")
       ->type_name("WORDS");
   app.add_option("--gpu", predict.gpu, "A GPU that differs from the cluster's, such as h100-500w")
       ->type_name("NAME");
@@ -382,11 +383,13 @@ void declare_record(CLI::App& app, CommandLine& line) {
   app.add_option("-n,--world-size", record.world_size, "Number of ranks")
       ->check(whole_number(1, 4096))
       ->type_name("N");
-  CLI::Option* simulate = app.add_flag("--simulate", record.simulate,
-                                       "Run all ranks together and answer their calls from the simulator");
+  CLI::Option* simulate =
+      app.add_flag("--simulate", record.simulate,
+                   "Run all ranks together and answer their calls from the simulator; the default up to "
+                   "16 ranks");
   app.add_flag("--fake", record.fake,
-               "Run each rank alone, even if the script reads received data (by default such a script runs "
-               "again in the simulator)")
+               "Run each rank alone; without this, more than 16 ranks run alone first, and together if the "
+               "script reads received data")
       ->excludes(simulate);
   app.add_flag("--live", record.live,
                "Record a real job; what follows is the command that starts it, such as torchrun")

@@ -64,6 +64,15 @@ scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   return options;
 }
 
+// So many processes can be there at the same time. They make calls in the order of real ranks, so what one writes to a
+// file is there when another one reads it.
+constexpr Rank together_max = 16;
+
+bool run_together(const CommandLine& line, const scenario::ScriptOptions& options) {
+  return line.record.simulate || (!line.record.fake && options.sampled == 0 && !options.kernels &&
+                                  options.world_size <= together_max);
+}
+
 // Of a command that starts real ranks.
 ScriptRun run_live(const CommandLine& line) {
   ScriptRun run;
@@ -114,7 +123,7 @@ ScriptRun run_recorded(const CommandLine& line, bool timeline) {
     return run_live(line);
   }
   scenario::ScriptOptions options = script_options(line, timeline);
-  if (line.record.simulate) {
+  if (run_together(line, options)) {
     return run_script(options, Answers::simulator);
   }
   ScriptRun alone = run_script(options, Answers::fake);

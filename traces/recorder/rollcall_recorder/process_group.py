@@ -273,6 +273,8 @@ class RecordingGroup(ProcessGroup):
         site = call_site(caller, call.dtype())
         is_blocking = blocks(caller)
         call.is_scripts = not is_blocking and is_scripts_own(caller)
+        if rank.touches.is_watching() and (call.is_scripts or is_scripts_own(caller)):
+            rank.touches.call(call, site)
         rank.is_called_by(threading.get_ident())
         if is_blocking and rank.answers is not None and threads.others():
             is_blocking = False  # another thread's call may come before it ends, so its end is an event of its own

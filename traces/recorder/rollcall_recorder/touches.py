@@ -49,12 +49,19 @@ class Touches:
         self._open = []  # [call, kind of its tensors, their memory], until the call is waited for or a use was noted
         self._mode = None
 
+    def is_watching(self):
+        return bool(self._open)
+
+    def call(self, call, site):
+        """The script is about to call this. NCCL does what one communicator is asked for in that order; Gloo and other groups
+        do not."""
+        in_order = call.group if call.group.backend == "nccl" else None
+        for _, memory, writes in _parts(call):
+            self._find(memory, writes, site, in_order)
+
     def begin(self, call):
         """The script's call has its tensors from now on."""
-        reads = [] if call.given is call.filled else [("given", _memory(tensor), False) for tensor in call.given]
-        keeps = call.op == "broadcast" and call.root == call.group.global_rank(call.group.rank())
-        writes = [("filled", _memory(tensor), not keeps) for tensor in call.filled]
-        parts = [part for part in reads + writes if part[1] is not None]
+        parts = _parts(call)
         if call.handle is None or not parts:
             return
         self._open.append((call, parts))
@@ -82,15 +89,16 @@ class Touches:
             if memory is not None:
                 self._find(memory, writes)
 
-    def _find(self, memory, writes):
+    def _find(self, memory, writes, site=None, in_order=None):
         for entry in self._open:
+            if in_order is not None and entry[0].group is in_order:
+                continue
             for part, known, is_written in entry[1]:
                 if known[0] < memory[1] and memory[0] < known[1] and (writes or is_written):
-                    self._note(entry, part, writes)
+                    self._note(entry, part, writes, site or call_site(sys._getframe(2)))
                     return
 
-    def _note(self, entry, part, writes):
-        site = call_site(sys._getframe(3))
+    def _note(self, entry, part, writes, site):
         if site.file is not None:
             self._open.remove(entry)
             self._record.say({"touch": entry[0].handle, "of": part, "access": "write" if writes else "read",
@@ -136,6 +144,14 @@ def _used(function, arguments, named):
 
 def _only_copies_shape(name):
     return name.endswith("_like") or name.startswith(("aten::new_", "aten::sym_", "aten::is_"))
+
+
+def _parts(call):
+    """What a call reads and writes: which of its tensors, their memory, whether it is written."""
+    reads = [] if call.given is call.filled else [("given", _memory(tensor), False) for tensor in call.given]
+    keeps = call.op == "broadcast" and call.root == call.group.global_rank(call.group.rank())
+    writes = [("filled", _memory(tensor), not keeps) for tensor in call.filled]
+    return [part for part in reads + writes if part[1] is not None]
 
 
 def _memory(tensor):
