@@ -1,7 +1,6 @@
 // Ranks that owe a call: stuck on the host, gone from the loop, without the group, dead.
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/core.h>
 
@@ -24,7 +23,7 @@ class AbsenceJudge {
     }
   }
 
-  Diagnosis judge_idle() const {
+  Diagnosis judge_idle() {
     Diagnosis diagnosis;
     const WaitNode& node = telling_node(absent_);
     if (const RankSet strayed = ranks_that_left_out_messages(); !strayed.empty()) {
@@ -35,7 +34,8 @@ class AbsenceJudge {
       partial_subgroup(outsiders, diagnosis);
     } else if (!went_elsewhere(node, diagnosis) && !went_past_message(node, diagnosis) &&
                !left_out_earlier(node, diagnosis)) {
-      stuck_host(node, diagnosis);
+      keep_who_stopped_first();
+      stuck_host(telling_node(absent_), diagnosis);
     }
     add_unknown(diagnosis);
     doubt_messages(diagnosis);
@@ -189,16 +189,14 @@ class AbsenceJudge {
   void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     const WaitNode* node = &telling_node(outsiders);
-    std::set<std::uint32_t> groups;
     for (const WaitNode& other : job_.waits.nodes) {
       for (const Blocker& blocker : other.blockers) {
         if (blocker.why == Blocker::Why::no_group && outsiders.contains(blocker.rank)) {
           node = &other;
-          groups.insert(other.group);
         }
       }
     }
-    diagnosis.confidence = groups.size() > 1 ? Diagnosis::Confidence::low : Diagnosis::Confidence::medium;
+    diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.finding.kind = FindingKind::partial_subgroup;
     diagnosis.alternatives = {FindingKind::stuck_host};
     finding.culprits = outsiders;
@@ -327,6 +325,22 @@ class AbsenceJudge {
     return true;
   }
 
+  // Of ranks of Gloo that owe different calls, one that has made fewer than all others: they may wait for it in
+  // messages, which are not recorded, and it cannot wait for what they did later.
+  void keep_who_stopped_first() {
+    if (!ranks_without_dump(job_.view.job).empty() || !difference(absent_, ranks_of_gloo(job_)).empty()) {
+      return;
+    }
+    std::vector<std::pair<std::size_t, Rank>> made;
+    for (const Rank rank : absent_.to_vector()) {
+      made.emplace_back(job_.view.ops_of(rank)->ops.size(), rank);
+    }
+    std::ranges::sort(made);
+    if (made.size() > 1 && made[0].first < made[1].first) {
+      absent_ = {made[0].second};
+    }
+  }
+
   void stuck_host(const WaitNode& node, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     diagnosis.finding.kind = FindingKind::stuck_host;
@@ -348,13 +362,10 @@ class AbsenceJudge {
         ranks_phrase(absent_));
     for (const Rank rank : absent_.to_vector()) {
       add_last_call(rank, diagnosis);
-      // Before its first call a rank waits in what is not recorded: the store, or the making of a group.
-      if (job_.view.ops_of(rank)->ops.empty()) {
-        diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
-      }
     }
     add_stacks(diagnosis);
     doubt_peer(node, diagnosis);
+    doubt_start(diagnosis);
   }
 
   // Whoever waits in a message for the absent keeps another rank waiting in one: it may have named the wrong one.
@@ -372,6 +383,20 @@ class AbsenceJudge {
     diagnosis.evidence.push_back(fmt::format(
         "another rank waits for a message between itself and rank {}, which may have named the wrong rank",
         rank));
+  }
+
+  // Before its first call a rank waits in what is not recorded, and others may wait in the same.
+  void doubt_start(Diagnosis& diagnosis) const {
+    RankSet silent;
+    for (const RankOps& ops : job_.view.ranks) {
+      silent.insert(ops.ops.empty() ? RankSet{ops.dump->rank} : RankSet());
+    }
+    if (!silent.empty()) {
+      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.evidence.push_back(
+          fmt::format("{} no calls: the store, and the making of a group or a communicator, are not recorded",
+                      with_verb(silent, "has recorded", "have recorded")));
+    }
   }
 
   // Where the ranks are, if somebody has looked; otherwise that is what to find out.

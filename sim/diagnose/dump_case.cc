@@ -171,6 +171,35 @@ std::string arguments_phrase(const DumpCall& call) {
   return says_nothing ? call.op : fmt::format("{} of {} {}", call.op, shapes_phrase(call), dtype);
 }
 
+RankSet ranks_without_dump(const JobDump& job) {
+  RankSet members;
+  for (const DumpGroup& group : job.groups) {
+    members.insert(RankSet::of(group.members));
+  }
+  RankSet present;
+  for (const RankDump& dump : job.ranks) {
+    present.insert(dump.rank);
+  }
+  // Who never used a group that another has used is not listed there, and yet has a number.
+  if (std::ranges::any_of(job.groups, &DumpGroup::is_by_use)) {
+    members.insert(RankSet::range(0, present.ranges().back().last));
+  }
+  return difference(members, present);
+}
+
+RankSet ranks_of_gloo(const DumpCase& job) {
+  RankSet ranks;
+  for (const RankOps& ops : job.view.ranks) {
+    const bool is_of_gloo = std::ranges::any_of(ops.dump->records, [&](const DumpRecord& record) {
+      return job.view.job.calls[record.call].is_of_gloo();
+    });
+    if (is_of_gloo) {
+      ranks.insert(ops.dump->rank);
+    }
+  }
+  return ranks;
+}
+
 RankSet ranks_of(const WaitNode& node) { return RankSet::of(node.ranks); }
 
 RankSet blockers_of(const WaitNode& node) {

@@ -80,6 +80,10 @@ std::string arguments_phrase(const DumpCall& call);
 // "mesh_tp", "group 7".
 std::string group_phrase(const DumpGroup& group);
 
+// Members of groups that left none.
+RankSet ranks_without_dump(const JobDump& job);
+// Their recorder passes over messages, and so over ranks that wait in one.
+RankSet ranks_of_gloo(const DumpCase& job);
 RankSet ranks_of(const WaitNode& node);
 RankSet blockers_of(const WaitNode& node);
 

@@ -191,9 +191,8 @@ class CycleJudge {
     }
     // Rings that hold little of the past let victims look as if they had broken with it.
     const bool are_most = 2 * finding.culprits.size() > ranks_.size();
-    diagnosis.confidence = finding.tie || are_most ? Diagnosis::Confidence::low
-                           : departed_.empty()     ? Diagnosis::Confidence::medium
-                                                   : Diagnosis::Confidence::high;
+    diagnosis.confidence = finding.tie || are_most || departed_.empty() ? Diagnosis::Confidence::low
+                                                                        : Diagnosis::Confidence::high;
     const WaitNode* node = message_node(finding.culprits);
     set_place(job_, *node, blockers_of(*node), diagnosis);
     place_departure(diagnosis);

@@ -49,6 +49,9 @@ void say_undecided(const DumpCase& job, Diagnosis& diagnosis) {
 
 // Whoever reads that it is not certain has to know why.
 void give_reason(Diagnosis& diagnosis) {
+  if (diagnosis.finding.tie) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+  }
   const bool has_reason = !diagnosis.evidence.empty() || !diagnosis.would_settle.empty() || diagnosis.finding.repair;
   if (diagnosis.confidence != Diagnosis::Confidence::high && !has_reason) {
     diagnosis.would_settle.emplace_back(
@@ -93,16 +96,10 @@ void add_counts(const JobDump& job, Diagnosis& diagnosis) {
     }
   }
   diagnosis.world_size = last + 1;
-  RankSet present;
   for (const RankDump& dump : job.ranks) {
-    present.insert(dump.rank);
     diagnosis.records += static_cast<std::int64_t>(dump.records.size());
   }
-  RankSet members;
-  for (const DumpGroup& group : job.groups) {
-    members.insert(RankSet::of(group.members));
-  }
-  diagnosis.without_dump = difference(members, present);
+  diagnosis.without_dump = ranks_without_dump(job);
 }
 
 // A second dump of the ranks is the answer to what one leaves open.

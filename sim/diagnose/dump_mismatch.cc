@@ -48,6 +48,7 @@ struct Blamed {
   bool by_habit = false;    // no majority, but one side broke with its own past
   bool by_present = false;  // a majority that the ranks without a dump could turn
   bool joined = false;      // the odd ones shadow calls in Join
+  bool even = false;        // and no majority of ranks with inputs says what is to be repeated
 };
 
 std::size_t index_of(const GroupMember& member, std::int64_t position) {
@@ -68,7 +69,7 @@ class MismatchJudge {
     const Blamed blamed = blame();
     const Shift shift = blamed.tie ? Shift{} : shift_of(blamed);
     Diagnosis diagnosis;
-    diagnosis.confidence = blamed.tie                             ? Diagnosis::Confidence::low
+    diagnosis.confidence = blamed.tie || blamed.even              ? Diagnosis::Confidence::low
                            : blamed.by_habit || blamed.by_present ? Diagnosis::Confidence::medium
                                                                   : Diagnosis::Confidence::high;
     diagnosis.finding.tie = blamed.tie;
@@ -86,7 +87,9 @@ class MismatchJudge {
  private:
   Blamed blame() const {
     Blamed blamed;
+    std::size_t all = 0;
     for (const Party& party : parties_) {
+      all += party.members.size();
       for (const GroupMember* member : party.members) {
         const RankOps& ops = *member->ops;
         if (is_join_shadow(job_.view.job, ops.record_of(*member->at(node_.position)))) {
@@ -98,6 +101,7 @@ class MismatchJudge {
     }
     if (!blamed.odd.empty() && blamed.usual != nullptr) {
       blamed.joined = true;  // the hook exists to repeat what the others do, however few they are
+      blamed.even = 2 * blamed.odd.size() >= all;
       return blamed;
     }
     const std::size_t most = parties_[0].members.size();
@@ -313,6 +317,11 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
     finding.headline = fmt::format("{} joined early and shadows {} with another call", who, place);
     finding.cause = fmt::format("Join's hook makes {}, the ranks with inputs make {}", mine, theirs);
     finding.advice = "make the main_hook of the joinable issue exactly the collectives of one iteration";
+  }
+  if (blamed.even) {
+    diagnosis.would_settle.push_back(
+        "which collectives an iteration makes: a hook that makes too few looks like an iteration that makes "
+        "too many");
   }
   if (blamed.tie) {
     finding.headline = fmt::format("{} disagree in {}, and no majority decides who is right",

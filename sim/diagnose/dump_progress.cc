@@ -206,6 +206,18 @@ double share_of_waiting_in(const GroupCalls& group, std::size_t waiting) {
   return step <= 0 ? 0 : std::min(1.0, static_cast<double>(middle_of(std::move(waits))) / step);
 }
 
+// Ranks that may wait in messages, which Gloo's recorder passes over: nobody is known to wait for them.
+RankSet in_messages(const DumpCase& job) {
+  RankSet known;
+  for (const auto& [rank, node] : job.waits.node_of) {
+    known.insert(rank);
+  }
+  for (const auto& [rank, node] : job.roots.idle) {
+    known.insert(rank);
+  }
+  return difference(ranks_of_gloo(job), known);
+}
+
 }  // namespace
 
 double share_of_waiting(const DumpCase& job) {
@@ -231,7 +243,8 @@ bool may_hang(const DumpCase& job) {
     return false;  // so it looked more often than not
   }
   if (!job.roots.idle.empty() || !job.roots.lost.empty()) {
-    return 2 * waiting >= job.view.ranks.size() || (!job.roots.lost.empty() && ended_otherwise(job));
+    return 2 * (waiting + in_messages(job).size()) >= job.view.ranks.size() ||
+           (!job.roots.lost.empty() && ended_otherwise(job));
   }
   // All have come. Such a call is in flight in a job at work, too, unless its root is one that not all agree on.
   const auto has_a_root = [&job](std::size_t index) {

@@ -198,13 +198,7 @@ namespace {
 
 // Who left no dump may wait for those who did.
 void add_missing(const DumpCase& job, Diagnosis& diagnosis) {
-  RankSet missing;
-  for (const DumpGroup& group : job.view.job.groups) {
-    missing.insert(RankSet::of(group.members));
-  }
-  for (const RankOps& ops : job.view.ranks) {
-    missing = difference(missing, {ops.dump->rank});
-  }
+  const RankSet missing = ranks_without_dump(job.view.job);
   if (!missing.empty()) {
     diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
     diagnosis.would_settle.push_back(fmt::format("the {} of {}: calls that are missed would be in {}",

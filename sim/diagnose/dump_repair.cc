@@ -201,20 +201,6 @@ bool is_like_the_job(const DumpCase& job, const ListReplay& replay,
   });
 }
 
-// Their recorder passes over messages, and so over ranks that wait in one.
-RankSet ranks_of_gloo(const DumpCase& job) {
-  RankSet ranks;
-  for (const RankOps& ops : job.view.ranks) {
-    const bool is_of_gloo = std::ranges::any_of(ops.dump->records, [&](const DumpRecord& record) {
-      return job.view.job.calls[record.call].is_of_gloo();
-    });
-    if (is_of_gloo) {
-      ranks.insert(RankSet{ops.dump->rank});
-    }
-  }
-  return ranks;
-}
-
 // Of a call that belongs where `is` was made.
 FindingKind difference_kind(const ProgramCall& is, const ProgramCall& belongs) {
   if (is_point_to_point(is.kind) || is_point_to_point(belongs.kind)) {
@@ -398,11 +384,12 @@ void mend(const DumpCase& job, Diagnosis& diagnosis) {
     }
     return;
   }
-  if (!repair || !repair->alternatives.empty()) {
-    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
-  }
   if (!repair) {
+    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
     return;
+  }
+  if (!repair->alternatives.empty()) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
   }
   const auto is_among = std::ranges::find(repair->alternatives, finding.culprits, &Alternative::ranks);
   const bool is_same = !finding.tie && finding.culprits == repair->ranks;

@@ -70,6 +70,11 @@ bool CallLists::are_as_large(std::uint32_t a, std::uint32_t b) const {
   return are_by_use_ || members(a).size() == members(b).size();
 }
 
+bool CallLists::may_be_as_large(std::uint32_t lacking, std::uint32_t group) const {
+  const std::size_t known = members(lacking).size();
+  return known == members(group).size() || (are_by_use_ && known < members(group).size());
+}
+
 ListedCall CallLists::listed(Rank rank, const ProgramCall& call) const {
   ListedCall listed;
   const auto shape = shapes_.find(shape_text(call));

@@ -59,6 +59,8 @@ class CallLists {
   bool is_member(Rank rank, std::uint32_t group) const;
   // As far as it is known, the groups have as many members.
   bool are_as_large(std::uint32_t a, std::uint32_t b) const;
+  // Likewise, if `lacking` may have members that have not called on it.
+  bool may_be_as_large(std::uint32_t lacking, std::uint32_t group) const;
   // The shape in a place.
   static Symbol shape_in(Symbol place) { return place >> 16U; }
   // `call`, which `rank` would make, as a listed one; without its place.

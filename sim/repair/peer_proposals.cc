@@ -117,8 +117,7 @@ std::optional<std::uint32_t> group_like(const CallLists& lists, std::uint32_t gr
   for (std::uint32_t other = 0; other < lists.group_count(); ++other) {
     const bool is_taken =
         std::ranges::any_of(same.groups, [&](const auto& pair) { return pair.second == other; });
-    if (!is_taken && lists.is_member(rank, other) &&
-        lists.members(other).size() == lists.members(group).size()) {
+    if (!is_taken && lists.is_member(rank, other) && lists.may_be_as_large(other, group)) {
       if (found) {
         return std::nullopt;
       }

@@ -75,6 +75,13 @@ std::int64_t left_out(const Proposal& proposal) {
 // mistake? In a job of two ranks and one step nothing is.
 bool is_supported(const CallLists& lists, const Proposal& proposal, const Novelty& novelty) {
   const auto enough = static_cast<std::int64_t>(proposal.ranks.size()) + 1;  // themselves, and the other end
+  const auto replaces = [](const CallEdit& edit) {
+    return edit.dropped == static_cast<std::int64_t>(edit.inserted.size());
+  };
+  if (static_cast<std::int64_t>(proposal.witnesses) > enough &&
+      std::ranges::all_of(proposal.edits, replaces)) {
+    return true;
+  }
   std::optional<Rank> last;
   return std::ranges::any_of(proposal.edits, [&](const CallEdit& edit) {
     if (last == edit.rank) {
