@@ -1,6 +1,8 @@
 #include "sim/diagnose/dump_judge.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -49,7 +51,8 @@ void say_undecided(const DumpCase& job, Diagnosis& diagnosis) {
 
 // Whoever reads that it is not certain has to know why.
 void give_reason(Diagnosis& diagnosis) {
-  const bool has_reason = !diagnosis.evidence.empty() || !diagnosis.would_settle.empty() || diagnosis.finding.repair;
+  const bool has_reason =
+      !diagnosis.evidence.empty() || !diagnosis.would_settle.empty() || diagnosis.finding.repair;
   if (diagnosis.confidence != Diagnosis::Confidence::high && !has_reason) {
     diagnosis.would_settle.emplace_back(
         "the host stacks of all ranks (py-spy dump): the recorded calls would fit other mistakes, too");
@@ -155,12 +158,15 @@ Diagnosis judge_log_alone(const JobDump& job) {
 }
 
 // Gloo's recorder retires a call that failed like one that succeeded. Where the log of a rank says that one timed out,
-// it is the rank's last, and it is not over. Messages are not recorded.
+// it is the rank's last, and it is not over. Messages, monitored_barrier and calls about groups are not recorded.
 std::optional<JobDump> with_failed_calls(const JobDump& job) {
   RankSet failed;
   for (const LogFact& fact : job.facts) {
-    const bool is_message = fact.op.find("send") != std::string::npos || fact.op.find("recv") != std::string::npos;
-    failed.insert(fact.kind == LogFact::Kind::gave_up && !is_message ? fact.ranks : RankSet());
+    constexpr std::array<std::string_view, 4> unrecorded = {"send", "recv", "monitored_barrier", "group"};
+    const bool is_recorded =
+        std::none_of(unrecorded.begin(), unrecorded.end(),
+                     [&fact](std::string_view word) { return fact.op.find(word) != std::string::npos; });
+    failed.insert(fact.kind == LogFact::Kind::gave_up && is_recorded ? fact.ranks : RankSet());
   }
   const auto has_failed = [&failed](const RankDump& dump) {
     return failed.contains(dump.rank) && !dump.records.empty() &&
@@ -191,7 +197,8 @@ Diagnosis judge_recorded(const JobDump& job) {
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
   if (diagnosis.finding.kind == FindingKind::no_fault && log_shows_timeout(job.facts)) {
     diagnosis.confidence = Diagnosis::Confidence::low;
-    diagnosis.finding.headline = "a log says that a call timed out, and nothing that was read says who is to blame";
+    diagnosis.finding.headline =
+        "a log says that a call timed out, and nothing that was read says who is to blame";
     diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
   }
   give_reason(diagnosis);
@@ -207,11 +214,13 @@ Diagnosis judge_dump(const JobDump& job) {
     return judge_log_alone(job);
   }
   Diagnosis diagnosis = judge_recorded(job);
-  if (diagnosis.finding.kind != FindingKind::no_fault) {
+  const std::optional<JobDump> changed = with_failed_calls(job);
+  if (!changed || (diagnosis.confidence == Diagnosis::Confidence::high &&
+                   diagnosis.finding.kind != FindingKind::no_fault)) {
     return diagnosis;
   }
-  const std::optional<JobDump> changed = with_failed_calls(job);
-  return changed ? judge_recorded(*changed) : diagnosis;
+  Diagnosis with_failures = judge_recorded(*changed);
+  return with_failures.finding.kind == FindingKind::no_fault ? diagnosis : with_failures;
 }
 
 }  // namespace rollcall::check
