@@ -136,14 +136,30 @@ void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   }
 }
 
+// What waits, or has given up, is not healthy: it is only not known who is to blame.
+void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
+  diagnosis.finding.kind = FindingKind::no_fault;
+  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.may_be_healthy = true;
+  diagnosis.finding.headline =
+      log_shows_timeout(job.facts)
+          ? "a log says that a call timed out, and nothing that was read says who is to blame"
+          : "nothing that was read blames anybody, and nothing shows that the job is at work";
+  for (const LogFact& fact : job.facts) {
+    if (fact.kind == LogFact::Kind::stack && !fact.op.empty()) {
+      diagnosis.evidence.push_back(fmt::format("{}: {} in {}{}", fact.place,
+                                               with_verb(fact.ranks, "is", "are"), fact.op,
+                                               fact.site.empty() ? "" : " at " + fact.site));
+    }
+  }
+}
+
 Diagnosis judge_log_alone(const JobDump& job) {
   Diagnosis diagnosis;
   if (std::optional<Diagnosis> found = judge_log(job.facts)) {
     diagnosis = *std::move(found);
   } else {
-    diagnosis.finding.kind = FindingKind::no_fault;
-    diagnosis.confidence = Diagnosis::Confidence::low;
-    diagnosis.finding.headline = "the log blames nobody";
+    say_nothing_found(job, diagnosis);
     diagnosis.would_settle.push_back(
         "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
     diagnosis.would_settle.push_back("host stacks of all ranks (py-spy dump)");
@@ -196,9 +212,7 @@ Diagnosis judge_recorded(const JobDump& job) {
   add_moments(investigation, diagnosis);
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
   if (diagnosis.finding.kind == FindingKind::no_fault && log_shows_timeout(job.facts)) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
-    diagnosis.finding.headline =
-        "a log says that a call timed out, and nothing that was read says who is to blame";
+    say_nothing_found(job, diagnosis);
     diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
   }
   give_reason(diagnosis);

@@ -509,7 +509,10 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
     for (const auto& [call, ranks] : by_op) {
       others.insert(is_about_groups(call) ? RankSet() : ranks);
     }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::medium, others);
+    Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::low, others);
+    diagnosis.may_be_healthy = !log_shows_timeout(facts);
+    diagnosis.would_settle.push_back(
+        "the same stacks some seconds later: ranks that are only slower have come to the same call by then");
     diagnosis.alternatives = {FindingKind::extra_collective};
     set_op(stacks.at(grouping.first())->op, grouping, others, diagnosis);
     diagnosis.finding.headline = fmt::format("{} not in {}, which every rank has to call",
