@@ -133,12 +133,22 @@ class AbsenceJudge {
     return times >= 2 && usual != here.unrecorded;
   }
 
+  bool has_lines(const RankOps& ops) const {
+    return std::any_of(ops.dump->records.begin(), ops.dump->records.end(), [this](const DumpRecord& record) {
+      return !job_.view.job.stacks[record.stack].empty();
+    });
+  }
+
   void unrecorded_messages(const RankSet& strayed, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     diagnosis.finding.kind = FindingKind::p2p_mismatch;
     diagnosis.confidence = Diagnosis::Confidence::medium;
     diagnosis.alternatives = {FindingKind::stuck_host};
     finding.culprits = strayed;
+    if (!has_lines(*job_.view.ops_of(strayed.first()))) {  // calls of other lines look like the same call
+      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.would_settle.emplace_back("dumps with stacks: torch's pickles have them, its JSON has none");
+    }
     const WaitNode* node = &telling_node(absent_);
     for (const WaitNode& each : job_.waits.nodes) {
       node = strayed.contains(each.ranks.front()) ? &each : node;

@@ -1,6 +1,8 @@
 #include "sim/diagnose/dump_judge.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -52,7 +54,8 @@ void give_reason(Diagnosis& diagnosis) {
   if (diagnosis.finding.tie) {
     diagnosis.confidence = Diagnosis::Confidence::low;
   }
-  const bool has_reason = !diagnosis.evidence.empty() || !diagnosis.would_settle.empty() || diagnosis.finding.repair;
+  const bool has_reason =
+      !diagnosis.evidence.empty() || !diagnosis.would_settle.empty() || diagnosis.finding.repair;
   if (diagnosis.confidence != Diagnosis::Confidence::high && !has_reason) {
     diagnosis.would_settle.emplace_back(
         "the host stacks of all ranks (py-spy dump): the recorded calls would fit other mistakes, too");
@@ -130,14 +133,30 @@ void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   }
 }
 
+// What waits, or has given up, is not healthy: it is only not known who is to blame.
+void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
+  diagnosis.finding.kind = FindingKind::no_fault;
+  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.may_be_healthy = true;
+  diagnosis.finding.headline =
+      log_shows_timeout(job.facts)
+          ? "a log says that a call timed out, and nothing that was read says who is to blame"
+          : "nothing that was read blames anybody, and nothing shows that the job is at work";
+  for (const LogFact& fact : job.facts) {
+    if (fact.kind == LogFact::Kind::stack && !fact.op.empty()) {
+      diagnosis.evidence.push_back(fmt::format("{}: {} in {}{}", fact.place,
+                                               with_verb(fact.ranks, "is", "are"), fact.op,
+                                               fact.site.empty() ? "" : " at " + fact.site));
+    }
+  }
+}
+
 Diagnosis judge_log_alone(const JobDump& job) {
   Diagnosis diagnosis;
   if (std::optional<Diagnosis> found = judge_log(job.facts)) {
     diagnosis = *std::move(found);
   } else {
-    diagnosis.finding.kind = FindingKind::no_fault;
-    diagnosis.confidence = Diagnosis::Confidence::low;
-    diagnosis.finding.headline = "the log blames nobody";
+    say_nothing_found(job, diagnosis);
     diagnosis.would_settle.push_back(
         "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
     diagnosis.would_settle.push_back("host stacks of all ranks (py-spy dump)");
@@ -152,12 +171,15 @@ Diagnosis judge_log_alone(const JobDump& job) {
 }
 
 // Gloo's recorder retires a call that failed like one that succeeded. Where the log of a rank says that one timed out,
-// it is the rank's last, and it is not over. Messages are not recorded.
+// it is the rank's last, and it is not over. Messages, monitored_barrier and calls about groups are not recorded.
 std::optional<JobDump> with_failed_calls(const JobDump& job) {
   RankSet failed;
   for (const LogFact& fact : job.facts) {
-    const bool is_message = fact.op.find("send") != std::string::npos || fact.op.find("recv") != std::string::npos;
-    failed.insert(fact.kind == LogFact::Kind::gave_up && !is_message ? fact.ranks : RankSet());
+    constexpr std::array<std::string_view, 4> unrecorded = {"send", "recv", "monitored_barrier", "group"};
+    const bool is_recorded =
+        std::none_of(unrecorded.begin(), unrecorded.end(),
+                     [&fact](std::string_view word) { return fact.op.find(word) != std::string::npos; });
+    failed.insert(fact.kind == LogFact::Kind::gave_up && is_recorded ? fact.ranks : RankSet());
   }
   const auto has_failed = [&failed](const RankDump& dump) {
     return failed.contains(dump.rank) && !dump.records.empty() &&
@@ -187,8 +209,7 @@ Diagnosis judge_recorded(const JobDump& job) {
   add_moments(investigation, diagnosis);
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
   if (diagnosis.finding.kind == FindingKind::no_fault && log_shows_timeout(job.facts)) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
-    diagnosis.finding.headline = "a log says that a call timed out, and nothing that was read says who is to blame";
+    say_nothing_found(job, diagnosis);
     diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
   }
   give_reason(diagnosis);
@@ -204,11 +225,13 @@ Diagnosis judge_dump(const JobDump& job) {
     return judge_log_alone(job);
   }
   Diagnosis diagnosis = judge_recorded(job);
-  if (diagnosis.finding.kind != FindingKind::no_fault) {
+  const std::optional<JobDump> changed = with_failed_calls(job);
+  if (!changed || (diagnosis.confidence == Diagnosis::Confidence::high &&
+                   diagnosis.finding.kind != FindingKind::no_fault)) {
     return diagnosis;
   }
-  const std::optional<JobDump> changed = with_failed_calls(job);
-  return changed ? judge_recorded(*changed) : diagnosis;
+  Diagnosis with_failures = judge_recorded(*changed);
+  return with_failures.finding.kind == FindingKind::no_fault ? diagnosis : with_failures;
 }
 
 }  // namespace rollcall::check

@@ -226,6 +226,12 @@ class LogJudge {
       for (const LogFact* fact : facts) {
         missing.insert(fact->ranks);
       }
+      const RankSet named = missing;
+      missing = difference(named, waited_themselves(facts_));
+      const RankSet waited = difference(named, missing);
+      if (missing.empty()) {
+        continue;  // each of them waits for another, and what they wait in says more
+      }
       const RankSet beyond = beyond_another_of(missing);
       missing = difference(missing, beyond);
       Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host,
@@ -241,6 +247,10 @@ class LogJudge {
       if (!beyond.empty()) {
         diagnosis.evidence.push_back(fmt::format("{} did not come either, and made a call that {} never made",
                                                  ranks_phrase(beyond), ranks_phrase(missing)));
+      }
+      if (!waited.empty()) {
+        diagnosis.evidence.push_back(fmt::format(
+            "{} did not come either, and waited for others until the timeout", ranks_phrase(waited)));
       }
       diagnosis.would_settle.push_back(fmt::format("the log or the host stack of {}", ranks_phrase(missing)));
       return diagnosis;

@@ -225,6 +225,37 @@ std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
   return diagnosis;
 }
 
+RankSet waited_themselves(const std::vector<LogFact>& facts) {
+  RankSet ranks;
+  for (const LogFact& fact : facts) {
+    const bool is_listed = !fact.op.empty() && !is_message(fact.op);
+    ranks.insert(fact.kind == Kind::gave_up && !is_listed ? fact.ranks : RankSet());
+  }
+  return ranks;
+}
+
+namespace {
+
+// Nobody is left among those who did not come who was not held up by a message.
+Diagnosis held_up_by_messages(const RankSet& behind, const LogFact& waiting, const LogFact& shown) {
+  Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::low, behind);
+  diagnosis.finding.tie = behind.size() > 1;
+  set_op(waiting.op, {}, behind, diagnosis);
+  diagnosis.alternatives = {FindingKind::stuck_host};
+  diagnosis.finding.at->call.seq = waiting.seq;
+  diagnosis.finding.headline = fmt::format("{} in messages until the timeout, and never made {} #{}",
+                                           with_verb(behind, "waited", "waited"), waiting.op, waiting.seq);
+  diagnosis.finding.cause = "their messages were not answered: the lists of calls do not say by whom";
+  diagnosis.finding.advice = "post one recv for every send, between the same two ranks and in the same order";
+  diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place, shown.text));
+  diagnosis.would_settle.push_back(
+      "the peers of the messages that the ranks wait in: DETAIL counts messages and does not list them; a "
+      "run under `rollcall watch` does");
+  return diagnosis;
+}
+
+}  // namespace
+
 // DETAIL writes every call down before it is made.
 std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   std::map<Rank, LoggedCalls> lists;
@@ -286,9 +317,16 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   for (const auto& [seq, ranks] : by_last) {
     behind.insert(seq == by_last.rbegin()->first ? RankSet() : ranks);
   }
-  const bool is_extra = ahead.size() < behind.size();
-  const RankSet& odd = is_extra ? ahead : behind;
   const LogFact& waiting = lists.at(ahead.first()).last();
+  const RankSet silent = counts_messages ? difference(behind, waited_themselves(facts)) : behind;
+  if (silent.empty()) {
+    const auto shown = std::find_if(facts.begin(), facts.end(), [&behind](const LogFact& fact) {
+      return fact.kind == Kind::gave_up && behind.contains(fact.ranks.first());
+    });
+    return held_up_by_messages(behind, waiting, *shown);
+  }
+  const bool is_extra = ahead.size() < behind.size() && silent == behind;
+  const RankSet& odd = is_extra ? ahead : silent;
   const LogFact& own = lists.at(odd.first()).last();
   Diagnosis diagnosis = diagnosis_of(is_extra ? FindingKind::extra_collective : FindingKind::stuck_host,
                                      Confidence::medium, odd);
@@ -471,7 +509,10 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
     for (const auto& [call, ranks] : by_op) {
       others.insert(is_about_groups(call) ? RankSet() : ranks);
     }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::medium, others);
+    Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::low, others);
+    diagnosis.may_be_healthy = !log_shows_timeout(facts);
+    diagnosis.would_settle.push_back(
+        "the same stacks some seconds later: ranks that are only slower have come to the same call by then");
     diagnosis.alternatives = {FindingKind::extra_collective};
     set_op(stacks.at(grouping.first())->op, grouping, others, diagnosis);
     diagnosis.finding.headline = fmt::format("{} not in {}, which every rank has to call",

@@ -16,6 +16,9 @@ RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind);
 // With nothing yet of where and why.
 Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankSet culprits);
 
+// Ranks that gave up waiting in a call of their own: whoever waits for them waits for what they wait for.
+RankSet waited_themselves(const std::vector<LogFact>& facts);
+
 // Each finds nothing where it has nothing to go by.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts);
 // What a supervisor saw of processes: killed, gone, stopped.

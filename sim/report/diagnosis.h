@@ -25,7 +25,7 @@ struct Diagnosis {
   std::vector<FindingKind> alternatives;  // kinds that fit the same recordings as well
   Confidence confidence = Confidence::high;
   // All that speaks for it is that ranks have not come yet, and nothing shows that time passed: a healthy job leaves
-  // the same within a step or in a pause. No verdict yet, and no alarm.
+  // the same within a step or in a pause. No verdict yet, and no alarm. Beside no_fault: nothing shows health, either.
   bool may_be_healthy = false;
 
   // Its kind is the verdict: no_fault, straggler, or what went wrong. Numbers of calls are the recorder's

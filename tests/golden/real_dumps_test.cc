@@ -163,6 +163,38 @@ TEST_CASE("the calls that DETAIL logs count where the dumps look quiet", "[job-l
   }
 }
 
+TEST_CASE("who waits for others until the timeout is not blamed for those who wait for it",
+          "[job-log][real-dumps]") {
+  const std::vector<fs::path> sets = real_sets("fr_logs");
+  CHECK(sets.size() == 3);
+  for (const fs::path& set : sets) {
+    const Diagnosis diagnosis = diagnose_folders({set / "json", set / "log"});
+    CAPTURE(set.filename().string(), said(diagnosis));
+    CHECK(is_alarm(diagnosis));
+    CHECK((fits(truth_in(set), diagnosis) || diagnosis.confidence == Diagnosis::Confidence::low));
+    CHECK_FALSE(diagnosis.would_settle.empty());
+  }
+  const Diagnosis ring = diagnose_folders({sets.back() / "log"});
+  CHECK(ring.finding.culprits == RankSet{2});  // of those who did not come, 1 and 3 waited for messages
+}
+
+TEST_CASE("logs and stacks that show nothing but waiting are not healthy", "[job-log][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data";
+  const test::Folder folder;
+  fs::copy(data / "fr_real/stuck_dataloader/stack/rank_0.txt", fs::path(folder.path()) / "rank_0.txt");
+  for (const fs::path& waits : {fs::path(folder.path()), data / "fr_real/crossed_groups/log_timeout"}) {
+    const Diagnosis diagnosis = diagnose_folders({waits});
+    CAPTURE(waits.string(), said(diagnosis));
+    CHECK(diagnosis.finding.kind == FindingKind::no_fault);
+    CHECK(diagnosis.may_be_healthy);
+    CHECK_FALSE(is_alarm(diagnosis));
+    CHECK_FALSE(diagnosis.would_settle.empty());
+  }
+  const Diagnosis one_look = diagnose_folders({data / "fr_real/partial_new_group/stack"});
+  CHECK(one_look.finding.culprits == RankSet{3});
+  CHECK_FALSE(is_alarm(one_look));  // the others may only be slower
+}
+
 TEST_CASE("logs alone name the ranks, or say that nothing in them does", "[job-log][real-dumps]") {
   std::size_t right = 0;
   std::size_t read = 0;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t remarks_max = 50;
 
 std::string_view look_of(const Diagnosis& diagnosis) {
-  if (diagnosis.finding.kind == FindingKind::no_fault) {
+  if (diagnosis.finding.kind == FindingKind::no_fault && !diagnosis.may_be_healthy) {
     return "success";
   }
   return is_alarm(diagnosis) && diagnosis.finding.kind != FindingKind::straggler ? "failure" : "warning";

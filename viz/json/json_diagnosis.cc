@@ -46,6 +46,7 @@ std::string json_diagnosis(const Diagnosis& diagnosis, const Remarks& remarks) {
       {"schema_version", 1}, {"verdict", to_string(finding.kind)}, {"kind", to_string(finding.kind)}};
   object["kind_in_runs"] = to_string(kind_in_runs(finding.kind));
   object["alarm"] = is_alarm(diagnosis);
+  object["undecided"] = diagnosis.may_be_healthy;
   object["confidence"] = to_string(diagnosis.confidence);
   object["culprits"] = finding.culprits.to_vector();
   if (finding.tie) {

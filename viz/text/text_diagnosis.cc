@@ -62,9 +62,9 @@ class DiagnosisWriter {
   void headline(void (TextPage::*put)(std::string_view, Look, std::string_view)) {
     const bool is_mild = diagnosis_.finding.kind == FindingKind::straggler || diagnosis_.may_be_healthy;
     const std::string_view level = diagnosis_.may_be_healthy ? "undecided" : is_mild ? "warning" : "error";
-    const std::string word =
-        is_fault() ? fmt::format("{}[{}]", level, to_string(diagnosis_.finding.kind)) : "ok";
-    const Look look = !is_fault() ? Look::good : is_mild ? Look::warning : Look::error;
+    const std::string word = is_fault() ? fmt::format("{}[{}]", level, to_string(diagnosis_.finding.kind))
+                                        : std::string(diagnosis_.may_be_healthy ? level : "ok");
+    const Look look = is_mild ? Look::warning : is_fault() ? Look::error : Look::good;
     (page_.*put)(word, look, diagnosis_.finding.headline);
   }
 
