@@ -150,12 +150,12 @@ TEST_CASE("a pipe in place of a recording is refused, and nobody waits for it", 
              Contains("pipe: not a regular file"));
 }
 
-TEST_CASE("a pipe with a scenario is read, and one through which nothing comes is given up", "[faults]") {
+TEST_CASE("a pipe with a scenario is read, and one through which nothing comes is given up",
+          "[faults][fiber]") {
   const Shell shell;
   shell.write("quick.json", quick);
-  CHECK(shell.run("mkfifo pipe; { sleep 1; cat quick.json; } >pipe & '" ROLLCALL_CLI "' list pipe").code ==
-        0);
-  CHECK(shell.run("'" ROLLCALL_CLI "' list - <quick.json").code == 0);
+  CHECK(shell.run("mkfifo pipe; { sleep 1; cat quick.json; } >pipe & '" ROLLCALL_CLI "' run pipe").code == 0);
+  CHECK(shell.run("'" ROLLCALL_CLI "' run - <quick.json").code == 0);
   const Outcome silent = shell.run("timeout 60 '" ROLLCALL_CLI "' run pipe");
   CHECK(silent.code == 4);
   CHECK_THAT(silent.err, Contains("pipe: error: nothing has come through this pipe for 10 s"));
