@@ -37,6 +37,14 @@ if(ROLLCALL_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
+if(ROLLCALL_REPRODUCIBLE)
+  # Assertions say where they stand. Only packages are built so: ccache would take each checkout for another program.
+  add_compile_options(
+    "-ffile-prefix-map=${PROJECT_BINARY_DIR}/=" "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" -Werror=date-time)
+  set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
+endif()
+
 find_program(ROLLCALL_CCACHE ccache)
 mark_as_advanced(ROLLCALL_CCACHE)
 if(ROLLCALL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

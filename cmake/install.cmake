@@ -14,7 +14,7 @@ install(DIRECTORY scenarios/examples scenarios/large scenarios/real_hangs
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/scenarios" COMPONENT program
   FILES_MATCHING PATTERN "*.json")
 install(FILES scenarios/pytest/pytest_rollcall.py DESTINATION lib/python3/dist-packages COMPONENT pytest)
-install(FILES README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program)
+install(FILES README.md SECURITY.md "${ROLLCALL_BILL}" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program)
 
 # Link-time optimisation leaves objects that only the same compiler can link: fine for the program, useless as
 # a library.

@@ -23,17 +23,18 @@ endif()
 
 set(gloo "without Gloo")
 if(ROLLCALL_GLOO_INCLUDE_DIR)
-  rollcall_header_version(gloo "${ROLLCALL_GLOO_INCLUDE_DIR}/gloo/config.h"
+  rollcall_header_version(gloo_version "${ROLLCALL_GLOO_INCLUDE_DIR}/gloo/config.h"
     GLOO_VERSION_MAJOR GLOO_VERSION_MINOR GLOO_VERSION_PATCH)
-  set(gloo "with Gloo ${gloo}")
+  set(gloo "with Gloo ${gloo_version}")
 endif()
 set(nccl "without CUDA and NCCL")
 if(ROLLCALL_NCCL_INCLUDE_DIR AND ROLLCALL_CUDA_INCLUDE_DIR)
-  rollcall_header_version(nccl "${ROLLCALL_NCCL_INCLUDE_DIR}/nccl.h" NCCL_MAJOR NCCL_MINOR NCCL_PATCH)
+  rollcall_header_version(nccl_version "${ROLLCALL_NCCL_INCLUDE_DIR}/nccl.h" NCCL_MAJOR NCCL_MINOR NCCL_PATCH)
   rollcall_header_version(cuda "${ROLLCALL_CUDA_INCLUDE_DIR}/cuda_runtime_api.h" CUDART_VERSION)
   math(EXPR cuda_major "${cuda} / 1000")
   math(EXPR cuda_minor "${cuda} % 1000 / 10")
-  set(nccl "with the headers of CUDA ${cuda_major}.${cuda_minor} and NCCL ${nccl}")
+  set(cuda_version "${cuda_major}.${cuda_minor}")
+  set(nccl "with the headers of CUDA ${cuda_version} and NCCL ${nccl_version}")
 endif()
 string(APPEND ROLLCALL_LIBRARIES "\\nreal ranks ${gloo}, ${nccl}\\n\
 by ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} for ${CMAKE_SYSTEM_PROCESSOR}")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
+#include <system_error>
 
 #include "real/rank/encode_store.h"
 #include "real/rank/sockets.h"
@@ -17,8 +18,8 @@ constexpr std::ptrdiff_t strangers_max = 64;  // at a time
 void send_to(const Descriptor& connection, const Frame& content) {
   try {
     send_all(connection, frame(content));
-  } catch (const std::runtime_error&) {
-    // it has gone; its connection is dropped when it is next looked at
+  } catch (const Disconnected&) {
+    // its connection is dropped when it is next looked at
   }
 }
 
@@ -49,7 +50,7 @@ void Hub::watch(std::vector<pollfd>& polled) const {
 std::vector<Hub::LogConnection> Hub::serve() {
   std::vector<pollfd> polled;
   watch(polled);
-  ::poll(polled.data(), polled.size(), 0);
+  poll_all(polled, 0);
   std::vector<LogConnection> logs;
   for (std::size_t i = clients_.size(); i > 0; --i) {  // from the back: some go
     Client& client = clients_[i - 1];
@@ -101,13 +102,15 @@ bool Hub::belongs(Client& client) const {
 
 // False when the client has gone, talks nonsense, or its connection now carries a log.
 bool Hub::hear(Client& client, std::vector<LogConnection>& logs) {
+  const std::string bytes = receive_some(client.connection);
   try {
-    const std::string bytes = receive_some(client.connection);
     client.received += bytes;
     if (bytes.empty() || (client.greeting && !belongs(client))) {
       return false;
     }
     return client.greeting || take_call(client, logs);
+  } catch (const std::system_error&) {
+    throw;  // not the client's doing
   } catch (const std::runtime_error&) {
     return false;
   }

@@ -1,6 +1,7 @@
 #include "real/launch/remote.h"
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 
 #include <poll.h>
@@ -25,10 +26,10 @@ Time introduce(const Descriptor& hub, Rank rank) {
 
 // Passes the log on until the process or the hub has gone. True when it was the process.
 bool forward(const Descriptor& log, const Descriptor& hub) {
-  std::array<pollfd, 2> polled{{{log.number(), POLLIN, 0}, {hub.number(), POLLIN, 0}}};
+  std::vector<pollfd> polled{{log.number(), POLLIN, 0}, {hub.number(), POLLIN, 0}};
   std::array<char, 64 * 1024> bytes;
   for (;;) {
-    ::poll(polled.data(), polled.size(), -1);
+    poll_all(polled, -1);
     if (polled[1].revents != 0) {
       return false;  // the hub says nothing: it has closed
     }
@@ -36,6 +37,9 @@ bool forward(const Descriptor& log, const Descriptor& hub) {
       const ssize_t count = ::read(log.number(), bytes.data(), bytes.size());
       if (count == 0) {
         return true;
+      }
+      if (count < 0 && errno != EINTR) {
+        throw_errno("read");
       }
       if (count > 0) {
         send_all(hub, {bytes.data(), static_cast<std::size_t>(count)});

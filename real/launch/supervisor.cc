@@ -15,6 +15,7 @@
 #include "real/evidence/reconstruct.h"
 #include "real/launch/worker.h"
 #include "real/process/interrupts.h"
+#include "real/rank/sockets.h"
 
 namespace rollcall::real {
 namespace {
@@ -131,7 +132,7 @@ void Supervisor::collect(Duration at_most) {
     }
   }
   hub_->watch(polled);
-  ::poll(polled.data(), polled.size(), static_cast<int>(at_most / millisecond));
+  poll_all(polled, static_cast<int>(at_most / millisecond));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (polled[i].revents != 0) {
       read_from(ranks[i]);
@@ -148,6 +149,9 @@ void Supervisor::read_from(Rank rank) {
   const ssize_t count = ::read(child.log.number(), bytes, sizeof bytes);
   if (count < 0 && errno == EINTR) {
     return;
+  }
+  if (count < 0 && !is_disconnection(errno)) {
+    throw_errno("read");  // who cannot hear a rank must not call it dead
   }
   heard_ = true;
   if (count <= 0) {

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -48,6 +49,7 @@ class PipeSink final : public RecordSink {
       if (written > 0) {
         bytes.remove_prefix(static_cast<std::size_t>(written));
       } else if (errno != EINTR) {
+        std::perror("this rank cannot write its log");
         ::_exit(EXIT_FAILURE);
       }
     }

@@ -41,6 +41,17 @@ void Descriptor::close() {
   }
 }
 
+void poll_all(std::vector<pollfd>& polled, int milliseconds) {
+  if (::poll(polled.data(), polled.size(), milliseconds) < 0) {
+    if (errno != EINTR) {
+      throw_errno("poll");
+    }
+    for (pollfd& each : polled) {
+      each.revents = 0;
+    }
+  }
+}
+
 Pipe::Pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {

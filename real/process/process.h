@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <poll.h>
 #include <sys/types.h>
 
 namespace rollcall::real {
@@ -33,6 +34,9 @@ class Descriptor {
  private:
   int number_ = -1;
 };
+
+// poll(2); no descriptor is ready where a signal came first. Throws std::system_error.
+void poll_all(std::vector<pollfd>& polled, int milliseconds);
 
 struct Pipe {
   Pipe();  // throws std::system_error

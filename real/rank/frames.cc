@@ -52,7 +52,7 @@ Frame receive_frame(const Descriptor& connection) {
     }
     const std::string more = receive_some(connection);
     if (more.empty()) {
-      throw std::runtime_error("the connection to the run's hub is lost");
+      throw Disconnected("the connection to the run's hub is lost");
     }
     bytes += more;
   }

@@ -64,25 +64,24 @@ std::optional<Frame> Greeting::welcome(const Frame& proof) const {
 void greet_hub(const Descriptor& hub, const std::string& token) {
   const Frame challenge = receive_frame(hub);
   if (challenge.kind != FrameKind::challenge || challenge.value.size() != nonce_bytes) {
-    throw std::runtime_error("what listens at the master's address is not the hub of a run");
+    throw Disconnected("what listens at the master's address is not the hub of a run");
   }
   if (challenge.key != hub_version) {
-    throw std::runtime_error(
-        fmt::format("rank 0 runs another version of rollcall: it says '{}', and this is '{}'", challenge.key,
-                    hub_version));
+    throw Disconnected(fmt::format("rank 0 runs another version of rollcall: it says '{}', and this is '{}'",
+                                   challenge.key, hub_version));
   }
   const std::string own = nonce();
   send_all(hub, frame({FrameKind::proof, own, proof_of(token, "rank", challenge.value, own)}));
   Frame welcome;
   try {
     welcome = receive_frame(hub);
-  } catch (const std::runtime_error&) {
-    throw std::runtime_error(
+  } catch (const Disconnected&) {
+    throw Disconnected(
         "rank 0 does not accept this rank: is ROLLCALL_TOKEN the same everywhere, and is it one user's job?");
   }
   if (welcome.kind != FrameKind::welcome ||
       !is_equal(welcome.value, proof_of(token, "hub", own, challenge.value))) {
-    throw std::runtime_error("what listens at the master's address does not know ROLLCALL_TOKEN");
+    throw Disconnected("what listens at the master's address does not know ROLLCALL_TOKEN");
   }
 }
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <fstream>
-#include <stdexcept>
+
+#include "real/process/process.h"
 
 namespace rollcall::real {
 
@@ -103,7 +104,7 @@ std::string nonce() {
   std::ifstream source("/dev/urandom", std::ios::binary);
   std::string bytes(nonce_bytes, '\0');
   if (!source.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
-    throw std::runtime_error("/dev/urandom cannot be read");
+    throw_errno("/dev/urandom");
   }
   return bytes;
 }

@@ -1,5 +1,6 @@
 #include "real/rank/sockets.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -24,7 +25,7 @@ using std::chrono::steady_clock;
 constexpr auto most_waiting = std::chrono::seconds(60);
 
 [[noreturn]] void fail(const std::string& what) {
-  throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
+  throw Disconnected(fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
@@ -36,7 +37,7 @@ Addresses look_up(const std::string& address, std::uint16_t port) {
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    throw std::runtime_error(fmt::format("{}: {}", address, ::gai_strerror(error)));
+    throw Disconnected(fmt::format("{}: {}", address, ::gai_strerror(error)));
   }
   return {found, &::freeaddrinfo};
 }
@@ -59,12 +60,14 @@ void send_without_delay(const Descriptor& connection) {
 // Closed where that is not possible; errno says why.
 Descriptor try_to_listen(const sockaddr& address, socklen_t size) {
   Descriptor listener(::socket(address.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.is_open()) {
+    return listener;
+  }
   const int on = 1;
   const int off = 0;
   ::setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   ::setsockopt(listener.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);  // of IPv4 there is none
-  if (!listener.is_open() || ::bind(listener.number(), &address, size) != 0 ||
-      ::listen(listener.number(), SOMAXCONN) != 0) {
+  if (::bind(listener.number(), &address, size) != 0 || ::listen(listener.number(), SOMAXCONN) != 0) {
     const int reason = errno;
     listener.close();
     errno = reason;
@@ -155,13 +158,21 @@ std::string local_address(const Descriptor& connection) {
   return digits;
 }
 
+bool is_disconnection(int error) {
+  constexpr std::array theirs = {EPIPE,       ECONNRESET, ECONNABORTED, ECONNREFUSED, ETIMEDOUT, ENETDOWN,
+                                 ENETUNREACH, ENETRESET,  EHOSTDOWN,    EHOSTUNREACH, ENOTCONN};
+  return std::ranges::find(theirs, error) != theirs.end();
+}
+
 void send_all(const Descriptor& connection, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(connection.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (is_disconnection(errno)) {
+      throw Disconnected(fmt::format("connection to the hub: {}", std::strerror(errno)));
     } else if (errno != EINTR) {
-      fail("connection to the hub");
+      throw_errno("send");
     }
   }
 }
@@ -173,8 +184,11 @@ std::string receive_some(const Descriptor& connection) {
     if (count >= 0) {
       return {bytes, static_cast<std::size_t>(count)};
     }
+    if (is_disconnection(errno)) {
+      return {};
+    }
     if (errno != EINTR) {
-      return {};  // reset: closed, for all that matters
+      throw_errno("recv");
     }
   }
 }

@@ -1,8 +1,10 @@
 #pragma once
 
-// TCP, as much as launched runs need. Everything throws std::runtime_error with the address and the reason.
+// TCP, as much as launched runs need. Everything throws std::runtime_error with the address and the reason; where it is
+// this end that cannot go on, a std::system_error.
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,8 +34,15 @@ std::uint16_t own_port(const Descriptor& socket);
 // The address of this end of a connection, as digits: one that the other end's machine can reach.
 std::string local_address(const Descriptor& connection);
 
+// What errno says is the other end's doing, or the network's between the two.
+bool is_disconnection(int error);
+
+struct Disconnected : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// Throws Disconnected when nobody receives any more.
 void send_all(const Descriptor& connection, std::string_view bytes);
-// Blocks until there is something. Empty: the other end has closed.
+// Blocks until there is something. Empty: the other end has closed, or is lost.
 std::string receive_some(const Descriptor& connection);
 
 }  // namespace rollcall::real

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "real/rank/backend_entry.h"
+#include "real/rank/sockets.h"
 #include "scenarios/cli/errors.h"
 #include "scenarios/compare/result_file.h"
 #include "scenarios/json/diagnostic.h"
@@ -77,6 +78,8 @@ ExitCode explain_exception() noexcept {
   } catch (const real::Unavailable& error) {
     remark({"rollcall: not possible here: ", error.what()});
     return ExitCode::unavailable;
+  } catch (const real::Disconnected& error) {
+    return fail(ExitCode::internal_error, "error", error.what());
   } catch (const std::bad_alloc&) {
     return explain_no_memory();
   } catch (const std::system_error& error) {  // no thread, no process, no pipe: not our fault

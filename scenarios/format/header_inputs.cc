@@ -59,10 +59,11 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
     if (const auto seed = sampler->find("seed")) {
       seeds = read_sampler_seeds(*seed);
       if (!seeds.empty() && dataset > counted_samples_max) {
-        error(*seed,
-              fmt::format("with a seed per rank, at most {} samples are supported, found {}",
-                          counted_samples_max, dataset),
-              "scale the dataset down, and the batches with it");
+        error(
+            *seed,
+            fmt::format("with a seed per rank, at most {} samples are supported, found {}; scale the dataset "
+                        "down, and the batches with it",
+                        counted_samples_max, dataset));
         return;
       }
     }

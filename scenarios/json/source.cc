@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cstdint>
 #include <cstring>
-#include <memory>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "sim/base/utf8.h"
@@ -81,27 +83,87 @@ namespace {
   throw InvalidScenario({{.file = name, .message = std::move(message)}});
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
+[[noreturn]] void refuse_size(const std::string& name) {
+  refuse(name, fmt::format("the file is larger than {} MiB", SourceText::bytes_max >> 20));
+}
 
-std::string read_all(std::FILE* file, const std::string& path) {
+// How long a pipe may say nothing before nobody is at its other end. Standard input may be somebody who types.
+constexpr int patience_ms = 10'000;
+
+void await_bytes(int descriptor, const std::string& path) {
+  pollfd polled{descriptor, POLLIN, 0};
+  int ready = 0;
+  while ((ready = ::poll(&polled, 1, patience_ms)) < 0 && errno == EINTR) {
+  }
+  if (ready == 0) {
+    refuse(path,
+           fmt::format("nothing has come through this pipe for {} s; `-` reads standard input, and waits",
+                       patience_ms / 1000));
+  }
+}
+
+std::string read_all(int descriptor, const std::string& path, bool waits_for_ever) {
   std::string text;
   struct stat status {};
-  if (fstat(fileno(file), &status) == 0 && status.st_size > 0) {
-    text.reserve(std::min(static_cast<std::size_t>(status.st_size), SourceText::bytes_max) + 1);
+  if (::fstat(descriptor, &status) == 0 && status.st_size > 0) {
+    if (static_cast<std::uintmax_t>(status.st_size) > SourceText::bytes_max) {
+      refuse_size(path);
+    }
+    text.reserve(static_cast<std::size_t>(status.st_size) + 1);
   }
+  const bool may_be_silent = S_ISFIFO(status.st_mode) && !waits_for_ever;
   char block[16384];
-  for (std::size_t got = 0; (got = std::fread(block, 1, sizeof block, file)) > 0;) {
-    text.append(block, got);
+  for (;;) {
+    if (may_be_silent) {
+      await_bytes(descriptor, path);
+    }
+    const ssize_t got = ::read(descriptor, block, sizeof block);
+    if (got == 0) {
+      return text;
+    }
+    if (got < 0 && errno != EINTR && errno != EAGAIN) {
+      refuse(path, fmt::format("cannot read the file: {}", std::strerror(errno)));
+    }
+    text.append(block, got > 0 ? static_cast<std::size_t>(got) : 0);
     if (text.size() > SourceText::bytes_max) {
-      refuse(path, fmt::format("the file is larger than {} MiB", SourceText::bytes_max >> 20));
+      refuse_size(path);
     }
   }
-  if (std::ferror(file) != 0) {
-    refuse(path, fmt::format("cannot read the file: {}", std::strerror(errno)));
+}
+
+// A file that can be read to its end.
+class OpenFile {
+ public:
+  // Opening a pipe waits for who writes into it, unless one says otherwise.
+  explicit OpenFile(const std::string& path)
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (number_ < 0) {
+      refuse(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
+    }
   }
-  return text;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { ::close(number_); }
+
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+void require_end(int descriptor, const std::string& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) {
+    return;  // reading says why
+  }
+  if (S_ISDIR(status.st_mode)) {
+    refuse(path,
+           fmt::format("this is a directory, not a scenario file; `rollcall diagnose {}` reads a job's dumps",
+                       path));
+  }
+  if ((S_ISCHR(status.st_mode) && ::isatty(descriptor) == 0) || S_ISBLK(status.st_mode)) {
+    refuse(path, "this is a device, not a file");
+  }
 }
 
 bool has_utf16_mark(std::string_view text) {
@@ -143,7 +205,7 @@ namespace {
 
 // Can be read only once, and commands look at a scenario more than once.
 const std::string& standard_input() {
-  static const std::string text = read_all(stdin, "standard input");
+  static const std::string text = read_all(STDIN_FILENO, "standard input", true);
   return text;
 }
 
@@ -157,17 +219,9 @@ SourceText read_source(const std::string& path) {
     refuse(path,
            fmt::format("a Python script is not a scenario; `rollcall record -n 4 {}` records it", path));
   }
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
-  if (!file) {
-    refuse(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
-  }
-  struct stat status {};
-  if (fstat(fileno(file.get()), &status) == 0 && S_ISDIR(status.st_mode)) {
-    refuse(path,
-           fmt::format("this is a directory, not a scenario file; `rollcall diagnose {}` reads a job's dumps",
-                       path));
-  }
-  return check_source(path, read_all(file.get(), path));
+  const OpenFile file(path);
+  require_end(file.number(), path);
+  return check_source(path, read_all(file.number(), path, false));
 }
 
 }  // namespace rollcall::scenario

@@ -43,8 +43,8 @@ class SourceText {
   std::vector<std::uint32_t> line_starts_;  // ascending; the first is 0
 };
 
-// Reads a scenario file. Throws InvalidScenario when there is no such file, when it is a directory,
-// empty, too large, or no UTF-8 text. "-" is standard input.
+// Reads a scenario file. Throws InvalidScenario when there is no such file, when it is a directory or
+// a device, empty, too large, no UTF-8 text, or a pipe through which nothing comes. "-" is standard input.
 SourceText read_source(const std::string& path);
 
 // The same checks for text that is already in memory.

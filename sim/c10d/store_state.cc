@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <utility>
 
 #include "sim/base/error.h"
 #include "sim/base/expects.h"
@@ -20,7 +21,7 @@ StoreReply StoreState::apply(const StoreCall& call) {
   using Kind = StoreCall::Kind;
   switch (call.kind) {
     case Kind::set:
-      values_[call.keys.front()] = call.value;
+      put(call.keys.front(), call.value);
       return {};
     case Kind::get:
       return {.value = values_.at(call.keys.front())};
@@ -33,12 +34,28 @@ StoreReply StoreState::apply(const StoreCall& call) {
     case Kind::compare_set:
       return {.value = compare_set(call)};
     case Kind::delete_key:
-      return {.number = static_cast<std::int64_t>(values_.erase(call.keys.front()))};
+      return {.number = erase(call.keys.front()) ? 1 : 0};
     case Kind::num_keys:
       return {.number = static_cast<std::int64_t>(values_.size())};
   }
   expects(false, "a call on the store is of one of its kinds");
   return {};
+}
+
+void StoreState::put(const std::string& key, std::string value) {
+  const auto [entry, is_new] = values_.try_emplace(key);
+  bytes_ += std::ssize(value) - std::ssize(entry->second) + (is_new ? std::ssize(key) : 0);
+  entry->second = std::move(value);
+}
+
+bool StoreState::erase(const std::string& key) {
+  const auto found = values_.find(key);
+  if (found == values_.end()) {
+    return false;
+  }
+  bytes_ -= std::ssize(found->first) + std::ssize(found->second);
+  values_.erase(found);
+  return true;
 }
 
 // Numbers are kept as text, and read as far as they are numbers.
@@ -54,7 +71,7 @@ std::int64_t StoreState::add(const std::string& key, std::int64_t amount) {
   // Wraps around, as the store's own addition does.
   const auto sum =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(amount));
-  values_[key] = std::to_string(sum);
+  put(key, std::to_string(sum));
   return sum;
 }
 
@@ -66,7 +83,7 @@ std::string StoreState::compare_set(const StoreCall& call) {
   if (found != values_.end() && found->second != call.expected) {
     return found->second;
   }
-  values_[call.keys.front()] = call.value;
+  put(call.keys.front(), call.value);
   return call.value;
 }
 

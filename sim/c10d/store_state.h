@@ -21,12 +21,17 @@ class StoreState {
   StoreReply apply(const StoreCall& call);
 
   const std::map<std::string, std::string>& values() const { return values_; }
+  // Of all keys and values.
+  std::int64_t bytes() const { return bytes_; }
 
  private:
+  void put(const std::string& key, std::string value);
+  bool erase(const std::string& key);
   std::int64_t add(const std::string& key, std::int64_t amount);
   std::string compare_set(const StoreCall& call);
 
   std::map<std::string, std::string> values_;
+  std::int64_t bytes_ = 0;
 };
 
 }  // namespace rollcall

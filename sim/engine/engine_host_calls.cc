@@ -146,6 +146,10 @@ StoreReply Engine::store(const StoreCall& call) {
   if (request.error) {
     raise(*request.error, call.op.site);
   }
+  if (store_.bytes() > run_.options.limits.store_bytes) [[unlikely]] {
+    stop(FindingKind::store_size, run_.options.limits.store_bytes);
+    throw RankAborted{};
+  }
   return request.reply;
 }
 

@@ -35,8 +35,9 @@ struct Limits {
   Duration simulated_time = 1'000'000 * second;
   std::int64_t memory_bytes = 0;  // of this process, where a Watch knows it; 0: none
   // These keep a run inside the memory of one machine.
-  std::int64_t output_lines = 1'000'000;       // printed by all ranks
-  std::int64_t pending_arrivals = 50'000'000;  // members x collectives under way, of one group
+  std::int64_t output_lines = 1'000'000;         // printed by all ranks
+  std::int64_t pending_arrivals = 50'000'000;    // members x collectives under way, of one group
+  std::int64_t store_bytes = 256 * 1024 * 1024;  // keys and values
   std::int64_t dense_bytes = std::int64_t{4} * 1024 * 1024 * 1024;  // results of one call, all members
 };
 

@@ -41,6 +41,7 @@ class StoreService {
   // One that is servable.
   void serve_one(Rank rank);
 
+  std::int64_t bytes() const { return state_.bytes(); }
   // For those who compare states.
   const std::map<std::string, std::string>& values() const { return state_.values(); }
   std::uint64_t requests_of(Rank rank) const {

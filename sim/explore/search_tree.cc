@@ -81,6 +81,10 @@ std::size_t SearchTree::choose(const Decision& decision) {
   if (skips_) {
     return 0;
   }
+  if (options_.depth_max && depth_ == *options_.depth_max) {
+    is_bounded_ = true;
+    return 0;
+  }
   if (decision.ways == 0) {
     const Node last = open(decision);
     look_at_blocked(last);

@@ -38,6 +38,7 @@ class SearchTree final : public DecisionLog {
     Slice slice{};
     bool compares_states = false;                          // only if it reduces
     std::size_t state_bytes_max = std::size_t{256} << 20;  // that it keeps
+    std::optional<std::size_t> depth_max{};  // decisions of a run; those behind go the usual way
   };
   // A decision on the way to the current run.
   struct Node {
@@ -73,7 +74,7 @@ class SearchTree final : public DecisionLog {
   // How much of the tree lies behind, as far as its ways are known by now: each node's ways count alike (Kilby, Slaney,
   // Thiebaux and Walsh, "Estimating search tree size", 2006). From 0 to 1.
   double share_done() const;
-  // Some ways were not taken because of deviations_max.
+  // Some ways were not taken because of deviations_max, or not looked at because of depth_max.
   bool is_bounded() const { return is_bounded_; }
   // States are to be compared, and that cannot be: there are too many, the run looks at the clock, or cannot say what
   // it holds. Then the tree is of no use.

@@ -62,6 +62,7 @@ constexpr FindingRow rows[] = {
     {Kind::ops, "ops", "limit_reached"},
     {Kind::simulated_time, "simulated_time", "limit_reached"},
     {Kind::output_lines, "output_lines", "limit_reached"},
+    {Kind::store_size, "store_size", "limit_reached"},
     {Kind::memory, "memory", "limit_reached"},
     {Kind::pending_calls, "pending_calls", "limit_reached"},
     {Kind::deadline, "deadline", "limit_reached"},

@@ -59,6 +59,7 @@ enum class FindingKind : std::uint8_t {
   ops,
   simulated_time,
   output_lines,
+  store_size,
   memory,
   pending_calls,
   deadline,

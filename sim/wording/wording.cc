@@ -264,9 +264,11 @@ struct LimitWords {
   const char* advice;
 };
 
+constexpr std::int64_t mebi = 1024 * 1024;
+
 std::string memory_headline(std::int64_t bytes) {
   return bytes == 0 ? "stopped because there was no memory left"
-                    : fmt::format("stopped at {} MiB of memory", bytes / (1024 * 1024));
+                    : fmt::format("stopped at {} MiB of memory", bytes / mebi);
 }
 
 constexpr LimitWords limit_words[] = {
@@ -282,6 +284,10 @@ constexpr LimitWords limit_words[] = {
      [](std::int64_t value) { return fmt::format("stopped after {} printed lines", value); },
      "the program prints in a loop that does not end, or more than a report can hold",
      "look for a loop without an end; print less often"},
+    {FindingKind::store_size,
+     [](std::int64_t value) { return fmt::format("stopped at {} MiB in the store", value / mebi); },
+     "a rank sets keys in a loop that does not end, or keeps data in the store that belongs into tensors",
+     "look for a loop without an end; delete keys that nobody needs any more"},
     {FindingKind::pending_calls,
      [](std::int64_t value) {
        return fmt::format("stopped with {} collectives of one group under way", value);

@@ -86,7 +86,7 @@ TEST_CASE("few descriptors are an error in one line", "[faults][fiber]") {
   }
   const Shell shell;
   shell.write("quick.json", quick);
-  for (int limit = 6; limit <= 12; ++limit) {
+  for (int limit = 4; limit <= 12; ++limit) {  // below, the shell has no descriptor for a library
     const Outcome outcome = shell.rollcall("real quick.json --backend gloo",
                                            "bash -c 'ulimit -n " + std::to_string(limit) + "; \"$@\"' -");
     CAPTURE(limit, outcome.err);
@@ -150,11 +150,29 @@ TEST_CASE("a pipe in place of a recording is refused, and nobody waits for it", 
              Contains("pipe: not a regular file"));
 }
 
-TEST_CASE("an endless file is refused when it is too large", "[faults]") {
+TEST_CASE("a pipe with a scenario is read, and one through which nothing comes is given up",
+          "[faults][fiber]") {
   const Shell shell;
-  const Outcome outcome = shell.rollcall("explore --merge /dev/zero");
+  shell.write("quick.json", quick);
+  CHECK(shell.run("mkfifo pipe; { sleep 1; cat quick.json; } >pipe & '" ROLLCALL_CLI "' run pipe").code == 0);
+  CHECK(shell.run("'" ROLLCALL_CLI "' run - <quick.json").code == 0);
+  const Outcome silent = shell.run("timeout 60 '" ROLLCALL_CLI "' run pipe");
+  CHECK(silent.code == 4);
+  CHECK_THAT(silent.err, Contains("pipe: error: nothing has come through this pipe for 10 s"));
+}
+
+TEST_CASE("what has no end is refused at once", "[faults]") {
+  const Shell shell;
+  for (const std::string device : {"/dev/zero", "/dev/urandom"}) {
+    const Outcome outcome = shell.rollcall("explore --merge " + device);
+    CHECK(outcome.code == 4);
+    CHECK_THAT(outcome.err, Contains(device + ": error: this is a device, not a file"));
+  }
+  shell.write("large.json", " ");
+  const Outcome outcome =
+      shell.run("truncate -s 2G large.json && '" ROLLCALL_CLI "' explore --merge large.json");
   CHECK(outcome.code == 4);
-  CHECK_THAT(outcome.err, Contains("/dev/zero: error: the file is larger than 1024 MiB"));
+  CHECK_THAT(outcome.err, Contains("large.json: error: the file is larger than 1024 MiB"));
 }
 
 }  // namespace rollcall::test

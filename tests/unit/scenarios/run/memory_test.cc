@@ -37,6 +37,27 @@ TEST_CASE("a loop that prints for ever is a verdict", "[scenarios][fiber]") {
   CHECK(report.output.size() == 1'000'000);
 }
 
+TEST_CASE("a loop that fills the store is a verdict", "[scenarios][fiber]") {
+  const std::string value(1'000'000, 'x');
+  const Report report = run_text(gloo_pair(R"({"for": "i", "in": [0, 1000000], "do": [
+    {"store_set": {"key": "k{i}", "value": ")" +
+                                           value + R"("}}]})"));
+  CHECK(kind_of(report.verdict) == FindingKind::store_size);
+  // Keys that are set anew or deleted take no more room.
+  CHECK(verdict_word(run_text(gloo_pair(R"({"for": "i", "in": [0, 600], "do": [
+    {"store_set": {"key": "k", "value": ")" +
+                                        value + R"("}}, {"store_delete": {"key": "k"}}]})"))
+                         .verdict) == "ok");
+}
+
+TEST_CASE("long loops on the store take time in proportion, and say that other orders were not looked at",
+          "[scenarios][fiber]") {
+  const std::string loop = R"({"for": "i", "in": [0, 20000], "do": [
+    {"store_add": {"key": "k{i}", "value": 1}}]})";
+  CHECK(run_text(R"({"world_size": 1, "backend": "gloo", "program": [)" + loop + "]}").exhaustive);
+  CHECK_FALSE(run_text(gloo_pair(loop)).exhaustive);
+}
+
 TEST_CASE("a loop of calls that nobody waits for is a verdict", "[scenarios][fiber]") {
   const Report report = run_text(
       gloo_pair(R"({"repeat": 1000000000000, "do": [{"all_reduce": {"async_op": true, "as": "w"}}]})"));
