@@ -171,8 +171,7 @@ TEST_CASE("a data set of more samples than any has is refused at once", "[scenar
   CHECK(inputs("9223372036854775807") == "/inputs/dataset: must be at most 1000000000000");
   CHECK(inputs("1000000000") ==
         "/inputs/sampler/seed: with a seed per rank, at most 10000000 samples are supported, found "
-        "1000000000 -> "
-        "scale the dataset down, and the batches with it");
+        "1000000000; scale the dataset down, and the batches with it");
 }
 
 TEST_CASE("a sharded optimizer under Join goes on with old gradients where inputs are uneven",
