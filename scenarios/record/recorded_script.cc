@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include <fmt/core.h>
@@ -361,6 +362,33 @@ std::string lone_failure(const ScriptRecord& record) {
   return is_everywhere ? std::string()
                        : fmt::format("rank {} raised {} ({})", failed->rank, failed->end.type,
                                      place_text(*failed, failed->end.site));
+}
+
+namespace {
+
+std::vector<const traces::ScriptCall*> calls_until_one_raised(const ScriptRank& rank) {
+  std::vector<const traces::ScriptCall*> calls;
+  for (const traces::ScriptEvent& event : rank.events) {
+    for (const std::uint32_t number : event.calls) {
+      calls.push_back(&rank.calls[number]);
+    }
+    if (event.has_raised) {
+      break;
+    }
+  }
+  return calls;
+}
+
+}  // namespace
+
+bool goes_on_from(const ScriptRecord& record, const ScriptRecord& before) {
+  return std::ranges::equal(record.ranks, before.ranks, [](const ScriptRank& rank, const ScriptRank& known) {
+    const auto calls = calls_until_one_raised(rank);
+    const auto first = calls_until_one_raised(known);
+    return rank.rank == known.rank && first.size() <= calls.size() &&
+           std::ranges::equal(first, std::span(calls).first(first.size()),
+                              [](const auto* a, const auto* b) { return *a == *b; });
+  });
 }
 
 }  // namespace rollcall::scenario

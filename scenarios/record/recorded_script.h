@@ -37,4 +37,7 @@ std::vector<std::string> refused_places(const traces::ScriptRecord& record);
 // have missed what they do. Empty: none.
 std::string lone_failure(const traces::ScriptRecord& record);
 
+// Every rank's calls begin with those that it made in `before`, up to the first that raised there.
+bool goes_on_from(const traces::ScriptRecord& record, const traces::ScriptRecord& before);
+
 }  // namespace rollcall::scenario

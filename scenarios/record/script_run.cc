@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -55,12 +56,15 @@ Descriptor listen_at(const std::string& path) {
 // this process dies.
 class Launcher {
  public:
-  explicit Launcher(const std::vector<std::string>& command)
+  Launcher(const std::vector<std::string>& command, bool is_silent)
       : process_([&] {
           ::prctl(PR_SET_PDEATHSIG, 0);  // it has ranks to end before it may die: the pipe tells it
           ::setpgid(0, 0);               // Ctrl-C is for us alone
           ::dup2(input_.read.number(), STDIN_FILENO);
           ::dup2(life_.write.number(), STDOUT_FILENO);
+          if (is_silent) {
+            ::dup2(Descriptor(::open("/dev/null", O_WRONLY)).number(), STDERR_FILENO);
+          }
           real::execute(command);
         }) {
     input_.read.close();
@@ -186,10 +190,10 @@ std::string records_folder(const std::string& wanted, const real::PrivateFolder&
 // Those before it are dropped from `pythons`; nothing when none has it.
 std::unique_ptr<Launcher> first_with_torch(
     std::vector<std::string>& pythons,
-    const std::function<std::vector<std::string>(const std::string&)>& command) {
+    const std::function<std::vector<std::string>(const std::string&)>& command, bool is_silent) {
   std::vector<std::unique_ptr<Launcher>> launchers;
   for (const std::string& python : pythons) {
-    launchers.push_back(std::make_unique<Launcher>(command(python)));
+    launchers.push_back(std::make_unique<Launcher>(command(python), is_silent));
   }
   for (std::unique_ptr<Launcher>& launcher : launchers) {
     if (launcher->has_torch() && real::Interrupts::pending() == 0) {
@@ -257,7 +261,7 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
     pythons = {options.python};
   }
   const std::string tried = fmt::format("{}", fmt::join(pythons, ", "));
-  while (const std::unique_ptr<Launcher> launcher = first_with_torch(pythons, command)) {
+  while (const std::unique_ptr<Launcher> launcher = first_with_torch(pythons, command, options.is_silent)) {
     interrupts.cut_on_signal(launcher->input().number());
     launcher->go();
     ScriptRun run;

@@ -34,6 +34,7 @@ struct ScriptOptions {
   bool kernels = false;        // record what GPUs would compute, too
   std::string kernels_from{};  // a trace of torch.profiler with times of theirs; may be empty
   bool timeline = false;       // of the simulated run
+  bool is_silent = false;      // what the ranks print is not shown
   std::string records{};       // the folder to keep the ranks' records in; empty: they are not kept
 };
 

@@ -395,14 +395,16 @@ class AbsenceJudge {
         rank));
   }
 
-  // Before its first call a rank waits in what is not recorded, and others may wait in the same.
+  // Before its first call a rank waits in what is not recorded, and several may wait there for each other.
   void doubt_start(Diagnosis& diagnosis) const {
     RankSet silent;
     for (const RankOps& ops : job_.view.ranks) {
       silent.insert(ops.ops.empty() ? RankSet{ops.dump->rank} : RankSet());
     }
     if (!silent.empty()) {
-      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.confidence =
+          std::max(diagnosis.confidence,
+                   is_plural(silent) ? Diagnosis::Confidence::low : Diagnosis::Confidence::medium);
       diagnosis.evidence.push_back(
           fmt::format("{} no calls: the store, and the making of a group or a communicator, are not recorded",
                       with_verb(silent, "has recorded", "have recorded")));

@@ -50,6 +50,8 @@ struct ScriptCall {
   bool wait_all_ranks = false;
   double timeout_s = 0;  // 0: the default
   ScriptSite site;
+
+  friend bool operator==(const ScriptCall&, const ScriptCall&) = default;
 };
 
 struct ScriptEvent {

@@ -145,6 +145,53 @@ ScriptRun run_recorded(const CommandLine& line, bool timeline) {
 
 namespace {
 
+// Ranks that stand still have called nothing more, so a job of two leaves open which of them is to blame.
+bool leaves_open(const Verdict& verdict) {
+  const bool stands_still =
+      std::holds_alternative<Deadlock>(verdict) || std::holds_alternative<Mismatch>(verdict);
+  if (!stands_still) {
+    return false;
+  }
+  const Finding& finding = *finding_of(verdict);
+  return finding.tie || !finding.repair || finding.repair->steps.empty() || finding.repair->alternatives > 0;
+}
+
+// The same standstill, and nobody else to blame.
+bool narrows_down(const Report& alone, const Report& together) {
+  const Finding* told = finding_of(alone.verdict);
+  const Finding* known = finding_of(together.verdict);
+  return told != nullptr && told->at && known->at && alone.verdict.index() == together.verdict.index() &&
+         told->at->call.op == known->at->call.op && told->at->call.group == known->at->call.group &&
+         told->at->call.seq == known->at->call.seq && difference(told->culprits, known->culprits).empty();
+}
+
+// What ranks that stand still would have called next, they do call when each runs alone. That counts only if they begin
+// with the same calls.
+void ask_each_alone(const CommandLine& line, const ScriptRun& together, const std::string& file,
+                    bool timeline, RecordedScript& recorded) {
+  if (line.record.simulate || line.record.live || line.paths.empty() ||
+      !leaves_open(recorded.report.verdict)) {
+    return;
+  }
+  scenario::ScriptOptions options = script_options(line, timeline);
+  if (!run_together(line, options)) {
+    return;
+  }
+  options.is_silent = true;
+  options.says_that_it_pretends = false;
+  options.records.clear();
+  const ScriptRun alone = run_script(options, Answers::fake);
+  if (alone.was_interrupted || !doubt_about(alone.record).empty() ||
+      !scenario::goes_on_from(alone.record, together.record)) {
+    return;
+  }
+  RecordedScript told = scenario::recorded_script(alone.record, file, nullptr, timeline);
+  if (narrows_down(told.report, recorded.report)) {
+    recorded.text = std::move(told.text);
+    recorded.report = std::move(told.report);
+  }
+}
+
 // "    train.py:13 in main" a line, as Python prints stacks: innermost last.
 std::string stack_text(const traces::ScriptRank& rank) {
   std::string text;
@@ -234,6 +281,7 @@ ExitCode record_script(const CommandLine& line) {
       done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr, timeline,
       cluster ? &*cluster : nullptr);
   if (!done.was_interrupted) {
+    ask_each_alone(line, done, file, timeline, recorded);
     say_problems(done, recorded);
   }
   if (recorded.text.empty()) {
