@@ -109,6 +109,10 @@ struct ExploreArguments {
 
 // What `record` is told. The script and its arguments are CommandLine::paths.
 struct RecordArguments {
+  // So many processes can be there at the same time. They make calls in the order of real ranks, so what one writes to
+  // a file is there when another one reads it.
+  static constexpr Rank together_max = 16;
+
   std::optional<Rank> world_size;
   std::string python;  // the interpreter; may be empty
   std::string patience = "10min";

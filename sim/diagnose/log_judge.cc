@@ -76,14 +76,15 @@ class LogJudge {
     if (std::optional<Diagnosis> diagnosis = judge_errors(facts_)) {  // who raised is missing, too
       return diagnosis;
     }
-    if (ended_after_naming_others()) {
-      return named_as_missing();
+    const std::optional<Diagnosis> missing = named_as_missing();
+    if (missing && ended_after_naming_others()) {
+      return missing;
     }
     if (std::optional<Diagnosis> diagnosis = judge_ends(facts_)) {
       return diagnosis;
     }
-    if (std::optional<Diagnosis> diagnosis = named_as_missing()) {
-      return diagnosis;
+    if (missing) {
+      return missing;
     }
     if (std::optional<Diagnosis> diagnosis = judge_aborts(facts_)) {
       return diagnosis;
@@ -222,12 +223,8 @@ class LogJudge {
       if (facts.empty()) {
         continue;
       }
-      RankSet missing;
-      for (const LogFact* fact : facts) {
-        missing.insert(fact->ranks);
-      }
-      const RankSet named = missing;
-      missing = difference(named, waited_themselves(facts_));
+      const RankSet named = ranks_with(facts_, kind);
+      RankSet missing = difference(named, waited_themselves(facts_));
       const RankSet waited = difference(named, missing);
       if (missing.empty()) {
         continue;  // each of them waits for another, and what they wait in says more

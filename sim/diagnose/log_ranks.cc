@@ -243,8 +243,8 @@ Diagnosis held_up_by_messages(const RankSet& behind, const LogFact& waiting, con
   set_op(waiting.op, {}, behind, diagnosis);
   diagnosis.alternatives = {FindingKind::stuck_host};
   diagnosis.finding.at->call.seq = waiting.seq;
-  diagnosis.finding.headline = fmt::format("{} in messages until the timeout, and never made {} #{}",
-                                           with_verb(behind, "waited", "waited"), waiting.op, waiting.seq);
+  diagnosis.finding.headline = fmt::format("{} waited in messages until the timeout, and never made {} #{}",
+                                           ranks_phrase(behind), waiting.op, waiting.seq);
   diagnosis.finding.cause = "their messages were not answered: the lists of calls do not say by whom";
   diagnosis.finding.advice = "post one recv for every send, between the same two ranks and in the same order";
   diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place, shown.text));

@@ -385,11 +385,13 @@ void declare_record(CLI::App& app, CommandLine& line) {
       ->type_name("N");
   CLI::Option* simulate =
       app.add_flag("--simulate", record.simulate,
-                   "Run all ranks together and answer their calls from the simulator; the default up to "
-                   "16 ranks");
+                   fmt::format("Run all ranks together and answer their calls from the simulator; the default "
+                               "up to {} ranks",
+                               RecordArguments::together_max));
   app.add_flag("--fake", record.fake,
-               "Run each rank alone; without this, more than 16 ranks run alone first, and together if the "
-               "script reads received data")
+               fmt::format("Run each rank alone; without this, more than {} ranks run alone first, and together "
+                           "if the script reads received data",
+                           RecordArguments::together_max))
       ->excludes(simulate);
   app.add_flag("--live", record.live,
                "Record a real job; what follows is the command that starts it, such as torchrun")

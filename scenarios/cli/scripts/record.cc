@@ -64,13 +64,11 @@ scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   return options;
 }
 
-// So many processes can be there at the same time. They make calls in the order of real ranks, so what one writes to a
-// file is there when another one reads it.
-constexpr Rank together_max = 16;
-
-bool run_together(const CommandLine& line, const scenario::ScriptOptions& options) {
-  return line.record.simulate || (!line.record.fake && options.sampled == 0 && !options.kernels &&
-                                  options.world_size <= together_max);
+// Because nobody asked for anything else.
+bool run_together_by_default(const CommandLine& line) {
+  const RecordArguments& asked = line.record;
+  return !asked.simulate && !asked.fake && !asked.live && !asked.kernels && !asked.sampled &&
+         asked.world_size && *asked.world_size <= RecordArguments::together_max && !line.paths.empty();
 }
 
 // Of a command that starts real ranks.
@@ -123,7 +121,7 @@ ScriptRun run_recorded(const CommandLine& line, bool timeline) {
     return run_live(line);
   }
   scenario::ScriptOptions options = script_options(line, timeline);
-  if (run_together(line, options)) {
+  if (line.record.simulate || run_together_by_default(line)) {
     return run_script(options, Answers::simulator);
   }
   ScriptRun alone = run_script(options, Answers::fake);
@@ -169,14 +167,10 @@ bool narrows_down(const Report& alone, const Report& together) {
 // with the same calls.
 void ask_each_alone(const CommandLine& line, const ScriptRun& together, const std::string& file,
                     bool timeline, RecordedScript& recorded) {
-  if (line.record.simulate || line.record.live || line.paths.empty() ||
-      !leaves_open(recorded.report.verdict)) {
+  if (!run_together_by_default(line) || !leaves_open(recorded.report.verdict)) {
     return;
   }
   scenario::ScriptOptions options = script_options(line, timeline);
-  if (!run_together(line, options)) {
-    return;
-  }
   options.is_silent = true;
   options.says_that_it_pretends = false;
   options.records.clear();
