@@ -37,7 +37,8 @@ struct DumpCase {
 
 // Each returns a diagnosis without the common parts (victims, chain, counts), or nothing.
 std::optional<Diagnosis> judge_join(const DumpCase& job);      // Join's hooks out of step with iterations
-std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met and disagree
+std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met, disagree and do not end
+std::optional<Diagnosis> judge_ended(const DumpCase& job);     // and those that are over for all
 // The same for the two ends of a message, or of one of a batch.
 std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node);
 // Devices that do not see calls finish which their peers have finished, in a job at rest. What their hosts owe, and the

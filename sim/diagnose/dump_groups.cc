@@ -44,6 +44,12 @@ Fit fit_of(const GroupMember& a, const GroupMember& b, std::int64_t offset) {
   return fit;
 }
 
+std::int64_t median(std::vector<std::int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 void move(RankOps& ops, GroupMember& member, std::int64_t offset) {
   for (const std::uint32_t index : member.collectives) {
     ops.ops[index].position += offset;
@@ -303,16 +309,14 @@ class Aligner {
         apart.push_back(std::abs(mine - theirs));
       }
     }
-    const std::size_t count = reference.collectives.size();
-    if (apart.empty() || count < 2) {
+    std::vector<std::int64_t> steps;
+    for (std::size_t i = 1; i < reference.collectives.size(); ++i) {
+      steps.push_back(time_of(reference, reference.op(i)) - time_of(reference, reference.op(i - 1)));
+    }
+    if (apart.empty() || steps.empty()) {
       return true;
     }
-    const auto middle = apart.begin() + static_cast<std::ptrdiff_t>(apart.size() / 2);
-    std::nth_element(apart.begin(), middle, apart.end());
-    const std::int64_t covered =
-        time_of(reference, reference.op(count - 1)) - time_of(reference, reference.op(0));
-    const double step = static_cast<double>(covered) / static_cast<double>(count - 1);
-    return static_cast<double>(*middle) <= step * static_cast<double>(std::abs(offset)) / 2;
+    return median(std::move(apart)) <= median(std::move(steps)) * std::abs(offset) / 2;
   }
 
   // A counter that is off by a constant on some ranks: their finished calls disagree with everyone's, or

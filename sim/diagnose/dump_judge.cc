@@ -88,6 +88,9 @@ Diagnosis find_fault(const DumpCase& job) {
     unlisted->may_be_healthy = shows_no_time(job);
     return *unlisted;
   }
+  if (std::optional<Diagnosis> ended = judge_ended(job)) {
+    return *ended;
+  }
   return judge_quiet(job);
 }
 

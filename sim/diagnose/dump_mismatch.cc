@@ -339,7 +339,62 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
   }
 }
 
+// Are equal positions the same call, whatever became of it? Gloo's messages take numbers, on some ranks only.
+bool is_lined_up(const GroupCalls& group) {
+  return !group.counted && std::ranges::all_of(group.members, [&](const GroupMember& member) {
+    return member.ops == nullptr ||
+           (member.ops->dump->from_start &&
+            std::ranges::none_of(member.ops->dump->records, [&](const DumpRecord& record) {
+              return record.group == group.group && record.unrecorded > 0;
+            }));
+  });
+}
+
+// The call of all members, if it is over for each.
+std::optional<WaitNode> ended_call(const GroupCalls& group, std::int64_t position) {
+  WaitNode node;
+  node.group = group.group;
+  node.position = position;
+  for (const GroupMember& member : group.members) {
+    const DumpOp* op = member.at(position);
+    if (op == nullptr || !op->finished) {
+      return std::nullopt;
+    }
+    node.ranks.push_back(member.rank);
+    node.ops.push_back(op);
+  }
+  return node;
+}
+
+bool is_same_call(const WaitNode& node) {
+  return std::ranges::all_of(node.ops,
+                             [&node](const DumpOp* op) { return op->token == node.ops.front()->token; });
+}
+
 }  // namespace
+
+std::optional<Diagnosis> judge_ended(const DumpCase& job) {
+  for (const GroupCalls& group : job.view.groups) {
+    if (group.members.size() < 2 || group.members.front().ops == nullptr || !is_lined_up(group)) {
+      continue;
+    }
+    const GroupMember& first = group.members.front();
+    for (std::size_t i = 0; i < first.collectives.size(); ++i) {
+      const std::optional<WaitNode> node = ended_call(group, first.op(i).position);
+      if (!node) {
+        break;
+      }
+      if (!is_same_call(*node)) {
+        Diagnosis diagnosis = MismatchJudge(job, *node).judge();
+        diagnosis.evidence.push_back(
+            "the call is over on all of them: it failed, or what it computed mixes what does not belong "
+            "together");
+        return diagnosis;
+      }
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<Diagnosis> judge_mismatch(const DumpCase& job) {
   for (const std::size_t index : job.roots.complete) {

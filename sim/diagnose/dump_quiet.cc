@@ -207,24 +207,31 @@ void add_missing(const DumpCase& job, Diagnosis& diagnosis) {
   }
 }
 
-// A call that only some ranks have made and that is over for them, as far as is recorded.
-const DumpOp* uneven_end(const DumpView& view) {
-  for (const GroupCalls& group : view.groups) {
+// A call that only some ranks have made and that is over for them, as far as is recorded. Said of the first group with
+// one: who did not make it.
+std::optional<std::string> uneven_end(const DumpCase& job) {
+  for (const GroupCalls& group : job.view.groups) {
     for (const GroupMember& member : group.members) {
       const DumpOp* last = member.collectives.empty() ? nullptr : &member.op(member.collectives.size() - 1);
       if (last == nullptr || !last->finished || last->proven) {
         continue;
       }
-      const bool is_lacking =
-          std::any_of(group.members.begin(), group.members.end(), [&](const GroupMember& other) {
-            return other.ops != nullptr && !other.collectives.empty() && other.issued < last->position;
-          });
-      if (is_lacking) {
-        return last;
+      RankSet lacking;
+      RankSet over;
+      for (const GroupMember& other : group.members) {
+        const bool is_known = other.ops != nullptr && !other.collectives.empty();
+        const bool is_lacking = is_known && other.issued < last->position;
+        lacking.insert(is_lacking ? RankSet{other.rank} : RankSet());
+        over.insert(is_known && !is_lacking ? RankSet{other.rank} : RankSet());
+      }
+      if (!lacking.empty()) {
+        return fmt::format("{} is over on {}, and {} not made it: if it failed there, look at {}",
+                           call_phrase(name_call(job, *member.ops, *last)), ranks_phrase(over),
+                           with_verb(lacking, "has", "have"), ranks_phrase(lacking));
       }
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 // Only a second moment shows that a job is at work. Without it, ranks that wait in what is not recorded
@@ -252,9 +259,9 @@ void doubt_gloo(const DumpCase& job, Diagnosis& diagnosis) {
     return std::any_of(ops.dump->records.begin(), ops.dump->records.end(),
                        [](const DumpRecord& record) { return record.unrecorded > 0; });
   });
-  if (uneven_end(job.view) != nullptr) {
+  if (std::optional<std::string> uneven = uneven_end(job)) {
     diagnosis.confidence = Diagnosis::Confidence::low;
-    diagnosis.evidence.push_back("the last call of some ranks is over there, and others have not made it");
+    diagnosis.evidence.push_back(*std::move(uneven));
     diagnosis.would_settle.push_back(
         "the logs of all ranks: Gloo's recorder retires a call that failed, too");
   }
@@ -279,7 +286,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
   Finding& finding = diagnosis.finding;
   finding.kind = FindingKind::no_fault;
   if (job.waits.nodes.empty()) {
-    finding.headline = "nothing is wrong: every call is finished, or was seen to finish by a peer";
+    finding.headline = "nothing here shows a fault: every call is over, or was seen to end by a peer";
     if (std::any_of(job.view.ranks.begin(), job.view.ranks.end(),
                     [](const RankOps& ops) { return ops.dump->is_window; })) {
       finding.headline = "nothing is wrong in the calls that were recorded";

@@ -38,7 +38,7 @@ struct LogFact {
   RankSet ranks;
   std::int64_t seq = -1;
   std::int64_t count = 0;  // launched: of how many ranks; the line may not name them
-  std::string group;       // as the line names it; may be empty
+  std::string group;       // as the line names it; may be empty. DETAIL: the writer's number in its group
   std::string op;          // "ALLREDUCE"
   std::string shape;       // "[2, 3]"
   std::string dtype;

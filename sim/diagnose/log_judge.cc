@@ -122,10 +122,19 @@ class LogJudge {
     return found;
   }
 
-  // Every rank compares with itself and names another, so the lines of all ranks are put together and counted.
+  // Every rank compares itself with another and names it, so the lines of all ranks are put together and counted. The
+  // name is a number within their group: where a writer has another one there than in the job, nobody knows whom it
+  // names.
   std::optional<Diagnosis> fingerprints() const {
+    const std::vector<const LogFact*> prints = of(Kind::fingerprint);
+    const bool is_subgroup = std::ranges::any_of(prints, [](const LogFact* print) {
+      return !print->group.empty() && print->group != std::to_string(print->ranks.first());
+    });
     std::map<Rank, const LogFact*> last;
-    for (const LogFact* fact : of(Kind::fingerprint)) {
+    for (const LogFact* fact : prints) {
+      if (is_subgroup && fact->group.empty()) {
+        continue;
+      }
       const LogFact*& known = last[fact->ranks.first()];
       known = known == nullptr || fact->seq > known->seq ? fact : known;
     }
@@ -151,17 +160,33 @@ class LogJudge {
         odd.insert(call->second);
       }
     }
+    const RankSet steady = difference(odd, straying_ranks(facts_));
+    if (tie && !steady.empty() && steady != odd) {
+      odd = difference(odd, steady);
+      Diagnosis diagnosis =
+          disagreement(odd, Confidence::medium, *last.at(odd.first()), *last.at(steady.first()));
+      diagnosis.evidence.push_back(
+          fmt::format("{}: the last call of {} follows on another than ever before, and the others' do not",
+                      last.at(odd.first())->place, ranks_phrase(odd)));
+      return diagnosis;
+    }
     const auto other =
         std::find_if(calls.begin(), calls.end(), [&](const auto& call) { return &call != &*usual; });
-    return disagreement(odd, tie, *last.at(other->second.first()), *last.at(usual->second.first()));
+    Diagnosis diagnosis = disagreement(odd, tie ? Confidence::low : Confidence::high,
+                                       *last.at(other->second.first()), *last.at(usual->second.first()));
+    diagnosis.finding.tie = tie;
+    if (tie) {
+      diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
+    }
+    return diagnosis;
   }
 
-  Diagnosis disagreement(const RankSet& odd, bool tie, const LogFact& theirs, const LogFact& usual) const {
+  Diagnosis disagreement(const RankSet& odd, Confidence confidence, const LogFact& theirs,
+                         const LogFact& usual) const {
     const FindingKind kind = theirs.op != usual.op         ? FindingKind::op_type_mismatch
                              : theirs.shape != usual.shape ? FindingKind::size_mismatch
                                                            : FindingKind::dtype_mismatch;
-    Diagnosis diagnosis = diagnosis_of(kind, tie ? Confidence::low : Confidence::high, odd);
-    diagnosis.finding.tie = tie;
+    Diagnosis diagnosis = diagnosis_of(kind, confidence, odd);
     set_call(usual, {}, diagnosis);
     diagnosis.finding.headline =
         fmt::format("{} and the other ranks make different calls", ranks_phrase(odd));
@@ -170,9 +195,6 @@ class LogJudge {
     diagnosis.finding.advice =
         "compare what the ranks do there: branches on the rank, local sizes and dtypes";
     diagnosis.evidence.push_back(fmt::format("{}: ranks were stopped before calls that differ", usual.place));
-    if (tie) {
-      diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
-    }
     return diagnosis;
   }
 

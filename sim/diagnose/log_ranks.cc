@@ -66,7 +66,8 @@ struct LoggedCalls {
   const LogFact& last() const { return *calls.back(); }
 };
 
-std::string token_of(const LogFact& fact) { return fact.op + fact.shape + fact.dtype; }
+// A rank may have another number in another group.
+std::string token_of(const LogFact& fact) { return fact.op + fact.shape + fact.dtype + fact.group; }
 
 // Its last call follows on another than ever before.
 bool departs(const LoggedCalls& list) {
@@ -85,6 +86,19 @@ bool departs(const LoggedCalls& list) {
     }
   }
   return times >= 2;
+}
+
+// By rank, in their order; pointers into `facts`.
+std::map<Rank, LoggedCalls> lists_in(const std::vector<LogFact>& facts) {
+  std::map<Rank, LoggedCalls> lists;
+  for (const LogFact& fact : facts) {
+    if (fact.kind == Kind::calls) {
+      LoggedCalls& list = lists[fact.ranks.first()];
+      list.has_groups = list.has_groups || (!list.calls.empty() && fact.seq <= list.calls.back()->seq);
+      list.calls.push_back(&fact);
+    }
+  }
+  return lists;
 }
 
 bool has_groups_in(const std::map<Rank, LoggedCalls>& lists) {
@@ -256,20 +270,20 @@ Diagnosis held_up_by_messages(const RankSet& behind, const LogFact& waiting, con
 
 }  // namespace
 
+RankSet straying_ranks(const std::vector<LogFact>& facts) {
+  RankSet straying;
+  for (const auto& [rank, list] : lists_in(facts)) {
+    straying.insert(departs(list) ? RankSet{rank} : RankSet());
+  }
+  return straying;
+}
+
 // DETAIL writes every call down before it is made.
 std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
-  std::map<Rank, LoggedCalls> lists;
-  for (const LogFact& fact : facts) {
-    if (fact.kind == Kind::calls) {
-      LoggedCalls& list = lists[fact.ranks.first()];
-      list.has_groups = list.has_groups || (!list.calls.empty() && fact.seq <= list.calls.back()->seq);
-      list.calls.push_back(&fact);
-    }
-  }
+  const std::map<Rank, LoggedCalls> lists = lists_in(facts);
   if (lists.size() < 2) {
     return std::nullopt;
   }
-  RankSet straying;
   std::map<std::int64_t, RankSet> by_last;
   // DETAIL counts messages, too, and does not list them. Then the lengths of the lists compare, the numbers do not.
   bool counts_messages = false;
@@ -285,11 +299,9 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   }
   for (const auto& [rank, list] : lists) {
     by_last[counts_messages ? static_cast<std::int64_t>(list.calls.size()) : list.last().seq].insert(rank);
-    if (departs(list)) {
-      straying.insert(rank);
-    }
   }
   if (has_groups_in(lists)) {  // numbers of several groups, which the lines do not name
+    const RankSet straying = straying_ranks(facts);
     if (straying.empty()) {
       return judge_fewest_calls(lists);
     }

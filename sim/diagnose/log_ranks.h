@@ -19,6 +19,9 @@ Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankS
 // Ranks that gave up waiting in a call of their own: whoever waits for them waits for what they wait for.
 RankSet waited_themselves(const std::vector<LogFact>& facts);
 
+// Those whose last call, in a list of DETAIL, follows on another than ever before.
+RankSet straying_ranks(const std::vector<LogFact>& facts);
+
 // Each finds nothing where it has nothing to go by.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts);
 // What a supervisor saw of processes: killed, gone, stopped.

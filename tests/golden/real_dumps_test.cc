@@ -178,6 +178,24 @@ TEST_CASE("who waits for others until the timeout is not blamed for those who wa
   CHECK(ring.finding.culprits == RankSet{2});  // of those who did not come, 1 and 3 waited for messages
 }
 
+TEST_CASE("calls that are over on all ranks and differ are a contradiction", "[flight-recorder][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed";
+  for (const char* name : {"retries_without_first_half", "barrier_for_all_reduce"}) {
+    const Diagnosis diagnosis = diagnose_folders({data / name / "pickle"});
+    CAPTURE(name, said(diagnosis));
+    CHECK(fits(truth_in(data / name), diagnosis));
+    CHECK(diagnosis.confidence == Diagnosis::Confidence::high);
+  }
+}
+
+TEST_CASE("DETAIL's numbers of a small group are not taken for ranks of the job", "[job-log][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed/uses_the_other_group";
+  const Diagnosis diagnosis = diagnose_folders({set / "log"});
+  CAPTURE(said(diagnosis));
+  CHECK(fits(truth_in(set), diagnosis));
+  CHECK(diagnosis.confidence == Diagnosis::Confidence::medium);  // its own order of calls decides between two
+}
+
 TEST_CASE("logs and stacks that show nothing but waiting are not healthy", "[job-log][real-dumps]") {
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data";
   const test::Folder folder;

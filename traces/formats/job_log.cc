@@ -95,8 +95,11 @@ class LineReader {
   bool has(std::string_view mark) const { return line_.find(mark) != std::string_view::npos; }
 
   // "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[2],
-  // TensorDtypes=Float, ...), but Rank 1 is running collective: ...". Without tensors a comma is missing.
+  // TensorDtypes=Float, ...), but Rank 1 is running collective: ...". Without tensors a comma is missing. The first is
+  // who writes; both numbers count within the group.
   void read_mismatch() {
+    const std::optional<std::int64_t> prefix = number_after(line_, "[rank");
+    Rank own = is_rank(prefix) ? static_cast<Rank>(*prefix) : file_rank_;
     for (std::size_t place = line_.find(mismatch); place != std::string_view::npos;
          place = line_.find(mismatch, place + 1)) {
       const std::string_view before = line_.substr(0, place);
@@ -108,7 +111,10 @@ class LineReader {
       }
       std::string_view print = line_.substr(place + mismatch.size());
       print = print.substr(0, print.find(mismatch));
-      set_print(print, add(Kind::fingerprint, RankSet{static_cast<Rank>(*rank)}));
+      LogFact& fact = add(Kind::fingerprint, RankSet{own >= 0 ? own : static_cast<Rank>(*rank)});
+      fact.group = own >= 0 ? std::to_string(*rank) : "";
+      set_print(print, fact);
+      own = -1;
     }
   }
 
