@@ -14,7 +14,7 @@
 namespace rollcall::sim {
 namespace {
 
-constexpr std::int64_t steps_max = 200'000;
+constexpr std::int64_t steps_max = 5'000'000;
 
 class StepWriter final : public ForwardingBackend {
  public:
@@ -55,6 +55,9 @@ Rehearsal::Rehearsal(const Options& options, Program program)
 
 std::vector<check::RankProgram> Rehearsal::programs(const std::vector<Rank>& ranks) const {
   std::map<Rank, check::RankProgram> noted;
+  for (const Rank rank : ranks) {
+    noted[rank];  // it may call nothing
+  }
   Options options = options_;
   options.timeout = 0;
   options.limits.ops = std::min(options.limits.ops, steps_max);

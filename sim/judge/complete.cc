@@ -17,7 +17,7 @@
 namespace rollcall::check {
 namespace {
 
-constexpr Rank compared_ranks_max = 256;  // ranks whose programs are compared with all others'
+constexpr Rank compared_ranks_max = 1024;  // ranks whose programs are compared with all others'
 
 std::vector<Place> waiting_places(const Verdict& verdict) {
   const auto* deadlock = std::get_if<Deadlock>(&verdict);
@@ -131,6 +131,8 @@ void complete(Report& report, const Outlook& outlook) {
                            std::ranges::all_of(programs, &RankProgram::is_whole);
     if (mends && are_whole) {
       mend(programs, outlook, verdict);
+    } else if (mends) {
+      finding_of(verdict)->repair = Repair();  // of a job that is too large
     }
   }
   if (report.world_size <= compared_ranks_max && has_unexplained_endings(verdict)) {

@@ -29,6 +29,13 @@ std::string shape_text(const ProgramCall& call) {
                      has_place ? call.root : -1, call.tag, call.async_op, call.batch >= 0, call.label);
 }
 
+// Do both have one `shape_text`?
+bool are_one_shape(const ProgramCall& a, const ProgramCall& b) {
+  return a.kind == b.kind && a.numel == b.numel && a.reduce == b.reduce && a.root == b.root &&
+         a.tag == b.tag && a.async_op == b.async_op && (a.batch >= 0) == (b.batch >= 0) &&
+         a.dtype == b.dtype && a.label == b.label;
+}
+
 constexpr Symbol shapes_max = 1U << 16U;
 constexpr std::size_t ordinals_max = 1U << 8U;
 
@@ -160,6 +167,17 @@ std::uint32_t CallLists::group_number(const std::vector<Rank>& ranks, std::size_
   return found->second;
 }
 
+// Ranks mostly call what the first one does.
+Symbol CallLists::shape_of(const ProgramCall& call) {
+  const CallList& first = lists_.front();
+  const std::size_t at = lists_.back().calls.size();
+  if (lists_.size() > 1 && at < first.calls.size() && are_one_shape(first.program->calls[at], call)) {
+    return first.calls[at].shape;
+  }
+  const Symbol next = std::min(static_cast<Symbol>(shapes_.size()), shapes_max - 1);
+  return shapes_.try_emplace(shape_text(call), next).first->second;
+}
+
 void CallLists::list(const RankProgram& program) {
   CallList& own = lists_.emplace_back();
   own.program = &program;
@@ -170,11 +188,10 @@ void CallLists::list(const RankProgram& program) {
     numbers.push_back(group_number(group.ranks, alike[group.ranks]++));
     are_by_use_ = are_by_use_ || group.is_by_use;
   }
+  own.calls.reserve(program.calls.size());
   for (const ProgramCall& call : program.calls) {
     ListedCall listed;
-    listed.shape =
-        shapes_.try_emplace(shape_text(call), std::min(static_cast<Symbol>(shapes_.size()), shapes_max - 1))
-            .first->second;
+    listed.shape = shape_of(call);
     listed.group = numbers.empty() ? group_number({}, 0) : numbers[call.group_index];
     listed.peer = is_point_to_point(call.kind) ? call.peer : -1;
     listed.is_fixed = is_about_groups(call.kind);

@@ -71,6 +71,7 @@ class CallLists {
  private:
   std::uint32_t group_number(const std::vector<Rank>& ranks, std::size_t nth);
   void take_parts_of_others(Rank rank, std::uint32_t group, std::int64_t seq, ProgramCall& call) const;
+  Symbol shape_of(const ProgramCall& call);  // which comes next in the last list
   void list(const RankProgram& program);
   void classify();
 
