@@ -306,6 +306,9 @@ class ReportReader {
     });
     repair.alternatives = number(object, "alternatives", 0);
     repair.tried = number(object, "tried", 0);
+    for (const auto search : {Repair::Search::cut_short, Repair::Search::too_large}) {
+      repair.search = text(object, "search") == to_string(search) ? search : repair.search;
+    }
     return repair;
   }
 

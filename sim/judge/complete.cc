@@ -80,8 +80,10 @@ void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verd
   const std::optional<FoundRepair>& repair = search.found;
   Finding& finding = *finding_of(verdict);
   if (!repair) {
-    if (search.is_cut_short) {
-      finding.repair = Repair{.tried = search.tried};
+    if (search.tried > 0) {
+      finding.repair =
+          Repair{.tried = search.tried,
+                 .search = search.is_cut_short ? Repair::Search::cut_short : Repair::Search::complete};
     }
     return;
   }
@@ -120,7 +122,7 @@ void complete(Report& report, const Outlook& outlook) {
   }
   const bool mends = outlook.can_run_again() && is_repairable(verdict);
   if (mends && report.world_size > compared_ranks_max) {
-    finding_of(verdict)->repair = Repair();
+    finding_of(verdict)->repair = Repair{.search = Repair::Search::too_large};
   }
   if (report.world_size <= compared_ranks_max && (mends || has_stuck_messages(verdict))) {
     const std::vector<RankProgram> programs = outlook.programs(all_ranks(report.world_size));
@@ -132,7 +134,7 @@ void complete(Report& report, const Outlook& outlook) {
     if (mends && are_whole) {
       mend(programs, outlook, verdict);
     } else if (mends) {
-      finding_of(verdict)->repair = Repair();  // of a job that is too large
+      finding_of(verdict)->repair = Repair{.search = Repair::Search::too_large};
     }
   }
   if (report.world_size <= compared_ranks_max && has_unexplained_endings(verdict)) {

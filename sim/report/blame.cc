@@ -24,4 +24,34 @@ bool blames(const Verdict& verdict, const RankSet& ranks) {
   return finding->culprits == ranks;
 }
 
+Confidence confidence_in_blame(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  if (finding == nullptr) {
+    return Confidence::high;
+  }
+  const bool is_tie = finding->tie || !finding->suspects.empty();
+  if (finding->repair && !finding->repair->steps.empty() && !is_tie) {
+    return finding->repair->alternatives == 0 ? Confidence::high : Confidence::medium;
+  }
+  if (is_undecided(verdict)) {
+    return Confidence::low;
+  }
+  if (!finding->repair) {
+    return Confidence::high;
+  }
+  return finding->repair->search == Repair::Search::complete ? Confidence::low : Confidence::medium;
+}
+
+std::string_view to_string(Confidence confidence) {
+  switch (confidence) {
+    case Confidence::high:
+      return "high";
+    case Confidence::medium:
+      return "medium";
+    case Confidence::low:
+      return "low";
+  }
+  return "low";
+}
+
 }  // namespace rollcall

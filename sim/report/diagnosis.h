@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/blame.h"
 #include "sim/report/source_line.h"
 #include "sim/report/verdict.h"
 
@@ -20,7 +21,7 @@ struct Victim {
 };
 
 struct Diagnosis {
-  enum class Confidence { high, medium, low };
+  using Confidence = rollcall::Confidence;
 
   std::vector<FindingKind> alternatives;  // kinds that fit the same recordings as well
   Confidence confidence = Confidence::high;
@@ -50,8 +51,6 @@ struct Diagnosis {
 
   std::vector<SourceLine> sources;  // by site; only what somebody could read
 };
-
-std::string_view to_string(Diagnosis::Confidence confidence);
 
 // Whether somebody has to act: what was found is not what a healthy job would leave as well.
 bool is_alarm(const Diagnosis& diagnosis);

@@ -67,4 +67,16 @@ std::string verdict_phrase(std::string_view verdict, FindingKind kind) {
   return kind == FindingKind::ok ? text : text.append(" (").append(to_string(kind)).append(")");
 }
 
+std::string_view to_string(Repair::Search search) {
+  switch (search) {
+    case Repair::Search::complete:
+      return "complete";
+    case Repair::Search::cut_short:
+      return "cut_short";
+    case Repair::Search::too_large:
+      return "too_large";
+  }
+  return "complete";
+}
+
 }  // namespace rollcall

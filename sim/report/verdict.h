@@ -90,13 +90,21 @@ struct RepairStep {
   std::int64_t times = 1;  // in so many places of its program, of each rank
 };
 
-// The smallest change that was found under which the job runs to its end. It was run. Without steps: none was found
-// before the search had to end.
+// The smallest change that was found under which the job runs to its end. It was run. Without steps: none was found.
 struct Repair {
+  enum class Search : std::uint8_t {
+    complete,   // all changes that were thought of were run, or those that are as likely as what was found
+    cut_short,  // more could have been
+    too_large,  // the job is: none was run
+  };
+
   std::vector<RepairStep> steps{};
   std::int64_t alternatives = 0;  // changes of other ranks that are as small and as likely, and help, too
-  std::int64_t tried = 0;         // changes that were run; 0: the job is too large for any
+  std::int64_t tried = 0;         // changes that were run
+  Search search = Search::complete;
 };
+
+std::string_view to_string(Repair::Search search);
 
 // What every unhappy verdict has in common.
 struct Finding {

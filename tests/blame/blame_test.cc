@@ -85,7 +85,8 @@ Scores score_of(const DrawnJob& job, std::uint64_t seed) {
   if (finding == nullptr) {
     return {};
   }
-  Scores scores{judged(job, seed, "run", *finding, false), {}};
+  Scores scores{judged(job, seed, "run", *finding, confidence_in_blame(report.verdict) == Confidence::high),
+                {}};
   if (job.is_recorded) {
     const Diagnosis diagnosis = diagnose(job);
     scores.diagnose =
@@ -125,6 +126,7 @@ TEST_CASE("whoever was told to deviate is to blame, and nobody else", "[blame][f
   }
   CHECK(all.run.jobs > 100);
   CHECK(all.run.exact >= all.run.jobs - 1);
+  CHECK(all.run.surely_wrong == 0);
   CHECK(all.diagnose.jobs > 80);
   CHECK(100 * all.diagnose.exact >= 92 * all.diagnose.jobs);
   CHECK(all.diagnose.surely_wrong == 0);
@@ -145,7 +147,8 @@ TEST_CASE("a table of drawn jobs, by mistake and layout", "[.blame-table][fiber]
   }
   print(table, &Scores::run);
   print(table, &Scores::diagnose);
-  fmt::print("run: exact in {} of {}\n", all.run.exact, all.run.jobs);
+  fmt::print("run: exact in {} of {}, wrong with high confidence in {}\n", all.run.exact, all.run.jobs,
+             all.run.surely_wrong);
   fmt::print("diagnose: exact in {} of {}, wrong with high confidence in {}\n", all.diagnose.exact,
              all.diagnose.jobs, all.diagnose.surely_wrong);
 }

@@ -63,7 +63,8 @@ void add_repair(nlohmann::ordered_json& object, const Finding& finding) {
   object["repair"] = {{"edits", edits},
                       {"verified", !finding.repair->steps.empty()},
                       {"alternatives", finding.repair->alternatives},
-                      {"tried", finding.repair->tried}};
+                      {"tried", finding.repair->tried},
+                      {"search", to_string(finding.repair->search)}};
 }
 
 }  // namespace rollcall::viz

@@ -275,6 +275,7 @@ void add_verdict(Json& object, const Verdict& verdict, bool has_search) {
   object["verdict"] = verdict_word(verdict);
   if (const Finding* finding = finding_of(verdict)) {
     add_finding(object, *finding);
+    object["confidence"] = to_string(confidence_in_blame(verdict));
     std::visit(Particulars(object, has_search), verdict);
     add_explanation(object, *finding);
   } else {

@@ -161,10 +161,12 @@ std::string repair_phrase(const Finding& finding, std::string_view proof) {
   constexpr std::size_t steps_max = 3;
   const std::vector<RepairStep>& steps = finding.repair->steps;
   if (steps.empty()) {
-    return finding.repair->tried == 0
+    const Repair& none = *finding.repair;
+    return none.search == Repair::Search::too_large
                ? "none was looked for, as the job is too large"
-               : fmt::format("none was found: {} changes were run, and no more are tried",
-                             finding.repair->tried);
+               : fmt::format("none was found: {} run{}",
+                             none.tried == 1 ? "one change was" : fmt::format("{} changes were", none.tried),
+                             none.search == Repair::Search::cut_short ? ", and no more are tried" : "");
   }
   std::string text;
   for (std::size_t i = 0; i < std::min(steps.size(), steps_max); ++i) {
