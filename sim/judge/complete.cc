@@ -107,6 +107,36 @@ void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verd
   finding.repair = told(repair->edits);
 }
 
+// A search has counted its failures by their first names. The one that the report shows has a better one now.
+void rename_in_search(FindingKind before, Report& report) {
+  const FindingKind now = kind_of(report.verdict);
+  const Finding* shown = finding_of(report.verdict);
+  if (!report.search || shown == nullptr || now == before) {
+    return;
+  }
+  std::vector<Outcome> outcomes;
+  for (Outcome outcome : report.search->outcomes) {
+    outcome.kind = outcome.kind == before ? now : outcome.kind;
+    const auto same = std::ranges::find_if(outcomes, [&outcome](const Outcome& known) {
+      return known.verdict == outcome.verdict && known.kind == outcome.kind;
+    });
+    if (same == outcomes.end()) {
+      outcomes.push_back(outcome);
+    } else {
+      same->count += outcome.count;
+    }
+  }
+  report.search->outcomes = std::move(outcomes);
+  const auto first = std::ranges::find(report.search->failures, before, &FoundFailure::kind);
+  if (first != report.search->failures.end()) {
+    first->headline = shown->headline;
+    first->culprits = shown->culprits;
+  }
+  for (FoundFailure& failure : report.search->failures) {
+    failure.kind = failure.kind == before ? now : failure.kind;
+  }
+}
+
 std::vector<Rank> all_ranks(Rank world_size) {
   std::vector<Rank> everyone(static_cast<std::size_t>(world_size));
   std::iota(everyone.begin(), everyone.end(), 0);
@@ -117,6 +147,7 @@ std::vector<Rank> all_ranks(Rank world_size) {
 
 void complete(Report& report, const Outlook& outlook) {
   Verdict& verdict = report.verdict;
+  const FindingKind before = kind_of(verdict);
   if (const std::vector<Rank> ranks = ranks_to_compare(verdict); !ranks.empty()) {
     order_suspects(verdict, outlook.programs(ranks));
   }
@@ -144,6 +175,7 @@ void complete(Report& report, const Outlook& outlook) {
   if (report.samples && std::holds_alternative<Completed>(verdict)) {
     verdict = judge_samples(*report.samples).value_or(verdict);
   }
+  rename_in_search(before, report);
 }
 
 }  // namespace rollcall::check

@@ -20,11 +20,16 @@
 #include "scenarios/format/report_reader.h"
 #include "scenarios/format/scenario.h"
 #include "scenarios/json/source.h"
+#include "scenarios/recordings/recorded_run.h"
+#include "scenarios/run/explore_scenario.h"
 #include "scenarios/run/real_run.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/variants/minimize.h"
+#include "sim/diagnose/dump_judge.h"
 #include "tests/catch.h"
 #include "tests/conformance/generated_scenarios.h"
 #include "tests/conformance/real_runs.h"
+#include "tests/folder.h"
 #include "tests/unit/viz/traces/trace_validator.h"
 #include "viz/json/json_report.h"
 #include "viz/text/text_report.h"
@@ -98,6 +103,45 @@ void check_scenario(const GeneratedScenario& generated) {
   CHECK(viz::json_report(*read) == json);
 }
 
+bool has_outcome(const Report& search, const Report& run) {
+  const FindingKind kind = kind_of(run.verdict);
+  return std::ranges::any_of(search.search->outcomes,
+                             [kind](const Outcome& each) { return each.kind == kind; });
+}
+
+void check_agreement(const GeneratedScenario& generated) {
+  const scenario::Scenario scenario = scenario::parse_scenario(generated.text, "generated.json");
+  const Report report = scenario::run(scenario);
+  const bool fails = finding_of(report.verdict) != nullptr;
+
+  scenario::ExploreScenarioOptions few;
+  few.search.schedules = 32;
+  const Report search = scenario::explore(scenario, few);
+  REQUIRE(search.search);
+  CHECK((has_outcome(search, report)));
+
+  const test::Folder folder;
+  const std::string file = folder.write("generated.json", generated.text);
+  const bool is_cut = std::holds_alternative<LimitReached>(report.verdict);
+  if (fails && !is_cut) {
+    const scenario::Minimized smaller = scenario::minimize(file, {});
+    const Report again = run_text(smaller.text);
+    CHECK(to_string(scenario::signature_of(again)) == to_string(smaller.signature));
+    CHECK(smaller.after.statements <= smaller.before.statements);
+  }
+
+  const scenario::RecordedRun recorded = scenario::record_run(scenario);
+  if (!recorded.job.ranks.empty() && !is_cut) {
+    const Diagnosis diagnosis = check::judge_dump(recorded.job);
+    INFO(viz::text_report(report, {}) << "\n" << diagnosis.finding.headline);
+    if (!fails) {
+      CHECK_FALSE(is_alarm(diagnosis));
+    } else if (std::holds_alternative<Deadlock>(report.verdict)) {
+      CHECK((diagnosis.finding.kind != FindingKind::no_fault || diagnosis.confidence != Confidence::high));
+    }
+  }
+}
+
 void list_slowest(std::vector<std::pair<double, std::uint64_t>> times) {
   std::ranges::sort(times, std::greater<>());
   times.resize(std::max<std::size_t>(times.size() / 100, 1));
@@ -122,6 +166,17 @@ TEST_CASE("whatever a scenario says, its run is the same each time, and its repo
   }
   if (std::getenv("ROLLCALL_SEEDS") != nullptr) {
     list_slowest(std::move(times));
+  }
+}
+
+// A search through many schedules, a minimization and a recording take as long as dozens of runs, so there are fewer.
+TEST_CASE("whatever a scenario says, a search, a smaller scenario and a recording agree with its run",
+          "[random-scenarios][fiber]") {
+  const Seeds seeds{.count = number("ROLLCALL_SEEDS", 300) / 10};
+  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+    const GeneratedScenario generated = generated_scenario(seed);
+    INFO("seed " << seed << ": " << generated.text);
+    CHECK_NOTHROW(check_agreement(generated));
   }
 }
 
