@@ -360,8 +360,11 @@ class AbsenceJudge {
     finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
     place_where_it_stopped(node, diagnosis);
-    finding.headline =
-        fmt::format("{} never issued {}", ranks_phrase(absent_), call_phrase(finding.at->call));
+    const std::string call = call_phrase(finding.at->call);
+    finding.headline = node.kind == DumpOp::Kind::collective
+                           ? fmt::format("{} never issued {}", ranks_phrase(absent_), call)
+                           : fmt::format("{} never answered {} of {}", ranks_phrase(absent_), call,
+                                         ranks_phrase(ranks_of(node)));
     finding.cause = fmt::format(
         "{} nothing unfinished and {} no further calls: {} stuck in host code, or {} left the loop early",
         with_verb(absent_, "has", "have"), is_plural(absent_) ? "issue" : "issues",
