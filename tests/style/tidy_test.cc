@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/contents.h"
 #include "tests/style/source_tree.h"
 
 namespace rollcall::test {
@@ -442,6 +443,26 @@ TEST_CASE("the name of a test is a sentence", "[tidy]") {
     }
   }
   CHECK(offences == Offences{});
+}
+
+TEST_CASE("a test that a page names is there", "[tidy]") {
+  std::set<std::string> names;
+  static const std::regex test_case(R"re(TEST_CASE\(\s*("[^"]*"(\s*"[^"]*")*)\s*[,)])re");
+  for (const SourceFile& file : source_tree()) {
+    const std::string text = whole_text(file);
+    for (std::sregex_iterator it(text.begin(), text.end(), test_case), end; it != end; ++it) {
+      names.insert(std::regex_replace((*it)[1].str(), std::regex(R"re("\s*"|")re"), ""));
+    }
+  }
+  const std::string page = contents(std::filesystem::path(ROLLCALL_SOURCE_DIR) / "docs/fuzzing.md");
+  const std::string table = page.substr(page.find("## What broke once"));
+  static const std::regex cell(R"re(\| `([^`]*)` \|\n)re");
+  std::size_t named = 0;
+  for (std::sregex_iterator it(table.begin(), table.end(), cell), end; it != end; ++it, ++named) {
+    CAPTURE((*it)[1].str());
+    CHECK(names.contains((*it)[1].str()));
+  }
+  CHECK(named > 20);
 }
 
 TEST_CASE("tests that run ranks say so with the tag fiber", "[tidy]") {
