@@ -316,7 +316,8 @@ class Aligner {
     if (apart.empty() || steps.empty()) {
       return true;
     }
-    return median(std::move(apart)) <= median(std::move(steps)) * std::abs(offset) / 2;
+    return static_cast<double>(median(std::move(apart))) <=
+           static_cast<double>(median(std::move(steps))) * static_cast<double>(std::abs(offset)) / 2;
   }
 
   // A counter that is off by a constant on some ranks: their finished calls disagree with everyone's, or
