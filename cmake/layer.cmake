@@ -2,16 +2,28 @@
 #
 # A library links the libraries below it and no others, so the linker enforces what tests/style/tidy_test.cc says
 # about #includes. Folders are small and a new file should need no edit here, hence the glob; CONFIGURE_DEPENDS
-# makes the build look again. Unity builds compile a folder as one file, so the unnamed namespaces of a folder use a
-# name once. Outside this build `rollcall_c10d` is called rollcall::c10d: see cmake/install.cmake.
+# makes the build look again. Unity builds compile a folder as one file, and folders that follow each other together as
+# long as they are small: most of a compilation is headers, which are then read once. So the unnamed namespaces of a
+# library use a name once. Outside this build `rollcall_c10d` is called rollcall::c10d: see cmake/install.cmake.
 
 function(rollcall_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "FOLDERS;LINKS")
   set(sources "")
+  set(unit_bytes_max 160000)
+  set(unit_bytes ${unit_bytes_max})
   foreach(folder IN LISTS layer_FOLDERS)
     file(GLOB files CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc")
-    string(MAKE_C_IDENTIFIER "${folder}" group)
-    set_property(SOURCE ${files} PROPERTY UNITY_GROUP ${group})
+    set(bytes 0)
+    foreach(file IN LISTS files)
+      file(SIZE "${file}" size)
+      math(EXPR bytes "${bytes} + ${size}")
+    endforeach()
+    math(EXPR unit_bytes "${unit_bytes} + ${bytes}")
+    if(unit_bytes GREATER unit_bytes_max)
+      string(MAKE_C_IDENTIFIER "${folder}" unit)
+      set(unit_bytes ${bytes})
+    endif()
+    set_property(SOURCE ${files} PROPERTY UNITY_GROUP ${unit})
     list(APPEND sources ${files})
   endforeach()
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")

@@ -26,12 +26,10 @@ namespace {
 using viz::SourcePlace;
 using viz::TestOutcome;
 
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
 // Reports name a scenario's file without its folder; here it is whole again.
 SourcePlace place_of(std::string_view site, const std::string& file) {
   SourcePlace place = place_of_site(site);
-  if (place.file == base_name(file)) {
+  if (place.file == std::filesystem::path(file).filename()) {
     place.file = file;
   }
   return place;

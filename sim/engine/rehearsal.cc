@@ -14,7 +14,8 @@
 namespace rollcall::sim {
 namespace {
 
-constexpr std::int64_t steps_max = 5'000'000;
+constexpr std::int64_t steps_max = 200'000;        // of all ranks, or
+constexpr std::int64_t steps_of_rank_max = 5'000;  // as many of each
 
 class StepWriter final : public ForwardingBackend {
  public:
@@ -55,12 +56,10 @@ Rehearsal::Rehearsal(const Options& options, Program program)
 
 std::vector<check::RankProgram> Rehearsal::programs(const std::vector<Rank>& ranks) const {
   std::map<Rank, check::RankProgram> noted;
-  for (const Rank rank : ranks) {
-    noted[rank];  // it may call nothing
-  }
   Options options = options_;
   options.timeout = 0;
-  options.limits.ops = std::min(options.limits.ops, steps_max);
+  options.limits.ops =
+      std::min(options.limits.ops, std::max(steps_max, steps_of_rank_max * options.world_size));
   options.decorate = [&](Backend& engine) { return std::make_unique<check::NotingBackend>(engine, noted); };
   const Report report = run_once(options, [&](Rank rank) {
     if (std::ranges::binary_search(ranks, rank)) {

@@ -160,12 +160,10 @@ void complete(Report& report, const Outlook& outlook) {
     if (has_stuck_messages(verdict)) {
       find_wrong_peer(verdict, programs);
     }
-    const bool are_whole = static_cast<Rank>(programs.size()) == report.world_size &&
-                           std::ranges::all_of(programs, &RankProgram::is_whole);
-    if (mends && are_whole) {
-      mend(programs, outlook, verdict);
-    } else if (mends) {
+    if (mends && !std::ranges::all_of(programs, &RankProgram::is_whole)) {
       finding_of(verdict)->repair = Repair{.search = Repair::Search::too_large};
+    } else if (mends && static_cast<Rank>(programs.size()) == report.world_size) {  // all call something
+      mend(programs, outlook, verdict);
     }
   }
   if (report.world_size <= compared_ranks_max && has_unexplained_endings(verdict)) {

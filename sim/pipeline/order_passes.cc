@@ -53,9 +53,9 @@ std::optional<std::int32_t> receiver_of(const Action& action, const PipelinePlan
 }
 
 // What _add_send_recv has placed so far, rank by rank.
-class Placement {
+class StepPlacement {
  public:
-  Placement(const std::vector<RankOrder>& orders, const PipelinePlan& plan)
+  StepPlacement(const std::vector<RankOrder>& orders, const PipelinePlan& plan)
       : plan_(plan), made_(orders.size()), done_(orders.size()) {}
 
   bool is_ready(Rank rank, const Step& step) const {
@@ -212,7 +212,7 @@ RankOrder add_reduce_grad(const RankOrder& order, std::int32_t microbatches) {
 }
 
 std::vector<RankOrder> add_send_recv(const std::vector<RankOrder>& orders, const PipelinePlan& plan) {
-  Placement placement(orders, plan);
+  StepPlacement placement(orders, plan);
   std::vector<std::size_t> next(orders.size());
   for (bool progress = true; progress;) {
     progress = false;

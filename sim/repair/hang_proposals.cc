@@ -57,7 +57,7 @@ std::optional<std::size_t> index_of_variant(const CallLists& lists, Rank rank, c
 }
 
 // Where a rank is stuck.
-struct Stuck {
+struct StuckAt {
   std::size_t at = 0;  // in its list
   std::size_t place = 0;
 };
@@ -173,7 +173,7 @@ class HangProposals {
     return end;
   }
 
-  const std::pair<const Rank, Stuck>* model_of(std::size_t place) const {
+  const std::pair<const Rank, StuckAt>* model_of(std::size_t place) const {
     const auto found =
         std::ranges::find_if(stuck_, [&](const auto& stuck) { return stuck.second.place == place; });
     return found == stuck_.end() || listed(found->first, found->second.at).is_fixed ? nullptr : &*found;
@@ -248,7 +248,7 @@ class HangProposals {
 
   const CallLists& lists_;
   const Hang& hang_;
-  std::map<Rank, Stuck> stuck_;
+  std::map<Rank, StuckAt> stuck_;
   std::vector<Proposal> found_;
 };
 

@@ -135,17 +135,6 @@ bool is_known(const FoundRepair& found, const RankSet& ranks) {
          std::ranges::find(found.alternatives, ranks, &Alternative::ranks) != found.alternatives.end();
 }
 
-// Ranks that call nothing, where others make groups: calls about groups are not put in, and so only half of what could
-// be would be.
-bool has_outsiders(const std::vector<RankProgram>& programs) {
-  const auto makes_groups = [](const RankProgram& program) {
-    return std::ranges::any_of(program.calls,
-                               [](const ProgramCall& call) { return is_about_groups(call.kind); });
-  };
-  return std::ranges::any_of(programs, [](const RankProgram& program) { return program.calls.empty(); }) &&
-         std::ranges::any_of(programs, makes_groups);
-}
-
 bool is_about_hosts(const Place& place) {
   const auto kind = parse_op_kind(place.call.op);
   return kind && (is_about_groups(*kind) || is_about_store(*kind));
@@ -208,8 +197,8 @@ RepairSearch find_repair(const Verdict& verdict, const std::vector<RankProgram>&
       return call.shadow || call.label.find("join.") != std::string::npos;
     });
   });
-  if (joins || has_outsiders(programs)) {
-    return {};  // of Join: how often a rank calls there depends on the others
+  if (joins) {
+    return {};  // how often a rank calls there depends on the others
   }
   const CallLists lists(programs);
   return find_repair(lists, hang_of(lists, verdict), outlook);

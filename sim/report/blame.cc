@@ -29,11 +29,14 @@ Confidence confidence_in_blame(const Verdict& verdict) {
   if (finding == nullptr) {
     return Confidence::high;
   }
-  const bool is_tie = finding->tie || !finding->suspects.empty();
-  if (finding->repair && !finding->repair->steps.empty() && !is_tie) {
+  if (finding->tie) {
+    return Confidence::low;
+  }
+  if (finding->repair && !finding->repair->steps.empty()) {
     return finding->repair->alternatives == 0 ? Confidence::high : Confidence::medium;
   }
-  if (is_undecided(verdict)) {
+  if (const auto* deadlock = std::get_if<Deadlock>(&verdict);
+      deadlock != nullptr && !deadlock->cycle.empty()) {
     return Confidence::low;
   }
   if (!finding->repair) {

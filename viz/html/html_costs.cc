@@ -13,7 +13,7 @@ namespace rollcall::viz {
 namespace {
 
 // How many rows each list has; the JSON report has them all.
-constexpr std::size_t contexts_max = 20;
+constexpr std::size_t page_contexts_max = 20;
 constexpr std::size_t rows_max = 100;
 
 std::string ranks_of_steps(const ActiveRanks& active) {
@@ -82,7 +82,7 @@ void html_costs(Markup& out, const Report& report) {
   for (const MemoryUse& use : report.memory) {
     html_memory(out, use);
   }
-  const std::size_t shown = std::min(uneven.size(), contexts_max);
+  const std::size_t shown = std::min(uneven.size(), page_contexts_max);
   for (std::size_t i = 0; i < shown; ++i) {
     html_join(out, *uneven[i]);
   }

@@ -24,11 +24,11 @@ namespace {
 using Cell = HtmlTable::Cell;
 
 // How many rows each list has; the JSON report has them all.
-constexpr std::size_t states_max = 100;
+constexpr std::size_t page_states_max = 100;
 constexpr std::size_t page_steps_max = 40;
 constexpr std::size_t messages_max = 100;
 constexpr std::size_t pairs_max = 8;
-constexpr std::size_t output_max = 200;
+constexpr std::size_t page_output_max = 200;
 
 // " from x at y" without the blank in front.
 std::string origin_of(const Call& call) {
@@ -180,11 +180,11 @@ void html_states(Markup& out, const Report& report) {
 }
 
 void html_states_table(Markup& out, const Report& report) {
-  const std::vector<RankState> states = rank_states(report, {}, states_max);
+  const std::vector<RankState> states = rank_states(report, {}, page_states_max);
   HtmlTable table;
   table.titles = {"ranks",     "state",  "after",     "blocked in",
                   "other end", "called", "waits for", "last completed"};
-  for (std::size_t i = 0; i < std::min(states.size(), states_max); ++i) {
+  for (std::size_t i = 0; i < std::min(states.size(), page_states_max); ++i) {
     table.rows.push_back(state_cells(states[i]));
   }
   table.drop_empty_columns();
@@ -311,7 +311,7 @@ void html_output(Markup& out, const Report& report) {
   }
   HtmlTable table;
   table.titles = {"ranks", "printed"};
-  for (std::size_t i = 0; i < std::min(groups.size(), output_max); ++i) {
+  for (std::size_t i = 0; i < std::min(groups.size(), page_output_max); ++i) {
     table.rows.push_back(
         {{.text = ranks_phrase(groups[i].ranks), .is_heading = true},
          {.text = groups[i].text, .note = groups[i].warning ? "warning" : "", .is_code = true}});

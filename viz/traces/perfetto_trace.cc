@@ -46,7 +46,7 @@ constexpr std::uint32_t explicit_order = 3;  // child_ordering
 enum EventType : std::uint32_t { slice_begin = 1, slice_end = 2, instant = 3 };
 
 // Annotations, by their interned number.
-enum Annotation : std::uint64_t { seq = 1, numel, dtype, group, label, site, arguments, annotation_end };
+enum Annotation : std::uint64_t { seq = 1, numel, dtype, group, label, site, call_arguments, annotation_end };
 constexpr std::array<std::string_view, annotation_end> annotation_words{
     "", "Seq", "In msg nelems", "dtype", "group", "label", "site", "arguments"};
 
@@ -261,7 +261,7 @@ class PerfettoWriter {
       text(event, group, report_.timeline.name(span.group));
     }
     if (span.kind == Span::Kind::host) {
-      text(event, arguments, report_.timeline.name(span.arguments));
+      text(event, call_arguments, report_.timeline.name(span.arguments));
     }
     text(event, label, report_.timeline.name(span.label));
     text(event, site, report_.timeline.name(span.site));

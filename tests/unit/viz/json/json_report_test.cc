@@ -41,6 +41,7 @@ TEST_CASE("a deadlock has the report format's fields, in its order") {
                             "kind",
                             "culprits",
                             "at",
+                            "confidence",
                             "headline",
                             "cause",
                             "advice",
