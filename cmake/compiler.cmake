@@ -45,7 +45,10 @@ if(ROLLCALL_REPRODUCIBLE)
   set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
 endif()
 
-find_program(ROLLCALL_CCACHE ccache)
+# A build folder that began without it goes on without it: another launcher would compile everything again.
+if(NOT DEFINED ROLLCALL_CCACHE)
+  find_program(ROLLCALL_CCACHE ccache)
+endif()
 mark_as_advanced(ROLLCALL_CCACHE)
 if(ROLLCALL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # What is compiled with a precompiled header, the tests are, it remembers only where this is allowed.

@@ -106,7 +106,9 @@ class Reader {
     (*this)(has_value);
     value.reset();
     if (has_value) {
-      (*this)(value.emplace());
+      T read{};
+      (*this)(read);
+      value = std::move(read);
     }
   }
   template <typename... T>
