@@ -374,8 +374,7 @@ void EvidenceBuilder::complete_slot(const Call& call) {
     matcher.retire();
     completions_.erase(count);
   } else if (slot.phase == Slot::Phase::collecting) {  // over before the others came, or without them
-    slot.through.resize(slot.tensors.size());
-    slot.through[static_cast<std::size_t>(call.op.rank)] = true;
+    slot.let_through(call.op.rank);
   }
 }
 

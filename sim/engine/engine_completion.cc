@@ -161,11 +161,10 @@ bool Engine::let_some_through(GroupId group, Slot& slot) {
     const Rank member = status.group_rank;
     const auto at = static_cast<std::size_t>(member);
     if (slot.fates[at] == Fate::completes) {
-      slot.through.resize(static_cast<std::size_t>(run_.members[group].size()));
       if (run_.recorder) {
         run_.recorder->got_through(run_.groups[group], slot, member, run_.now);
       }
-      slot.through[at] = true;
+      slot.let_through(member);
       detach(member, slot);
       wake(rank);
       anybody = true;

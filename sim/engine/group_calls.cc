@@ -48,6 +48,9 @@ Slot& GroupCalls::enter_creation(const Op& op, bool& waits) {
   }
   const auto entry = creations_.try_emplace(slot.seq, slot.seq, run_.options.world_size, rules).first;
   waits = entry->second.enter(op.rank, run_.notes->lists(op.numel).front());
+  if (!waits) {
+    slot.let_through(op.rank);
+  }
   creations_moved_ = true;
   return slot;
 }
@@ -107,9 +110,11 @@ Interruptions GroupCalls::advance() {
   }
   std::vector<std::int64_t> complete;
   for (auto& [seq, creation] : creations_) {
+    Slot& slot = *matcher(world_group, Channel::new_group).find(seq);
     const Time end = run_.now + run_.host_cost.of(OpKind::new_group, word_bytes, run_.options.world_size);
     for (const GroupCreation::Outcome& outcome : creation.advance()) {
       if (outcome.error.empty()) {
+        slot.let_through(outcome.rank);
         run_.release(outcome.rank, end);
       } else {
         failed.emplace_back(outcome.rank, Interruption{false, outcome.error});

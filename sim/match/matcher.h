@@ -87,6 +87,11 @@ struct Slot {
   std::vector<std::unique_ptr<SplitSizes>> retained_splits;
   std::vector<Time> arrivals;  // by group rank; only while a timeline is recorded
 
+  // The member goes on, while others are missing.
+  void let_through(Rank rank) {
+    through.resize(tensors.size());
+    through[static_cast<std::size_t>(rank)] = true;
+  }
   bool is_through(Rank rank) const { return !through.empty() && through[static_cast<std::size_t>(rank)]; }
   bool has(Rank rank) const { return tensors[static_cast<std::size_t>(rank)] != nullptr; }
 };

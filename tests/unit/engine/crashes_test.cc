@@ -94,6 +94,27 @@ TEST_CASE("a group is not made without a rank that died waiting for it", "[fault
   CHECK(finding_of_deadlock(report).culprits == RankSet{1});
 }
 
+TEST_CASE("a group that a rank was through with when it died is there for the others", "[faults][fiber]") {
+  for (const TorchRelease torch : {TorchRelease::v2_6, TorchRelease::v2_14}) {
+    for (const char* backend : {"gloo", "nccl"}) {
+      INFO(backend << ", release " << static_cast<int>(torch));
+      Options options = dying(1, 10 * millisecond, backend);
+      options.torch = torch;
+      const Report report = run(options, [](Rank rank) {
+        compute(rank == 3 ? 20 * millisecond : 0);
+        const ProcessGroup pair = new_group(RankList{0, 1});
+        compute(rank == 1 ? 30 * millisecond : 0);
+        if (rank == 0) {
+          all_reduce(one(), {.group = pair});
+          synchronize();
+        }
+      });
+      CHECK(finding_of_deadlock(report).kind == FindingKind::rank_crashed);
+      CHECK(report.of(3).state == RankClass::State::finished);
+    }
+  }
+}
+
 TEST_CASE("a rank can die before it has done anything, and all of them can", "[faults][fiber]") {
   Options options = dying(3, 0, "gloo");
   const Report report = run(options, [](Rank) { all_reduce(one()); });
