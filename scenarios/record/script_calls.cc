@@ -207,6 +207,7 @@ void ScriptCalls::manage(const ScriptCall& call) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
   } else if (traits.raises_timeouts) {
     options.timeout = traits.timeout;  // the job's is for the world alone
+    options.timeout_is_default = true;
   }
   groups_[call.group] = new_group(call.ranks, options, line_of(call.site));
 }

@@ -116,6 +116,7 @@ ProcessGroup new_group(const std::optional<RankList>& ranks, const GroupOptions&
   call.op = start(OpKind::new_group, world, site);
   call.ranks.push_back(ranks ? checked(*ranks, world.size()) : RankList());
   call.timeout = options.timeout;
+  call.timeout_is_default = options.timeout_is_default;
   call.name = options.name;
   return manage(std::move(call));
 }

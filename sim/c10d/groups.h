@@ -14,6 +14,7 @@ namespace rollcall {
 
 struct GroupOptions {
   std::optional<Duration> timeout{};  // of the making and of the group's calls
+  bool timeout_is_default = false;    // the backend's, which the program has not asked for: no part of it
   std::string name{};  // for reports and find_group; by default g1, g2, ... in order of creation
   // Only members have to call it, each as often as the others. TypeError before 2.x.
   bool use_local_synchronization = false;

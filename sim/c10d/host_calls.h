@@ -22,6 +22,7 @@ struct GroupCall {
   // million ranks need not hold a million lists of a million.
   std::vector<RankList> ranks{};
   std::optional<Duration> timeout{};  // of the making and of the group's calls; none: the run's
+  bool timeout_is_default = false;    // the program has not named it
   std::string name{};                 // empty: the backend finds one
   bool is_local = false;              // new_group: a call of the members only
 };

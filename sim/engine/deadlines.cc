@@ -13,19 +13,19 @@ void Deadlines::add_group(Duration timeout) {
   }
 }
 
-void Deadlines::limit_next(const std::optional<Duration>& limit, bool names_all, bool of_wait) {
-  if (limit && *limit > 0) {
+void Deadlines::limit_next(const Deadline& deadline) {
+  if (deadline.limit > 0) {
     of_.resize(run_.ranks());
   }
-  next_ = {
-      .limit = limit.value_or(0), .own = limit.value_or(0) > 0, .names_all = names_all, .of_wait = of_wait};
+  next_ = deadline;
 }
 
 void Deadlines::begin(Rank rank) {
   expects(run_.waits(rank), "only a rank that waits has a deadline");
   const check::RankStatus& status = run_.status_of(rank);
   Deadline deadline = std::exchange(next_, {});
-  if (!deadline.own) {
+  if (deadline.limit == 0) {
+    deadline.own = false;
     const Duration group_max = status.channel == check::Channel::store ? 0 : group_timeouts_[status.group];
     deadline.limit = group_max > 0 ? group_max : run_.options.timeout;
   }

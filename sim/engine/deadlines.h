@@ -15,7 +15,7 @@ namespace rollcall::sim {
 struct Deadline {
   Time since = 0;
   Duration limit = 0;      // 0: none
-  bool own = false;        // the call said so, which makes the end of it an event like others
+  bool own = false;        // the program's call said so, which makes the end of it an event like others
   bool names_all = false;  // monitored_barrier's wait_all_ranks
   bool of_wait = false;    // work.wait's: the call itself goes on
 };
@@ -32,8 +32,9 @@ class Deadlines {
   bool none() const { return of_.empty(); }
   const Deadline& of(Rank rank) const { return of_[static_cast<std::size_t>(rank)]; }
 
-  // Says of the running rank's next wait what its call says.
-  void limit_next(const std::optional<Duration>& limit, bool names_all = false, bool of_wait = false);
+  // Says of the running rank's next wait what its call says; without a limit, its group's counts. Since when is not
+  // known yet.
+  void limit_next(const Deadline& deadline);
   // What a call says of its wait is forgotten where there was none.
   void forget_next() { next_ = {}; }
   // The rank, whose status says for what, waits from now on.

@@ -196,7 +196,7 @@ class Engine final : public Backend, private Streams, private Observer {
   ProcessGroup make_local_group(GroupCall call);
   ProcessGroup make_group(GroupCall call);
   void destroy_group(const GroupCall& call);
-  void wait_in_channel(const Op& op, check::Slot& slot, const std::optional<Duration>& limit);
+  void wait_in_channel(const Op& op, check::Slot& slot, const Deadline& limit);
   void leave_channel(Rank rank);
   bool attend_to_hosts();
 

@@ -35,7 +35,7 @@ void Engine::await_communicators(std::span<const Op> batch) {
     first.site = op.site;
     Slot& slot = group_calls_.enter(first);
     run_.notes->note_late_call(run_.now, first, slot.seq);
-    wait_in_channel(first, slot, std::nullopt);
+    wait_in_channel(first, slot, {});
   }
 }
 

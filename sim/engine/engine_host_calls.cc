@@ -33,6 +33,10 @@ class ParkInChannel {
   check::RankStatus& status_;
 };
 
+Deadline limit_of(const GroupCall& call) {
+  return {.limit = call.timeout.value_or(0), .own = !call.timeout_is_default};
+}
+
 }  // namespace
 
 ProcessGroup Engine::manage(GroupCall call) {
@@ -70,7 +74,7 @@ ProcessGroup Engine::make_group(GroupCall call) {
     run_.notes->note_late_call(run_.now, op, seq);
   }
   if (waits) {
-    wait_in_channel(op, slot, call.timeout);
+    wait_in_channel(op, slot, limit_of(call));
   }
   if (refuses_calls()) [[unlikely]] {
     return ProcessGroup::non_member();
@@ -99,7 +103,7 @@ ProcessGroup Engine::make_local_group(GroupCall call) {
   op.rank = run_.members[group].rank_of(run_.scheduler->running());
   op.numel = run_.notes->number_of(std::move(call.ranks), run_.members.front());
   if (run_.rules->traits().exchanges_addresses) {
-    wait_in_channel(op, group_calls_.enter(op), call.timeout);
+    wait_in_channel(op, group_calls_.enter(op), limit_of(call));
   }
   group_calls_.count_held(1);
   return ProcessGroup(run_.members[group], op.rank);
@@ -109,7 +113,7 @@ void Engine::destroy_group(const GroupCall& call) {
   const Op& op = call.op;
   if (run_.rules->traits().destroys_together) {
     synchronize_device();  // ncclCommFinalize waits for what was queued
-    wait_in_channel(op, group_calls_.enter(op), call.timeout);
+    wait_in_channel(op, group_calls_.enter(op), limit_of(call));
     any_broken_ = broken_[op.group] = true;
   }
   if (op.group != world_group) {
@@ -118,7 +122,7 @@ void Engine::destroy_group(const GroupCall& call) {
   run_.notes->destroy(op.group, run_.scheduler->running());
 }
 
-void Engine::wait_in_channel(const Op& op, Slot& slot, const std::optional<Duration>& limit) {
+void Engine::wait_in_channel(const Op& op, Slot& slot, const Deadline& limit) {
   const Rank rank = run_.scheduler->running();
   slot.waiters.push_back(rank);
   const ParkInChannel wait(run_.status_of(rank), op.group, check::channel_of(op.kind), op.rank, slot.seq);
@@ -138,7 +142,7 @@ StoreReply Engine::store(const StoreCall& call) {
   StoreRequest request = store_.ask(rank, call);
   store_.post(rank, request);
   const ParkInChannel wait(run_.status_of(rank), world_group, Channel::store, rank, rank);
-  deadlines_.limit_next(call.timeout);
+  deadlines_.limit_next({.limit = call.timeout.value_or(0), .own = true});
   if (run_.recorder) {
     run_.recorder->entered(rank, run_.members.front(), call, run_.now);
   }

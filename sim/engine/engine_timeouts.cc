@@ -191,7 +191,7 @@ void Engine::note_timeout(Rank rank) {
 // On nccl the host waits for the call, and the communicator ends with its patience.
 void Engine::wait_for(const Work& work, Duration timeout) {
   const AfterWait after{deadlines_};
-  deadlines_.limit_next(timeout, false, true);
+  deadlines_.limit_next({.limit = timeout, .own = true, .of_wait = true});
   if (run_.queues_calls && !aborting_) {
     wait_on_host({.kind = HostWait::Kind::any, .works = {&work, 1}});
   } else {
@@ -204,7 +204,8 @@ void Engine::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limit
   const Work work = issue(op);
   const AfterWait after{deadlines_};
   if (op.rank == 0) {
-    deadlines_.limit_next(limits.timeout, limits.wait_all_ranks);
+    deadlines_.limit_next(
+        {.limit = limits.timeout.value_or(0), .own = true, .names_all = limits.wait_all_ranks});
   }
   wait(work);
 }

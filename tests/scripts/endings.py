@@ -91,6 +91,17 @@ def gives_up_and_goes_on():
         print("caught", error)
 
 
+def makes_a_group_without_a_peer():
+    """One gathers, the other makes a group with the backend's timeout. Both give up and catch that."""
+    begin("gloo")
+    try:
+        if rank == 0:
+            dist.gather(torch.ones(1), [torch.ones(1), torch.ones(1)])  # MISTAKE makes_a_group_without_a_peer
+        dist.all_reduce(torch.ones(1), group=dist.new_group([0, 1]))
+    except RuntimeError as error:
+        print("caught", error)
+
+
 def loses_its_peer():
     """Rank 0's process ends, and closes its connections."""
     begin("gloo")
