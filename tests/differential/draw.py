@@ -11,6 +11,7 @@ import re
 HEADER = '''\
 import datetime, os, sys, threading
 import torch, torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.algorithms.join import Join, Joinable, JoinHook
 from torch.nn.parallel import DistributedDataParallel as DDP
 seconds = float(os.environ.get("DIFFERENTIAL_TIMEOUT", "1800"))
@@ -34,6 +35,14 @@ def say(step, *values):
 
 def filled(count, dtype, salt):
     return ((torch.arange(count) * (rank + 2) + salt) % 13 / 4 + rank).to(dtype)
+
+def tried(step, call, *values):
+    """What one release of torch has and another refuses: the refusal is a value"""
+    try:
+        call()
+        say(step, *values)
+    except Exception as error:
+        say(step, type(error).__name__)
 
 class Counter(Joinable):
     """Its hook shadows one all_reduce of ones by zeros."""
@@ -121,6 +130,106 @@ class Drawing:
         return (f"a = filled({each} * world, torch.float32, 1); b = torch.zeros_like(a); dist.all_to_all_single(b, a); "
                 f"say({self.step}, b)")
 
+    def all_to_all_uneven(self):
+        return (f"a = filled(sum(i + 1 for i in range(world)), torch.float32, 2); b = torch.zeros(world * (rank + 1)); "
+                f"dist.all_to_all_single(b, a, [rank + 1] * world, [i + 1 for i in range(world)]); say({self.step}, b)")
+
+    def all_to_all(self):
+        return (f"a = [filled(3, torch.float32, i) for i in range(world)]; b = [torch.zeros(3) for _ in a]; "
+                f"tried({self.step}, lambda: dist.all_to_all(b, a), b)")
+
+    def reduce_scatter(self):
+        op = self.pick(*OPS)
+        return (f"a = [filled(4, torch.float64, i) for i in range(world)]; b = torch.zeros_like(a[0]); "
+                f"tried({self.step}, lambda: dist.reduce_scatter(b, a, op=dist.ReduceOp.{op}), b)")
+
+    def reduce_scatter_tensor(self):
+        return (f"a = filled(5 * world, torch.float32, 3); b = torch.zeros(5); "
+                f"tried({self.step}, lambda: dist.reduce_scatter_tensor(b, a), b)")
+
+    def all_gather_into_tensor(self):
+        return (f"a = {self.tensor()}; b = torch.zeros(len(a) * world, dtype=a.dtype); "
+                f"tried({self.step}, lambda: dist.all_gather_into_tensor(b, a), b)")
+
+    def coalesced(self):
+        return (f"a, b = {self.tensor()}, {self.tensor()}; "
+                f"tried({self.step}, lambda: dist.all_reduce_coalesced([a, b]), a, b)")
+
+    def more_objects(self):
+        root = self.rank()
+        return self.pick(
+            f"o = [None] * world if rank == {root} else None; dist.gather_object(('r', rank), o, dst={root}); "
+            f"say({self.step}, o)",
+            f"o = [None]; dist.scatter_object_list(o, [i * 'x' for i in range(world)] if rank == {root} else [None], "
+            f"src={root}); say({self.step}, o)")
+
+    def later(self):
+        root = self.rank()
+        return (f"a, b = {self.tensor()}, {self.tensor()}; w = [dist.broadcast(a, src={root}, async_op=True), "
+                f"dist.all_reduce(b, async_op=True), dist.barrier(async_op=True)]; [each.wait() for each in w]; "
+                f"say({self.step}, a, b)")
+
+    def shapes(self):
+        tensor = self.pick("torch.tensor(rank + 0.5)", "filled(12, torch.float32, 1).reshape(3, 4)",
+                           "filled(12, torch.float32, 1).reshape(3, 4).t().contiguous()", "torch.zeros(0)",
+                           "filled(6, torch.float32, 2)[::2].clone()", "torch.ones(2, 3, 2) * rank")
+        return f"t = {tensor}; dist.all_reduce(t); say({self.step}, list(t.shape), t)"
+
+    def counter(self):
+        key = f"c{self.step}"
+        return (f"s = dist.distributed_c10d._get_default_store(); s.add('{key}', rank + 1); dist.barrier(); "
+                f"n = s.add('{key}', 0); dist.barrier(); say({self.step}, n)")
+
+    def awaited(self):
+        key, who = f"w{self.step}", self.rank()
+        return (f"s = dist.distributed_c10d._get_default_store()\n"
+                f"if rank == {who}: s.set('{key}', 'there')\nelse: s.wait(['{key}'])\n"
+                f"say({self.step}, s.get('{key}').decode())")
+
+    def any_order(self):
+        source, target = self.chance.sample(range(self.world), 2)
+        return (f"a, b = filled(3, torch.float32, 1), filled(3, torch.float32, 2)\n"
+                f"if rank == {source}: w = [dist.isend(a, {target}, tag=1), dist.isend(b, {target}, tag=2)]; "
+                f"[each.wait() for each in w]\n"
+                f"if rank == {target}: dist.recv(b, {source}, tag=2); dist.recv(a, {source}, tag=1)\n"
+                f"say({self.step}, a, b)")
+
+    def busy_group(self):
+        members = sorted(self.chance.sample(range(self.world), self.chance.randrange(1, self.world + 1)))
+        root, name = self.pick(*members), f"g{self.groups}"
+        self.groups += 1
+        calls = {
+            "broadcast": f"dist.broadcast(t, src={root}, group={name}); say({self.step}, t)",
+            "reduce": f"dist.reduce(t, dst={root}, group={name}); say({self.step}, t if rank == {root} else 0)",
+            "all_gather": f"ts = [torch.zeros_like(t) for _ in range({len(members)})]; "
+                          f"dist.all_gather(ts, t, group={name}); say({self.step}, ts)",
+            "barrier": f"dist.barrier(group={name}); say({self.step})",
+            "monitored_barrier": f"dist.monitored_barrier(group={name}); say({self.step})",
+            "rank": f"say({self.step}, dist.get_rank({name}), dist.get_world_size({name}))",
+            "objects": f"o = [None] * {len(members)}; dist.all_gather_object(o, rank, group={name}); "
+                       f"say({self.step}, o)",
+        }
+        inside = "\n".join(calls[call] for call in self.chance.sample(sorted(calls), 3))
+        return (f"{name} = dist.new_group({members}); t = {self.tensor()}\n"
+                f"if rank in {members}:\n{indented(inside)}\n"
+                f"dist.all_reduce(t); say({self.step}, t)")
+
+    def outsider(self):
+        members = sorted(self.chance.sample(range(self.world), self.chance.randrange(1, self.world)))
+        name = f"g{self.groups}"
+        self.groups += 1
+        return (f"{name} = dist.new_group({members}); t = filled(3, torch.float32, 5)\n"
+                f"tried({self.step}, lambda: dist.all_reduce(t, group={name}), t)")
+
+    def halves(self):
+        name = f"g{self.groups}"
+        self.groups += 1
+        middle = (self.world + 1) // 2
+        halves = [list(range(middle)), list(range(middle, self.world))]
+        return (f"if torch.__version__ >= '2':  # before, subgroups need a GPU\n"
+                f"    {name}, _ = dist.new_subgroups_by_enumeration({[half for half in halves if half]})\n"
+                f"    t = filled(4, torch.int64, 1); dist.all_reduce(t, group={name}); say({self.step}, t)")
+
     def barrier(self):
         return f"dist.barrier(); say({self.step})"
 
@@ -189,13 +298,41 @@ class Drawing:
         return (f"m = DDP(torch.nn.Linear(3, 2)); i = 0\n{loop}for i in range({steps}): {body}\n"
                 f"say({self.step}, [p.grad for p in m.parameters()] if not {uneven} else 0)")
 
+    def accumulated(self):
+        return (f"m = DDP(torch.nn.Linear(3, 2), gradient_as_bucket_view={self.pick(True, False)})\n"
+                f"with m.no_sync(): m(filled(6, torch.float32, 1).reshape(2, 3)).sum().backward()\n"
+                f"m(filled(6, torch.float32, 2).reshape(2, 3)).sum().backward()\n"
+                f"say({self.step}, [p.grad for p in m.parameters()])")
+
+    def buffers(self):
+        return (f"m = DDP(torch.nn.BatchNorm1d(3)); "
+                f"m(filled(12, torch.float32, 1).reshape(4, 3)).square().sum().backward(); "
+                f"m(filled(12, torch.float32, 2).reshape(4, 3)).square().sum().backward(); "
+                f"say({self.step}, [b for b in m.buffers()] if rank == 0 else 0)")
+
+    def unused(self):
+        return (f"m = torch.nn.ModuleDict(dict(a=torch.nn.Linear(2, 2), b=torch.nn.Linear(2, 2)))\n"
+                f"m.forward = lambda x: m['b' if rank % 2 else 'a'](x)\n"
+                f"d = DDP(m, find_unused_parameters=True)\n"
+                f"d(filled(4, torch.float32, 1).reshape(2, 2)).sum().backward()\n"
+                f"say({self.step}, [p.grad for p in d.parameters()])")
+
+    def zero(self):
+        return (f"m = DDP(torch.nn.Linear(4, 3)); "
+                f"o = ZeroRedundancyOptimizer(m.parameters(), optimizer_class=torch.optim.SGD, lr=0.5)\n"
+                f"for i in range(2): m(filled(8, torch.float32, i).reshape(2, 4)).sum().backward(); o.step(); "
+                f"o.zero_grad()\n"
+                f"say({self.step}, list(m.parameters()))")
+
     def rank(self):
         return self.chance.randrange(self.world)
 
 
 KINDS = ("all_reduce", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "all_to_all_single",
          "barrier", "monitored_barrier", "objects", "store", "ring", "batch", "message", "anyone", "group", "loop",
-         "decision", "join", "ddp")
+         "decision", "join", "ddp", "all_to_all_uneven", "all_to_all", "reduce_scatter", "reduce_scatter_tensor",
+         "all_gather_into_tensor", "coalesced", "more_objects", "later", "shapes", "counter", "awaited", "any_order",
+         "busy_group", "outsider", "halves", "accumulated", "buffers", "unused", "zero")
 
 # What a mistake makes of a statement, on one rank alone. `{}` is the statement.
 MISTAKES = {
@@ -209,10 +346,12 @@ MISTAKES = {
 }
 
 
+OTHER_DTYPE = {"float32": "float64", "float64": "float32", "int32": "int64", "int64": "float64", "uint8": "int32"}
 # And what it makes of an argument: (pattern, replacement).
 WRONG_ARGUMENTS = {
     "another root": (r"(src|dst)=\d", r"\1=(1 if rank else 0)"),
-    "another dtype": (r"torch\.(float32|float64|int32|int64|uint8), (\d)", r"torch.float16, \2"),
+    "another dtype": (r"torch\.(float32|float64|int32|int64|uint8), (\d)",
+                      lambda found: f"torch.{OTHER_DTYPE[found[1]]}, {found[2]}"),
     "another operation": (r"ReduceOp\.\w+", "ReduceOp.MIN"),
     "another peer": (r"\(rank \+ 1\) % world", "(rank - 1) % world"),  # to itself: torch 1.13 dies of that
     "another tag": (r"tag=\d", "tag=7"),
