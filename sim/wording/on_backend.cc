@@ -1,8 +1,11 @@
 #include "sim/wording/on_backend.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sim/c10d/backend_traits.h"
+#include "sim/c10d/op_table.h"
 #include "sim/torch/torch_traits.h"
 #include "sim/wording/phrasing.h"
 #include "sim/wording/wording_host.h"
@@ -39,6 +42,14 @@ std::string filled(std::string_view text, const BackendTexts& texts, const std::
   return fmt::format(fmt::runtime(text), fmt::arg("op", op), fmt::arg("hang", texts.hang));
 }
 
+// Messages of different ones of Gloo's functions never meet.
+bool meet_on_gloo(std::span<const OpVariant> calls) {
+  const GlooFunction first = rollcall::row_of(calls.front().op.kind).gloo;
+  return first != GlooFunction::none && std::ranges::all_of(calls, [&](const OpVariant& call) {
+           return rollcall::row_of(call.op.kind).gloo == first;
+         });
+}
+
 }  // namespace
 
 std::string hang_on_backend(const Evidence& evidence, const std::string& op) {
@@ -58,13 +69,16 @@ std::string crash_on_backend(std::string_view backend, const std::string& op) {
   return filled(texts.crash, texts, op);
 }
 
-std::string mismatch_on_backend(const Evidence& evidence, FindingKind kind) {
+std::string mismatch_on_backend(const Evidence& evidence, FindingKind kind,
+                                std::span<const OpVariant> calls) {
   const BackendTraits& backend = traits_of(evidence.backend);
   if (kind == FindingKind::group_args_mismatch && backend.exchanges_addresses) {
     return std::string(evidence.torch->gloo_group_args_mismatch);
   }
-  const MismatchTexts& row = row_of(mismatch_texts, kind);
-  std::string text(row.own != nullptr ? backend.texts.*row.own : row.of_any);
+  const bool meet = kind == FindingKind::op_mismatch && backend.exchanges_addresses && meet_on_gloo(calls);
+  const MismatchTexts& row = row_of(mismatch_texts, meet ? FindingKind::numel_mismatch : kind);
+  std::string text(meet ? "Gloo has one algorithm for these operations, so their messages meet; " : "");
+  text += row.own != nullptr ? backend.texts.*row.own : row.of_any;
   return row.detail_raises ? text + "; TORCH_DISTRIBUTED_DEBUG=DETAIL would raise instead" : text;
 }
 

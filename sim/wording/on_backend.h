@@ -4,6 +4,7 @@
 // ProcessGroupNCCL.cpp and ProcessGroupGloo.cpp for timeouts and checks, NCCL's collectives.cc for what
 // is never compared, torch/distributed/elastic/agent for what torchrun does.
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,8 @@ namespace rollcall::check {
 std::string hang_on_backend(const Evidence& evidence, const std::string& op);
 // The same where the missing rank's process is gone.
 std::string crash_on_backend(std::string_view backend, const std::string& op);
-std::string mismatch_on_backend(const Evidence& evidence, FindingKind kind);
+// `calls`: those that do not fit each other.
+std::string mismatch_on_backend(const Evidence& evidence, FindingKind kind, std::span<const OpVariant> calls);
 std::string hook_mismatch_on_backend();
 
 }  // namespace rollcall::check

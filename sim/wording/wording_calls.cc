@@ -209,7 +209,7 @@ void word_mismatch(const Evidence& evidence, const Incident& incident, Finding& 
         "post_hook runs on every rank: issue its collectives on all of them, and use is_last_joiner only to "
         "decide what they carry";
   }
-  finding.on_backend = mismatch_on_backend(evidence, finding.kind);
+  finding.on_backend = mismatch_on_backend(evidence, finding.kind, incident.variants);
 }
 
 void word_parts(const Evidence& evidence, const Incident& incident, Finding& finding) {

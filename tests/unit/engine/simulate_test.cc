@@ -311,6 +311,25 @@ TEST_CASE("how long a disagreement takes does not depend on who came first", "[s
   CHECK(times == std::vector<Time>(10, times[0]));
 }
 
+TEST_CASE("what a mismatch does on gloo depends on whether one of its functions runs both", "[simulate][fiber]") {
+  const auto on_backend = [](bool scatters) {
+    const Report report = run(gloo(3), [scatters](Rank rank) {
+      const Tensor many = Tensor::ones({6});
+      if (rank == 2 && scatters) {
+        reduce_scatter_tensor(Tensor::ones({2}), many);
+      } else if (rank == 2) {
+        broadcast(many, 0);
+      } else {
+        all_reduce(number(1));
+      }
+    });
+    CHECK(finding(report).kind == FindingKind::op_mismatch);
+    return finding(report).on_backend;
+  };
+  CHECK_THAT(on_backend(false), StartsWith("different operations never exchange data"));
+  CHECK_THAT(on_backend(true), StartsWith("Gloo has one algorithm for these operations"));
+}
+
 TEST_CASE("a hundred thousand ranks hang, and one of them is found", "[simulate][fiber]") {
   const Report report = run(gloo(100'000), [](Rank rank) {
     barrier();
