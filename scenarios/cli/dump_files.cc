@@ -9,6 +9,7 @@
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/subject.h"
 #include "scenarios/cli/terminal/progress.h"
+#include "traces/formats/trace_reader.h"
 
 namespace rollcall::cli {
 
@@ -66,7 +67,10 @@ ExitCode no_dumps(const traces::ReadResult& input, const std::vector<std::string
   std::error_code missing;
   if (paths.size() == 1 && std::filesystem::exists(paths.front(), missing)) {
     const Subject subject = subject_of(paths.front());
-    if (subject != Subject::dumps && subject != Subject::trace) {
+    // Of what nothing can be read, the reader has said why.
+    const bool says_something = std::filesystem::is_directory(paths.front(), missing) ||
+                                !traces::beginning_of(paths.front()).empty();
+    if (says_something && subject != Subject::dumps && subject != Subject::trace) {
       throw UsageError(fmt::format("'{}' is {}", paths.front(), advice_on(subject, paths.front())));
     }
   }

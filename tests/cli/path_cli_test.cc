@@ -98,6 +98,13 @@ TEST_CASE("the wrong command for a file names the right one", "[cli][fiber]") {
   // What is broken is still a scenario, and its reader says where.
   shell.write("broken.json", "{ \"version\": 1,, }");
   CHECK_THAT(shell.rollcall("run broken.json").err, StartsWith("broken.json:1:16: error"));
+  // And nothing is, of which nothing can be read.
+  shell.write("empty", "");
+  for (const std::string nothing : {"empty", "/dev/null", "/dev/zero"}) {
+    const Outcome outcome = shell.rollcall("diagnose " + nothing);
+    CHECK(outcome.code == 4);
+    CHECK_THAT(outcome.err, !Contains("scenario"));
+  }
 }
 
 TEST_CASE("record looks at where traces go before the script runs", "[cli]") {
