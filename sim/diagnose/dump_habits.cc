@@ -74,9 +74,4 @@ std::optional<Departure> find_departure(const RankOps& ops, std::size_t op) {
   return strongest;
 }
 
-std::optional<std::size_t> usual_next(const RankOps& ops) {
-  const Examples examples = examples_of(ops.ops, ops.ops.size());
-  return examples.positions.empty() ? std::nullopt : std::optional(examples.positions.back());
-}
-
 }  // namespace rollcall::check

@@ -20,7 +20,4 @@ struct Departure {
 // where the past gives no example.
 std::optional<Departure> find_departure(const RankOps& ops, std::size_t op);
 
-// The operation that usually follows the last of `ops`, or nothing.
-std::optional<std::size_t> usual_next(const RankOps& ops);
-
 }  // namespace rollcall::check

@@ -153,26 +153,6 @@ std::vector<Variant> name_variants(const Evidence& evidence, const Incident& inc
   return variants;
 }
 
-std::string call_signature(const Call& call) {
-  std::string text = call.op;
-  if (!call.dtype.empty()) {
-    text += fmt::format(" of {} x {}", call.numel, call.dtype);
-  }
-  if (!call.ranks.empty()) {
-    text += " of ranks " + call.ranks;
-  }
-  if (!call.reduce_op.empty()) {
-    text += ", " + call.reduce_op;
-  }
-  if (call.root >= 0) {
-    text += fmt::format(", root {}", call.root);
-  }
-  if (call.peer >= 0) {
-    text += fmt::format(" {} rank {}", call.op == "send" ? "to" : "from", call.peer);
-  }
-  return text;
-}
-
 std::string other_arguments(const GroupMembers& group, const Op& op) {
   if (is_point_to_point(op.kind)) {
     return op.tag == 0 ? "" : fmt::format("tag {}", op.tag);

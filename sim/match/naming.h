@@ -29,9 +29,6 @@ const std::string& group_name(const Evidence& evidence, GroupId group);
 // Incident variants (global ranks) as a report shows them, majority first.
 std::vector<Variant> name_variants(const Evidence& evidence, const Incident& incident);
 
-// "all_reduce of 4 x float32, SUM": what tells one call from another, without its place.
-std::string call_signature(const Call& call);
-
 // "SUM", "root 2", "SUM, root 2", "tag 7": what tells one call from another besides operation, dtype and size. The
 // root is a global rank.
 std::string other_arguments(const GroupMembers& group, const Op& op);

@@ -69,13 +69,4 @@ TEST_CASE("variants of an incident carry global ranks", "[naming]") {
   CHECK(variants[1].call.group == "odd");
 }
 
-TEST_CASE("a signature tells calls apart and says nothing more", "[naming]") {
-  const EvidenceBuilder run(4);
-  const auto signature = [&](const Op& op) { return call_signature(name_call(run.evidence(), op, 0)); };
-  CHECK(signature(test::barrier()) == "barrier");
-  CHECK(signature(all_reduce(4)) == "all_reduce of 4 x float32, SUM");
-  CHECK(signature(all_reduce(1, Dtype::int64, ReduceOp::max)) == "all_reduce of 1 x int64, MAX");
-  CHECK(signature(test::broadcast(2, 3)) == "broadcast of 2 x float32, root 3");
-}
-
 }  // namespace rollcall::check
