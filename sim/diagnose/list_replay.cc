@@ -322,14 +322,12 @@ ListReplay::Items ListReplay::items_with(Rank rank, const CallEdits& edits) cons
       add(calls[next], next, false);
     }
   };
-  for (const CallEdit& edit : edits) {
-    if (edit.rank == rank) {
-      copy_until(static_cast<std::size_t>(edit.at));
-      for (const ProgramCall& call : edit.inserted) {
-        add(call, next, true);
-      }
-      next += static_cast<std::size_t>(edit.dropped);
+  for (const CallEdit& edit : edits_of(edits, rank)) {
+    copy_until(static_cast<std::size_t>(edit.at));
+    for (const ProgramCall& call : edit.inserted) {
+      add(call, next, true);
     }
+    next += static_cast<std::size_t>(edit.dropped);
   }
   copy_until(calls.size());
   return items;

@@ -1,11 +1,13 @@
 #include "sim/gloo/gloo_transport.h"
-#include "sim/torch/torch_traits.h"
 
 #include <cstring>
 #include <deque>
 #include <map>
 
 #include <fmt/core.h>
+
+#include "sim/base/expects.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim::gloo {
 namespace {
@@ -93,13 +95,21 @@ class Exchange {
     return moved;
   }
 
+  void expect_in_memory(std::size_t rank, const Step& step) const {
+    const std::size_t bytes = members_[rank].memory.size();
+    expects(step.length <= bytes && step.offset <= bytes - step.length,
+            "a step reads and writes its member's memory");
+  }
+
   bool take(std::size_t rank, const Step& step) {
     Run& run = runs_[rank];
     switch (step.kind) {
       case Step::Kind::receive:
+        expect_in_memory(rank, step);
         channels_[{step.peer, rank}].receives.push_back(step);
         return true;
       case Step::Kind::send:
+        expect_in_memory(rank, step);
         channels_[{rank, step.peer}].sends.push_back(step);
         return true;
       case Step::Kind::await_receive:

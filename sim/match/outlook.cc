@@ -1,6 +1,6 @@
 #include "sim/match/outlook.h"
 
-#include <span>
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -71,6 +71,10 @@ Step step_of(const Op& op, const ScopeTable& scopes, std::int64_t seq) {
           .shadow = op.shadow,
           .is_presence = is_presence,
           .is_joins = is_presence || pairing == "join.terminate"};
+}
+
+std::span<const CallEdit> edits_of(const CallEdits& edits, Rank rank) {
+  return std::ranges::equal_range(edits, rank, {}, &CallEdit::rank);
 }
 
 }  // namespace rollcall::check

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,9 @@ struct CallEdit {
   friend bool operator==(const CallEdit&, const CallEdit&) = default;
 };
 using CallEdits = std::vector<CallEdit>;  // by rank, then by place
+
+// Those of one rank; borrowed.
+std::span<const CallEdit> edits_of(const CallEdits& edits, Rank rank);
 
 // One collective as a rank issued it.
 struct Step {

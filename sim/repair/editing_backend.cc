@@ -21,13 +21,18 @@ struct Made {
   SplitSizes splits{};
 };
 
-// Elements of what a rank gets of `numel` that it gives, in a group of `size`.
-std::int64_t filled_numel(Sizes sizes, std::int64_t numel, Rank size) {
-  switch (sizes) {
+// Elements of what a rank gives in a call of `numel`, and of what it gets, in a group of `size`. Scatter counts what
+// everybody gets.
+std::int64_t given_numel(const OpRow& row, std::int64_t numel, Rank size) {
+  return row.given == Tensors::per_member_on_root ? numel * size : numel;
+}
+
+std::int64_t filled_numel(const OpRow& row, std::int64_t numel, Rank size) {
+  switch (row.sizes) {
     case Sizes::gathered:
       return numel * size;
     case Sizes::divided:
-      return numel / size;
+      return given_numel(row, numel, size) / size;
     case Sizes::equal:
     case Sizes::exchanged:
       break;
@@ -93,9 +98,10 @@ Op op_of(const ProgramCall& call, const ProcessGroup& group, Made& made) {
   op.tag = call.tag;
   op.numel = call.numel;
   const bool is_root = op.root == op.rank;
-  make(row.given, call.numel, group.size(), is_root, op, made.input, made.inputs);
+  make(row.given, given_numel(row, call.numel, group.size()), group.size(), is_root, op, made.input,
+       made.inputs);
   const std::int64_t filled = call.filled_parts.empty()
-                                  ? filled_numel(row.sizes, call.numel, group.size())
+                                  ? filled_numel(row, call.numel, group.size())
                                   : std::reduce(call.filled_parts.begin(), call.filled_parts.end());
   make(row.filled, filled, group.size(), is_root, op, made.output, made.outputs);
   op.tensors.input = made.input ? made.input.storage() : nullptr;
@@ -119,27 +125,23 @@ bool is_left_out(const Work& work) {
 
 }  // namespace
 
-EditingBackend::EditingBackend(Backend& inner, const CallEdits& edits, Rank rank) : ForwardingBackend(inner) {
-  for (const CallEdit& edit : edits) {
-    if (edit.rank == rank) {
-      expects(edits_.empty() || edits_.back()->at <= edit.at, "a rank's edits are in order");
-      edits_.push_back(&edit);
-    }
-  }
+EditingBackend::EditingBackend(Backend& inner, const CallEdits& edits, Rank rank)
+    : ForwardingBackend(inner), edits_(edits_of(edits, rank)) {
+  expects(std::ranges::is_sorted(edits_, {}, &CallEdit::at), "a rank's edits are in order");
 }
 
 bool EditingBackend::goes_on() const { return next_ < edits_.size(); }
 
 void EditingBackend::finish() {
   while (next_ < edits_.size()) {
-    calls_ = std::max(calls_, edits_[next_]->at);
+    calls_ = std::max(calls_, edits_[next_].at);
     pass();
   }
 }
 
 bool EditingBackend::pass() {
-  while (next_ < edits_.size() && edits_[next_]->at <= calls_) {
-    const CallEdit& edit = *edits_[next_++];
+  while (next_ < edits_.size() && edits_[next_].at <= calls_) {
+    const CallEdit& edit = edits_[next_++];
     call_instead(edit.inserted);
     left_out_until_ = std::max(left_out_until_, edit.at + edit.dropped);
   }

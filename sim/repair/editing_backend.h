@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "sim/c10d/forwarding_backend.h"
@@ -37,9 +38,9 @@ class EditingBackend final : public ForwardingBackend {
   void call_instead(std::span<const ProgramCall> calls);
   ProcessGroup group_of(const ProgramCall& call);
 
-  std::vector<const CallEdit*> edits_;  // by place
-  std::size_t next_ = 0;                // of edits_
-  std::int64_t calls_ = 0;              // so far
+  std::span<const CallEdit> edits_;  // by place
+  std::size_t next_ = 0;             // of edits_
+  std::int64_t calls_ = 0;           // so far
   std::int64_t left_out_until_ = 0;
   std::map<std::int64_t, ProcessGroup> made_;  // by the call that made them
 };

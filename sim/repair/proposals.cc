@@ -21,14 +21,12 @@ std::vector<Symbol> places_with(const CallLists& lists, Rank rank, const CallEdi
       result.push_back(places.next(own.calls[next]));
     }
   };
-  for (const CallEdit& edit : edits) {
-    if (edit.rank == rank) {
-      copy_until(static_cast<std::size_t>(edit.at));
-      for (const ProgramCall& call : edit.inserted) {
-        result.push_back(places.next(lists.listed(rank, call)));
-      }
-      next += static_cast<std::size_t>(edit.dropped);
+  for (const CallEdit& edit : edits_of(edits, rank)) {
+    copy_until(static_cast<std::size_t>(edit.at));
+    for (const ProgramCall& call : edit.inserted) {
+      result.push_back(places.next(lists.listed(rank, call)));
     }
+    next += static_cast<std::size_t>(edit.dropped);
   }
   copy_until(own.calls.size());
   return result;
