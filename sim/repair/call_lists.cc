@@ -69,6 +69,11 @@ std::size_t CallLists::calls() const {
   return count;
 }
 
+bool CallLists::call_alike(Rank a, Rank b) const {
+  return class_of_[static_cast<std::size_t>(a)] == class_of_[static_cast<std::size_t>(b)] &&
+         of(a).program->is_whole == of(b).program->is_whole;
+}
+
 bool CallLists::is_member(Rank rank, std::uint32_t group) const {
   return groups_[group].empty() || std::ranges::binary_search(groups_[group], rank);
 }
@@ -212,6 +217,7 @@ void CallLists::classify() {
       classes_.emplace_back();
     }
     classes_[found->second].ranks.push_back(rank);
+    class_of_.push_back(found->second);
   }
 }
 

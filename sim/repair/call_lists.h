@@ -53,6 +53,8 @@ class CallLists {
   std::size_t calls() const;  // of all ranks
   const CallList& of(Rank rank) const { return lists_[static_cast<std::size_t>(rank)]; }
   const std::vector<CallClass>& classes() const { return classes_; }
+  // Do both make the same calls in the same places, to the same end?
+  bool call_alike(Rank a, Rank b) const;
   std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.size()); }
   // Global ranks of a group; empty: the world.
   const std::vector<Rank>& members(std::uint32_t group) const { return groups_[group]; }
@@ -77,6 +79,7 @@ class CallLists {
 
   std::vector<CallList> lists_;
   std::vector<CallClass> classes_;
+  std::vector<std::size_t> class_of_;  // by rank
   std::vector<std::vector<Rank>> groups_;
   bool are_by_use_ = false;
   std::map<std::pair<std::vector<Rank>, std::size_t>, std::uint32_t> group_numbers_;

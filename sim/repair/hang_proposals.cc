@@ -1,6 +1,7 @@
 // What would let the calls go on in which ranks hang.
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -9,6 +10,8 @@
 
 namespace rollcall::check {
 namespace {
+
+constexpr std::size_t edits_max = 100'000;  // of more calls, no change is the smallest
 
 // Where in the list of a rank the call of a report is.
 std::optional<std::size_t> index_of(const CallList& list, const Call& call) {
@@ -115,8 +118,11 @@ class HangProposals {
     propose_one(edits);
     CallEdits all;
     for (const CallEdit& edit : edits) {
-      const CallEdits own = everywhere(edit);
-      all.insert(all.end(), own.begin(), own.end());
+      CallEdits own = everywhere(edit);
+      std::ranges::move(own, std::back_inserter(all));
+      if (all.size() > edits_max) {
+        return;
+      }
     }
     if (all.size() > edits.size()) {
       propose_one(std::move(all));

@@ -61,13 +61,13 @@ void Novelty::add(Rank rank, const std::vector<Symbol>& places, std::int64_t tim
 
 std::int64_t Novelty::count_with(std::span<const Change> changes) {
   for (const Change& change : changes) {
-    add(change.rank, places_of(change.rank), -1);
-    add(change.rank, change.places, 1);
+    add(change.rank, places_of(change.rank), -change.ranks);
+    add(change.rank, change.places, change.ranks);
   }
   const std::int64_t result = different_;
   for (const Change& change : changes) {
-    add(change.rank, change.places, -1);
-    add(change.rank, places_of(change.rank), 1);
+    add(change.rank, change.places, -change.ranks);
+    add(change.rank, places_of(change.rank), change.ranks);
   }
   return result;
 }

@@ -26,6 +26,7 @@ class Novelty {
   struct Change {
     Rank rank = 0;
     std::vector<Symbol> places;
+    std::int64_t ranks = 1;  // that call alike, and would
   };
   std::int64_t count_with(std::span<const Change> changes);
   // How often `next` follows on `last` in the job.

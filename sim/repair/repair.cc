@@ -23,7 +23,13 @@ struct Scored {
 std::int64_t novelty_of(const CallLists& lists, const Proposal& proposal, Novelty& novelty) {
   std::vector<Novelty::Change> changes;
   for (const Rank rank : proposal.ranks) {
-    changes.push_back({rank, places_with(lists, rank, proposal.edits)});
+    Novelty::Change change{rank, places_with(lists, rank, proposal.edits)};
+    if (!changes.empty() && lists.call_alike(changes.back().rank, rank) &&
+        changes.back().places == change.places) {
+      ++changes.back().ranks;
+    } else {
+      changes.push_back(std::move(change));
+    }
   }
   return novelty.count_with(changes);
 }
@@ -58,6 +64,7 @@ void slide(const CallLists& lists, Proposal& proposal, Novelty& novelty) {
     }
     edit = chosen;
   }
+  sort_edits(proposal.edits);
 }
 
 // Whoever called something meant it: calls are forgotten more often than made up.
