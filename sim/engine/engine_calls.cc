@@ -203,7 +203,7 @@ inline void Engine::wait_collective(const Work& work) {
     }
     return;
   }
-  if (slot->phase == Slot::Phase::irregular || slot->raises) [[unlikely]] {
+  if (slot->phase == Slot::Phase::irregular || slot->raises || slot->lets_some_through) [[unlikely]] {
     if (has_its_fate(work.rank(), *slot)) {
       return;
     }
@@ -231,9 +231,12 @@ void Engine::wait_otherwise(const Work& work) {
   }
 }
 
-// True when the call completed for the waiting member of an irregular slot. Throws when it failed or raises,
-// and false says that it hangs.
+// True when the call completed for the waiting member of an irregular slot, or of one that lacks others. Throws when it
+// failed or raises, and false says that it hangs.
 bool Engine::has_its_fate(Rank member, const Slot& slot) const {
+  if (slot.is_through(member)) {
+    return true;
+  }
   if (slot.phase == Slot::Phase::irregular) {
     const auto at = static_cast<std::size_t>(member);
     switch (slot.fates[at]) {
@@ -344,7 +347,8 @@ bool Engine::has_completed(const Work& work) {
   if (slot == nullptr) {
     return true;
   }
-  return slot->phase == Slot::Phase::done || (slot->raises && raises_late(work.rank(), *slot)) ||
+  return slot->phase == Slot::Phase::done || slot->is_through(work.rank()) ||
+         (slot->raises && raises_late(work.rank(), *slot)) ||
          (slot->phase == Slot::Phase::irregular &&
           slot->fates[static_cast<std::size_t>(work.rank())] == Fate::completes);
 }

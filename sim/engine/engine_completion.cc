@@ -149,17 +149,17 @@ bool Engine::let_some_through(GroupId group, Slot& slot) {
   if (slot.fates.empty()) {
     return false;
   }
+  const auto is_blocked_here = [&](Rank rank) {  // it may be blocked in another call, and wait here as well
+    const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+    return status.group == group && status.seq == slot.seq;
+  };
   std::vector<Rank> staying;
   std::vector<std::pair<Rank, std::string>> dying;
   bool anybody = false;
   for (const Rank rank : std::exchange(slot.waiters, {})) {
-    const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
-    if (status.group != group || status.seq != slot.seq) {
-      staying.push_back(rank);  // blocked in another call, and in this one as well
-      continue;
-    }
-    const Rank member = status.group_rank;
+    const Rank member = run_.members[group].rank_of(rank);
     const auto at = static_cast<std::size_t>(member);
+    expects(!slot.is_through(member), "who got through does not wait");
     if (slot.fates[at] == Fate::completes) {
       if (run_.recorder) {
         run_.recorder->got_through(run_.groups[group], slot, member, run_.now);
@@ -168,7 +168,7 @@ bool Engine::let_some_through(GroupId group, Slot& slot) {
       detach(member, slot);
       wake(rank);
       anybody = true;
-    } else if (slot.fates[at] == Fate::crashes) {
+    } else if (slot.fates[at] == Fate::crashes && is_blocked_here(rank)) {
       dying.emplace_back(rank, slot.failures[at]);
     } else {
       staying.push_back(rank);

@@ -185,6 +185,7 @@ void GroupMatcher::retire() {
   slot.phase = Slot::Phase::collecting;
   slot.raises = false;
   slot.given_up = false;
+  slot.lets_some_through = false;
   empty(slot);
   slot.waiters.clear();
   slot.fates.clear();

@@ -62,12 +62,13 @@ struct Slot {
 
   std::int64_t seq = 0;
   Phase phase = Phase::collecting;
-  bool uniform = true;    // every tensor so far is uniform and of the reference's call
-  bool differs = false;   // some call is not the reference's, or its parts do not fit the others'
-  bool uneven = false;    // some call has parts of different sizes
-  bool raises = false;    // some call was accepted, and the backend may raise when it runs it
-  bool given_up = false;  // some rank waited here, and its wait ended otherwise
-  bool plain = false;     // of a call like the reference nothing is noted but its tensor
+  bool uniform = true;             // every tensor so far is uniform and of the reference's call
+  bool differs = false;            // some call is not the reference's, or its parts do not fit the others'
+  bool uneven = false;             // some call has parts of different sizes
+  bool raises = false;             // some call was accepted, and the backend may raise when it runs it
+  bool given_up = false;           // some rank waited here, and its wait ended otherwise
+  bool lets_some_through = false;  // some member is in `through`
+  bool plain = false;              // of a call like the reference nothing is noted but its tensor
   Rank arrived = 0;
   const Op* like = nullptr;       // where the reference was made of a call that several share; else null
   Op reference;                   // the first arrival's call
@@ -89,10 +90,11 @@ struct Slot {
 
   // The member goes on, while others are missing.
   void let_through(Rank rank) {
+    lets_some_through = true;
     through.resize(tensors.size());
     through[static_cast<std::size_t>(rank)] = true;
   }
-  bool is_through(Rank rank) const { return !through.empty() && through[static_cast<std::size_t>(rank)]; }
+  bool is_through(Rank rank) const { return lets_some_through && through[static_cast<std::size_t>(rank)]; }
   bool has(Rank rank) const { return tensors[static_cast<std::size_t>(rank)] != nullptr; }
 };
 

@@ -141,6 +141,17 @@ TEST_CASE("nesting as deep as a file may go fits a rank's stack", "[scenarios][f
   CHECK(report.of(0).exception.ends_with("again deep [0, 1, 2, 3]"));
 }
 
+// On Gloo, the root of a scatter is through when its parts have been taken, though others wait elsewhere. It went on
+// and on getting through, and the memory of the machine with it.
+TEST_CASE("a thread that gets through a call while ranks are missing goes on once", "[scenarios][fiber]") {
+  const Report report =
+      run_text(R"({"world_size": 3, "backend": "gloo", "groups": {"some": [0, 1]}, "program": [
+    {"if": "rank == 2", "do": [{"recv": {"numel": 1, "src": 0}}]},
+    {"parallel": [[{"scatter": {"numel": 2, "value": 2}}], [{"all_reduce": {"group": "some", "numel": 1}}]]},
+    {"if": "rank == 0", "do": [{"send": {"numel": 1, "dst": 2}}]}]})");
+  CHECK(verdict_word(report.verdict) == "deadlock");
+}
+
 // On Gloo, a root sends to whoever has come, before all have. A scatter that a repair put in had no room for what the
 // root sent, which was written into other memory.
 TEST_CASE("a repair may put in a scatter on some ranks only", "[scenarios][repair][fiber]") {
