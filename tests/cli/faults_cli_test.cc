@@ -38,7 +38,7 @@ TEST_CASE("with --progress a long run says how far it is, and a signal ends it a
     // A shell's background jobs ignore SIGINT until they say otherwise, which the program does.
     const std::string log = "said." + signal;
     const Outcome outcome = shell.run(
-        signaled("run endless.json --progress 2>" + log, signal, "grep -q running " + log + " 2>/dev/null"));
+        signaled("run endless.json --progress 2>" + log, signal, "grep -q calls " + log + " 2>/dev/null"));
     CHECK(outcome.code == 2);
     const std::string said = contents(shell.path(log));
     CHECK_THAT(said,
