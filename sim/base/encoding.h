@@ -1,7 +1,8 @@
 #pragma once
 
-// Values as bytes, for pipes and sockets between processes of one program: each field as the machine holds it,
-// in the order in which `visit` names them, which is found by its arguments' types: it stands in their namespace.
+// Encodes values as bytes, for pipes and sockets between processes of one program. Each field is written as the machine
+// holds it, in the order in which `visit` names the fields. `visit` is found by argument-dependent lookup, so it is in
+// the namespace of its arguments' types.
 
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a rank program throws where PyTorch would raise. The type name is Python's, the text is
+// The exceptions that a rank program throws where PyTorch would raise. The type name is Python's and the text is
 // PyTorch's, so that a user finds both in the real traceback.
 
 #include <stdexcept>
@@ -18,7 +18,7 @@ class Error : public std::runtime_error {
 
   // Python's exception type: "RuntimeError", "ValueError", ... A literal.
   const char* type() const { return type_; }
-  // Where it was raised; unknown unless somebody said so.
+  // Where it was raised; unknown unless set.
   Site site() const { return site_; }
   void set_site(Site site) { site_ = site; }
 
@@ -47,11 +47,11 @@ struct NotImplementedError : Error {
 // literal such as "SIGKILL". Not a std::exception, so that a program's own catch clauses let it through.
 struct ProcessKilled {
   const char* signal;
-  std::string text{};  // what the process says before; may be empty
+  std::string text{};  // what the process prints before it dies; may be empty
 };
 
-// Python's `raise`: throws `error` as the class that its type names, so that a handler for RuntimeError gets it. A rank
-// that ends by it is reported with the place.
+// Python's `raise`: throws `error` as the class that its type names, so that a handler for RuntimeError gets it. If it
+// ends a rank, the report shows `site`.
 [[noreturn]] inline void raise(const Error& error, Site site = Site::here()) {
   const auto throw_as = [&](auto same) {
     same.set_site(site);

@@ -1,8 +1,7 @@
 #pragma once
 
-// Assertions about rollcall itself. They stay on in every build: a simulator that goes on after an
-// impossible state gives wrong verdicts, which is worse than stopping. A misbehaving *user program*
-// never ends here; it gets a verdict.
+// Assertions about rollcall itself. They stay on in every build: a simulator that continues after an impossible state
+// gives wrong verdicts, which is worse than stopping. A misbehaving *user program* never ends here; it gets a verdict.
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +15,7 @@ namespace rollcall {
   std::abort();
 }
 
-// `what` says what must hold, as a sentence.
+// `what` is a sentence that says what must hold.
 inline void expects(bool condition, const char* what,
                     std::source_location where = std::source_location::current()) {
   if (!condition) [[unlikely]] {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scope by number. Apart from ScopeTable, because every Op carries one and few look up its name.
+// The number of a scope. Separate from ScopeTable, because every Op carries one and few callers look up its name.
 
 #include <cstdint>
 

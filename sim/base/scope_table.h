@@ -16,8 +16,8 @@
 
 namespace rollcall {
 
-// What a call belongs together with. Weak pairings (a user's labels) are compared among labeled
-// calls only; strict ones (the Join protocol) also against calls without any label.
+// Decides which calls belong together. Weak pairings (a user's labels) are compared among labeled calls only; strict
+// ones (the Join protocol) also against calls without any label.
 struct Pairing {
   std::uint32_t id = 0;  // 0: unlabeled
   bool strict = false;
@@ -50,7 +50,7 @@ class ScopeTable {
   Pairing pairing(ScopeId scope) const { return nodes_[scope].pairing; }
   std::string_view pairing_name(Pairing pairing) const { return pairings_[pairing.id]; }
   std::string path(ScopeId scope) const;  // "epoch/counter.forward"
-  // True when anybody has entered a scope of this name. Looks at every scope: for reports.
+  // True if any rank has entered a scope of this name. Scans every scope: for reports.
   bool has_entered(std::string_view name) const;
 
  private:
@@ -58,8 +58,8 @@ class ScopeTable {
     std::string name;
     ScopeId parent = no_scope;
     Pairing pairing;
-    // The scopes inside this one that were entered last, by enter and by enter_paired. Ranks of one
-    // program come to the same place one after the other: most entries need no look-up and no memory.
+    // The scopes inside this one that were entered last, by enter and by enter_paired. Ranks of one program reach the
+    // same place one after another, so most entries need no lookup and no memory.
     ScopeId latest = no_scope;
     ScopeId latest_paired = no_scope;
   };

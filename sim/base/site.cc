@@ -9,7 +9,7 @@ std::string to_string(const Site& site) {
     return {};
   }
   std::string_view file = site.file;
-  if (site.column == 0) {  // a line of somebody else's program, of which no more is known: it keeps its path
+  if (site.column == 0) {  // a line of a foreign program, for which no more is known: it keeps its path
     return std::string(file) + ":" + std::to_string(site.line);
   }
   file.remove_prefix(file.find_last_of('/') == std::string_view::npos ? 0 : file.find_last_of('/') + 1);

@@ -18,7 +18,7 @@ std::size_t character_start(std::string_view text, std::size_t offset) {
 }
 
 // RFC 3629, section 4: the second byte of some leads has a narrower range, which rules out overlong forms, surrogates
-// and what lies above U+10FFFF.
+// and code points above U+10FFFF.
 std::size_t character_length(std::string_view text) {
   const auto byte = [text](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;

@@ -12,7 +12,7 @@ namespace {
 
 const std::vector<std::int64_t> equal_parts;
 
-// A run of elements inside a storage, which may be a part of it (one rank's share of a flat tensor).
+// A run of elements of a storage: all of it, or a part (one rank's share of a flat tensor).
 struct View {
   Storage* storage = nullptr;
   std::int64_t offset = 0;
@@ -52,7 +52,7 @@ std::vector<View> parts_of(Storage* storage, const std::vector<std::int64_t>& ro
   return parts;
 }
 
-// What a member hands out and what it takes in, part by part.
+// The parts that a member hands out, and those that it takes in.
 std::vector<View> outgoing(const OpTensors& member, std::size_t members) {
   return member.inputs != nullptr
              ? parts_of(*member.inputs)
@@ -170,7 +170,7 @@ void apply_broadcast(const Op& op, std::span<const OpTensors> members) {
   }
 }
 
-// Of a target that is put together from parts which all hold one value, no element need be touched.
+// If all parts of a target hold one value, sets the target as a whole, without touching its elements.
 bool fill_at_once(Storage& target, std::span<const View> places, std::span<const View> parts) {
   std::int64_t covered = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -202,7 +202,7 @@ void assemble(const OpTensors& member, std::span<const View> places, std::span<c
   }
 }
 
-// True when every member gives the same value, as many times.
+// True when every member gives the same value, the same number of times.
 bool all_alike(std::span<const View> sources) {
   return std::ranges::all_of(sources, [&](const View& source) {
     return source.uniform() && source.count == sources.front().count && source.count > 0 &&
@@ -341,7 +341,7 @@ void apply_message(Storage& target, Storage& source) { copy(whole(&target), whol
 
 namespace {
 
-// Every storage a member reads, or writes, once per run of equal handles.
+// Visits every storage that a member reads, or writes, once per run of equal handles.
 template <typename Visit>
 void for_each_storage(Storage* one, const TensorList* list, Visit&& visit) {
   if (one != nullptr) {
@@ -357,7 +357,7 @@ void for_each_storage(Storage* one, const TensorList* list, Visit&& visit) {
   }
 }
 
-// Are the inputs of all members free of dense ones, and of one value where results are put together of them?
+// True if no member's input is dense and, where results are assembled from the inputs, all inputs hold one value.
 bool stays_uniform(const Op& op, std::span<const OpTensors> members) {
   const OpRow& row = row_of(op.kind);
   const bool puts_together =

@@ -1,8 +1,8 @@
 #pragma once
 
-// What a matched collective does to host memory: the reference meaning of every operation. Pure
-// arithmetic; it knows nothing of ranks' order of arrival, time or fibers, so results are the same
-// bits on every machine and in every schedule: reductions go in group-rank order.
+// What a matched collective does to host memory: the reference meaning of every operation. Pure arithmetic, without
+// ranks' order of arrival, time or fibers, so results are bit-identical on every machine and in every schedule:
+// reductions run in group-rank order.
 
 #include <cstdint>
 #include <span>
@@ -12,14 +12,13 @@
 
 namespace rollcall {
 
-// All members' calls agree with `op` in kind, dtype, reduction and root, and in numel unless it is uneven.
-// `members` holds their tensors by group rank. Of a part that is shorter than its place, or longer, as
-// much is copied as both have.
-// Meta tensors are left alone.
+// All members' calls agree with `op` in kind, dtype, reduction and root, and in numel unless it is uneven. `members`
+// holds their tensors by group rank. If a part and its place differ in length, the shorter length is copied. Meta
+// tensors are left alone.
 void apply_op(const Op& op, std::span<const OpTensors> members);
 
-// What a member sends to each member, and what it expects of each, in elements. For operations whose parts
-// may differ in size: all_gather, reduce_scatter with lists, all_to_all*.
+// The elements that a member sends to each member, and those that it expects from each. For operations whose parts may
+// differ in size: all_gather, reduce_scatter with lists, all_to_all*.
 std::vector<std::int64_t> sent_parts(const Op& op, const OpTensors& member, std::size_t members);
 std::vector<std::int64_t> expected_parts(const Op& op, const OpTensors& member, std::size_t members);
 
@@ -36,15 +35,15 @@ struct PartMisfit {
 // All of them, by receiver, then sender.
 std::vector<PartMisfit> part_misfits(const Op& op, std::span<const OpTensors> members);
 
-// How many more bytes apply_op would need for results that stop being uniform. 0 in the common case that
-// everyone contributes the same value. Never less than the truth; very large is INT64_MAX.
+// How many more bytes apply_op would need for results that stop being uniform. 0 in the common case that all members
+// contribute the same value. An upper bound; INT64_MAX on overflow.
 std::int64_t dense_bytes(const Op& op, std::span<const OpTensors> members);
 
 // The common case of apply_op: all_reduce, broadcast or reduce where every tensor is uniform.
 // `values[r]` is group rank r's contribution; `storages[r]` receives the result. No allocation.
 void apply_uniform(const Op& op, std::span<const Bits> values, std::span<Storage* const> storages);
 
-// A send that met a receive of its own size and dtype.
+// Applies a send that met a receive of the same size and dtype.
 void apply_message(Storage& target, Storage& source);
 
 // True for the kinds that apply_uniform serves.

@@ -107,7 +107,7 @@ std::size_t length(const TensorList* list) { return list == nullptr ? 0 : list->
 
 bool root_exists(const Op& op, Rank size) { return op.root >= 0 && op.root < size; }
 
-// The first tensor of the list that is not of `shape`.
+// The index of the first tensor of the list that does not have `shape`.
 std::optional<std::size_t> misshapen(const TensorList& list, const Shape& shape) {
   const auto found =
       std::ranges::find_if(list, [&](const Tensor& tensor) { return !(tensor.shape() == shape); });
@@ -144,14 +144,14 @@ const char* split_error(const std::vector<std::int64_t>& splits, const Storage& 
                                                : nullptr;
 }
 
-// Of an all_to_all_single that names its splits.
+// The error of an all_to_all_single that names its splits; null if there is none.
 const char* split_error(const Op& op, Rank size) {
   const SplitSizes& splits = *op.tensors.splits;
   const char* error = split_error(splits.input, *op.tensors.input, size);
   return error != nullptr ? error : split_error(splits.output, *op.tensors.output, size);
 }
 
-// The rank's own part of a list has the size of the tensor that it comes from or goes to.
+// True if the rank's own part of a list has the size of the tensor that it comes from or goes to.
 bool own_part_fits(const Op& op, const TensorList& list) {
   return list[static_cast<std::size_t>(op.rank)].numel() == single_of(op).numel;
 }
@@ -163,16 +163,16 @@ bool flat_sizes_fit(const Op& op, Rank size) {
   return whole == part * size;
 }
 
-// Is one of the call's arguments a list with a tensor for each member?
+// True if one of the call's arguments is a list with a tensor for each member.
 bool takes_list(const OpRow& row) {
   return row.given >= Tensors::per_member || row.filled >= Tensors::per_member;
 }
 
-// ... which this call does without: off the root, or because the places lie end to end in one tensor, which
-// all_gather_flat has measured.
+// True if this call does without that list: on a rank other than the root, or because the places lie end to end in one
+// tensor, whose size all_gather_flat has checked.
 bool has_no_list(const Op& op) { return has_root(op.kind) ? op.rank != op.root : list_of(op) == nullptr; }
 
-// at::chunk(whole, size): what Gloo makes of a flat tensor. Parts by rank; fewer than `size` where the rows end before.
+// at::chunk(whole, size): how Gloo splits a flat tensor. Parts by rank; fewer than `size` if the rows run out.
 std::vector<Shape> chunks_of(const Shape& whole, Rank size) {
   std::vector<Shape> chunks;
   if (whole.sizes().empty()) {
@@ -188,7 +188,7 @@ std::vector<Shape> chunks_of(const Shape& whole, Rank size) {
   return chunks;
 }
 
-// Of flat tensors, Gloo's part of each rank has the shape of what the rank gives or gets.
+// True if Gloo's part of a flat tensor has, for each rank, the shape of what the rank gives or gets.
 bool flat_shapes_fit(const Op& op, Rank size) {
   const bool gathers = row_of(op.kind).sizes == Sizes::gathered;
   const Shape& part = gathers ? op.tensors.input->shape : op.tensors.output->shape;
@@ -219,11 +219,11 @@ bool is_well_formed(const Op& op, Rank size) {
       return row.given != Tensors::several || !tensors.inputs->empty();
     case Sizes::gathered:
     case Sizes::divided:
-      if (has_root(op.kind) && !takes_list(row)) {  // gather_single, which looks at sizes only
+      if (has_root(op.kind) && !takes_list(row)) {  // gather_single, which checks sizes only
         return op.rank != op.root || (same_dtype(op) && flat_sizes_fit(op, size));
       }
       if (!takes_list(row)) {
-        return same_dtype(op) && flat_shapes_fit(op, size);  // and so do the sizes
+        return same_dtype(op) && flat_shapes_fit(op, size);  // which implies that the sizes fit
       }
       if (has_no_list(op)) {
         return true;
@@ -259,7 +259,7 @@ std::string misshapen_text(const TensorList& list, std::size_t index, const Shap
 
 std::string invalid_root_text(const Op& op) { return fmt::format("invalid root rank: {}", op.root); }
 
-// Gather and scatter are checked alike by both backends. Empty: nothing is wrong.
+// Both backends check gather and scatter in the same way. Empty if nothing is wrong.
 std::string rooted_list_text(const Op& op, Rank size) {
   if (!root_exists(op, size)) {
     return invalid_root_text(op);
@@ -277,7 +277,7 @@ std::string rooted_list_text(const Op& op, Rank size) {
 
 // ---- Gloo ----
 
-// Most of Gloo's complaints begin with the method that makes them.
+// Most of Gloo's errors begin with the method that raises them.
 std::optional<Error> gloo_error(std::string_view method, const std::string& text) {
   return text.empty()
              ? std::nullopt
@@ -294,7 +294,7 @@ std::string all_gather_text(const Op& op, Rank size) {
   return index ? misshapen_text(*op.tensors.outputs, *index, expected) : std::string();
 }
 
-// As C++ calls an element.
+// The C++ name of an element type.
 std::string_view element_type(Dtype dtype) {
   switch (dtype) {
     case Dtype::int64:
@@ -351,7 +351,7 @@ std::string failed_check(std::string_view condition, std::string_view left, std:
   return fmt::format("Check failed: {} ({} vs. {}). ", condition, left, right);
 }
 
-// ProcessGroupGloo::reduce_scatter_tensor_coalesced and, of 2.14, reduce_scatter.
+// ProcessGroupGloo::reduce_scatter_tensor_coalesced and, in 2.14, reduce_scatter.
 std::string reduce_scatter_text(const Op& op, Rank size) {
   const Storage& output = *op.tensors.output;
   if (op.tensors.inputs != nullptr) {
@@ -395,8 +395,8 @@ std::string all_to_all_text(const Op& op, Rank size) {
   return {};
 }
 
-// What is wrong with the device, once everything else is right. Meta tensors of the operations that are
-// not listed here never reach the process group: the dispatcher refuses them.
+// Returns `text`, or, if that is empty, what is wrong with the device. Meta tensors of operations that are not listed
+// here never reach the process group: the dispatcher refuses them.
 std::string or_device(std::string text, const Op& op) {
   return text.empty() && op.device.type == DeviceType::meta ? "unsupported device type meta" : text;
 }
@@ -439,14 +439,14 @@ std::optional<Error> gloo_argument_error(const Op& op, Rank size, const TorchTra
   }
   const char* text = op.tensors.splits != nullptr ? split_error(op, size) : nullptr;
   return text != nullptr ? std::optional<Error>(RuntimeError(text))
-                         : std::nullopt;  // what is left, Gloo finds out later: gloo_enforce_text
+                         : std::nullopt;  // Gloo detects the rest later: gloo_enforce_text
 }
 
 // ---- NCCL ----
 
 namespace {
 
-// NCCL itself looks at the root of a broadcast or reduce (src/misc/argcheck.cc).
+// NCCL itself checks the root of a broadcast or reduce (src/misc/argcheck.cc).
 std::optional<Error> nccl_root_error(const Op& op, Rank size) {
   if (root_exists(op, size)) {
     return std::nullopt;
@@ -457,7 +457,7 @@ std::optional<Error> nccl_root_error(const Op& op, Rank size) {
                   has_reduce_op(op.kind) ? "Reduce" : "Broadcast", op.root, size));
 }
 
-// Parts of different sizes are taken: torch makes one broadcast or reduce of each, in one NCCL group.
+// Parts of different sizes are accepted: torch makes one broadcast or reduce for each, in one NCCL group.
 std::optional<Error> nccl_list_error(const Op& op, Rank size) {
   const TensorList& list = *list_of(op);
   if (list.empty()) {
@@ -473,8 +473,8 @@ std::optional<Error> nccl_list_error(const Op& op, Rank size) {
       row_of(op.kind).sizes == Sizes::gathered
           ? "Tensor input and output of _broadcast_oop must have the same number of elements "
           : "Tensor input and output of _reduce_oop must have the same number of elements ";
-  // Equal parts of the wrong size are not noticed by torch 2.x, which then reads or writes beyond an end.
-  // Earlier releases said:
+  // torch 2.x does not notice equal parts of the wrong size, and reads or writes out of bounds. Earlier releases
+  // raised:
   return ValueError(all_alike(list)
                         ? "All tensor operands to scatter/gather must have the same number of elements"
                         : grouped);
@@ -506,7 +506,7 @@ std::optional<Error> nccl_all_to_all_error(const Op& op, Rank size) {
     return error != nullptr ? std::optional<Error>(ValueError(error)) : std::nullopt;
   }
   if (op.tensors.input->numel != op.tensors.output->numel) {
-    // Nobody looks: each part has the size of the input's, and the shorter tensor is overrun.
+    // Nothing checks this: each part has the size of the input's, and the shorter tensor is overrun.
     return RuntimeError(fmt::format(
         "all_to_all_single: {} elements go in and {} come out; NCCL would run beyond the end of a tensor",
         op.tensors.input->numel, op.tensors.output->numel));
@@ -531,7 +531,7 @@ std::optional<Error> nccl_rooted_error(const Op& op, Rank size) {
 std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTraits& /*torch*/) {
   const OpRow& row = row_of(op.kind);
   if (op.device.type != DeviceType::cuda || row.family != Family::collective) {
-    return std::nullopt;  // refused for that first; or checked elsewhere
+    return std::nullopt;  // refused for its device first, or checked elsewhere
   }
   switch (row.sizes) {
     case Sizes::equal:

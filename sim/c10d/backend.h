@@ -1,8 +1,8 @@
 #pragma once
 
-// Backend: the one seam between rank programs and what runs them. The simulator, Gloo, NCCL and a recorder around
-// any of them are the implementations. It is what every backend does; what only some have, or only reports want, are
-// interfaces of their own: Streams and Observer.
+// Backend: the only interface between rank programs and what runs them. The simulator, Gloo, NCCL and a recorder around
+// any of them implement it. It has what every backend does; Streams, which only some backends have, and Observer, which
+// only reports need, are interfaces of their own.
 //
 // Every call is made by a rank, on that rank's own fiber, thread or process.
 
@@ -27,44 +27,45 @@ class Backend {
   virtual const BackendTraits& traits() const = 0;
   std::string_view name() const { return traits().name; }
 
-  // Starts `op`. The tensors stay the caller's; they must live until the Work has completed unless
-  // op.async_op is set, in which case the backend keeps references of its own. Throws Error when the
-  // backend refuses the call itself, as torch does for a CPU tensor on NCCL.
+  // Starts `op`. The caller keeps the tensors, which must live until the Work has completed unless op.async_op is set,
+  // in which case the backend keeps references of its own. Throws Error when the backend refuses the call itself, as
+  // torch does for a CPU tensor on NCCL.
   virtual Work issue(const Op& op) = 0;
   // Blocks the calling rank until `work` is done. Throws Error when the operation failed.
   virtual void wait(const Work& work) = 0;
-  // The same for at most `timeout` of (simulated or real) time, then Error: work.wait(timeout).
+  // The same, but throws Error after `timeout` of (simulated or real) time: work.wait(timeout).
   virtual void wait_for(const Work& work, Duration timeout) = 0;
-  // Blocks until one of them is done: the threads of a rank, each blocked in a call of its own. At least one.
+  // Blocks until one of `works`, of which there is at least one, is done: a rank's threads, each blocked in its own
+  // call.
   virtual void wait_any(std::span<const Work> works) = 0;
   virtual bool is_completed(const Work& work) = 0;
-  // The rank inside the group that a completed receive came from. Asked once per receive without a source.
+  // The rank inside the group that sent a completed receive. Called once per receive without a source.
   virtual Rank source_of(const Work& work) = 0;
 
-  // A call that blocks: both in one, which most calls are. A backend that can do it in one go overrides it.
+  // A blocking call, as most are: issue and wait. A backend that can do both in one step overrides it.
   virtual void call(const Op& op) { wait(issue(op)); }
-  // Starts several point-to-point operations that progress together, as between ncclGroupStart and
-  // ncclGroupEnd. One Work each. Without such groups, one after the other.
+  // Starts several point-to-point operations that progress together, as between ncclGroupStart and ncclGroupEnd.
+  // Returns one Work for each. A backend without such groups starts them one after another.
   virtual std::vector<Work> issue_batch(std::span<const Op> ops);
 
-  // The group called `name`, or a null handle.
+  // The group named `name`, or a null handle.
   virtual ProcessGroup find_group(std::string_view name) = 0;
-  // Makes, splits or ends a group; the handle of what was made. Blocks like a collective, and throws Error when
-  // the others do not come in time or say something else.
+  // Makes, splits or destroys a group; returns the handle of a new one. Blocks like a collective. Throws Error when the
+  // other ranks do not arrive in time or give other arguments.
   virtual ProcessGroup manage(GroupCall call) = 0;
-  // Blocks. Throws Error for a group that did not come together. Only where BackendTraits has it.
+  // Blocks. Throws Error when the group did not assemble. Only for backends with BackendTraits::has_monitored_barrier.
   virtual void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) = 0;
-  // One call on the run's store. Throws Error when a key does not come in time.
+  // Makes one call on the run's store. Throws Error when a key does not arrive in time.
   virtual StoreReply store(const StoreCall& call) = 0;
 
   // The calling rank computes for `duration` of (simulated or real) time.
   virtual void compute(Duration duration) = 0;
-  // What the calling rank's clock shows. A backend without a clock has always 0.
+  // The time on the calling rank's clock. A backend without a clock always returns 0.
   virtual Time now() const = 0;
 
   // The calling rank's GPU, borrowed; null where calls block their host.
   virtual Streams* streams() = 0;
-  // Who hears what the calling rank notes for reports; borrowed.
+  // Receives the calling rank's notes for reports; borrowed.
   virtual Observer& observer() = 0;
 };
 

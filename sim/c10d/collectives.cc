@@ -19,8 +19,8 @@ const ProcessGroup& or_world(const RankContext& self, const ProcessGroup& group)
   return group ? group : self.world;
 }
 
-// Out of line, and so is what else is rare: the frame of a function that waits is what a rank touches first when it
-// goes on.
+// Out of line, like other rare paths: the frame of a function that waits is the first memory that a rank touches when
+// it resumes.
 [[gnu::cold, gnu::noinline]] void stand_outside(const ProcessGroup& group, OpKind kind) {
   if (!group) {
     detail::default_group();  // says that the world was destroyed
@@ -62,7 +62,7 @@ Op start(const RankContext& self, OpKind kind, const ProcessGroup& group, bool a
   return op;
 }
 
-// As pairs of real numbers, complex ones can be added and averaged; the rest would be garbage.
+// As pairs of real numbers, complex ones can be added and averaged; other results would be garbage.
 void check_complex_reduction(ReduceOp reduce) {
   if (reduce != ReduceOp::sum && reduce != ReduceOp::avg && reduce != ReduceOp::premul_sum) {
     refuse_use(fmt::format("all_reduce does not support {}.{} on complex tensors",
@@ -74,7 +74,7 @@ void check_complex_reduction(ReduceOp reduce) {
   if (row_of(op.kind).as_real && has_reduce_op(op.kind)) {
     check_complex_reduction(op.reduce);
   }
-  const bool as_real = row_of(op.kind).as_real;  // otherwise the backend sees a type that it does not have
+  const bool as_real = row_of(op.kind).as_real;  // otherwise the backend sees a type that it does not support
   op.dtype = as_real ? tensor.storage()->dtype : tensor.dtype();
   op.numel = as_real ? 2 * tensor.numel() : tensor.numel();
 }
@@ -93,7 +93,7 @@ Reduction reduction_of(const Options& options) {
   }
 }
 
-// The same for a call on a tensor. Every call passes here: an Op that is written in one go, and not cleared first.
+// The same for a call on a tensor. Every such call comes through here, so the Op is written once and not cleared first.
 template <typename Options>
 [[gnu::always_inline]] inline Op start_on(const Tensor& tensor, const RankContext& self, OpKind kind,
                                           const ProcessGroup& group, const Options& options,
@@ -147,7 +147,7 @@ void take_inputs(Op& op, const TensorList& tensors) {
   }
 }
 
-// A root, as a rank of the group. Whether the rank exists is the backend's to say.
+// Sets the root, as a rank of the group. The backend decides whether the rank exists.
 void take_root(Op& op, const ProcessGroup& group, Rank global) {
   op.root = root_in(group, global, op.kind, op.site);
   if (op.root < 0 || op.root >= group.size()) [[unlikely]] {
@@ -155,11 +155,11 @@ void take_root(Op& op, const ProcessGroup& group, Rank global) {
   }
 }
 
-// A barrier on GPUs works on the first that is named.
+// A barrier on GPUs uses the first one that is named.
 Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& device_ids) {
   const BackendTraits& backend = self.backend->traits();
   if (backend.device == DeviceType::cpu && self.torch->gloo_barrier_takes_devices) {
-    return self.device;  // a hint that Gloo has no use for
+    return self.device;  // a hint that Gloo ignores
   }
   if (!backend.barrier_takes_device) {
     throw RuntimeError(fmt::format("Function argument device_ids not supported for the selected backend {}",
@@ -177,13 +177,13 @@ Device barrier_device(const RankContext& self, const std::vector<std::int16_t>& 
   return {};
 }
 
-// The same for operations whose lists and sizes the backend looks at.
+// The same for operations whose lists and sizes the backend checks.
 Work issue_checked(const RankContext& self, const ProcessGroup& group, Op& op) {
   op.malformed = !is_well_formed(op, group.size());
   return issue(self, op);
 }
 
-// TorchTraits::gloo_reduce_scatter_tensor_sums: the reduction never reaches Gloo, so that different ones do not clash.
+// TorchTraits::gloo_reduce_scatter_tensor_sums: the reduction never reaches Gloo, so different ones do not conflict.
 void drop_reduction(const RankContext& self, Op& op) {
   const bool is_dropped =
       self.backend->traits().device == DeviceType::cpu && self.torch->gloo_reduce_scatter_tensor_sums;
@@ -209,8 +209,8 @@ Rank get_world_size(const ProcessGroup& group) { return (group ? group : detail:
 ProcessGroup world() { return this_rank().world; }
 ProcessGroup find_group(std::string_view name) { return this_rank().backend->find_group(name); }
 
-// Every function checks what distributed_c10d.py checks, in its order: before or after the question
-// whether the caller belongs to the group.
+// Every function checks what distributed_c10d.py checks, in the same order: some checks come before, others after the
+// check that the caller belongs to the group.
 
 Work all_reduce(const Tensor& tensor, const ReduceOptions& options, Site site) {
   check_tensor(tensor, "tensor");
@@ -437,7 +437,7 @@ Work all_to_all(const TensorList& outputs, const TensorList& inputs, const Colle
   Op op = start(self, OpKind::all_to_all, group, options.async_op, site);
   take_inputs(op, inputs);
   op.tensors.outputs = &outputs;
-  op.uneven = true;  // how much goes to whom is everybody's own affair
+  op.uneven = true;  // each member decides how much it sends to each other member
   return issue_checked(self, group, op);
 }
 

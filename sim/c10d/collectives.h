@@ -1,8 +1,8 @@
 #pragma once
 
-// torch.distributed's functions, for the current rank. Names, defaults and argument meaning are
-// torch's (torch/distributed/distributed_c10d.py): the group defaults to the world, src and dst are
-// *global* ranks, a call on a group the caller does not belong to warns and does nothing.
+// torch.distributed's functions, for the current rank. Names, defaults and argument meaning are torch's
+// (torch/distributed/distributed_c10d.py): the group defaults to the world, src and dst are *global* ranks, and a call
+// on a group the caller does not belong to warns and does nothing.
 //
 // Every function blocks until the collective is done unless async_op is set; then the returned Work
 // must be waited for before the tensors are read.
@@ -59,37 +59,37 @@ Work broadcast(const Tensor& tensor, Rank src, const CollectiveOptions& options 
                Site site = Site::here());
 // tensor: reduced into global rank `dst`'s tensor. The others' contents are undefined afterwards.
 Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options = {}, Site site = Site::here());
-// outputs: world_size tensors of tensor's shape; outputs[r] receives group rank r's tensor. With NCCL
-// members may give tensors of different sizes, when every list says which.
+// outputs: world_size tensors of tensor's shape; outputs[r] receives group rank r's tensor. With NCCL, members may give
+// tensors of different sizes if every list has matching places.
 Work all_gather(const TensorList& outputs, const Tensor& tensor, const CollectiveOptions& options = {},
                 Site site = Site::here());
-// The same operation, with the world_size places end to end in one tensor (ValueError unless they fit). Costs
-// one number per rank, not world_size, when everybody gives the same.
+// The same operation, with the world_size places end to end in one tensor (ValueError unless they fit). Costs one
+// number per rank, not world_size, when all ranks give the same value.
 Work all_gather_flat(const Tensor& outputs, const Tensor& tensor, const CollectiveOptions& options = {},
                      Site site = Site::here());
 // output: world_size * input.numel() elements, in group-rank order.
 Work all_gather_into_tensor(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {},
                             Site site = Site::here());
-// What torch 2.14 calls it. AttributeError in releases before.
+// torch 2.14's name for it. Throws AttributeError in earlier releases.
 Work all_gather_single(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {},
                        Site site = Site::here());
 // outputs: world_size tensors on `dst`, empty elsewhere.
 Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const CollectiveOptions& options = {},
             Site site = Site::here());
-// output: world_size * tensor.numel() elements on `dst`, none elsewhere. Of torch 2.14, on NCCL; AttributeError in
-// releases before.
+// output: world_size * tensor.numel() elements on `dst`, none elsewhere. New in torch 2.14, on NCCL; throws
+// AttributeError in earlier releases.
 Work gather_single(const Tensor& tensor, const Tensor& output, Rank dst,
                    const CollectiveOptions& options = {}, Site site = Site::here());
 // inputs: world_size tensors on `src`, empty elsewhere; each rank receives one in `tensor`.
 Work scatter(const Tensor& tensor, const TensorList& inputs, Rank src, const CollectiveOptions& options = {},
              Site site = Site::here());
-// inputs: world_size tensors; output receives the reduction of everyone's inputs[own rank].
+// inputs: world_size tensors; output receives the reduction of all ranks' inputs[own rank].
 Work reduce_scatter(const Tensor& output, const TensorList& inputs, const ReduceOptions& options = {},
                     Site site = Site::here());
 // input: world_size * output.numel() elements.
 Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, const ReduceOptions& options = {},
                            Site site = Site::here());
-// What torch 2.14 calls it. AttributeError in releases before.
+// torch 2.14's name for it. Throws AttributeError in earlier releases.
 Work reduce_scatter_single(const Tensor& output, const Tensor& input, const ReduceOptions& options = {},
                            Site site = Site::here());
 // inputs[r] goes to group rank r; outputs[r] comes from it.
@@ -100,8 +100,8 @@ Work all_to_all_single(const Tensor& output, const Tensor& input, const AllToAll
                        Site site = Site::here());
 Work barrier(const BarrierOptions& options = {}, Site site = Site::here());
 
-// The arguments of a collective that is known by its kind only, as those have it who read programs from files. The
-// operation takes those that its row names; what it does not take is ignored. All are borrowed for the call.
+// The arguments of a collective that is known only by its kind, as in programs read from files. The operation uses
+// those that its row names and ignores the others. All are borrowed for the call.
 struct CollectiveArguments {
   const Tensor* input = nullptr;
   const Tensor* output = nullptr;
@@ -112,12 +112,12 @@ struct CollectiveArguments {
   const SplitSizes* splits = nullptr;
   std::vector<std::int16_t> device_ids{};  // of a barrier
 };
-// Calls the function above that `kind` stands for.
+// Calls the function above for `kind`.
 Work call_collective(OpKind kind, const CollectiveArguments& arguments, Site site = Site::here());
 
 // The rank computes for `duration` nanoseconds of simulated time.
 void compute(Duration duration);
-// A line for the run's output, kept per rank and in order.
+// Prints a line to the run's output, which is kept per rank and in order.
 void print(std::string_view text);
 
 }  // namespace rollcall

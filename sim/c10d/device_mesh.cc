@@ -16,7 +16,7 @@
 namespace rollcall {
 namespace {
 
-// ('dp', 'tp'), ('dp',): as Python shows a tuple.
+// ('dp', 'tp'), ('dp',): as Python prints a tuple.
 std::string python_tuple(const std::vector<std::string>& names) {
   return fmt::format("('{}'{})", fmt::join(names, "', '"), names.size() == 1 ? "," : "");
 }
@@ -73,7 +73,7 @@ Rank MeshShape::row_of(const Dims& dims, Rank rank) const {
 
 // device_mesh.py of 2.6, _init_process_groups: mesh.swapdims(-1, dim).
 std::vector<Rank> MeshShape::rows_by_swap(std::size_t dim) const {
-  std::vector<std::pair<std::vector<Rank>, Rank>> rows;  // with where they are after the swap
+  std::vector<std::pair<std::vector<Rank>, Rank>> rows;  // with their positions after the swap
   for (Rank rank = 0; rank < size(); ++rank) {
     std::vector<Rank> place = coordinate_of(rank);
     if (place[dim] == 0) {
@@ -104,7 +104,7 @@ const DeviceMesh::Dim* DeviceMesh::find_dim(const std::string& name) const {
   return found == dims_.end() ? nullptr : &*found;
 }
 
-// Flattened dimensions are known to the mesh that everything was sliced from.
+// Flattened dimensions are known to the mesh that all others were sliced from.
 bool DeviceMesh::is_root() const {
   return dims_.size() == root_->shape.dim_names.size() &&
          std::ranges::equal(dims_, root_->shape.dim_names, {}, &Dim::name);
@@ -223,7 +223,7 @@ std::optional<DeviceMesh> DeviceMesh::find_flattened(const MeshShape::Dims& dims
                                          : std::optional<DeviceMesh>(DeviceMesh(root_, {*found}));
 }
 
-// _unflatten. What is outside this mesh's dimensions stays as it is.
+// _unflatten. Dimensions outside this mesh stay as they are.
 DeviceMesh DeviceMesh::unflatten(const std::string& name, const MeshShape& shape, Site site) const {
   if (!this_rank().torch->mesh_unflattens) {
     throw Error("AttributeError", "'DeviceMesh' object has no attribute '_unflatten'");
@@ -285,7 +285,7 @@ ProcessGroup DeviceMesh::make_groups(const Root& root, const std::string& name, 
                                      Site site) {
   const bool is_whole = root.shape.size_along(dims) == detail::default_group().size();
   const bool is_alone =
-      root.shape.sizes.size() == 1 || dims.size() > 1;  // what is flattened is a mesh of its own
+      root.shape.sizes.size() == 1 || dims.size() > 1;  // a flattened dimension is a mesh of its own
   if (is_whole && (is_alone || this_rank().torch->mesh_reuses_world)) {
     return world();
   }

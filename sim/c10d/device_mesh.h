@@ -13,23 +13,23 @@
 
 namespace rollcall {
 
-// The arithmetic alone. Ranks fill the grid row by row, the last dimension fastest.
+// The arithmetic of a mesh, without groups. Ranks fill the grid row by row, the last dimension fastest.
 struct MeshShape {
-  using Dims = std::vector<std::size_t>;  // ascending; several stand for one dimension flattened from them
+  using Dims = std::vector<std::size_t>;  // ascending; several mean one dimension flattened from them
 
   std::vector<Rank> sizes;
   std::vector<std::string> dim_names;
 
   Rank size() const;  // of the whole grid
   Rank size_along(const Dims& dims) const;
-  // Where a rank stands; empty for a rank outside.
+  // A rank's position in the grid; empty for a rank outside it.
   std::vector<Rank> coordinate_of(Rank rank) const;
-  // The groups along dimensions, in the order in which DeviceMesh makes them: that of their first ranks.
+  // The groups along dimensions, in the order in which DeviceMesh makes them: by their first ranks.
   std::vector<RankList> groups_along(const Dims& dims) const;
   std::vector<RankList> groups_along(std::size_t dim) const { return groups_along(Dims{dim}); }
   // Their indexes in the order in which releases with TorchTraits::mesh_swaps_dims make them.
   std::vector<Rank> rows_by_swap(std::size_t dim) const;
-  // The index of the rank's own among them, and its rank inside.
+  // The index of the rank's own group among them, and the rank's place inside it.
   Rank row_of(const Dims& dims, Rank rank) const;
   Rank row_of(std::size_t dim, Rank rank) const { return row_of(Dims{dim}, rank); }
   Rank place_in(const Dims& dims, Rank rank) const;
@@ -38,7 +38,7 @@ struct MeshShape {
 // A mesh, or a slice of one. Copies share the groups of the mesh that they come from.
 class DeviceMesh {
  public:
-  // dim_name: of the mesh, or a flattened dimension of its root. KeyError for a name that there is not.
+  // dim_name: of the mesh, or a flattened dimension of its root. Throws KeyError for an unknown name.
   const ProcessGroup& get_group(const std::string& dim_name) const;
   const ProcessGroup& get_group(std::size_t dim = 0) const { return dims_[dim].group; }
   Rank get_local_rank(const std::string& dim_name) const { return get_group(dim_name).rank(); }
@@ -49,18 +49,18 @@ class DeviceMesh {
   Rank size() const;
   std::vector<std::string> dim_names() const;
 
-  // mesh["dp"], mesh["dp", "cp"]: some dimensions, in their order. Makes no groups. KeyError for others.
+  // mesh["dp"], mesh["dp", "cp"]: some dimensions, in their order. Makes no groups. Throws KeyError for others.
   DeviceMesh slice(const std::vector<std::string>& names) const;
   DeviceMesh operator[](const std::string& name) const { return slice({name}); }
 
-  // mesh["dp", "cp"]._flatten(): one dimension of all those of this mesh, by default called dp_cp, which the root
-  // knows from then on. All ranks of the world have to call it. ValueError for a name that is taken.
+  // mesh["dp", "cp"]._flatten(): combines all dimensions of this mesh into one, called dp_cp by default, which the root
+  // knows from then on. All ranks of the world have to call it. Throws ValueError for a name that is taken.
   DeviceMesh flatten(std::string name = {}, Site site = Site::here()) const;
-  // mesh._unflatten("world", {2, 2}, {"dp", "tp"}): a mesh with these dimensions in the place of one. Makes
-  // their groups each time, which this mesh does not know. All ranks of the world have to call it. ValueError
-  // for sizes that do not fit, AttributeError in releases without it.
+  // mesh._unflatten("world", {2, 2}, {"dp", "tp"}): a mesh with these dimensions in place of one. Every call makes new
+  // groups, which this mesh does not know. All ranks of the world have to call it. Throws ValueError for sizes that do
+  // not fit, AttributeError in releases without it.
   DeviceMesh unflatten(const std::string& name, const MeshShape& shape, Site site = Site::here()) const;
-  // The dimension flattened from these of this mesh, if somebody has flattened them.
+  // The dimension flattened from these dimensions of this mesh; empty if they have not been flattened.
   std::optional<DeviceMesh> find_flattened(const MeshShape::Dims& dims) const;
 
  private:
@@ -90,7 +90,7 @@ class DeviceMesh {
 };
 
 // Makes the groups, called dp0, dp1, ...: all ranks of the world have to call it. A dimension that spans the whole
-// world has the world for its group. With a device_id, the groups of a dimension come of one split_group. RuntimeError
+// world uses the world's group. With a device_id, one split_group makes the groups of a dimension. Throws RuntimeError
 // for a mesh larger than the world.
 DeviceMesh init_device_mesh(const MeshShape& shape, Site site = Site::here());
 

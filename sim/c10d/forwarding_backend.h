@@ -1,7 +1,8 @@
 #pragma once
 
-// A Backend around a Backend, and an Observer around an Observer, that pass everything on. Recorders and the like
-// override what they watch. `call` is not passed on: what a recorder sees of a call that blocks are its two halves.
+// A Backend around a Backend, and an Observer around an Observer, that forward everything. Recorders and similar
+// classes override what they watch. `call` is not forwarded: a recorder sees a blocking call as its two halves, issue
+// and wait.
 
 #include "sim/c10d/backend.h"
 #include "sim/c10d/observer.h"

@@ -72,7 +72,7 @@ Error gloo_refusal(const Op& op, const TorchTraits& torch) {
   return RuntimeError(fmt::format("Cannot use ReduceOp.{} with non-integral dtype", to_string(op.reduce)));
 }
 
-// An even exchange is cut by bytes: elements that do not divide by the ranks are cut in two.
+// An even exchange is split by bytes: if the elements do not divide evenly among the ranks, one is cut in two.
 std::string gloo_enforce_text(const Op& op, Rank group_size) {
   if (op.kind != OpKind::all_to_all_single) {
     return {};

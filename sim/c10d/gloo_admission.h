@@ -1,8 +1,8 @@
 #pragma once
 
-// What torch's process group for Gloo refuses by itself, before Gloo hears of it: operations it lacks, dtypes
-// and reductions it has no function for. Facts: torch/csrc/distributed/c10d/ProcessGroupGloo.cpp and
-// Backend.hpp of the releases of TorchTraits. The simulated and the real backend ask the same questions.
+// The calls that torch's process group for Gloo refuses before it calls Gloo: operations it lacks, and dtypes and
+// reductions it has no function for. Facts: torch/csrc/distributed/c10d/ProcessGroupGloo.cpp and Backend.hpp of the
+// releases of TorchTraits. The simulated and the real backend use the same checks.
 
 #include <string>
 
@@ -20,15 +20,15 @@ inline bool is_ignored(const Op& op, const TorchTraits& torch) {
 // True when the call itself raises.
 bool gloo_refuses(const Op& op, const TorchTraits& torch);
 
-// True when the call is accepted and takes its number, and the thread that runs it finds that it cannot: its
-// rank raises when it waits, and the others wait for it.
+// True when the call is accepted and takes its number, but the thread that runs it finds that it cannot: its rank
+// raises when it waits, and the others wait for it.
 bool gloo_raises_late(const Op& op, const TorchTraits& torch);
 
 // The error of either. `op` must be one of them.
 Error gloo_refusal(const Op& op, const TorchTraits& torch);
 
-// What Gloo itself finds wrong with a call when it begins to run it (gloo/alltoall.cc, gloo/alltoallv.cc), before
-// anything is sent: its rank raises when it waits, too. Empty for nothing.
+// The error that Gloo itself raises when it begins to run a call (gloo/alltoall.cc, gloo/alltoallv.cc), before anything
+// is sent; here, too, the rank raises when it waits. Empty if there is none.
 std::string gloo_enforce_text(const Op& op, Rank group_size);
 
 }  // namespace rollcall

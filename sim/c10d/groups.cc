@@ -54,7 +54,7 @@ RankList checked(RankList ranks, Rank world_size) {
   if (stranger != ranks.end()) {
     refuse_use(fmt::format(fmt::runtime(torch.rank_out_of_range), *stranger, world_size - 1, world_size));
   }
-  if (ranks.empty()) {  // torch takes it for the default group's, which the caller has no rank in
+  if (ranks.empty()) {  // torch takes this as the default group, in which it has no rank for the caller
     raise(Error(torch.empty_group.type, std::string(torch.empty_group.text)), {});
   }
   return all_differ && ranks.size() == static_cast<std::size_t>(world_size) ? RankList() : ranks;
@@ -66,7 +66,7 @@ void check_cuda() {
   }
 }
 
-// Groups of one call are told apart in reports.
+// Numbers the groups of one call, so that reports can distinguish them.
 GroupOptions numbered(GroupOptions options, std::size_t index) {
   if (!options.name.empty()) {
     options.name += std::to_string(index);

@@ -1,8 +1,8 @@
 #pragma once
 
-// What ranks raise from a monitored barrier that not everybody reaches: rank 0 runs it and names who is
-// missing, the others only see rank 0 fail (ProcessGroupGloo.cpp, monitoredBarrier). Under
-// TORCH_DISTRIBUTED_DEBUG=DETAIL one stands before every collective, and waits for all ranks.
+// The errors that ranks raise from a monitored barrier that some ranks do not reach: rank 0 runs it and names the
+// missing ones, the others only see rank 0 fail (ProcessGroupGloo.cpp, monitoredBarrier). With
+// TORCH_DISTRIBUTED_DEBUG=DETAIL, one precedes every collective and waits for all ranks.
 
 #include <string>
 #include <vector>

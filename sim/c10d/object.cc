@@ -55,8 +55,8 @@ enum Opcode : char {
 
 constexpr char protocol = 4;
 constexpr std::size_t smallest_frame = 4;     // a shorter one is written bare
-constexpr std::size_t frame_max = 64 * 1024;  // a frame ends at the first value beyond; so long a string
-                                              // stands outside of frames
+constexpr std::size_t frame_max = 64 * 1024;  // a frame ends at the first value beyond; a string this long
+                                              // is written outside of frames
 constexpr std::size_t batch = 1000;           // elements of a list or dict between two marks
 
 void put_little_endian(std::string& bytes, std::uint64_t value, std::size_t size) {
@@ -94,7 +94,7 @@ class Pickler {
     }
   }
 
-  // As few bytes of two's complement as hold the number and its sign.
+  // The fewest bytes of two's complement that hold the number and its sign.
   void put_long(std::int64_t value) {
     std::size_t size = 5;
     while (size < 8 && value >> (8 * size - 1) != 0 && value >> (8 * size - 1) != -1) {
@@ -196,13 +196,13 @@ class Pickler {
 
   std::string bytes_;
   std::string frame_;
-  std::map<std::string, std::uint64_t, std::less<>> memo_;  // of strings; lists and dicts only count
+  std::map<std::string, std::uint64_t, std::less<>> memo_;  // of strings; lists and dicts are only counted
   std::uint64_t memoized_ = 0;
 };
 
 [[noreturn]] void refuse(const std::string& why) { throw Error("_pickle.UnpicklingError", why); }
 
-// No data of a program is nested deeper; a list that contains itself has no end.
+// No program's data is nested deeper; a list that contains itself is nested without end.
 constexpr int nesting_max = 1000;
 
 Object object_of(const values::Value& value, int nesting) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Object: a Python value that an object collective carries, and the bytes that pickle makes of it. Its
-// size is what such a collective sends, so it is computed, not guessed.
+// Object: a Python value that an object collective carries, and its pickled bytes. Their size is what the collective
+// sends, so it is computed, not guessed.
 
 #include <cstdint>
 #include <string>
@@ -40,12 +40,11 @@ class Object {
   Value value_;
 };
 
-// pickle.dumps(object), with Python's default protocol 4 (Lib/pickle.py, PEP 3154). Equal strings count
-// as one Python object, as constants of a program are; lists and dicts are objects of their own.
+// pickle.dumps(object), with Python's default protocol 4 (Lib/pickle.py, PEP 3154). Equal strings count as one Python
+// object, as a program's constants do; lists and dicts are objects of their own.
 std::string pickle(const Object& object);
 
-// The object that `bytes` begin with. UnpicklingError for bytes that are no pickle of such
-// values.
+// The object that `bytes` begin with. Throws UnpicklingError for bytes that are not a pickle of these kinds of values.
 Object unpickle(std::string_view bytes);
 
 }  // namespace rollcall

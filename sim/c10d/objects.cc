@@ -25,8 +25,8 @@ Tensor size_tensor(std::int64_t count = 1) {
   return Tensor::zeros({count}, Dtype::int64, device_of_objects());
 }
 
-// The bytes, and zeros up to `size`. torch leaves there what was in memory; nobody reads it. In a rehearsal nobody has
-// said how long the longest is: what has no place is left out.
+// The bytes, padded with zeros to `size`. torch leaves uninitialized memory there, which is never read. In a rehearsal
+// no rank has reported the longest size, so bytes that do not fit are left out.
 Tensor padded(std::string_view bytes, std::int64_t size) {
   Tensor tensor = bytes_tensor(size);
   bytes = bytes.substr(0, static_cast<std::size_t>(size));
@@ -45,7 +45,7 @@ std::string bytes_of(const Tensor& tensor, std::int64_t offset, std::int64_t siz
   return bytes;
 }
 
-// A pickle has a length. Without one nothing has arrived, as in a rehearsal: None, so that the rank goes on.
+// A pickle is never empty. Empty bytes mean that nothing has arrived, as in a rehearsal; None lets the rank continue.
 Object object_in(const std::string& bytes) { return bytes.empty() ? Object() : unpickle(bytes); }
 
 std::int64_t size_of(const std::string& bytes) { return static_cast<std::int64_t>(bytes.size()); }
@@ -58,7 +58,7 @@ TensorList many(std::int64_t count, const Tensor& model) {
   return tensors;
 }
 
-// Everyone's sizes, in rank order.
+// The sizes of all ranks, in rank order.
 std::vector<std::int64_t> gather_sizes(std::int64_t own, const ProcessGroup& group, Site site) {
   const TensorList sizes = many(get_world_size(group), size_tensor());
   all_gather(sizes, Tensor::integer(own, Dtype::int64, device_of_objects()), {.group = group}, site);
@@ -78,14 +78,14 @@ void unpickle_all(const TensorList& parts, const std::vector<std::int64_t>& size
   }
 }
 
-// Raises for a root outside the group, where the release looks that early.
+// Raises for a root outside the group, in releases that check it this early.
 void look_up_root(const ProcessGroup& group, Rank root, OpKind kind, const Site& site) {
   if (this_rank().torch->object_calls_look_up_roots) {
     root_in(group ? group : world(), root, kind, site);
   }
 }
 
-// A list of objects on its way: their sizes, and their bytes end to end.
+// A list of objects in transit: their sizes, and their bytes end to end.
 struct Packed {
   Tensor sizes;
   Tensor bytes;
@@ -93,7 +93,7 @@ struct Packed {
 
 Packed pack(const ObjectList& objects) {
   if (objects.empty()) {
-    throw ValueError("not enough values to unpack (expected 2, got 0)");  // of Python's zip
+    throw ValueError("not enough values to unpack (expected 2, got 0)");  // the error of Python's zip
   }
   Tensor sizes = size_tensor(static_cast<std::int64_t>(objects.size()));
   std::string bytes;
@@ -226,8 +226,8 @@ void scatter_object_list(ObjectList& outputs, const ObjectList& inputs, Rank src
     refuse_use("Expected argument scatter_object_output_list to be a list of size at least 1.");
   }
   look_up_root(group, src, OpKind::scatter, site);
-  // torch 1.13 compares the rank inside the group with the global src, which only agree in the world (and
-  // in groups that begin like it); scatter, below, then complains about its list.
+  // torch 1.13 compares the rank inside the group with the global src. They agree only in the world (and in groups that
+  // begin like it); otherwise scatter, below, raises an error about its list.
   const bool is_source =
       (this_rank().torch->object_calls_look_up_roots ? get_rank() : get_rank(group)) == src;
   std::vector<std::string> pickled;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Observer: who hears what a rank notes for reports: what it prints, how it gets along, and what it finds out about
-// its own calls and data. Whether something is raised for that as well is the program's and torch's affair.
+// Observer: receives what a rank notes for reports: what it prints, how far it gets, and what it finds out about its
+// own calls and data. Whether an error is raised as well is up to the program and torch.
 
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ struct Observation {
     // says what it has instead. `handle` is the optimizer.
     stale_gradient,
     waited_again,  // for a message that the rank has waited for before
-    left_unwaited,  // the rank has ended, and never waited for an asynchronous call; only where leaks are asked for
+    left_unwaited,  // the rank has ended and never waited for an asynchronous call; only where leaks are asked for
     // The first joinable of Join's list (`handle`) notifies from its own main_hook, as only active ranks may.
     hook_notifies,
   };
@@ -32,21 +32,21 @@ struct Observation {
 
   Kind kind = Kind::check_failed;
   Access access = Access::read;  // touched_early
-  std::string tensor{};          // the name the program has for it
+  std::string tensor{};          // its name in the program
   std::string got{};             // check_failed: values, as text
   std::string want{};
   double surplus = 0;  // check_failed: how much larger the value is than expected
-  // check_failed: what each rank put into the reduction that made the value, as far as known.
+  // check_failed: what each rank contributed to the reduction that made the value, as far as known.
   std::vector<std::pair<Rank, double>> contributions{};
-  std::string handle{};   // touched_early: what the unfinished call is called; may be empty
+  std::string handle{};   // touched_early: the name of the unfinished call; may be empty
   Op op{};                // the call it is about, without tensors; none for check_failed
   std::int64_t seq = -1;  // its number, where it has one
-  Rank root = -1;         // foreign_root: as it was named, a global rank
+  Rank root = -1;         // foreign_root: as given, a global rank
   Site site{};            // of the statement
 };
 
-// Nothing that a program does depends on it, so it may ignore any note; one that overrides nothing hears nothing.
-// Called by the rank, like its backend.
+// No program's behavior depends on its observer, so it may ignore any note; the base class ignores all of them. Called
+// by the rank, like its backend.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -55,20 +55,20 @@ class Observer {
   virtual void print(std::string_view /*text*/) {}
   virtual void warn(std::string_view /*text*/) {}
 
-  // What the rank found out about its own data.
+  // A finding of the rank about its own calls and data.
   virtual void observe(const Observation&) {}
 
-  // Whether it matters that the rank is between two statements now: none of its calls is under way, and nothing that
-  // it has done is noted. Then, in bytes, all that its program holds: it goes on as it would from any other past that
-  // has led to the same.
+  // The rank asks this between two statements. True if its past can be forgotten: none of its calls is in progress, and
+  // nothing that it has done is noted. The rank then passes holds() everything that its program holds, as bytes: it
+  // continues as it would from any other past that has led to the same state.
   virtual bool can_forget() { return false; }
   virtual void holds(std::string_view /*state*/) {}
 
-  // The rank takes its input `number`, counted from 0.
+  // The rank starts on its input `number`, counted from 0.
   virtual void begin_step(std::int64_t /*number*/) {}
 
-  // For reports about Join: the rank has run out of inputs; and, later, everybody in the group has. `steps`:
-  // its own iterations; `shadow_calls`: what it issued in between.
+  // For reports about Join: the rank has run out of inputs; and, later, all ranks of the group have. `steps`: its own
+  // iterations; `shadow_calls`: the calls it issued in between.
   virtual void joined() {}
   virtual void everyone_joined(const ProcessGroup&, std::int64_t /*steps*/, std::int64_t /*shadow_calls*/) {}
 };

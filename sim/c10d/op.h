@@ -1,7 +1,7 @@
 #pragma once
 
-// Op: what one rank asked for, as data. A rank program only produces Ops and waits on Works; the
-// simulator, Gloo, NCCL, a recorder and the judge all read this one value.
+// Op: one rank's request, as data. A rank program only produces Ops and waits on Works; the simulator, Gloo, NCCL, a
+// recorder and the judge all read this one value.
 //
 // It is trivially copyable and small: names and texts are looked up only when a report is written.
 
@@ -24,8 +24,8 @@ using Rank = std::int32_t;
 using GroupId = std::uint32_t;
 inline constexpr GroupId world_group = 0;
 
-// How the tensors of an all_to_all_single are cut along their first dimension: the rows for each member,
-// and from each. Empty means equal parts.
+// How the tensors of an all_to_all_single are split along their first dimension: the rows for each member, and from
+// each. Empty means equal parts.
 struct SplitSizes {
   std::vector<std::int64_t> output;
   std::vector<std::int64_t> input;
@@ -44,7 +44,7 @@ struct OpTensors {
   const TensorList* inputs = nullptr;   // *_coalesced, reduce_scatter, all_to_all, scatter's list on the root
   const TensorList* outputs = nullptr;  // all_gather (otherwise), all_to_all, gather's list on the root
   const SplitSizes* splits = nullptr;   // all_to_all_single; null: equal parts
-  double factor = 1;                    // ReduceOp::premul_sum: what this member's input is multiplied with
+  double factor = 1;                    // ReduceOp::premul_sum: what this member's input is multiplied by
 };
 
 struct Op {
@@ -54,7 +54,7 @@ struct Op {
   bool async_op = false;
   bool shadow = false;     // issued by a rank that has joined, on behalf of its hooks
   bool malformed = false;  // some backend refuses these arguments: see argument_error
-  bool uneven = false;     // of parts of different sizes: members may differ in numel
+  bool uneven = false;     // has parts of different sizes: members may differ in numel
   Stream stream;           // the stream current in the caller; it works on a GPU
   Device device;           // where the input lives
   GroupId group = world_group;
@@ -62,15 +62,15 @@ struct Op {
   Rank root = -1;  // src or dst, inside the group; -1: none
   ScopeId scope = no_scope;
   std::int32_t tag = 0;  // point to point only
-  // Elements of the input (of the whole list, where there is one). Of calls about groups: which list of ranks
-  // they name, as a number that the backend gives; equal lists, equal numbers.
+  // Elements of the input (of the whole list, where there is one). For calls about groups, the backend's number for the
+  // list of ranks that they name; equal lists have equal numbers.
   std::int64_t numel = 0;
   Site site;
-  OpTensors tensors;  // last: what members say alike fits a cache line without it
+  OpTensors tensors;  // last: without it, what members agree on fits a cache line
 };
 
-// The tensors that this rank hands over, and those that its call writes. A call that works in place reads what it
-// writes, and hands over nothing else.
+// The tensors that the call only reads, and those that it writes. A call that works in place reads what it writes, and
+// reads no others.
 TensorList given_tensors(const Op& op);
 TensorList filled_tensors(const Op& op);
 

@@ -130,7 +130,7 @@ constexpr std::array<OpRow, op_kind_count> op_rows{{
      .filled = Tensors::one,
      .sizes = Sizes::divided,
      .reduces = true,
-     .gloo = GlooFunction::all_reduce,  // of everything, then each takes its part
+     .gloo = GlooFunction::all_reduce,  // of everything, then each rank takes its part
      .gloo_method = "reduce_scatter_tensor_coalesced",
      .gloo_since = TorchRelease::v2_6,
      .gloo_refusal = "{} gloo does not support _reduce_scatter_base",
@@ -183,7 +183,7 @@ constexpr std::array<OpRow, op_kind_count> op_rows{{
     {.kind = OpKind::recv,
      .name = "recv",
      .family = Family::message,
-     .given = Tensors::one,  // as the place for what arrives
+     .given = Tensors::one,  // receives what arrives
      .root = Root::source,
      .nccl = NcclFunction::messages,
      .op_type = "RECV",

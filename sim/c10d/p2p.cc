@@ -12,8 +12,8 @@ namespace {
 
 constexpr Rank from_anyone = -1;
 
-// torch 1.13 dies of a message to oneself with SIGSEGV; here all functions raise. Later releases raise in send, and
-// leave the others to Gloo.
+// A message to the rank itself crashes torch 1.13 with SIGSEGV; here all functions raise. Later releases raise in send,
+// and leave the other functions to Gloo.
 void check_peer(OpKind kind, bool async_op, const ProcessGroup& group, std::optional<Rank> global,
                 Rank peer) {
   const RankContext& self = this_rank();
@@ -25,7 +25,7 @@ void check_peer(OpKind kind, bool async_op, const ProcessGroup& group, std::opti
                     kind == OpKind::send ? "destination" : "source"));
   }
   if (kind == OpKind::recv && global && peer < 0) [[unlikely]] {
-    detail::refuse_peer(peer, group.size(), *self.torch);  // not the "anyone" that an Op spells -1
+    detail::refuse_peer(peer, group.size(), *self.torch);  // here, -1 does not mean "anyone" as it does in an Op
   }
 }
 

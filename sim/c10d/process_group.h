@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// Who belongs to a group. Immutable once made; one per group of a run, in order of creation.
+// The members of a group. Immutable once made; one per group of a run, in order of creation.
 struct GroupMembers {
   GroupId id = world_group;
   std::string name;         // "world", or the name the program gave
@@ -26,7 +26,7 @@ class ProcessGroup {
   ProcessGroup() = default;  // no group: functions that take one then mean the world
   ProcessGroup(const GroupMembers& members, Rank rank) : members_(&members), rank_(rank) {}
 
-  // What new_group gives to ranks outside.
+  // The handle that new_group returns to ranks outside the group.
   static ProcessGroup non_member();
 
   explicit operator bool() const { return members_ != nullptr; }

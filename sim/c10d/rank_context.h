@@ -1,8 +1,8 @@
 #pragma once
 
-// What a running rank knows about itself. One slot per OS thread says which rank is running: the
-// scheduler sets it on every fiber switch, a real launcher once per process. Only this header and
-// the free functions of collectives.h read it; nothing below them does.
+// The context of a running rank. One slot per OS thread says which rank is running: the scheduler sets it on every
+// fiber switch, a real launcher once per process. Only this header and the free functions of collectives.h read it;
+// nothing below them does.
 
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,7 @@ struct RankContext {
   Backend* backend = nullptr;
   ScopeTable* scopes = nullptr;                         // shared by the ranks of one process
   CheckpointFiles* files = nullptr;                     // likewise
-  const TorchTraits* torch = &traits_of(newest_torch);  // what the run stands for
+  const TorchTraits* torch = &traits_of(newest_torch);  // the release that the run simulates
   ProcessGroup world;
   Device device;  // where tensors live when the program names no device
   Rank gpus = 0;  // of its host: torch.cuda.device_count()
@@ -53,8 +53,8 @@ inline RankContext& this_rank() {
   return *detail::current_rank;
 }
 
-// Marks what the rank issues as its hooks' doing, or not, for as long as the object lives. Nested ones restore what
-// they found.
+// Marks the calls that the rank issues as its hooks' calls, or not, for the lifetime of the object. The destructor
+// restores the previous mark.
 class Shadowing {
  public:
   explicit Shadowing(bool shadows = true) : outer_(std::exchange(this_rank().shadowing, shadows)) {}
@@ -66,7 +66,7 @@ class Shadowing {
   bool outer_;
 };
 
-// Pays for one loop iteration or call out of the run's step limit.
+// Spends a step of the run's limit, for one loop iteration or call.
 inline void spend_step(const RankContext& rank) {
   if (rank.steps != nullptr) [[likely]] {
     rank.steps->spend();

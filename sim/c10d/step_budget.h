@@ -26,7 +26,7 @@ class StepBudget {
   }
 
  protected:
-  // Called for the first step for which there is nothing left: sets left_ anew for the steps after it, or throws.
+  // Called for the first step that the budget does not cover: resets left_ for the steps after it, or throws.
   virtual void used_up() { throw StepLimitReached{}; }
 
   std::int64_t left_;

@@ -10,8 +10,8 @@
 
 namespace rollcall {
 
-// What a rank raises that has waited there for `timeout`. `number`: of the new_group, from 0; the world's own
-// barrier came before. `worker_count`: the ranks that have come, of `world_size`.
+// The error of a rank that has waited there for `timeout`. `number`: of the new_group, from 0; the world's own barrier
+// came first. `worker_count`: the number of ranks that have arrived, of `world_size`.
 std::string store_barrier_timeout_text(Rank rank, std::int64_t number, Rank world_size, Rank worker_count,
                                        Duration timeout);
 

@@ -58,7 +58,7 @@ bool StoreState::erase(const std::string& key) {
   return true;
 }
 
-// Numbers are kept as text, and read as far as they are numbers.
+// Numbers are kept as text, and parsed up to the first character that is not part of one.
 std::int64_t StoreState::add(const std::string& key, std::int64_t amount) {
   std::int64_t before = 0;
   const auto found = values_.find(key);

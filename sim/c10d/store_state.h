@@ -1,7 +1,7 @@
 #pragma once
 
-// The keys and values of a run's store. Pure; who waits is the engine's business. The rules are those that
-// TCPStore and HashStore of torch share (torch/csrc/distributed/c10d/HashStore.cpp), measured on 1.13.
+// The keys and values of a run's store. Pure data; the engine decides who waits. The rules are those that torch's
+// TCPStore and HashStore share (torch/csrc/distributed/c10d/HashStore.cpp), measured on 1.13.
 
 #include <map>
 #include <optional>
@@ -14,14 +14,15 @@ namespace rollcall {
 
 class StoreState {
  public:
-  // Of `keys`, those that do not exist.
+  // Returns those of `keys` that do not exist.
   std::vector<std::string> missing(const std::vector<std::string>& keys) const;
 
-  // What the call does and gets, now. The keys of a get exist. Throws ValueError when a word is added to.
+  // Applies the call and returns its reply. The keys of a get exist. Throws ValueError for an add to a value that is
+  // not a number.
   StoreReply apply(const StoreCall& call);
 
   const std::map<std::string, std::string>& values() const { return values_; }
-  // Of all keys and values.
+  // The size of all keys and values.
   std::int64_t bytes() const { return bytes_; }
 
  private:

@@ -22,7 +22,7 @@ Stream new_stream() {
 StreamScope::StreamScope(Stream stream) : before_(std::exchange(this_rank().stream, stream)) {}
 StreamScope::~StreamScope() { this_rank().stream = before_; }
 
-// Where there are no streams, what is asked for is complete already.
+// Without streams, all work is complete already.
 
 void Event::record() {
   Streams* streams = this_rank().backend->streams();
@@ -64,7 +64,7 @@ void launch_kernel(const Kernel& kernel) {
 
 namespace detail {
 
-// The host reads or writes a tensor that queued calls still use.
+// Called when the host reads or writes a tensor that queued calls still use.
 void settle(Storage& storage) {
   if (Streams* streams = current_rank != nullptr ? current_rank->backend->streams() : nullptr) {
     streams->settle(storage);

@@ -1,11 +1,11 @@
 #pragma once
 
-// Streams and events: the order of work on one rank's GPU, as torch.cuda has them (torch/cuda/streams.py).
+// Streams and events: the order of work on one rank's GPU, as in torch.cuda (torch/cuda/streams.py).
 //
-// On a backend that queues its calls on streams (nccl) a collective returns as soon as it is queued. What was
-// queued on one stream runs in order; different streams are unordered but for events. The host waits only
-// where it asks to: synchronize(), a barrier, or reading a tensor (item(), print). On gloo there are no
-// streams, and everything here returns at once.
+// On a backend that queues its calls on streams (nccl), a collective returns as soon as it is queued. Work queued on
+// one stream runs in order; different streams are unordered except for events. The host waits only where it asks to:
+// synchronize(), a barrier, or reading a tensor (item(), print). On gloo there are no streams, and everything here
+// returns at once.
 
 #include <cstdint>
 
@@ -25,10 +25,10 @@ inline constexpr int streams_per_rank = 256;
 
 Stream current_stream();  // torch.cuda.current_stream()
 
-// torch.cuda.Stream(): one that the rank has not used yet. RuntimeError when it has all 256.
+// torch.cuda.Stream(): one that the rank has not used yet. Throws RuntimeError when it has all 256.
 Stream new_stream();
 
-// with torch.cuda.stream(s): what is called inside is queued on `s`.
+// with torch.cuda.stream(s): calls inside are queued on `s`.
 class StreamScope {
  public:
   explicit StreamScope(Stream stream);
@@ -40,7 +40,7 @@ class StreamScope {
   Stream before_;
 };
 
-// A point in a stream: everything that had been queued there by then. Complete from the start until recorded.
+// A point in a stream: everything that had been queued there by then. Complete until it is recorded.
 struct Event {
   Stream stream;
   std::int64_t position = 0;  // of the last thing queued before; counts from 1
@@ -55,7 +55,7 @@ void synchronize();
 // stream.synchronize()
 void synchronize(Stream stream);
 
-// Work of a GPU that needs nobody else.
+// Work on a GPU that involves no other rank.
 struct Kernel {
   // Where its duration comes from, for reports.
   enum class Source : std::uint8_t { given, roofline };
@@ -65,24 +65,24 @@ struct Kernel {
   Source source = Source::given;
 };
 
-// The current stream is busy with the kernel. The host goes on; without streams it does the work itself.
+// Queues the kernel on the current stream. The host continues; without streams it does the work itself.
 void launch_kernel(const Kernel& kernel);
 inline void launch_kernel(Duration duration) { launch_kernel(Kernel{.duration = duration}); }
 
-// What the functions above ask of a backend that queues its calls: the GPU of the calling rank. Any of these may
-// throw Error when the GPU has failed in something that it waits for.
+// The GPU of the calling rank, on a backend that queues its calls; the functions above use it. Any of these may throw
+// Error when GPU work that it waits for has failed.
 class Streams {
  public:
   virtual ~Streams() = default;
 
   virtual Event record_event(Stream stream) = 0;
-  // What is queued on `stream` from now on runs after the event. The host goes on.
+  // Work queued on `stream` from now on runs after the event. The host continues.
   virtual void stream_wait(Stream stream, const Event& event) = 0;
-  // The stream is busy with the kernel. The host goes on.
+  // Keeps the stream busy with the kernel. The host continues.
   virtual void launch_kernel(Stream stream, const Kernel& kernel) = 0;
 
-  // These block the host: until the event, until everything that is queued has run, and until no call uses the
-  // tensor any more (Storage::pending is not 0), which the host is about to read or write.
+  // These block the host: until the event, until everything queued has run, and until no call uses the tensor, which
+  // the host is about to read or write (called only if Storage::pending is not 0).
   virtual void synchronize(const Event& event) = 0;
   virtual void synchronize_device() = 0;
   virtual void settle(Storage& storage) = 0;

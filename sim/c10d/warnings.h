@@ -8,14 +8,14 @@
 
 namespace rollcall {
 
-// One rank's record of what it has been warned about.
+// One rank's record of the warnings it has shown.
 class WarningFilter {
  public:
   // True the first time for each text.
   bool admits(std::string_view text);
 
-  // warnings.simplefilter("once"), which leaving a Join context does for good (join.py, __exit__). The
-  // action "once" keeps a record of its own, so every text may show one more time.
+  // warnings.simplefilter("once"), which leaving a Join context sets permanently (join.py, __exit__). The action "once"
+  // keeps a record of its own, so every text may show one more time.
   void switch_to_once();
 
  private:

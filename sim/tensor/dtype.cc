@@ -111,8 +111,8 @@ Bits pack(T value) {
   return bits;
 }
 
-// A number to an integer type as C++ truncates it, but defined for every input: what does not fit
-// wraps, and NaN is 0.
+// Converts a number to an integer type as C++ truncates it, but defined for every input: values that do not fit wrap,
+// those beyond int64 are clamped, and NaN is 0.
 template <typename T>
 T truncate(double value) {
   if (!(std::fabs(value) < 9.2e18)) {
@@ -211,7 +211,7 @@ struct Boolean {
   static Bits store(bool value) { return value ? 1 : 0; }
 };
 
-// What `use` returns for the dtype's kind of element.
+// Calls `use` with the dtype's kind of element.
 template <typename Use>
 auto with_element(Dtype dtype, Use&& use) {
   switch (dtype) {

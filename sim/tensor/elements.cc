@@ -13,7 +13,7 @@ void fill_elements(std::span<std::byte> bytes, Bits value, std::size_t size) {
   }
   std::memcpy(bytes.data(), &value, size);
   for (std::size_t written = size; written < bytes.size();
-       written *= 2) {  // what is written doubles each time
+       written *= 2) {  // the written part doubles each time
     std::memcpy(bytes.data() + written, bytes.data(), std::min(written, bytes.size() - written));
   }
 }

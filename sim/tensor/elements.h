@@ -13,8 +13,8 @@ namespace rollcall {
 // Fills `bytes`, a multiple of `size`, with elements of that many bytes.
 void fill_elements(std::span<std::byte> bytes, Bits value, std::size_t size);
 
-// `count` elements of `source` from `from` on become those of `target` from `to` on, which becomes dense. Both have
-// one dtype, and neither is meta; they may be the same.
+// Copies `count` elements from index `from` of `source` to index `to` of `target`, which becomes dense. Both have the
+// same dtype, and neither is meta; they may be the same storage.
 void copy_elements(Storage& target, std::int64_t to, const Storage& source, std::int64_t from,
                    std::int64_t count);
 

@@ -70,7 +70,7 @@ std::byte* Storage::make_dense() {
   if (form == Form::uniform) {
     try {
       elements.resize(static_cast<std::size_t>(bytes()));
-    } catch (const std::exception&) {  // std::bad_alloc, or std::length_error: more than addresses can count
+    } catch (const std::exception&) {  // std::bad_alloc, or std::length_error: larger than the address space
       throw TensorTooLarge();
     }
     fill_elements(elements, value, size_of(dtype));
@@ -94,7 +94,7 @@ void Storage::collapse_if_uniform() {
   if (form != Form::dense || numel == 0) {
     return;
   }
-  const std::size_t size = size_of(dtype);  // every element is like the one before it
+  const std::size_t size = size_of(dtype);  // compares every element with the one before it
   if (std::memcmp(elements.data(), elements.data() + size, elements.size() - size) == 0) {
     set_uniform(at(0));
   }
@@ -314,7 +314,7 @@ Tensor Tensor::to(Dtype dtype) const {
   return copy;
 }
 
-// Real parts stay; imaginary ones do, or are 0, or go.
+// Real parts are kept; imaginary parts are kept, set to 0 or dropped.
 Tensor Tensor::to_or_from_complex(Dtype dtype) const {
   Tensor copy = zeros(shape(), dtype, device());
   Storage& target = *copy.storage_;
@@ -338,8 +338,8 @@ bool prints_as_integer(double value) {
   return std::isfinite(value) && value == std::trunc(value) && std::fabs(value) < 1e6;
 }
 
-// torch prints all values of a tensor alike: with a bare point when all are whole ("2."), else with
-// four decimals ("2.0000").
+// torch prints all values of a tensor in one format: with a bare point when all are whole ("2."), else with four
+// decimals ("2.0000").
 std::string element_text(Bits bits, Dtype dtype, bool all_whole) {
   if (dtype == Dtype::boolean) {
     return bits != 0 ? "True" : "False";

@@ -8,7 +8,7 @@
 //   dense    one value per element.
 //   meta     a shape and no values (device "meta", or made by Tensor::meta).
 //
-// The form is an optimization the arithmetic keeps up by itself; only meta is visible.
+// The form is an optimization that the arithmetic maintains on its own; only meta is visible.
 
 #include <array>
 #include <atomic>
@@ -51,7 +51,7 @@ struct Storage {
   std::atomic<std::uint32_t> references{1};
   Dtype dtype = Dtype::float32;
   Form form = Form::uniform;
-  bool complex = false;  // the elements are real and imaginary parts in turn: torch.view_as_real
+  bool complex = false;  // the elements alternate between real and imaginary parts: torch.view_as_real
   Device device;
   std::uint32_t pending = 0;  // calls queued on a GPU that will still read or write it
   std::int64_t numel = 0;
@@ -64,10 +64,10 @@ struct Storage {
   Bits at(std::int64_t index) const;  // any form but meta
   void set_uniform(Bits bits);
   void set_all(double number);  // every element, complex ones too
-  std::byte* make_dense();      // expands a uniform value; the bytes
+  std::byte* make_dense();      // expands a uniform value; returns the bytes
   void collapse_if_uniform();   // dense elements that are all equal become uniform
 
-  // A call that is queued on a GPU keeps what it uses alive until it is over; all of them share one reference.
+  // A call queued on a GPU keeps its storages alive until it has completed; all such calls share one reference.
   void begin_use() {
     if (pending++ == 0) {
       references.fetch_add(1, std::memory_order_relaxed);
@@ -101,7 +101,7 @@ class Tensor {
   static Tensor zeros(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
   static Tensor ones(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
   static Tensor meta(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {DeviceType::meta, 0});
-  // One dimension, the given values (real parts, where the type is complex).
+  // One dimension with the given values (real parts, where the type is complex).
   static Tensor of(std::span<const double> values, Dtype dtype = Dtype::float32, Device device = {});
   static Tensor of(std::initializer_list<double> values, Dtype dtype = Dtype::float32, Device device = {});
   // One element, exact for every int64.
@@ -118,10 +118,10 @@ class Tensor {
   Device device() const { return storage_->device; }
   bool is_meta() const { return storage_->form == Storage::Form::meta; }
 
-  // The only element. RuntimeError when there are more, or none, or the tensor is meta.
+  // The only element. Throws ValueError when there are more, or none; RuntimeError when the tensor is meta or complex.
   double item() const;
   std::int64_t item_integer() const;
-  double at(std::int64_t index) const;  // of a complex tensor: as view_as_real sees it; likewise the next
+  double at(std::int64_t index) const;  // a complex tensor is read as view_as_real sees it, here and in to_vector
   std::vector<double> to_vector() const;
 
   // In place, like torch's underscore methods. Sizes and dtypes must agree (RuntimeError otherwise);
@@ -134,8 +134,8 @@ class Tensor {
   // A copy in another element type, rounded as encode() does.
   Tensor to(Dtype dtype) const;
 
-  // What every access to values does first: waits for queued calls that use the tensor. Whoever reaches
-  // for storage()'s values in a rank program calls it.
+  // Waits for queued calls that use the tensor. Every access to values does this first; code of a rank program that
+  // reads the values of storage() directly has to call it, too.
   const Tensor& settle() const {
     if (storage_->pending != 0) [[unlikely]] {
       detail::settle(*storage_);

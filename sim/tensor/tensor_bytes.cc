@@ -16,7 +16,7 @@ void write_values(Encoder& bytes, const Storage& storage) {
     bytes(Storage::Form::meta);
     return;
   }
-  // Dense elements may all be equal: the form is no part of a value.
+  // Dense elements may all be equal: the form is not part of a value.
   const Bits first = storage.numel > 0 ? storage.at(0) : Bits{};
   bool is_uniform = true;
   for (std::int64_t i = 1; storage.form == Storage::Form::dense && is_uniform && i < storage.numel; ++i) {

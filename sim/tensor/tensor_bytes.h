@@ -1,13 +1,13 @@
 #pragma once
 
-// A tensor as bytes, for those who compare tensors of different runs.
+// A tensor as bytes, for comparing tensors of different runs.
 
 #include "sim/base/encoding.h"
 #include "sim/tensor/tensor.h"
 
 namespace rollcall {
 
-// Its type, its shape and its values. Equal tensors give equal bytes.
+// Writes the type, the shape and the values. Equal tensors give equal bytes.
 void write_values(Encoder& bytes, const Storage& storage);
 
 }  // namespace rollcall

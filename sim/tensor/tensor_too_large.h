@@ -1,7 +1,7 @@
 #pragma once
 
-// There is no memory for the elements of one tensor. Nothing has changed, so a run can still be judged; after any other
-// std::bad_alloc it cannot.
+// Thrown when there is no memory for the elements of one tensor. Nothing has changed by then, so a run can still be
+// judged; after any other std::bad_alloc it cannot.
 
 #include <new>
 

@@ -228,9 +228,9 @@ constexpr bool is_in_order() {
 }
 static_assert(is_in_order(), "traits_of finds a row by its release's number");
 
-using Version = std::pair<int, int>;  // major, minor; -1: not said
+using Version = std::pair<int, int>;  // major, minor; -1: not given
 
-// Of "2.6.0+cpu"; nothing for what does not begin with a number.
+// Reads "2.6.0+cpu" as 2 and 6. Empty if the text does not begin with a number.
 std::optional<Version> parse_version(std::string_view text) {
   Version version{-1, -1};
   const char* end = text.data() + text.size();

@@ -1,7 +1,7 @@
 #pragma once
 
-// Collects the values of JSON text while nlohmann's parser reads it. What open containers hold waits on one stack; a
-// container is built when it ends. Derived classes take the parser's events.
+// Collects the values of JSON text while nlohmann's parser reads it. The items of open containers wait on one stack; a
+// container is built when it ends. Derived classes handle the parser's events.
 
 #include <cstring>
 #include <string_view>
@@ -20,7 +20,7 @@ class JsonBuilder {
     return true;
   }
 
-  // A list or dict, which is empty yet. What is pushed from now on is inside: of a dict, keys and values by turns.
+  // Opens a list or dict, empty so far. Values pushed from now on go into it: for a dict, keys and values alternate.
   bool open(Value container) {
     open_.push_back(stack_.size());
     return push(container);
@@ -36,7 +36,7 @@ class JsonBuilder {
     return stack_.back();
   }
   std::size_t depth() const { return open_.size(); }
-  // The open container around what comes next.
+  // The open container that the next value goes into.
   const Value& innermost() const { return stack_[open_.back()]; }
 
   Value copy(std::string_view text) {
@@ -45,14 +45,14 @@ class JsonBuilder {
     return Value::of_text({place, text.size()});
   }
 
-  // The whole document, when all is closed.
+  // The whole document, once all containers are closed.
   Value root() const { return stack_.empty() ? Value() : stack_.front(); }
 
   Arena& arena_;
   std::vector<Value> stack_;
 
  private:
-  std::vector<std::size_t> open_;  // where in `stack_` the open containers stand
+  std::vector<std::size_t> open_;  // the positions of the open containers in `stack_`
 };
 
 }  // namespace rollcall::values

@@ -51,7 +51,7 @@ constexpr unsigned char protocol_max = 5;
 // make the reader allocate.
 constexpr std::size_t memo_gap_max = 1024;
 
-// Opcodes that import or call: named in the message, because their presence means somebody tried.
+// Opcodes that import or call. The message names them, because their presence means that somebody tried.
 std::string_view dangerous(unsigned char opcode) {
   switch (opcode) {
     case 'c':
@@ -118,7 +118,7 @@ class Reader {
     }
   }
 
-  // What an arena refuses, it refuses without knowing the place.
+  // The arena does not know the offset when it refuses, so this adds the opcode's.
   void step_or_say_where(unsigned char opcode) try { step(opcode); } catch (const BadFile& error) {
     if (error.offset == 0) {
       fail(opcode_at_, error.what());

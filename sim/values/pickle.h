@@ -1,13 +1,12 @@
 #pragma once
 
-// Reads the pickles that PyTorch's Flight Recorder writes, and what Python makes of them when it saves
-// them again: protocols 2 to 5, numbers, texts, lists, tuples, dicts and references to them.
+// Reads the pickles that PyTorch's Flight Recorder writes, also after Python has loaded and saved them again: protocols
+// 2 to 5, numbers, texts, lists, tuples, dicts and references to them.
 //
-// A pickle is a program for a stack machine that may import and call anything; whoever loads one from a
-// shared disk with Python's loader runs it. This reader knows the opcodes that build plain values and
-// refuses all others, so there is nothing a file could make it do.
-// The opcodes are described in Python's Lib/pickletools.py; which of them a recorder writes, in
-// torch/csrc/jit/serialization/pickler.cpp.
+// A pickle is a program for a stack machine that may import and call anything; loading one from a shared disk with
+// Python's loader runs it. This reader knows the opcodes that build plain values and refuses all others, so there is
+// nothing a file could make it do. Python's Lib/pickletools.py describes the opcodes;
+// torch/csrc/jit/serialization/pickler.cpp shows which of them a recorder writes.
 
 #include <string_view>
 
@@ -17,8 +16,8 @@ namespace rollcall::values {
 
 bool looks_like_pickle(std::string_view bytes);
 
-// The value a pickle stands for. It borrows `bytes` and `arena`. Time and memory are linear in the size
-// of the file, whatever it says. Throws BadFile.
+// The value that a pickle describes. It borrows from `bytes` and `arena`. Time and memory are linear in the size of the
+// file, whatever it says. Throws BadFile.
 Value read_pickle(std::string_view bytes, Arena& arena);
 
 }  // namespace rollcall::values

@@ -83,7 +83,7 @@ void append(Arena& arena, Node& node, const Value* items, std::size_t count) {
     throw BadFile(0, "a list with too many items");
   }
   if (size > node.capacity) {
-    // The first batch is usually the only one: no room to spare for it.
+    // The first batch is usually the only one, so it gets no spare room.
     const std::size_t capacity = node.capacity == 0 ? size : std::max(size, std::size_t{2} * node.capacity);
     auto* grown = arena.allocate_array<Value>(capacity);
     std::copy(node.items, node.items + node.size, grown);

@@ -1,8 +1,8 @@
 #pragma once
 
-// A foreign file as a tree of plain values, whatever it was written in. The tree lives in an Arena and
-// borrows the text of the file, so that a thread reads thousands of files with one allocation; nothing
-// in it can run, and walking it needs no recursion beyond what a caller asks for.
+// A foreign file as a tree of plain values, whatever its format. The tree lives in an Arena and borrows the text of the
+// file, so that a thread reads thousands of files with one allocation; nothing in it can run, and walking it needs no
+// recursion beyond what a caller asks for.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace rollcall::values {
 
-// A file that cannot be read, and where in it that became clear.
+// A file that cannot be read, and the offset at which that became clear.
 struct BadFile : std::runtime_error {
   BadFile(std::size_t byte, const std::string& message);
   std::size_t offset;
 };
 
-// Memory that is given back all at once. Refuses with BadFile rather than grow past its limit, so that
-// a small file cannot ask for a large machine.
+// Memory that is released all at once. Throws BadFile rather than grow past its limit, so that a small file cannot ask
+// for a large machine.
 class Arena {
  public:
   explicit Arena(std::size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -32,7 +32,7 @@ class Arena {
     static_assert(alignof(T) <= 8);
     return static_cast<T*>(allocate(count * sizeof(T)));
   }
-  // Everything handed out becomes invalid; the memory serves the next file.
+  // Invalidates everything handed out; the next file reuses the memory.
   void reset();
 
  private:
@@ -45,13 +45,13 @@ class Arena {
   std::size_t total_ = 0;  // of all chunks
   std::vector<Chunk> chunks_;
   std::size_t chunk_ = 0;  // the one in use
-  std::size_t used_ = 0;   // of it
+  std::size_t used_ = 0;   // bytes used of that chunk
 };
 
 struct Value;
 
-// The items of a list, or the keys and values of a dict by turns. Shared by every Value that refers to
-// the same container.
+// The items of a list, or the keys and values of a dict, which alternate. Shared by every Value that refers to the same
+// container.
 struct Node {
   Value* items = nullptr;
   std::uint32_t size = 0;
@@ -67,7 +67,7 @@ struct Value {
 
   Kind kind : 4 = Kind::none;
   std::uint32_t size : 28 = 0;  // text: its bytes
-  std::uint32_t offset = 0;     // of its first character, where somebody asks for it (scenarios/json)
+  std::uint32_t offset = 0;     // of its first character, where the caller asks for it (scenarios/json)
   union {
     std::int64_t integer = 0;  // also of a boolean
     double real;
@@ -78,7 +78,7 @@ struct Value {
   static Value of_integer(std::int64_t value);
   static Value of_boolean(bool value);
   static Value of_real(double value);
-  // Throws BadFile where it is too long.
+  // Throws BadFile when the text is too long.
   static Value of_text(std::string_view value, std::size_t offset = 0);
   static Value of_node(Kind kind, Node* node);
 
@@ -91,7 +91,7 @@ static_assert(sizeof(Value) == 16, "recordings have many millions of them");
 // Appends to a container; its items move when they have to grow.
 void append(Arena& arena, Node& node, const Value* items, std::size_t count);
 
-// The value of `key`, the last one if it is there twice, or null.
+// The value of `key`, the last one if the key occurs twice; null if it does not occur.
 const Value* find(const Value& dict, std::string_view key);
 
 }  // namespace rollcall::values
