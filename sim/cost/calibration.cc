@@ -12,12 +12,12 @@ namespace rollcall::cost {
 
 namespace {
 
-// Where the line through the outer rows has a factor outside these bounds, or takes off more than this share of the
-// smallest time, it describes no machine: then factors by size say it all.
+// If the line through the outer rows has a factor outside these bounds, or takes off more than this share of the
+// smallest time, it does not describe a machine: then only factors by size are used.
 constexpr double factor_least = 0.1;
 constexpr double factor_most = 20;
 constexpr double constant_share = 0.7;
-constexpr double line_least = 0.2;  // of what is modeled, whatever the constant
+constexpr double line_least = 0.2;  // of the modeled time, whatever the constant
 
 std::optional<Prediction> predict(const Cluster& cluster, const Measurement& row) {
   if (row.time <= 0 || row.bytes <= 0 || row.nodes < 1 || row.ranks < std::max(2, row.nodes)) {

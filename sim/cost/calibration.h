@@ -1,8 +1,8 @@
 #pragma once
 
-// What rows measured on the machine itself change. Of each operation the smallest and the largest row give a
-// constant and a factor, measured = constant + factor * model, and what the rows between them still differ by is
-// spread over the sizes. Two rows are worth more than any preset: docs/latency.md.
+// Corrections from rows measured on the machine itself. For each operation, the smallest and the largest row give a
+// constant and a factor, measured = constant + factor * model, and the differences that the rows between them still
+// have are spread over the sizes. Two rows are worth more than any preset: docs/latency.md.
 
 #include <cstdint>
 #include <vector>
@@ -24,7 +24,7 @@ struct Measurement {
   friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 
-// What was learned of one operation on groups in one node, or over several.
+// The correction of one operation, on groups in one node or across several.
 struct Correction {
   struct Anchor {
     std::int64_t bytes = 0;
@@ -44,23 +44,23 @@ struct Correction {
   friend bool operator==(const Correction&, const Correction&) = default;
 };
 
-// A row beside what the model makes of it (Prediction::base).
+// A row and the model's time for it (Prediction::base).
 struct ModeledRow {
   std::int64_t bytes = 0;
   double modeled = 0;  // microseconds
   double measured = 0;
 };
-// At least one row; of rows of one size the mean counts.
+// `rows` has at least one row; rows of the same size count as their mean.
 Correction fit_correction(OpKind kind, bool several_nodes, std::vector<ModeledRow> rows);
 
-// One for each operation and kind of group among the rows; by operation. Rows of no time or size are left out.
+// One for each operation and kind of group among the rows; by operation. Rows without a time or size are left out.
 std::vector<Correction> corrections_of(const Cluster& cluster, const std::vector<Measurement>& rows);
 
-// The correction for a call: that of its own operation, else of the first other one on such groups. Null: none.
+// The correction for a call: that of its own operation, else of the first other one on such groups; null if none.
 const Correction* correction_for(const std::vector<Correction>& corrections, OpKind kind, bool several_nodes);
 
-// The absolute errors, as fractions, of each row when the cluster as it is predicts it, with all rows, and with
-// all rows but this one.
+// The absolute errors, as fractions, of each row's prediction: without corrections, with those from all rows, and with
+// those from all rows but this one.
 struct RowErrors {
   double before = 0;
   double after = 0;

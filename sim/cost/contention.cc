@@ -9,7 +9,7 @@ namespace {
 
 constexpr Duration longest = std::numeric_limits<Duration>::max() / 4;
 
-// duration * factor / whole, without overflow for what is below a year.
+// duration * factor / whole, without overflow for durations below a year.
 Duration scaled(Duration duration, std::int64_t factor, std::int64_t whole) {
   Duration large = 0;
   if (__builtin_mul_overflow(duration / whole, factor, &large) || large > longest) {

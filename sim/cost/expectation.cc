@@ -8,12 +8,12 @@ namespace rollcall::cost {
 
 namespace {
 
-// What rings reach of a GPU's port: h100_sxm_1x8 and b300_sxm_1x4 on one node; between nodes, where a NIC's
+// The share of a GPU's port that rings reach: h100_sxm_1x8 and b300_sxm_1x4 on one node; between nodes, where a NIC's
 // traffic passes the same ports, h100_sxm_10x8 and h200_sxm_2x8.
 constexpr double ring_share = 0.97;
 constexpr double ring_share_between_nodes = 0.9;
-// What NVLink SHARP reaches of a port for an all_reduce, by generation: h100_sxm_1x8 and gb300_nvl72_16x4; with a
-// tree between nodes, h100_sxm_2x8 and gb300_nvl72_32x4.
+// The share of a port that NVLink SHARP reaches for an all_reduce, by generation: h100_sxm_1x8 and gb300_nvl72_16x4;
+// with a tree between nodes, h100_sxm_2x8 and gb300_nvl72_32x4.
 constexpr double nvls_share(int capability) { return capability >= 100 ? 0.63 : 0.76; }
 // Blackwell's tree lost half of it over more than two nodes, until 2.30.3 (NCCL's own caps say the same).
 constexpr double nvls_tree_share(const Communicator& communicator) {
@@ -28,7 +28,7 @@ constexpr double reached_of_nics = 0.97;
 constexpr double symmetric_ll_base = 3.4;
 constexpr double symmetric_base = 7.8;
 
-constexpr double launch_cost = 4.5;         // a kernel launch, on one GPU after the other
+constexpr double launch_cost = 4.5;         // a kernel launch, on one GPU after another
 constexpr double recorded_launch_cost = 2;  // from a CUDA graph
 
 Communicator as_measured(Communicator communicator, bool with_hops) {
@@ -37,7 +37,7 @@ Communicator as_measured(Communicator communicator, bool with_hops) {
     graph->nic_latency =
         with_hops ? std::max(communicator.links.nic_latency, extra_hop(communicator.links.network)) : 0;
   }
-  communicator.cpu = CpuVendor::intel;  // that AMD's hosts need twice as long for a message is not to be seen
+  communicator.cpu = CpuVendor::intel;  // measurements do not show that AMD's hosts need twice as long for a message
   if (communicator.compute_capability >= 100) {
     communicator.release = newest_release;
     if (graphs.nvls.channels > 0) {
@@ -54,7 +54,7 @@ double extra_hop(Network network) {
     case Network::infiniband:
       return 0;
     case Network::efa:
-      return 20;  // aws-ofi-nccl's own tuner takes it for that (include/nccl_ofi_param.h, tuner_net_latency)
+      return 20;  // the value of aws-ofi-nccl's own tuner (include/nccl_ofi_param.h, tuner_net_latency)
     case Network::slingshot:
       return 5;
     case Network::sockets:
@@ -97,9 +97,9 @@ struct Shares {
   double nics = 1;
 };
 
-// Which share of ports and NICs a call has to itself, as algorithm bandwidth. SHARP's switches reduce and copy, so
-// that each byte passes a port once each way; a tree passes a node's NICs once between two nodes, and twice, towards
-// the root and away from it, among more.
+// The algorithm bandwidth that ports and NICs carry for a call, given its shares of them. SHARP's switches reduce and
+// copy, so that each byte passes a port once each way; a tree passes a node's NICs once between two nodes, and twice,
+// towards the root and away from it, among more.
 Carried bandwidth_of(const Communicator& communicator, Function function, Algorithm algorithm,
                      const Shares& shares) {
   constexpr double no_limit = 1e9;
@@ -142,12 +142,12 @@ double Expectation::most_bandwidth(Function function, Algorithm algorithm) const
       .least();
 }
 
-// The kernels as they are: NCCL's numbers for Blackwell have the launch in them.
+// The time of the kernels themselves: NCCL's numbers for Blackwell include the launch.
 double Expectation::symmetric_time(const Request& request, const SymmetricChoice& choice) const {
   const double base = choice.is_ll ? symmetric_ll_base : symmetric_base;
   const double launch = given_.launch.cuda_graphs ? 0 : launch_cost;
   const double bandwidth = most_bandwidth(request.function, Algorithm::nvls);
-  const double ll_slowness = choice.is_ll ? 2.0 * given_.ranks : 1;  // everybody sends everything, with flags
+  const double ll_slowness = choice.is_ll ? 2.0 * given_.ranks : 1;  // every rank sends everything, with flags
   return base + launch + static_cast<double>(request.bytes) * ll_slowness / (1000 * bandwidth);
 }
 

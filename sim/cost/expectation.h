@@ -1,16 +1,16 @@
 #pragma once
 
-// What a call is expected to take on a real machine, beside what NCCL's tuner believes. The tuner chooses;
-// here its choice is timed with what NCCL leaves out:
+// The time that a call is expected to take on a real machine, as opposed to the tuner's estimate. NCCL's tuner chooses;
+// its choice is timed here with what NCCL leaves out:
 //
 //   - no algorithm moves more than GPU ports and NICs carry,
 //   - a hop through the network costs what such networks were measured to cost,
-//   - the speeds of the newest release stand for Blackwell, whatever release runs: they describe the
+//   - Blackwell gets the speeds of the newest release, whatever release runs: they describe the
 //     same machine better,
-//   - the host launches, on one GPU after the other where one process has several,
+//   - the host launches, on one GPU after another where one process has several,
 //   - registered (symmetric) memory has kernels of its own.
 //
-// What then still separates measurements from the expectation is in residuals.h.
+// The differences that remain between measurements and the expectation are in residuals.h.
 
 #include "sim/cost/symmetric_kernels.h"
 #include "sim/cost/topology.h"
@@ -30,8 +30,8 @@ class Expectation {
  public:
   explicit Expectation(const Communicator& communicator);
 
-  // Microseconds, before residuals; and what of it are hops that NCCL's tables do not have, which are a measured
-  // quantity already.
+  // Microseconds, before residuals; `hops` is the part of it for network hops that NCCL's tables lack, which is a
+  // measured quantity already.
   struct Time {
     double total = 0;
     double hops = 0;
@@ -40,11 +40,11 @@ class Expectation {
 
   double symmetric_time(const Request& request, const SymmetricChoice& choice) const;
 
-  // What GPU ports and NICs carry for such a call.
+  // The bandwidth that GPU ports and NICs carry for such a call.
   Carried carried(Function function, Algorithm algorithm) const;
 
  private:
-  // What such calls were seen to reach of it.
+  // The bandwidth that such calls were measured to reach of it.
   double most_bandwidth(Function function, Algorithm algorithm) const;
 
   Communicator given_;
@@ -53,10 +53,10 @@ class Expectation {
   Tuner without_hops_;
 };
 
-// What one hop through such a network takes longer than NCCL's tables say, in microseconds.
+// How much longer one hop through the network takes than NCCL's tables say, in microseconds.
 double extra_hop(Network network);
 
-// The least time of a call in a loop, from the launches.
+// The least time of a call in a loop, which its launches take.
 double launch_floor(const Launch& launch);
 
 }  // namespace rollcall::cost

@@ -15,8 +15,8 @@ namespace {
 // launch, for which this is OUR figure.
 constexpr double one_rank_time = 5;
 
-// How much longer messages take over Slingshot than its NICs would need: a100_mesh_2x4_polaris_alltoall, the only
-// table of such.
+// How much longer messages take over Slingshot than its NICs would need: a100_mesh_2x4_polaris_alltoall, the only table
+// with such messages.
 constexpr double slingshot_messages = 1.9;
 
 // A hundred years: two of them still fit a Duration, and any limit ends a run long before.
@@ -76,7 +76,7 @@ GroupCost::GroupCost(const Communicator& communicator) : communicator_(communica
   }
 }
 
-// The interval keeps its distance from what is expected, above and below.
+// The interval is proportional to the expected time, above and below.
 void GroupCost::expect(Prediction& prediction, double factor, double at_ports, double at_nics,
                        const Call& call) const {
   const double least = std::max(at_ports, at_nics);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a call costs in one process group: NCCL's tuner for the collectives it has, our own model for the
-// rest, and beside both what is to be expected on a real machine.
+// The cost of a call in one process group: from NCCL's tuner for the collectives it has, from our own model for the
+// rest, and for both the time to expect on a real machine.
 
 #include <optional>
 
@@ -32,11 +32,11 @@ std::int64_t bytes_of_call(OpKind kind, std::int64_t input_bytes, int members);
 struct Prediction {
   bool by_nccl = true;  // false: our model, NCCL has none
   double time = 0;      // microseconds, as the model says
-  double fitted = 0;    // microseconds to be expected, with what measurements add
+  double fitted = 0;    // microseconds to expect, with what measurements add
   double low = 0;       // nine of ten measurements lie between these two
   double high = 0;
   double physical = 0;         // the expectation before residuals
-  double hops = 0;             // what of it residuals are not for
+  double hops = 0;             // the part of it that residuals do not apply to
   double base = 0;             // what corrections are relative to: the expectation with half the residuals
   bool is_calibrated = false;  // rows of the machine itself were used
   double port_share = 0;  // how much of the members' ports, and of their NICs, the call needs while it takes
@@ -46,19 +46,19 @@ struct Prediction {
   int channels = 0;
 };
 
-// What is expected under a factor from residuals.
+// The expected time under a factor from residuals.
 constexpr double with_factor(const Prediction& prediction, double factor) {
   return prediction.hops + (prediction.physical - prediction.hops) * factor;
 }
 
-// The only way from the tables' microseconds into simulated time: to the nearest nanosecond.
+// The only conversion from the tables' microseconds to simulated time: to the nearest nanosecond.
 Duration to_duration(double microseconds);
 
 class GroupCost {
  public:
   explicit GroupCost(const Communicator& communicator);
 
-  // Nothing when the call's own algorithm and protocol exclude everything.
+  // Empty when the call's own algorithm and protocol exclude everything.
   std::optional<Prediction> predict(const Call& call) const;
 
   const Communicator& communicator() const { return communicator_; }
@@ -67,7 +67,7 @@ class GroupCost {
 
  private:
   Prediction ours(const MessageTime& message, const Call& call) const;
-  // `at_ports`, `at_nics`: what the bytes take there, in microseconds. No machine is faster.
+  // `at_ports`, `at_nics`: how long the bytes take there, in microseconds. No machine is faster.
   void expect(Prediction& prediction, double factor, double at_ports, double at_nics, const Call& call) const;
 
   Communicator communicator_;
@@ -75,7 +75,7 @@ class GroupCost {
   std::optional<Expectation> expectation_;
 };
 
-// NCCL's function for a torch call. Nothing for those that NCCL makes of sends and receives.
+// NCCL's function for a torch call. Empty for those made of sends and receives.
 std::optional<Function> nccl_function(OpKind kind);
 
 // busbw = algbw * factor, so that it can be compared with the links' speed. nccl-tests,

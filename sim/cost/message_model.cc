@@ -11,12 +11,12 @@ namespace {
 constexpr std::int64_t ll_bytes_per_channel = 16 * 1024;  // at most, or Simple is used
 constexpr int channels_per_peer = 2;                      // NCCL's least, and what NICs and PCIe get
 
-// What ports reach of their nominal rate when all ranks send at once: h100_sxm_{1x8,10x1,10x4,10x8}_alltoall,
+// The share of their nominal rate that ports reach when all ranks send at once: h100_sxm_{1x8,10x1,10x4,10x8}_alltoall,
 // from 256 MiB.
 constexpr double port_efficiency = 0.9;
 // One pair of ranks drives a NIC at half its rate: h100_sxm_10x{1,4}_sendrecv.
 constexpr double pair_share_of_nic = 0.5;
-// Microseconds for each further peer of a rank: a100_sxm_2x8_sophia_alltoall, to 32 KiB.
+// Microseconds for each additional peer of a rank: a100_sxm_2x8_sophia_alltoall, up to 32 KiB.
 constexpr double per_peer = 3.3;
 
 constexpr auto ring_row = static_cast<std::size_t>(Algorithm::ring);
@@ -31,7 +31,7 @@ double port_speed(const Communicator& communicator) {
   return links.sockets > 1 ? std::min(links.pcie_speed, links.socket_speed) : links.pcie_speed;
 }
 
-// A rank's share of its node's NICs when all its ranks send at once, and no more than one NIC.
+// A rank's share of its node's NICs when all its ranks send at once, at most one NIC.
 double nic_share(const Communicator& communicator) {
   const Links& links = communicator.links;
   const double node = links.nics * links.nic_speed;
@@ -47,7 +47,7 @@ double start_and_hop(const Communicator& communicator, Protocol protocol, bool s
 
 double transfer(double bytes, double speed) { return speed > 0 ? bytes / (1000 * speed) : 0; }
 
-// What the bytes take in ports and in NICs that carry what they nominally can, and which share of that they do.
+// The time of the bytes in ports and NICs at their nominal rates, and the share of those rates that they reach.
 struct Moving {
   double ports = 0;
   double nics = 0;

@@ -1,13 +1,13 @@
 #pragma once
 
-// How long sends, receives and the collectives made of them take. NCCL has no time model for these; the
-// one here is OURS, from how NCCL moves such data (src/enqueue.cc, p2p scheduling): small messages use
-// LL, the rest goes at the rate of the narrowest port, and an all-to-all keeps every port busy.
+// How long sends, receives and the collectives made of them take. NCCL has no time model for these; the one here is
+// OURS, based on how NCCL moves such data (src/enqueue.cc, p2p scheduling): small messages use LL, the rest goes at the
+// rate of the narrowest port, and an all-to-all keeps every port busy.
 //
 //   time = start + hop + peers * (what each message costs) + bytes / port
 //
-// The port is the GPU's NVLink or PCIe port inside a node and its share of the NICs between nodes. Three
-// numbers are fitted, to the alltoall and sendrecv tables of tests/data/nccl_tables: see the .cc.
+// The port is the GPU's NVLink or PCIe port inside a node and its share of the NICs between nodes. Three numbers are
+// fitted, to the alltoall and sendrecv tables of tests/data/nccl_tables: see the .cc.
 
 #include <cstdint>
 
@@ -18,8 +18,8 @@ namespace rollcall::cost {
 
 struct MessageTime {
   double time = 0;      // microseconds
-  double at_ports = 0;  // what the bytes take in GPU ports that carry what they nominally can
-  double at_nics = 0;   // the same of NICs
+  double at_ports = 0;  // how long the bytes take in GPU ports at their nominal rate
+  double at_nics = 0;   // the same in NICs
   Protocol protocol = Protocol::simple;
   int channels = 0;
 };

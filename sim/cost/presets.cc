@@ -43,7 +43,7 @@ constexpr auto PXN = PathType::pxn;
 constexpr auto PHB = PathType::phb;
 constexpr auto SYS = PathType::sys;
 
-// 8 Hopper GPUs on four NVSwitches, a 400 Gb/s NIC beside each.
+// 8 Hopper GPUs on four NVSwitches, with a 400 Gb/s NIC each.
 constexpr std::array<Found, 7> hopper_layouts{
     {{8, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(rings, 12, 30, 30, NVL, PIX, true),
       graph(on_switch_graph, 8, 40, 60, NVL, PIX, false), 24, 16},
@@ -60,7 +60,7 @@ constexpr std::array<Found, 7> hopper_layouts{
      {1, true, graph(plain, 2, 48, 24, LOC, PIX, true), graph(rings, 2, 24, 24, LOC, PIX, true), no_nvls, 4,
       0}}};
 
-// 8 A100 on NVSwitches, a 200 Gb/s NIC beside each.
+// 8 A100 on NVSwitches, with a 200 Gb/s NIC each.
 constexpr std::array<Found, 2> a100_sxm{{{8, false, graph(balanced, 12, 20, 20, NVL, PIX, true),
                                           graph(rings, 12, 20, 20, NVL, PIX, true), no_nvls, 24, 0},
                                          {8, true, graph(balanced, 8, 30, 24, NVL, PIX, false),
@@ -70,7 +70,7 @@ constexpr std::array<Found, 2> a100_sxm{{{8, false, graph(balanced, 12, 20, 20, 
 constexpr std::array<Found, 1> a100_mesh{{{4, false, graph(balanced, 12, 20, 20, NVL, PIX, false),
                                            graph(rings, 12, 20, 20, NVL, PIX, false), no_nvls, 24, 0}}};
 
-// 8 B200 on NVSwitches, a 400 Gb/s NIC beside each. The row of 2.29.7, whose list has 80, is inferred.
+// 8 B200 on NVSwitches, with a 400 Gb/s NIC each. The row of 2.29.7, whose list has 80, is inferred.
 constexpr std::array<Found, 3> b200_sxm{
     {{8, false, graph(balanced, 16, 40, 40, NVL, PIX, true), graph(rings, 16, 45, 45, NVL, PIX, true),
       graph(on_switch_graph, 8, 80, 90, NVL, PIX, false), 32, 32},
@@ -146,7 +146,7 @@ Machine machine(std::string_view name, std::string_view description, int gpus, i
   return {description, std::move(cluster)};
 }
 
-// The rows for one node: what is between nodes differs.
+// The rows for one node, for machines with another network.
 template <std::size_t count>
 std::vector<Layout> single_node(const std::array<Found, count>& rows) {
   std::vector<Layout> result = layouts(rows);
@@ -159,7 +159,7 @@ constexpr Links without_peer_access(Links links) {
   return links;
 }
 
-// The latency in microseconds that the network's plugin states to NCCL.
+// The latency in microseconds that the network's plugin reports to NCCL.
 constexpr Links stating(double latency, Links links) {
   links.nic_latency = latency;
   return links;
@@ -178,10 +178,10 @@ Machine rack(std::string_view name, std::string_view description, int hosts, int
   return result;
 }
 
-// Link speeds are those of NCCL src/graph/topo.h; counts and NICs are the vendors': NVIDIA's data sheets of DGX
-// and HGX A100, H100, H200, B200, B300 and of GB200 and GB300 NVL72, NVIDIA's export notices for A800, H800 and
-// H20 (NVLink of 400 GB/s both ways where it is cut), AWS's pages of P4d, P5 and P5en, and the pages of
-// Polaris, Perlmutter (ALCF, NERSC) and Alps (CSCS). By name.
+// Link speeds are those of NCCL src/graph/topo.h; counts and NICs are the vendors': NVIDIA's data sheets of DGX and HGX
+// A100, H100, H200, B200, B300 and of GB200 and GB300 NVL72, NVIDIA's export notices for A800, H800 and H20 (NVLink of
+// 400 GB/s both ways where it is reduced), AWS's pages on P4d, P5 and P5en, and the pages on Polaris, Perlmutter (ALCF,
+// NERSC) and Alps (CSCS). Sorted by name.
 const std::vector<Machine>& catalogue() {
   constexpr auto on_switch = Links::NvLink::all_to_all_switch;
   constexpr auto mesh = Links::NvLink::mesh;
@@ -232,8 +232,9 @@ const std::vector<Machine>& catalogue() {
       machine("p4d", "AWS p4d and p4de: 8 A100 SXM on NVSwitch, 4 x 100 Gb/s EFA", 8, 80, CpuVendor::intel,
               stating(75, on(Network::efa, nvlink(on_switch, 12, a100_link, false, 4, 12.5))),
               single_node(a100_sxm)),
-      // With the RDMA protocol the EFA plugin shows NCCL the NICs beside one GPU as one, and its own tuner chooses,
-      // which does not use the latency that it states (aws-ofi-nccl, src/platform-aws.cpp and src/tuner).
+      // With the RDMA protocol, the EFA plugin presents the NICs next to one GPU as one, and the plugin's own tuner
+      // chooses. It does not use the latency that the plugin reports (aws-ofi-nccl, src/platform-aws.cpp and
+      // src/tuner).
       machine("p5", "AWS p5: 8 H100 SXM on NVSwitch, 32 x 100 Gb/s EFA", 8, 90, CpuVendor::amd,
               on(Network::efa, nvlink(on_switch, 18, h100_link, true, 8, 50)), layouts(hopper_layouts)),
       machine("p5en", "AWS p5en: 8 H200 SXM on NVSwitch, 16 x 200 Gb/s EFA", 8, 90, CpuVendor::intel,
@@ -259,7 +260,7 @@ const Machine* machine_of(std::string_view name) {
   return best;
 }
 
-// A positive number at the front of `text`, which loses it.
+// Removes a positive number from the front of `text` and returns it; empty if there is none.
 std::optional<int> take_number(std::string_view& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -306,8 +307,8 @@ bool read_nic_speed(std::string_view rest, Cluster& cluster) {
 
 constexpr int nodes_max = 131'072;  // 1,048,576 GPUs in machines of eight
 
-// NODESxGPUS. Of a rack, nodes of no more GPUs than a tray has are trays, which fill as few racks as hold them;
-// others are racks.
+// NODESxGPUS. Nodes of a rack with no more GPUs than a tray has are trays, which fill as few racks as possible; other
+// nodes are racks.
 std::optional<NamedCluster> spread(Cluster& cluster, int nodes, int gpus) {
   const int built_in = cluster.gpus_built_in;
   if (gpus > built_in) {
@@ -331,7 +332,7 @@ std::optional<NamedCluster> spread(Cluster& cluster, int nodes, int gpus) {
   return std::nullopt;
 }
 
-// GPUS alone: as few machines as hold them.
+// GPUS alone: as few machines as possible.
 std::optional<NamedCluster> fill(Cluster& cluster, int gpus) {
   const int built_in = cluster.gpus_built_in;
   if (gpus <= built_in) {
@@ -342,7 +343,7 @@ std::optional<NamedCluster> fill(Cluster& cluster, int gpus) {
     return problem(fmt::format("{} GPUs do not fill machines of {}; write NODESxGPUS", gpus, built_in),
                    fmt::format("{}-{}x{}", cluster.machine, gpus / built_in + 1, built_in));
   }
-  // "b200-72" is how people write one rack of NVLink, which a machine of eight is not part of.
+  // People write "b200-72" for one NVLink rack, which a machine of eight is not part of.
   const Cluster* rack = find_machine("g" + cluster.machine);
   if (rack != nullptr && rack->gpus_per_host > 0 && gpus == rack->gpus_built_in) {
     return problem(

@@ -14,7 +14,7 @@
 
 namespace rollcall::cost {
 
-// A cluster, or what is wrong with its name. Exactly one of the two.
+// A cluster, or the problem with its name: exactly one of the two.
 struct NamedCluster {
   std::optional<Cluster> cluster;
   std::string problem;
@@ -25,7 +25,7 @@ struct NamedCluster {
 // machine holds are spread over as many machines as it takes.
 NamedCluster find_cluster(std::string_view name);
 
-// The machine alone: one node of it, full. Null for an unknown one.
+// One full node of the machine; null for an unknown one.
 const Cluster* find_machine(std::string_view name);
 
 struct MachineSummary {
@@ -34,10 +34,10 @@ struct MachineSummary {
   int gpus_per_node = 0;
 };
 
-// By name.
+// Sorted by name.
 std::vector<MachineSummary> machines();
 
-// One name for each machine, full: "a100-8", "rtx4090-8", ...
+// One name for each machine, with all its GPUs: "a100-8", "rtx4090-8", ...
 std::vector<std::string> preset_names();
 
 }  // namespace rollcall::cost

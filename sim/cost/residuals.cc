@@ -20,8 +20,8 @@ constexpr Residuals fitted{{{{1.07, 1.07, 1.04, 0.96, 1.00, 1.00}},
                             {{1.07, 1.15, 1.01, 1.05, 1.00, 0.97}},
                             {{0.92, 1.24, 1.20, 1.13, 1.19, 1.06}}}};
 
-// The 5th and 95th of 100 of what systems left out of the fit were measured at, over what was expected; and the
-// same of rows between the smallest and the largest of a table when those two are known.
+// The 5th and 95th percentiles of measured over expected time, for systems left out of the fit; and for rows between
+// the smallest and the largest of a table when those two are known.
 constexpr BySize low{{0.70, 0.75, 0.78, 0.79, 0.77, 0.77}};
 constexpr BySize high{{1.65, 2.60, 2.60, 1.65, 1.50, 1.35}};
 constexpr BySize calibrated_low{{0.93, 0.88, 0.86, 0.82, 0.83, 0.93}};

@@ -24,8 +24,8 @@ constexpr std::array<PrecisionName, 8> precisions{{
     {"float8_e5m2", Precision::float8},
 }};
 
-// `memory` is the part of the memory's peak that such kernels reach. Copies reach what STREAM's do; for the rest it is
-// our estimate: reductions have a tail, and an embedding's rows are scattered.
+// `memory` is the part of the memory's peak that such kernels reach. Copies reach what STREAM's do; the others are our
+// estimates: reductions have a tail, and an embedding's rows are scattered.
 struct KindRow {
   std::string_view name;
   KernelKind kind;
@@ -42,19 +42,19 @@ constexpr std::array<KindRow, 6> kinds{{
 
 constexpr std::int64_t gib = std::int64_t{1} << 30;
 
-// Peaks and memories: NVIDIA's data sheets of each GPU, dense (half of what is given with sparsity); of L40S and RTX
+// Peaks and memories: NVIDIA's data sheets of each GPU, dense (half of what is given with sparsity); for L40S and RTX
 // 4090 also the Ada whitepaper, with accumulation in float32. The H100 of Meta's Grand Teton has 96 GB at 2.4 TB/s
-// (pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md). The same machines give a GPU 500 W instead of
-// 700 W: power grows with the cube of the clock, so peaks are those of an H100 times the third root of 5/7.
+// (pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md). The same machines give a GPU 500 W instead of 700
+// W: power grows with the cube of the clock, so peaks are those of an H100 times the cube root of 5/7.
 //
 // matmul: stas00/ml-engineering at 744d01e, compute/accelerator/README.md, "Maximum Achievable Matmul FLOPS": the best
-// of many shapes, measured in bfloat16. Not in that table: V100, taken for an A100; Ada, H20, H800 and A800, for their
-// like.
+// of many shapes, measured in bfloat16. Not in that table: V100, which gets the A100's value; Ada, H20, H800 and A800,
+// which get those of similar GPUs.
 //
 // attention: FlashAttention-2's paper (arXiv 2307.08691) has 50 to 73 % of an A100; FlashAttention-3's (arXiv
-// 2407.08608) says that version 2 reaches 35 % of an H100. PyTorch's scaled_dot_product_attention was measured there
-// at 287 to 304 teraflops (pytorch/benchmark, commit d5f0a12), which counts here. Blackwell: 35 %, for want of a
-// measurement. V100 has no flash attention; there it is our guess.
+// 2407.08608) says that version 2 reaches 35 % of an H100. PyTorch's scaled_dot_product_attention was measured there at
+// 287 to 304 teraflops (pytorch/benchmark, commit d5f0a12), which is used here. Blackwell: 35 %, for want of a
+// measurement. V100 has no flash attention; its value is our guess.
 constexpr std::array<Gpu, 23> gpus{{
     // name, machine, capability, {float64, float32, tf32, half, float8}, GB/s, memory, matmul, attention
     {"A100 SXM 80 GB", "a100", 80, {19.5, 19.5, 156, 312, 0}, 2039, 80 * gib, 869, 600},
@@ -137,8 +137,8 @@ const Gpu* find_gpu(std::string_view machine) {
 }
 
 std::optional<Duration> time_of(const Gpu& gpu, const KernelWork& work) {
-  // Tensor cores only multiply matrices; everything else is float32's business.
-  // PyTorch computes in float32 where TF32 is allowed and the GPU lacks it.
+  // Tensor cores only multiply matrices; everything else runs in float32. PyTorch computes in float32 where TF32 is
+  // allowed and the GPU lacks it.
   const bool lacks_tf32 =
       work.precision == Precision::tf32 && gpu.teraflops[static_cast<std::size_t>(Precision::tf32)] == 0;
   const Precision precision = is_product(work.kind) && !lacks_tf32 ? work.precision : Precision::float32;

@@ -1,10 +1,10 @@
 #pragma once
 
-// How long a kernel takes that needs nobody else: by the work it does, on the GPU of a cluster.
+// The time of a kernel that involves no other rank: from the work it does, on the GPU of a cluster.
 //
 // A roofline: the longer of computing and moving bytes, each at the speed that such kernels reach. Peaks are those of
-// NVIDIA's data sheets, without sparsity; what is reached of them was measured by others, and roofline.cc says by whom.
-// Only divisions and products, so that all machines agree.
+// NVIDIA's data sheets, without sparsity; the share of them that is reached was measured by others, whom roofline.cc
+// names. Only divisions and products, so that all machines agree.
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace rollcall::cost {
 
-// What the multipliers take. float32 is PyTorch's default, without TF32.
+// The multipliers' input type. float32 is PyTorch's default, without TF32.
 enum class Precision : std::uint8_t { float64, float32, tf32, half, float8 };
 inline constexpr std::size_t precision_count = 5;
 // "bfloat16", "float16", "tf32", "float8", "float8_e4m3fn", ...
@@ -35,27 +35,27 @@ using Permille = int;
 struct Gpu {
   std::string_view name;                // "H100 SXM"
   std::string_view machine;             // of a preset
-  int compute_capability = 0;           // described clusters are taken for the first row of theirs
-  double teraflops[precision_count]{};  // at most, without sparsity; 0: it cannot
-  double gigabytes_per_second = 0;      // of its memory, at most
+  int compute_capability = 0;           // described clusters get the first row with theirs
+  double teraflops[precision_count]{};  // peak, without sparsity; 0: unsupported
+  double gigabytes_per_second = 0;      // of its memory, peak
   std::int64_t memory_bytes = 0;
-  Permille matmul = 0;     // of the peak that large matrix products reach
-  Permille attention = 0;  // and that flash attention reaches, forward and backward
+  Permille matmul = 0;     // the share of the peak that large matrix products reach
+  Permille attention = 0;  // the same of flash attention, forward and backward
 };
 
-// Null where nothing is known of the cluster's GPUs.
+// Null if nothing is known about the cluster's GPUs.
 const Gpu* find_gpu(const Cluster& cluster);
-// By the word before its name; also those that no preset has.
+// Finds a GPU by its `machine`, even if no preset has it.
 const Gpu* find_gpu(std::string_view machine);
 
 struct KernelWork {
   double flops = 0;
-  double bytes = 0;  // that memory reads and writes
+  double bytes = 0;  // read from and written to memory
   Precision precision = Precision::half;
   KernelKind kind = KernelKind::matmul;
 };
 
-// In nanoseconds, rounded; at least 1 where there is work. Nothing for a precision that the GPU lacks.
+// In nanoseconds, rounded; at least 1 where there is work. Empty for a precision that the GPU lacks.
 std::optional<Duration> time_of(const Gpu& gpu, const KernelWork& work);
 
 }  // namespace rollcall::cost

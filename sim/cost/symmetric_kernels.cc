@@ -36,7 +36,7 @@ constexpr std::array<Kernel, 11> kernels{{{"AGxLL_R", Function::all_reduce, true
 
 double log1p_of(double x) { return portable_log(1 + x); }
 
-// Smooth versions of min and of max(0, x), as NCCL has them.
+// Smooth versions of min and of max(0, x), as in NCCL.
 double soft_min(double x, double ceiling, double softness) {
   const double steep = portable_exp(std::min(ceiling / softness, 600.0)) - 1;
   return ceiling - softness * log1p_of(steep * portable_exp(std::max(-x / softness, -600.0)));

@@ -148,8 +148,8 @@ struct SharedChannels {
   double speed = 0;
 };
 
-// What the search settles on where `total` GB/s can be shared by channels of at most `link` each: it goes
-// down the list while the next speed is more than 0.49 of the best so far, and keeps what carries more.
+// The channels that the search chooses when `total` GB/s can be shared by channels of at most `link` each: it goes down
+// the list while the next speed is more than 0.49 of the best so far, and keeps what carries more.
 SharedChannels best_channels(Speeds speeds, int release, double link, double total, int most) {
   SharedChannels best;
   for (const auto& [speed, since] : speeds) {
@@ -203,13 +203,13 @@ ChannelGraph derive_single_node_ring(const Cluster& cluster, int gpus) {
   return ring;
 }
 
-// NICs that `gpus` of a node reach.
+// The number of NICs that `gpus` GPUs of a node reach.
 int usable_nics(const Links& links, int gpus, int built_in) {
   return std::max(1, links.nics * gpus / std::max(1, built_in));
 }
 
-// What the channels that enter a node can share on their way through its GPUs. Each channel comes in by a NIC,
-// so that a GPU's port carries all of them but those that enter at that GPU.
+// The bandwidth that the channels entering a node can share on their way through its GPUs. Each channel comes in
+// through a NIC, so a GPU's port carries all of them except those that enter at that GPU.
 double through_node(const Cluster& cluster, int gpus) {
   return gpus > 1 ? gpu_port_speed(cluster.links) * gpus / (gpus - 1) : cluster.links.nic_speed;
 }
@@ -242,8 +242,8 @@ ChannelGraph derive_multi_node_ring(const Cluster& cluster, int gpus) {
   return ring;
 }
 
-// The search's second pass raises what a tree's channels have inside a node as far as the ports allow, up to what
-// is twice as fast as between nodes.
+// The search's second pass raises the speed of a tree's channels inside a node as far as the ports allow, up to twice
+// the speed between nodes.
 double tree_intra_speed(const Cluster& cluster, int gpus, const ChannelGraph& tree) {
   if (cluster.links.nvlink == Links::NvLink::none || gpus == 1) {
     return tree.intra_speed;
@@ -293,7 +293,7 @@ Graphs derive_graphs(const Cluster& cluster, int gpus_per_node, bool several_nod
 
 namespace {
 
-// Without a NIC that NCCL knows, it talks over sockets, and takes them for about 10 Gb/s
+// Without a NIC that it knows, NCCL uses sockets, and assumes that they carry about 10 Gb/s
 // (src/transport/net_socket.cc).
 constexpr double socket_network_speed = 1.25;
 

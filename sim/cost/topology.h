@@ -1,17 +1,17 @@
 #pragma once
 
-// A cluster, as far as NCCL's tuner looks at it: machines, links, and the channel graphs that NCCL's
-// search (src/graph/search.cc) finds on them.
+// A cluster, as far as NCCL's tuner uses it: machines, links, and the channel graphs that NCCL's search
+// (src/graph/search.cc) finds on them.
 //
-// A newcomer to sim/cost starts here. The way of one question:
+// Start here to read sim/cost. The path of one query:
 //   Cluster (what the user has) -> Communicator (what one process group sees of it)
-//     -> Tuner (algorithm, protocol, channels, microseconds as NCCL takes them)
+//     -> Tuner (algorithm, protocol, channels, microseconds as NCCL estimates them)
 //     -> Expectation (what the machine can do) -> Residuals (what measurements add, and how sure that is)
 //     -> Correction (what rows measured on the machine itself say)
 //
-// Everything in this folder is a pure function of its arguments. Bandwidths are GB/s (10^9 bytes) and
-// latencies microseconds, in double, because NCCL's own tables are; the only way out into simulated
-// time is to_duration in cost.h.
+// Everything in this folder is a pure function of its arguments. Bandwidths are GB/s (10^9 bytes) and latencies
+// microseconds, in double, because NCCL's own tables are; the only conversion to simulated time is to_duration in
+// group_cost.h.
 
 #include <cstdint>
 #include <optional>
@@ -33,15 +33,14 @@ enum class PathType : std::uint8_t { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb
 std::string_view to_string(CpuVendor vendor);  // "intel"
 std::string_view to_string(PathType path);     // "NVL"
 
-// NCCL's release, as ncclGetVersion has it: 22809 is 2.28.9. Search and tuner differ between them.
+// NCCL's release, as ncclGetVersion returns it: 22809 is 2.28.9. Search and tuner differ between them.
 inline constexpr int default_release = 22809;
 inline constexpr int newest_release = 23007;
-// "2.28" (its last release known here) or "2.28.9"; nothing for what is older than 2.27 or newer than 2.30.
+// "2.28" (its last release known here) or "2.28.9"; empty for releases older than 2.27 or newer than 2.30.
 std::optional<int> parse_release(std::string_view text);
 std::string release_name(int release);  // "2.28.9"
 
-// One result of the graph search: so many channels, each at that speed. NCCL src/include/graph.h,
-// ncclTopoGraph.
+// One result of the graph search: a number of channels, and the speed of each. NCCL src/include/graph.h, ncclTopoGraph.
 struct ChannelGraph {
   enum class Pattern : std::uint8_t { balanced_tree, split_tree, tree, ring, nvls, collnet };
 
@@ -69,7 +68,7 @@ struct Graphs {
   friend bool operator==(const Graphs&, const Graphs&) = default;
 };
 
-// What connects the machines. It decides what NCCL cannot know and measurements show: how long a hop takes.
+// The network between the machines. It decides how long a hop takes, which NCCL cannot know and measurements show.
 enum class Network : std::uint8_t { infiniband, efa, slingshot, sockets };
 inline constexpr std::size_t network_count = 4;
 
@@ -95,17 +94,17 @@ struct Links {
   friend bool operator==(const Links&, const Links&) = default;
 };
 
-// Graphs that are known for a number of GPUs per node; others are derived from the links.
+// Graphs that are known for a number of GPUs per node; all others are derived from the links.
 struct Layout {
   int gpus_per_node = 0;
   bool several_nodes = false;
   Graphs graphs;
-  int since = 0;  // the first release that finds them; the latest row not newer than the cluster's counts
+  int since = 0;  // the first release that finds them; the latest row up to the cluster's release counts
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// How the host starts a call: what the tuner leaves out, and a program decides.
+// How the host starts a call, which the tuner leaves out and the program decides.
 struct Launch {
   int gpus_per_process = 1;       // that one thread launches on, one after the other (nccl-tests -g)
   bool cuda_graphs = false;       // launches were recorded before
@@ -133,7 +132,7 @@ struct Cluster {
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-// What a process group sees of a cluster.
+// The part of a cluster that a process group sees.
 struct Communicator {
   int ranks = 1;
   int nodes = 1;
@@ -155,14 +154,14 @@ struct Communicator {
 // calculates with the mean, rounded down (src/graph/tuning.cc: nRanks / nNodes).
 Communicator communicator_of(const Cluster& cluster, int ranks, int nodes);
 
-// GB/s that leave one GPU towards the others of its node, and that they bring in.
+// GB/s from one GPU to the others of its node, and as much in the other direction.
 double gpu_port_speed(const Links& links);
 
-// NICs that the ranks of a node reach.
+// The number of NICs that the ranks of a node reach.
 int nics_of(const Communicator& communicator);
 
-// The estimate behind layouts that nobody has run NCCL's search for. It reproduces the ring graphs of all
-// preset NVLink machines, and is marked in explanations.
+// The estimate for layouts on which NCCL's search has not been run. It reproduces the ring graphs of all preset NVLink
+// machines, and is marked in explanations.
 Graphs derive_graphs(const Cluster& cluster, int gpus_per_node, bool several_nodes);
 
 }  // namespace rollcall::cost

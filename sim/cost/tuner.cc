@@ -37,8 +37,8 @@ constexpr std::size_t entry_index(Function function, Algorithm algorithm, Protoc
   return (index(function) * algorithm_count + index(algorithm)) * protocol_count + index(protocol);
 }
 
-// Which reductions NVLink SHARP does (NCCL src/include/device.h, ncclNvlsSupported). A mean is a scaled
-// sum for floating types and a sum with a division after it for integers; neither has a kernel.
+// True if NVLink SHARP can do the reduction (NCCL src/include/device.h, ncclNvlsSupported). A mean is a scaled sum for
+// floating types and a sum with a division after it for integers; neither has a kernel.
 bool nvls_reduces(Dtype dtype, ReduceOp reduce) {
   const bool is_extremum = reduce == ReduceOp::min || reduce == ReduceOp::max;
   switch (dtype) {
@@ -184,7 +184,7 @@ int Tuner::channels_for(const Request& request, Algorithm algorithm, Protocol pr
   }
   int channels = graphs.channels;
   if (algorithm != Algorithm::ring && algorithm != Algorithm::tree) {
-    return channels;  // PAT's number of threads is left 0 at this place, so nothing is dropped
+    return channels;  // PAT's number of threads is still 0 here, so nothing is dropped
   }
   const bool is_ring = algorithm == Algorithm::ring;
   const bool is_slow = is_ring && protocol == Protocol::simple &&

@@ -1,12 +1,11 @@
 #pragma once
 
-// NCCL's tuner: how long each algorithm and protocol would take, which one it picks, and with how many
-// channels. After NCCL 2.28.9 and, where other releases differ, 2.27.7, 2.29.3, 2.29.7 and 2.30.7:
-// src/graph/tuning.cc (ncclTopoTuneModel, ncclTopoGetAlgoTime) and src/enqueue.cc (updateCollCostTable,
-// topoGetAlgoInfo).
+// NCCL's tuner: how long each algorithm and protocol would take, which one it picks, and with how many channels. Based
+// on NCCL 2.28.9 and, where other releases differ, 2.27.7, 2.29.3, 2.29.7 and 2.30.7: src/graph/tuning.cc
+// (ncclTopoTuneModel, ncclTopoGetAlgoTime) and src/enqueue.cc (updateCollCostTable, topoGetAlgoInfo).
 //
-// These are NCCL's expectations, not measurements: no launch cost, no congestion. What measurements add
-// is in residuals.h and nowhere else.
+// These are NCCL's expectations, not measurements: no launch cost, no congestion. What measurements add is in
+// residuals.h and nowhere else.
 
 #include <array>
 #include <optional>
@@ -31,10 +30,10 @@ std::string_view to_string(Function function);                    // "AllReduce"
 std::optional<Algorithm> parse_algorithm(std::string_view text);  // in any case
 std::optional<Protocol> parse_protocol(std::string_view text);
 
-// What the caller asks for, besides the size.
+// A query to the tuner.
 struct Request {
   Function function = Function::all_reduce;
-  std::int64_t bytes = 0;  // the larger of what one rank sends and what it receives, all told
+  std::int64_t bytes = 0;  // the larger of what one rank sends and what it receives, in total
   Dtype dtype = Dtype::float32;
   ReduceOp reduce = ReduceOp::sum;
   std::optional<Algorithm> algorithm{};  // NCCL_ALGO
@@ -55,7 +54,7 @@ struct Candidate {
   double latency = 0;         // microseconds, corrections for this size included
   double bandwidth = 0;       // GB/s
   double time = 0;            // microseconds
-  std::string_view excluded;  // why it cannot be chosen; empty: it could
+  std::string_view excluded;  // why it cannot be chosen; empty: it can
 };
 
 class Tuner {
@@ -69,7 +68,7 @@ class Tuner {
   // The tables that NCCL prints with NCCL_DEBUG_SUBSYS=TUNING.
   const Entry& entry(Function function, Algorithm algorithm, Protocol protocol) const;
 
-  // Nothing when the request's own algorithm and protocol exclude everything.
+  // Empty when the request's own algorithm and protocol exclude everything.
   std::optional<Choice> choose(const Request& request) const;
 
   // All pairs of algorithm and protocol, those that are possible for the function first, by time.
@@ -82,7 +81,7 @@ class Tuner {
     Entry entry;
     std::string_view missing;
   };
-  // The table's entry, unless the request itself makes NCCL use what it would not.
+  // The table's entry, unless the request forces a protocol that NCCL would not use.
   EntryOrReason entry_for(const Request& request, Algorithm algorithm, Protocol protocol) const;
   Candidate candidate(const Request& request, Algorithm algorithm, Protocol protocol) const;
   std::string_view exclusion(const Request& request, Algorithm algorithm, Protocol protocol) const;

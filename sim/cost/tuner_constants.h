@@ -1,7 +1,7 @@
 #pragma once
 
-// The numbers of NCCL's src/graph/tuning.cc, releases 2.27.7, 2.28.9, 2.29.7 and 2.30.7. Microseconds and GB/s.
-// What no release is named for is the same in all of them.
+// The numbers of NCCL's src/graph/tuning.cc, releases 2.27.7, 2.28.9, 2.29.7 and 2.30.7. Microseconds and GB/s. Numbers
+// without a release are the same in all of them.
 
 #include <array>
 
@@ -45,18 +45,18 @@ using Caps = std::array<std::array<double, 3>, generation_count>;
 
 inline constexpr Caps ll_bandwidth{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
 
-// What releases disagree about.
+// The constants that differ between releases.
 struct ReleaseConstants {
   Caps ring_ll128_per_channel;
   Caps tree_ll128_per_channel;
   Caps tree_per_channel;
   Caps nvls_tree_per_channel;
   double nvls_tree_net_latency;
-  bool has_nvls_efficiency;  // else NVLS is taken for 5/6 of its channels' speed
-  bool corrects_nvls_tree;   // the tree's correction holds for NVLSTree on Blackwell with x86, too
+  bool has_nvls_efficiency;  // else NVLS gets 5/6 of its channels' speed
+  bool corrects_nvls_tree;   // the tree's correction also holds for NVLSTree on Blackwell with x86
 };
 
-// Since which release; each row holds until the next. Before 2.28 Blackwell was Hopper twice.
+// A row holds from release `since` until the next row. Before 2.28, Blackwell had twice Hopper's numbers.
 struct ReleaseRow {
   int since;
   ReleaseConstants constants;
@@ -112,7 +112,7 @@ inline constexpr std::array<std::array<double, tree_correction_count>, protocol_
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
      {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
 
-// Fewer bytes per thread than this, and a channel is not worth its start. "threadThresholds".
+// With fewer bytes per thread than this, a channel is not worth its start. "threadThresholds".
 inline constexpr std::array<std::int64_t, protocol_count> bytes_per_thread{8, 8, 64};
 inline constexpr std::array<int, protocol_count> threads_per_channel{512, 640, 512};
 inline constexpr int slow_ring_threads = 256;      // Ring, Simple, where

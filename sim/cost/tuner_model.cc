@@ -33,7 +33,7 @@ class Model {
         protocol_(protocol),
         is_asked_for_(is_asked_for) {}
 
-  // Why NCCL has no such pair here; empty where it has.
+  // Why NCCL has no such pair here; empty if it has one.
   std::string_view missing() const {
     if (const std::string_view reason = missing_kernel(); !reason.empty()) {
       return reason;
@@ -178,7 +178,7 @@ class Model {
   const ReleaseConstants& constants() const { return constants_of(comm_.release); }
   double cap(const Caps& caps) const { return caps[generation()][nodes_column()]; }
 
-  // Between nodes the row goes by the host: LL polls flags in host memory.
+  // Between nodes the row depends on the host: LL polls flags in host memory.
   double ll_cap() const {
     const std::size_t row = comm_.nodes == 1
                                 ? generation()
@@ -272,7 +272,7 @@ class Model {
 
   double intra_latency() const { return link_latency(algorithm_); }
 
-  // A rank alone in its node does in a ring what it would do in a tree.
+  // A rank alone in its node has the same latency in a ring as in a tree.
   double inter_latency() const {
     const bool is_alone = comm_.ranks_per_node() == 1 && algorithm_ == Algorithm::ring;
     const Algorithm row = is_alone ? Algorithm::tree : algorithm_;
@@ -293,7 +293,7 @@ class Model {
 
   double ring_latency(double intra, double inter) const {
     const int node_steps = comm_.nodes == 1 ? 0 : (is_all_reduce() ? 2 : 1) * (comm_.nodes - 1);
-    const double per_message = comm_.cpu == CpuVendor::amd ? 2 : 1;  // what the host pays for each
+    const double per_message = comm_.cpu == CpuVendor::amd ? 2 : 1;  // the host's cost of each
     const double overhead = comm_.nodes == 1 ? 0 : per_message * (protocol_ == Protocol::simple ? 3 : 1);
     return (steps() - node_steps) * std::max(intra, overhead) + node_steps * inter;
   }

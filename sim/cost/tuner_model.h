@@ -12,15 +12,15 @@ namespace rollcall::cost {
 struct ModeledPair {
   double latency = 0;        // microseconds
   double bandwidth = 0;      // algorithm bandwidth, GB/s; 0: not available
-  std::string_view missing;  // why not; empty: it is
+  std::string_view missing;  // why it is not available; empty: it is
 };
 
-// `is_asked_for`: the user has set NCCL_PROTO to this protocol, so that NCCL uses LL128 also where it does not by
-// itself.
+// `is_asked_for`: the user has set NCCL_PROTO to this protocol, so NCCL uses LL128 even where it would not choose it on
+// its own.
 ModeledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
                        Protocol protocol, bool is_asked_for = false);
 
-// The place of an enumerator in the tables.
+// The index of an enumerator in the tables.
 template <typename Enum>
 constexpr std::size_t index(Enum value) {
   return static_cast<std::size_t>(value);
