@@ -1,6 +1,6 @@
 #pragma once
 
-// Whom a verdict blames.
+// The ranks that a verdict blames.
 
 #include "sim/report/verdict.h"
 
@@ -9,15 +9,15 @@ namespace rollcall {
 // True when the culprits are the sides of a tie or of a cycle: nothing says which of them is wrong.
 bool is_undecided(const Verdict& verdict);
 
-// How sure it is that its culprits are to blame; that something is wrong is certain. High: they were seen to do it, or
-// only their calls have to change. Medium: other ranks' changes would help as well, or nobody looked for changes. Low:
-// nothing decides, or no change that was run helps.
+// How sure a verdict is that its culprits are to blame; it is certain that something is wrong. High: they were seen to
+// do it, or only their calls have to change. Medium: changes of other ranks would help as well, or no changes were
+// tried. Low: nothing decides between them, or no change that was run helps.
 enum class Confidence : std::uint8_t { high, medium, low };
 Confidence confidence_in_blame(const Verdict& verdict);
 std::string_view to_string(Confidence confidence);
 
-// Are `ranks` the ones to blame? All of its culprits are, or, where the verdict cannot decide between more, as many
-// as `ranks` has of those it lists first. A verdict that blames nobody blames no ranks: the empty set.
+// True if the verdict blames exactly `ranks`: all of its culprits or, if it cannot decide between more of them, as many
+// as `ranks` has of those it lists first. A verdict that blames no rank blames the empty set.
 bool blames(const Verdict& verdict, const RankSet& ranks);
 
 }  // namespace rollcall

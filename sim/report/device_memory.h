@@ -4,7 +4,7 @@
 
 namespace rollcall {
 
-// What one GPU holds at the worst moment: the end of the forward, with the gradients of the last step still there.
+// The memory of one GPU at its peak: the end of the forward pass, with the gradients of the last step still there.
 struct DeviceMemory {
   std::int64_t samples = 0;     // of the batch
   std::int64_t parameters = 0;  // the model, or its replica

@@ -1,7 +1,7 @@
 #pragma once
 
-// Diagnosis: what a job's recordings say about why it stands still. Beside a Verdict it says how sure it
-// is, what speaks for it and what would decide where the recordings cannot: they are incomplete by nature.
+// Diagnosis: why a job makes no progress, according to its recordings. Unlike a Verdict, it also says how sure it is,
+// what the evidence is, and what would decide where the recordings cannot: they are incomplete by nature.
 
 #include <cstdint>
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace rollcall {
 
-// Ranks that suffer from somebody else's fault.
+// Ranks that suffer from another rank's fault.
 struct Victim {
   RankSet ranks;
-  Call call;          // what they wait in; its number is the recorder's
+  Call call;          // the call they wait in; its number is the recorder's
   RankSet waits_for;  // directly; `Finding::chain` leads on to the culprits
 };
 
@@ -25,8 +25,9 @@ struct Diagnosis {
 
   std::vector<FindingKind> alternatives;  // kinds that fit the same recordings as well
   Confidence confidence = Confidence::high;
-  // All that speaks for it is that ranks have not come yet, and nothing shows that time passed: a healthy job leaves
-  // the same within a step or in a pause. No verdict yet, and no alarm. Beside no_fault: nothing shows health, either.
+  // The only evidence is that ranks have not arrived yet, and nothing shows that time passed: a healthy job leaves the
+  // same recordings within a step or in a pause. Not a verdict yet, and not an alarm. With no_fault: no evidence of
+  // health.
   bool may_be_healthy = false;
 
   // Its kind is the verdict: no_fault, straggler, or what went wrong. Numbers of calls are the recorder's
@@ -43,16 +44,16 @@ struct Diagnosis {
   std::vector<Victim> victims;
   std::vector<Victim> held;               // culprits that wait, too: in a cycle
   std::vector<std::string> evidence;      // one sentence each
-  std::vector<std::string> would_settle;  // what to look at next; empty when nothing is open
+  std::vector<std::string> would_settle;  // what to check next; empty when nothing is open
 
   Rank world_size = 0;   // as far as the recordings know
   RankSet without_dump;  // ranks that left none
   std::int64_t records = 0;
 
-  std::vector<SourceLine> sources;  // by site; only what somebody could read
+  std::vector<SourceLine> sources;  // by site; only those that could be read
 };
 
-// Whether somebody has to act: what was found is not what a healthy job would leave as well.
+// True if somebody has to act: a healthy job would not leave the same recordings.
 bool is_alarm(const Diagnosis& diagnosis);
 
 }  // namespace rollcall

@@ -93,7 +93,7 @@ constexpr FindingRow rows[] = {
     {.kind = Kind::stall_all_arrived, .word = "stall_all_arrived"},
 };
 
-// A kind is its row's index: a row that is left out, or stands elsewhere, does not compile.
+// A kind is its row's index: a missing or misplaced row does not compile.
 constexpr bool are_in_order() {
   for (std::size_t i = 0; i < std::size(rows); ++i) {
     if (rows[i].kind != static_cast<Kind>(i)) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// FindingKind: what exactly is wrong, finer than a verdict. One row per kind says its word in reports and the verdicts
-// it comes with; docs/findings.md explains each of them to users, and `rollcall explain` prints that.
+// FindingKind: what exactly is wrong, in more detail than a verdict. One row per kind has its word in reports and the
+// verdicts it occurs with; docs/findings.md explains each of them to users, and `rollcall explain` prints that.
 
 #include <cstdint>
 #include <iosfwd>
@@ -91,8 +91,8 @@ struct FindingRow {
   std::string_view word;  // the enumerator's name
   std::string_view
       verdicts{};  // those it occurs with, the usual one first: "deadlock, mismatch"; empty: a recording's
-  std::string_view old_word{};      // what reports called it once; still read
-  FindingKind same_in_runs = kind;  // a recording's: the kind of a run that is the same fault
+  std::string_view old_word{};      // a former word of reports; still read
+  FindingKind same_in_runs = kind;  // for a recording's kind: the kind of the same fault in runs
 };
 
 // In the order of the enumeration.
@@ -103,9 +103,9 @@ std::string_view to_string(FindingKind kind);
 std::string_view verdicts_of(FindingKind kind);
 bool occurs_with(FindingKind kind, std::string_view verdict);
 std::vector<std::string_view> words_of(const std::vector<FindingKind>& kinds);
-// By its word or the old one. Nothing when there is no such kind.
+// Finds a kind by its word or the old one; empty if there is none.
 std::optional<FindingKind> parse_finding_kind(std::string_view word);
-// Do the two name one fault, be it in the words of recordings?
+// True if the two are one fault, even if one is a recording's kind.
 bool are_same_fault(FindingKind a, FindingKind b);
 
 // For the messages of tests.

@@ -13,21 +13,21 @@
 
 namespace rollcall {
 
-// One rank's way through one context.
+// One rank's course through one context.
 struct JoinEpisode {
   Rank rank = 0;                  // global
   std::int64_t steps = 0;         // iterations of its own: how often it notified
   std::int64_t shadow_calls = 0;  // collectives it issued for its hooks and for Join
   Time joined = 0;                // it ran out of inputs
-  Time left = 0;                  // everybody had joined
+  Time left = 0;                  // all ranks had joined
 };
 
-// Ranks that fared alike.
+// Ranks with the same numbers.
 struct JoinedRanks {
   RankSet ranks;
   std::int64_t steps = 0;
   std::int64_t shadow_calls = 0;
-  Duration idle = 0;  // from joining until everybody had
+  Duration idle = 0;  // from joining until all ranks had
 
   friend bool operator==(const JoinedRanks&, const JoinedRanks&) = default;
 };
@@ -46,10 +46,10 @@ struct JoinCost {
   std::vector<JoinedRanks> ranks;   // by first rank
   std::vector<ActiveRanks> active;  // in order
   std::int64_t size = 0;            // ranks of the group
-  std::int64_t steps = 0;           // of the rank with most inputs
+  std::int64_t steps = 0;           // of the rank with the most inputs
   std::int64_t fewest_steps = 0;
   std::int64_t steps_of_all = 0;
-  Duration shadowing = 0;  // from the first rank's joining until everybody had
+  Duration shadowing = 0;  // from the first rank's joining until all ranks had
   Duration run = 0;        // the whole run
 
   bool is_uneven() const { return fewest_steps < steps; }

@@ -44,8 +44,8 @@ class RankSet {
 RankSet difference(const RankSet& a, const RankSet& b);
 
 std::string to_string(const RankSet& ranks);  // "0-3,8"; "none" when empty
-// "rank 0", "ranks 1-3"; a capital at the beginning of a sentence is the caller's business. A set of
-// many ranges is for no reader: then "500 ranks (0,2,4,6,8,10,...)".
+// "rank 0", "ranks 1-3"; the caller capitalizes it at the beginning of a sentence. A set of many ranges is unreadable
+// and becomes "500 ranks (0,2,4,6,8,10,...)".
 std::string ranks_phrase(const RankSet& ranks);
 
 }  // namespace rollcall

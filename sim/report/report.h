@@ -27,7 +27,7 @@ struct RankClass {
   std::optional<Call> last_completed;  // the last call of that group that completed
   std::int64_t inputs = -1;            // inputs taken so far; -1: the program does not count
   std::string exception;               // raised, crashed: "ValueError: bad sample"
-  RankSet waits_for;                   // waiting: who has not come
+  RankSet waits_for;                   // waiting: the ranks that have not arrived
 };
 
 std::string_view to_string(RankClass::State state);
@@ -40,7 +40,7 @@ struct OutputLine {
   std::string text;
 };
 
-// What a rank's tensor held when the run was over.
+// The contents of a rank's tensor at the end of the run.
 struct TensorValue {
   Rank rank = 0;
   std::string tensor;  // the program's name for it
@@ -54,7 +54,7 @@ struct ReportGroup {
   RankSet ranks;
 };
 
-// What an object of kind "dp" takes of each GPU.
+// The memory that an object of kind "dp" uses on each GPU.
 struct MemoryUse {
   std::string object;
   std::vector<DeviceMemory> devices;  // by GPU
@@ -66,25 +66,25 @@ struct Report {
   std::string replay;  // the command that repeats this run
   Rank world_size = 0;
   std::string backend;  // "nccl" or "gloo"
-  std::string torch;    // the release that it stands for: "2.14"; empty: not known
+  std::string torch;    // the release that the run simulates: "2.14"; empty: unknown
   Verdict verdict;
   std::vector<RankClass> ranks;     // by first rank
   std::vector<OutputLine> output;   // by rank, then in program order
-  std::vector<TensorValue> values;  // those that somebody asked for
+  std::vector<TensorValue> values;  // those that were asked for
   Time simulated_time = 0;
   bool measured = false;  // of real ranks: times are a clock's, and differ from run to run
   std::int64_t ops = 0;   // issued by all ranks together
   std::int64_t schedules = 1;
   bool exhaustive = true;              // no choice was left open: every schedule gives this verdict
   std::optional<SearchResult> search;  // of a search through other schedules
-  std::optional<bool> expected;        // did it come out as the scenario expects?
+  std::optional<bool> expected;        // whether the run ended as the scenario expects
   std::vector<std::string> unmet;      // expectations that did not hold, one sentence each
   std::vector<JoinCost> joins;         // contexts that every rank has left, in order
   std::optional<SampleUse> samples;    // of one epoch, where inputs come from a dataset
   std::vector<MemoryUse> memory;
   Timeline timeline;                // empty unless asked for
   std::vector<ReportGroup> groups;  // in order of creation; with a timeline only
-  std::vector<SourceLine> sources;  // by site; only what somebody could read
+  std::vector<SourceLine> sources;  // by site; only those that could be read
 
   // The class a rank is in. The rank must exist.
   const RankClass& of(Rank rank) const;

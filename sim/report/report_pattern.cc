@@ -24,7 +24,7 @@ void compare(Lines& found, std::string_view what, const std::optional<T>& wanted
   }
 }
 
-// Without a finding, or with one that has no place, everything asked about the place is different.
+// Without a finding, or with one that has no place, every expectation about the place differs.
 void compare_place(Lines& found, const ReportPattern& pattern, const Finding* finding) {
   const bool has_place = finding != nullptr && finding->at;
   Place place;

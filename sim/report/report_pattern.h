@@ -1,7 +1,7 @@
 #pragma once
 
-// ReportPattern: what somebody expects a report to say. What is absent may be anything. viz/catch2.h makes matchers
-// of it.
+// ReportPattern: the expected contents of a report. An absent field matches anything. viz/catch2.h makes matchers of
+// it.
 
 #include <cstdint>
 #include <optional>
@@ -24,7 +24,7 @@ struct ReportPattern {
   std::optional<RankSet> culprits{};
   std::optional<RankSet> waiting{};
   std::optional<RankSet> missing{};
-  std::optional<std::string> op{};  // of the call where the run came apart
+  std::optional<std::string> op{};  // of the call where the ranks diverged
   std::optional<std::string> group{};
   std::optional<std::int64_t> seq{};
   std::optional<std::string> label{};
@@ -32,7 +32,7 @@ struct ReportPattern {
   std::vector<Line> printed{};
 };
 
-// What `report` has otherwise, a few words each: "culprits: rank 1". Empty when it matches.
+// How `report` differs, a few words each: "culprits: rank 1". Empty when it matches.
 std::vector<std::string> differences(const ReportPattern& pattern, const Report& report);
 
 // `is "deadlock" at all_reduce #5 on world, missing rank 0`.

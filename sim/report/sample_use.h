@@ -1,7 +1,7 @@
 #pragma once
 
-// SampleUse: how a dataset's samples are used in one epoch: which a sampler repeats or leaves out so that
-// ranks come out even, and how that biases the epoch.
+// SampleUse: how a dataset's samples are used in one epoch: which ones a sampler repeats or leaves out so that all
+// ranks get the same number, and how that biases the epoch.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ struct SampleUse {
   std::int64_t batch_size = 1;
   std::vector<std::int64_t> seeds{};  // of the shuffles, by rank, where they differ; else empty
   bool drop_short_batch = false;      // the DataLoader's drop_last
-  std::int64_t fewest = 0;  // samples of the rank that is given fewest, and most, before batches are cut
+  std::int64_t fewest = 0;  // samples of the rank with the fewest, and with the most, before batching
   std::int64_t most = 0;
   std::int64_t repeated = 0;  // by the sampler
   std::int64_t dropped_by_sampler = 0;
@@ -33,7 +33,7 @@ struct SampleUse {
 
 // "1001 samples: 251 for each of 4 ranks, in 26 batches of 10; 3 are seen twice per epoch (0.3 %)".
 std::string samples_phrase(const SampleUse& use);
-// How the epoch is biased, one sentence each; none when every sample counts alike.
+// How the epoch is biased, one sentence each; none when every sample counts the same.
 std::vector<std::string> sample_biases(const SampleUse& use);
 
 }  // namespace rollcall

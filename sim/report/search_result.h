@@ -1,6 +1,6 @@
 #pragma once
 
-// What a search through the schedules of a program has found, in addition to the report of the first that fails.
+// The result of a search through a program's schedules, in addition to the report of the first one that fails.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-// A way to fail, as often as it was found.
+// One way to fail, and how often it was found.
 struct FoundFailure {
   std::string verdict;
   FindingKind kind = FindingKind::ok;
@@ -25,9 +25,9 @@ struct SearchResult {
   std::vector<Outcome> outcomes;
   std::vector<FoundFailure> failures;  // in order of discovery
   std::int64_t distinct = 0;           // different schedules among those that were run
-  std::int64_t cut = 0;                // begun and given up: they led where another had been
-  double space = 1;                    // how many there seem to be
-  std::vector<std::string> bounds;     // why that is not all: one sentence each
+  std::int64_t cut = 0;                // begun and abandoned: they led to a state that another had reached
+  double space = 1;                    // the estimated number of schedules
+  std::vector<std::string> bounds;     // why the search is not exhaustive: one sentence each
   bool interrupted = false;
 };
 

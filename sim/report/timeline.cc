@@ -58,7 +58,7 @@ void add_span(Fingerprint& hash, const std::vector<std::string>& names, const Sp
            static_cast<std::uint64_t>(span.stream + 1) << 8U);
   hash.add(static_cast<std::uint64_t>(span.dtype));
   for (const std::uint32_t name : {span.name, span.group, span.label, span.site, span.arguments}) {
-    hash.add(names[name]);  // numbers of names depend on who came first
+    hash.add(names[name]);  // the number of a name depends on which came first
   }
 }
 

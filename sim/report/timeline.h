@@ -1,6 +1,6 @@
 #pragma once
 
-// Timeline: what every rank did when. Append-only; recorded only when someone asked for it.
+// Timeline: what every rank did, and when. Append-only; recorded only on request.
 
 #include <cstdint>
 #include <string>
@@ -36,7 +36,7 @@ struct Span {
   std::uint32_t group = 0;
   std::uint32_t label = 0;
   std::uint32_t site = 0;
-  std::uint32_t arguments = 0;  // "SUM", "root 2", "tag 7": what name, dtype and numel leave unsaid
+  std::uint32_t arguments = 0;  // "SUM", "root 2", "tag 7": not in name, dtype and numel
 
   Time called() const { return issued >= 0 ? issued : start; }
   bool moves_data() const { return kind == Kind::collective || kind == Kind::message; }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Verdict: the outcome of a run, with the evidence. A variant, so that nobody can forget a case and no
-// case carries another's fields.
+// Verdict: the outcome of a run, with the evidence. A variant, so that no case can be forgotten and no case carries
+// another's fields.
 
 #include <optional>
 #include <string>
@@ -38,19 +38,19 @@ struct Call {
 // "all_reduce #5 on world", or "store_get(ready)": how every text names a call.
 std::string call_phrase(const Call& call);
 
-// The label where the site is said, too: labels of recorded scripts end with a line of Python, which is left out when
-// it is the site's. "fsdp.unshard (model.py:125)" beside "FSDP2/model.py:125" is "fsdp.unshard", "train.py:9" beside
-// itself is empty.
+// The label to show next to a site. Labels of recorded scripts end with a line of Python, which is left out when it is
+// the site's: "fsdp.unshard (model.py:125)" next to "FSDP2/model.py:125" becomes "fsdp.unshard", and "train.py:9" next
+// to itself becomes empty.
 std::string_view label_beside_site(std::string_view label, std::string_view site);
 
-// Where a run came apart: one slot of one group, and who was and was not there.
+// The place where the ranks diverged: one slot of one group, with the ranks that reached it and those that did not.
 struct Place {
   Call call;
   RankSet waiting;
   RankSet missing;
 };
 
-// The variants of one slot: which ranks called what.
+// The variants of one slot: which ranks made which call.
 struct Variant {
   RankSet ranks;
   Call call;
@@ -70,9 +70,9 @@ struct TensorPlace {
   std::string tensor;  // the program's name for it
   std::string got;     // a failed check: values as text
   std::string want;
-  std::string handle;  // used too early: what the unfinished call is called; may be empty
-  std::string site;    // of the statement that found out
-  Time time = -1;      // when it did; -1: not known
+  std::string handle;  // used too early: the name of the unfinished call; may be empty
+  std::string site;    // of the statement that detected it
+  Time time = -1;      // of the detection; -1: unknown
 };
 
 // Two ranks of a call with split sizes that disagree about what one sends to the other.
@@ -83,23 +83,23 @@ struct SplitPair {
   std::int64_t expected = 0;
 };
 
-// What some ranks would have to call instead. "call all_reduce #3 on dp0 in gradients", "leave out ...".
+// A change to the calls of some ranks: "call all_reduce #3 on dp0 in gradients", "leave out ...".
 struct RepairStep {
   RankSet ranks;
   std::string text;
-  std::int64_t times = 1;  // in so many places of its program, of each rank
+  std::int64_t times = 1;  // in this many places of each rank's program
 };
 
-// The smallest change that was found under which the job runs to its end. It was run. Without steps: none was found.
+// The smallest change found with which the job runs to its end; the changed job was run. No steps: none was found.
 struct Repair {
   enum class Search : std::uint8_t {
-    complete,   // all changes that were thought of were run, or those that are as likely as what was found
-    cut_short,  // more could have been
-    too_large,  // the job is: none was run
+    complete,   // all considered changes were run, or all that are as likely as the one found
+    cut_short,  // more could have been run
+    too_large,  // the job is too large: none was run
   };
 
   std::vector<RepairStep> steps{};
-  std::int64_t alternatives = 0;  // changes of other ranks that are as small and as likely, and help, too
+  std::int64_t alternatives = 0;  // changes of other ranks that are as small and as likely, and also help
   std::int64_t tried = 0;         // changes that were run
   Search search = Search::complete;
 };
@@ -108,7 +108,7 @@ std::string_view to_string(Repair::Search search);
 
 // What every unhappy verdict has in common.
 struct Finding {
-  FindingKind kind = FindingKind::ok;  // finer than the verdict
+  FindingKind kind = FindingKind::ok;  // more specific than the verdict
   RankSet culprits;                    // ranks whose program deviates; on a tie all of them
   bool tie = false;
   std::vector<Rank>
@@ -116,7 +116,7 @@ struct Finding {
   std::string suspicion{};  // why the first of them is: one sentence
   std::optional<Place> at;
   std::optional<Divergence> first_divergence;  // only when earlier than `at`
-  std::string headline;                        // who, what, where: one sentence without a full stop
+  std::string headline;                        // who, what, where: one sentence without a period
   std::string cause;                           // one sentence
   std::string advice;                          // one sentence
   std::optional<Repair> repair{};              // of deadlocks and mismatches, where one was found
@@ -136,7 +136,7 @@ struct Outcome {
 struct Completed {};
 struct Deadlock {
   Finding finding;
-  std::vector<Place> cycle{};  // the calls in which ranks wait for each other; empty: somebody is gone
+  std::vector<Place> cycle{};  // the calls in which ranks wait for each other; empty: a rank is gone
   std::vector<Place>
       blocked{};  // calls in which ranks wait, in a cycle or not; the first blocked_max of them
   static constexpr std::size_t blocked_max = 8;
@@ -164,7 +164,7 @@ struct Race {
 };
 struct ResourceLeak {
   Finding finding;
-  std::vector<Variant> calls{};  // that never complete, and that nobody waits for
+  std::vector<Variant> calls{};  // that never complete, and that no rank waits for
 };
 struct RankFailed {
   Finding finding;
@@ -184,7 +184,7 @@ std::string_view verdict_word(const Verdict& verdict);
 const Finding* finding_of(const Verdict& verdict);
 Finding* finding_of(Verdict& verdict);
 FindingKind kind_of(const Verdict& verdict);
-// "deadlock (missing_participant)"; a verdict alone where nothing is wrong.
+// "deadlock (missing_participant)"; the verdict alone where nothing is wrong.
 std::string verdict_phrase(std::string_view verdict, FindingKind kind);
 
 }  // namespace rollcall
