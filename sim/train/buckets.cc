@@ -49,7 +49,7 @@ BucketIndices assign_buckets(std::span<const Tensor> tensors, std::span<const st
       bucket.limit = std::min(bucket.limit + 1, limits.size() - 1);
     }
   }
-  // torch walks an unordered_map here; libstdc++'s yields the keys that came last first.
+  // torch iterates over an unordered_map here; libstdc++'s yields the keys that came last first.
   for (auto bucket = open.rbegin(); bucket != open.rend(); ++bucket) {
     if (!bucket->indices.empty()) {
       result.push_back(std::move(bucket->indices));
@@ -63,7 +63,7 @@ BucketIndices assign_buckets(std::span<const Tensor> tensors, std::span<const st
 
 namespace {
 
-// One flat broadcast under way.
+// One flat broadcast in flight.
 struct Flight {
   Tensor flat;
   TensorList parts;

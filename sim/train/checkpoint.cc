@@ -54,7 +54,7 @@ Object wrapped(const Error& error) {
   return Object::dict({{error_key, error.type()}, {"message", error.what()}});
 }
 
-// By rank: the errors among what ranks sent.
+// The errors that ranks sent, by rank.
 using Failures = std::map<Rank, std::string>;
 
 Failures failures_in(const ObjectList& results) {
@@ -92,7 +92,7 @@ class Together {
   Rank rank() const { return alone_ ? 0 : group_.rank(); }
   Rank size() const { return alone_ ? 1 : group_.size(); }
 
-  // What `map` says goes to the coordinator, and each rank gets its part of what `reduce` makes of all.
+  // Sends the result of `map` to the coordinator; each rank gets its part of what `reduce` makes of all results.
   Object reduce_scatter(const std::function<Object()>& map,
                         const std::function<ObjectList(const ObjectList&)>& reduce) const {
     const ObjectList all = gather(attempt(map));
@@ -110,7 +110,7 @@ class Together {
     return checked(own.front());
   }
 
-  // The same, and everybody gets the same.
+  // The same, but all ranks get the same result.
   Object all_reduce(const std::function<Object()>& map,
                     const std::function<Object(const ObjectList&)>& reduce) const {
     const ObjectList all = gather(attempt(map));
@@ -213,9 +213,9 @@ Object plan_of(ObjectList items, const Object& prefix) {
                        {"usable", true}});
 }
 
-// _dedup_save_plans.py: of those who have a tensor, the rank with the least to write writes it.
+// _dedup_save_plans.py: of the ranks that have a tensor, the one with the least to write writes it.
 ObjectList without_duplicates(const ObjectList& plans) {
-  std::vector<std::string> names;  // in the order in which plans have them
+  std::vector<std::string> names;  // in the order of the plans
   std::map<std::string, std::vector<std::size_t>> ranks_of;
   std::map<std::string, std::int64_t> sizes;
   std::vector<ObjectList> items;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What ranks have saved with torch.distributed.checkpoint: the file system that all hosts see. Only the calls around it
-// order who writes and who reads, as on a real one.
+// The checkpoints that ranks have saved with torch.distributed.checkpoint: the file system that all hosts see. Only the
+// calls around them order writes and reads, as on a real one.
 
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@
 namespace rollcall {
 
 struct SavedTensor {
-  Tensor written;                // by the one rank that the plan chose; none of a sharded tensor
+  Tensor written;                // by the one rank that the plan chose; null for a sharded tensor
   std::map<Rank, Tensor> parts;  // what each rank had: its shard, or its copy
 };
 
@@ -20,7 +20,7 @@ using SavedState = std::map<std::string, SavedTensor>;
 
 struct CheckpointFiles {
   std::map<std::string, SavedState> by_id;       // by checkpoint_id: what can be loaded
-  std::map<std::string, SavedState> unfinished;  // of saves under way, whose metadata comes last
+  std::map<std::string, SavedState> unfinished;  // of saves in progress, whose metadata comes last
 };
 
 }  // namespace rollcall

@@ -22,7 +22,7 @@ std::int64_t rows_of(const Tensor& tensor) {
   return tensor.shape().sizes().empty() ? tensor.numel() : tensor.shape().sizes().front();
 }
 
-// The part of a tensor that each of `ranks` gets when torch.chunk cuts it.
+// The part of a tensor that each of `ranks` gets when torch.chunk splits it.
 Shape chunk_of(const Tensor& tensor, Rank ranks) {
   std::vector<std::int64_t> sizes(tensor.shape().sizes().begin(), tensor.shape().sizes().end());
   if (!sizes.empty()) {
@@ -80,7 +80,7 @@ void CoalescingManager::reduce_scatter_tensor(const Tensor& output, const Tensor
   }
 }
 
-// 2.6 looks at the first call only; of the others it takes what that one needs.
+// 2.6 checks the first call only, and takes from the others what that one needs.
 void CoalescingManager::check_kinds() const {
   const TorchTraits& torch = *this_rank().torch;
   const OpKind first = calls_.front().kind;

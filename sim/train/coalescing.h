@@ -1,8 +1,8 @@
 #pragma once
 
-// torch.distributed's _coalescing_manager: calls of one kind on one group become one call, when the context ends
-// (distributed_c10d.py). Gloo makes one allgather or, by tensor, allreduces of it, NCCL one launch; either way the
-// ranks meet once, with all tensors. So the call is that of one tensor with all of them end to end.
+// torch.distributed's _coalescing_manager: calls of one kind on one group become one call when the context ends
+// (distributed_c10d.py). Gloo runs it as one allgather or as one allreduce per tensor, NCCL as one launch; either way
+// the ranks meet once, with all tensors. So it is modeled as a call on one tensor that holds all of them end to end.
 //
 //   CoalescingManager manager({.async_ops = true});
 //   manager.all_gather_into_tensor(weights, weight_shard);
@@ -27,7 +27,7 @@ struct CoalescingOptions {
 
 class CoalescingManager {
  public:
-  // TypeError in PyTorch 1.13, whose _coalescing_manager is about messages.
+  // Throws TypeError in PyTorch 1.13, whose _coalescing_manager is for messages.
   explicit CoalescingManager(const CoalescingOptions& options = {});
 
   // Calls inside the context. They do nothing yet; outside the group, they warn.
@@ -35,12 +35,12 @@ class CoalescingManager {
   void all_gather_into_tensor(const Tensor& output, const Tensor& input);
   void reduce_scatter_tensor(const Tensor& output, const Tensor& input, ReduceOp op = ReduceOp::sum);
 
-  // Makes the call, and waits for it unless async_ops is set. RuntimeError for calls of several kinds, and what the
-  // backend raises.
+  // Makes the call, and waits for it unless async_ops is set. Throws RuntimeError for calls of several kinds, and the
+  // backend's errors.
   void end(Site site = Site::here());
   // cm.wait(): results are there afterwards.
   void wait();
-  // What end() issued; nothing where nothing was to be done.
+  // The call that end() issued; is_nothing() if there was none.
   const Work& work() const { return work_; }
 
  private:
@@ -64,7 +64,7 @@ class CoalescingManager {
   bool async_ops_;
   std::vector<Call> calls_;
   Work work_;
-  Tensor packed_;  // all results end to end, until they are taken apart
+  Tensor packed_;  // all results end to end, until they are unpacked
 };
 
 }  // namespace rollcall

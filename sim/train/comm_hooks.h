@@ -1,6 +1,6 @@
 #pragma once
 
-// DDP communication hooks: what a program may put in the place of DDP's all_reduce of a bucket
+// DDP communication hooks: what a program may use in place of DDP's all_reduce of a bucket
 // (torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py).
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace rollcall {
 
 // The gradients of one bucket, end to end. Not divided: a hook does that itself, and thereby decides whether
-// divide_by_initial_world_size means anything.
+// divide_by_initial_world_size has any effect.
 struct GradBucket {
   std::size_t index = 0;  // in the order of reduction
   Tensor buffer;

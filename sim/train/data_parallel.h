@@ -1,7 +1,7 @@
 #pragma once
 
 // DataParallel: one process drives several GPUs (torch/nn/parallel/data_parallel.py). It issues no collective that
-// could hang; what hurts is memory. In every forward the model is replicated from the output device, the batch is
+// could hang; the problem is memory. In every forward the model is replicated from the output device, the batch is
 // scattered from it, and all outputs are gathered on it; the gradients and the optimizer's state live there alone.
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct DataParallelOptions {
   std::int64_t output = 0;
 };
 
-// By GPU. The batch is cut as torch.chunk does: equal parts, rounded up, until nothing is left.
+// By GPU. The batch is split as by torch.chunk: equal parts, rounded up, until nothing is left.
 std::vector<DeviceMemory> data_parallel_memory(const DataParallelOptions& options);
 
 }  // namespace rollcall

@@ -31,7 +31,7 @@ std::vector<Parameter*> trainable(Module& module) {
   return parameters;
 }
 
-// A Python set of what `describe` says of the parameters, in order of first appearance.
+// The set of `describe`'s texts for the parameters' devices, in order of first appearance.
 template <typename Describe>
 std::vector<std::string> distinct(const Module& module, Describe&& describe) {
   std::vector<std::string> found;
@@ -54,7 +54,8 @@ std::string torch_device(Device device) {
                                          : fmt::format("device(type={})", type_name(device));
 }
 
-// Sizes and strides of all parameters, one after the other (reducer.cpp, verify_params_across_processes).
+// Sizes and strides of a tensor; those of all parameters follow each other (reducer.cpp,
+// verify_params_across_processes).
 std::vector<double> layout_of(const Tensor& tensor) {
   const auto sizes = tensor.shape().sizes();
   std::vector<double> layout(sizes.begin(), sizes.end());
@@ -168,7 +169,7 @@ void DistributedDataParallel::verify_parameter_counts(Site site) const {
   const Tensor counts = Tensor::zeros({group_.size()}, Dtype::int64, device_);
   all_gather_flat(counts, Tensor::integer(mine, Dtype::int64, device_), {.group = group_}, site);
   if (counts.is_meta() || counts.settle().storage()->form == Storage::Form::uniform) {
-    return;  // nobody differs from anybody, and so not from this rank
+    return;  // no two ranks differ, and so none differs from this one
   }
   for (Rank rank = 0; rank < group_.size(); ++rank) {
     const auto theirs = static_cast<std::int64_t>(counts.at(rank));

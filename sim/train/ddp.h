@@ -1,8 +1,8 @@
 #pragma once
 
-// DistributedDataParallel: torch/nn/parallel/distributed.py, call for call. The rank program says when a
-// forward happens, which gradients the backward yields and what the GPU computes for them; DDP issues the collectives
-// that go with them, as soon as a bucket's gradients are there, and averages the gradients.
+// DistributedDataParallel: torch/nn/parallel/distributed.py, call for call. The rank program says when a forward
+// happens, which gradients the backward yields and what the GPU computes for them; DDP issues the collectives that go
+// with them, as soon as a bucket's gradients are ready, and averages the gradients.
 //
 //   DistributedDataParallel model(net);
 //   Join({model}).run([&] {
@@ -33,18 +33,18 @@ struct DdpOptions {
   std::vector<std::int16_t> device_ids{};
   std::optional<bool> broadcast_buffers{};  // none: true. 2.14 calls it deprecated
   std::optional<bool>
-      forward_sync_buffers{};  // of 2.14: the same, but for the constructor, which always sends them
-  // bucket_cap_mb. None: 25 MiB, and a smaller first bucket. In 2.x the first is as large as a cap that is given.
+      forward_sync_buffers{};  // in 2.14: the same, except that the constructor always sends them
+  // bucket_cap_mb. None: 25 MiB, and a smaller first bucket. In 2.x a cap that is given applies to the first, too.
   std::optional<std::int64_t> bucket_cap_bytes{};
   std::int64_t first_bucket_bytes = 1024 * 1024;  // dist._DEFAULT_FIRST_BUCKET_BYTES
   std::vector<std::int64_t>
-      bucket_cap_list{};  // of 2.14, bucket_cap_mb_list: of the first, second, ... bucket
+      bucket_cap_list{};  // in 2.14, bucket_cap_mb_list: of the first, second, ... bucket
   bool find_unused_parameters = false;
-  // Of 2.14: a bucket without a used parameter is not reduced. Ranks that differ in what they use part there, and so
-  // does a rank that has joined, which shadows every bucket.
+  // In 2.14: a bucket without a used parameter is not reduced. Ranks that use different parameters diverge there, and
+  // so does a rank that has joined, which shadows every bucket.
   bool skip_all_reduce_unused_params = false;
-  // Saves memory in torch: gradients share the buckets' storage. All that is seen of it here is that a gradient
-  // is divided as soon as it is ready, which shows when its bucket is never reduced.
+  // Saves memory in torch: gradients share the buckets' storage. Its only effect here is that a gradient is divided as
+  // soon as it is ready, which shows when its bucket is never reduced.
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
   bool name_parameters = false;  // in errors, as with TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL
@@ -70,9 +70,9 @@ struct Gradient {
 
 class DistributedDataParallel : public Joinable {
  public:
-  // module: borrowed. Compares the parameters' shapes with rank 0's, then takes rank 0's values. Blocks.
-  // RuntimeError when counts or shapes differ or nothing requires a gradient; ValueError for parameters on
-  // several types of device, and for device_ids or SyncBatchNorm in a module on the CPU.
+  // module: borrowed. Compares the parameters' shapes with rank 0's, then takes rank 0's values. Blocks. Throws
+  // RuntimeError when counts or shapes differ or no parameter requires a gradient; ValueError for parameters on several
+  // types of device, and for device_ids or SyncBatchNorm in a module on the CPU.
   explicit DistributedDataParallel(Module& module, DdpOptions options = {}, Site site = Site::here());
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
@@ -80,7 +80,7 @@ class DistributedDataParallel : public Joinable {
   // DDP's part before the module's forward, and after it. Throws what Join and the reducer throw.
   void begin_forward(ForwardOptions options, Site site);
   void end_forward(ForwardOptions options, const ForwardOutputs& outputs);
-  // The whole. `module_forward` may issue collectives of its own, and may return ForwardOutputs.
+  // The whole forward. `module_forward` may issue collectives of its own, and may return ForwardOutputs.
   template <typename ModuleForward>
   void forward(ModuleForward&& module_forward, ForwardOptions options = {}, Site site = Site::here()) {
     begin_forward(options, site);
@@ -134,7 +134,7 @@ class DistributedDataParallel : public Joinable {
   // The parameters that require gradients, in the order of their indices.
   const std::vector<Parameter*>& parameters() const { return parameters_; }
   const Reducer& reducer() const { return *reducer_; }
-  // The rank of the group whose model everyone took at the end of the last Join; -1 before.
+  // The rank of the group whose model all ranks took at the end of the last Join; -1 before.
   Rank authoritative_rank() const { return authoritative_rank_; }
 
  private:

@@ -93,7 +93,7 @@ std::optional<Bits> common_value(std::span<const Tensor> tensors, Dtype dtype) {
 void fill_flat(const Tensor& flat, std::span<const FlatPiece> pieces) {
   Storage& target = *flat.settle().storage();
   target.set_uniform(0);
-  const Tensor* source = nullptr;  // pieces of one tensor stand in a row: it is cast once
+  const Tensor* source = nullptr;  // pieces of one tensor are consecutive, so it is cast once
   Tensor cast;
   for (const FlatPiece& piece : pieces) {
     if (piece.source != source) {

@@ -18,7 +18,8 @@ void unflatten_from(const Tensor& flat, std::int64_t offset, const Tensor& targe
 // The reverse of flatten: overwrites `tensors` with the elements of `flat`.
 void unflatten(const Tensor& flat, std::span<const Tensor> tensors);
 
-// Every element of every tensor has one value (empty tensors have any): it, as an element of `dtype`.
+// The value that all elements of all tensors have (empty tensors have any), as an element of `dtype`; empty if they
+// differ.
 std::optional<Bits> common_value(std::span<const Tensor> tensors, Dtype dtype);
 
 // Where `count` elements of a flat tensor come from.
@@ -28,17 +29,16 @@ struct FlatPiece {
   std::int64_t count = 0;
   std::int64_t to = 0;
 };
-// Overwrites those elements of `flat` that a piece names; the others keep no particular value.
+// Overwrites those elements of `flat` that a piece names; the values of the others are unspecified.
 void fill_flat(const Tensor& flat, std::span<const FlatPiece> pieces);
 
-// A tensor of these elements whose values may be overwritten: `tensor` if nobody else uses it, or a new one in its
-// place.
+// Returns `tensor` if it fits and nothing else uses it, else replaces it with a new one. Its values may be overwritten.
 const Tensor& reuse(Tensor& tensor, std::int64_t numel, Dtype dtype, Device device);
 
 // tensor.div_(divisor): each element rounded once. A reciprocal would be rounded to a short type first.
 void divide(const Tensor& tensor, double divisor);
 
-// A copy of `count` elements of `flat` from `offset` on, in the given shape.
+// A copy of the elements of `flat` from `offset` on, in the given shape.
 Tensor slice(const Tensor& flat, std::int64_t offset, const Shape& shape);
 
 // One dimension, int32, the given values.

@@ -31,8 +31,8 @@ constexpr std::array<StrategyName, 5> strategy_names{{
     {"_HYBRID_SHARD_ZERO2", ShardingStrategy::hybrid_shard_zero2},
 }};
 
-// The unit's parameters end to end, and zeros up to a multiple of `ranks`. Zeros that nobody reads would cost
-// a tensor of one value its form, so padding repeats it.
+// The unit's parameters end to end, padded to a multiple of `ranks`. Zeros that are never read would make a uniform
+// tensor dense, so its padding repeats its value.
 Tensor flat_parameter(const Module& unit, Rank ranks) {
   TensorList values;
   for (const Parameter& parameter : unit.parameters) {
@@ -49,7 +49,7 @@ Tensor flat_parameter(const Module& unit, Rank ranks) {
   return flatten(values);
 }
 
-// A tensor that may be overwritten: nobody else has it.
+// A tensor that may be overwritten, because nothing else uses it.
 Tensor own(Tensor tensor) {
   const bool is_shared = tensor.storage()->references.load(std::memory_order_relaxed) > 1;
   return is_shared ? tensor.clone() : tensor;
@@ -81,8 +81,8 @@ FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& un
     }
     replicas_ = options_.replicate_group.size();
   }
-  // Also of a hybrid strategy, whose replicas then train on their own: the group of one is all that is reduced over
-  // (_init_utils.py, _init_core_state).
+  // This includes a hybrid strategy, whose replicas then train on their own: gradients are reduced over the group of
+  // one only (_init_utils.py, _init_core_state).
   if (is_sharded() && group_.size() == 1 && this_rank().torch->fsdp_alone_is_unsharded) {
     options_.strategy = ShardingStrategy::no_shard;  // and torch warns
   }
@@ -110,7 +110,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& un
   }
 }
 
-// _runtime_utils.py, _root_pre_forward: the optimizer has to be through before anything is gathered.
+// _runtime_utils.py, _root_pre_forward: the optimizer has to finish before anything is gathered.
 void FullyShardedDataParallel::begin_forward() {
   if (!std::exchange(has_streams_, true)) {
     unshard_stream_ = new_stream();
@@ -127,8 +127,8 @@ Dtype FullyShardedDataParallel::compute_dtype(std::size_t unit) const {
   return options_.mixed_precision.param_dtype.value_or(shards_[unit].value.dtype());
 }
 
-// _flat_param.py, _init_param_reduce_dtypes: parameters of another type, and nothing said about reductions, means that
-// these have that type, too.
+// _flat_param.py, _init_param_reduce_dtypes: if parameters have another type and none is given for reductions,
+// reductions use the parameters' type.
 Dtype FullyShardedDataParallel::reduce_dtype(std::size_t unit) const {
   const MixedPrecisionPolicy& policy = options_.mixed_precision;
   return policy.reduce_dtype.value_or(policy.param_dtype.value_or(shards_[unit].value.dtype()));
@@ -200,8 +200,8 @@ void FullyShardedDataParallel::forward(const std::function<void(std::size_t)>& l
   }
 }
 
-// fully_sharded_data_parallel.py, _full_pre_state_dict_hook: summon_full_params for the root and what is in it,
-// which gathers the full precision.
+// fully_sharded_data_parallel.py, _full_pre_state_dict_hook: summon_full_params for the root and the units in it, which
+// gathers the full precision.
 TensorList FullyShardedDataParallel::gather_state(Site site) {
   TensorList state;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
@@ -216,7 +216,7 @@ TensorList FullyShardedDataParallel::gather_state(Site site) {
   return state;
 }
 
-// Units of a backward follow in the reverse order of their forwards' ends, in which the root is the last.
+// The backward visits units in the reverse order of their forwards' ends; the root's forward ends last.
 void FullyShardedDataParallel::prefetch(std::size_t unit, Site site) {
   const std::size_t next = unit == 0 ? units_.size() - 1 : unit - 1;
   if (next > 0 && units_[next].needs_unshard && !std::exchange(units_[next].is_prefetched, true)) {
@@ -250,8 +250,8 @@ void FullyShardedDataParallel::post_backward(std::size_t unit, Site site) {
   }
 }
 
-// Flat parameters that were gathered ahead in forward were cut into views before the unit before them computed, and
-// autograd goes back in the order of creation: their gradients are complete when that unit's are.
+// Flat parameters gathered ahead in forward were split into views before the preceding unit computed, and autograd goes
+// back in the order of creation: their gradients are complete when that unit's are.
 void FullyShardedDataParallel::backward(const std::function<Tensor(std::size_t, const Shape&)>& gradient,
                                         Site site) {
   for (Unit& unit : units_) {
@@ -293,7 +293,7 @@ void FullyShardedDataParallel::backward(const std::function<Tensor(std::size_t, 
   finish_backward();
 }
 
-// _init_utils.py, default_hooks.py: about the root of the ranks, so that neither half overflows.
+// _init_utils.py, default_hooks.py: about the square root of the number of ranks, so that neither half overflows.
 double FullyShardedDataParallel::divide_before() const {
   double factor = 1;
   while (std::fmod(averaged(), factor) == 0 && averaged() / factor > factor) {
@@ -344,7 +344,7 @@ void FullyShardedDataParallel::finish_backward() {
   is_first_step_ = false;
   Event reduced;
   {
-    const StreamScope stream(all_reduce_stream_);  // which waits for the other one, where they are two
+    const StreamScope stream(all_reduce_stream_);  // which waits for the reduce stream, if that is another one
     reduced.record();
   }
   reduced.wait();

@@ -1,18 +1,18 @@
 #pragma once
 
-// FullyShardedDataParallel: parameters, gradients and optimizer state sharded over the ranks
-// (torch/distributed/fsdp). A model is cut into units, the first of which is the root; each unit's parameters are one
-// flat tensor, of which every rank keeps an equal part.
+// FullyShardedDataParallel: parameters, gradients and optimizer state sharded over the ranks (torch/distributed/fsdp).
+// A model is split into units, the first of which is the root; each unit's parameters are one flat tensor, of which
+// every rank keeps an equal part.
 //
-//   forward   all_gather of a unit, its layers, and the whole is freed again (the root's is kept)
+//   forward   all_gather of a unit, its layers, and the full parameters are freed again (the root's are kept)
 //   backward  in reverse: all_gather, gradients, reduce_scatter of their average. The all_gather of the next unit
 //             comes before the reduce_scatter, unless nothing is prefetched.
 //
 // A hybrid strategy shards inside one group and replicates across another: an all_reduce of the rank's part follows
 // every reduce_scatter.
 //
-// It is no Joinable, in PyTorch neither: on uneven inputs nobody shadows it. What 2.x does was compared with PyTorch
-// 2.14 (tests/data/torch_2_14/fsdp/fsdp1_*).
+// As in PyTorch, it is not a Joinable: on uneven inputs no rank shadows it. The behavior of 2.x was compared with
+// PyTorch 2.14 (tests/data/torch_2_14/fsdp/fsdp1_*).
 
 #include <cstdint>
 #include <deque>
@@ -46,7 +46,7 @@ std::optional<ShardingStrategy> parse_sharding_strategy(std::string_view name);
 enum class BackwardPrefetch : std::uint8_t {
   pre,   // before the gradients of a unit
   post,  // after them
-  none,  // when its turn comes
+  none,  // when it is needed
 };
 
 struct FsdpOptions {
@@ -54,7 +54,7 @@ struct FsdpOptions {
   ProcessGroup replicate_group{};  // of a hybrid strategy
   ShardingStrategy strategy = ShardingStrategy::full_shard;
   std::optional<BackwardPrefetch>
-      backward_prefetch{};        // none: the default of the PyTorch that the run stands for
+      backward_prefetch{};        // none: the default of the PyTorch that the run simulates
   bool forward_prefetch = false;  // from the second step on
   MixedPrecisionPolicy
       mixed_precision{};  // torch.distributed.fsdp.MixedPrecision. reduce_dtype follows param_dtype
@@ -63,7 +63,7 @@ struct FsdpOptions {
 
 class FullyShardedDataParallel {
  public:
-  // units: the root's parameters first, which may be none. Keeps this rank's shards of them; no communication.
+  // units: the root's parameters first, which may be none. Keeps this rank's shards of them; no communication. Throws
   // ValueError for other units without parameters, and for a hybrid strategy without both groups.
   explicit FullyShardedDataParallel(const std::vector<Module>& units, FsdpOptions options = {});
   FullyShardedDataParallel(const FullyShardedDataParallel&) = delete;
@@ -104,7 +104,7 @@ class FullyShardedDataParallel {
   struct Unit {
     std::int64_t numel = 0;
     std::int64_t padded = 0;  // elements, a multiple of the ranks where it is sharded
-    Tensor whole;             // as gathered last
+    Tensor whole;             // as last gathered
     bool is_whole = false;
     bool is_prefetched = false;
     bool needs_unshard = false;  // in this backward
@@ -118,7 +118,7 @@ class FullyShardedDataParallel {
     return options_.strategy == ShardingStrategy::hybrid_shard ||
            options_.strategy == ShardingStrategy::hybrid_shard_zero2;
   }
-  // A unit's parameters are freed between its forward and its backward.
+  // True if a unit's parameters are freed between its forward and its backward.
   bool frees_after_forward() const {
     return options_.strategy == ShardingStrategy::full_shard ||
            options_.strategy == ShardingStrategy::hybrid_shard;

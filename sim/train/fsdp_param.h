@@ -1,8 +1,8 @@
 #pragma once
 
-// A parameter that fully_shard has cut along its first dimension
+// A parameter that fully_shard has split along its first dimension
 // (torch/distributed/fsdp/_fully_shard/_fsdp_param.py). Every rank keeps ceil(rows / ranks) rows; the last ranks keep
-// fewer, or none, and pad what they send with rows that nobody reads.
+// fewer, or none, and pad what they send with rows that are never read.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// torch.distributed.fsdp.MixedPrecisionPolicy, as far as it shows in collectives.
+// torch.distributed.fsdp.MixedPrecisionPolicy, as far as it affects collectives.
 struct MixedPrecisionPolicy {
   std::optional<Dtype> param_dtype{};   // of all_gathers, and so of gradients
   std::optional<Dtype> reduce_dtype{};  // of gradients while they are reduced
@@ -23,10 +23,10 @@ struct MixedPrecisionPolicy {
 
 class FsdpParam {
  public:
-  // This rank's rows of `whole`. ValueError for a scalar.
+  // Keeps this rank's rows of `whole`. Throws ValueError for a scalar.
   FsdpParam(const Parameter& whole, Rank shard_rank, Rank shard_size);
 
-  // What the optimizer updates: this rank's rows, and the reduced gradient of them.
+  // What the optimizer updates: this rank's rows, and their reduced gradient.
   Parameter sharded;
 
   const Shape& shape() const { return shape_; }
@@ -45,18 +45,18 @@ class FsdpParam {
   Dtype compute_dtype() const {
     return param_dtype_.value_or(dtype());
   }  // of the whole parameter and its gradient
-  std::optional<Dtype> reduce_dtype() const { return reduce_dtype_; }  // nothing: the gradient's own
+  std::optional<Dtype> reduce_dtype() const { return reduce_dtype_; }  // empty: the gradient's own
 
   // The gradient of the whole parameter, as autograd accumulates it.
   void accumulate(const Tensor& gradient);
   // A backward that does not reduce leaves the gradient in the reduce dtype.
   void keep_accumulated();
   void merge_accumulated();
-  // What the next reduction takes, which is then gone; no storage: no gradient.
+  // Returns and clears the gradient for the next reduction; a null tensor if there is none.
   Tensor take_gradient();
   Tensor zero_gradient() const;
 
-  // Where the next reduced gradient goes: a tensor without readers, whose values count for nothing.
+  // The tensor for the next reduced gradient: one without readers, whose values may be overwritten.
   Tensor gradient_slot();
   void add_gradient(Tensor gradient);
 
@@ -71,7 +71,7 @@ class FsdpParam {
   std::optional<Dtype> reduce_dtype_;
   Tensor unsharded_grad_;
   Tensor accumulated_grad_;
-  Tensor spare_;  // a gradient's storage, to be used again after zero_grad
+  Tensor spare_;  // a gradient's storage, reused after zero_grad
 };
 
 }  // namespace rollcall

@@ -187,8 +187,8 @@ void FsdpParamGroup::fill_all_gather_input() {
   sources_.clear();
 }
 
-// _fsdp_param.py, to_sharded_post_forward: of what was gathered for the forward, the rank kept one part. It is cut
-// out only now, because the host would have had to wait for it then.
+// _fsdp_param.py, to_sharded_post_forward: the rank kept one part of what was gathered for the forward. It is sliced
+// only now, because the host would have had to wait for it then.
 void FsdpParamGroup::fill_from_gathered(std::int64_t numel, Dtype dtype, Device device) {
   const Tensor gathered = std::exchange(all_gather_output_, Tensor());
   const Tensor& input = reuse(all_gather_input_, numel, dtype, device);
@@ -360,7 +360,7 @@ FsdpParamGroup::DivideFactors FsdpParamGroup::divide_factors(Dtype dtype) const 
     return factors;
   }
   const double factor = gradient_divide_factor.value_or(ranks);
-  if (overflows) {  // half before the reduction and half after it, about
+  if (overflows) {  // about half before the reduction and half after it
     while (std::fmod(factor, factors.before) == 0 && factor / factors.before > factors.before) {
       factors.before *= 2;
     }
@@ -495,7 +495,7 @@ void FsdpParamGroup::finalize_backward() {
   forwards_.clear();
 }
 
-// Every rank's part of it, one after the other; what is beyond its end is padding.
+// Every rank's part of it, in order; anything beyond its end is padding.
 Tensor FsdpParamGroup::unsharded_param(std::size_t index) const {
   if (!is_unsharded()) {
     throw RuntimeError(fmt::format("{} is sharded", params_[index].sharded.name));

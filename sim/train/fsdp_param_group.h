@@ -20,12 +20,12 @@ namespace rollcall {
 
 class FsdpParamGroup;
 
-// What all groups of a model share: the streams, and the order of their forwards.
+// The state that all groups of a model share: the streams, and the order of their forwards.
 struct FsdpCommContext {
   void lazy_init();
-  // The streams of all_gathers do nothing more before the event.
+  // Makes the streams of all_gathers wait for the event.
   void wait_for_all_gathers(const Event& event) const;
-  // At the end of a forward: nothing of it is kept any more.
+  // Called at the end of a forward: releases what the last all_gather left.
   void release_gathered();
 
   bool is_initialized = false;
@@ -34,7 +34,7 @@ struct FsdpCommContext {
   Stream reduce_scatter;
   Stream all_reduce;
   std::optional<Event>
-      gathered_before;  // copied out by the group before: in forward, one more may be in flight
+      gathered_before;  // copied out by the previous group: in forward, one more may be in flight
   std::optional<Event> reduced_before;  // at most one reduce_scatter's input is kept
   std::optional<Event> last_reduced;
   std::optional<Event> last_all_reduced;
@@ -56,7 +56,7 @@ class FsdpParamGroup {
   FsdpParamGroup(const std::string& name, const std::string& owner, const std::vector<Parameter>& parameters,
                  FsdpMesh mesh, MixedPrecisionPolicy policy, FsdpCommContext& context);
 
-  // AssertionError unless all trainable parameters are of one dtype.
+  // Throws AssertionError unless all trainable parameters have one dtype.
   void lazy_init();
 
   void pre_forward(Site site);
@@ -69,14 +69,14 @@ class FsdpParamGroup {
   void wait_for_unshard();
   void reshard();
   void to_sharded();
-  // What arrived in reduce_scatters since the last time becomes gradients. The host waits for it.
+  // Turns the outputs of reduce_scatters since the last call into gradients. The host waits for them.
   void settle_gradients();
 
   std::vector<FsdpParam>& params() { return params_; }
   const std::vector<FsdpParam>& params() const { return params_; }
   const FsdpMesh& mesh() const { return mesh_; }
   bool is_unsharded() const { return state_ == ShardedState::unsharded; }
-  // The whole parameter, as the last all_gather brought it. The host waits for it. RuntimeError while sharded.
+  // The whole parameter, from the last all_gather. The host waits for it. Throws RuntimeError while sharded.
   Tensor unsharded_param(std::size_t index) const;
 
   TrainingState training_state = TrainingState::idle;
@@ -127,20 +127,20 @@ class FsdpParamGroup {
 
   Tensor all_gather_input_;
   Tensor all_gather_output_;
-  std::optional<Event> gathered_;      // an all_gather that nobody has waited for
+  std::optional<Event> gathered_;      // an all_gather not yet waited for
   std::optional<Event> resharded_;     // to the smaller group
   Rank gathered_from_ = 0;             // the ranks whose parts the output holds
   std::vector<std::size_t> forwards_;  // of this group, by their places in the shared order
 
   Tensor reduce_scatter_input_;
   Tensor reduce_output_;
-  Tensor partial_reduce_output_;          // HSDP, while all_reduces are put off
+  Tensor partial_reduce_output_;          // HSDP, while all_reduces are postponed
   std::vector<std::uint32_t> with_grad_;  // parameters that this backward gave a gradient
-  std::vector<std::uint32_t> reduced_;    // those whose gradients lie in reduce_output_
+  std::vector<std::uint32_t> reduced_;    // those whose gradients are in reduce_output_
   double divide_after_ = 1;
   std::optional<Event> reduced_event_;
 
-  TensorList sources_;  // of what is being laid out; kept for their memory, as the next
+  TensorList sources_;  // of the layout in progress; kept for their memory, like the next
   std::vector<FlatPiece> pieces_;
 };
 

@@ -125,7 +125,7 @@ void FullyShardedModule::pre_forward(std::size_t unit, Site site) {
   lazy_init(unit);
   if (!forward_root_) {
     forward_root_ = unit;
-    Event before;  // the optimizer has to be through before anything is gathered
+    Event before;  // the optimizer has to finish before anything is gathered
     before.record();
     for (const Stream stream : {context_.copy_in, context_.all_gather}) {
       const StreamScope scope(stream);
@@ -175,7 +175,7 @@ void FullyShardedModule::post_backward(std::size_t unit, Site site) {
   }
 }
 
-// _root_post_backward_final_callback: units whose inputs needed no gradient have their turn here.
+// _root_post_backward_final_callback: runs post_backward for units whose inputs needed no gradient.
 void FullyShardedModule::finish_backward(Site site) {
   using TrainingState = FsdpParamGroup::TrainingState;
   if (!std::exchange(is_backward_running_, false)) {
@@ -212,7 +212,7 @@ struct FullyShardedModule::Forward {
   const std::function<void(std::size_t)>& layers;
   const FsdpForwardOptions& options;
   Site site;
-  bool requires_grad;  // what the next layer is given
+  bool requires_grad;  // of the next layer's input
 };
 
 void FullyShardedModule::forward(const std::function<void(std::size_t)>& layers,

@@ -4,7 +4,7 @@
 // (tests/data/torch_2_14/fsdp). A model is a tree of units, on each of which fully_shard was called; the root has the
 // parameters that are in no other unit. Before a unit runs forward, its parameters are gathered in one all_gather, and
 // again for its backward if they were freed in between. While a unit computes its backward, the next one's all_gather
-// is on its way:
+// is in flight:
 //
 //   three units   AG0 AG1 AG2 | AG2 AG1 RS2 AG0 RS1 RS0        (AG: all_gather, RS: reduce_scatter)
 //
@@ -28,7 +28,7 @@
 
 namespace rollcall {
 
-// fully_shard's argument: by default True, but for the root, whose parameters the backward needs at once. A size is
+// fully_shard's argument: by default True, except for the root, whose parameters the backward needs at once. A size is
 // that of the groups inside which the parameters stay sharded between forward and backward.
 struct ReshardAfterForward {
   enum class Kind : std::uint8_t { by_default, always, not_at_all, to_size };
@@ -66,27 +66,28 @@ struct FsdpForwardOptions {
 
 class FullyShardedModule {
  public:
-  // The gradient of a whole parameter, of its dtype under the policy; none for None.
+  // The gradient of a whole parameter, in its dtype under the policy; a null tensor for None.
   using GradientOf = std::function<Tensor(std::size_t unit, std::size_t parameter)>;
 
   // Keeps this rank's rows of the parameters. Communicates only to make groups for a reshard_after_forward that is a
-  // size. ValueError for a size that does not divide the shard group, and for scalars; ImportError in PyTorch 1.13.
+  // size. Throws ValueError for a size that does not divide the shard group, and for scalars; ImportError in PyTorch
+  // 1.13.
   explicit FullyShardedModule(const FsdpUnit& root, FullyShardOptions options = {}, Site site = Site::here());
   FullyShardedModule(const FullyShardedModule&) = delete;
   FullyShardedModule& operator=(const FullyShardedModule&) = delete;
 
-  // All units in order. `layers` is called where a unit computes; it may issue collectives of its own.
+  // Runs all units in order. `layers` is called where a unit computes; it may issue collectives of its own.
   void forward(const std::function<void(std::size_t unit)>& layers = {},
                const FsdpForwardOptions& options = {}, Site site = Site::here());
   // The backward of the last forward.
   void backward(const GradientOf& gradient, Site site = Site::here());
 
-  // Gathers every parameter by itself, as full_tensor() and full state dicts do: every rank has to call it.
+  // Gathers every parameter separately, as full_tensor() and full state dicts do: every rank has to call it.
   TensorList full_tensors(Site site = Site::here());
   // torch.nn.utils.clip_grad_norm_: the norm of all gradients, which is an all_reduce of one number per gradient.
   double clip_grad_norm(double max_norm, double norm_type = 2, Site site = Site::here());
 
-  // FSDPModule's methods. The first ones are not recursive, the others are also about the units inside the unit.
+  // FSDPModule's methods. The first ones are not recursive; the others also apply to the units inside the unit.
   void unshard(std::size_t unit, Site site = Site::here());
   void reshard(std::size_t unit);
   void set_unshard_in_backward(std::size_t unit, bool unshards);
@@ -101,7 +102,7 @@ class FullyShardedModule {
   void set_reduce_scatter_unused_params(bool includes_unused, std::size_t unit = 0);
   void set_is_last_backward(bool is_last) { is_last_backward_ = is_last; }
 
-  // Without communication for as long as the guard lives: set_requires_gradient_sync(False), then True.
+  // No communication while the guard lives: set_requires_gradient_sync(False), then True.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(FullyShardedModule& model) : model_(model) { model_.set_requires_gradient_sync(false); }
@@ -114,22 +115,22 @@ class FullyShardedModule {
   };
   NoSync no_sync() { return NoSync(*this); }
 
-  // torch's hooks, for modules that run in another order than forward() and backward() have.
+  // torch's hooks, for modules that run in another order than that of forward() and backward().
   void pre_forward(std::size_t unit, Site site);
   void post_forward(std::size_t unit);
   void pre_backward(std::size_t unit, Site site);
   void accumulate(std::size_t unit, std::size_t parameter, const Tensor& gradient);
   void post_backward(std::size_t unit, Site site);
   void finish_backward(
-      Site site);  // after the whole backward: RuntimeError unless a pre_backward came before
+      Site site);  // after the whole backward; does nothing unless a pre_backward came before
 
   std::size_t unit_count() const { return units_.size(); }
   const std::string& name_of(std::size_t unit) const { return units_[unit].name; }
-  // Of a unit that has any: ValueError otherwise.
+  // Throws ValueError for a unit that has none.
   std::vector<FsdpParam>& params(std::size_t unit);
-  // All of them, in the order of the model: what an optimizer updates.
+  // All parameters, in the order of the model: what an optimizer updates.
   std::vector<Parameter*> parameters();
-  // The whole parameter while it is gathered; RuntimeError otherwise.
+  // The whole parameter while it is gathered; throws RuntimeError otherwise.
   Tensor unsharded_param(std::size_t unit, std::size_t parameter) const;
   const ProcessGroup& shard_group() const { return mesh_.shard; }
 
@@ -137,14 +138,14 @@ class FullyShardedModule {
   struct Unit {
     std::string name;
     std::size_t before = 0;
-    std::size_t end = 0;                    // one behind the last unit inside it
-    std::unique_ptr<FsdpParamGroup> group;  // none without parameters
+    std::size_t end = 0;                    // one past the last unit inside it
+    std::unique_ptr<FsdpParamGroup> group;  // null without parameters
     bool reshards_by_default = true;
     std::optional<bool> is_root{};
     std::vector<std::size_t> forward_prefetch{};
     std::vector<std::size_t> backward_prefetch{};
   };
-  // What autograd remembers of a forward, in order.
+  // What autograd records of a forward, in order.
   struct Step {
     enum class Kind : std::uint8_t { input, compute, output };
     Kind kind = Kind::input;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The arithmetic of clip_grad_norm_, which is the same for all ways to shard (torch/nn/utils/clip_grad.py). What is
-// sent in between is theirs.
+// The arithmetic of clip_grad_norm_, which is the same for all ways to shard (torch/nn/utils/clip_grad.py). The calls
+// in between differ.
 
 #include <span>
 
@@ -9,7 +9,7 @@
 
 namespace rollcall {
 
-// ValueError for a norm that is not simulated: 1, 2 and infinity are.
+// Throws ValueError for a norm that is not simulated: 1, 2 and infinity are.
 void check_norm_type(double type);
 // The sum of |element|^type, or the largest |element|.
 double norm_power(const Tensor& tensor, double type);

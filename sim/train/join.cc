@@ -16,11 +16,11 @@ namespace {
 // join.py's WARN_THRESHOLD: shadow iterations after which a skew is worth a warning.
 constexpr std::int64_t skew_warning_threshold = 1000;
 
-// An all_reduce of one float on the join group. `presence` is what a rank adds: 1 when it has not
-// joined (or wants everyone to stop), 0 otherwise.
+// An all_reduce of one float on the join group. `presence` is what a rank adds: 1 when it has not joined (or wants all
+// ranks to stop), 0 otherwise.
 Tensor presence(double value, Device device) { return Tensor::full({1}, value, Dtype::float32, device); }
 
-// For the judge: should ranks get out of step, this is why.
+// For the judge: if ranks get out of step, this is why.
 void observe_notifying_hook(const Joinable& joinable) {
   Observation observation{.kind = Observation::Kind::hook_notifies};
   observation.handle = joinable.name();
@@ -107,7 +107,7 @@ void Join::leave() {
   }
 }
 
-// The number of iterations shadowed.
+// Returns the number of iterations shadowed.
 std::int64_t Join::shadow_until_everyone_joined() {
   const Shadowing shadowing;
   RankContext& self = this_rank();
@@ -122,7 +122,7 @@ std::int64_t Join::shadow_until_everyone_joined() {
   return iterations;
 }
 
-// One iteration of the others, shadowed. False when everyone has joined.
+// Shadows one iteration of the active ranks. False when all ranks have joined.
 bool Join::shadow_once(std::int64_t iteration) {
   if (iteration > skew_warning_threshold) {
     warn(
@@ -148,7 +148,7 @@ Rank Join::ranks_not_joined() {
   Scope scope("join.count", "join.presence");
   const Tensor active = presence(0, device_);
   all_reduce(active, {.group = group_}, {});
-  const double sum = active.item();  // anything at all where the call met one of another type; only 0 ends it
+  const double sum = active.item();  // any value, if the call met one of another type; only 0 ends the loop
   if (sum == 0) {
     return 0;
   }

@@ -30,7 +30,7 @@ namespace rollcall {
 using KwargValue = std::variant<bool, std::int64_t, double, std::string>;
 using Kwargs = std::map<std::string, KwargValue>;
 
-// kwargs.get(name, fallback). TypeError when the value has another type.
+// kwargs.get(name, fallback). Throws TypeError when the value has another type.
 template <typename T>
 T get_or(const Kwargs& kwargs, const std::string& name, T fallback) {
   auto found = kwargs.find(name);
@@ -61,10 +61,10 @@ class Joinable {
   virtual std::unique_ptr<JoinHook> join_hook(const Kwargs& kwargs) = 0;
   virtual Device join_device() const = 0;
   virtual ProcessGroup join_process_group() const = 0;
-  // True when the hook itself calls notify_join_context, as an active rank does. Such a joinable must not be
-  // the first of Join's list. Only asked for reports.
+  // True when the hook itself calls notify_join_context, as an active rank does. Such a joinable must not be the first
+  // of Join's list. Used for reports only.
   virtual bool hook_notifies() const { return false; }
-  // How this joinable is called in reports. Its calls pair with its own hook's calls and no others.
+  // This joinable's name in reports. Its calls pair with its own hook's calls and no others.
   virtual std::string name() const { return "joinable"; }
 
   // Set by Join, and never reset: a joinable called after its context still notifies, as in torch.
@@ -76,7 +76,7 @@ class Joinable {
   };
   // Empty until a constructor sets it. In torch a subclass that forgets super().__init__() has none.
   std::optional<Config> join_config = Config{};
-  std::int64_t notifications = 0;  // sent since Join was told of it; for reports
+  std::int64_t notifications = 0;  // sent since Join's constructor saw it; for reports
 };
 
 struct JoinOptions {
@@ -120,8 +120,8 @@ class Join {
   // all_reduce of 1 (its Work is returned) and, when throwing, a blocking
   // one. Throws RuntimeError when another rank has run out of inputs in throwing mode.
   static Work notify_join_context(Joinable& joinable, Site site = Site::here());
-  // The same; `active_ranks` receives the tensor that counts the ranks with inputs once the Work is done, or
-  // nothing when nothing was sent. In torch it is the Work's result.
+  // The same; `active_ranks` receives the tensor that counts the ranks with inputs once the Work is done, or a null
+  // tensor when nothing was sent. In torch it is the Work's result.
   static Work notify_join_context(Joinable& joinable, Tensor& active_ranks, Site site);
 
   Device device() const { return device_; }

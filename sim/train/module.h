@@ -1,7 +1,7 @@
 #pragma once
 
-// Module: the part of a torch.nn.Module that data parallelism looks at, parameters and buffers by name and
-// in order of registration. What the layers compute is the rank program's business.
+// Module: the part of a torch.nn.Module that data parallelism uses, parameters and buffers by name and in order of
+// registration. The rank program decides what the layers compute.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace rollcall {
 struct Parameter {
   std::string name;  // dotted, as in a state dict: "0.weight"
   Tensor value;
-  Tensor grad{};  // no storage until the first backward, as torch's None
+  Tensor grad{};  // no storage until the first backward, like torch's None
   bool requires_grad = true;
   // DDP averaged a gradient on other ranks and wrote none here: this rank has joined.
   bool missed_gradient = false;
@@ -35,8 +35,8 @@ struct Module {
   TensorList buffer_values() const;
 };
 
-// param.grad += gradient, as autograd's AccumulateGrad: the first gradient becomes the sum itself, without a
-// copy when nobody else holds it.
+// param.grad += gradient, as autograd's AccumulateGrad: the first gradient becomes the sum itself, without a copy when
+// nothing else holds it.
 void accumulate_gradient(Parameter& parameter, Tensor gradient);
 
 // optimizer.zero_grad(), for one parameter or a module: gradients become zeros, or None.

@@ -38,7 +38,7 @@ Tensor zeros_like(const Tensor& tensor) {
   return Tensor::zeros(tensor.shape(), tensor.dtype(), tensor.device());
 }
 
-// A tensor inside a state dict, as its values: what pickle would carry is theirs, and torch's own framing.
+// A tensor inside a state dict, as its values. A real pickle holds those, and torch's own framing.
 Object tensor_object(const Tensor& tensor) {
   ObjectList values;
   for (const double value : tensor.to_vector()) {

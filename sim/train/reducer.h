@@ -7,8 +7,8 @@
 //   forward    prepare_for_forward, rebuild_buckets (once), ..., prepare_for_backward
 //   backward   gradient_ready for each parameter, in autograd's order; then finish_backward
 //
-// Buckets are first laid out in the order of the parameters, and once more in the order in which the first
-// backward produced gradients; rank 0's order counts. With find_unused_parameters they stay as they are.
+// Buckets are first laid out in the order of the parameters, and once more in the order in which the first backward
+// produced gradients; rank 0's order is used. With find_unused_parameters they stay as they are.
 
 #include <cstdint>
 #include <string>
@@ -23,14 +23,14 @@ namespace rollcall {
 struct ReducerOptions {
   ProcessGroup group{};
   std::vector<std::int64_t> bucket_limits{1024 * 1024,
-                                          25 * 1024 * 1024};  // bytes; the last holds for the rest
+                                          25 * 1024 * 1024};  // bytes; the last applies to the rest
   bool limits_first_pass = false;  // the first iteration's buckets have these limits, too
   bool find_unused_parameters = false;
   bool skip_unused = false;  // buckets of unused parameters only are not reduced
   bool static_graph = false;
   bool gradient_as_bucket_view = false;  // gradients are divided where they are, as soon as they are ready
   bool name_parameters = false;          // in errors, as with TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL
-  std::string pairing{};  // " of NAME": sets this model's calls apart from those of other models
+  std::string pairing{};  // " of NAME": separates this model's calls from those of other models
 };
 
 class Reducer {
@@ -38,7 +38,7 @@ class Reducer {
   // parameters: those that require gradients, borrowed.
   Reducer(std::vector<Parameter*> parameters, ReducerOptions options);
 
-  // RuntimeError for a second one.
+  // Throws RuntimeError for a second one.
   void register_comm_hook(CommHook hook);
 
   // Counts a forward pass whose backward will reduce.
@@ -46,26 +46,25 @@ class Reducer {
   // The all_reduce that counts the ranks with inputs; its result is the divisor of this pass unless
   // `use_initial_world_size`. An empty tensor: none was issued.
   void set_forward_pass_work(const Work& work, const Tensor& active_ranks, bool use_initial_world_size);
-  // Lays the buckets out anew if a backward has been recorded and it was not yet done. Blocks. RuntimeError
-  // when the prior backward left buckets unfinished: some parameter got no gradient.
+  // Rebuilds the buckets if a backward has been recorded and they have not been rebuilt yet. Blocks. Throws
+  // RuntimeError when the prior backward left buckets unfinished: some parameter got no gradient.
   bool rebuild_buckets(Site site);
-  // unused: parameters that the outputs of this pass do not depend on. Only looked at with
-  // find_unused_parameters.
+  // unused: parameters that the outputs of this pass do not depend on. Used only with find_unused_parameters.
   void prepare_for_backward(std::vector<std::uint32_t> unused);
 
   // Autograd's hook: parameter `index` has its gradient of this pass, already accumulated. May issue buckets.
   void gradient_ready(std::uint32_t index, Site site);
-  // Autograd's final callback: waits for the buckets and gives the averages to the parameters. Nothing to do
-  // when some bucket was never issued; then the next rebuild_buckets says so.
+  // Autograd's final callback: waits for the buckets and gives the averages to the parameters. Does nothing when some
+  // bucket was never issued; the next rebuild_buckets then says so.
   void finish_backward(Site site);
 
-  // What a joined rank does in the place of a backward: zeros for every bucket. Its own gradients stay as they
-  // are, and are out of date from now on.
+  // What a joined rank does in place of a backward: sends zeros for every bucket. Its own gradients stay unchanged, and
+  // are out of date from now on.
   void shadow_buckets();
-  // ... and for the map of used parameters: what the last reduction left in it, as torch does. On a rank that
-  // never had a backward torch sends uninitialized memory; here, zeros.
+  // The same for the map of used parameters: sends what the last reduction left in it, as torch does. On a rank that
+  // never ran a backward, torch sends uninitialized memory; here it is zeros.
   void shadow_unused_map();
-  // ... so that the buckets are rebuilt in the same iteration as everywhere else.
+  // Part of the same: lets the buckets be rebuilt in the same iteration as on the other ranks.
   void push_all_rebuilt_parameters();
 
   // For reports: the current layout, in order of reduction.
@@ -125,7 +124,7 @@ class Reducer {
 
   std::int64_t iteration_ = 0;
   bool expects_gradients_ = false;   // torch's expect_autograd_hooks_
-  bool requires_finalize_ = false;   // some gradient came, the reduction is not finished
+  bool requires_finalize_ = false;   // some gradient arrived, and the reduction is not finished
   bool finalize_is_queued_ = false;  // all buckets were issued
   bool has_marked_unused_ = false;
   std::vector<std::uint32_t> unused_;

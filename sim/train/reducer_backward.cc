@@ -41,7 +41,7 @@ void Reducer::gradient_ready(std::uint32_t index, Site site) {
   mark_variable_ready(index, site);
 }
 
-// In a static graph a parameter is ready when it has had as many gradients as in the first pass.
+// In a static graph a parameter is ready when it has received as many gradients as in the first pass.
 void Reducer::count_static_hook(std::uint32_t index, Site site) {
   if (static_hooks_left_[index] <= 0) {
     throw RuntimeError(
@@ -88,11 +88,11 @@ void Reducer::mark_variable_ready(std::uint32_t index, Site site) {
   }
 }
 
-// reducer.cpp, mark_variable_ready_dense, but for the copy into the bucket, which waits until that is full.
+// reducer.cpp, mark_variable_ready_dense, except for the copy into the bucket, which waits until that is full.
 void Reducer::mark_variable_ready_dense(std::uint32_t index) {
   Parameter& parameter = *parameters_[index];
   if (!parameter.grad) {
-    // The map is what an earlier pass left in it: a static graph's first pass reduces once more inside no_sync.
+    // The map holds what an earlier pass left: a static graph's first pass reduces once more inside no_sync.
     if ((detects_unused_parameters() || is_first_static_iteration()) && used_[index] != 0) {
       throw RuntimeError(
           "Encountered gradient which is undefined, but still allreduced by DDP reducer. This indicates a "
@@ -104,7 +104,7 @@ void Reducer::mark_variable_ready_dense(std::uint32_t index) {
   }
 }
 
-// Buckets go in order: a full one waits for those before it.
+// Buckets are issued in order: a full one waits for those before it.
 void Reducer::issue_full_buckets(Site site) {
   const Scope scope("ddp.bucket", bucket_pairing_);
   for (; next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0; ++next_bucket_) {
@@ -117,8 +117,8 @@ void Reducer::issue_full_buckets(Site site) {
   }
 }
 
-// skip_all_reduce_unused_params: each rank goes by what it found unused itself. The first pass of a static graph
-// reduces everything, because what is unused is not known before its end.
+// skip_all_reduce_unused_params: each rank decides by what it found unused itself. The first pass of a static graph
+// reduces everything, because the unused parameters are not known before its end.
 bool Reducer::skips(const Bucket& bucket) const {
   if (!options_.skip_unused || is_first_static_iteration()) {
     return false;
@@ -136,8 +136,8 @@ BucketFuture Reducer::reduce(std::size_t index, const Tensor& contents, Site sit
           .result = contents};
 }
 
-// The parameters' gradients, divided if they are not yet; zeros for a parameter that has none. A hook divides for
-// itself.
+// The parameters' gradients, divided if they are not yet; zeros for a parameter that has none. A hook does its own
+// division.
 void Reducer::fill(Bucket& bucket) const {
   if (!fill_with_one_value(bucket)) {
     TensorList gradients;
@@ -155,7 +155,7 @@ void Reducer::fill(Bucket& bucket) const {
   }
 }
 
-// The common case, without allocations: all gradients are of one value.
+// The common case, without allocations: all gradients have one value.
 bool Reducer::fill_with_one_value(Bucket& bucket) const {
   const Tensor& first = parameters_[bucket.variables.front()]->grad;
   for (const std::uint32_t variable : bucket.variables) {
@@ -191,7 +191,7 @@ void Reducer::reduce_unused_map(Site site) {
 
 void Reducer::finish_backward(Site site) {
   if (is_first_static_iteration()) {
-    reduce_delayed(site);  // inside no_sync too: distributed.py, _DDPSink, asks for the iteration only
+    reduce_delayed(site);  // inside no_sync too: distributed.py, _DDPSink, checks the iteration only
   } else if (finalize_is_queued_) {
     if (options_.static_graph && should_rebuild_buckets()) {
       for (const std::uint32_t unused : unused_) {
@@ -233,7 +233,7 @@ void Reducer::finalize_backward() {
   requires_finalize_ = false;
   finalize_is_queued_ = false;
   if (!hook_) {
-    // On a GPU the buckets end in order: who has waited for the last need not stop at each of them.
+    // On a GPU the buckets complete in order: after waiting for the last one, the host need not stop at each of them.
     const auto last = std::ranges::find_if(buckets_.rbegin(), buckets_.rend(),
                                            [](const Bucket& bucket) { return bool(bucket.future.result); });
     if (last != buckets_.rend()) {
@@ -260,14 +260,14 @@ void Reducer::finalize_backward() {
   }
 }
 
-// Gives the averages to the parameters. One that no rank used keeps its gradient, or keeps having none.
+// Gives the averages to the parameters. A parameter that no rank used keeps its gradient, or its lack of one.
 void Reducer::finalize_bucket(Bucket& bucket) {
   const Tensor result = std::exchange(bucket.future, {}).result;  // bucket.contents, or a hook's own
   std::int64_t offset = 0;
   for (const std::uint32_t variable : bucket.variables) {
     Parameter& parameter = *parameters_[variable];
     const bool is_untouched = !used_.empty() && is_globally_unused(variable);
-    // A gradient that is a view of its bucket was reduced with it, whoever used it.
+    // A gradient that is a view of its bucket was reduced with it, whichever rank used it.
     if (!is_untouched || (options_.gradient_as_bucket_view && parameter.grad)) {
       if (parameter.grad) {
         unflatten_from(result, offset, parameter.grad);

@@ -1,4 +1,4 @@
-// Reducer: laying the buckets out anew, and what keeps it from doing so.
+// Reducer: rebuilding the buckets, and the errors that prevent it.
 
 #include <algorithm>
 #include <array>
@@ -48,7 +48,7 @@ bool Reducer::rebuild_buckets(Site site) {
 
 namespace {
 
-// What arrives may be what another call has sent.
+// The data received may come from another call.
 void check_buckets(const BucketIndices& buckets, std::size_t parameters) {
   std::vector<bool> placed(parameters, false);
   for (const std::vector<std::uint32_t>& bucket : buckets) {
@@ -66,7 +66,7 @@ void check_buckets(const BucketIndices& buckets, std::size_t parameters) {
 
 }  // namespace
 
-// Everyone takes rank 0's buckets: the order in which gradients become ready may differ.
+// All ranks take rank 0's buckets: the order in which gradients become ready may differ.
 BucketIndices Reducer::agree_on_buckets(const BucketIndices& mine, Site site) const {
   const Scope scope("ddp.rebuild", rebuild_pairing_);
   const Rank root = options_.group.members().ranks.front();
@@ -84,7 +84,7 @@ BucketIndices Reducer::agree_on_buckets(const BucketIndices& mine, Site site) co
   if (count == 0 || count > parameters_.size()) {
     throw RuntimeError("Out of range variable index specified.");
   }
-  sizes.resize(count, sizes.back());  // torch fills up with its own last size, to be overwritten
+  sizes.resize(count, sizes.back());  // torch pads with its own last size, to be overwritten
   const Tensor size_tensor = int_tensor(sizes, device);
   broadcast(size_tensor, root, {.group = options_.group}, site);
 
@@ -100,7 +100,7 @@ BucketIndices Reducer::agree_on_buckets(const BucketIndices& mine, Site site) co
   return agreed;
 }
 
-// "1 2", and the names where they are wanted.
+// "1 2", and the names if they are wanted.
 std::string Reducer::unready_parameters() const {
   std::string names;
   std::string indices;

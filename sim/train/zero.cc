@@ -90,7 +90,7 @@ std::vector<ZeroRedundancyOptimizer::Shipment> ZeroRedundancyOptimizer::broadcas
   }
   if (options_.parameters_as_bucket_view) {
     if (shipments.empty()) {
-      shipments.emplace_back();  // a rank without parameters has a bucket all the same, of one element
+      shipments.emplace_back();  // a rank without parameters still has a bucket, of one element
     }
     const TensorList& parts = shipments.back().parameters;
     shipments.back().flat = parts.empty() ? Tensor::zeros({1}, Dtype::float32, device_) : flatten(parts);
@@ -102,7 +102,7 @@ std::vector<ZeroRedundancyOptimizer::Shipment> ZeroRedundancyOptimizer::broadcas
   return shipments;
 }
 
-// All broadcasts are under way before the first is waited for.
+// All broadcasts are in flight before the first is waited for.
 void ZeroRedundancyOptimizer::sync_parameters(Site site) const {
   const Scope scope("zero.shard", pairing_);
   std::vector<Shipment> shipments;
@@ -159,7 +159,7 @@ const char* gradient_phrase(const Parameter& parameter) {
 
 }  // namespace
 
-// torch says nothing: DDP's shadowing has written no gradients, and the shard is updated all the same.
+// torch says nothing: DDP's shadowing has written no gradients, but the shard is updated anyway.
 void ZeroRedundancyOptimizer::observe_stale_gradients() const {
   for (const std::uint32_t index : shards_[static_cast<std::size_t>(group_.rank())]) {
     const Parameter& parameter = *parameters_[index];
@@ -170,7 +170,7 @@ void ZeroRedundancyOptimizer::observe_stale_gradients() const {
       observation.want = "the average of this iteration";
       observation.handle = name();
       this_rank().backend->observer().observe(observation);
-      return;  // one of the shard will do
+      return;  // one per shard is enough
     }
   }
 }

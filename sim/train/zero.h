@@ -4,9 +4,9 @@
 // parameters of its own shard and broadcasts them (torch/distributed/optim/zero_redundancy_optimizer.py,
 // without overlap_with_ddp).
 //
-// Under Join it has two traps, both of them torch's: it must not be the first joinable, because a joined
-// rank's step() then notifies as an active one would; and a joined rank goes on updating its shard, with
-// whatever gradients it has left, because DDP's shadowing writes none.
+// Under Join it has two traps, both of them torch's: it must not be the first joinable, because a joined rank's step()
+// then notifies as an active one would; and a joined rank continues to update its shard, with whatever gradients it has
+// left, because DDP's shadowing writes none.
 
 #include <cstdint>
 #include <memory>
@@ -26,20 +26,20 @@ struct ZeroOptions {
   std::string name{};  // in reports
 };
 
-// Which rank updates which parameters, by index: largest parameter first, each to the rank that has the
-// fewest elements so far, the lowest of several.
+// Which rank updates which parameters, by index: largest parameter first, each to the rank that has the fewest elements
+// so far, the lowest of several such ranks.
 std::vector<std::vector<std::uint32_t>> partition_parameters(const std::vector<std::int64_t>& numel,
                                                              Rank world_size);
 
 class ZeroRedundancyOptimizer : public Joinable {
  public:
-  // parameters: borrowed. No communication. ValueError for an empty list.
+  // parameters: borrowed. No communication. Throws ValueError for an empty list.
   ZeroRedundancyOptimizer(std::vector<Parameter*> parameters, const OptimizerOptions& optimizer,
                           ZeroOptions options = {});
   ZeroRedundancyOptimizer(const ZeroRedundancyOptimizer&) = delete;
   ZeroRedundancyOptimizer& operator=(const ZeroRedundancyOptimizer&) = delete;
 
-  // Updates the own shard, then broadcasts every rank's shard. Blocks.
+  // Updates this rank's shard, then broadcasts every rank's shard. Blocks.
   void step(Site site = Site::here());
   void zero_grad(bool set_to_none = false);
 
