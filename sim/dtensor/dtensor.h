@@ -1,7 +1,7 @@
 #pragma once
 
-// DTensor: a tensor that lies on the ranks of a mesh, sharded, replicated or as partial sums (torch/distributed/
-// tensor/_api.py). What changes its placements costs the collectives that torch pays (sim/dtensor/redistribute.h).
+// DTensor: a tensor distributed over the ranks of a mesh, sharded, replicated or as partial sums (torch/distributed/
+// tensor/_api.py). Changing its placements issues the same collectives as torch (sim/dtensor/redistribute.h).
 //
 //   const DTensor weight = distribute_tensor(whole, mesh, {Shard(0)});
 //   const Tensor all = weight.redistribute({Replicate()}).to_local();
@@ -18,19 +18,20 @@ namespace rollcall {
 
 class DTensor {
  public:
-  // The calling rank's part; costs nothing. shape: of the whole, by default as if all parts were alike.
+  // Makes a DTensor of the calling rank's part; costs nothing. shape: of the whole, by default as if all parts had one
+  // size.
   static DTensor from_local(Tensor local, DeviceMesh mesh, Placements placements,
                             const std::optional<Shape>& shape = {});
 
-  // With async_op the result waits for its last collective when it is used. RuntimeError for Replicate to Partial, and
-  // for another number of placements.
+  // With async_op the result waits for its last collective when it is used. Throws RuntimeError for Replicate to
+  // Partial, ValueError for another number of placements.
   DTensor redistribute(Placements placements, bool async_op = false, Site site = Site::here()) const;
-  // What the gradient of a redistributed tensor goes through on its way back to `placements`: nothing becomes partial,
-  // since what is whole already needs no sum (_redistribute_backward).
+  // Redistributes the gradient of a redistributed tensor back to `placements`. Nothing becomes partial, because a whole
+  // tensor needs no sum (_redistribute_backward).
   DTensor redistribute_backward(const Placements& placements, Site site = Site::here()) const;
 
   const Tensor& to_local() const { return local_.wait(); }
-  // Replicated everywhere.
+  // The whole tensor, on every rank.
   Tensor full_tensor(Site site = Site::here()) const;
 
   const Shape& shape() const { return shape_; }

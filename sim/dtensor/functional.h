@@ -18,10 +18,10 @@ namespace rollcall::functional {
 class AsyncTensor {
  public:
   AsyncTensor() = default;
-  AsyncTensor(Tensor tensor) : tensor_(std::move(tensor)) {}  // NOLINT: that is there already
+  AsyncTensor(Tensor tensor) : tensor_(std::move(tensor)) {}  // NOLINT: complete from the start
   AsyncTensor(Tensor tensor, Work work) : tensor_(std::move(tensor)), work_(work) {}
 
-  // Its first use.
+  // The first use: waits for the collective.
   const Tensor& wait() const;
   // The shape is known without waiting.
   const Shape& shape() const { return tensor_.shape(); }
@@ -33,18 +33,18 @@ class AsyncTensor {
 
 AsyncTensor all_reduce(const Tensor& tensor, ReduceOp reduce, const ProcessGroup& group,
                        Site site = Site::here());
-// Whole tensors one after the other along dimension 0; with another `gather_dim` the caller has to put them
+// The tensors of all members, one after the other along dimension 0. With another `gather_dim` they have to be put
 // together, which is a first use.
 AsyncTensor all_gather_single(const Tensor& tensor, int gather_dim, const ProcessGroup& group,
                               Site site = Site::here());
-// The dimension has to be a multiple of the group's size: AssertionError.
+// Throws AssertionError unless the dimension is a multiple of the group's size.
 AsyncTensor reduce_scatter_single(const Tensor& tensor, ReduceOp reduce, int scatter_dim,
                                   const ProcessGroup& group, Site site = Site::here());
 // The splits are rows of dimension 0 for each member; empty: equal parts.
 AsyncTensor all_to_all_single(const Tensor& tensor, const std::vector<std::int64_t>& output_split_sizes,
                               const std::vector<std::int64_t>& input_split_sizes, const ProcessGroup& group,
                               Site site = Site::here());
-// destinations[r]: the member that member r sends its whole tensor to, of one dimension.
+// destinations[r]: the member that member r sends its whole tensor to. The tensor has one dimension.
 AsyncTensor permute_tensor(const Tensor& tensor, const std::vector<Rank>& destinations,
                            const ProcessGroup& group, Site site = Site::here());
 

@@ -22,7 +22,7 @@ Shape with_last(const Shape& shape, std::int64_t size) {
   return detail::with_size(shape, last_dim(shape), size);
 }
 
-// The shape with a further dimension.
+// The shape with one more dimension at its end.
 Shape with_appended(const Shape& shape, std::int64_t size) {
   std::vector<std::int64_t> sizes(shape.sizes().begin(), shape.sizes().end());
   sizes.push_back(size);
@@ -31,7 +31,7 @@ Shape with_appended(const Shape& shape, std::int64_t size) {
 
 }  // namespace
 
-// Lets a value run through the layers once, and its gradient back, and notes the collectives on the way.
+// Passes a value through the layers once, and its gradient back, and notes the collectives on the way.
 class ParallelModule::Planner {
  public:
   explicit Planner(ParallelModule& module) : module_(module), members_(module.group_.size()) {
@@ -207,7 +207,7 @@ class ParallelModule::Planner {
     value_ = after;
   }
 
-  // In reverse. Side by side, layers get the same gradient, and what they give their common input is added.
+  // In reverse. Layers side by side get the same gradient, and their gradients of the common input are added.
   void plan_backward() {
     Value gradient = value_;
     if (gradient.is_dtensor && gradient.placement.is_partial()) {
@@ -233,7 +233,7 @@ class ParallelModule::Planner {
     }
   }
 
-  // Are two passes of one layer that stand side by side?
+  // True if two passes are of one layer's copies side by side.
   bool starts_alike(std::size_t first, std::size_t second) const {
     std::size_t end = 0;
     for (const ParallelLayer& layer : module_.layers_) {
@@ -245,7 +245,7 @@ class ParallelModule::Planner {
     return false;
   }
 
-  // False where no gradient goes further.
+  // False if no gradient goes further.
   bool undo(const Change& change, Value& gradient) {
     switch (change.kind) {
       case Change::Kind::to_local:
@@ -262,7 +262,7 @@ class ParallelModule::Planner {
         gradient = change.before;
         return true;
       case Change::Kind::linear:
-        // The product with a weight that is cut along its output is a sum over the ranks.
+        // The product with a weight that is split along its output is a sum over the ranks.
         gradient.shape = change.before.shape;
         gradient.placement = change.after.placement.is_shard() ? Partial() : change.before.placement;
         return true;

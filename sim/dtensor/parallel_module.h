@@ -36,7 +36,7 @@ struct ParallelLayer {
   std::int64_t out_features = 1;
   bool has_bias = true;
   bool is_embedding = false;
-  int count = 1;  // that many layers side by side with the same input, like wq, wk and wv
+  int count = 1;  // the number of layers side by side with the same input, like wq, wk and wv
   // Absent: the style's own.
   std::optional<Placement> input_layouts{};
   std::optional<Placement> output_layouts{};
@@ -47,15 +47,15 @@ struct ParallelLayer {
 };
 
 struct ParallelInput {
-  Shape shape{1};  // what a rank hands in: its own part
+  Shape shape{1};  // what a rank passes in: its own part
   Dtype dtype = Dtype::float32;
   bool requires_grad = true;
 };
 
 class ParallelModule {
  public:
-  // group: of the mesh's dimension. NotImplementedError for layers whose layouts do not follow from each other by
-  // what their styles say: DTensor would redistribute their inputs by itself.
+  // group: of the mesh's dimension. Throws NotImplementedError for layers whose layouts do not fit together as their
+  // styles say: DTensor would redistribute their inputs automatically.
   ParallelModule(ProcessGroup group, const ParallelInput& input, std::vector<ParallelLayer> layers);
 
   // parallelize_module: the group's first rank scatters and broadcasts the parameters. Blocks.
@@ -68,7 +68,7 @@ class ParallelModule {
   const ProcessGroup& group() const { return group_; }
 
  private:
-  // A collective, with the tensors that it works on each time.
+  // A collective, with the tensors that it uses every time.
   struct Exchange {
     OpKind kind = OpKind::all_reduce;
     Tensor input;

@@ -20,7 +20,7 @@ constexpr std::array<ReduceWord, 5> reduce_words{{{ReduceOp::sum, "sum"},
                                                   {ReduceOp::max, "max"},
                                                   {ReduceOp::product, "product"}}};
 
-// "Shard(0)" to "Shard" and "0". Nothing after a name counts as an empty pair of brackets.
+// "Shard(0)" to "Shard" and "0". A name alone counts as one with empty parentheses.
 struct Call {
   std::string_view name;
   std::string_view argument;

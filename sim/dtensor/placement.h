@@ -1,6 +1,6 @@
 #pragma once
 
-// Placement: how a DTensor lies on one dimension of a mesh (torch/distributed/tensor/placement_types.py).
+// Placement: how a DTensor is distributed along one dimension of a mesh (torch/distributed/tensor/placement_types.py).
 
 #include <cstdint>
 #include <optional>
@@ -38,9 +38,9 @@ using Placements = std::vector<Placement>;
 
 // "S(0)", "R", "P(sum)": as torch prints them.
 std::string to_string(const Placement& placement);
-// The same, and as programs write them: "Shard(0)", "Replicate()", "Partial()". Nothing for other texts.
+// Reads these, and what programs write: "Shard(0)", "Replicate()", "Partial()". Empty for other texts.
 std::optional<Placement> parse_placement(std::string_view text);
-// With dimensions counted from the first, for tensors of `dims` dimensions.
+// The placement with its dimension counted from the first, for tensors of `dims` dimensions.
 Placement normalized(Placement placement, std::size_t dims);
 
 }  // namespace rollcall

@@ -10,7 +10,7 @@
 namespace rollcall::detail {
 namespace {
 
-// The size of the tensor that each dimension of the mesh cuts: what the dimensions before it have left.
+// The shape of the tensor that each dimension of the mesh splits: what the dimensions before it have left.
 std::vector<Shape> logical_shapes(const Shape& shape, const DeviceMesh& mesh, const Placements& placements) {
   const std::vector<Rank> coordinate = mesh.get_coordinate();
   std::vector<Shape> shapes{shape};
@@ -36,8 +36,8 @@ MeshShape::Dims shards_before(const Placements& placements, int tensor_dim, std:
   return dims;
 }
 
-// generate_greedy_transform_infos: from the innermost dimension outwards, where a shard that is nested otherwise in
-// the target becomes whole first; then from the outermost inwards what is left.
+// generate_greedy_transform_infos: first from the innermost dimension outwards, where a shard that is nested
+// differently in the target becomes whole first; then the rest from the outermost inwards.
 std::vector<Transform> greedy_plan(const Shape& shape, const DeviceMesh& mesh, const Placements& from,
                                    const Placements& to) {
   const std::vector<Shape> shapes = logical_shapes(shape, mesh, from);
@@ -103,7 +103,7 @@ std::optional<Transform> merged(const std::vector<Transform>& steps, const Devic
   if (communication == Communication::all_reduce) {
     return one;
   }
-  // The outermost step has the whole tensor that they cut.
+  // The outermost step has the whole tensor that they split.
   const int affected = communication == Communication::all_gather ? one.from.dim : one.to.dim;
   std::int64_t members = 1;
   for (const Transform& step : steps) {
@@ -136,7 +136,7 @@ std::vector<Transform> with_merged_steps(const std::vector<Transform>& plan, con
   return result;
 }
 
-// What one step works on: its group, and where the calling rank stands in it.
+// What one step works on: its group, and the calling rank's place in it.
 struct Place {
   ProcessGroup group;
   std::int64_t members = 1;
@@ -152,7 +152,7 @@ Place place_of(const Transform& step, const DeviceMesh& mesh) {
   return {flattened->get_group(), flattened->size(), flattened->get_coordinate().front()};
 }
 
-// Shard._to_replicate_tensor: all shards as large as the largest on their way.
+// Shard._to_replicate_tensor: in transit, all shards are as large as the largest.
 functional::AsyncTensor gather_shards(const Tensor& local, const Transform& step, const Place& place,
                                       Site site) {
   const int dim = step.from.dim;
@@ -259,7 +259,7 @@ functional::AsyncTensor redistribute_local(const functional::AsyncTensor& local,
                                            const DeviceMesh& mesh, const Placements& from,
                                            const Placements& to, Site site) {
   if (mesh.get_coordinate().empty()) {
-    return local;  // a rank outside has nothing of it
+    return local;  // a rank outside the mesh has no part of it
   }
   functional::AsyncTensor now = local;
   for (const Transform& step : plan_redistribution(shape, mesh, from, to)) {

@@ -8,8 +8,8 @@
 //   Shard(i) -> Shard(j)    all_to_all_single; on the CPU an all_gather_into_tensor
 //   Replicate -> Shard      none
 //
-// On meshes of several dimensions one after the other, or several at once where the mesh has a flattened dimension
-// for them.
+// On meshes of several dimensions they run one after another, or several at once where the mesh has a flattened
+// dimension for them.
 
 #include "sim/base/site.h"
 #include "sim/c10d/device_mesh.h"
@@ -24,7 +24,7 @@ struct Transform {
   MeshShape::Dims mesh_dims;  // more than one: of a flattened dimension
   Placement from;
   Placement to;
-  Shape logical_shape;  // of the tensor that this dimension of the mesh cuts
+  Shape logical_shape;  // of the tensor that this dimension of the mesh splits
 };
 
 // _gen_transform_infos and _optimize_transform_infos. `shape`: of the whole tensor. Depends on the calling rank where

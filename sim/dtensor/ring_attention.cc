@@ -44,7 +44,7 @@ RingAttention::RingAttention(RingOptions options) : options_(std::move(options))
   }
 }
 
-// _is_causal_behavior: what lies behind the rank's own part of the sequence is masked.
+// _is_causal_behavior: parts of the sequence after the rank's own are masked.
 bool RingAttention::skips(Rank step) const {
   return options_.is_causal && !options_.is_load_balanced && step > options_.group.rank();
 }

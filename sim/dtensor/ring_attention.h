@@ -1,7 +1,7 @@
 #pragma once
 
-// RingAttention: what attention costs under context_parallel, where every rank has a part of the sequence and the
-// keys and values of all parts pass by (torch/distributed/tensor/experimental/_context_parallel/_attention.py). The
+// RingAttention: the cost of attention under context_parallel, where every rank has a part of the sequence and the keys
+// and values of all parts pass by (torch/distributed/tensor/experimental/_context_parallel/_attention.py). The
 // attention itself computes nothing.
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct RingOptions {
   Shape key{1, 1, 1, 1};  // of a rank's keys, and of its values: batch, heads, sequence, width
   Dtype dtype = Dtype::float32;
   RotateMethod rotate_method = RotateMethod::allgather;  // torch's default
-  // Each rank has an early and a late part of the sequence, so that all have the same work. Without it a rank skips
-  // the parts behind its own. Has no effect on the calls.
+  // Each rank has an early and a late part of the sequence, so that all have the same work. Without it a rank skips the
+  // parts after its own. Has no effect on the calls.
   bool is_load_balanced = true;
   bool is_causal = true;
   bool convert_to_f32 = true;  // gradients of keys and values travel as float32
@@ -34,14 +34,14 @@ struct RingOptions {
 
 class RingAttention {
  public:
-  // RuntimeError for load balance without a causal mask.
+  // Throws RuntimeError for load balancing without a causal mask.
   explicit RingAttention(RingOptions options);
 
-  // attend: the attention with one part of the keys and values, while the next part is on its way. The first is the
+  // attend: the attention with one part of the keys and values, while the next part is in flight. The first is the
   // rank's own. Not called for parts that the rank skips.
   using Attend = std::function<void(Rank step)>;
   void forward(const Attend& attend = {}, Site site = Site::here());
-  // The keys and values pass by again, and their gradients follow them all the way round.
+  // The keys and values pass by again, and their gradients follow them all the way around.
   void backward(const Attend& attend = {}, Site site = Site::here());
 
  private:

@@ -12,7 +12,7 @@ namespace {
 // A tensor as rows of runs: what lies before a dimension, and the elements of one step along it.
 struct Strides {
   std::int64_t rows = 1;  // product of the dimensions before
-  std::int64_t run = 1;   // of those behind
+  std::int64_t run = 1;   // of those after it
 };
 
 Strides strides_around(const Shape& shape, int dim) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Parts of tensors along a dimension, as torch.narrow, torch.cat and padding give them. Copies; tensors of one value
-// stay one number.
+// Parts of tensors along a dimension, as torch.narrow, torch.cat and padding give them. They are copies; tensors of one
+// value stay one number.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +18,11 @@ Shape with_size(const Shape& shape, int dim, std::int64_t size);
 Tensor narrow(const Tensor& tensor, int dim, std::int64_t start, std::int64_t length);
 // End to end along `dim`. At least one.
 Tensor concatenate(const TensorList& tensors, int dim);
-// `size` at least of dimension `dim`, filled up at its end. The padding is never read: it repeats the value of a
+// The tensor with at least `size` along `dim`, padded at its end. The padding is never read: it repeats the value of a
 // tensor that has only one.
 Tensor padded_to(const Tensor& tensor, int dim, std::int64_t size);
 
-// Chunk `index` of `count` as torch.chunk cuts a dimension of this size: all as large as the first, but for the
+// Chunk `index` of `count` as torch.chunk splits a dimension of this size: all as large as the first, except for the
 // last ones, which may be smaller or empty.
 struct Chunk {
   std::int64_t start = 0;

@@ -20,7 +20,7 @@ void for_each_action(const Step& step, Visit&& visit) {
   }
 }
 
-// The next stages that compute something, from `at` on. Two that overlap are looked at together.
+// The next stages that compute something, from `at` on. An overlapped step counts as a whole.
 std::vector<std::int32_t> next_stages(const RankOrder& order, std::size_t at) {
   std::vector<std::int32_t> stages;
   for (; at < order.size() && stages.size() < active_stages_max; ++at) {
@@ -41,7 +41,7 @@ Rank rank_of(const PipelinePlan& plan, std::int32_t stage) {
   return plan.rank_of_stage[static_cast<std::size_t>(stage)];
 }
 
-// The stage that the result of a computation goes to; nothing at the pipeline's ends, and for other computations.
+// The stage that the result of a computation goes to; empty at the pipeline's ends, and for other computations.
 std::optional<std::int32_t> receiver_of(const Action& action, const PipelinePlan& plan) {
   if (action.computation == Computation::forward && action.stage + 1 < plan.stages()) {
     return action.stage + 1;
@@ -52,7 +52,7 @@ std::optional<std::int32_t> receiver_of(const Action& action, const PipelinePlan
   return std::nullopt;
 }
 
-// What _add_send_recv has placed so far, rank by rank.
+// The steps that _add_send_recv has placed so far, by rank.
 class StepPlacement {
  public:
   StepPlacement(const std::vector<RankOrder>& orders, const PipelinePlan& plan)
@@ -73,7 +73,7 @@ class StepPlacement {
   std::vector<RankOrder> take() { return std::move(made_); }
 
  private:
-  // Has the rank got what the computation needs: received, or computed by itself?
+  // True if the rank has what the computation needs: received, or computed on the rank itself.
   bool is_ready(Rank rank, const Action& action) const {
     const std::set<Action>& done = done_[static_cast<std::size_t>(rank)];
     const auto has = [&](std::int32_t stage, Computation kind) {
@@ -130,7 +130,7 @@ class Deferral {
         waiting_.push_back(step.action);
         continue;
       }
-      // Of two neighbors that send to each other the lower one receives first.
+      // Of two neighbors that send to each other, the lower one receives first.
       if (is_send(step.action.computation) && rank_ < peer_of(step.action, plan_)) {
         const Rank peer = peer_of(step.action, plan_);
         place_if([&](const Action& recv) { return peer_of(recv, plan_) == peer; });

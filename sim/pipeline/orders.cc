@@ -43,7 +43,7 @@ RankOrder looped_bfs_order(const PipelinePlan& plan, Rank rank) {
 }
 
 // _get_1f1b_rank_ops, for ScheduleInterleaved1F1B and ScheduleInterleavedZeroBubble: a warm-up of forwards, then
-// forwards and backwards by turns, then the remaining backwards.
+// alternating forwards and backwards, then the remaining backwards.
 class InterleavedOrder {
  public:
   InterleavedOrder(const PipelinePlan& plan, Rank rank)
@@ -111,13 +111,12 @@ class InterleavedOrder {
   Counter forward_;
   Counter backward_;
   Counter weight_;
-  std::vector<std::int32_t> backwards_;  // the ops that had one
+  std::vector<std::int32_t> backwards_;  // the ops that had a backward
   std::size_t weights_ = 0;
   RankOrder order_;
 };
 
-// ScheduleZBVZeroBubble. Written for at least 2 * ranks - 1 microbatches; of fewer, the superfluous ones are
-// left out again.
+// ScheduleZBVZeroBubble. Written for at least 2 * ranks - 1 microbatches; with fewer, the surplus ones are left out.
 class ZbvOrder {
  public:
   ZbvOrder(const PipelinePlan& plan, Rank rank)
@@ -197,7 +196,7 @@ class ZbvOrder {
   RankOrder order_;
 };
 
-// ScheduleDualPipeV, after DeepSeek's DualPipe: eight parts, the fourth of which overlaps a forward of one stage
+// ScheduleDualPipeV, based on DeepSeek's DualPipe: eight parts, the fourth of which overlaps a forward of one stage
 // with a backward of the other.
 class DualPipeVOrder {
  public:

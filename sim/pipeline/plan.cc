@@ -60,7 +60,7 @@ std::string_view notation_of(Computation computation) {
   return "";
 }
 
-// generate_stage_to_rank_mapping: round and round, or forth and back (torch/distributed/pipelining/_utils.py).
+// generate_stage_to_rank_mapping: round robin, or back and forth (torch/distributed/pipelining/_utils.py).
 Rank rank_of_stage(const PipelineShape& shape, std::int32_t stage) {
   const Rank place = static_cast<Rank>(stage % shape.ranks);
   const bool goes_back = is_v_shaped(shape.schedule) && stage / shape.ranks % 2 == 1;

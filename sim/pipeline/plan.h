@@ -14,7 +14,7 @@
 
 namespace rollcall {
 
-// What get_schedule_class has: "GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
+// The names of get_schedule_class: "GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
 // "ZBVZeroBubble", "DualPipeV".
 enum class ScheduleKind : std::uint8_t {
   gpipe,
@@ -27,11 +27,11 @@ enum class ScheduleKind : std::uint8_t {
 };
 
 std::string_view to_string(ScheduleKind kind);
-// Whatever the case, as get_schedule_class. Nothing for a name that it does not know.
+// Ignores case, like get_schedule_class. Empty for an unknown name.
 std::optional<ScheduleKind> find_schedule(std::string_view name);
-// Schedules of one stage per rank have no order of actions: their loops are in schedule.cc.
+// True for schedules of one stage per rank. They have no order of actions: their loops are in schedule.cc.
 bool is_single_stage(ScheduleKind kind);
-// The stages of a rank lie like a V, and neighbors meet on the last rank and on the first.
+// True if the stages of a rank form a V: neighbors meet on the last rank and on the first.
 bool is_v_shaped(ScheduleKind kind);
 
 // _ComputationType.
@@ -62,8 +62,8 @@ struct Action {
 // "2F0", "1UNSHARD", "3SEND_F1": torch's own notation.
 std::string to_string(const Action& action);
 
-// One entry of a rank's order: an action, or a forward and a backward side by side (OVERLAP_F_B), which
-// run one after the other unless the user has registered a function of their own.
+// One entry of a rank's order: an action, or an overlapped forward and backward (OVERLAP_F_B), which run one after the
+// other unless the user has registered a function of their own.
 struct Step {
   Action action;
   std::optional<Action> overlapped{};
@@ -90,7 +90,7 @@ struct PipelinePlan {
   std::int32_t stages() const { return static_cast<std::int32_t>(rank_of_stage.size()); }
 };
 
-// ValueError, in torch's words, for numbers of stages and microbatches that the schedule does not take.
+// Throws ValueError, in torch's words, for numbers of stages and microbatches that the schedule does not support.
 PipelinePlan make_pipeline_plan(const PipelineShape& shape);
 
 }  // namespace rollcall

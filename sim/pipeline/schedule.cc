@@ -14,8 +14,8 @@
 namespace rollcall {
 namespace {
 
-// A pickled _StageForwardMeta or _StageBackwardMeta of one tensor, as torch 2.14 makes it. Nothing depends on it
-// but the size of two messages per stage in the first step.
+// A pickled _StageForwardMeta or _StageBackwardMeta of one tensor, as torch 2.14 makes it. It affects only the size of
+// two messages per stage in the first step.
 constexpr std::int64_t metadata_bytes = 161;
 
 // send_object_list and recv_object_list of one object, with use_batch: its size, then its bytes.
@@ -91,7 +91,7 @@ void PipelineSchedule::run(bool has_backward, Site site) {
   }
 }
 
-// _initialize_pp_stages: both directions again when training and evaluation take turns.
+// _initialize_pp_stages: initializes both directions again when training and evaluation alternate.
 void PipelineSchedule::initialize(bool has_backward, Site site) {
   if (is_forward_ready_ && has_backward != is_backward_ready_) {
     is_forward_ready_ = false;
@@ -179,7 +179,7 @@ void PipelineSchedule::reduce_grad(std::int32_t stage_index) {
   }
 }
 
-// ScheduleGPipe: all forwards, then all backwards. Sends are waited for when each half is over.
+// ScheduleGPipe: all forwards, then all backwards. Sends are waited for at the end of each half.
 void PipelineSchedule::run_gpipe(Site site) {
   PipelineStage& own = stages_.front();
   const std::int32_t index = own.index();
@@ -206,8 +206,8 @@ void PipelineSchedule::run_gpipe(Site site) {
   reduce_grad(index);
 }
 
-// Schedule1F1B: a warm-up of forwards; then by turns a backward and a forward, where the send of one and the
-// receive of the other are one batch; then the remaining backwards.
+// Schedule1F1B: a warm-up of forwards; then alternately a backward and a forward, where the send of one and the receive
+// of the other are one batch; then the remaining backwards.
 void PipelineSchedule::run_1f1b(Site site) {
   PipelineStage& own = stages_.front();
   const std::int32_t index = own.index();
@@ -315,7 +315,7 @@ void PipelineSchedule::perform(const Action& action, Site site) {
   }
 }
 
-// Where the stage before is on this rank too, its result is handed over without a message.
+// If the previous stage is on this rank too, its result is passed on without a message.
 void PipelineSchedule::compute_forward(const Action& action) {
   const auto received = received_activations_.find({action.stage, action.microbatch});
   if (received != received_activations_.end()) {

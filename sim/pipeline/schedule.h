@@ -26,8 +26,8 @@ namespace rollcall {
 struct PipelineOptions {
   ProcessGroup group{};                             // none: the world
   std::vector<StageTensor> tensors{StageTensor{}};  // that cross every border between two stages
-  // Whether PipelineStage was given input_args and output_args. Otherwise the first step sends their shapes from
-  // stage to stage, as pickled objects (_forward_metadata_inference, _backward_metadata_inference).
+  // True if PipelineStage was given input_args and output_args. Otherwise the first step sends their shapes from stage
+  // to stage, as pickled objects (_forward_metadata_inference, _backward_metadata_inference).
   bool has_shapes = true;
 };
 
@@ -51,12 +51,12 @@ struct StageFunctions {
 
 class PipelineSchedule {
  public:
-  // plan: borrowed. ValueError when the group has another number of ranks than the plan.
+  // plan: borrowed. Throws ValueError when the group has another number of ranks than the plan.
   PipelineSchedule(const PipelinePlan& plan, PipelineOptions options, StageFunctions functions);
   PipelineSchedule(const PipelineSchedule&) = delete;
   PipelineSchedule& operator=(const PipelineSchedule&) = delete;
 
-  // One training iteration. Blocks. The first one finds out whether shapes are known, with a vote that goes through
+  // One training iteration. Blocks. The first one determines whether shapes are known, with a vote that goes through
   // all stages and back.
   void step(Site site = Site::here()) { run(true, site); }
   // Forward only. After a step it votes again, and so does the next step.
@@ -90,13 +90,13 @@ class PipelineSchedule {
   ProcessGroup group_;
   StageFunctions functions_;
   std::vector<PipelineStage> stages_;  // this rank's, ascending
-  bool is_forward_ready_ = false;      // initialized for
+  bool is_forward_ready_ = false;      // which directions are initialized
   bool is_backward_ready_ = false;
   Received received_activations_;  // being received
   Received received_gradients_;
   std::vector<std::vector<Work>> sends_;
   std::map<std::int32_t, std::int32_t>
-      backwards_;  // of this step, by stage: those that count for the last one
+      backwards_;  // of this step, by stage: those that count toward the last one
 };
 
 }  // namespace rollcall

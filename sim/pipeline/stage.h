@@ -1,7 +1,7 @@
 #pragma once
 
-// PipelineStage: what one stage of a pipeline sends and receives (torch/distributed/pipelining/stage.py). The
-// stage computes nothing: it knows the tensors that cross its two borders, and the ranks behind them.
+// PipelineStage: what one stage of a pipeline sends and receives (torch/distributed/pipelining/stage.py). The stage
+// computes nothing: it knows the tensors that cross its two borders, and the ranks beyond them.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace rollcall {
 
-// One tensor that goes from a stage to the next, of one microbatch. Its gradient comes back.
+// One tensor that goes from a stage to the next, for one microbatch. Its gradient comes back.
 struct StageTensor {
   Shape shape{1};
   Dtype dtype = Dtype::float32;
@@ -32,15 +32,15 @@ class PipelineStage {
   bool is_first() const { return index_ == 0; }
   bool is_last() const { return index_ + 1 == plan_->stages(); }
 
-  // get_fwd_recv_ops and the like: the messages of one microbatch, and nothing at the pipeline's ends. Receives
-  // come into new tensors. The two of gradients are empty when only a forward runs.
+  // get_fwd_recv_ops and its counterparts: the messages of one microbatch; empty at the pipeline's ends. Receives use
+  // new tensors. The two for gradients are empty when only a forward runs.
   std::vector<PointToPoint> fwd_recv_ops() const;
   std::vector<PointToPoint> fwd_send_ops() const;
   std::vector<PointToPoint> bwd_recv_ops() const;
   std::vector<PointToPoint> bwd_send_ops() const;
   bool has_backward = true;
 
-  // The global rank of the stage beside this one; nothing beyond the ends, and where it is the caller's own.
+  // The global rank of the neighboring stage; empty beyond the ends, and if it is the caller's own.
   std::optional<Rank> previous_rank() const { return is_first() ? std::nullopt : other_rank(index_ - 1); }
   std::optional<Rank> next_rank() const { return is_last() ? std::nullopt : other_rank(index_ + 1); }
 

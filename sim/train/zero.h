@@ -45,7 +45,7 @@ class ZeroRedundancyOptimizer : public Joinable {
 
   // Gathers the shards of the state on rank `to` of the group. Every rank has to call it.
   void consolidate_state_dict(Rank to = 0, Site site = Site::here());
-  // The whole state, on the rank that it was consolidated on; RuntimeError elsewhere.
+  // The whole state, on the rank that it was consolidated on; throws RuntimeError elsewhere.
   Object state_dict() const;
 
   const std::vector<std::vector<std::uint32_t>>& partition() const { return shards_; }
@@ -58,7 +58,7 @@ class ZeroRedundancyOptimizer : public Joinable {
 
  private:
   class Hook;
-  // A broadcast under way, and the parameters that it brings.
+  // A broadcast in flight, and the parameters that it carries.
   struct Shipment {
     Work work;
     Tensor flat;  // with parameters_as_bucket_view
@@ -74,7 +74,7 @@ class ZeroRedundancyOptimizer : public Joinable {
   ProcessGroup group_;
   Device device_;
   std::vector<std::vector<std::uint32_t>> shards_;
-  std::unique_ptr<Optimizer> optimizer_;  // of the own shard
+  std::unique_ptr<Optimizer> optimizer_;  // of this rank's shard
   std::string pairing_;
   ObjectList consolidated_;  // the shards' state, by rank; empty where it was not asked for
 };
