@@ -1,7 +1,7 @@
 #pragma once
 
-// Connections: what travels between two members of a group on Gloo, in the order in which it was written. Only kept for
-// members that are watched, because somebody decides when their messages arrive.
+// Connections: the data in transit between two members of a group on Gloo, in the order in which it was written. Kept
+// only for members that are watched, because a search decides when their messages arrive.
 //
 // Gloo has one connection per pair of members, and on it three kinds of parcels (gloo/transport/tcp/pair.cc): notices
 // that a send was posted, the permission to send once a receive is the sender's, and the bytes. None overtakes another.
@@ -23,14 +23,14 @@ namespace rollcall::check {
 using MessageId = std::uint32_t;
 inline constexpr MessageId no_message = 0xffffffff;
 
-// The moment of what is still on its way.
+// The moment of arrival of anything still in transit.
 inline constexpr std::uint64_t not_arrived = UINT64_MAX;
 
 struct Parcel {
   enum class Kind : std::uint8_t { notice, ready, bytes };
 
   Kind kind = Kind::notice;
-  MessageId id = no_message;  // notice: the send, if it still goes by this name; else the receive
+  MessageId id = no_message;  // notice: the send, if it still has this id; others: the receive
   std::int64_t seq = 0;       // of that message
   std::int32_t tag = 0;
   Time written = 0;             // notice
@@ -41,7 +41,7 @@ struct Parcel {
 
 class Connections {
  public:
-  // What a sender may send, of one receiver and tag.
+  // The permits of a sender, for one receiver and tag.
   struct Permits {
     std::int64_t left = 0;
     std::deque<std::pair<MessageId, MessageId>> waiting{};  // (send, receive), without a permit yet
@@ -50,9 +50,9 @@ class Connections {
   void watch(Rank member) { watched_.insert(member); }
   bool watches(Rank member) const { return watched_.contains(member); }
 
-  // Notices are written when a rank posts its messages. The rest is written as soon as it can be, while the rank may be
-  // anywhere in its program: behind notices only of messages that were posted before the `seq`-th of the rank, or of
-  // which whoever gave the permission knew.
+  // Notices are written when a rank posts its messages. Other parcels are written as soon as possible, while the rank
+  // may be anywhere in its program: they go only behind notices of messages that were posted before the rank's
+  // `seq`-th, or that the giver of the permission knew of.
   void write(Rank from, Rank to, const Parcel& parcel, std::int64_t seq = 0) {
     std::deque<Parcel>& parcels = parcels_[{from, to}];
     if (parcel.kind == Parcel::Kind::notice) {
@@ -71,7 +71,7 @@ class Connections {
   }
   std::deque<Parcel>& between(Rank from, Rank to) { return parcels_[{from, to}]; }
   const std::map<std::pair<Rank, Rank>, std::deque<Parcel>>& all() const { return parcels_; }
-  // A notice is taken back before it has arrived.
+  // Takes back a notice that has not arrived.
   void take_back(Rank from, Rank to, MessageId send) {
     std::erase_if(parcels_[{from, to}], [send](const Parcel& parcel) {
       return parcel.kind == Parcel::Kind::notice && parcel.id == send;

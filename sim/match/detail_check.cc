@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 17> op_types{"BROADCAST",
                                                     "BARRIER",
                                                     "_REDUCE_SCATTER_BASE"};
 
-// What is compared of a call.
+// The properties of a call that are compared.
 struct Fingerprint {
   std::string op_type;
   std::int64_t number = 0;
@@ -72,15 +72,15 @@ Fingerprint fingerprint(const Op& op, std::int64_t number) {
   return print;
 }
 
-// Elements of the tensor that ranks exchange: the operation, since 2.x its number, the number of tensors, and of each
+// Elements of the tensor that ranks exchange: the operation, since 2.x its number, the number of tensors, and for each
 // tensor its dtype, device, number of dimensions and sizes.
 std::size_t serialized_length(const Fingerprint& print, const TorchTraits& torch) {
   const std::size_t head = torch.fingerprints_have_numbers ? 3 : 2;
   return head + (print.has_tensor ? 3 + print.dims : 0);
 }
 
-// What a rank takes another's fingerprint for when it is of another length: that length, which is compared first,
-// is read as if it were the fingerprint.
+// How a rank misreads another's fingerprint of a different length: the length, which is compared first, is read as if
+// it were the fingerprint.
 Fingerprint misread(const Fingerprint& print, const TorchTraits& torch) {
   const std::size_t length = serialized_length(print, torch);
   return {.op_type = std::string(length < op_types.size() ? op_types[length] : "UNKNOWN")};

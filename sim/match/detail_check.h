@@ -12,8 +12,8 @@
 
 namespace rollcall::sim {
 
-// The error every member raises, by group rank, when the calls of a full slot have different
-// fingerprints; empty when they agree as far as DETAIL looks.
+// The error every member raises, by group rank, when the calls of a full slot have different fingerprints; empty when
+// they agree in what DETAIL compares.
 std::vector<std::string> detail_mismatch(const check::GroupMatcher& matcher, const check::Slot& slot,
                                          const TorchTraits& torch);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Evidence: what the judge is told about a run that has come to its end. Made by the simulator from
-// its state, by a real run from its op logs, by an importer from a trace. Borrowed, read-only.
+// Evidence: what the judge gets to know about a run that has ended. The simulator makes it from its state, a real run
+// from its op logs, an importer from a trace. Borrowed, read-only.
 
 #include <array>
 #include <map>
@@ -20,8 +20,8 @@
 
 namespace rollcall::check {
 
-// The calls of a group that are counted together. Those that make, split and end groups, and those that make its
-// communicator, have a count each, apart from the collectives.
+// The calls of a group that are counted together. Those that make, split and destroy groups, and those that make its
+// communicator, have a count each, separate from the collectives.
 enum class Channel : std::uint8_t { collectives, new_group, split_group, destroy, first_use, store };
 inline constexpr std::size_t group_channel_count = 5;  // the store belongs to no group
 
@@ -50,8 +50,8 @@ struct Exception {
 struct GroupEvidence {
   const GroupMembers* members = nullptr;
   const GroupMatcher* matcher = nullptr;
-  const MessageMatcher* messages = nullptr;  // null while nobody has sent anything
-  // new_group, split_group, destroy, first_use: null while nobody has called it.
+  const MessageMatcher* messages = nullptr;  // null while no rank has sent anything
+  // new_group, split_group, destroy, first_use: null while no rank has called it.
   std::array<const GroupMatcher*, group_channel_count> others{};
 
   const GroupMatcher* calls(Channel channel) const {
@@ -74,10 +74,10 @@ struct DeviceIncident {
   Time at = 0;
   FindingKind kind = FindingKind::cpu_tensor;
   std::int64_t seq = 0;
-  std::vector<Rank> ranks;  // global, ascending: who deviates
+  std::vector<Rank> ranks;  // global, ascending: those that deviate
   Op op;                    // the first culprit's call
   Device expected;          // stray_device: the device used before
-  Rank other = -1;          // duplicate_gpu: who has the device already
+  Rank other = -1;          // duplicate_gpu: the rank that has the device already
 };
 
 // Something a rank found out about its own calls and data.
@@ -87,7 +87,7 @@ struct RankObservation {
   Observation what;
 };
 
-// A rank read another value than it relies on.
+// A rank read another value than the one it relies on.
 struct StoreIncident {
   Time at = 0;
   Rank rank = 0;  // global
@@ -97,15 +97,15 @@ struct StoreIncident {
   std::string want;
 };
 
-// Ranks gave up in a call before anything was proven: others had not come in time.
+// Ranks gave up in a call before anything was proven: others had not arrived in time.
 struct TimeoutIncident {
   Time at = 0;
   Op op;  // of the lowest rank that waited
   std::int64_t seq = 0;
   Duration limit = 0;
   std::vector<Rank> waiting;  // global, ascending
-  std::vector<Rank> late;     // global, ascending: had not come
-  std::vector<Time> came;     // by `late`: when it came after all; -1: never
+  std::vector<Rank> late;     // global, ascending: had not arrived
+  std::vector<Time> came;     // by `late`: when it arrived after all; -1: never
 };
 
 // A group that members have not destroyed. Ranks are global.
@@ -114,7 +114,7 @@ struct Leak {
   std::vector<Rank> ranks;
 };
 
-// What a rank waits for in the store.
+// A rank's wait in the store.
 struct StoreWait {
   Op op;
   std::vector<std::string> keys;  // those that do not exist

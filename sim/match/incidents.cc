@@ -39,17 +39,17 @@ void IncidentLog::inspect_withdrawn(GroupId group, const Slot& slot, Rank member
   const Channel channel = channel_of(slot.reference.kind);
   if (is_suspect(group, channel, slot.seq)) {
     withdrawn_.push_back({groups_[group].calls(channel)->op_of(slot, member), {member}});
-    withdrawn_.back().op.tensors = {};  // they go with their rank
+    withdrawn_.back().op.tensors = {};  // the tensors go away with their rank
   }
 }
 
-// Is it the slot of the earliest mismatch?
+// True if it is the slot of the earliest mismatch.
 bool IncidentLog::is_suspect(GroupId group, Channel channel, std::int64_t seq) const {
   return mismatch_key_ && !mismatch_key_->is_message && mismatch_key_->group == group &&
          mismatch_key_->channel == channel && mismatch_key_->seq == seq;
 }
 
-// Of a slot that never filled up: the calls that are there, and those that were.
+// For a slot that never filled up: the calls in it, and those that were withdrawn.
 std::vector<OpVariant> IncidentLog::variants_of_suspect() const {
   const GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
   expects(matcher.find(mismatch_key_->seq) != nullptr, "a slot that calls disagree in is never retired");
@@ -119,14 +119,14 @@ void IncidentLog::add_to(Evidence& evidence) {
   evidence.mispairing = mispairing_;
   evidence.device = device_;
   evidence.store = store_;
-  // Not the order in which ranks of one instant ran.
+  // The order must not be the one in which ranks ran at one instant.
   std::ranges::stable_sort(observations_, {}, [](const RankObservation& incident) {
     return std::pair(incident.at, incident.rank);
   });
   evidence.observations = observations_;
 }
 
-// Empty when the calls do not even agree in what they are.
+// Empty when the calls themselves do not agree.
 std::vector<PartMisfit> IncidentLog::misfits_of(GroupId group, const Slot& slot) const {
   const std::vector<Rank>& members = groups_[group].members->ranks;
   const bool agree =

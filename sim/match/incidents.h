@@ -1,7 +1,7 @@
 #pragma once
 
-// The earliest thing of each kind that went wrong in a run, independent of the order in which ranks of
-// one instant happened to run: earlier in time first, then the lower group, then the lower slot.
+// The earliest incident of each kind in a run, independent of the order in which ranks happened to run at one instant:
+// earlier in time first, then the lower group, then the lower slot.
 
 #include <optional>
 #include <set>
@@ -21,12 +21,12 @@ class IncidentLog {
 
   // Some calls in the slot disagree. Cheap; called when the first difference arrives.
   void suspect(Time at, GroupId group, std::int64_t seq, Channel channel = Channel::collectives);
-  // The slot is full and about to be settled: last chance to look at it.
+  // The slot is full and about to be settled: the last chance to inspect it.
   void inspect_full(Time at, GroupId group, const Slot& slot);
-  // A member's call is about to be taken back from the slot: who disagreed there is remembered.
+  // A member's call is about to be withdrawn from the slot: its disagreement is remembered.
   void inspect_withdrawn(GroupId group, const Slot& slot, Rank member);
   void device(const DeviceIncident& incident);
-  // What a rank found out about its data: the first of each kind.
+  // A finding of a rank about its calls or data: only the first of each kind is kept.
   void observe(Time at, Rank rank, const Observation& observation);
   // A send met a receive of another size or dtype.
   void message(Time at, const Message& send, const Message& receive);
@@ -56,7 +56,7 @@ class IncidentLog {
   const std::vector<GroupEvidence>& groups_;
   const ScopeTable& scopes_;
   std::optional<Key> mismatch_key_;
-  std::vector<OpVariant> withdrawn_;  // calls that were taken back from the slot of mismatch_key_
+  std::vector<OpVariant> withdrawn_;  // calls that were withdrawn from the slot of mismatch_key_
   std::optional<Incident> mismatch_;  // filled once that slot is full
   std::optional<Key> mispairing_key_;
   std::optional<Incident> mispairing_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What of a vector clock can still matter: how many of each rank's notices that are on their way it knows. Clocks are
-// compared with such notices only, so two clocks that know the same ones are the same to all that follows.
+// The part of a vector clock that can still matter: how many of each rank's notices in transit it knows. Clocks are
+// compared with such notices only, so two clocks that know the same ones are equivalent for all that follows.
 
 #include <algorithm>
 #include <cstdint>

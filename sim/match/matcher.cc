@@ -10,7 +10,7 @@
 namespace rollcall::check {
 namespace {
 
-// In a full slot: does everyone send what its receivers expect?
+// True if, in a full slot, every member sends what its receivers expect.
 bool parts_fit_each_other(const Slot& slot) {
   std::vector<OpTensors> members;
   for (const Op& op : slot.ops) {
@@ -29,13 +29,13 @@ bool same_call(const Op& a, const Op& b) {
   if (a.kind != b.kind || a.dtype != b.dtype || a.reduce != b.reduce || a.root != b.root) {
     return false;
   }
-  // Members may send different amounts where every call says how much it expects of whom.
+  // Members may send different amounts where every call says how much it expects from each member.
   return a.numel == b.numel || (a.uneven && b.uneven);
 }
 
 namespace {
 
-// What is rare in a call is kept out of line, so that arrive() stays small.
+// The rare parts of a call are out of line, so that arrive() stays small.
 
 [[gnu::noinline]] void note_deviant(Slot& slot, const Op& op, Rank size) {
   expects(slot.arrived > 0, "only a call after the first can differ from it");
@@ -74,7 +74,7 @@ GroupMatcher::GroupMatcher(Rank group_size)
   expects(group_size >= 0, "a group has members, or none");
 }
 
-// What a call leaves in its slot besides its tensor: the first one, one that differs, one with lists, a rank's first.
+// Records more of a call than its tensor: for the first one, one that differs, one with lists, and a rank's first.
 [[gnu::noinline]] void GroupMatcher::note(Slot& slot, const Op& op) {
   expects(slot.phase == Slot::Phase::collecting, "a call comes to a slot that is not full");
   expects(!slot.has(op.rank), "a member comes to a slot once");
@@ -119,7 +119,7 @@ Slot& GroupMatcher::arrive_alike(const Op& call, Rank member, Storage* input) {
   return slot;
 }
 
-// The first of those who are alike: the reference if it is the very first, or one that deviates.
+// The first of several members with a shared call: the reference if it is the first of the slot, or one that deviates.
 [[gnu::noinline]] void GroupMatcher::join(Slot& slot, const Op& call, Rank member, Storage* input) const {
   expects(!needs_every_op(call), "a call that members share has no lists and no outputs");
   expects(devices_[static_cast<std::size_t>(member)] != no_device, "a shared call is not a member's first");
@@ -167,7 +167,7 @@ void GroupMatcher::retire() {
     const Slot& slot = *ring_[index(base_)];
     expects(slot.seq == base_, "slots are retired in order");
     expects(slot.arrived == size_, "a slot is done when every member has come");
-    last_done_ = LastDone{slot.seq, op_of(slot, 0)};  // not the reference: who came first must not be visible
+    last_done_ = LastDone{slot.seq, op_of(slot, 0)};  // not the reference: the order of arrival must not be visible
     ++base_;
   }
 }
@@ -199,7 +199,7 @@ void GroupMatcher::retire() {
   return slot;
 }
 
-// Nobody has come.
+// Resets a slot to one that no member has reached.
 void GroupMatcher::empty(Slot& slot) const {
   const auto members = static_cast<std::size_t>(size_);
   slot.uniform = true;
@@ -284,7 +284,7 @@ std::vector<OpVariant> group_arrivals(const GroupMatcher& matcher, const Slot& s
   return variants;
 }
 
-// A hook's calls have labels of their own, so a user's label says nothing there; strict pairings do.
+// A hook's calls have labels of their own, so a user's label means nothing there; strict pairings do.
 Pairing pairing_of(const Op& op, const ScopeTable& scopes) {
   const Pairing pairing = scopes.pairing(op.scope);
   return op.shadow && !pairing.strict ? Pairing{} : pairing;
@@ -303,7 +303,7 @@ std::vector<OpVariant> variants_by_call(const GroupMatcher& matcher, const Slot&
   expects(slot.arrived > 0, "a slot that nobody has come to has no calls to compare");
   std::vector<OpVariant> variants = group_arrivals(matcher, slot, keys_by_call);
   if (slot.differs && variants.size() == 1) {
-    // Only the sizes of parts disagree, between pairs of ranks: nobody is of one mind with another.
+    // Only the sizes of parts disagree, between pairs of ranks: no two ranks form a variant.
     const std::vector<Rank> ranks = std::move(variants.front().ranks);
     variants.clear();
     for (const Rank rank : ranks) {
@@ -325,8 +325,8 @@ std::vector<OpVariant> variants_by_pairing(const GroupMatcher& matcher, const Sl
 }
 
 bool is_mispaired(const Slot& slot, const ScopeTable& scopes) {
-  // Calls that share the reference's scope share its pairing, so only deviants can differ. Labels are
-  // an equivalence among labelled calls: one labelled call is enough to compare with.
+  // Calls that share the reference's scope share its pairing, so only deviants can differ. Labels are an equivalence
+  // among labeled calls: one labeled call is enough to compare with.
   Pairing labelled = pairing_of(slot.reference, scopes);
   bool any_unlabelled = labelled.id == 0;
   for (const Op& deviant : slot.deviants) {

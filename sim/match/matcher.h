@@ -1,11 +1,10 @@
 #pragma once
 
-// The matcher: who pairs with whom. Pure; it knows nothing of fibers, time or backends, so the same
-// code pairs calls of a simulation, of a live run and of a dump somebody mailed us.
+// The matcher: which calls pair with each other. Pure: it has no fibers, time or backends, so the same code pairs calls
+// of a simulation, of a live run and of a dump from anywhere.
 //
-// The rule is every library's: the k-th collective of a rank on a group meets the k-th of every other
-// member. Point k of one group is a Slot. Nothing else is compared by real backends; the matcher
-// compares what they do not.
+// The rule is the same in every library: the k-th collective of a rank on a group meets the k-th of every other member.
+// Point k of one group is a Slot. Real backends compare nothing else; the matcher compares what they do not.
 
 #include <cstdint>
 #include <memory>
@@ -19,14 +18,14 @@
 
 namespace rollcall::check {
 
-// True when two calls may stand in one slot: same operation, dtype, reduction and root, and the same
-// number of elements where the operation asks for it.
+// True when two calls may share a slot: same operation, dtype, reduction and root, and the same number of elements
+// where the operation requires it.
 bool same_call(const Op& a, const Op& b);
 
-// True when a report says the same of both, the device apart (it differs from rank to rank).
+// True when a report shows both alike, except for the device (which differs from rank to rank).
 //
-// Asked for every call, right after its Op was written: field by field and without branches, because a load that
-// spans several stores which are still under way has to wait for all of them.
+// Called for every call, right after its Op was written: field by field and without branches, because a load that spans
+// several pending stores has to wait for all of them.
 inline bool same_in_reports(const Op& a, const Op& b) {
   const auto differ = [](auto x, auto y) {
     return static_cast<std::uint64_t>(x) ^ static_cast<std::uint64_t>(y);
@@ -43,21 +42,21 @@ inline bool same_in_reports(const Op& a, const Op& b) {
 // True for operations with lists, outputs or factors: each member's call is kept.
 bool needs_every_op(const Op& op);
 
-// How an arrived member fares in a slot whose calls do not agree. Regular slots need none of this.
+// The outcome of an arrived member in a slot whose calls do not agree. Regular slots need none of this.
 enum class Fate : std::uint8_t { hangs, completes, fails, crashes };
 
 // What keeps a member in its call, as its transport sees it.
 struct Stuck {
-  bool in_send = false;     // it waits for its message to be taken, not for one to come
-  std::vector<Rank> peers;  // group ranks that it has messages under way with
+  bool in_send = false;     // it waits for its message to be taken, not for one to arrive
+  std::vector<Rank> peers;  // group ranks that it has messages in flight with
 };
 
 struct Slot {
   enum class Phase : std::uint8_t {
     collecting,  // members are missing
-    full,        // everyone has come; not completed yet
-    done,        // completed for everyone
-    irregular,   // calls disagree: `fates` says how each member fares
+    full,        // all members have arrived; not completed yet
+    done,        // completed for all members
+    irregular,   // calls disagree: `fates` has the outcome of each member
   };
 
   std::int64_t seq = 0;
@@ -66,13 +65,13 @@ struct Slot {
   bool differs = false;            // some call is not the reference's, or its parts do not fit the others'
   bool uneven = false;             // some call has parts of different sizes
   bool raises = false;             // some call was accepted, and the backend may raise when it runs it
-  bool given_up = false;           // some rank waited here, and its wait ended otherwise
+  bool given_up = false;           // some rank's wait here ended without a completion
   bool lets_some_through = false;  // some member is in `through`
-  bool plain = false;              // of a call like the reference nothing is noted but its tensor
+  bool plain = false;              // for a call like the reference, only its tensor is noted
   Rank arrived = 0;
-  const Op* like = nullptr;       // where the reference was made of a call that several share; else null
+  const Op* like = nullptr;       // the shared call that the reference was made from; else null
   Op reference;                   // the first arrival's call
-  std::vector<Storage*> tensors;  // by group rank; null: has not come (`no_tensor` for barrier)
+  std::vector<Storage*> tensors;  // by group rank; null: has not arrived (`no_tensor` for barrier)
   std::vector<Bits> values;       // by group rank: uniform contributions
   std::vector<Op> deviants;       // calls that differ from `reference` in anything a report shows
   std::vector<std::int32_t>
@@ -80,15 +79,15 @@ struct Slot {
   std::vector<Op> ops;        // by group rank; only for operations with lists or outputs
   std::vector<Rank> waiters;  // global ranks blocked here, in order of arrival
   std::vector<Fate> fates;    // by group rank; irregular slots only
-  std::vector<Stuck> stuck;   // by group rank; empty until somebody asks
-  std::vector<bool> through;  // by group rank: got through while others were missing; empty: nobody did
+  std::vector<Stuck> stuck;   // by group rank; empty until asked for
+  std::vector<bool> through;  // by group rank: got through while others were missing; empty: none did
   std::vector<std::string> failures;  // by group rank; texts of `fails` and `crashes`
   std::vector<Tensor> retained;       // what asynchronous callers need not keep alive
   std::vector<std::unique_ptr<TensorList>> retained_lists;
   std::vector<std::unique_ptr<SplitSizes>> retained_splits;
   std::vector<Time> arrivals;  // by group rank; only while a timeline is recorded
 
-  // The member goes on, while others are missing.
+  // The member continues while others are missing.
   void let_through(Rank rank) {
     lets_some_through = true;
     through.resize(tensors.size());
@@ -106,20 +105,20 @@ class GroupMatcher {
  public:
   explicit GroupMatcher(Rank group_size);
 
-  // The next call of `op.rank` (inside the group). The slot stays valid until it is retired.
+  // Adds the next call of `op.rank` (inside the group). The slot stays valid until it is retired.
   Slot& arrive(const Op& op) {
     expects(op.rank >= 0 && op.rank < size_, "a call comes from a member of its group");
     Slot& slot =
-        slot_at(next_[static_cast<std::size_t>(op.rank)]++);  // counted: a member comes to a slot once
+        slot_at(next_[static_cast<std::size_t>(op.rank)]++);  // counted: a member reaches a slot once
     enter(slot, op);
     return slot;
   }
   // The member makes no call of this number.
   void pass(Rank rank) { slot_at(next_[static_cast<std::size_t>(rank)]++); }
-  // The same for a call that is `call` but for who makes it and with which tensor; `call` stays where it is while
-  // the slot fills. For operations without lists and outputs, of a rank whose device is known.
+  // The same for a call that equals `call` except for its rank and tensor; `call` has to stay in place while the slot
+  // fills. For operations without lists and outputs, of a rank whose device is known.
   Slot& arrive_alike(const Op& call, Rank rank, Storage* input);
-  // The same once `slot` is known to be the member's next and `slot.like` to be its call. True when it is full now.
+  // The same once `slot` is known to be the member's next and `slot.like` to be its call. True if the slot is full now.
   bool arrive_like(Slot& slot, Rank member, Storage* input) {
     const auto rank = static_cast<std::size_t>(member);
     expects(next_[rank]++ == slot.seq, "a member's calls come in order");
@@ -128,20 +127,20 @@ class GroupMatcher {
     return slot.phase == Slot::Phase::full;
   }
 
-  // Takes the call of a member back, which died while others were missing. The slot is still collecting.
+  // Withdraws the call of a member that died while others were missing. The slot is still collecting.
   void withdraw(Slot& slot, Rank rank);
 
-  // The slot of `seq`, or null when it has been retired or nobody has come yet.
+  // The slot of `seq`; null when it has been retired or no member has reached it yet.
   Slot* find(std::int64_t seq) { return is_live(seq) ? ring_[index(seq)].get() : nullptr; }
   const Slot* find(std::int64_t seq) const { return is_live(seq) ? ring_[index(seq)].get() : nullptr; }
 
-  // The call of a member that has come to `slot`.
+  // The call of a member that has reached `slot`.
   Op op_of(const Slot& slot, Rank rank) const;
 
-  // Forgets slots that are done, oldest first. Their memory serves later slots.
+  // Forgets slots that are done, oldest first. Later slots reuse their memory.
   void retire();
 
-  // The last slot that completed for everyone: its number and call.
+  // The last slot that completed for all members: its number and call.
   struct LastDone {
     std::int64_t seq;
     Op op;
@@ -149,13 +148,13 @@ class GroupMatcher {
   const std::optional<LastDone>& last_done() const { return last_done_; }
 
   Rank size() const { return size_; }
-  std::int64_t first_live() const { return base_; }  // slots below are retired: done for everyone
+  std::int64_t first_live() const { return base_; }  // slots below are retired: done for all members
   std::int64_t end() const { return end_; }          // one past the latest slot
   std::int64_t calls_of(Rank rank) const { return next_[static_cast<std::size_t>(rank)]; }
 
   // The device a member used on this group, from its first call on; for stray-device checks.
   std::optional<Device> device_of(Rank rank) const;
-  // A member's first call decides; it may be queued long before it arrives.
+  // Sets the device of a member's first call, which may be queued long before it arrives.
   void use_device(Rank rank, Device device) {
     Device& used = devices_[static_cast<std::size_t>(rank)];
     if (used == no_device) [[unlikely]] {
@@ -178,7 +177,7 @@ class GroupMatcher {
     return seq == end_ ? open_slot() : *ring_[index(seq)];
   }
   void join(Slot& slot, const Op& call, Rank member, Storage* input) const;
-  // The call is in the slot; so is, now, its tensor.
+  // The call is in the slot; adds its tensor.
   [[gnu::always_inline]] void seat(Slot& slot, std::size_t rank, Storage* tensor) {
     slot.tensors[rank] = tensor;
     slot.values[rank] = tensor->value;
@@ -187,7 +186,7 @@ class GroupMatcher {
       fill_up(slot);
     }
   }
-  // Stands for the tensor of an operation without one, so that "has come" is one comparison.
+  // Replaces the tensor of an operation without one, so that "has arrived" is one comparison.
   static Storage* nothing() { return &no_tensor; }
   static void fill_up(Slot& slot);
   bool is_live(std::int64_t seq) const { return seq >= base_ && seq < end_; }

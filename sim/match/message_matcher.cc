@@ -210,7 +210,7 @@ void MessageMatcher::settle_arrivals() {
   });
 }
 
-// Takes what arrived first, at a moment before this one, of what nobody has taken yet. False: there is nothing.
+// Takes the message that arrived first, before the moment `before`, of those not taken yet. False if there is none.
 bool MessageMatcher::take_arrived(MessageId receive, std::uint64_t before) {
   const Op op = messages_[receive].op;
   Channel* first = nullptr;
@@ -234,7 +234,7 @@ bool MessageMatcher::take_arrived(MessageId receive, std::uint64_t before) {
   return true;
 }
 
-// A receive from anyone takes a message that has arrived, after all that arrived for others of its kind.
+// A receive from anyone takes a message that has arrived; it comes after everything that arrived in its mailbox.
 void MessageMatcher::take(MessageId send, MessageId receive) {
   if (is_watching()) {
     Moment known = *messages_[receive].known;
@@ -256,7 +256,7 @@ void MessageMatcher::post_any_source(MessageId id) {
   }
 }
 
-// The first that is open, of one rank and tag.
+// The first open receive from anyone, of one rank and tag.
 MessageId MessageMatcher::open_to_anyone(Rank receiver, std::int32_t tag) const {
   MessageId first = no_message;
   for (const MessageId id : any_source_) {
@@ -274,7 +274,7 @@ MessageId MessageMatcher::open_to_anyone(Rank receiver, std::int32_t tag) const 
 void MessageMatcher::watch(Rank receiver) {
   expects(messages_.empty(), "a rank is watched from the first message on");
   if (discipline_ != Discipline::tagged) {
-    return;  // what NCCL pairs, it pairs in order
+    return;  // NCCL pairs everything in order
   }
   if (connections_ == nullptr) {
     connections_ = std::make_unique<Connections>();
@@ -287,7 +287,7 @@ bool MessageMatcher::races_with_arrivals(const Op& receive) const {
          connections_->watches(receive.rank) && has_asked_anyone(receive.rank, receive.tag);
 }
 
-// A receive is a sender's from now on, who is told so: then it may send the bytes.
+// Assigns a receive to a sender and tells the sender, which may then send the bytes.
 void MessageMatcher::bind(MessageId receive, Rank source) {
   if (!is_watching() || !connections_->watches(source)) {
     return;
@@ -301,7 +301,7 @@ void MessageMatcher::bind(MessageId receive, Rank source) {
   pump(op.rank, source);
 }
 
-// Of a watched sender's pairs, in order, those whose receivers have told it.
+// Matches a watched sender's pairs, in order, as far as their receivers have told it.
 void MessageMatcher::release(Rank sender, Rank receiver, std::int32_t tag) {
   Connections::Permits& permits = connections_->permits(sender, receiver, tag);
   while (permits.left > 0 && !permits.waiting.empty()) {
@@ -315,8 +315,8 @@ bool MessageMatcher::is_matched(const Parcel& notice, Rank from) const {
   return !is_current(notice.id, from, notice.seq) || messages_[notice.id].phase != Message::Phase::pending;
 }
 
-// Takes from a connection what nobody has to decide about: bytes, permits to send, and notices of messages for
-// receives that were there first, of ranks that have not received from anyone.
+// Takes from a connection all that needs no decision: bytes, permits to send, and notices of messages whose receives
+// were posted first, to ranks that have not received from anyone.
 void MessageMatcher::pump(Rank from, Rank to) {
   std::deque<Parcel>& parcels = connections_->between(from, to);
   while (!parcels.empty()) {
@@ -335,9 +335,9 @@ void MessageMatcher::pump(Rank from, Rank to) {
   }
 }
 
-// Connections to a rank on which the next notice should arrive; as long as nobody could notice, it may as well be late.
-// Somebody could where a receive from anyone is open, where permits or bytes are behind it, and where another notice
-// under its tag is about to arrive for such a reason: then it may have been there before.
+// The connections to a rank on which the next notice should arrive. As long as its arrival could not be noticed, it may
+// as well be late. It could be noticed if a receive from anyone is open, if permits or bytes are behind it, or if
+// another notice with its tag is about to arrive for one of these reasons: then it may have been there before.
 std::set<Rank> MessageMatcher::awaited_connections(Rank to) const {
   std::set<std::int32_t> tags;
   for (const MessageId id : any_source_) {
@@ -396,8 +396,8 @@ std::vector<MessageMatcher::Arrival> MessageMatcher::arrivals() const {
   return arrivals;
 }
 
-// As Gloo's Pair::handleRemotePendingSend has it: a receive that names the source and was there first gets the
-// message, else the first receive from anyone; else it is remembered for the next.
+// As in Gloo's Pair::handleRemotePendingSend: a receive that names the source and was posted first gets the message,
+// else the first receive from anyone; else the message is remembered for the next receive.
 void MessageMatcher::let_arrive(Rank source, Rank receiver) {
   std::deque<Parcel>& parcels = connections_->between(source, receiver);
   expects(!parcels.empty() && parcels.front().kind == Parcel::Kind::notice, "what arrives is a notice");
@@ -434,7 +434,7 @@ bool MessageMatcher::hold_back(std::int64_t send_seq, MessageId receive, Fate fa
   return true;
 }
 
-// Checked here again, where both disciplines end: what has been paired is never looked at twice.
+// Checked again here, where all disciplines end: once paired, messages are never checked again.
 void MessageMatcher::pair_up(MessageId send, MessageId receive) {
   expects(messages_[send].op.kind == OpKind::send, "the first of a pair is the send");
   expects(messages_[receive].op.kind == OpKind::recv, "the second of a pair is the receive");
@@ -457,7 +457,7 @@ void MessageMatcher::sort_matched() {
   const auto sender = [this](const std::pair<MessageId, MessageId>& pair) {
     return std::pair(messages_[pair.first].op.rank, messages_[pair.first].seq);
   };
-  if (!std::ranges::is_sorted(matched_, {}, sender)) {  // it usually is: ranks run one after the other
+  if (!std::ranges::is_sorted(matched_, {}, sender)) {  // usually it is: ranks run one after another
     std::ranges::sort(matched_, {}, sender);
   }
 }
@@ -468,7 +468,7 @@ bool MessageMatcher::is_current(MessageId id, Rank rank, std::int64_t seq) const
 
 void MessageMatcher::forget(MessageId id) {
   expects(messages_[id].seq >= 0, "a message is forgotten once");
-  messages_[id].seq = -1;  // no ticket names it any more
+  messages_[id].seq = -1;  // no handle refers to it any more
   if (messages_[id].kept) {
     messages_[id].kept = {};
   }
@@ -487,7 +487,7 @@ void MessageMatcher::withdraw(MessageId id) {
   if (phase != Message::Phase::pending) {
     expects(phase == Message::Phase::stuck || phase == Message::Phase::failed,
             "a message on its way arrives");
-    return;  // in no queue any more
+    return;  // not in a queue any more
   }
   const Op& op = messages_[id].op;
   if (op.kind == OpKind::recv && op.root < 0) {

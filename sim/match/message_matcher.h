@@ -1,16 +1,15 @@
 #pragma once
 
-// The message matcher: which send meets which receive, inside one group. Pure, like the matcher of
-// collectives.
+// The message matcher: which send meets which receive, inside one group. Pure, like the matcher of collectives.
 //
-// Three disciplines, as the libraries have them:
+// Three disciplines, those of the libraries:
 //   tagged   Gloo: first in, first out per (source, destination, tag); a receive may name no source.
 //            What it takes is decided when a message's notice arrives or when it is posted, whichever is later, and
 //            never again: a receive that names the source, and is posted after that, gets the next message.
 //   ordered  NCCL: everything between two ranks is one queue per side, and only its head is active.
 //            The members of a batch are active together.
-//   apart    The same where NCCL makes communicators at their first use: messages of batches travel on the group's,
-//            all others on one of the two ranks' own (ProcessGroupNCCL.cpp, pointToPoint).
+//   apart    The same where NCCL makes communicators at their first use: messages of batches use the group's,
+//            all others one that only the two ranks have (ProcessGroupNCCL.cpp, pointToPoint).
 
 #include <cstdint>
 #include <map>
@@ -31,11 +30,11 @@ namespace rollcall::check {
 // One posted send or receive, until it is done.
 struct Message {
   enum class Phase : std::uint8_t {
-    planned,  // its rank has called, but its GPU has not come to it
-    pending,  // its partner has not come
-    matched,  // it has; not completed yet
-    stuck,    // it has, but the two do not fit, and nothing will ever move
-    done,     // completed; remembered only while somebody may still ask who sent
+    planned,  // its rank has called, but its GPU has not reached it
+    pending,  // its partner has not arrived
+    matched,  // its partner has arrived; not completed yet
+    stuck,    // matched, but the two do not fit, and nothing will ever move
+    done,     // completed; remembered only while its source may still be asked for
     failed,   // the rank's process dies of it
   };
 
@@ -49,9 +48,9 @@ struct Message {
   std::uint32_t batch = 0;
   MessageId partner = no_message;
   std::uint64_t arrived = 0;              // tagged, a send: when its notice reached the receiver
-  std::shared_ptr<const Moment> known{};  // where somebody is watched: posted; a receive: the sender's since
-  Rank source = -1;                       // done, a receive: who sent, inside the group
-  std::int64_t sent_bytes = 0;            // failed: what was too much for this receive
+  std::shared_ptr<const Moment> known{};  // with watched ranks: when posted; a receive: when it became a sender's
+  Rank source = -1;                       // done, a receive: the sender, inside the group
+  std::int64_t sent_bytes = 0;            // failed: the size that was too large for this receive
 };
 
 // A queue whose memory is reused. The default std::deque takes half a kilobyte before its first element,
@@ -83,7 +82,7 @@ class MessageMatcher {
         next_(static_cast<std::size_t>(group_size), 0),
         recent_(2 * static_cast<std::size_t>(group_size), 0) {}
 
-  // A new message of op.rank, matched at once if its partner is there. Ids are reused once forgotten.
+  // Posts a new message of op.rank, matched at once if its partner is there. Ids are reused once forgotten.
   MessageId post(const Op& op, Time now = 0);
   // The same in two steps, for calls that are queued first: the number is taken now, the place in the queues
   // when it is posted.
@@ -92,29 +91,29 @@ class MessageMatcher {
   bool keeps_batches_apart() const { return discipline_ == Discipline::apart; }
   bool is_ordered() const { return discipline_ != Discipline::tagged; }
 
-  // What is posted between the two progresses together (ordered discipline).
+  // Messages posted between the two calls progress together (ordered discipline).
   void begin_batch();
   void end_batch() { in_batch_ = false; }
 
-  // Who of the two ranks of a message has used their queue before this rank: nobody else, the other one but not this
-  // one, or both. Not for the tagged discipline.
+  // Whether the message's ranks have used their queue before: the other one has not (alone), the other one has but not
+  // this one (now), or both have (before). Not for the tagged discipline.
   enum class Meeting : std::uint8_t { alone, now, before };
   Meeting meet(MessageId id);
 
-  // Every rank has come to rest, so whatever was sent has arrived: in the order of its senders, since before that
-  // who came first would decide. Not at ranks that are watched.
+  // Called when every rank is at rest, so that all messages sent have arrived: in the order of their senders, because
+  // until then the order of execution would decide. Not at ranks that are watched.
   void settle_arrivals();
-  // Somebody receives from anyone.
+  // True if any rank has received from anyone.
   bool anyone_receives() const { return !receives_from_anyone_.empty(); }
   bool receives_from_anyone(Rank rank) const {
     return anyone_receives() && receives_from_anyone_[static_cast<std::size_t>(rank)];
   }
 
-  // From the first message on: somebody outside says when each message reaches this rank (tagged discipline).
+  // Called before the first message: the caller then decides when each message reaches this rank (tagged discipline).
   void watch(Rank receiver);
   bool is_watching() const { return connections_ != nullptr; }
-  // A receive that names its source, of a rank that has received from anyone under its tag: it matters whether it is
-  // posted before or after a message arrives.
+  // True for a receive that names its source, of a rank that has received from anyone with its tag: it matters whether
+  // it is posted before or after a message arrives.
   bool races_with_arrivals(const Op& receive) const;
 
   // A message whose notice has not arrived at a watched rank.
@@ -123,17 +122,17 @@ class MessageMatcher {
     Rank receiver;
     std::int32_t tag;
     std::int64_t seq;  // of the send
-    bool ready;        // it is the next of its connection, and somebody could notice
+    bool ready;        // it is the next of its connection, and its arrival could be noticed
     Time since;
   };
-  // Of each connection the next, and the first of every other tag.
+  // For each connection the next notice, and the first of every other tag.
   std::vector<Arrival> arrivals() const;
-  // The next of a connection.
+  // Lets the next notice of a connection arrive.
   void let_arrive(Rank source, Rank receiver);
-  // The bytes for a receive have been written. True when they are behind something that has not arrived: `fate` is the
-  // receive's once they have.
+  // Called when the bytes for a receive have been written. True if they are behind something that has not arrived: the
+  // receive gets `fate` once they have.
   bool hold_back(std::int64_t send_seq, MessageId receive, Fate fate);
-  // The receives whose bytes have arrived after all, since the caller last cleared them.
+  // The receives whose bytes have arrived since the caller last cleared them.
   std::vector<std::pair<MessageId, Fate>>& arrived() { return arrived_; }
 
   // The (send, receive) pairs matched since the caller last cleared them; sorted by the sends' (rank, seq)
@@ -145,22 +144,22 @@ class MessageMatcher {
   const Message& at(MessageId id) const { return messages_[id]; }
   // True while `id` is the message that was posted as number `seq` of `rank`.
   bool is_current(MessageId id, Rank rank, std::int64_t seq) const;
-  // Its memory serves later messages.
+  // Later messages reuse its memory.
   void forget(MessageId id);
-  // Takes a pending message back, as a rank does whose wait for it failed.
+  // Withdraws a pending message, for a rank whose wait for it failed.
   void withdraw(MessageId id);
 
-  // For those who compare states: message_state.cc.
+  // For comparing states: message_state.cc.
   void gather_notices(LiveNotices& notices) const;
   void write_state(Encoder& state, const LiveNotices& notices) const;
   bool has_open(Rank rank) const;
   std::int64_t messages_of(Rank rank) const { return next_[static_cast<std::size_t>(rank)]; }
 
-  // Every message that has not completed and will not by itself, by (rank, seq).
+  // Every message that has not completed and will not on its own, by (rank, seq).
   std::vector<MessageId> pending() const;
 
  private:
-  // Source, destination and tag; or the lower rank, the higher one, and 1 for what travels in batches apart.
+  // Source, destination and tag; or the lower rank, the higher one, and 1 for batches that are kept apart.
   struct Key {
     Rank first;
     Rank second;
@@ -210,13 +209,13 @@ class MessageMatcher {
   std::unordered_map<Key, std::uint32_t, KeyHash> channel_ids_;  // looked up, never iterated
   std::vector<std::uint32_t> recent_;       // by rank and kind: its last channel, which it usually uses again
   std::vector<MessageId> any_source_;       // pending receives that name no source
-  std::vector<bool> receives_from_anyone_;  // by rank: it has; empty while nobody has
+  std::vector<bool> receives_from_anyone_;  // by rank; empty while no rank has
   std::set<std::pair<Rank, std::int32_t>>
-      asked_anyone_;          // who has ever received from anyone, and under which tag
-  std::uint64_t moment_ = 0;  // what has arrived at an earlier one has arrived before what is posted now
-  std::unique_ptr<Connections> connections_;  // where somebody is watched
+      asked_anyone_;          // the ranks that have ever received from anyone, and with which tag
+  std::uint64_t moment_ = 0;  // messages that arrived at an earlier one are there before anything posted now
+  std::unique_ptr<Connections> connections_;  // null unless a rank is watched
   std::map<std::pair<Rank, std::int32_t>, Moment>
-      mailboxes_;  // what has arrived there knew, by receiver and tag
+      mailboxes_;  // by receiver and tag: what the messages that arrived there knew
   std::vector<std::pair<MessageId, MessageId>> matched_;
   std::vector<std::pair<MessageId, Fate>> arrived_;
   std::uint32_t batch_ = 0;

@@ -1,4 +1,4 @@
-// What a matcher of messages holds, for those who compare states of runs.
+// The state of a message matcher, for comparing states of runs.
 
 #include <algorithm>
 
@@ -30,14 +30,14 @@ bool MessageMatcher::has_open(Rank rank) const {
   });
 }
 
-// It has arrived, and nobody has taken it.
+// True if it has arrived and no receive has taken it.
 bool MessageMatcher::is_in_mailbox(const Message& message) const {
   return message.op.kind == OpKind::send && message.phase == Message::Phase::pending && is_watching() &&
          connections_->watches(message.op.root) && message.arrived != not_arrived;
 }
 
-// What a message asks for is left out: its rank has asked for it, and is told apart by what it has learned. So are
-// messages that are done: only who has just received one asks from whom it was.
+// The arguments of a message are left out: its rank has made the call, and is distinguished by what it has learned.
+// Messages that are done are left out, too: only the rank that has just received one asks for its source.
 void MessageMatcher::write_state(Encoder& state, const LiveNotices& notices) const {
   std::vector<const Message*> open;
   for (const Message& message : messages_) {
@@ -47,7 +47,7 @@ void MessageMatcher::write_state(Encoder& state, const LiveNotices& notices) con
   }
   const auto by_rank = [](const Message* message) { return std::pair(message->op.rank, message->seq); };
   std::ranges::sort(open, {}, by_rank);
-  // Which of a mailbox it came as. Nobody asks that of others.
+  // The position of a message in its mailbox, by arrival. Not needed for other messages.
   const auto place_of = [&](const Message& message) {
     return std::ranges::count_if(open, [&](const Message* other) {
       return is_in_mailbox(*other) && other->op.root == message.op.root && other->op.tag == message.op.tag &&

@@ -1,6 +1,6 @@
 #pragma once
 
-// A moment of a rank: what it has done by then, and what others had done of which it can know. A vector clock (Fidge,
+// A moment of a rank: what it has done by then, and what it can know of what others had done. A vector clock (Fidge,
 // 1988; Mattern, 1989).
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Moment {
       seen[i] = std::max(seen[i], other.seen[i]);
     }
   }
-  // Whether the other one has come before this in every run that is like it.
+  // True if the other moment comes before this one in every equivalent run.
   bool comes_after(const Moment& other) const {
     const auto at = static_cast<std::size_t>(other.rank);
     return seen[at] >= other.seen[at];

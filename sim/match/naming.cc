@@ -110,7 +110,7 @@ std::vector<Rank> possible_setters(const Evidence& evidence, const RankStatus& w
   return ranks;
 }
 
-// Of the group that is being made: those that have not come.
+// The members of the group being made that have not arrived.
 std::vector<Rank> missing_members(const Evidence& evidence, const Slot& slot, const Op& op) {
   std::vector<Rank> ranks;
   std::ranges::copy_if(evidence.rank_lists[static_cast<std::size_t>(op.numel)].front(),

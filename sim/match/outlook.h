@@ -1,10 +1,10 @@
 #pragma once
 
-// Outlook: what is known of a program besides the evidence of its run. Evidence ends where a run ends; who is to blame
-// for a hang is often decided by what the ranks would have called next. Whoever has the program can find that out by
-// running it again; whoever has logs knows what the ranks have called so far.
+// Outlook: what is known about a program besides the evidence of its run. Evidence ends where a run ends, but the
+// ranks' next calls often decide which rank is to blame for a hang. With the program at hand, running it again shows
+// them; with logs, only the calls so far are known.
 //
-// Asked after a run, and only where its verdict leaves something open. This one knows nothing.
+// Used after a run, and only where its verdict leaves something open. This base class knows nothing.
 
 #include <cstdint>
 #include <map>
@@ -24,7 +24,7 @@ namespace rollcall::check {
 struct ProgramCall {
   OpKind kind = OpKind::barrier;
   std::string group{};
-  std::int64_t seq = 0;  // on that group, messages apart
+  std::int64_t seq = 0;  // on that group; messages are counted separately
   std::int64_t numel = 0;
   std::string dtype{};
   std::string label{};
@@ -39,7 +39,7 @@ struct ProgramCall {
   std::uint32_t group_index = 0;    // into RankProgram::groups
   std::int64_t group_made_by = -1;  // as in ProgramGroup
   std::string pairing{};            // what it belongs with, by its scope; may be empty
-  bool is_strict = false;           // so are calls without any
+  bool is_strict = false;           // compared with calls without a pairing, too
   std::string site{};               // "train.json:12:9"; may be empty
   // Of all_to_all_single with parts of its own: elements for each member, and from each.
   std::vector<std::int64_t> given_parts{};
@@ -52,19 +52,19 @@ struct ProgramCall {
 struct ProgramGroup {
   std::string name;
   std::vector<Rank> ranks{};  // global; empty: the whole world
-  std::int64_t made_by = -1;  // which call of its rank made it, from 0; -1: it was there
-  bool is_by_use = false;     // it may have more ranks: those that have called something are known
+  std::int64_t made_by = -1;  // which call of its rank made it, from 0; -1: it existed before
+  bool is_by_use = false;     // it may have more ranks: only those that have called on it are known
 };
 
-// Calls of a rank on a group that are counted together have one number: collectives, messages, and each kind of call
-// that makes or ends groups.
+// Calls of a rank on a group that are counted together have the same number: collectives, messages, and each kind of
+// call that makes or destroys groups.
 int count_of(OpKind kind);
 
-// `op` as a call of its rank's program; with its tag where messages are told apart by it.
+// `op` as a call of its rank's program; with its tag where messages are matched by tag.
 ProgramCall program_call(const Op& op, const GroupMembers& group, std::int64_t seq, const ScopeTable& scopes,
                          bool has_tags);
 
-// What one rank calls, in order.
+// The calls of one rank, in order.
 struct RankProgram {
   Rank rank = 0;
   std::vector<ProgramCall> calls;
@@ -73,8 +73,9 @@ struct RankProgram {
   bool is_whole = true;             // to its end; otherwise as far as the rank got
 };
 
-// A change of what one rank calls: before its call number `at`, counted from 0 over all groups, `inserted` are called,
-// and then so many calls are left out. Calls number `at` beyond the last are what it calls when its program has ended.
+// A change to the calls of one rank: before its call number `at`, counted from 0 over all groups, it makes the calls
+// `inserted`, and then `dropped` calls are left out. If `at` is beyond the last call, they follow the end of its
+// program.
 struct CallEdit {
   Rank rank = 0;
   std::int64_t at = 0;
@@ -85,7 +86,7 @@ struct CallEdit {
 };
 using CallEdits = std::vector<CallEdit>;  // by rank, then by place
 
-// Those of one rank; borrowed.
+// The edits of one rank; borrowed.
 std::span<const CallEdit> edits_of(const CallEdits& edits, Rank rank);
 
 // One collective as a rank issued it.
@@ -118,14 +119,14 @@ class Outlook {
  public:
   virtual ~Outlook() = default;
 
-  // What each of `ranks`, ascending, would call if every call completed at once. Ranks that nothing is known of are
-  // left out.
+  // The calls that each of `ranks`, ascending, would make if every call completed at once. Ranks that nothing is known
+  // about are left out.
   virtual std::vector<RankProgram> programs(const std::vector<Rank>&) const { return {}; }
-  // What these ranks issue when all of them run.
+  // The collectives that these ranks issue when all of them run.
   virtual StepLog steps(const std::vector<Rank>&) const { return {}; }
-  // Can changes be tried?
+  // True if changes can be tried.
   virtual bool can_run_again() const { return false; }
-  // What a run finds in which ranks call this instead; nothing where that cannot be tried.
+  // The finding of a run with these changed calls; empty if it cannot be tried.
   virtual std::optional<FindingKind> outcome_of(const CallEdits&) const { return std::nullopt; }
 };
 

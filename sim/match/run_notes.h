@@ -1,8 +1,8 @@
 #pragma once
 
-// RunNotes: what is noted of a run besides its calls, as it goes on: what went wrong first, who gave up, how ranks
-// ended, which lists of ranks were named and which groups ended. The engine writes it while ranks run, and the reader
-// of real ranks' logs while it replays them; the judge's evidence is made of it.
+// RunNotes: what is noted about a run besides its calls, while it runs: what went wrong first, which ranks gave up, how
+// ranks ended, which lists of ranks were named and which groups were destroyed. The engine writes it while ranks run,
+// and the reader of real ranks' logs while it replays them; the judge's evidence is made from it.
 
 #include <cstdint>
 #include <map>
@@ -26,33 +26,34 @@ class RunNotes {
   RunNotes(const std::vector<GroupEvidence>& groups, const ScopeTable& scopes)
       : incidents(groups, scopes), groups_(groups), scopes_(scopes) {}
 
-  // The end of a rank, by an exception unless `type` is empty.
+  // Notes the end of a rank, by an exception unless `type` is empty.
   void end(RankStatus& status, RankStatus::State state, const std::string& type, const std::string& message);
 
-  // Equal lists of one parent have one number, so that comparing calls is comparing numbers. An empty list names all of
-  // the parent.
+  // Equal lists of one parent have one number, so that comparing calls is comparing numbers. An empty list means all
+  // ranks of the parent.
   std::int64_t number_of(std::vector<RankList> lists, const GroupMembers& parent);
   const std::vector<RankList>& lists(std::int64_t number) const {
     return rank_lists_[static_cast<std::size_t>(number)];
   }
 
-  // A rank (global) ends a group for itself. The world's end is that of all its groups.
+  // A rank (global) destroys its side of a group. Destroying the world destroys all its groups.
   void destroy(GroupId group, Rank rank);
 
-  // A rank gives up in a slot, `place`, after `patience`. Of all such only the first is remembered, and only where
-  // others have not come. `op`: the rank's call.
+  // A rank gives up in a slot, `place`, after `patience`. Only the first such event is remembered, and only if others
+  // have not arrived. `op`: the rank's call.
   void give_up(Time at, Rank rank, const RankStatus& place, const Op& op, Duration patience,
                std::span<const RankStatus> ranks);
   bool has_given_up() const { return timeout_.has_value(); }
   // A rank makes a call: perhaps one that others have given up on.
   void note_late_call(Time at, const Op& op, std::int64_t seq);
 
-  // Borrows from this object and from the arguments. `looks_for_leaks`: groups that a rank left alive when it finished.
+  // Borrows from this object and from the arguments. `looks_for_leaks`: for groups that a finished rank has not
+  // destroyed.
   Evidence evidence(std::string_view backend, std::span<const RankStatus> ranks, bool looks_for_leaks);
 
   IncidentLog incidents;
   std::optional<LimitIncident> limit{};
-  std::vector<StoreWait> store_waits{};  // by global rank; empty while nobody has asked
+  std::vector<StoreWait> store_waits{};  // by global rank; empty while no rank has asked
   std::map<Rank, Site> raised_at{};      // of exceptions that ended ranks, where known
 
  private:

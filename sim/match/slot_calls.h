@@ -22,7 +22,7 @@ std::vector<std::byte> read_bytes(Storage& storage);
 // Overwrites as much of the tensor as there are bytes.
 void write_bytes(Storage& storage, const std::byte* bytes, std::size_t count);
 
-// What was sent, as it is, into the front of what receives it. Nothing where one has no values.
+// Copies what was sent, unchanged, to the front of the receiving tensor. Does nothing if either has no values.
 void copy_front(const Op& send, const Op& receive);
 
 }  // namespace rollcall::sim

@@ -5,7 +5,7 @@
 namespace rollcall::check {
 namespace {
 
-// Tarjan's algorithm. It keeps its own stack, since a ring of 100,000 waiting ranks is deeper than the process's.
+// Tarjan's algorithm. It keeps its own stack: a ring of 100,000 waiting ranks is too deep for the process's stack.
 class Components {
  public:
   explicit Components(const std::vector<std::vector<std::size_t>>& next) : next_(next), nodes_(next.size()) {

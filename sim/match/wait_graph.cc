@@ -24,7 +24,7 @@ void make_set(std::vector<T>& values) {
   values.erase(std::ranges::unique(values).begin(), values.end());
 }
 
-// Ranks that receive from anyone wait for the same: whichever of the others sends first.
+// Ranks that receive from anyone wait for the same event: a send of any of the others.
 constexpr Rank anyone = -2;
 
 bool takes_from_anyone(const Evidence& evidence, const RankStatus& status) {
@@ -69,7 +69,7 @@ std::vector<Slots> cycles(const std::vector<BlockedSlot>& slots) {
   return members;
 }
 
-// The shortest way from `start` back to itself, if it has fewer slots than `limit`; else empty.
+// The shortest path from `start` back to itself, if it has fewer slots than `limit`; else empty.
 Slots way_back(const std::vector<BlockedSlot>& slots, std::size_t start, std::size_t limit) {
   constexpr std::size_t unseen = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> before(slots.size(), unseen);
@@ -97,8 +97,8 @@ Slots way_back(const std::vector<BlockedSlot>& slots, std::size_t start, std::si
   return {};
 }
 
-// The shortest cycle among slots that all wait for each other, told from its lowest slot. A slot that waits for one
-// other shares its cycles with it, so ways are sought from those that wait for several.
+// The shortest cycle among slots that all wait for each other, starting at its lowest slot. A slot that waits for one
+// other shares its cycles with it, so paths are searched from those that wait for several.
 Slots shortest_cycle(const std::vector<BlockedSlot>& slots, const Slots& cycle) {
   Slots starts;
   std::ranges::copy_if(cycle, std::back_inserter(starts),
@@ -174,7 +174,7 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
     blocked.waiting.push_back(static_cast<Rank>(rank));
   }
   for (BlockedSlot& blocked : slots) {
-    // Who receives from anyone along with others does not wait for those, unless there is nobody else.
+    // A rank that receives from anyone does not wait for others that do the same, unless there are only those.
     if (is_point_to_point(blocked.kind) && blocked.waiting.size() > 1) {
       std::vector<Rank> others;
       std::ranges::set_difference(blocked.missing, blocked.waiting, std::back_inserter(others));
@@ -188,8 +188,8 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
 Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots) {
   const auto state_of = [&](Rank rank) { return evidence.ranks[static_cast<std::size_t>(rank)].state; };
   const auto is_gone = [&](Rank rank) { return state_of(rank) != RankStatus::State::waiting; };
-  // A key is one rank's to set, and nobody knows whose. Those that ended well may have had no part in it, while
-  // somebody is left who waits.
+  // One rank has to set a key, but it is unknown which. Ranks that ended normally may have had nothing to do with it,
+  // as long as another rank still waits.
   const auto may_be_well = [&](const BlockedSlot& slot) {
     return slot.channel == Channel::store && !std::ranges::all_of(slot.missing, is_gone) &&
            std::ranges::none_of(slot.missing, [&](Rank rank) {

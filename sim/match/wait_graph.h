@@ -1,13 +1,13 @@
 #pragma once
 
-// Who waits for whom, and who is to blame: the sinks of the wait-for graph, or its cycle.
+// Which ranks wait for which, and which are to blame: the sinks of the wait-for graph, or its cycle.
 //
-// Nodes are slots somebody waits in, not ranks: 100,000 ranks in one slot are one node. A rank in a send or receive
-// is a node of its own, and those that receive from anyone are one. A node waits for another when a rank it misses
-// is blocked there.
+// Nodes are slots in which ranks wait, not ranks: 100,000 ranks in one slot are one node. A rank in a send or receive
+// is a node of its own, and those that receive from anyone are one. A node waits for another when a rank it misses is
+// blocked there.
 //
-// Ranks that wait in a slot of a cycle, and that nobody in the cycle waits for, are victims: the cycle would
-// be closed without them.
+// Ranks that wait in a slot of a cycle, and that no other rank in the cycle waits for, are victims: the cycle would be
+// closed without them.
 
 #include <vector>
 
@@ -22,13 +22,13 @@ struct BlockedSlot {
   std::int64_t seq = 0;
   OpKind kind = OpKind::barrier;  // of the first rank's call
   std::vector<Rank> waiting;
-  std::vector<Rank> missing;      // members that have not come
+  std::vector<Rank> missing;      // members that have not arrived
   std::vector<std::size_t> next;  // indexes of the slots where missing members are blocked
 };
 
 struct Blame {
   std::vector<Rank> culprits;      // global, ascending
-  bool cycle = false;              // nobody left: ranks wait for each other in a cycle
+  bool cycle = false;              // no rank is free: ranks wait for each other in a cycle
   std::vector<std::size_t> slots;  // indexes of the blocked slots to show, the one to blame first
   std::vector<Rank> shortest{};    // of a cycle: the culprits in `slots`, ascending
   std::size_t cycles = 0;          // that have no rank in common
@@ -37,9 +37,9 @@ struct Blame {
 // All blocked slots, by (group, seq).
 std::vector<BlockedSlot> blocked_slots(const Evidence& evidence);
 
-// Culprits are the missing ranks that are not blocked themselves; shown first is a slot that misses nobody else.
-// When every missing rank is blocked too, they are the ranks of all cycles, and `slots` is the shortest, in the
-// order in which they wait for each other.
+// Culprits are the missing ranks that are not blocked themselves; the slot shown first misses no other rank. When every
+// missing rank is blocked too, culprits are the ranks of all cycles, and `slots` is the shortest, in the order in which
+// they wait for each other.
 Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots);
 
 }  // namespace rollcall::check
