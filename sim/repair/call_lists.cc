@@ -10,7 +10,7 @@
 namespace rollcall::check {
 namespace {
 
-// The index of `value`, which is added where it is new.
+// The index of `value`, which is added if it is new.
 template <typename T>
 std::size_t ordinal_of(std::vector<T>& values, T value) {
   const auto found = std::ranges::find(values, value);
@@ -21,7 +21,7 @@ std::size_t ordinal_of(std::vector<T>& values, T value) {
   return values.size() - 1;
 }
 
-// What is called, wherever that is.
+// What is called, without its group and peer.
 std::string shape_text(const ProgramCall& call) {
   const bool has_place = has_root(call.kind) && !is_point_to_point(call.kind);
   return fmt::format("{} {} {} {} {} {} {} {} {}", to_string(call.kind), call.numel, call.dtype,
@@ -29,7 +29,7 @@ std::string shape_text(const ProgramCall& call) {
                      has_place ? call.root : -1, call.tag, call.async_op, call.batch >= 0, call.label);
 }
 
-// Do both have one `shape_text`?
+// True if both have the same `shape_text`.
 bool are_one_shape(const ProgramCall& a, const ProgramCall& b) {
   return a.kind == b.kind && a.numel == b.numel && a.reduce == b.reduce && a.root == b.root &&
          a.tag == b.tag && a.async_op == b.async_op && (a.batch >= 0) == (b.batch >= 0) &&
@@ -104,7 +104,7 @@ ListedCall CallLists::listed(Rank rank, const ProgramCall& call) const {
   return listed;
 }
 
-// What the others give to `rank`, and take from it, in their call with this number.
+// Takes the parts from the other ranks' calls with this number: what they give to `rank`, and what they take from it.
 void CallLists::take_parts_of_others(Rank rank, std::uint32_t group, std::int64_t seq,
                                      ProgramCall& call) const {
   std::vector<Rank> members = this->members(group);
@@ -137,7 +137,7 @@ ProgramCall CallLists::as_call_of(Rank rank, const ProgramCall& model, std::uint
     return !known.given_parts.empty() && known.kind == call.kind && known.numel == call.numel &&
            known.label == call.label;
   });
-  if (alike != own.program->calls.end()) {  // who gets how much depends on the rank
+  if (alike != own.program->calls.end()) {  // the sizes of the parts depend on the rank
     call.given_parts = alike->given_parts;
     call.filled_parts = alike->filled_parts;
   } else if (!call.given_parts.empty()) {
@@ -172,7 +172,7 @@ std::uint32_t CallLists::group_number(const std::vector<Rank>& ranks, std::size_
   return found->second;
 }
 
-// Ranks mostly call what the first one does.
+// Most ranks make the same calls as the first one.
 Symbol CallLists::shape_of(const ProgramCall& call) {
   const CallList& first = lists_.front();
   const std::size_t at = lists_.back().calls.size();

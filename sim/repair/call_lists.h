@@ -1,6 +1,6 @@
 #pragma once
 
-// CallLists: what all ranks of a job call, in a form in which ranks can be compared. Peers of one role make the same
+// CallLists: the calls of all ranks of a job, in a form in which ranks can be compared. Peers of one role make the same
 // calls on other groups and with other partners: a call's `place` says which of the rank's own groups and partners it
 // is on, counted by first use, so that peers have equal places.
 
@@ -19,10 +19,10 @@ using Symbol = std::uint32_t;
 
 struct ListedCall {
   Symbol shape = 0;         // what is called: operation, size, label, ...; not where
-  std::uint32_t group = 0;  // one number for one group of the job
+  std::uint32_t group = 0;  // each group of the job has one number
   Rank peer = -1;           // of a message, global
   Symbol place = 0;         // shape, own group, own partner
-  bool is_fixed = false;    // cannot be edited: it makes or ends a group
+  bool is_fixed = false;    // cannot be edited: it makes or destroys a group
 };
 
 struct CallList {
@@ -30,9 +30,9 @@ struct CallList {
   std::vector<ListedCall> calls{};
 };
 
-// Ranks that call alike.
+// Ranks that make the same calls.
 struct CallClass {
-  std::vector<Rank> ranks;  // ascending; the first stands for all
+  std::vector<Rank> ranks;  // ascending; the first represents all
 };
 
 // Gives calls of one rank their places.
@@ -53,19 +53,19 @@ class CallLists {
   std::size_t calls() const;  // of all ranks
   const CallList& of(Rank rank) const { return lists_[static_cast<std::size_t>(rank)]; }
   const std::vector<CallClass>& classes() const { return classes_; }
-  // Do both make the same calls in the same places, to the same end?
+  // True if both make the same calls in the same places, and both lists are whole or neither is.
   bool call_alike(Rank a, Rank b) const;
   std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.size()); }
   // Global ranks of a group; empty: the world.
   const std::vector<Rank>& members(std::uint32_t group) const { return groups_[group]; }
   bool is_member(Rank rank, std::uint32_t group) const;
-  // As far as it is known, the groups have as many members.
+  // True if the groups have equally many members, as far as known.
   bool are_as_large(std::uint32_t a, std::uint32_t b) const;
-  // Likewise, if `lacking` may have members that have not called on it.
+  // The same, if `lacking` may have members that have not called on it.
   bool may_be_as_large(std::uint32_t lacking, std::uint32_t group) const;
   // The shape in a place.
   static Symbol shape_in(Symbol place) { return place >> 16U; }
-  // `call`, which `rank` would make, as a listed one; without its place.
+  // `call`, which `rank` would make, as a listed call without its place.
   ListedCall listed(Rank rank, const ProgramCall& call) const;
   // `model`, a call of another rank, as a call of `rank` on `group` and with `peer`.
   ProgramCall as_call_of(Rank rank, const ProgramCall& model, std::uint32_t group, Rank peer) const;
@@ -73,7 +73,7 @@ class CallLists {
  private:
   std::uint32_t group_number(const std::vector<Rank>& ranks, std::size_t nth);
   void take_parts_of_others(Rank rank, std::uint32_t group, std::int64_t seq, ProgramCall& call) const;
-  Symbol shape_of(const ProgramCall& call);  // which comes next in the last list
+  Symbol shape_of(const ProgramCall& call);  // of the call that comes next in the last list
   void list(const RankProgram& program);
   void classify();
 

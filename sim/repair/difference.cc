@@ -8,7 +8,7 @@ namespace {
 
 using List = std::span<const std::uint64_t>;
 
-// The furthest that each diagonal (old index - new index) gets with so many edits, for every number of edits.
+// How far each diagonal (old index - new index) gets with a number of edits, for every number of edits.
 class Search {
   static std::ptrdiff_t size(List list) { return static_cast<std::ptrdiff_t>(list.size()); }
   template <typename Values>
@@ -48,7 +48,7 @@ class Search {
     return -1;
   }
 
-  // Edits from the end to the beginning, gathered where they touch.
+  // Collects the edits from the end to the beginning, and joins those that touch.
   std::vector<Hunk> hunks(std::ptrdiff_t edits) const {
     std::vector<Hunk> found;
     auto [x, y] = end_;

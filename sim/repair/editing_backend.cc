@@ -12,7 +12,7 @@
 namespace rollcall::check {
 namespace {
 
-// The tensors of a call that no program holds. Values do not matter to who meets whom.
+// The tensors of an inserted call, which no program holds. Their values do not affect which calls meet.
 struct Made {
   Tensor input{};
   Tensor output{};
@@ -21,8 +21,8 @@ struct Made {
   SplitSizes splits{};
 };
 
-// Elements of what a rank gives in a call of `numel`, and of what it gets, in a group of `size`. Scatter counts what
-// everybody gets.
+// The number of elements that a rank gives in a call of `numel`, and that it gets, in a group of `size`. For scatter,
+// `numel` is what each rank gets.
 std::int64_t given_numel(const OpRow& row, std::int64_t numel, Rank size) {
   return row.given == Tensors::per_member_on_root ? numel * size : numel;
 }
@@ -48,7 +48,7 @@ TensorList parts_of(std::int64_t numel, Rank parts, Dtype dtype, Device device) 
   return list;
 }
 
-// What `tensors` says to hand over or to be given, of `numel` elements in all.
+// Makes what `tensors` says that the call passes or fills, of `numel` elements in total.
 void make(Tensors tensors, std::int64_t numel, Rank size, bool is_root, const Op& op, Tensor& one,
           TensorList& list) {
   switch (tensors) {
@@ -71,7 +71,7 @@ void make(Tensors tensors, std::int64_t numel, Rank size, bool is_root, const Op
   }
 }
 
-// A scope with the pairing of the call's own.
+// A scope with the same pairing as the call's own.
 ScopeId scope_of(ScopeTable& scopes, const ProgramCall& call) {
   if (call.pairing.empty()) {
     return no_scope;
@@ -116,7 +116,7 @@ Op op_of(const ProgramCall& call, const ProcessGroup& group, Made& made) {
   return op;
 }
 
-// The ticket of a call that is left out. It is not None, which programs cannot wait for.
+// The handle of a call that is left out. It is not None, because programs cannot wait for None.
 constexpr std::uint32_t left_out_message = 0xfffffffd;
 Work left_out(const Op& op) { return {op.group, op.rank, Work::seq_max, left_out_message}; }
 bool is_left_out(const Work& work) {
@@ -156,7 +156,7 @@ ProcessGroup EditingBackend::group_of(const ProgramCall& call) {
 
 void EditingBackend::call_instead(std::span<const ProgramCall> calls) {
   while (!calls.empty()) {
-    // What was one batch is one again: alone, its messages might wait for each other.
+    // Calls of one batch are one batch again: separately, its messages might wait for each other.
     const std::int64_t batch = calls.front().batch;
     std::size_t count = 1;
     while (batch >= 0 && count < calls.size() && calls[count].batch == batch) {

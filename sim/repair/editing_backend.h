@@ -1,7 +1,7 @@
 #pragma once
 
-// EditingBackend: a rank's backend, with some of its calls left out and others put in. So a run shows what would have
-// happened if the rank had called what its peers did. Calls are counted as NotingBackend lists them.
+// EditingBackend: a rank's backend, with some of its calls left out and others inserted. A run then shows what would
+// have happened if the rank had made the calls of its peers. Calls are counted as NotingBackend lists them.
 
 #include <cstdint>
 #include <map>
@@ -15,12 +15,12 @@ namespace rollcall::check {
 
 class EditingBackend final : public ForwardingBackend {
  public:
-  // Those of `edits` that are of `rank`; both are borrowed.
+  // Applies those of `edits` that belong to `rank`. `inner` and `edits` are borrowed.
   EditingBackend(Backend& inner, const CallEdits& edits, Rank rank);
 
-  // Has the rank calls to make when its program has ended, or raised?
+  // True if the rank has calls to make after its program has ended, or raised.
   bool goes_on() const;
-  // Makes them.
+  // Makes those calls.
   void finish();
 
   Work issue(const Op& op) override;
@@ -33,7 +33,7 @@ class EditingBackend final : public ForwardingBackend {
   ProcessGroup manage(GroupCall call) override;
 
  private:
-  // What is put in before the rank's next call has been called now. True when that call itself is left out.
+  // Makes the calls inserted before the rank's next call. Returns true if that call itself is left out.
   bool pass();
   void call_instead(std::span<const ProgramCall> calls);
   ProcessGroup group_of(const ProgramCall& call);

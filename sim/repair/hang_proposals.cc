@@ -1,4 +1,4 @@
-// What would let the calls go on in which ranks hang.
+// Changes that would let the calls continue in which ranks hang.
 
 #include <algorithm>
 #include <iterator>
@@ -11,9 +11,9 @@
 namespace rollcall::check {
 namespace {
 
-constexpr std::size_t edits_max = 100'000;  // of more calls, no change is the smallest
+constexpr std::size_t edits_max = 100'000;  // a change of more calls is not the smallest
 
-// Where in the list of a rank the call of a report is.
+// The index of a report's call in a rank's list.
 std::optional<std::size_t> index_of(const CallList& list, const Call& call) {
   const auto kind = parse_op_kind(call.op);
   for (std::size_t i = 0; kind && i < list.calls.size(); ++i) {
@@ -26,7 +26,7 @@ std::optional<std::size_t> index_of(const CallList& list, const Call& call) {
   return std::nullopt;
 }
 
-// Where `rank` receives what `from` sends with its call number `at`: as many have come from it before.
+// The index at which `rank` receives what `from` sends with its call number `at`: both are preceded by equally many.
 std::optional<std::size_t> receive_of(const CallLists& lists, Rank from, std::size_t at, Rank rank) {
   const CallList& sender = lists.of(from);
   const CallList& receiver = lists.of(rank);
@@ -48,7 +48,7 @@ std::optional<std::size_t> receive_of(const CallLists& lists, Rank from, std::si
   return std::nullopt;
 }
 
-// Where `rank` makes the call of its variant. Messages have the number of the send.
+// The index at which `rank` makes the call of its variant. Messages have the number of the send.
 std::optional<std::size_t> index_of_variant(const CallLists& lists, Rank rank, const Call& call) {
   if (call.op != "recv") {
     return index_of(lists.of(rank), call);
@@ -93,8 +93,8 @@ class HangProposals {
     return lists_.of(rank).program->calls[at];
   }
 
-  // An edit of one call, in all places of the rank that are like this one: what is wrong in one step is often wrong
-  // in all of them.
+  // An edit of one call, in all places of the rank that are like this one: a mistake in one step is often in all of
+  // them.
   CallEdits everywhere(const CallEdit& edit) const {
     const std::vector<ListedCall>& calls = lists_.of(edit.rank).calls;
     const auto place = [&](std::int64_t at) {
@@ -145,7 +145,7 @@ class HangProposals {
     found_.push_back(std::move(proposal));
   }
 
-  // Nobody makes the call that waits.
+  // No other rank makes the call, so it is left out.
   void drop_in(std::size_t place) {
     CallEdits edits;
     for (const auto& [rank, stuck] : stuck_) {
@@ -156,7 +156,7 @@ class HangProposals {
     propose(std::move(edits));
   }
 
-  // The call of `from` number `at`, as a call of `rank`, which is the other end of it, or calls alike.
+  // Call number `at` of `from`, as a call of `rank`: the other end of it, or the same call.
   ProgramCall counterpart(Rank from, std::size_t at, Rank rank) const {
     const ListedCall& call = listed(from, at);
     ProgramCall own = lists_.as_call_of(rank, program_call_of(from, at), call.group,
@@ -167,7 +167,7 @@ class HangProposals {
     return own;
   }
 
-  // Where a rank that is stuck nowhere could have gone on: before it ended its groups.
+  // Where a rank is stuck or, if it is not, where it could have continued: before it destroyed its groups.
   std::size_t place_in_list(Rank rank) const {
     if (const auto own = stuck_.find(rank); own != stuck_.end()) {
       return own->second.at;
@@ -185,7 +185,7 @@ class HangProposals {
     return found == stuck_.end() || listed(found->first, found->second.at).is_fixed ? nullptr : &*found;
   }
 
-  // Who is missing makes the call before the one it is in.
+  // The missing ranks make the call before the one they are in.
   void call_in(std::size_t place) {
     const auto* model = model_of(place);
     if (model == nullptr || hang_.places[place].missing.size() > ranks_max) {
@@ -201,7 +201,7 @@ class HangProposals {
     propose(std::move(edits));
   }
 
-  // Who is missing makes the call instead of the one it is in.
+  // A missing rank makes the call instead of the one it is in.
   void call_that_instead(std::size_t place) {
     const auto* model = model_of(place);
     if (model == nullptr || hang_.places[place].missing.size() > ranks_max) {
@@ -218,7 +218,8 @@ class HangProposals {
     }
   }
 
-  // Those that met with different calls: one side calls what the other does, or does it first, or does not call.
+  // For ranks that met with different calls: one side makes the other's call instead of its own, or before it, or
+  // leaves its own out.
   void agree() {
     for (const CallsAt& wrong : hang_.variants) {
       if (wrong.size() > ranks_max) {
@@ -258,8 +259,8 @@ class HangProposals {
   std::vector<Proposal> found_;
 };
 
-// The calls of a cycle hold the ranks in it. Where somebody is gone, the call that the report shows may be the victim
-// of another one, in which ranks wait as well: all of them are looked at, the shown one first.
+// In a cycle, its calls hold the ranks. Where a rank is gone, the call that the report shows may be the victim of
+// another one in which ranks wait: all of them are examined, the shown one first.
 std::vector<Place> places_of(const Deadlock& deadlock) {
   if (!deadlock.cycle.empty()) {
     return deadlock.cycle;

@@ -1,7 +1,7 @@
 #pragma once
 
-// NotingBackend: notes what its rank calls, and completes it on the spot. The rank runs without the others: groups are
-// made for it alone, and what it would have received is what it put in.
+// NotingBackend: notes its rank's calls, and completes them immediately. The rank runs without the others: groups are
+// made for it alone, and what it would have received is what it passed in.
 
 #include <deque>
 #include <map>
@@ -17,8 +17,8 @@ namespace rollcall::check {
 
 class NotingBackend final : public Backend {
  public:
-  // `engine` says what is there (groups, devices) and runs nothing; it and `programs` are borrowed. Of `programs`, the
-  // entry of the rank that calls is written.
+  // `engine` provides what exists (groups, devices) and runs nothing; it and `programs` are borrowed. Calls are written
+  // to the calling rank's entry of `programs`.
   NotingBackend(Backend& engine, std::map<Rank, RankProgram>& programs)
       : engine_(engine), programs_(programs) {}
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// Novelty: how much a job's calls surprise. Training repeats itself: steps follow steps, and peers call what their
-// peers do. So of two ways to mend a job, the one that leaves fewer different sequences of one, two and three calls
-// is the likelier.
+// Novelty: how irregular a job's calls are. Training repeats itself: steps follow steps, and peers make the same calls
+// as their peers. So of two ways to fix a job, the one that leaves fewer different sequences of one, two and three
+// calls is likelier.
 
 #include <cstdint>
 #include <span>
@@ -20,16 +20,16 @@ class Novelty {
 
   explicit Novelty(const CallLists& lists);
 
-  // Different short sequences of calls in the job.
+  // The number of different short sequences of calls in the job.
   std::int64_t count() const { return different_; }
-  // The same if these ranks called that instead: places, one list for each rank.
+  // The same if these ranks made other calls instead: places, one list for each rank.
   struct Change {
     Rank rank = 0;
     std::vector<Symbol> places;
-    std::int64_t ranks = 1;  // that call alike, and would
+    std::int64_t ranks = 1;  // that make the same calls, before and after
   };
   std::int64_t count_with(std::span<const Change> changes);
-  // How often `next` follows on `last` in the job.
+  // How often `next` follows `last` in the job.
   std::int64_t times(Symbol last, Symbol next) const;
 
  private:

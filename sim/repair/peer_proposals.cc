@@ -1,4 +1,4 @@
-// What ranks would call if they did as others of their role do.
+// The calls that ranks would make if they did as others of their role do.
 
 #include <algorithm>
 #include <iterator>
@@ -15,9 +15,9 @@ namespace rollcall::check {
 namespace {
 
 constexpr std::size_t classes_max = 64;  // that are compared with each other
-constexpr std::size_t models_max = 6;    // whose calls a class is given
-constexpr std::size_t kinds_free = 2;    // of edits, however often: more of them, and the roles are different
-constexpr std::size_t replaced_max = 8;  // calls by others, in one place: more of them are other work
+constexpr std::size_t models_max = 6;    // whose calls are tried for a class
+constexpr std::size_t kinds_free = 2;    // of edits, however often: with more of them, the roles differ
+constexpr std::size_t replaced_max = 8;  // calls by others, in one place: more of them are different work
 constexpr std::size_t edited_calls_max = 256;  // of one rank, in several places
 
 // How groups and partners of one rank correspond to those of another.
@@ -26,7 +26,7 @@ struct Correspondence {
   std::map<Rank, Rank> peers;
 };
 
-// A number for a call, by which lists are compared.
+// A number for a call, for comparing lists.
 std::uint64_t exact(Symbol shape, std::uint32_t group, Rank peer) {
   std::uint64_t hash = 0;
   for (const std::uint64_t part :
@@ -53,7 +53,7 @@ std::vector<std::uint64_t> calls_of(const CallList& list) {
   return calls;
 }
 
-// So many calls of two lists are not in both, at least.
+// At least this many calls of two lists are not in both.
 std::size_t bag_difference(std::vector<std::uint64_t> a, std::vector<std::uint64_t> b) {
   std::ranges::sort(a);
   std::ranges::sort(b);
@@ -62,7 +62,7 @@ std::size_t bag_difference(std::vector<std::uint64_t> a, std::vector<std::uint64
   return apart.size();
 }
 
-// The pairs with most votes; nothing is in two of them.
+// The pairs with the most votes; no element is in two of them.
 template <typename Key>
 std::map<Key, Key> majority(const std::map<Key, std::map<Key, int>>& votes) {
   std::vector<std::tuple<int, Key, Key>> pairs;
@@ -82,7 +82,7 @@ std::map<Key, Key> majority(const std::map<Key, std::map<Key, int>>& votes) {
   return chosen;
 }
 
-// By the calls that both make, one after the other.
+// Derived from the calls that both make, one after the other.
 Correspondence correspondence(const CallLists& lists, const CallList& model, const CallList& own,
                               const std::vector<Hunk>& hunks) {
   std::map<std::uint32_t, std::map<std::uint32_t, int>> groups;
@@ -110,7 +110,7 @@ Correspondence correspondence(const CallLists& lists, const CallList& model, con
   return {majority(groups), majority(peers)};
 }
 
-// The only group of `rank` that is as large as `group` and corresponds to no other.
+// The only group of `rank` that is as large as `group` and corresponds to no other; empty if there is not exactly one.
 std::optional<std::uint32_t> group_like(const CallLists& lists, std::uint32_t group, Rank rank,
                                         const Correspondence& same) {
   std::optional<std::uint32_t> found;
@@ -127,7 +127,7 @@ std::optional<std::uint32_t> group_like(const CallLists& lists, std::uint32_t gr
   return found;
 }
 
-// The calls of `model` as another rank would make them. Nothing where it would not know on which group, or with whom.
+// The calls of `model` as another rank would make them. Empty if a call's group or partner is unknown.
 std::optional<std::vector<ListedCall>> as_own(const CallLists& lists, const CallList& model, Rank rank,
                                               const Correspondence& same) {
   std::vector<ListedCall> calls;
@@ -154,8 +154,8 @@ std::optional<std::vector<ListedCall>> as_own(const CallLists& lists, const Call
   return calls;
 }
 
-// Kinds of edits, equal for ranks that make the same mistake: shapes, and sizes of their groups, that are left out
-// and put in.
+// Kinds of edits, equal for ranks that make the same mistake: the shapes that are left out and inserted, with the sizes
+// of their groups.
 using Shapes = std::vector<std::pair<Symbol, std::size_t>>;
 using Kinds = std::set<std::pair<Shapes, Shapes>>;
 
@@ -177,8 +177,8 @@ std::size_t edited_calls(const std::vector<Hunk>& hunks) {
   return calls;
 }
 
-// Where a list goes on that breaks off, its last calls may be left out, or be made instead of what a model makes there:
-// the same calls with other arguments were.
+// At the end of a list that breaks off, the last calls may be the model's calls with other arguments. The last hunk
+// then replaces them, instead of leaving them out or inserting the model's calls before them.
 void replace_at_end(const CallList& own, const CallList& model, const std::vector<ListedCall>& wanted,
                     std::vector<Hunk>& hunks) {
   if (hunks.empty()) {
@@ -254,7 +254,7 @@ std::optional<RankEdits> edits_as(const CallLists& lists, Rank rank, Rank other)
   return wanted ? edits_to(lists, own, model, *wanted) : std::nullopt;
 }
 
-// Something left out here and put in there has moved.
+// A call that is left out in one place and inserted in another has moved, and counts once.
 std::size_t count_kinds(const RankEdits& edits) {
   std::size_t moved = 0;
   for (const auto& [out, in] : edits.kinds) {
@@ -304,7 +304,7 @@ std::vector<Proposal> as_peers_do(const CallLists& lists) {
       }
     }
   }
-  // One mistake of ranks of several roles.
+  // The same mistake by ranks of several roles.
   for (const auto& [kinds, members] : alike) {
     Proposal all;
     std::set<Rank> ranks;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Proposals: changes of what ranks call that might let a job finish. Two sources: what the peers of a rank call, and
-// the place where the job hangs.
+// Proposals: changes to the calls of ranks that might let a job finish. They have two sources: the calls of a rank's
+// peers, and the place where the job hangs.
 
 #include <map>
 #include <vector>
@@ -15,13 +15,13 @@ struct Proposal {
   CallEdits edits{};          // by rank, then by place
   std::vector<Rank> ranks{};  // that are edited, ascending
   std::size_t kinds = 0;      // of edits: the same change in every step is one
-  std::size_t witnesses = 0;  // peers that call so already
+  std::size_t witnesses = 0;  // peers that make these calls already
 };
 
-// By rank, then by place.
+// Sorts by rank, then by place.
 void sort_edits(CallEdits& edits);
 
-// What ranks would call if they did as others of their role do.
+// Lets ranks make the calls that others of their role make.
 std::vector<Proposal> as_peers_do(const CallLists& lists);
 
 // Calls of some ranks: their indexes in the ranks' lists.
@@ -33,7 +33,7 @@ struct HangPlace {
   RankSet missing{};
 };
 
-// Where a job stands still, or disagrees.
+// Where a job hangs, or its calls disagree.
 struct Hang {
   std::vector<HangPlace> places{};
   std::vector<CallsAt> variants{};  // of one call that its ranks made differently
@@ -43,10 +43,10 @@ struct Hang {
 
 Hang hang_of(const CallLists& lists, const Verdict& verdict);
 
-// What would let these calls go on.
+// Lets these calls continue.
 std::vector<Proposal> where_it_hangs(const CallLists& lists, const Hang& hang);
 
-// The places of what `rank` calls with these edits, of which some may be of other ranks.
+// The places of `rank`'s calls with these edits, some of which may be of other ranks.
 std::vector<Symbol> places_with(const CallLists& lists, Rank rank, const CallEdits& edits);
 
 }  // namespace rollcall::check

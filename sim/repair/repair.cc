@@ -9,7 +9,7 @@
 namespace rollcall::check {
 namespace {
 
-constexpr std::int64_t margin = 4;  // scores of changes that are about as likely, where nothing supports them
+constexpr std::int64_t margin = 4;  // between scores of changes that are about as likely, where nothing supports them
 constexpr std::size_t tries_max = 48;
 constexpr std::size_t calls_max = 2'000'000;  // in all runs that are tried
 constexpr std::size_t tries_min = 4;
@@ -34,8 +34,8 @@ std::int64_t novelty_of(const CallLists& lists, const Proposal& proposal, Novelt
   return novelty.count_with(changes);
 }
 
-// Of edits of one call each, the earlier place in the rank's list where the job would be more like itself: where a call
-// is missing shows only later, when somebody waits for it.
+// Moves edits of one call each to an earlier place in the rank's list where the job would be more regular: a missing
+// call shows only later, when another rank waits for it.
 void slide(const CallLists& lists, Proposal& proposal, Novelty& novelty) {
   constexpr std::int64_t places_max = 64;
   constexpr std::size_t edits_max = 8;
@@ -67,7 +67,7 @@ void slide(const CallLists& lists, Proposal& proposal, Novelty& novelty) {
   sort_edits(proposal.edits);
 }
 
-// Whoever called something meant it: calls are forgotten more often than made up.
+// Calls are made on purpose: they are forgotten more often than added by mistake.
 std::int64_t left_out(const Proposal& proposal) {
   constexpr std::int64_t first = 2;
   constexpr std::int64_t more = 4;
@@ -78,8 +78,8 @@ std::int64_t left_out(const Proposal& proposal) {
   return calls == 0 ? 0 : first + std::min(calls - 1, more);
 }
 
-// Is what is called after the edits, where they are, seen elsewhere in the job, and not only by the other end of the
-// mistake? In a job of two ranks and one step nothing is.
+// True if the calls at the edits, and after them, also occur elsewhere in the job, and not only on the other end of the
+// mistake. In a job of two ranks and one step, none do.
 bool is_supported(const CallLists& lists, const Proposal& proposal, const Novelty& novelty) {
   const auto enough = static_cast<std::int64_t>(proposal.ranks.size()) + 1;  // themselves, and the other end
   const auto replaces = [](const CallEdit& edit) {
@@ -92,11 +92,11 @@ bool is_supported(const CallLists& lists, const Proposal& proposal, const Novelt
   std::optional<Rank> last;
   return std::ranges::any_of(proposal.edits, [&](const CallEdit& edit) {
     if (last == edit.rank) {
-      return false;  // a rank's first edit stands for the others, which are like it
+      return false;  // a rank's first edit represents the others, which are like it
     }
     last = edit.rank;
     const std::vector<Symbol> places = places_with(lists, edit.rank, proposal.edits);
-    // That lists begin and end says nothing.
+    // The beginning and the end of a list are not evidence.
     const auto follows = [&](std::int64_t at) {
       return at > 0 && at < static_cast<std::int64_t>(places.size()) &&
              novelty.times(places[static_cast<std::size_t>(at) - 1], places[static_cast<std::size_t>(at)]) >
@@ -131,7 +131,7 @@ std::vector<Scored> ordered(const CallLists& lists, const Hang& hang) {
   return all;
 }
 
-// Do all ranks finish, in calls that agree? Values are not those of the program any more.
+// True if all ranks finish, in calls that agree. Values no longer count: they are not the program's any more.
 bool is_well(FindingKind kind) {
   return kind == FindingKind::ok || kind == FindingKind::value || kind == FindingKind::group_not_destroyed ||
          kind == FindingKind::samples_repeated || kind == FindingKind::work_never_waited;
@@ -152,7 +152,7 @@ bool is_about_hosts(const Place& place) {
 bool is_repairable(const Verdict& verdict) {
   if (const auto* deadlock = std::get_if<Deadlock>(&verdict);
       deadlock != nullptr && std::ranges::any_of(deadlock->cycle, is_about_hosts)) {
-    return false;  // calls about groups and the store are not changed, and so only half of what could be would be
+    return false;  // calls about groups and the store are not edited, so only half of the changes could be tried
   }
   const Finding* finding = finding_of(verdict);
   const bool is_fit = std::holds_alternative<Deadlock>(verdict) ||
@@ -205,7 +205,7 @@ RepairSearch find_repair(const Verdict& verdict, const std::vector<RankProgram>&
     });
   });
   if (joins) {
-    return {};  // how often a rank calls there depends on the others
+    return {};  // there, the number of a rank's calls depends on the others
   }
   const CallLists lists(programs);
   return find_repair(lists, hang_of(lists, verdict), outlook);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Repair: the smallest change of what ranks call under which the job runs to its end. Who is changed is to blame, and
-// the run after the change is the proof.
+// Repair: the smallest change to the calls of ranks with which the job runs to its end. The changed ranks are to blame,
+// and the run after the change is the proof.
 
 #include <optional>
 #include <vector>
@@ -20,22 +20,22 @@ struct Alternative {
 struct FoundRepair {
   CallEdits edits{};
   RankSet ranks{};         // that are edited
-  std::int64_t score = 0;  // less for likelier ones; below 0 it makes the job more like itself than it is
-  bool supported = false;  // the job does elsewhere what it does with the edits
+  std::int64_t score = 0;  // lower is likelier; below 0 it makes the job more regular than it is
+  bool supported = false;  // the calls at the edits also occur elsewhere in the job
   std::vector<Alternative>
       alternatives{};  // about as likely as this one, of other ranks; the job runs with them, too
 };
 
-// May `verdict` be mended by other calls?
+// True if other calls may fix `verdict`.
 bool is_repairable(const Verdict& verdict);
 
 struct RepairSearch {
-  std::optional<FoundRepair> found{};  // nothing where no change that was tried helps
+  std::optional<FoundRepair> found{};  // empty if no change that was tried helps
   std::int64_t tried = 0;
   bool is_cut_short = false;  // there are more changes than may be tried
 };
 
-// Of a job that hangs, or disagrees, in these calls of `lists`.
+// For a job that hangs, or disagrees, in these calls of `lists`.
 RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook);
 
 // `programs` of all ranks, ascending.

@@ -42,7 +42,7 @@ std::string filled(std::string_view text, const BackendTexts& texts, const std::
   return fmt::format(fmt::runtime(text), fmt::arg("op", op), fmt::arg("hang", texts.hang));
 }
 
-// Messages of different ones of Gloo's functions never meet.
+// True if the calls use one Gloo function: messages of different functions never meet.
 bool meet_on_gloo(std::span<const OpVariant> calls) {
   const GlooFunction first = rollcall::row_of(calls.front().op.kind).gloo;
   return first != GlooFunction::none && std::ranges::all_of(calls, [&](const OpVariant& call) {

@@ -17,7 +17,7 @@ namespace rollcall::check {
 std::string hang_on_backend(const Evidence& evidence, const std::string& op);
 // The same where the missing rank's process is gone.
 std::string crash_on_backend(std::string_view backend, const std::string& op);
-// `calls`: those that do not fit each other.
+// `calls`: those that do not fit together.
 std::string mismatch_on_backend(const Evidence& evidence, FindingKind kind, std::span<const OpVariant> calls);
 std::string hook_mismatch_on_backend();
 

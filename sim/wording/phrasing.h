@@ -11,7 +11,7 @@
 
 namespace rollcall::check {
 
-// The row of a table of words that is about this kind.
+// The row for this kind in a table of words.
 template <typename Rows>
 const auto& row_of(const Rows& rows, FindingKind kind) {
   const auto row = std::ranges::find_if(rows, [kind](const auto& each) { return each.kind == kind; });
@@ -24,7 +24,7 @@ bool is_plural(const RankSet& ranks);
 // "rank 0 waits", "ranks 1-3 wait".
 std::string with_verb(const RankSet& ranks, const char* singular, const char* plural);
 
-// " in save_checkpoint at train.json:12:5", " in 'data' at train.json:9:5": where a call stands, with a leading blank;
+// " in save_checkpoint at train.json:12:5", " in 'data' at train.json:9:5": where a call is made, with a leading blank;
 // empty when nothing is known.
 std::string origin_of(const Call& call);
 

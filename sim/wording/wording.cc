@@ -1,4 +1,4 @@
-// Ranks that wait, raised, or were stopped. wording_calls.cc has the findings that compare calls,
+// Sentences about ranks that wait, raised, or were stopped. wording_calls.cc has the findings that compare calls,
 // wording_devices.cc those about devices.
 
 #include "sim/wording/wording.h"
@@ -29,7 +29,7 @@ const RankStatus& status_of(const Evidence& evidence, Rank rank) {
   return evidence.ranks[static_cast<std::size_t>(rank)];
 }
 
-// How many inputs these ranks took: the fewest and the most of them. -1 where nobody counts.
+// How many inputs these ranks took: the fewest and the most of them. -1 if they are not counted.
 struct InputRange {
   std::int64_t fewest = -1;
   std::int64_t most = -1;
@@ -44,12 +44,12 @@ InputRange inputs_of(const Evidence& evidence, const RankSet& ranks) {
   return inputs;
 }
 
-// Everyone in `fewer` took the same number of inputs, and everyone in `more` took more.
+// True if all ranks in `fewer` took the same number of inputs, and all ranks in `more` took more.
 bool ran_out_before(const InputRange& fewer, const InputRange& more) {
   return fewer.fewest >= 0 && fewer.fewest == fewer.most && more.fewest > fewer.most;
 }
 
-// As much of an exception's text as a sentence bears; the rank's state has all of it.
+// As much of an exception's text as fits a sentence; the rank's state has all of it.
 std::string beginning_of(const std::string& message) {
   constexpr std::size_t length_max = 160;
   std::string text = message.substr(0, message.find('\n'));
@@ -120,7 +120,7 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
   finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
 }
 
-// A few ranks wait in a call that most of the group ended without.
+// A few ranks wait in a call that most of the group has finished without.
 void word_extra_call(const Evidence& evidence, const Place& place, Finding& finding) {
   finding.headline = fmt::format("only {} {} {}; {} finished without it", ranks_phrase(place.waiting),
                                  is_plural(place.waiting) ? "call" : "calls", call_phrase(place.call),

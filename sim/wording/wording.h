@@ -1,7 +1,7 @@
 #pragma once
 
-// The sentences of a finding: headline, cause, advice, and what the real backend would show. One place,
-// so that every verdict speaks alike. A cause adds to its headline (where, why) and never repeats it.
+// The sentences of a finding: headline, cause, advice, and what the real backend would show. They are in one place, so
+// that all verdicts use the same language. A cause adds to its headline (where, why) and never repeats it.
 
 #include <string>
 
@@ -13,11 +13,11 @@ namespace rollcall::check {
 
 // Fills headline, cause, advice and on_backend of a finding whose other fields are set.
 void word_missing(const Evidence& evidence, const BlockedSlot& slot, Finding& finding);
-// Does it say no more than that ranks are missing, so that their calls before may tell more?
+// True if it only says that ranks are missing, so that their earlier calls may tell more.
 bool needs_history(const Finding& finding);
-// `ended` made the call so often, and the others wait in a later one of the same line.
+// `ended` made the call `made` times, and the others wait in number `wanted` of the same line.
 void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding);
-// `ended` never come to the line: "all_reduce at train.py:12" is their last.
+// `ended` never reach the line; `call` ("all_reduce at train.py:12") is their last.
 void word_last_call(const RankSet& ended, const std::string& call, Finding& finding);
 void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                    Finding& finding);

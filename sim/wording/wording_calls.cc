@@ -22,13 +22,13 @@ std::string slot_phrase(const Evidence& evidence, const Incident& incident) {
   return fmt::format("collective #{} on {}", incident.seq, group_name(evidence, incident.group));
 }
 
-// ---- What calls have that others have not ----
+// ---- How calls differ ----
 
 // One kind of mismatch between the calls of a slot. Where calls differ in several ways, the first row names it.
 struct MismatchRow {
   FindingKind kind;
   bool (*differs)(const Call&, const Call&);
-  std::string (*property)(const Call&);  // what it is about, as one call has it
+  std::string (*property)(const Call&);  // the property in question, of one call
   const char* depends;                   // "the all_reduce gets ... depends on the rank or on its data"
   const char* advice;
   const char* joint = "with";  // "calls all_reduce with 17 elements"
@@ -52,7 +52,7 @@ constexpr MismatchRow mismatch_rows[] = {
     {FindingKind::root_mismatch, [](const Call& a, const Call& b) { return a.root != b.root; },
      [](const Call& call) { return fmt::format("root {}", call.root); }, "a root that",
      "pass the same root on every rank: it is a global rank, not a local one"},
-    // The calls agree; which of their parts do not, word_parts says.
+    // The calls agree; word_parts names the parts that do not.
     {FindingKind::split_mismatch, [](const Call&, const Call&) { return false; },
      [](const Call& call) { return elements(call.numel); }, "parts whose sizes",
      "exchange the sizes first, with an all_to_all_single of the counts"},
@@ -110,7 +110,7 @@ std::string who_calls_what(const Evidence& evidence, const Incident& incident, c
 
 // ---- Where calls come from ----
 
-// Everyone's call comes from one place of the program, and it is known.
+// True if all ranks' calls come from one place of the program, and it is known.
 bool same_site(const std::vector<Variant>& variants) {
   return !variants.front().call.site.empty() && std::ranges::all_of(variants, [&](const Variant& variant) {
     return variant.call.site == variants.front().call.site;
@@ -140,7 +140,7 @@ std::string who_calls(const Variant& variant) {
                      origin_of(variant.call));
 }
 
-// What `tell` says of each variant, the odd one first.
+// The text of `tell` for each variant, the odd one first.
 template <typename Tell>
 std::string list_of(std::vector<Variant> variants, Tell&& tell) {
   std::reverse(variants.begin(), variants.end());
@@ -199,7 +199,7 @@ std::string who_is_in(const Evidence& evidence, const Incident& incident) {
 
 void word_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding) {
   const std::vector<Variant> variants = name_variants(evidence, incident);
-  const bool strayed = !same_label(variants);  // no call is wrong by itself: the ranks are out of step
+  const bool strayed = !same_label(variants);  // no call is wrong on its own: the ranks are out of step
   const MismatchRow& row = row_of(mismatch_rows, finding.kind);
   finding.headline = who_calls_what(evidence, incident, row);
   finding.cause = mismatch_cause(variants, row);

@@ -12,7 +12,7 @@
 namespace rollcall::check {
 namespace {
 
-// "45 min", "1.5 s": as people give limits.
+// "45 min", "1.5 s": as people write limits.
 std::string time_phrase(Duration duration) {
   struct Unit {
     Duration size;

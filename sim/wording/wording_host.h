@@ -1,6 +1,6 @@
 #pragma once
 
-// The sentences of findings about groups, the store and limits of time; see wording.h.
+// The sentences of findings about groups, the store and time limits; see wording.h.
 
 #include "sim/match/evidence.h"
 #include "sim/report/verdict.h"
@@ -13,16 +13,16 @@ void word_leaks(const Evidence& evidence, Finding& finding);
 void word_never_served(Finding& finding);
 // Headline and chain are set already. `place`: where ranks wait in a call about groups.
 void word_group_cycle(const Evidence& evidence, const Place& place, Finding& finding);
-// The same.
+// The same, through the store. Replaces the headline.
 void word_store_cycle(const RankSet& everyone, Finding& finding);
 
 // Ranks wait in their group's first call, a batch_isend_irecv, for members that have ended without one.
 void word_no_communicator(const Evidence& evidence, const Place& place, const RankSet& missing,
                           Finding& finding);
 
-// What every rank has to know about a call that makes, splits or ends groups.
+// The rule that every rank has to follow in a call that makes, splits or destroys groups.
 const char* group_call_advice(const Evidence& evidence, const std::string& op);
-// What a rank sees that waits in such a call for others, or in a call on the store.
+// What a rank sees while it waits for others in such a call, or in a call on the store.
 std::string host_hang_on_backend(const Evidence& evidence, const std::string& op);
 std::string store_hang_on_backend();
 bool is_host_call(const std::string& op);

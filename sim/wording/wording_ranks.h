@@ -1,6 +1,6 @@
 #pragma once
 
-// The sentences of findings about what ranks found out themselves; see wording.h.
+// The sentences of findings about what ranks detected themselves; see wording.h.
 
 #include "sim/match/evidence.h"
 #include "sim/report/verdict.h"

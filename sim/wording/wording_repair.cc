@@ -32,7 +32,7 @@ std::string call_words(const ProgramCall& call) {
   return fmt::format("{} {} rank {}", op, call.kind == OpKind::send ? "to" : "from", call.peer);
 }
 
-// With where it stands, and how large it is.
+// The same, with its size and where it is.
 std::string full_words(const ProgramCall& call) {
   Call place;
   place.label = call.label;
@@ -81,7 +81,7 @@ std::int64_t number_of(const ProgramCall& like, const RankProgram& program, std:
 
 enum class Mistake { left_out, extra, moved, other_group, other_peer, other_call };
 
-// Of the first edit that was needed, which says what the others are about.
+// The mistake behind the first edit needed, which determines what the others are about.
 Mistake mistake_of(std::span<const CallEdit> edits, const RankProgram& program) {
   const CallEdit& first = edits.front();
   const std::span<const ProgramCall> out = dropped_by(first, program);
@@ -107,7 +107,7 @@ Mistake mistake_of(std::span<const CallEdit> edits, const RankProgram& program) 
   return out.empty() ? Mistake::left_out : Mistake::extra;
 }
 
-// What waits in vain where a call is missing, and where nobody else makes one.
+// Names the calls that wait in vain where this one is missing, or where no other rank makes it.
 FindingKind kind_of(Mistake mistake, const ProgramCall& call, FindingKind usual) {
   const bool sends = call.kind == OpKind::send;
   switch (mistake) {
@@ -129,7 +129,7 @@ FindingKind kind_of(Mistake mistake, const ProgramCall& call, FindingKind usual)
   return usual;
 }
 
-// The place that the culprits keep waiting, or else one in which they wait.
+// The place at which others wait for the culprits, or else one in which the culprits wait.
 const Place* shown_place(std::span<const Place> places, const RankSet& culprits, bool missing_first) {
   const auto meets = [&](const RankSet& ranks) { return difference(ranks, culprits).size() < ranks.size(); };
   const auto find = [&](bool missing) {

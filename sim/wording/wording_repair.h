@@ -1,6 +1,6 @@
 #pragma once
 
-// Sentences about a repair: what ranks would have to call instead of what they call.
+// Sentences about a repair: the calls that ranks would have to make instead of their own.
 
 #include <span>
 #include <vector>
@@ -10,13 +10,14 @@
 
 namespace rollcall::check {
 
-// The edits of ranks that are to change alike, one step each.
+// One step for each different edit, with all ranks that need it.
 std::vector<RepairStep> repair_steps(const CallEdits& edits, std::span<const RankProgram> programs);
 
-// Is the finding about the call that the edits add or take away? Then its words fit, whoever is to blame.
+// True if the finding is about the call that the edits insert or leave out. Its words then fit, whichever rank is to
+// blame.
 bool says_the_same(const CallEdits& edits, std::span<const RankProgram> programs, const Finding& finding);
 
-// Kind, place and words of a deadlock that the edits of its culprits mend. `places`: the calls in which ranks wait.
+// Kind, place and words of a deadlock that the edits of its culprits fix. `places`: the calls in which ranks wait.
 void word_culprits(const CallEdits& edits, std::span<const RankProgram> programs,
                    std::span<const Place> places, Finding& finding);
 
