@@ -35,9 +35,9 @@ struct BackendTraits {
   std::string_view title;  // as people write it
   DeviceType device;       // where the tensors of its calls live, and objects in transit
   Duration timeout;        // of a call, unless its group or job was given one
-  bool queues_calls;  // a call is queued on its rank's GPU, and its host continues; else the host blocks in it
-  bool raises_timeouts;  // a call that waits too long ends with an error; else only the watchdog's abort
-  bool has_tags;         // messages are matched by tag; else in order
+  bool queues_calls;       // a call is queued on its rank's GPU and its host continues; else the host blocks
+  bool raises_timeouts;    // a call that waits too long ends with an error; else only the watchdog's abort
+  bool has_tags;           // messages are matched by tag; else in order
   bool has_monitored_barrier;
   bool has_cost_model;  // sim/cost predicts its times
   bool splits_groups;   // split_group works

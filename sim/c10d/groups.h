@@ -57,7 +57,7 @@ ProcessGroup split_group(const std::vector<RankList>& split_ranks, const SplitOp
 void destroy_process_group(const ProcessGroup& group = {}, Site site = Site::here());
 bool is_initialized();
 
-// Throw TorchTraits::usage_error when the rank is not in the group, or the group was destroyed.
+// Both throw TorchTraits::usage_error when the rank is not in the group, or the group was destroyed.
 Rank get_group_rank(const ProcessGroup& group, Rank global_rank);
 Rank get_global_rank(const ProcessGroup& group, Rank group_rank);
 const RankList& get_process_group_ranks(const ProcessGroup& group);

@@ -43,7 +43,7 @@ enum class OpKind : std::uint8_t {
 };
 inline constexpr std::size_t op_kind_count = static_cast<std::size_t>(OpKind::store_wait) + 1;
 
-// Who takes part, and where the call is counted.
+// Which ranks take part, and where the call is counted.
 enum class Family : std::uint8_t { collective, message, about_groups, about_store };
 
 // The tensors that a call reads, or writes.

@@ -25,7 +25,7 @@ void check_peer(OpKind kind, bool async_op, const ProcessGroup& group, std::opti
                     kind == OpKind::send ? "destination" : "source"));
   }
   if (kind == OpKind::recv && global && peer < 0) [[unlikely]] {
-    detail::refuse_peer(peer, group.size(), *self.torch);  // here, -1 does not mean "anyone" as it does in an Op
+    detail::refuse_peer(peer, group.size(), *self.torch);  // -1 is not "anyone" here, as it is in an Op
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The keys and values of a run's store. Pure data; the engine decides who waits. The rules are those that torch's
-// TCPStore and HashStore share (torch/csrc/distributed/c10d/HashStore.cpp), measured on 1.13.
+// The keys and values of a run's store. Pure data; the engine decides which ranks wait. The rules are those that
+// torch's TCPStore and HashStore share (torch/csrc/distributed/c10d/HashStore.cpp), measured on 1.13.
 
 #include <map>
 #include <optional>

@@ -15,7 +15,7 @@ class Work {
   static constexpr std::uint32_t no_message = 0xffffffff;
 
   static constexpr std::int64_t seq_max = 0xfffffffe;
-  static constexpr std::int64_t no_slot = 0xffffffff;  // of a call that no other call meets: its group is closed
+  static constexpr std::int64_t no_slot = 0xffffffff;  // of a call that meets no other: its group is closed
 
   Work() = default;  // nothing to wait for: always completed
   // Call number `seq` of the member `rank` of `group`: at most seq_max, or no_slot. `message` identifies a message.
@@ -31,10 +31,10 @@ class Work {
   void wait(Duration timeout) const;
   bool is_completed() const;
 
-  bool is_nothing() const { return rank_ < 0; }  // like the None that torch returns to ranks outside the group
+  bool is_nothing() const { return rank_ < 0; }  // like None, which torch returns to ranks outside the group
   GroupId group() const { return group_; }
   Rank rank() const { return rank_; }                      // inside the group
-  std::int64_t seq() const { return std::int64_t{seq_}; }  // counts from 0 per group, point to point separately
+  std::int64_t seq() const { return std::int64_t{seq_}; }  // counts from 0 per group; messages separately
   bool is_point_to_point() const { return message_ != no_message; }
   std::uint32_t message() const { return message_; }
 

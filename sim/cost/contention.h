@@ -95,7 +95,7 @@ class Contention {
 
   int multiprocessors_;
   std::vector<Job> jobs_;            // under way, in the order in which they began
-  std::vector<std::int64_t> ports_;  // by rank: how much of it is needed, in millionths
+  std::vector<std::int64_t> ports_;  // by rank: how much of its port is needed, in millionths
   std::vector<std::int64_t> nics_;
   std::vector<int> channels_;  // by rank: multiprocessors that NCCL's kernels hold
   bool has_changed_ = false;

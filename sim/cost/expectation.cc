@@ -37,7 +37,7 @@ Communicator as_measured(Communicator communicator, bool with_hops) {
     graph->nic_latency =
         with_hops ? std::max(communicator.links.nic_latency, extra_hop(communicator.links.network)) : 0;
   }
-  communicator.cpu = CpuVendor::intel;  // measurements do not show that AMD's hosts need twice as long for a message
+  communicator.cpu = CpuVendor::intel;  // measurements do not show AMD's hosts taking twice as long
   if (communicator.compute_capability >= 100) {
     communicator.release = newest_release;
     if (graphs.nvls.channels > 0) {
@@ -147,7 +147,7 @@ double Expectation::symmetric_time(const Request& request, const SymmetricChoice
   const double base = choice.is_ll ? symmetric_ll_base : symmetric_base;
   const double launch = given_.launch.cuda_graphs ? 0 : launch_cost;
   const double bandwidth = most_bandwidth(request.function, Algorithm::nvls);
-  const double ll_slowness = choice.is_ll ? 2.0 * given_.ranks : 1;  // every rank sends everything, with flags
+  const double ll_slowness = choice.is_ll ? 2.0 * given_.ranks : 1;  // all ranks send everything, with flags
   return base + launch + static_cast<double>(request.bytes) * ll_slowness / (1000 * bandwidth);
 }
 

@@ -44,7 +44,7 @@ class IncidentLog {
     Time at = 0;
     GroupId group = 0;
     Channel channel = Channel::collectives;
-    bool is_message = false;  // messages are counted apart from the collectives
+    bool is_message = false;  // messages are counted separately from collectives
     std::int64_t seq = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };

@@ -167,7 +167,7 @@ void GroupMatcher::retire() {
     const Slot& slot = *ring_[index(base_)];
     expects(slot.seq == base_, "slots are retired in order");
     expects(slot.arrived == size_, "a slot is done when every member has come");
-    last_done_ = LastDone{slot.seq, op_of(slot, 0)};  // not the reference: the order of arrival must not be visible
+    last_done_ = LastDone{slot.seq, op_of(slot, 0)};  // not the reference: the order of arrival must not show
     ++base_;
   }
 }

@@ -301,7 +301,7 @@ void MessageMatcher::bind(MessageId receive, Rank source) {
   pump(op.rank, source);
 }
 
-// Matches a watched sender's pairs, in order, as far as their receivers have told it.
+// Matches a watched sender's pairs, in order, as far as its permits go.
 void MessageMatcher::release(Rank sender, Rank receiver, std::int32_t tag) {
   Connections::Permits& permits = connections_->permits(sender, receiver, tag);
   while (permits.left > 0 && !permits.waiting.empty()) {

@@ -33,7 +33,7 @@ struct Message {
     planned,  // its rank has called, but its GPU has not reached it
     pending,  // its partner has not arrived
     matched,  // its partner has arrived; not completed yet
-    stuck,    // matched, but the two do not fit, and nothing will ever move
+    stuck,    // its partner has arrived, but the two do not fit, and nothing will ever move
     done,     // completed; remembered only while its source may still be asked for
     failed,   // the rank's process dies of it
   };
@@ -48,7 +48,7 @@ struct Message {
   std::uint32_t batch = 0;
   MessageId partner = no_message;
   std::uint64_t arrived = 0;              // tagged, a send: when its notice reached the receiver
-  std::shared_ptr<const Moment> known{};  // with watched ranks: when posted; a receive: when it became a sender's
+  std::shared_ptr<const Moment> known{};  // if any rank is watched: when posted; a receive: when bound
   Rank source = -1;                       // done, a receive: the sender, inside the group
   std::int64_t sent_bytes = 0;            // failed: the size that was too large for this receive
 };

@@ -21,7 +21,7 @@ struct Proposal {
 // Sorts by rank, then by place.
 void sort_edits(CallEdits& edits);
 
-// Lets ranks make the calls that others of their role make.
+// Proposals that let ranks make the calls that others of their role make.
 std::vector<Proposal> as_peers_do(const CallLists& lists);
 
 // Calls of some ranks: their indexes in the ranks' lists.
@@ -43,7 +43,7 @@ struct Hang {
 
 Hang hang_of(const CallLists& lists, const Verdict& verdict);
 
-// Lets these calls continue.
+// Proposals that let these calls continue.
 std::vector<Proposal> where_it_hangs(const CallLists& lists, const Hang& hang);
 
 // The places of `rank`'s calls with these edits, some of which may be of other ranks.

@@ -9,7 +9,7 @@
 namespace rollcall::check {
 namespace {
 
-constexpr std::int64_t margin = 4;  // between scores of changes that are about as likely, where nothing supports them
+constexpr std::int64_t margin = 4;  // between scores of changes that are about as likely, without support
 constexpr std::size_t tries_max = 48;
 constexpr std::size_t calls_max = 2'000'000;  // in all runs that are tried
 constexpr std::size_t tries_min = 4;

@@ -121,7 +121,7 @@ struct Finding {
   std::string advice;                          // one sentence
   std::optional<Repair> repair{};              // of deadlocks and mismatches, where one was found
   std::string on_backend;                      // what the real backend would show; may be empty
-  std::vector<std::string> chain;              // who waits for whom, one step a line
+  std::vector<std::string> chain;              // which ranks wait for which, one step a line
 };
 
 // How many of the tried schedules had this outcome.

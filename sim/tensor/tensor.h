@@ -121,7 +121,7 @@ class Tensor {
   // The only element. Throws ValueError when there are more, or none; RuntimeError when the tensor is meta or complex.
   double item() const;
   std::int64_t item_integer() const;
-  double at(std::int64_t index) const;  // a complex tensor is read as view_as_real sees it, here and in to_vector
+  double at(std::int64_t index) const;  // of a complex tensor: as view_as_real sees it, as in to_vector
   std::vector<double> to_vector() const;
 
   // In place, like torch's underscore methods. Sizes and dtypes must agree (RuntimeError otherwise);

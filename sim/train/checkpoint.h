@@ -1,7 +1,7 @@
 #pragma once
 
 // torch.distributed.checkpoint's save and load. Tensors go to files, not over the network; ranks only exchange plans of
-// who writes or reads what (state_dict_saver.py, state_dict_loader.py, utils.py, _DistWrapper):
+// which rank writes or reads what (state_dict_saver.py, state_dict_loader.py, utils.py, _DistWrapper):
 //
 //   save   every rank's plan to rank 0, each rank's part of the common plan back, then a report of what was written to
 //          rank 0, and the metadata to all ranks

@@ -344,7 +344,7 @@ void FullyShardedDataParallel::finish_backward() {
   is_first_step_ = false;
   Event reduced;
   {
-    const StreamScope stream(all_reduce_stream_);  // which waits for the reduce stream, if that is another one
+    const StreamScope stream(all_reduce_stream_);  // which waits for the reduce stream, if it is another
     reduced.record();
   }
   reduced.wait();

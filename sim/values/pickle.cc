@@ -51,7 +51,7 @@ constexpr unsigned char protocol_max = 5;
 // make the reader allocate.
 constexpr std::size_t memo_gap_max = 1024;
 
-// Opcodes that import or call. The message names them, because their presence means that somebody tried.
+// Opcodes that import or call. The message names them, because their presence means that the file tries to run code.
 std::string_view dangerous(unsigned char opcode) {
   switch (opcode) {
     case 'c':
