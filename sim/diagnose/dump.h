@@ -1,6 +1,6 @@
 #pragma once
 
-// What the ranks of a job wrote down about their calls before somebody stopped it: Flight Recorder dumps
+// What the ranks of a job recorded about their calls before the job was stopped: Flight Recorder dumps
 // as values. Made by traces/, judged by dump_judge.h. Texts and shapes are kept once and referred to by
 // number: two million records are two million small values.
 //
@@ -16,7 +16,7 @@
 
 namespace rollcall::check {
 
-// Operation and arguments of a record. Two ranks' calls agree when these are equal.
+// Operation and arguments of a record. Two ranks' calls agree if these are equal.
 struct DumpCall {
   std::string backend;  // "nccl"
   std::string op;       // "all_reduce"; "send", "recv" for messages
@@ -30,8 +30,8 @@ struct DumpCall {
   bool is_message() const { return source >= 0; }
   // Closes a batch of messages, or of collectives.
   bool is_marker() const { return op == "coalesced"; }
-  // Gloo's recorder (ProcessGroupGloo.cpp, enqueue) keeps collectives only, and of their ends no more than that
-  // there was one.
+  // Gloo's recorder (ProcessGroupGloo.cpp, enqueue) keeps collectives only. It records that a call ended, but not
+  // how.
   bool is_of_gloo() const { return backend == "gloo"; }
 
   friend bool operator==(const DumpCall&, const DumpCall&) = default;
@@ -51,7 +51,7 @@ struct DumpGroup {
   std::string name;
   std::string description;    // "default_pg", "mesh_tp", ...
   std::vector<Rank> members;  // global, ascending
-  bool is_by_use = false;     // members are those that have used it: nothing lists them
+  bool is_by_use = false;     // members are the ranks that have used it: nothing lists them
 
   friend bool operator==(const DumpGroup&, const DumpGroup&) = default;
 };
@@ -70,12 +70,12 @@ struct DumpRecord {
   std::uint32_t stack = 0;  // index into JobDump::stacks; 0: the record has none
   std::uint32_t group = 0;  // index into JobDump::groups
   std::uint32_t timeout_ms = 0;
-  std::uint32_t unrecorded = 0;  // operations of its group before it that the recorder passes over: messages
+  std::uint32_t unrecorded = 0;  // operations of its group before it that the recorder skips: messages
   float duration_ms = -1;        // -1: not recorded
   State state = State::scheduled;
   bool retired = false;
   bool is_p2p = false;
-  bool gap_after = false;  // the recorder made another record next that the dump does not hold
+  bool gap_after = false;  // the recorder's next record is not in the dump
 
   bool is_over() const { return state == State::ended || state == State::completed; }
 
@@ -95,23 +95,23 @@ struct RankDump {
   std::string file;
   std::string version;
   bool without_gaps = false;        // holds every record from its first one on
-  bool from_start = false;          // and that is the recorder's first: nothing fell off the ring
+  bool from_start = false;          // and the first one is the recorder's first: nothing fell off the ring
   bool has_states = true;           // else replay_states says which calls are finished
-  bool is_window = false;           // it ends where the recorder was stopped, which says nothing of the rank
-  bool knows_groups = true;         // else all calls are taken to be of one group
+  bool is_window = false;           // it ends where recording was stopped, which says nothing about the rank
+  bool knows_groups = true;         // else all calls are assumed to be of one group
   std::vector<DumpRecord> records;  // oldest first
   std::vector<DumpStatus> status;   // by group
   std::vector<std::uint32_t> groups;  // that this rank has used, ascending
 };
 
 struct JobDump {
-  std::vector<RankDump> ranks;  // ascending, each rank once; may be empty beside facts
+  std::vector<RankDump> ranks;  // ascending, each rank once; may be empty if there are facts
   std::vector<DumpCall> calls;
   std::vector<DumpStack> stacks;  // the first is empty
   std::vector<DumpGroup> groups;
-  std::vector<RankDump> earlier;  // of some ranks, from a moment before; ascending by rank
+  std::vector<RankDump> earlier;  // of some ranks, from an earlier moment; ascending by rank
   std::vector<LogFact> facts;     // from the job's log, by file and line
-  bool is_known_to_hang = false;  // somebody saw it stand still when the dumps were written
+  bool is_known_to_hang = false;  // the job was seen to make no progress when the dumps were written
 };
 
 }  // namespace rollcall::check

@@ -1,4 +1,4 @@
-// Ranks that owe a call: stuck on the host, gone from the loop, without the group, dead.
+// Ranks that owe a call: they are stuck on the host, have left the loop, lack the group, or are dead.
 
 #include <algorithm>
 
@@ -70,8 +70,8 @@ class AbsenceJudge {
   }
 
  private:
-  // Everybody who waits, waits in a call that more ranks have gone without: it is the waiting ones that
-  // do what others do not.
+  // True if all waiting ranks wait in one call that more ranks have left out: the waiting ones do what the
+  // others do not.
   bool is_lone_call() const {
     RankSet waiting;
     for (const WaitNode& node : job_.waits.nodes) {
@@ -93,8 +93,8 @@ class AbsenceJudge {
     diagnosis.alternatives = {FindingKind::stuck_host};
   }
 
-  // Gloo's recorder keeps no messages, but counts them. Ranks that wait in a call which they always made after a
-  // certain number of messages, and this time after another.
+  // Ranks that wait in a call that they always made after a certain number of messages, and this time after another
+  // number. Gloo's recorder keeps no messages, but counts them.
   RankSet ranks_that_left_out_messages() const {
     RankSet strayed;
     for (const WaitNode& node : job_.waits.nodes) {
@@ -110,7 +110,7 @@ class AbsenceJudge {
   static bool breaks_with_its_messages(const RankOps& ops, const DumpOp& op) {
     const DumpRecord& here = ops.record_of(op);
     std::size_t times = 0;
-    bool is_first = true;  // of its group: nothing is known of what came before
+    bool is_first = true;  // the first record, for which the messages before it are unknown
     std::uint32_t usual = 0;
     for (const DumpOp& earlier : ops.ops) {
       const DumpRecord& record = ops.record_of(earlier);
@@ -163,7 +163,7 @@ class AbsenceJudge {
         "Gloo's recorder keeps no messages, but counts them between the calls that it keeps");
   }
 
-  // A rank that waits in a message of Gloo's looks like one that does nothing.
+  // A rank that waits in a Gloo message looks like one that does nothing.
   void doubt_messages(Diagnosis& diagnosis) const {
     const bool has_messages =
         std::any_of(job_.view.ranks.begin(), job_.view.ranks.end(), [](const RankOps& ops) {
@@ -221,7 +221,7 @@ class AbsenceJudge {
         "it is the first call on {}: a rank that was stuck before it would look the same", group));
   }
 
-  // Whether `op` of another rank would be the other end of a message that a rank waits in.
+  // True if `op` of another rank would be the other end of a message that a rank waits in.
   bool would_answer(const RankOps& ops, const DumpOp& op, const WaitNode& node) const {
     const JobDump& job = job_.view.job;
     const auto meet = [&job](const DumpRecord& a, const DumpRecord& b) {
@@ -241,8 +241,8 @@ class AbsenceJudge {
     return false;
   }
 
-  // Waits for a rank that it never exchanged such a message with, where it used to exchange one with a rank that
-  // waits for it now: its own peer is wrong.
+  // True if a rank waits for a message with a new peer, in a place where it used to exchange one with a rank that now
+  // waits for it: it names the wrong peer.
   bool went_elsewhere(const WaitNode& node, Diagnosis& diagnosis) const {
     if (node.kind == DumpOp::Kind::collective) {
       return false;
@@ -273,7 +273,7 @@ class AbsenceJudge {
     return true;
   }
 
-  // Owes a message and broke with its habit: it is not late, it has left the message out.
+  // True if the rank owes a message and broke with its habit: it is not late, but has left the message out.
   bool went_past_message(const WaitNode& node, Diagnosis& diagnosis) const {
     if (node.kind == DumpOp::Kind::collective || absent_.size() != 1) {
       return false;
@@ -291,7 +291,7 @@ class AbsenceJudge {
     diagnosis.finding.kind = FindingKind::p2p_mismatch;
     finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
-    if (!ops.dump->from_start) {  // what it did before is not all there
+    if (!ops.dump->from_start) {  // its past is incomplete
       diagnosis.confidence = Diagnosis::Confidence::medium;
       diagnosis.alternatives = {FindingKind::stuck_host};
     }
@@ -303,8 +303,8 @@ class AbsenceJudge {
     return true;
   }
 
-  // All its calls paired, but the last ones came from other places than everyone's: it has left one out
-  // whose successors look the same.
+  // True if all calls of the rank paired, but the last ones came from other places than the others': it has left
+  // out a call whose successors look the same.
   bool left_out_earlier(const WaitNode& node, Diagnosis& diagnosis) const {
     if (node.kind != DumpOp::Kind::collective || absent_.size() != 1) {
       return false;
@@ -335,8 +335,8 @@ class AbsenceJudge {
     return true;
   }
 
-  // Of ranks of Gloo that owe different calls, one that has made fewer than all others: they may wait for it in
-  // messages, which are not recorded, and it cannot wait for what they did later.
+  // Of Gloo's ranks that owe different calls, keeps the one that has made fewer than all others: the others may wait
+  // for it in messages, which are not recorded, and it cannot wait for what they did later.
   void keep_who_stopped_first() {
     if (!ranks_without_dump(job_.view.job).empty() || !difference(absent_, ranks_of_gloo(job_)).empty()) {
       return;
@@ -381,7 +381,8 @@ class AbsenceJudge {
     doubt_start(diagnosis);
   }
 
-  // Whoever waits in a message for the absent keeps another rank waiting in one: it may have named the wrong one.
+  // If the rank that waits in a message for the absent rank also keeps another rank waiting in a message, it may have
+  // named the wrong peer.
   void doubt_peer(const WaitNode& node, Diagnosis& diagnosis) const {
     const Rank rank = node.ranks.front();
     const auto waits_for_it = [&](const WaitNode& other) {
@@ -398,7 +399,8 @@ class AbsenceJudge {
         rank));
   }
 
-  // Before its first call a rank waits in what is not recorded, and several may wait there for each other.
+  // Before its first recorded call a rank waits in calls that are not recorded, and several ranks may wait there for
+  // each other.
   void doubt_start(Diagnosis& diagnosis) const {
     RankSet silent;
     for (const RankOps& ops : job_.view.ranks) {
@@ -414,7 +416,7 @@ class AbsenceJudge {
     }
   }
 
-  // Where the ranks are, if somebody has looked; otherwise that is what to find out.
+  // Adds where the ranks are, if their stacks are known; otherwise asks for the stacks.
   void add_stacks(Diagnosis& diagnosis) const {
     RankSet unseen = absent_;
     for (const LogFact& fact : job_.view.job.facts) {
@@ -433,8 +435,8 @@ class AbsenceJudge {
     }
   }
 
-  // Where the rings have lost the call the culprit stopped at, its own last call still says which it was,
-  // or the counters of those who wait.
+  // If the rings have lost the call at which the culprit stopped, its own last call still says which one it was,
+  // or the counters of the waiting ranks do.
   void place_where_it_stopped(const WaitNode& node, Diagnosis& diagnosis) const {
     if (node.kind != DumpOp::Kind::collective) {
       return;
@@ -478,8 +480,8 @@ class AbsenceJudge {
     }
   }
 
-  // Of the calls the culprits owe, the one they would have come to first: its waiters have most of their
-  // step still before them. Among equals the narrower group is used within a step, the wider at its end.
+  // Of the calls that the culprits owe, the one they would have made first: its waiters have the most open
+  // calls. On a tie, the call of the narrower group: narrow groups are used within a step, wide ones at its end.
   const WaitNode& telling_node(const RankSet& culprits) const {
     const WaitNode* best = &job_.waits.nodes.front();
     std::size_t most_open = 0;
@@ -513,15 +515,16 @@ class AbsenceJudge {
   RankSet absent_;
 };
 
-// The call that `odd` made beyond those of `usual`: all before `position` paired, but from there on with the calls of
-// other lines.
+// The extra call that `odd` made: all calls before `position` paired, but from the extra call on with calls from other
+// lines. Null if there is none.
 const DumpOp* own_call(const DumpView& view, const GroupMember& odd, const GroupMember& usual,
                        std::int64_t position) {
   const Shift shift = find_shift(view, odd, usual, position);
   return shift.kind == Shift::Kind::extra && shift.position < position ? odd.at(shift.position) : nullptr;
 }
 
-// Somebody of the majority that has not come to the call of a node, though its dump would show it.
+// A member of the majority that has not made the call of a node, though its dump would show it. Null if the members
+// without the call are not a majority.
 const GroupMember* usual_member(const DumpCase& job, const WaitNode& node) {
   const GroupMember* usual = nullptr;
   std::size_t count = 0;
@@ -537,7 +540,7 @@ const GroupMember* usual_member(const DumpCase& job, const WaitNode& node) {
 
 }  // namespace
 
-// Few wait in a call that most have not come to, and it is they who are ahead: they made one of their own before.
+// One rank waits in a call that most have not made, and it is ahead: it made an extra call earlier.
 std::optional<Diagnosis> judge_ahead(const DumpCase& job) {
   for (const WaitNode& node : job.waits.nodes) {
     const bool has_past = node.kind == DumpOp::Kind::collective && node.position > 1;

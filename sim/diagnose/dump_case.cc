@@ -11,7 +11,7 @@ namespace rollcall::check {
 
 namespace {
 
-// Chains of thousands of nodes are for no reader.
+// Nobody reads chains of thousands of nodes.
 constexpr std::size_t chain_max = 64;
 
 void set_arguments(const DumpCase& job, const DumpRecord& record, Call& call) {
@@ -35,8 +35,8 @@ std::string wait_line(const DumpCase& job, const WaitNode& node) {
                      call_phrase(name_node(job, node)), ranks_phrase(blockers_of(node)));
 }
 
-// Nodes that lead to the culprits, the nearest first: those that wait for nobody else, then those that
-// wait for them, and so on.
+// The nodes that lead to the culprits, the nearest first: those that wait for the culprits only, then those that
+// wait for these, and so on.
 class Approach {
  public:
   Approach(const DumpCase& job, const RankSet& culprits)
@@ -86,7 +86,7 @@ class Approach {
   }
 
   const DumpCase& job_;
-  std::vector<std::vector<std::size_t>> waiters_;  // by node: who waits for its ranks
+  std::vector<std::vector<std::size_t>> waiters_;  // by node: the nodes that wait for its ranks
   std::vector<bool> seen_;
   std::vector<std::size_t> order_;
   std::size_t next_ = 0;
@@ -148,7 +148,7 @@ Call name_node(const DumpCase& job, const WaitNode& node) {
   return name_call(job, *job.view.ops_of(node.ranks.front()), *node.ops.front());
 }
 
-// A dump may claim anything: no overflow, whatever it says.
+// A dump may claim anything, so this guards against overflow.
 std::int64_t recorded_elements(const DumpCall& call) {
   std::int64_t total = 0;
   for (const std::vector<std::int64_t>& shape : call.inputs) {
@@ -180,7 +180,7 @@ RankSet ranks_without_dump(const JobDump& job) {
   for (const RankDump& dump : job.ranks) {
     present.insert(dump.rank);
   }
-  // Who never used a group that another has used is not listed there, and yet has a number.
+  // A rank that never used a group is not listed in it. The ranks below the last known one exist nevertheless.
   if (std::ranges::any_of(job.groups, &DumpGroup::is_by_use)) {
     members.insert(RankSet::range(0, present.ranges().back().last));
   }
@@ -225,7 +225,7 @@ void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing
 
 namespace {
 
-// The nodes of a cycle, each followed by one that it waits for, as far as that leads; the culprits' first.
+// The nodes of a cycle, each followed by one that it waits for where possible; the culprits' node comes first.
 std::vector<std::size_t> walked(const DumpCase& job, std::vector<std::size_t> cycle,
                                 const RankSet& culprits) {
   std::vector<std::size_t> way;
@@ -248,7 +248,7 @@ std::vector<std::size_t> walked(const DumpCase& job, std::vector<std::size_t> cy
   return way;
 }
 
-// From the last that waits to the culprits; a cycle is walked once around.
+// The waits from the farthest one to the culprits; a cycle is walked around once.
 std::vector<std::size_t> chain_of(const DumpCase& job, const RankSet& culprits) {
   std::vector<std::size_t> order = Approach(job, culprits).order();
   std::vector<std::size_t> around;

@@ -20,7 +20,7 @@ bool is_installed_code(const std::string& file) {
                      [&file](std::string_view mark) { return file.find(mark) != std::string::npos; });
 }
 
-// One member's calls of the group by position, continued by habit where a member was stopped.
+// One member's calls of the group by position, continued by habit beyond its last call.
 class Track {
  public:
   Track(const DumpView& view, const GroupMember& member) : view_(view), member_(member) {
@@ -35,7 +35,7 @@ class Track {
   const DumpFrame* site(const DumpOp& op) const { return user_frame(view_.job, member_.ops->record_of(op)); }
   bool has_stack(const DumpOp& op) const { return member_.ops->record_of(op).stack != 0; }
 
-  // Nanoseconds since the rank's call before it, of any group; -1: not known.
+  // Nanoseconds since the rank's previous call on any group; -1: not known.
   std::int64_t pause_before(const DumpOp& op) const {
     if (&op == member_.ops->ops.data()) {
       return -1;
@@ -45,7 +45,7 @@ class Track {
     return created != 0 && before != 0 ? created - before : -1;
   }
 
-  // The call that would have come at `position`, by what followed the last ones before.
+  // The call that would have come at `position`, judging by the calls that followed the same calls earlier.
   const DumpOp* usual_at(std::int64_t position) const {
     if (position <= last_) {
       return at(position);
@@ -55,7 +55,7 @@ class Track {
   }
 
  private:
-  // The latest earlier position whose surroundings are those of the last call, or 0.
+  // The latest earlier position with the longest past in common with the last call; 0 if there is none.
   std::int64_t example_of_end() const {
     std::int64_t best = 0;
     std::int64_t best_length = 0;
@@ -85,7 +85,7 @@ class Track {
 struct Score {
   int same = 0;
   int different = 0;
-  int known = 0;      // of `same`: compared with calls that were made, not only expected
+  int known = 0;      // of `same`: compared with calls that were made, not just expected
   int elsewhere = 0;  // of `same`: from another line
 
   bool holds() const { return same > 0 && different == 0; }
@@ -105,8 +105,8 @@ class ShiftFinder {
   }
 
  private:
-  // Pairs right before the symptom that already came from different places. Where calls come from is
-  // compared only there: a line of its own for one rank is no fault as long as nothing fails.
+  // The first of the pairs right before the symptom that already came from different places. Call sites are
+  // compared only there: a rank may make a call from a line of its own without being wrong.
   std::int64_t first_difference() const {
     std::int64_t begin = position_;
     while (begin > 1 && position_ - begin < look_back_max && differs(begin - 1)) {
@@ -130,7 +130,7 @@ class ShiftFinder {
     return a == nullptr || b == nullptr ? a == b : *a == *b;
   }
 
-  // Whether this rank recorded stacks at all: calls that autograd launches have none even then.
+  // True if this rank recorded stacks at all: calls that autograd launches have none even then.
   bool has_stacks() const {
     for (std::int64_t p = position_ - look_back_max; p <= odd_.last(); ++p) {
       const DumpOp* op = odd_.at(p);
@@ -141,7 +141,7 @@ class ShiftFinder {
     return false;
   }
 
-  // `begin + ahead` of odd against `begin + behind` of usual, and so on.
+  // Compares `begin + ahead` of odd with `begin + behind` of usual, and so on.
   Score compare(std::int64_t begin, std::int64_t ahead, std::int64_t behind, bool expect) const {
     Score score;
     for (std::int64_t i = 0; i < look_back_max; ++i) {
@@ -165,13 +165,13 @@ class ShiftFinder {
   }
 
   Shift with_stacks(std::int64_t begin) const {
-    // Sizes that happen to agree while the places do not are a shift in the making, not a step.
+    // If sizes happen to agree while the places do not, the ranks are shifted, not in step.
     if (begin == position_ && goes_on_in_step(begin)) {
       return {};
     }
     Shift best;
     int fewest = std::numeric_limits<int>::max();
-    // Calls that all come from other lines than those they are taken for are others.
+    // A reading in which all calls come from other lines than their counterparts does not count.
     const auto offer = [&](const Score& score, Shift::Kind kind, std::int64_t count) {
       if (score.elsewhere < std::min(fewest, score.same)) {
         fewest = score.elsewhere;
@@ -180,7 +180,7 @@ class ShiftFinder {
         best.rival = kind;
       }
     };
-    // Of the readings that fit, the one whose calls come from the same lines; among equals the smallest.
+    // Of the readings that fit, the one with the most calls from the same lines; on a tie the smallest.
     for (std::int64_t count = 1; count <= shift_max; ++count) {
       const Score extra = compare(begin, count, 0, true);
       const Score skipped = compare(begin, 0, count, true);
@@ -195,7 +195,7 @@ class ShiftFinder {
     return best;
   }
 
-  // Without stacks only calls that were really made count, and more than one of them: a single call fits
+  // Without stacks, only calls that were really made count, and it takes more than one: a single call fits
   // too many readings.
   Shift without_stacks(std::int64_t begin) const {
     Shift shift;
@@ -220,8 +220,8 @@ class ShiftFinder {
     return shift;
   }
 
-  // A call that opens the next step comes after that step's work, as it did before. One that comes in a
-  // fraction of that time is still part of the step before.
+  // A call that opens the next step comes after that step's work, as it did before. A call that comes in a
+  // fraction of that time still belongs to the previous step.
   bool comes_too_soon(std::int64_t position) const {
     const DumpOp* op = odd_.at(position);
     const std::int64_t pause = op == nullptr ? -1 : odd_.pause_before(*op);
@@ -238,7 +238,7 @@ class ShiftFinder {
     return examples > 1 && pause < least / pause_ratio;
   }
 
-  // Also where the ring no longer holds what was before: it cannot be ruled out then.
+  // Also true if the ring no longer holds the calls before: a repetition cannot be ruled out then.
   bool repeats_itself(std::int64_t begin, std::int64_t count) const {
     for (std::int64_t i = 0; i < count; ++i) {
       const DumpOp* again = odd_.at(begin + i);
@@ -250,8 +250,8 @@ class ShiftFinder {
     return true;
   }
 
-  // Code that starts a step again makes the calls before once more, and goes on from there. A call that
-  // merely looks like its predecessor comes from elsewhere, and the program goes on as everywhere.
+  // Code that starts a step again makes the previous calls once more and continues from there. A call that
+  // merely looks like its predecessor comes from another line, and the program continues like the others'.
   bool is_repetition(std::int64_t begin, std::int64_t count) const {
     if (!repeats_itself(begin, count)) {
       return false;

@@ -1,9 +1,9 @@
 #pragma once
 
-// Two members of a group that meet in calls which do not belong together: what happened between them.
+// Finds out what happened between two members of a group whose calls met without belonging together.
 //
-// Equal numbers of calls pair, whatever they are. So a call too few or too many shows later, in the first
-// pair that disagrees in operation, shape or dtype; where the stacks are recorded, the pairs before it
+// Calls with equal numbers pair, whatever they are. So a missing or extra call shows later, in the first
+// pair that disagrees in operation, shape or dtype; where stacks are recorded, the pairs before it
 // already come from different lines.
 
 #include <optional>
@@ -17,8 +17,8 @@ struct Shift {
     none,      // one odd call between equal ones
     skipped,   // the member left calls out
     extra,     // it made calls of its own
-    repeated,  // it made the calls before them again
-    unclear,   // calls left out, too many or repeated, and no stacks to tell which
+    repeated,  // it made the previous calls again
+    unclear,   // calls left out, extra or repeated, and no stacks to tell which
   };
 
   Kind kind = Kind::none;
@@ -27,15 +27,15 @@ struct Shift {
   Kind rival = Kind::none;    // fits as well
 };
 
-// Compares `odd` with `usual`, which part at `position`: the last one that both have, or should have.
+// Compares `odd` with `usual`, which diverge at `position`: the last one that both have, or should have.
 Shift find_shift(const DumpView& view, const GroupMember& odd, const GroupMember& usual,
                  std::int64_t position);
 
-// The frame of the user's code that a call came from: the innermost outside installed packages. Null
-// where nothing is recorded.
+// The frame of the user's code that a call came from: the innermost one outside installed packages. Null
+// if none is recorded.
 const DumpFrame* user_frame(const JobDump& job, const DumpRecord& record);
 
-// The call was made for a rank that ran out of inputs, by Join's hooks (torch/distributed/algorithms/
+// True if Join's hooks made the call for a rank that ran out of inputs (torch/distributed/algorithms/
 // join.py, and the _match_ functions of nn/parallel/distributed.py).
 bool is_join_shadow(const JobDump& job, const DumpRecord& record);
 

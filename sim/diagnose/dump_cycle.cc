@@ -1,5 +1,5 @@
-// Ranks that wait for each other in a cycle: groups used in different orders, messages posted in orders
-// that do not fit, a call left out that somebody waits for while the culprit is ahead.
+// Ranks that wait for each other in a cycle: they used groups in different orders, posted messages in orders
+// that do not match, or one left out a call and is ahead of the ranks that wait in it.
 
 #include <algorithm>
 #include <map>
@@ -131,7 +131,7 @@ class CycleJudge {
     diagnosis.finding.advice = "call new_group and the group's collectives on every member, in one order";
   }
 
-  // The most telling one: held by the culprits for that reason, and nearest to them.
+  // The most telling node: the first one that the culprits hold up for that reason.
   const WaitNode* node_blocked_by(const RankSet& culprits, Blocker::Why why) const {
     const WaitNode* fallback = nullptr;
     for (const WaitNode* node : nodes_) {
@@ -189,7 +189,7 @@ class CycleJudge {
     if (finding.tie) {
       finding.culprits = ranks_;
     }
-    // Rings that hold little of the past let victims look as if they had broken with it.
+    // In rings that hold little of the past, victims look as if they had broken with their habits.
     const bool are_most = 2 * finding.culprits.size() > ranks_.size();
     diagnosis.confidence = finding.tie || are_most || departed_.empty() ? Diagnosis::Confidence::low
                                                                         : Diagnosis::Confidence::high;
@@ -210,7 +210,7 @@ class CycleJudge {
     }
   }
 
-  // Peers that went on without answering a message somebody waits in.
+  // Peers that continued without answering a message that another rank waits in.
   RankSet silent_peers() const {
     RankSet ranks;
     for (const WaitNode* node : nodes_) {
@@ -237,7 +237,7 @@ class CycleJudge {
     return node_blocked_by(culprits, Blocker::Why::not_issued);
   }
 
-  // A message that went elsewhere is the place; where one was left out, the wait for it is.
+  // A batch that went to the wrong peer is the place of the finding; if a message was left out, the wait for it is.
   void place_departure(Diagnosis& diagnosis) const {
     if (departed_.empty() ||
         departed_.front().ops->ops[departed_.front().departure.op].kind != DumpOp::Kind::batch) {
@@ -325,7 +325,7 @@ class CycleJudge {
     return static_cast<std::size_t>(std::unique(groups.begin(), groups.end()) - groups.begin());
   }
 
-  // Ranks by the kind of group they came to first, by its name.
+  // The ranks by the kind of group that they entered first, by its name.
   std::map<std::string, RankSet> sides() const {
     std::map<std::string, RankSet> sides;
     for (const WaitNode* node : nodes_) {
@@ -334,8 +334,8 @@ class CycleJudge {
     return sides;
   }
 
-  // Of ranks that came to one kind of group first and ranks that came to another, the fewer. Either can
-  // give way, so among equals the side whose kind comes first by name stands for both.
+  // Of the ranks that entered one kind of group first and those that entered another, the smaller set. Either side can
+  // give way, so on a tie the side whose kind comes first by name represents both.
   RankSet smaller_side() const {
     const std::map<std::string, RankSet> all = sides();
     const auto smallest = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
@@ -350,8 +350,8 @@ class CycleJudge {
                        [&all](const auto& side) { return side.second.size() == all.begin()->second.size(); });
   }
 
-  // One rank alone broke with its habit, is already in a call of a wider group, and never made the one
-  // that is waited for.
+  // True if only one rank broke with its habit, is already in a call of a wider group, and never made the call
+  // that the others wait in.
   bool is_left_out() const {
     if (departed_.size() != 1 || nodes_.size() != 2) {
       return false;
@@ -366,7 +366,7 @@ class CycleJudge {
                               job_.view.job.groups[expected.group].members.size();
   }
 
-  // What it did comes later in its steps, too: it went ahead. Otherwise it is a call of its own.
+  // True if the rank has made the same call in earlier steps: it went ahead. Otherwise it is an extra call.
   bool is_of_a_step(const Departed& departed) const {
     const std::vector<DumpOp>& ops = departed.ops->ops;
     const DumpOp& did = ops[departed.departure.op];

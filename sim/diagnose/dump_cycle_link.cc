@@ -11,7 +11,7 @@ constexpr std::size_t nodes_tried_max = 64;
 
 using Cycle = std::vector<const WaitNode*>;
 
-// Whether all others would go on if the ranks in `node` did.
+// True if all other ranks would continue if the ranks in `node` did.
 bool ends_without(const Cycle& cycle, const RankSet& ranks, const WaitNode* node) {
   RankSet stuck = difference(ranks, ranks_of(*node));
   for (bool moved = true; moved && !stuck.empty();) {
@@ -46,7 +46,7 @@ const WaitNode* node_held_by_fewest(const DumpCase& job, const Cycle& cycle) {
   const WaitNode* fewest = nullptr;
   bool is_alone = false;
   for (const WaitNode* node : cycle) {
-    // Where more are missing than have come, it is those who came that do what others do not.
+    // If more ranks are missing than have made the call, the ranks that made it do what the others do not.
     if (node->blockers.size() > node->ranks.size() || !ends_without(cycle, ranks, node)) {
       continue;
     }

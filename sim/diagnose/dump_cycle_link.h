@@ -8,9 +8,10 @@
 
 namespace rollcall::check {
 
-// Of the calls of a cycle without which there would be none, the one that fewer ranks hold up than any
-// other: those few are enough for it. Among equals that of the narrower group, which is used within a step,
-// the wider at its end. Null when none stands out, as where groups are crossed, and in jobs of many nodes.
+// Of the calls without which the cycle would not exist, returns the one that the fewest ranks hold up: those
+// few are enough to cause it. On a tie, the call of the narrower group, because narrow groups are used within a
+// step and wide ones at its end. Null if none stands out, as when groups are crossed, and if the cycle has many
+// calls.
 const WaitNode* node_held_by_fewest(const DumpCase& job, const std::vector<const WaitNode*>& cycle);
 
 }  // namespace rollcall::check

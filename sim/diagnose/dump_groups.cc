@@ -30,7 +30,7 @@ struct Fit {
   bool is_good() const { return compared() >= overlap_min && 10 * different <= compared(); }
 };
 
-// How the finished calls of two members agree when the second's positions are moved by `offset`.
+// How well the finished calls of two members agree when the second's positions are moved by `offset`.
 Fit fit_of(const GroupMember& a, const GroupMember& b, std::int64_t offset) {
   Fit fit;
   const std::size_t begin = b.collectives.size() > fitted_tail ? b.collectives.size() - fitted_tail : 0;
@@ -121,7 +121,7 @@ class Aligner {
     }
   }
 
-  // True when the counter cannot be the group's own count of collectives: it has gaps, or repeats, and
+  // True if the counter cannot be the group's own count of collectives: it has gaps, or repeats, and
   // no record is missing in between.
   bool has_gaps(const GroupMember& member) const {
     if (member.ops == nullptr || !member.ops->dump->without_gaps || member.collectives.empty() ||
@@ -136,7 +136,7 @@ class Aligner {
     return false;
   }
 
-  // Batches of messages that took a number of the collective counter, as they did before torch 2.5: the
+  // True if batches of messages took numbers of the collective counter, as they did before torch 2.5: the
   // counter of messages stayed 0 then.
   static bool has_old_batches(const GroupCalls& group, const GroupMember& member) {
     return member.ops != nullptr && member.has_group &&
@@ -162,7 +162,7 @@ class Aligner {
     fit_incomplete(group);
   }
 
-  // Members whose ring has lost its beginning: counted from wherever they fit best.
+  // Counts the calls of members whose ring has lost its beginning from where they fit best.
   void fit_incomplete(GroupCalls& group) {
     const GroupMember* reference = nullptr;
     const auto rank_of = [](const GroupMember& member) {
@@ -180,7 +180,7 @@ class Aligner {
     }
   }
 
-  // Of equally good fits the one that lets the finished calls end together: those all have made.
+  // Of equally good fits, the one that lets the finished calls end together, because all members have made those.
   static std::int64_t best_offset(const GroupMember& reference, const GroupMember& member) {
     const std::int64_t likely = last_finished(reference) - last_finished(member);
     std::int64_t best = likely;
@@ -205,7 +205,7 @@ class Aligner {
     return last;
   }
 
-  // The group's counters, where they count its collectives only.
+  // The group's counters; null if they do not count its collectives only.
   const DumpStatus* status_of(const GroupCalls& group, const GroupMember& member) const {
     if (group.counted) {
       return nullptr;
@@ -245,8 +245,8 @@ class Aligner {
     }
   }
 
-  // Every dump is of a moment of its own. A call without a root ends for nobody before all have made it, so a dump
-  // that lacks one which a peer has finished was written before that.
+  // Every dump is of its own moment. A call without a root ends for no rank before all have made it, so a dump that
+  // lacks a call that a peer has finished was written before that.
   static std::int64_t last_made_by_all(const JobDump& job, const GroupMember& member) {
     for (std::size_t i = member.collectives.size(); i-- > 0;) {
       const DumpOp& op = member.op(i);
@@ -273,14 +273,14 @@ class Aligner {
       const bool is_behind = member.ops != nullptr && member.issued >= 0 && member.issued < made_by_all &&
                              (!member.collectives.empty() || member.ops->dump->from_start);
       if (is_behind &&
-          fit_of(*witness, member, 0).different == 0) {  // otherwise their numbers are not the same
+          fit_of(*witness, member, 0).different == 0) {  // otherwise their numbers are not comparable
         member.is_older = true;
         member.issued = made_by_all;
       }
     }
   }
 
-  // `member` has finished a call that `other` has not made: not by counters that start together.
+  // True if `member` has finished a call that `other` has not made: impossible with counters that start together.
   bool is_ahead(const GroupMember& member, const GroupMember& other) const {
     for (std::size_t i = member.collectives.size(); i-- > 0;) {
       const DumpOp& op = member.op(i);
@@ -294,8 +294,8 @@ class Aligner {
     return false;
   }
 
-  // Calls that meet are made at about the same time. A dump that is older looks like a counter that is off, too, where
-  // all calls are alike, but its calls are older by as many steps as it seems to be off.
+  // True if the calls that would meet were made at about the same time. If all calls are alike, an older dump also
+  // looks like a counter that is off, but its calls are older by as many steps as the counter seems to be off.
   static bool fits_in_time(const GroupMember& reference, const GroupMember& member, std::int64_t offset) {
     const auto time_of = [](const GroupMember& m, const DumpOp& op) {
       return m.ops->record_of(op).created_ns;
@@ -320,8 +320,8 @@ class Aligner {
            static_cast<double>(median(std::move(steps))) * static_cast<double>(std::abs(offset)) / 2;
   }
 
-  // A counter that is off by a constant on some ranks: their finished calls disagree with everyone's, or
-  // run ahead of them, and agree when moved.
+  // Corrects counters that are off by a constant on some ranks: their finished calls disagree with the
+  // others', or run ahead of them, and agree when moved.
   void correct_offsets(GroupCalls& group) {
     const GroupMember* reference = typical_member(group);
     if (group.counted || reference == nullptr) {
@@ -340,7 +340,7 @@ class Aligner {
     }
   }
 
-  // A member whose last finished calls are those of most others.
+  // The first member whose last finished calls are the most common ones.
   static const GroupMember* typical_member(const GroupCalls& group) {
     std::map<std::vector<std::uint64_t>, std::pair<std::size_t, const GroupMember*>> classes;
     const GroupMember* best = nullptr;

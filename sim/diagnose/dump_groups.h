@@ -1,10 +1,10 @@
 #pragma once
 
 // The calls of one group, member by member, lined up: position k of one member is the call that meets
-// position k of every other. Usually that is collective_seq_id. It is not where batches of messages have
-// advanced the counter on some ranks only (torch before 2.5, pytorch#134833), nor where one counter
-// serves all groups (TorchComms); then calls are counted, and where a ring has lost its beginning, fitted
-// by what they are. record_id counts all groups together and says nothing about another rank.
+// position k of every other. Usually the position is collective_seq_id. It is not if batches of messages have
+// advanced the counter on some ranks only (torch before 2.5, pytorch#134833), or if one counter
+// serves all groups (TorchComms). Then calls are counted, and if a ring has lost its beginning, they are fitted
+// to those of the other members. record_id counts all groups together and says nothing about another rank.
 
 #include <optional>
 #include <span>
@@ -19,16 +19,16 @@ struct GroupMember {
   const RankOps* ops = nullptr;            // null: left no dump
   bool has_group = false;                  // the group is in its pg_config, or it has made a call on it
   std::vector<std::uint32_t> collectives;  // indexes into ops->ops, ascending by position
-  // The last position it has issued and the last that it knows to be finished, 0 for none; -1 where
+  // The last position it has issued and the last that it knows to be finished; 0 for none; -1 if
   // neither records nor counters say.
   std::int64_t issued = -1;
   std::int64_t finished = -1;
-  // It has made calls that its dump does not hold, because peers have finished them: it wrote its dump earlier. What
-  // it did afterwards is unknown.
+  // True if its dump is older than those of its peers: they have finished calls that it must have made and that its
+  // dump does not hold. Its later calls are unknown.
   bool is_older = false;
 
   const DumpOp& op(std::size_t index) const { return ops->ops[collectives[index]]; }
-  // Its call at `position`, or null when it has not made it or the ring has lost it.
+  // Its call at `position`; null if it has not made the call or the ring has lost it.
   const DumpOp* at(std::int64_t position) const;
 };
 
@@ -44,7 +44,7 @@ struct GroupCalls {
 // JobDump::ranks and borrowed by the result.
 std::vector<GroupCalls> line_up(const JobDump& job, std::span<RankOps> ranks);
 
-// What the dumps call a position: the collective_seq_id most members have there.
+// The number that the dumps give a position: the collective_seq_id that most members have there.
 std::int64_t seq_of(const GroupCalls& group, std::int64_t position);
 
 }  // namespace rollcall::check

@@ -11,10 +11,11 @@ constexpr std::size_t window_before = 24;
 constexpr std::size_t memory = 1024;     // calls that a habit is looked for in
 constexpr std::size_t context_max = 64;  // calls that are compared
 
-// A call in its group: the same all_reduce on another group is another step of the program.
+// True if both are the same call on the same group: the same all_reduce on another group is another step of the
+// program.
 bool same_step(const DumpOp& a, const DumpOp& b) { return a.token == b.token && a.group == b.group; }
 
-// The positions before `at` that were reached by the longest common past, and how long that was.
+// The positions before `at` that share the longest past with it, and the length of that past.
 struct Examples {
   std::size_t context = 0;
   std::vector<std::size_t> positions;
@@ -39,7 +40,7 @@ Examples examples_of(const std::vector<DumpOp>& ops, std::size_t at) {
   return examples;
 }
 
-// Whether `ops` did the same again later, out of the same past of `context` calls: then it was the beginning
+// True if the call at `at` was made again later, after the same past of `context` calls: then it was the beginning
 // of a habit.
 bool is_done_again(const std::vector<DumpOp>& ops, std::size_t at, std::size_t context) {
   const std::size_t end = std::min(ops.size(), at + memory);
@@ -64,7 +65,7 @@ std::optional<Departure> find_departure(const RankOps& ops, std::size_t op) {
     const Examples examples = examples_of(ops.ops, at);
     const bool is_usual = std::any_of(examples.positions.begin(), examples.positions.end(),
                                       [&](std::size_t i) { return same_step(ops.ops[i], ops.ops[at]); });
-    // The first round of a loop breaks with weak habits too; of equally strong ones the later is meant.
+    // The first iteration of a loop breaks with weak habits too; of equally strong ones the later counts.
     const bool is_stronger = !strongest || examples.context >= strongest->context;
     if (!is_usual && !examples.positions.empty() && is_stronger &&
         !is_done_again(ops.ops, at, examples.context)) {

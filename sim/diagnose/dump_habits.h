@@ -1,7 +1,7 @@
 #pragma once
 
-// What a rank usually does next. Training is periodic; a call that never followed its predecessors
-// before is where a rank left its own path. This decides where a count of votes cannot: between two
+// Finds where a rank broke with its habits. Training is periodic; a call that never followed its predecessors
+// before is where a rank left its own path. This decides where a majority vote cannot: between two
 // ranks, and in a cycle.
 
 #include <optional>
@@ -11,13 +11,13 @@
 namespace rollcall::check {
 
 struct Departure {
-  std::size_t op = 0;        // index into RankOps::ops: what it did
-  std::size_t expected = 0;  // what it did in this place before
-  std::size_t context = 0;   // how many calls before it were as they had been then: the strength of the habit
+  std::size_t op = 0;        // index into RankOps::ops: the call that it made
+  std::size_t expected = 0;  // index of the call that it made in this place before
+  std::size_t context = 0;   // how many calls before both are the same: the strength of the habit
 };
 
-// The call among the last ones, from a little before `op` on, that breaks with the strongest habit. Nothing
-// where the past gives no example.
+// The call, from a little before `op` on, that breaks with the strongest habit. Null if the past gives no
+// example.
 std::optional<Departure> find_departure(const RankOps& ops, std::size_t op);
 
 }  // namespace rollcall::check

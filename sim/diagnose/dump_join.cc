@@ -1,6 +1,7 @@
-// Join's hooks, by the stacks of calls that met: a rank that ran out of inputs repeats the calls of an iteration, and
-// between iterations it counts who is left. Where one of its counts meets a call of an iteration, a hook makes too few
-// calls or too many. If the calls agree in size, everything finishes, and only the numbers are wrong.
+// Judges Join's hooks by the stacks of calls that met: a rank that ran out of inputs repeats the calls of an iteration,
+// and between iterations it counts the ranks that still have inputs. If one of its counts meets a call of an iteration,
+// a hook makes too few calls or too many. If the calls agree in size, everything finishes, and only the values are
+// wrong.
 
 #include <algorithm>
 #include <map>
@@ -16,12 +17,12 @@ namespace rollcall::check {
 
 namespace {
 
-// What a call is for, by the functions of torch/distributed/algorithms/join.py that it was made in.
+// The purpose of a call, by the functions of torch/distributed/algorithms/join.py in which it was made.
 enum class Role : std::uint8_t {
-  iteration,  // a rank that has inputs; or no call of Join's at all
-  notice,     // the same rank, saying at the start of an iteration that it has inputs
-  count,      // a rank without inputs, counting those that have
-  shadow,     // the same rank, in a main_hook
+  iteration,  // of a rank that has inputs; or not a call of Join's at all
+  notice,     // of the same rank, saying at the start of an iteration that it has inputs
+  count,      // of a rank without inputs, counting the ranks that have some
+  shadow,     // of the same rank, in a main_hook
   end,        // in a post_hook
 };
 
@@ -47,7 +48,7 @@ Role role_of(const DumpStack& stack) {
 
 bool is_joined(Role role) { return role == Role::count || role == Role::shadow || role == Role::end; }
 
-// Which calls a call of that role meets.
+// A number for the calls that a call of this role should meet: the same for roles that meet.
 int kind_met(Role role) {
   switch (role) {
     case Role::notice:
@@ -88,7 +89,7 @@ class JoinJudge {
   }
 
   std::optional<Diagnosis> judge(const GroupCalls& group) const {
-    std::vector<std::int64_t> positions;  // where somebody has joined
+    std::vector<std::int64_t> positions;  // where some member has joined
     for (const GroupMember& member : group.members) {
       for (std::size_t i = 0; i < member.collectives.size(); ++i) {
         if (is_joined(role(member, member.op(i)))) {
@@ -123,7 +124,7 @@ class JoinJudge {
     return odd == nullptr ? std::nullopt : std::optional(diagnosis_of(group, position, *odd, *usual, joined));
   }
 
-  // Who decides what belongs here: a rank that has inputs. Where none is left, one of the majority.
+  // The member that decides which call belongs here: one with inputs. If none is left, one of the majority.
   const GroupMember* usual_at(const GroupCalls& group, std::int64_t position) const {
     std::map<int, std::pair<std::size_t, const GroupMember*>> kinds;
     for (const GroupMember& member : group.members) {

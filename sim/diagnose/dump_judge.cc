@@ -20,8 +20,8 @@ bool shows_no_time(const DumpCase& job) {
   return job.progress == Progress::unclear || job.progress == Progress::silent;
 }
 
-// What nothing shows to have stood still. Calls that were left out are a fault whenever they are seen; that somebody
-// has not come yet is what a pause looks like, too.
+// Lowers the confidence if nothing shows that the job stood still. Calls that were left out are a fault whenever they
+// are seen; a rank that has not arrived yet may just be in a pause.
 void doubt(const DumpCase& job, Diagnosis& diagnosis) {
   const bool left_out = diagnosis.finding.kind == FindingKind::p2p_mismatch ||
                         diagnosis.finding.kind == FindingKind::skipped_collective;
@@ -35,7 +35,7 @@ void doubt(const DumpCase& job, Diagnosis& diagnosis) {
   diagnosis.may_be_healthy = shows_no_time(job) && !left_out;
 }
 
-// Whoever acts on it has to know that there is nothing to act on yet.
+// Says that the diagnosis is undecided: a user has to know that there is nothing to act on yet.
 void say_undecided(const DumpCase& job, Diagnosis& diagnosis) {
   if (!diagnosis.may_be_healthy) {
     return;
@@ -49,7 +49,7 @@ void say_undecided(const DumpCase& job, Diagnosis& diagnosis) {
   }
 }
 
-// Whoever reads that it is not certain has to know why.
+// Adds the reason for a diagnosis that is not certain.
 void give_reason(Diagnosis& diagnosis) {
   if (diagnosis.finding.tie) {
     diagnosis.confidence = Diagnosis::Confidence::low;
@@ -62,8 +62,8 @@ void give_reason(Diagnosis& diagnosis) {
   }
 }
 
-// In order of what they prove. Calls that disagree, and cycles, are faults whenever they are seen. That
-// somebody has not come yet is one only when time has passed.
+// Asks the judges in order of how much they prove. Calls that disagree, and cycles, are faults whenever they are
+// seen. A rank that has not arrived yet is a fault only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
   using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
   for (const Judge judge : {judge_join, judge_mismatch, judge_ahead, judge_blind, judge_cycle}) {
@@ -108,7 +108,7 @@ void add_counts(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.without_dump = ranks_without_dump(job);
 }
 
-// A second dump of the ranks is the answer to what one leaves open.
+// A second dump of the ranks answers the questions that one leaves open.
 void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
   RankSet twice;
   for (const RankDump& dump : job.view.job.earlier) {
@@ -124,7 +124,7 @@ void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
                   stood_still ? "nothing moved between them" : "calls were made between them"));
 }
 
-// Calls of several groups, lined up as if of one, disagree where nothing is wrong.
+// Calls of several groups that are lined up as one group's disagree even if nothing is wrong.
 void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   const bool are_unknown = std::any_of(job.ranks.begin(), job.ranks.end(),
                                        [](const RankDump& dump) { return !dump.knows_groups; });
@@ -136,7 +136,7 @@ void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   }
 }
 
-// What waits, or has given up, is not healthy: it is only not known who is to blame.
+// A job that waits, or has given up, is not healthy: it is only unknown which rank is to blame.
 void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.finding.kind = FindingKind::no_fault;
   diagnosis.confidence = Diagnosis::Confidence::low;
@@ -173,8 +173,9 @@ Diagnosis judge_log_alone(const JobDump& job) {
   return diagnosis;
 }
 
-// Gloo's recorder retires a call that failed like one that succeeded. Where the log of a rank says that one timed out,
-// it is the rank's last, and it is not over. Messages, monitored_barrier and calls about groups are not recorded.
+// Gloo's recorder retires a call that failed like one that succeeded. If the log of a rank says that a call timed out,
+// that is the rank's last call, and it is not over. Messages, monitored_barrier and calls about groups are not
+// recorded.
 std::optional<JobDump> with_failed_calls(const JobDump& job) {
   RankSet failed;
   for (const LogFact& fact : job.facts) {

@@ -1,8 +1,8 @@
 #pragma once
 
 // The judge of recordings: the dumps of a job in, a diagnosis out. Pure, and independent of the order in
-// which files were read. The same questions as in judge.h are asked of less evidence, so the answer says
-// how sure it is and what would settle the rest.
+// which files were read. It asks the same questions as judge.h of less evidence, so the answer says
+// how certain it is and what would settle the rest.
 
 #include "sim/diagnose/dump.h"
 #include "sim/report/diagnosis.h"

@@ -1,5 +1,5 @@
-// Calls that met and disagree: in operation, shape or dtype; because a rank left one out, made one of its
-// own, or joined early and shadows them wrongly. Messages whose two ends disagree.
+// Calls that met and disagree in operation, shape or dtype, because a rank left one out, made an extra
+// one, or joined early and shadows them wrongly. Also messages whose two ends disagree.
 
 #include <algorithm>
 #include <map>
@@ -40,15 +40,15 @@ std::vector<Party> parties_of(const GroupCalls& group, std::int64_t position) {
   return parties;
 }
 
-// Who is to blame, and against whom its call is compared.
+// The members that are to blame, and the member that their calls are compared with.
 struct Blamed {
   std::vector<const GroupMember*> odd;
   const GroupMember* usual = nullptr;
   bool tie = false;         // nothing decides: all are named
   bool by_habit = false;    // no majority, but one side broke with its own past
-  bool by_present = false;  // a majority that the ranks without a dump could turn
+  bool by_present = false;  // by a majority that the ranks without a dump could overturn
   bool joined = false;      // the odd ones shadow calls in Join
-  bool even = false;        // and no majority of ranks with inputs says what is to be repeated
+  bool even = false;        // and no majority of ranks with inputs says which calls to repeat
 };
 
 std::size_t index_of(const GroupMember& member, std::int64_t position) {
@@ -133,7 +133,7 @@ class MismatchJudge {
     return blamed;
   }
 
-  // Two ranks, or two halves: the side that did what it never did before. Failing that, all.
+  // For two ranks, or two halves: blames the side that broke with its habit. Failing that, all.
   Blamed blame_without_majority() const {
     std::vector<const Party*> faithful;
     for (const Party& party : parties_) {
@@ -171,7 +171,7 @@ class MismatchJudge {
     return job_.view.job.calls[member.ops->record_of(*member.at(node_.position)).call];
   }
 
-  // What two members have in this place; of coalesced calls the first that differ.
+  // The calls of two members in this place; of coalesced calls, the first two that differ.
   std::pair<const DumpCall*, const DumpCall*> pair_of(const GroupMember& odd,
                                                       const GroupMember& usual) const {
     const auto odd_parts = odd.ops->parts_of(*odd.at(node_.position));
@@ -192,7 +192,7 @@ class MismatchJudge {
     return blamed.tie ? *parties_[1].members.front() : *blamed.odd.front();
   }
 
-  // What differs in the pair itself.
+  // The kind of mismatch within the pair itself.
   FindingKind plain_kind(const Blamed& blamed) const {
     const auto [odd, usual] = pair_of(odd_one(blamed), *blamed.usual);
     const DumpCall& a = *odd;
@@ -249,7 +249,7 @@ class MismatchJudge {
     }
   }
 
-  // A shift is reported where it began, by the odd rank's call there.
+  // Reports a shift where it began, with the odd rank's call there.
   void move_to_origin(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
     const bool is_shift = shift.kind != Shift::Kind::none && shift.kind != Shift::Kind::unclear;
     if (blamed.joined || !is_shift || shift.position == node_.position) {
@@ -339,7 +339,7 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
   }
 }
 
-// Are equal positions the same call, whatever became of it? Gloo's messages take numbers, on some ranks only.
+// True if equal positions are the same call, however it ended. Gloo's messages take numbers on some ranks only.
 bool is_lined_up(const GroupCalls& group) {
   return !group.counted && std::ranges::all_of(group.members, [&](const GroupMember& member) {
     return member.ops == nullptr ||
@@ -350,7 +350,7 @@ bool is_lined_up(const GroupCalls& group) {
   });
 }
 
-// The call of all members, if it is over for each.
+// The call of all members at `position`; null if it is not over for each.
 std::optional<WaitNode> ended_call(const GroupCalls& group, std::int64_t position) {
   WaitNode node;
   node.group = group.group;

@@ -9,10 +9,10 @@ namespace rollcall::check {
 
 namespace {
 
-// A batch this far back is another one.
+// Records farther back than this belong to another batch.
 constexpr std::size_t batch_span_max = 4096;
 
-// Whether shapes, or even dtypes, may differ between the ranks of one call.
+// What must agree between the ranks of one call: shapes, or even dtypes, may differ for some operations.
 enum class Comparison : std::uint8_t { everything, op_and_dtypes, op_only };
 
 Comparison comparison_of(const std::string& op) {
@@ -67,7 +67,7 @@ class Builder {
            a.is_p2p == b.is_p2p;
   }
 
-  // Marks the records that a marker further on speaks for.
+  // Marks the records that belong to a later marker.
   void find_batches() {
     is_part_.assign(dump_.records.size(), false);
     for (std::size_t i = 0; i < dump_.records.size(); ++i) {
@@ -88,8 +88,8 @@ class Builder {
     }
   }
 
-  // Members whose marker is not there, though it would stand right behind them: it has finished, and only
-  // unfinished calls were written.
+  // Drops members whose marker is missing, though it would come right after them: the batch has finished, and the
+  // dump holds only unfinished calls.
   void drop_finished_batches() {
     if (dump_.without_gaps) {
       return;
@@ -111,7 +111,7 @@ class Builder {
     }
   }
 
-  // A message that no marker speaks for.
+  // True for a message that belongs to no marker.
   bool is_loose(std::size_t index) const {
     const DumpRecord& record = dump_.records[index];
     return !is_part_[index] && record.is_p2p && record.state == DumpRecord::State::scheduled &&

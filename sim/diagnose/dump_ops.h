@@ -1,11 +1,11 @@
 #pragma once
 
-// From records to operations: what a rank issued, one after the other, and which of it is finished.
+// Turns records into operations: the calls that a rank issued, in order, and which of them are finished.
 //
 // A batch of messages is several records and a marker that closes it; only the marker has a state, its
-// members stay "scheduled" for ever. The same goes for coalesced collectives since version 2.7. Records
-// of an aborted communicator say "completed" after the timeout; such calls did not finish in time. A dump
-// of unfinished calls only lacks the markers of finished batches and still has their members.
+// members stay "scheduled" forever. The same goes for coalesced collectives since version 2.7. Records
+// of an aborted communicator say "completed" after the timeout; those calls did not finish in time. A dump
+// of only unfinished calls lacks the markers of finished batches and still has their members.
 
 #include <span>
 #include <vector>
@@ -19,20 +19,20 @@ struct DumpOp {
 
   Kind kind = Kind::collective;
   bool finished = false;
-  bool proven = false;   // finished, and not by failing: the recorder says so, or its rank went on
+  bool proven = false;   // finished, and not by failing: the recorder says so, or the rank continued
   bool started = false;  // seen on the device; only where events are recorded
   std::uint32_t group = 0;
-  std::uint32_t record = 0;      // the one with the state
+  std::uint32_t record = 0;      // the record with the state
   std::uint32_t first_part = 0;  // index into RankOps::parts
   std::uint32_t part_count = 0;
   std::int64_t position = 0;  // collectives: which call of the group this is, the same for all members
-  std::uint64_t token = 0;    // equal for operations that may meet; see DumpView::agreement
+  std::uint64_t token = 0;    // equal for operations that may meet; see agreement_tokens
 };
 
 struct RankOps {
   const RankDump* dump = nullptr;
   std::vector<DumpOp> ops;           // in the order of issue
-  std::vector<std::uint32_t> parts;  // records: of an operation without a marker, itself
+  std::vector<std::uint32_t> parts;  // records; an operation without a marker has its own record
   bool has_start_events = false;     // some call was seen to start: "scheduled" then means not started
 
   std::span<const std::uint32_t> parts_of(const DumpOp& op) const {
@@ -41,10 +41,10 @@ struct RankOps {
   const DumpRecord& record_of(const DumpOp& op) const { return dump->records[op.record]; }
 };
 
-// Operations whose root decides what they do. It is not recorded, and the root may finish before all come.
+// True for operations with a root. The root is not recorded, and it may finish before all ranks make the call.
 bool has_root(const std::string& op);
 
-// Operations whose shapes may differ from rank to rank.
+// True for operations whose shapes may differ from rank to rank.
 bool shapes_may_differ(const std::string& op);
 
 // By index into JobDump::calls: a number shared by calls that may meet in one collective. Operations

@@ -1,5 +1,5 @@
-// Does the job stand still? A dump on demand catches a healthy job in the middle of a step, and ranks in
-// the middle of a step wait for each other too. Times tell the two apart, each on its rank's own clock.
+// Decides whether the job stands still. A dump on demand catches a healthy job in the middle of a step, and ranks in
+// the middle of a step wait for each other too. Times distinguish the two, each on its rank's own clock.
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 struct Silence {
   std::int64_t last_call = 0;   // when the rank issued its last call
   std::int64_t last_event = 0;  // the latest time in its dump
-  std::int64_t pause_max = 0;   // between two calls
+  std::int64_t pause_max = 0;   // longest time between two calls
 };
 
 Silence silence_of(const RankDump& dump) {
@@ -32,7 +32,7 @@ Silence silence_of(const RankDump& dump) {
   return silence;
 }
 
-// `last_event`: of the job. A rank that hangs writes nothing down, but others may.
+// `last_event`: of the job. A rank that hangs records nothing, but others may.
 bool outlived_timeout(const RankOps& ops, const DumpOp& op, std::int64_t last_event) {
   const DumpRecord& record = ops.record_of(op);
   const std::int64_t timeout_ns = std::int64_t{record.timeout_ms} * 1'000'000;
@@ -47,7 +47,7 @@ bool is_same(const RankDump& a, const RankDump& b) {
          });
 }
 
-// What a second dump of some ranks, from another moment, shows. Nothing without one.
+// The progress that a second dump of some ranks, from another moment, shows. Null without one.
 std::optional<Progress> between_moments(const JobDump& job) {
   bool stood_still = false;
   for (const RankDump& earlier : job.earlier) {
@@ -67,8 +67,8 @@ bool has_finished_calls(const DumpView& view) {
   });
 }
 
-// A host thread notices finished calls now and then. A job at rest has noticed all; in one that moves, most
-// ranks have some yet to notice. A few ranks alone may have failed devices.
+// A host thread notices finished calls now and then. In a job at rest all are noticed; in a job that moves, most
+// ranks have some yet to notice. If it is only a few ranks, their devices may have failed.
 bool notices_late(const DumpView& view, const Waits& waits) {
   return 2 * waits.unobserved.size() > view.ranks.size();
 }
@@ -121,7 +121,7 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
   if (is_silent) {
     return Progress::silent;
   }
-  // A dump from the start that holds no finished call is of a job that has just begun.
+  // Complete dumps without a finished call are of a job that has just begun.
   const bool lacks_finished = std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankOps& ops) {
     return !ops.dump->from_start && !ops.dump->records.empty();
   });
@@ -151,7 +151,7 @@ std::int64_t middle_of(std::vector<std::int64_t> values) {
 }
 
 // The part of a usual step in which `waiting` members or more, but not all, had made the next call of the group. Clocks
-// that differ by a constant are set right first.
+// that differ by a constant are corrected first.
 double share_of_waiting_in(const GroupCalls& group, std::size_t waiting) {
   std::vector<const GroupMember*> members;
   for (const GroupMember& member : group.members) {
@@ -206,7 +206,7 @@ double share_of_waiting_in(const GroupCalls& group, std::size_t waiting) {
   return step <= 0 ? 0 : std::min(1.0, static_cast<double>(middle_of(std::move(waits))) / step);
 }
 
-// Ranks that may wait in messages, which Gloo's recorder passes over: nobody is known to wait for them.
+// Ranks that may wait in messages, which Gloo's recorder skips: no rank is known to wait for them.
 RankSet in_messages(const DumpCase& job) {
   RankSet known;
   for (const auto& [rank, node] : job.waits.node_of) {
@@ -240,13 +240,13 @@ bool may_hang(const DumpCase& job) {
   }
   const std::size_t waiting = job.waits.node_of.size();
   if (share_of_waiting(job) > 0.5) {
-    return false;  // so it looked more often than not
+    return false;  // a healthy step looked the same most of the time
   }
   if (!job.roots.idle.empty() || !job.roots.lost.empty()) {
     return 2 * (waiting + in_messages(job).size()) >= job.view.ranks.size() ||
            (!job.roots.lost.empty() && ended_otherwise(job));
   }
-  // All have come. Such a call is in flight in a job at work, too, unless its root is one that not all agree on.
+  // All have made the call. A job at work has such calls in flight, too, unless the ranks disagree on the root.
   const auto has_a_root = [&job](std::size_t index) {
     const WaitNode& node = job.waits.nodes[index];
     const DumpRecord& record = job.view.ops_of(node.ranks.front())->record_of(*node.ops.front());

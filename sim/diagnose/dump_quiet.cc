@@ -12,28 +12,29 @@ namespace rollcall::check {
 
 namespace {
 
-constexpr std::int64_t late_calls_min = 3;  // fewer are chance
+constexpr std::int64_t late_calls_min = 3;  // fewer may be chance
 constexpr double late_share_min = 0.6;      // of all lateness in the rank's groups
 constexpr double late_of_time_min = 0.05;   // of the time the dump covers
-// Where clocks have to tell: they differ by some milliseconds themselves, so only a rank that costs most of each step.
+// The same where clocks have to decide: they differ by some milliseconds, so only a rank that costs most of each step
+// counts.
 constexpr std::int64_t late_calls_by_clock_min = 8;
 constexpr double late_of_time_by_clock_min = 0.5;
 constexpr double late_ms_by_clock_min = 50;  // per call
-constexpr double own_wait_max = 0.25;        // of its lateness: who waits as much is a victim
+constexpr double own_wait_max = 0.25;        // of its lateness: a rank that waits more is a victim
 
 // What one rank cost the others, in milliseconds.
 struct Lateness {
   double late = 0;         // others waited for it
   double waited = 0;       // it waited for others
-  double total = 0;        // lateness of anybody, in its groups
-  std::int64_t calls = 0;  // it was late in
+  double total = 0;        // lateness of all ranks in its groups
+  std::int64_t calls = 0;  // calls in which it was late
 };
 
-// A call runs on the device from when a rank gets there until all have: whoever came last has the
-// shortest. That needs no common clock.
+// A call runs on the device from when a rank gets there until all have: the rank that came last has the
+// shortest call. That needs no common clock.
 class LatenessTable {
  public:
-  // `by_clock`: from when calls were made instead, which does need one.
+  // `by_clock`: uses the times at which calls were made instead, which does need a common clock.
   explicit LatenessTable(const DumpView& view, bool by_clock = false) : by_clock_(by_clock) {
     for (const GroupCalls& group : view.groups) {
       add(group);
@@ -46,8 +47,8 @@ class LatenessTable {
   const std::map<Rank, Lateness>& by_rank() const { return by_rank_; }
 
  private:
-  // Who waits in messages for others comes late to the next collective for their sake, as the first stage of a
-  // pipeline does. The shortest message says what one costs.
+  // A rank that waits in messages for others is late for the next collective because of them, like the first stage of
+  // a pipeline. The shortest message shows what a message costs.
   void add_messages(const RankOps& ops) {
     const auto place = by_rank_.find(ops.dump->rank);
     if (place == by_rank_.end()) {
@@ -90,7 +91,7 @@ class LatenessTable {
         return;
       }
       const DumpRecord& record = member.ops->record_of(*op);
-      // Whoever made the call first ran it longest.
+      // The rank that made the call first ran it longest.
       const double duration = by_clock_ ? -static_cast<double>(record.created_ns) / 1e6 : record.duration_ms;
       if (by_clock_ ? record.created_ns == 0 : !(duration >= 0)) {
         return;
@@ -196,7 +197,7 @@ std::optional<Diagnosis> judge_late(const DumpCase& job) {
 
 namespace {
 
-// Who left no dump may wait for those who did.
+// Ranks without a dump may wait for those with one.
 void add_missing(const DumpCase& job, Diagnosis& diagnosis) {
   const RankSet missing = ranks_without_dump(job.view.job);
   if (!missing.empty()) {
@@ -207,8 +208,8 @@ void add_missing(const DumpCase& job, Diagnosis& diagnosis) {
   }
 }
 
-// A call that only some ranks have made and that is over for them, as far as is recorded. Said of the first group with
-// one: who did not make it.
+// Describes a call that only some ranks have made and that is over for them, as far as is recorded, and the ranks that
+// did not make it. Null if no group has one.
 std::optional<std::string> uneven_end(const DumpCase& job) {
   for (const GroupCalls& group : job.view.groups) {
     for (const GroupMember& member : group.members) {
@@ -248,7 +249,8 @@ void doubt_standing(const DumpCase& job, Diagnosis& diagnosis) {
   diagnosis.would_settle.emplace_back(second_dump);
 }
 
-// What Gloo's recorder does not say: whether a call that is over succeeded, and anything of messages.
+// Lowers the confidence because Gloo's recorder does not say whether a call that is over succeeded, and keeps no
+// messages.
 void doubt_gloo(const DumpCase& job, Diagnosis& diagnosis) {
   const std::vector<DumpCall>& calls = job.view.job.calls;
   if (std::none_of(calls.begin(), calls.end(), [](const DumpCall& call) { return call.is_of_gloo(); })) {

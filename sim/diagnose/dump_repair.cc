@@ -19,7 +19,7 @@ namespace {
 constexpr Rank ranks_max = 256;
 constexpr std::size_t records_max = 200'000;  // of all ranks
 
-// What may come of calls that do not belong together.
+// True for findings that calls that do not belong together may cause.
 bool is_about_calls(FindingKind kind) {
   switch (kind) {
     case FindingKind::stuck_host:
@@ -51,7 +51,7 @@ class RecordedPrograms {
  public:
   explicit RecordedPrograms(const DumpCase& job) : job_(job), dumps_(job.view.job) { name_groups(); }
 
-  // Nothing where the beginning of a list is missing, or where ranks could not be told to make a call.
+  // Null if the beginning of a list is missing, or if a recorded call cannot be expressed as a program's call.
   std::optional<Programs> read() {
     Programs programs;
     if (!is_fit()) {
@@ -78,7 +78,7 @@ class RecordedPrograms {
   static std::size_t proven(const RankOps& ops, const RankProgram& program);
 
  private:
-  // Asked before anything is made: of a large job not even a part is needed.
+  // Checked before anything is built: a large job would be dropped anyway.
   bool is_fit() const {
     std::size_t records = 0;
     for (const RankDump& dump : dumps_.ranks) {
@@ -92,7 +92,7 @@ class RecordedPrograms {
            });
   }
 
-  // Of ranks below `end` without a dump.
+  // Adds empty lists for ranks below `end` without a dump.
   static void add_unknown(Rank end, Programs& programs) {
     while (static_cast<Rank>(programs.lists.size()) < end) {
       RankProgram& program = programs.lists.emplace_back();
@@ -192,7 +192,8 @@ class Replayed : public Outlook {
   const ListReplay& replay_;
 };
 
-// Calls that the recorder knows to be over are so in the replay, too. Otherwise the lists lack what let them go on.
+// True if all calls that the recorder knows to be over are over in the replay, too. Otherwise the lists lack calls that
+// let the ranks continue.
 bool is_like_the_job(const DumpCase& job, const ListReplay& replay,
                      const std::vector<RankProgram>& programs) {
   return std::ranges::all_of(job.view.ranks, [&](const RankOps& ops) {
@@ -201,7 +202,7 @@ bool is_like_the_job(const DumpCase& job, const ListReplay& replay,
   });
 }
 
-// Of a call that belongs where `is` was made.
+// The kind of finding if `belongs` should have been called where `is` was made.
 FindingKind difference_kind(const ProgramCall& is, const ProgramCall& belongs) {
   if (is_point_to_point(is.kind) || is_point_to_point(belongs.kind)) {
     return FindingKind::p2p_mismatch;
@@ -224,7 +225,7 @@ RankSet may_go_on(const DumpCase& job) {
   return ranks;
 }
 
-// What recordings call a finding of runs.
+// The kind that diagnoses of recordings use for a finding of runs.
 FindingKind recorded_kind(FindingKind kind, const CallEdit& edit) {
   switch (kind) {
     case FindingKind::missing_participant:
@@ -250,7 +251,7 @@ Call named(const ProgramCall& call) {
           .site = call.site};
 }
 
-// The group of a place: one of the ranks there.
+// Sets the group of a place: one with its name that has a rank there.
 void set_group_of(const DumpCase& job, const Place& place, Diagnosis& diagnosis) {
   const std::vector<DumpGroup>& groups = job.view.job.groups;
   const RankSet& ranks = place.waiting.empty() ? place.missing : place.waiting;
@@ -291,32 +292,32 @@ void blame(const DumpCase& job, const FoundRepair& repair, const std::vector<Ran
   const auto kind = parse_op_kind(finding.at->call.op);
   diagnosis.is_message = kind && is_point_to_point(*kind);
   set_group_of(job, *finding.at, diagnosis);
-  // What spoke for others is not evidence any more.
+  // Evidence against other ranks no longer counts.
   diagnosis.alternatives.clear();
   diagnosis.evidence.clear();
   diagnosis.may_be_healthy = false;
   diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
 }
 
-// Where what is not listed may be all there is to it, the lists have to speak for themselves.
+// True if the repair outweighs calls that are not listed, although those alone could explain the hang.
 bool outweighs(const ListReplay& replay, const FoundRepair& repair, const Diagnosis& diagnosis) {
   const CallEdit& first = repair.edits.front();
   const bool is_other_call = first.dropped > 0 && !first.inserted.empty();
   if (diagnosis.finding.kind == FindingKind::crashed_rank && !is_other_call) {
-    return false;  // it is gone, and nobody disagrees with it
+    return false;  // its process is gone, and its calls agree with the others'
   }
   return diagnosis.finding.kind != FindingKind::partial_subgroup &&
          (repair.score < 0 || (repair.supported && replay.has_odd()));
 }
 
-// Could all ranks have come to calls that do not fit? Sizes of parts are not recorded, and nobody waits for a rank
-// whose process is gone.
+// True if all ranks could have made calls that do not match, although no rank waits. Sizes of parts are not recorded,
+// and no rank waits for one whose process is gone.
 bool may_disagree_unseen(const Programs& programs, const Diagnosis& diagnosis) {
   return diagnosis.finding.kind == FindingKind::stall_all_arrived || !programs.without_dump.empty();
 }
 
 struct Search {
-  bool applies = false;  // the lists say enough for a change of calls to be to blame, or not
+  bool applies = false;  // true if the lists are complete enough to decide whether calls are to blame
   std::optional<FoundRepair> repair{};
 };
 
@@ -334,8 +335,8 @@ Search search(const DumpCase& job, const Programs& programs, const Diagnosis& di
   return {true, std::move(repair)};
 }
 
-// Nobody has to wait for a rank of Gloo whose process is gone. That several ranks have stopped for no other reason, or
-// all of them, says as much.
+// True if ranks without a dump may be gone. No rank has to wait for a Gloo rank whose process is gone; it is enough
+// that several ranks, or all, have stopped for no other reason.
 bool may_be_gone(const DumpCase& job, const RankSet& without_dump, const Finding& finding) {
   const bool are_few = 2 * without_dump.size() < job.view.ranks.size();
   const bool is_open = finding.kind == FindingKind::no_fault ||
@@ -343,7 +344,7 @@ bool may_be_gone(const DumpCase& job, const RankSet& without_dump, const Finding
   return !without_dump.empty() && are_few && is_open && !ranks_of_gloo(job).empty();
 }
 
-// Gloo ends the process of a rank that is sent more than it expects. Then nobody waits for it: its peers' calls fail.
+// Gloo ends the process of a rank that is sent more than it expects. Then no rank waits for it: its peers' calls fail.
 void blame_without_dump(const RankSet& ranks, Diagnosis& diagnosis) {
   Finding& finding = diagnosis.finding;
   finding = Finding();
@@ -368,7 +369,8 @@ void mend(const DumpCase& job, Diagnosis& diagnosis) {
   if (job.progress == Progress::running || !is_about_calls(diagnosis.finding.kind)) {
     return;
   }
-  // NCCL's recorder says itself what is unfinished. Gloo's may show a job at work that does not work any more.
+  // NCCL's recorder says itself which calls are unfinished. With Gloo's, a job that has stopped may look like one at
+  // work.
   if (diagnosis.finding.kind == FindingKind::no_fault && ranks_of_gloo(job).empty()) {
     return;
   }

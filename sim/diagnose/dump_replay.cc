@@ -11,7 +11,7 @@ namespace rollcall::check {
 
 namespace {
 
-// What one rank has recorded of one group.
+// The calls that one rank has recorded of one group.
 struct Share {
   std::map<std::int64_t, std::uint64_t> tokens;  // by number of the call
   bool is_window = false;
@@ -59,7 +59,7 @@ class Replay {
     return {record.group, call.source, call.destination};
   }
 
-  // How many of the other end have been made; any number where its rank has left nothing.
+  // How many calls the other end has made; INT64_MAX if its rank has left no recording.
   std::int64_t counterparts(const DumpRecord& record) const {
     const DumpCall& call = job_.calls[record.call];
     const std::vector<Rank>& members = job_.groups[record.group].members;

@@ -1,4 +1,4 @@
-// All members came with the same call, and it does not finish: a device, the network, or something the
+// All members made the same call, and it does not finish: a device, the network, or something the
 // recorder does not store.
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 class StallJudge {
  public:
   StallJudge(const DumpCase& job, const WaitNode& node) : job_(job), node_(node) {
-    // One setting for the whole job: what one rank records, all do.
+    // The setting is the same for the whole job: if one rank records start events, all do.
     const bool knows = std::any_of(job.view.ranks.begin(), job.view.ranks.end(),
                                    [](const RankOps& ops) { return ops.has_start_events; });
     for (std::size_t i = 0; i < node.ranks.size(); ++i) {
@@ -42,8 +42,8 @@ class StallJudge {
   bool accuses_a_device() const { return !blind_ranks().empty() || (!started_.empty() && !waiting_.empty()); }
 
  private:
-  // Ranks that do not know of calls their peers have finished. A watchdog that is merely late misses one
-  // or two; a failed device, all since.
+  // Ranks that have not noticed the end of calls that their peers have finished. A watchdog that is merely late
+  // misses one or two; a failed device, all since it failed.
   RankSet blind_ranks() const {
     std::size_t most = 0;
     for (const auto& [rank, ops] : job_.waits.unobserved) {
@@ -59,8 +59,8 @@ class StallJudge {
     return 2 * blind.size() > node_.ranks.size() ? RankSet() : blind;
   }
 
-  // Its dump is not one from before: it has issued what its peers have. Gloo's calls run on no device, and end
-  // without a word on how.
+  // True if its dump is not older: it has issued as many calls as its peers. False for Gloo's calls, which run on no
+  // device and whose records do not say how they ended.
   bool is_as_late_as_its_peers(Rank rank, const DumpOp& op) const {
     if (op.kind != DumpOp::Kind::collective) {
       return true;
@@ -79,7 +79,7 @@ class StallJudge {
                         [own](const GroupMember& member) { return member.issued > own; });
   }
 
-  // It knows that a call behind `op` has finished: its device works.
+  // True if the rank knows that a call after `op` has finished: its device works.
   bool sees_later(Rank rank, const DumpOp& op) const {
     const std::vector<DumpOp>& ops = job_.view.ops_of(rank)->ops;
     return std::any_of(ops.begin() + (&op - ops.data()), ops.end(),

@@ -7,7 +7,7 @@ namespace rollcall::check {
 
 namespace {
 
-// Batches carry a number of their own since torch 2.5; before, it stayed 0.
+// Since torch 2.5, batches carry a number of their own; before, it stayed 0.
 bool has_batch_from(const RankOps& ops, const DumpRecord& record) {
   return record.p2p_seq > 0 && std::any_of(ops.ops.begin(), ops.ops.end(), [&](const DumpOp& op) {
            return op.kind == DumpOp::Kind::batch && op.group == record.group &&

@@ -1,6 +1,6 @@
 #pragma once
 
-// Messages that ranks wait in and that have no other end.
+// Unanswered messages: ranks wait in them, and they have no other end.
 
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace rollcall::check {
 
-// Such a message, as its two ranks.
+// An unanswered message, as its two ranks.
 struct Unanswered {
   Rank waiting = -1;
   Rank peer = -1;
@@ -19,7 +19,7 @@ std::vector<Unanswered> find_unanswered(const DumpCase& job, const std::vector<c
 
 bool someone_is_further(const std::vector<Unanswered>& messages);
 
-// The rank that most of them begin or end at: one wrong peer leaves two ends loose. None when several do.
+// The rank at which most of them begin or end: one wrong peer leaves two messages unanswered. Empty on a tie.
 RankSet common_end(const std::vector<Unanswered>& messages);
 
 }  // namespace rollcall::check

@@ -1,5 +1,5 @@
-// Gloo's recorder does not list the members of groups, so a group has those that have used it. Who waits alone in the
-// first call on one waits for members that nobody names.
+// Gloo's recorder does not list the members of groups, so a group has the members that have used it. Ranks that wait
+// alone in the first call on a group wait for members that the dumps do not name.
 
 #include <algorithm>
 

@@ -87,7 +87,7 @@ Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) cons
   const bool begins_in_the_middle = !ops.dump->from_start || !other.ops->dump->from_start;
   if (begins_in_the_middle && counts_only(*here, ops, own.group) &&
       counts_only(*there, *other.ops, own.group)) {
-    // Each counts its messages of the group, and all are of this one lane: the same number is the same message.
+    // Each side numbers its messages of the group, and all are of this lane: equal numbers mean the same message.
     if (const Item* item = with_number(*there, *other.ops, own.p2p_seq)) {
       other.op = &other.ops->ops[item->op];
       other.record = item->record;
@@ -98,7 +98,7 @@ Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) cons
                                   [record](const Item& item) { return item.record == record; });
   auto index = static_cast<std::int64_t>(place - here->items.begin());
   if (begins_in_the_middle) {
-    // Rings that begin in the middle: what is finished on one side is finished on the other.
+    // For rings that begin in the middle: messages that are finished on one side are finished on the other.
     index += static_cast<std::int64_t>(there->finished) - static_cast<std::int64_t>(here->finished);
   }
   if (index >= 0 && static_cast<std::size_t>(index) < there->items.size()) {
@@ -131,7 +131,7 @@ class WaitFinder {
   }
 
  private:
-  // The first call that is not finished, as far as anybody knows.
+  // The rank's first call that no rank knows to be finished.
   const DumpOp* head_of(const RankOps& ops) {
     for (const DumpOp& op : ops.ops) {
       if (op.finished) {
@@ -149,7 +149,7 @@ class WaitFinder {
     return op.kind == DumpOp::Kind::collective ? collective_is_done(op) : messages_are_done(ops, op);
   }
 
-  // A collective that some member has finished is over for all, if all have come with the same call.
+  // A collective that some member has finished is over for all, if all have made the same call.
   bool collective_is_done(const DumpOp& op) {
     const auto [place, is_new] = done_.emplace(std::make_pair(op.group, op.position), false);
     if (is_new) {
@@ -251,9 +251,9 @@ class WaitFinder {
     }
   }
 
-  // The messages of a batch are one kernel: one that has found all its other ends and still is not finished
-  // waits for whatever holds up a batch it shares a message with. Only nodes without another reason take
-  // this one, so this ends. True when something was added.
+  // The messages of a batch are one kernel: a batch that has found all its other ends and still is not finished
+  // waits for whatever holds up a batch with which it shares a message. Only nodes without another reason take
+  // this one, so repeating this terminates. True if a blocker was added.
   bool hold_batches_together() {
     std::vector<std::pair<std::size_t, Blocker>> found;
     for (std::size_t i = 0; i < waits_.nodes.size(); ++i) {
@@ -274,7 +274,7 @@ class WaitFinder {
     return !found.empty();
   }
 
-  // Who is held up in the other ends of a node's messages, ascending.
+  // The ranks that are held up in the other ends of a node's messages, ascending.
   std::set<Rank> peers_at_head(const WaitNode& node) const {
     std::set<Rank> peers;
     const RankOps& ops = *view_.ops_of(node.ranks.front());
@@ -387,7 +387,7 @@ Waits find_waits(const DumpView& view, const Messages& messages) { return WaitFi
 Roots find_roots(const Waits& waits) {
   Roots roots;
   std::vector<std::vector<std::size_t>> next(waits.nodes.size());
-  std::vector<bool> is_held(waits.nodes.size(), false);  // by somebody whose fate is not a node
+  std::vector<bool> is_held(waits.nodes.size(), false);  // by a rank that is not held up in a node itself
   std::map<Rank, std::size_t> idle;
   std::map<Rank, std::size_t> lost;
   std::set<Rank> older;

@@ -1,11 +1,11 @@
 #pragma once
 
-// Who waits for whom in a job that stands still.
+// Which ranks wait for which in a job that makes no progress.
 //
-// A rank is held up by the first call, in the order it issued them, that is not finished: later ones
+// A rank is held up by its first call, in the order of issue, that is not finished: later ones
 // queue behind it on the device. That call waits for every member that has not issued it, and for every
-// member that is itself held up by an earlier call. Following this leads from the victims to what has no
-// further excuse: a rank that owes a call and waits for nothing, calls that all have come to and that do
+// member that is itself held up by an earlier call. Following these waits leads from the victims to a root
+// cause: a rank that owes a call and waits for nothing, a call that all members have made and that does
 // not finish, or a cycle.
 
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace rollcall::check {
 
-// The whole job, ready to be asked questions.
+// The whole job, indexed for queries.
 struct DumpView {
   explicit DumpView(const JobDump& dumps);
   DumpView(const DumpView&) = delete;
@@ -57,9 +57,9 @@ class Messages {
   };
   struct Side {
     std::vector<Item> items;
-    std::size_t finished = 0;  // the first so many; a batch counts as one
+    std::size_t finished = 0;  // how many of the first items; a batch counts as one
   };
-  // The messages that a rank lists of a group.
+  // The messages of a group in a rank's dump.
   struct Traffic {
     std::size_t count = 0;
     bool is_numbered = true;  // each has a number of its own
@@ -76,11 +76,11 @@ class Messages {
 
 struct Blocker {
   enum class Why : std::uint8_t {
-    no_dump,     // nothing is known of it
+    no_dump,     // nothing is known about it
     no_group,    // it has never used the group
     not_issued,  // it has not made the call
-    held_up,     // it has, and is held up by an earlier one
-    older,       // its dump does not hold it, and is older than what peers know of its rank
+    held_up,     // it has made the call, and is held up by an earlier one
+    older,       // its dump lacks the call, and is older than what peers know about the rank
   };
 
   Rank rank = -1;
@@ -100,18 +100,20 @@ struct WaitNode {
 struct Waits {
   std::vector<WaitNode> nodes;
   std::map<Rank, std::size_t> node_of;  // of the ranks that are held up
-  // Calls that a peer knows to be finished and this rank does not: its device, or its eyes, have failed.
+  // Calls that a peer knows to be finished and this rank does not: its device, or the thread that watches it, has
+  // failed.
   std::map<Rank, std::vector<const DumpOp*>> unobserved;
 };
 
-// Whether the dumps show that the job moved while they were written: some rank's is older than what a peer knows of it.
+// True if the dumps show that the job moved while they were written: some rank's dump is older than what a peer knows
+// about it.
 bool moved_between_dumps(const DumpView& view);
 
 Waits find_waits(const DumpView& view, const Messages& messages);
 
-// Where following blockers ends. Ranks without a dump are passed over: what they did is unknown.
+// Where following blockers ends. Ranks without a dump are listed apart: their calls are unknown.
 struct Roots {
-  std::vector<std::size_t> complete;               // nodes that wait for nobody: all have come
+  std::vector<std::size_t> complete;               // nodes that wait for no rank: all have made the call
   std::vector<std::vector<std::size_t>> cycles;    // nodes that wait for each other
   std::vector<std::pair<Rank, std::size_t>> idle;  // owes the call of that node and waits for nothing
   std::vector<std::pair<Rank, std::size_t>> lost;  // without a dump

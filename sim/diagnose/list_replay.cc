@@ -11,14 +11,14 @@
 namespace rollcall::check {
 namespace {
 
-// Calls with equal texts agree. The two ends of a message agree when they move the same.
+// Calls with equal texts agree. The two ends of a message agree if they move the same elements.
 std::string agreement_text(const ProgramCall& call) {
   return is_point_to_point(call.kind) ? fmt::format("{} {}", call.numel, call.dtype) : call.pairing;
 }
 
 }  // namespace
 
-// One replay, to where nothing moves any more.
+// One replay, to the point where nothing moves anymore.
 class ListReplay::Run {
  public:
   Run(const ListReplay& job, const std::vector<const Items*>& lists)
@@ -34,10 +34,10 @@ class ListReplay::Run {
   }
 
   std::size_t made(Rank rank) const { return head(rank).at; }
-  // So many collectives met that different lines of the program made.
+  // How many collectives met calls from different lines of the program.
   std::size_t odd() const { return odd_; }
 
-  // With `goes_on` by rank: those that may call anything after their last call.
+  // `goes_on`, by rank: whether it may call anything after its last call.
   Hang hang(const std::vector<bool>& goes_on) const {
     Hang hang;
     for (const Meeting& meeting : disagreements_) {
@@ -49,7 +49,7 @@ class ListReplay::Run {
       for (auto& [what, calls] : variants) {
         hang.variants.push_back(std::move(calls));
       }
-      return hang;  // what follows on the first may follow from it
+      return hang;  // anything after the first disagreement may be its consequence
     }
     const std::vector<bool> served = may_be_served(goes_on);
     std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> places;
@@ -74,11 +74,11 @@ class ListReplay::Run {
   using Meeting = std::vector<Rank>;
   using Lane = std::tuple<std::uint32_t, Rank, Rank>;  // group, source, destination
 
-  // Where a rank is.
+  // The position of a rank in its list.
   struct Head {
     std::size_t at = 0;         // in its items
-    std::size_t end = 0;        // of the batch that it is in; `at` where it has not come there yet
-    std::size_t open = 0;       // messages of the batch that have met nobody
+    std::size_t end = 0;        // of the batch that it is in; `at` if it is not in one
+    std::size_t open = 0;       // messages of the batch that are unanswered
     std::int64_t position = 0;  // of its collective on the group
     std::map<std::uint32_t, std::int64_t> positions{};  // collectives of each group so far
   };
@@ -87,7 +87,7 @@ class ListReplay::Run {
     std::size_t item = 0;
   };
   struct Ends {
-    std::vector<Waiting> sends;  // that have met nobody, oldest first
+    std::vector<Waiting> sends;  // unanswered ones, oldest first
     std::vector<Waiting> receives;
   };
 
@@ -96,7 +96,7 @@ class ListReplay::Run {
   const Head& head(Rank rank) const { return heads_[static_cast<std::size_t>(rank)]; }
   bool is_over(Rank rank) const { return head(rank).at == list(rank).size(); }
 
-  // Every end of a message is of one lane, which its sender and its receiver share.
+  // The lane of a message, which its sender and its receiver share.
   static Lane lane_of(Rank rank, const Item& item) {
     return item.kind == OpKind::send ? Lane{item.group, rank, item.peer} : Lane{item.group, item.peer, rank};
   }
@@ -178,7 +178,7 @@ class ListReplay::Run {
     }
   }
 
-  // The call of a rank that has not gone on which nobody has answered.
+  // The call in which a rank waits: in a batch, the first unanswered message.
   const Item& waiting_item(Rank rank) const {
     const Head& own = head(rank);
     const Item& first = list(rank)[own.at];
@@ -218,7 +218,7 @@ class ListReplay::Run {
     return ranks;
   }
 
-  // By rank: does all that it waits for lead to ranks that may yet call it?
+  // By rank: whether all its waits lead to ranks that may yet make the call.
   std::vector<bool> may_be_served(const std::vector<bool>& goes_on) const {
     std::vector<bool> served(lists_.size());
     std::vector<std::vector<Rank>> waits(lists_.size());
@@ -311,7 +311,7 @@ ListReplay::Items ListReplay::items_with(Rank rank, const CallEdits& edits) cons
   std::optional<std::int64_t> batch;  // of the item before
   const auto add = [&](const ProgramCall& call, std::size_t at, bool is_new) {
     Item item = item_of(call, at);
-    // A message that is put in beside a batch is sent with it.
+    // A message that is inserted next to a batch is sent with it.
     item.goes_with_last = call.batch >= 0 && batch && (is_new || call.batch == *batch);
     batch = call.batch < 0 ? std::nullopt : std::optional(is_new && batch ? *batch : call.batch);
     items.push_back(item);

@@ -1,8 +1,8 @@
 #pragma once
 
-// ListReplay: what comes of lists of calls when every rank makes its own, one after the other, and a call is over when
-// all who belong to it have come. Recordings end where their job stood still, and do not say what a rank that was held
-// up there would have called next: who waits for it may yet be served.
+// ListReplay: replays lists of calls. Every rank makes its calls in order, and a call is over when all its members have
+// made it. Recordings end where their job stood still and do not say what a rank that was held up there would have
+// called next: a call that waits for that rank may yet be answered.
 
 #include <cstdint>
 #include <map>
@@ -18,26 +18,26 @@ namespace rollcall::check {
 
 class ListReplay {
  public:
-  // `programs` of all ranks from 0, not whole; borrowed. Groups have different names, and calls that may meet have one
-  // `pairing`.
+  // `programs`: of all ranks from 0, not whole; borrowed. Groups have different names, and calls that may meet have the
+  // same `pairing`.
   struct Unknown {
-    RankSet lists{};  // nobody knows what these ranks called: whoever waits for them is served
+    RankSet lists{};  // the calls of these ranks are unknown: a call that waits for them counts as answered
     RankSet ends{};   // these may be held up by calls that are not listed
   };
   ListReplay(std::span<const RankProgram> programs, const Unknown& unknown);
 
-  // Where the lists stand still, if nobody is held up by what is not listed.
+  // Where the lists hang, if no rank is held up by a call that is not listed.
   const Hang& hang() const { return hang_; }
-  // Is every call of the lists over, or may yet be?
+  // True if every call of the lists is over, or may yet be.
   bool is_explained() const { return is_explained_; }
-  // Did calls meet that different lines of the program made?
+  // True if calls met that come from different lines of the program.
   bool has_odd() const { return odd_ > 0; }
-  // By rank: so many calls of its list are over.
+  // By rank: how many calls of its list are over.
   const std::vector<std::size_t>& made() const { return made_; }
 
-  // And with these edits? Ranks that are held up in the lists as they are, or get calls at their end, may call anything
-  // after their last call. Where calls met that different lines of the program made, edits have to set right most of
-  // that, too.
+  // The same with these edits. Ranks that are held up in the unedited lists, or get calls at their end, may call
+  // anything after their last call. If calls met that come from different lines of the program, the edits have to fix
+  // most of that, too.
   bool is_explained_with(const CallEdits& edits) const;
 
  private:
@@ -48,7 +48,7 @@ class ListReplay {
     Rank peer = -1;          // of a message
     std::uint32_t what = 0;  // equal for calls that agree
     std::uint32_t line = 0;  // of the program: equal for calls from one place
-    std::size_t at = 0;      // in its list
+    std::size_t at = 0;      // index in its list
   };
   using Items = std::vector<Item>;
   class Run;
@@ -63,7 +63,7 @@ class ListReplay {
   std::map<std::string, std::uint32_t> lines_;
   std::vector<bool> is_unknown_;  // by rank
   std::vector<Items> items_;      // by rank
-  std::vector<bool> goes_on_;     // by rank: held up in the lists as they are, or by what is not listed
+  std::vector<bool> goes_on_;     // by rank: held up in the unedited lists, or by calls that are not listed
   std::vector<std::size_t> made_;
   Hang hang_;
   std::size_t odd_ = 0;  // meetings of calls from different lines

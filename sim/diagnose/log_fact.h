@@ -1,6 +1,6 @@
 #pragma once
 
-// One thing that a job left behind says about its hang, beside recordings: a line of a log, a stack, a counter. Read by
+// One fact about a hang from a source other than recordings: a log line, a stack, a counter. Read by
 // traces/formats/job_evidence, judged by log_judge.
 
 #include <cstdint>
@@ -12,26 +12,26 @@ namespace rollcall::check {
 
 struct LogFact {
   enum class Kind : std::uint8_t {
-    fingerprint,  // TORCH_DISTRIBUTED_DEBUG=DETAIL: what a rank was about to call when another called otherwise
-    barrier_missing,  // monitored_barrier: ranks that did not come
+    fingerprint,  // TORCH_DISTRIBUTED_DEBUG=DETAIL: what a rank was about to call when another's call differed
+    barrier_missing,  // monitored_barrier: ranks that did not arrive
     timed_out,        // the watchdog: a call of this rank that did not finish
     progress,  // the watchdog: the last call this rank has enqueued, and in `count` the last it has completed
-    not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not come to call `seq`
+    not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not make call `seq`
     launched,       // NCCL: how many collectives these ranks have launched on a communicator
     unreachable,    // NCCL RAS: ranks that do not answer
     wrote,          // there is a log of this rank
     calls,          // DETAIL: this rank makes this call
     raised,         // an error of this rank's own program; `text` has it
     aborted,        // Gloo ended this rank: it was sent more than it expected. `text`: "12 vs 8" bytes
-    lost_peer,      // a call of this rank failed because another was gone
+    lost_peer,      // a call of this rank failed because another rank was gone
     gave_up,        // a call of this rank did not finish in time
     blamed,         // monitored_barrier: the rank that this one waited for
-    first_to_fail,  // torchelastic: whose failure was observed first
+    first_to_fail,  // torchelastic: the rank whose failure was observed first
     stack,          // where this rank's program is: in a call (`op`), or elsewhere (`op` is empty)
     device_error,   // the kernel's log: a GPU reported an error
-    ended,          // the process of this rank was ended, or failed; `text` says how
-    exited,         // the process of this rank has ended, and not by failing
-    stopped,        // the process of this rank cannot go on; `text` says why
+    ended,          // the process of this rank was killed, or failed; `text` says how
+    exited,         // the process of this rank has ended without failing
+    stopped,        // the process of this rank cannot continue; `text` says why
   };
 
   Kind kind = Kind::fingerprint;
@@ -42,7 +42,7 @@ struct LogFact {
   std::string op;          // "ALLREDUCE"
   std::string shape;       // "[2, 3]"
   std::string dtype;
-  std::string text;   // what the line says
+  std::string text;   // the text of the line
   std::string site;   // of the user's code: "train.py:12"
   std::string place;  // "rank3.log:17"
 

@@ -28,7 +28,7 @@ bool has(const std::vector<LogFact>& facts, Kind kind) {
   return std::any_of(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
 }
 
-// More than a look at one moment: an end, or NCCL's counters beside dumps, which are of another one.
+// True if the facts show more than one moment: an end, or NCCL's counters, which are of another moment than the dumps.
 bool is_final(const std::vector<LogFact>& facts) {
   constexpr Kind ends[] = {Kind::raised,  Kind::first_to_fail, Kind::fingerprint,  Kind::lost_peer,
                            Kind::blamed,  Kind::aborted,       Kind::device_error, Kind::ended,
@@ -67,13 +67,13 @@ class LogJudge {
  public:
   explicit LogJudge(const std::vector<LogFact>& facts) : facts_(facts) {}
 
-  // In order of what they prove.
+  // Asks the judges in order of how much they prove.
   std::optional<Diagnosis> judge() const {
     using Judge = std::optional<Diagnosis> (LogJudge::*)() const;
     if (std::optional<Diagnosis> diagnosis = fingerprints()) {
       return diagnosis;
     }
-    if (std::optional<Diagnosis> diagnosis = judge_errors(facts_)) {  // who raised is missing, too
+    if (std::optional<Diagnosis> diagnosis = judge_errors(facts_)) {  // a rank that raised is missing, too
       return diagnosis;
     }
     const std::optional<Diagnosis> missing = named_as_missing();
@@ -123,8 +123,8 @@ class LogJudge {
   }
 
   // Every rank compares itself with another and names it, so the lines of all ranks are put together and counted. The
-  // name is a number within their group: where a writer has another one there than in the job, nobody knows whom it
-  // names.
+  // name is a rank in their group: if the writer's rank in the group differs from its rank in the job, it is unknown
+  // which rank it names.
   std::optional<Diagnosis> fingerprints() const {
     const std::vector<const LogFact*> prints = of(Kind::fingerprint);
     const bool is_subgroup = std::ranges::any_of(prints, [](const LogFact* print) {
@@ -198,7 +198,8 @@ class LogJudge {
     return diagnosis;
   }
 
-  // As many calls on each rank: what their numbers differ by are messages, which DETAIL counts and does not list.
+  // True if all ranks made equally many calls: then their numbers differ by messages, which DETAIL counts and does not
+  // list.
   bool lists_are_equally_long() const {
     std::map<Rank, std::size_t> lengths;
     for (const LogFact* fact : of(Kind::calls)) {
@@ -209,7 +210,7 @@ class LogJudge {
     });
   }
 
-  // Equal calls with different numbers: somebody has made one more, or one less.
+  // For equal calls with different numbers: some rank has made an extra call, or left one out.
   std::optional<Diagnosis> numbers(const std::map<Rank, const LogFact*>& last) const {
     std::map<std::int64_t, RankSet> by_seq;
     for (const auto& [rank, fact] : last) {
@@ -232,7 +233,8 @@ class LogJudge {
     return diagnosis;
   }
 
-  // A barrier that gives up on somebody ends the processes of those who came. That is how the job ends, and not why.
+  // A barrier that gives up on missing ranks ends the processes of the ranks that came. That is how the job ended, not
+  // why.
   bool ended_after_naming_others() const {
     const RankSet missing = ranks_with(facts_, Kind::barrier_missing);
     const RankSet ended = ranks_with(facts_, Kind::ended);
@@ -249,7 +251,7 @@ class LogJudge {
       RankSet missing = difference(named, waited_themselves(facts_));
       const RankSet waited = difference(named, missing);
       if (missing.empty()) {
-        continue;  // each of them waits for another, and what they wait in says more
+        continue;  // each of them waits for another, and the calls that they wait in say more
       }
       const RankSet beyond = beyond_another_of(missing);
       missing = difference(missing, beyond);
@@ -277,7 +279,7 @@ class LogJudge {
     return std::nullopt;
   }
 
-  // Those of `ranks` that called, after the same calls, something that another of them has not: they may wait for it.
+  // Those of `ranks` that made all calls of another one of them and then more: they may wait for it.
   RankSet beyond_another_of(const RankSet& ranks) const {
     using Calls = std::vector<std::tuple<std::string, std::string, std::int64_t>>;
     std::map<Rank, Calls> lists;
@@ -318,7 +320,7 @@ class LogJudge {
     return diagnosis;
   }
 
-  // The earliest call that timed out, and who had not even enqueued it.
+  // Finds the earliest call that timed out, and the ranks that had not even enqueued it.
   std::optional<Diagnosis> watchdog() const {
     const LogFact* first = nullptr;
     RankSet waiting;
@@ -366,7 +368,7 @@ class LogJudge {
     return diagnosis;
   }
 
-  // Others have completed the call that a rank's watchdog gives up on: it is that rank which does not see the end.
+  // If others have completed the call on which a rank's watchdog gave up, that rank alone does not see its end.
   std::optional<Diagnosis> unfinished_alone(const LogFact& late) const {
     RankSet waiting;
     for (const LogFact* fact : of(Kind::timed_out)) {
@@ -404,7 +406,7 @@ class LogJudge {
     return diagnosis;
   }
 
-  // RAS counts launches per communicator, and names a few ranks: sometimes those behind, sometimes those ahead.
+  // RAS counts launches per communicator and names a few ranks: sometimes those behind, sometimes those ahead.
   std::optional<Diagnosis> launches() const {
     std::map<std::string, std::map<std::int64_t, std::pair<std::int64_t, RankSet>>> communicators;
     std::map<std::string, std::string> places;
@@ -465,8 +467,8 @@ std::optional<Diagnosis> judge_log(const std::vector<LogFact>& facts) { return L
 
 namespace {
 
-// The calls of all ranks that left a dump agree, and the one without was sent more than it expected: its own call
-// was the smaller one.
+// True if the calls of all ranks with a dump agree, and the rank without one was sent more than it expected: its own
+// call was the smaller one.
 bool takes_the_blame_for_sizes(const std::vector<LogFact>& facts, const Diagnosis& diagnosis) {
   RankSet aborted;
   for (const LogFact& fact : facts) {
@@ -478,7 +480,8 @@ bool takes_the_blame_for_sizes(const std::vector<LogFact>& facts, const Diagnosi
          diagnosis.finding.culprits == aborted;
 }
 
-// Both name the same ranks, and the log knows what became of their processes: that explains what the recordings show.
+// For a log that names the same ranks as the recordings: true if it knows how their processes ended. That explains what
+// the recordings show.
 bool explains(const std::vector<LogFact>& facts, const Diagnosis& log) {
   const bool knows_processes =
       has(facts, Kind::ended) || has(facts, Kind::exited) || has(facts, Kind::stopped);
@@ -501,7 +504,7 @@ void explain(const Diagnosis& log, Diagnosis& diagnosis) {
 void agree(const std::vector<LogFact>& facts, const std::string& source, Diagnosis& diagnosis) {
   diagnosis.evidence.push_back(fmt::format("the log agrees: {}", source));
   if (diagnosis.may_be_healthy && !is_final(facts)) {
-    return;  // two looks at one moment
+    return;  // two views of one moment
   }
   diagnosis.may_be_healthy = false;
   if (diagnosis.confidence == Confidence::low) {
@@ -541,8 +544,8 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
     agree(facts, source, diagnosis);
     return;
   }
-  // A stack is a look at a job that may be at work. Where the recordings show nobody waiting, it accuses nobody. A list
-  // of calls says more than recordings that are not sure: Gloo's have no messages, and no call that waits for others'.
+  // A stack is a view of a job that may be at work. If no rank waits in the recordings, it accuses no rank. A list of
+  // calls says more than recordings that are not certain: Gloo's have no messages, and no calls that wait in them.
   const bool is_quiet = diagnosis.finding.kind == FindingKind::no_fault;
   const bool knows_more = has(facts, Kind::calls) && diagnosis.confidence == Confidence::low;
   const bool is_glance = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the lines of a log say, alone and beside recordings.
+// Judges the lines of a log, alone and together with recordings.
 
 #include <optional>
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace rollcall::check {
 
-// Nothing where the lines blame nobody.
+// Null if the lines blame no rank.
 std::optional<Diagnosis> judge_log(const std::vector<LogFact>& facts);
 
-// Adds the log's word to a diagnosis from recordings: it settles what they leave open, and otherwise agrees or
-// contradicts as evidence. `has_moved`: the recordings show a job at work.
+// Adds the log's evidence to a diagnosis from recordings: it settles what they leave open, and otherwise agrees or
+// contradicts. `has_moved`: the recordings show a job at work.
 void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnosis);
 
-// The watchdog ended a call: the job stood still.
+// True if the log reports a timeout: the job stood still.
 bool log_shows_timeout(const std::vector<LogFact>& facts);
 
 }  // namespace rollcall::check

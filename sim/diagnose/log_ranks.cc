@@ -58,18 +58,19 @@ void set_op(const std::string& op, const RankSet& waiting, const RankSet& missin
   diagnosis.is_message = is_message(op);
 }
 
-// The last call of each rank, and whether it keeps to its own order.
+// The calls of a rank in its log, in order.
 struct LoggedCalls {
   std::vector<const LogFact*> calls;
-  bool has_groups = false;  // numbers come twice
+  bool has_groups = false;  // the numbers of several groups: some repeat
 
   const LogFact& last() const { return *calls.back(); }
 };
 
-// A rank may have another number in another group.
+// What a call has in common with its repetitions. The rank's number in the group is part of it: it may differ from
+// group to group.
 std::string token_of(const LogFact& fact) { return fact.op + fact.shape + fact.dtype + fact.group; }
 
-// Its last call follows on another than ever before.
+// True if the rank's last call never followed the one before it earlier.
 bool departs(const LoggedCalls& list) {
   if (list.calls.size() < 4) {
     return false;
@@ -105,14 +106,14 @@ bool has_groups_in(const std::map<Rank, LoggedCalls>& lists) {
   return std::any_of(lists.begin(), lists.end(), [](const auto& entry) { return entry.second.has_groups; });
 }
 
-// Of several groups, which the lines do not name: one rank that made fewer calls than any other.
+// For calls of several groups, which the lines do not name: finds the one rank that made fewer calls than any other.
 std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, LoggedCalls>& lists) {
   std::map<std::size_t, RankSet> by_length;
   for (const auto& [rank, list] : lists) {
     by_length[list.calls.size()].insert(rank);
   }
   const auto& [fewest, behind] = *by_length.begin();
-  constexpr std::size_t apart_max = 4;  // more is how the job is made
+  constexpr std::size_t apart_max = 4;  // a larger difference is how the job is built
   if (behind.size() != 1 || lists.size() < 3 || by_length.rbegin()->first - fewest > apart_max) {
     return std::nullopt;
   }
@@ -131,7 +132,6 @@ std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, LoggedCalls>& l
 
 }  // namespace
 
-// An error of its own ends a rank, and that ends the others.
 Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits) {
   Diagnosis diagnosis;
   diagnosis.finding.kind = kind;
@@ -140,6 +140,7 @@ Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits
   return diagnosis;
 }
 
+// An error of its own ends a rank, and that ends the others.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   const RankSet raised = ranks_with(facts, Kind::raised);
   const LogFact* root = first_of(facts, Kind::first_to_fail);
@@ -151,7 +152,7 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   }
   const LogFact* error = first_of(facts, Kind::raised);
   RankSet culprits = raised.empty() ? root->ranks : raised;
-  // DDP compares every rank's parameters with those of rank 0. Where most differ from it, it is the odd one.
+  // DDP compares every rank's parameters with those of rank 0. If most ranks differ from it, rank 0 is the odd one.
   const bool compares = error != nullptr && (error->text.find("in process 0") != std::string::npos ||
                                              error->text.find("DDP expects same model") != std::string::npos);
   if (compares && 2 * raised.size() > ranks_with(facts, Kind::wrote).size() && raised.size() > 1) {
@@ -216,7 +217,7 @@ std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts) {
   return std::nullopt;
 }
 
-// Gloo ends a rank that is sent more than it expects. Which of the two is wrong, sizes on both sides decide.
+// Gloo ends a rank that is sent more than it expects. Only the sizes on both sides tell which of the two is wrong.
 std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
   const RankSet aborted = ranks_with(facts, Kind::aborted);
   if (aborted.empty()) {
@@ -250,7 +251,7 @@ RankSet waited_themselves(const std::vector<LogFact>& facts) {
 
 namespace {
 
-// Nobody is left among those who did not come who was not held up by a message.
+// For missing ranks that were all held up by messages.
 Diagnosis held_up_by_messages(const RankSet& behind, const LogFact& waiting, const LogFact& shown) {
   Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::low, behind);
   diagnosis.finding.tie = behind.size() > 1;
@@ -278,14 +279,15 @@ RankSet straying_ranks(const std::vector<LogFact>& facts) {
   return straying;
 }
 
-// DETAIL writes every call down before it is made.
+// DETAIL logs every call before it is made.
 std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   const std::map<Rank, LoggedCalls> lists = lists_in(facts);
   if (lists.size() < 2) {
     return std::nullopt;
   }
   std::map<std::int64_t, RankSet> by_last;
-  // DETAIL counts messages, too, and does not list them. Then the lengths of the lists compare, the numbers do not.
+  // DETAIL also counts messages, but does not list them. Then the lengths of the lists are comparable, but the numbers
+  // are not.
   bool counts_messages = false;
   bool begin_together = true;
   for (const auto& [rank, list] : lists) {
@@ -362,7 +364,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
 
 namespace {
 
-// All waited until they gave up, and not all in the same call.
+// For ranks that all waited until they gave up, but not all in the same call.
 std::optional<Diagnosis> judge_different_calls(const std::vector<LogFact>& facts, const RankSet& failed) {
   std::map<std::string, RankSet> by_op;
   std::map<Rank, const LogFact*> calls;
@@ -403,7 +405,7 @@ std::optional<Diagnosis> judge_different_calls(const std::vector<LogFact>& facts
 
 }  // namespace
 
-// Those who waited say so when they give up, or when another has; who did not come has nothing to report.
+// Ranks that waited say so when they, or others, give up; a rank that did not make the call has nothing to report.
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   const RankSet lost = ranks_with(facts, Kind::lost_peer);
   const RankSet late = ranks_with(facts, Kind::gave_up);

@@ -1,4 +1,4 @@
-// Ranks in equal states, as one line each: part of the judge's interface (judge.h).
+// Puts ranks in equal states into one class, which is one line of the report: part of the judge's interface (judge.h).
 
 #include <map>
 #include <tuple>
@@ -17,7 +17,7 @@ std::string exception_text(const Evidence& evidence, const RankStatus& status) {
   return exception.message.empty() ? exception.type : exception.type + ": " + exception.message;
 }
 
-// What the rank ended with, or the keys it waits for.
+// The exception that the rank ended with, or the keys it waits for.
 std::string detail_of(const Evidence& evidence, const RankStatus& status) {
   const bool in_store = status.state == RankStatus::State::waiting && status.channel == Channel::store;
   return in_store ? name_call(evidence, waiting_op(evidence, status), status.seq).key
@@ -53,7 +53,7 @@ RankClass open_class(const Evidence& evidence, const RankStatus& status) {
     if (matcher != nullptr && matcher->last_done()) {
       const auto& last = matcher->last_done();
       result.last_completed = name_call(evidence, last->op, last->seq);
-      result.last_completed->device.clear();  // one member's, which need not be of this class
+      result.last_completed->device.clear();  // of one member, which may not be in this class
     }
   }
   return result;

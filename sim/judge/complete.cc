@@ -31,7 +31,7 @@ std::vector<Place> waiting_places(const Verdict& verdict) {
   return places;
 }
 
-// The ranks that the evidence alone has made the likeliest.
+// The ranks that are likeliest by the evidence alone.
 RankSet likeliest(const Finding& finding, std::size_t count) {
   if (finding.suspects.empty()) {
     return finding.tie ? RankSet() : finding.culprits;
@@ -41,7 +41,7 @@ RankSet likeliest(const Finding& finding, std::size_t count) {
        finding.suspects.begin() + static_cast<std::ptrdiff_t>(std::min(count, finding.suspects.size()))});
 }
 
-// Whoever has to change is to blame.
+// Blames the ranks whose calls the repair changes.
 void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Verdict& verdict) {
   Finding& finding = *finding_of(verdict);
   finding.culprits = repair.ranks;
@@ -60,7 +60,7 @@ void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Ver
   }
   if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
     if (deadlock->cycle.empty() && says_the_same(repair.edits, programs, finding)) {
-      return;  // of the call that is missing
+      return;  // the finding already names the missing call
     }
     word_culprits(repair.edits, programs, waiting_places(verdict), finding);
   } else if (const auto* mismatch = std::get_if<Mismatch>(&verdict); mismatch != nullptr && finding.at) {
@@ -73,8 +73,8 @@ void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Ver
   }
 }
 
-// Where the job does nothing twice, several changes are as good as each other. Then what the evidence made likely
-// decides: habits of real programs (suspect_rules.h).
+// If the job repeats nothing, several repairs are equally good. Then the ranks that the evidence made likely decide:
+// see the habits of real programs in suspect_rules.h.
 void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verdict& verdict) {
   const RepairSearch search = find_repair(verdict, programs, outlook);
   const std::optional<FoundRepair>& repair = search.found;
@@ -107,7 +107,8 @@ void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verd
   finding.repair = told(repair->edits);
 }
 
-// A search has counted its failures by their first names. The one that the report shows has a better one now.
+// A search has counted its failures by the kinds that the judge gave them first. The failure that the report shows may
+// now have a more precise kind.
 void rename_in_search(FindingKind before, Report& report) {
   const FindingKind now = kind_of(report.verdict);
   const Finding* shown = finding_of(report.verdict);

@@ -16,7 +16,7 @@ bool is_at(const Step& step, const StepLog& log, const Call& call) {
   return step.seq == call.seq && log.group_name(step.group) == call.group;
 }
 
-// Made by one line, of one size.
+// True if both are rounds of one loop: calls of the same size, made by the same line.
 bool are_rounds(const Step& a, const Step& b) {
   return a.group == b.group && a.text == b.text && a.label == b.label && a.site == b.site;
 }
@@ -39,7 +39,7 @@ std::string step_phrase(const Step& step) {
   return step.text.substr(0, step.text.find(' ')) + origin_of(call);
 }
 
-// The messages of a rank that could meet, in order: to or from one peer, with one tag.
+// The messages of a rank to or from one peer with one tag, in order: those that can meet the peer's.
 std::vector<const ProgramCall*> messages_of(const std::vector<RankProgram>& programs, Rank rank, OpKind kind,
                                             Rank peer, std::int32_t tag) {
   std::vector<const ProgramCall*> messages;
@@ -53,7 +53,7 @@ std::vector<const ProgramCall*> messages_of(const std::vector<RankProgram>& prog
   return messages;
 }
 
-// Two ranks that exchange messages in a loop, and go round differently often.
+// For two ranks that exchange messages in a loop and run different numbers of iterations.
 void explain_messages(const Outlook& outlook, Finding& finding) {
   const Call& call = finding.at->call;
   const Rank waiting = finding.at->waiting.first();
@@ -77,7 +77,7 @@ void explain_messages(const Outlook& outlook, Finding& finding) {
   }
 }
 
-// The missing ranks that are to blame: others may be on their way, and wait elsewhere.
+// The missing ranks that are to blame: others may be on their way and wait elsewhere.
 RankSet gone_from(const Finding& finding) {
   const RankSet& missing = finding.at->missing;
   const RankSet blamed = difference(missing, difference(missing, finding.culprits));

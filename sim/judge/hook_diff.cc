@@ -15,11 +15,11 @@ namespace {
 // The calls of one iteration, or of one shadow.
 struct Iteration {
   Steps steps;
-  bool is_whole = false;  // the next one has begun
+  bool is_whole = false;  // true if the next one has begun
 };
 
-// The calls between two of Join's own, around or before the `met` one. Another whole iteration of the same kind serves
-// where this one was cut short.
+// The calls between two of Join's own, around or before the call `met`. If that iteration was cut short, another whole
+// one of the same kind serves instead.
 std::optional<Iteration> iteration_at(const Steps& steps, std::size_t met) {
   std::vector<std::size_t> begins;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -62,12 +62,12 @@ std::string calls_text(const Iteration& iteration) {
   return (text.empty() ? "nothing" : text) + (iteration.is_whole ? "" : ", ...");
 }
 
-// What Join needs for the objects of torch that communicate by themselves.
+// What Join needs for the objects in torch that communicate on their own.
 struct JoinRule {
-  std::string_view scope;  // in the label of the call that nobody shadowed
+  std::string_view scope;  // in the label of the call that no joined rank shadowed
   std::string_view cause;
   std::string_view advice;
-  std::string_view shadow{};  // in that of the joined rank's call; empty: whatever it is
+  std::string_view shadow{};  // in the label of the joined rank's call; empty: any label
 };
 constexpr JoinRule join_rules[] = {
     {"zero.shard", "ZeroRedundancyOptimizer broadcasts its shards in step(), but no hook shadows this",
@@ -106,7 +106,7 @@ bool are_rotated(const Iteration& a, const Iteration& b) {
   return a.is_whole && b.is_whole && a.steps.size() > 1 && texts(a) == texts(b);
 }
 
-// The ranks of the calls that met, one for each variant; and where.
+// The ranks of the calls that met, one for each variant, and the slot where they met.
 struct Meeting {
   std::vector<Rank> ranks;
   std::string group;

@@ -37,7 +37,7 @@ RankSet ranks_in(const Evidence& evidence, State state) {
   return ranks;
 }
 
-// A wrong value after calls that did not belong together comes from them.
+// A wrong value after mispaired calls is their result.
 std::optional<Verdict> judge_first_mistake(const Evidence& evidence) {
   Verdict verdict = judge_observation(evidence, *first_mistake(evidence));
   if (Finding& finding = *finding_of(verdict); finding.kind == FindingKind::value) {
@@ -64,7 +64,7 @@ Place place_of(const Evidence& evidence, const BlockedSlot& slot) {
           RankSet::of(slot.missing)};
 }
 
-// Of the ranks missing in a slot, those that could still have come are not to blame.
+// The ranks missing in a slot that are to blame: those that could still have arrived are not.
 RankSet gone_from(const Evidence& evidence, const BlockedSlot& slot) {
   RankSet gone;
   for (const Rank rank : slot.missing) {
@@ -114,8 +114,8 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
     return;
   } else {
     finding.kind = FindingKind::missing_participant;
-    // Whoever deviates from the majority: usually the missing ones, but a call that a few ranks make
-    // alone is those ranks' doing. Calls about groups are everybody's duty.
+    // The minority is to blame: usually the missing ranks, but the waiting ones if only a few ranks make a
+    // call. Every member has to make calls about groups.
     const bool few_wait = slot.channel == Channel::collectives && slot.waiting.size() < slot.missing.size() &&
                           gone.size() == slot.missing.size();
     if (few_wait) {
@@ -125,7 +125,7 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
   word_missing(evidence, slot, finding);
 }
 
-// What closes a cycle: sends that meet sends, receives that meet receives, or calls in crossed order.
+// The kind of a cycle: sends that meet sends, receives that meet receives, or calls in crossed order.
 FindingKind cycle_kind(const std::vector<BlockedSlot>& slots, const Blame& blame) {
   const auto all_are = [&](auto&& test) {
     return std::ranges::all_of(blame.slots, [&](std::size_t i) { return test(slots[i].kind); });
@@ -139,7 +139,7 @@ FindingKind cycle_kind(const std::vector<BlockedSlot>& slots, const Blame& blame
   return all_are(is_point_to_point) ? FindingKind::p2p_order : FindingKind::order_crossing;
 }
 
-// Who waits for whom, at most a handful of lines.
+// Says which ranks wait for which, in a handful of lines at most.
 void draw_chain(const std::vector<Place>& blocked, std::size_t all, Finding& finding) {
   if (all < 2 || !finding.chain.empty()) {
     return;
@@ -154,7 +154,8 @@ void draw_chain(const std::vector<Place>& blocked, std::size_t all, Finding& fin
   }
 }
 
-// Two ranks wait for each other's messages, one in a batch and one not, where these do not meet.
+// True if two ranks wait for each other's messages, one inside a batch and one outside, on a backend that does not
+// match the two.
 bool mix_batches(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame) {
   if (blame.slots.size() != 2) {
     return false;
@@ -224,7 +225,7 @@ Verdict judge_deadlock(const Evidence& evidence) {
   }
   draw_chain(deadlock.blocked, slots.size(), finding);
   const BlockedSlot& shown = slots[blame.slots.front()];
-  // Messages and calls about groups count apart: a collective's mispairing is always earlier than they.
+  // Messages and calls about groups are numbered separately: a collective's mispairing always precedes them.
   const bool counts_alike = !is_point_to_point(shown.kind) && shown.channel == Channel::collectives;
   attach_divergence(evidence, shown.group,
                     counts_alike ? shown.seq : std::numeric_limits<std::int64_t>::max(), finding);
@@ -271,7 +272,7 @@ Time time_of(const std::optional<Incident>& incident) {
   return incident ? incident->at : never;
 }
 
-// What went wrong at a known time, the earliest first; of one time, what explains the others.
+// The verdict on the earliest event with a known time. Of events at the same time, the one that explains the others.
 std::optional<Verdict> judge_first_event(const Evidence& evidence) {
   const RankObservation* mistake = first_mistake(evidence);
   using Judge = std::optional<Verdict> (*)(const Evidence&);
@@ -295,7 +296,7 @@ bool any_in(const Evidence& evidence, State state) {
                              [state](const RankStatus& status) { return status.state == state; });
 }
 
-// The line that raised first, for whoever has to fix it.
+// Adds the line that raised first.
 void say_where_raised(const Evidence& evidence, Verdict& verdict) {
   Finding* finding = finding_of(verdict);
   const bool is_failure = std::holds_alternative<RankFailed>(verdict);
@@ -345,12 +346,12 @@ Verdict judge_all(const Evidence& evidence) {
   return evidence.leaks.empty() ? Completed{} : judge_leaks(evidence);
 }
 
-// Who waits for the world to be destroyed has left it.
+// A rank that waits for the world to be destroyed is done with its program.
 bool waits_to_end(const RankStatus& status) {
   return status.state == State::waiting && status.group == world_group && status.channel == Channel::destroy;
 }
 
-// Somebody waits in a call that a rank at the end of its program will not come to, or gave up there and raised.
+// True if a rank waits in a call that a rank at the end of its program will not make, or gave up there and raised.
 bool any_is_left_behind(const Evidence& evidence) {
   const bool gave_up =
       evidence.timeout && (any_in(evidence, State::raised) || any_in(evidence, State::crashed));
@@ -359,12 +360,12 @@ bool any_is_left_behind(const Evidence& evidence) {
          });
 }
 
-// Destroying the world holds up a program at its end on some backends, and not on others. The judgment is the same:
-// whoever got there without the calls that others wait for has finished without them. If nobody waits elsewhere, the
-// end itself is what hangs.
+// On some backends, destroying the world blocks a program at its end; on others it does not. The judgment is the same:
+// a rank that got there without the calls that others wait for has finished without them. If no rank waits elsewhere,
+// the destruction itself hangs; then this returns null.
 std::optional<std::vector<RankStatus>> with_the_ended_gone(const Evidence& evidence) {
   if (std::ranges::none_of(evidence.ranks, waits_to_end) || !any_is_left_behind(evidence)) {
-    return std::nullopt;  // they are what they seem
+    return std::nullopt;  // the states stay as they are
   }
   std::vector<RankStatus> ranks(evidence.ranks.begin(), evidence.ranks.end());
   for (RankStatus& status : ranks) {

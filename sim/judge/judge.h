@@ -4,8 +4,8 @@
 // in which call of which group, and what to do about it. The same judge serves simulated, real and
 // recorded runs.
 //
-// When several things went wrong the first event counts: a wrong device or a mismatch before the hang
-// it leads to. A deadlock is a proof, not a timeout: nothing can move any more.
+// When several things went wrong, the first event counts: a wrong device or a mismatch before the hang
+// it leads to. A deadlock is a proof, not a timeout: no rank can make progress.
 
 #include <vector>
 
@@ -17,7 +17,7 @@ namespace rollcall::check {
 Verdict judge(const Evidence& evidence);
 
 RankClass::State state_of(const RankStatus& status);
-// The final state of every rank, ranks in equal states together, ordered by first rank.
+// The final state of every rank. Ranks in equal states form one class; classes are ordered by their first rank.
 std::vector<RankClass> classify(const Evidence& evidence);
 
 }  // namespace rollcall::check

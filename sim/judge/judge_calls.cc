@@ -13,7 +13,7 @@
 namespace rollcall::check {
 namespace {
 
-// Everyone outside the largest variant; on a tie for the largest, everyone.
+// Blames all ranks outside the largest variant; on a tie for the largest, all ranks.
 void vote(const std::vector<OpVariant>& variants, Finding& finding) {
   const std::size_t most = variants.front().ranks.size();
   finding.tie = variants.size() > 1 && variants[1].ranks.size() == most;
@@ -22,10 +22,10 @@ void vote(const std::vector<OpVariant>& variants, Finding& finding) {
   }
 }
 
-// Parts of different sizes: whoever is at most misfitting ends deviates. Of two at equally many it is the
-// receiver, because what is sent is what there is.
+// For parts of different sizes: blames the ranks at the most misfitting ends. Of a sender and a receiver with equally
+// many, blames the receiver, because the data is what the sender sends.
 void vote_on_parts(const std::vector<PartMisfit>& misfits, Finding& finding) {
-  std::map<Rank, std::pair<std::size_t, std::size_t>> ends;  // by rank: all its misfits, those it receives
+  std::map<Rank, std::pair<std::size_t, std::size_t>> ends;  // by rank: all its misfits; those it receives
   for (const PartMisfit& misfit : misfits) {
     ++ends[misfit.sender].first;
     ++ends[misfit.receiver].first;
@@ -91,7 +91,7 @@ FindingKind mismatch_kind(const std::vector<OpVariant>& variants) {
   return FindingKind::root_mismatch;
 }
 
-// Where an incident happened; every variant's ranks were there.
+// The place of an incident, with the ranks of all variants.
 Place place_of(const Evidence& evidence, const Incident& incident) {
   Place place;
   place.call = name_call(evidence, incident.variants.front().op, incident.seq);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The judge's part about what concerns hosts: groups, the store, and waiting too long. See judge.h.
+// The judge's part about hosts: groups, the store, and timeouts. See judge.h.
 
 #include "sim/match/evidence.h"
 #include "sim/match/wait_graph.h"
@@ -10,16 +10,16 @@ namespace rollcall::check {
 
 Verdict judge_stale_key(const Evidence& evidence);
 
-// Somebody gave up before anything was proven. Nothing when the end of the run says more: everyone finished
-// in spite of it, or the ranks that did not come are blocked themselves.
+// For a rank that gave up before anything was proven. Null if the end of the run says more: all ranks finished
+// in spite of it, or the ranks that did not arrive are blocked themselves.
 std::optional<Verdict> judge_timeout(const Evidence& evidence);
 
 Verdict judge_leaks(const Evidence& evidence);
 
-// Ranks that wait for a key that nobody sets: all that could have set it wait for it, or are gone.
+// For ranks that wait for a key that no rank sets: all ranks that could have set it wait for it, or are gone.
 void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding);
-// Of a cycle through the store: the side with fewer ranks, those that wait for keys or those that wait for
-// them. On a tie all. The slot to show, as an index.
+// In a cycle through the store, blames the side with fewer ranks: those that wait for keys, or the others, which wait
+// for those ranks. Blames all of them on a tie. Returns the index of the slot to show.
 std::size_t blame_in_cycle(const std::vector<BlockedSlot>& slots, const Blame& blame, Finding& finding);
 
 }  // namespace rollcall::check

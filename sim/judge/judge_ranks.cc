@@ -33,7 +33,7 @@ bool is_same_mistake(const RankObservation& a, const RankObservation& b) {
   return false;
 }
 
-// The mistake of `first` on all ranks that made it.
+// The observations of all ranks that made the same mistake as `first`.
 std::vector<const RankObservation*> likes_of(const Evidence& evidence, const RankObservation& first) {
   std::vector<const RankObservation*> alike;
   for (const RankObservation& other : evidence.observations) {
@@ -45,7 +45,7 @@ std::vector<const RankObservation*> likes_of(const Evidence& evidence, const Ran
   return alike;
 }
 
-// One entry per text that differs, ranks of equal ones together.
+// One entry per distinct text, with all the ranks that share it.
 std::vector<TensorPlace> places_of(const std::vector<const RankObservation*>& alike) {
   std::vector<TensorPlace> places;
   for (const RankObservation* observation : alike) {
@@ -77,7 +77,8 @@ RankSet ranks_of(const std::vector<const RankObservation*>& alike) {
   return ranks;
 }
 
-// Ranks whose call on a group that they do not belong to did nothing: what is missing in a value then.
+// Ranks that made a call on a group that they do not belong to. The call did nothing, which explains why their part is
+// missing from a value.
 RankSet outsiders(const Evidence& evidence) {
   RankSet ranks;
   for (const RankObservation& observation : evidence.observations) {
@@ -96,8 +97,8 @@ std::vector<Rank> ranks_given(const std::vector<std::pair<Rank, double>>& given)
   return ranks;
 }
 
-// Of a sum that is too large, whoever gave most is the likelier culprit; of one that is too small, whoever gave
-// least.
+// If a sum is too large, the rank that contributed most is the likeliest culprit; if it is too small, the rank that
+// contributed least.
 void suspect_contributors(const Observation& what, Finding& finding) {
   std::vector<std::pair<Rank, double>> given = what.contributions;
   const bool all_known = RankSet::of(ranks_given(given)) == finding.culprits;
@@ -256,13 +257,15 @@ Verdict judge_observation(const Evidence& evidence, const RankObservation& first
 
 namespace {
 
-// All who came went on, and the others missed nothing: where there are no elements, Gloo's rings send nothing.
+// True if all ranks that arrived have continued and the others missed nothing: without elements, Gloo's rings send
+// nothing.
 bool is_over_without_others(const Slot& slot) {
   return slot.reference.numel == 0 && !slot.through.empty() &&
          std::ranges::count(slot.through, true) == slot.arrived;
 }
 
-// Slots some members have come to, and that the run left behind. Not those in which ranks gave up: they waited.
+// Finds the slots that some members reached and that the run left behind. Not those in which ranks gave up, because
+// those ranks waited.
 void find_open_slots(const Evidence& evidence, std::vector<Place>& open) {
   for (const GroupEvidence& group : evidence.groups) {
     const GroupMatcher& matcher = *group.matcher;
@@ -300,8 +303,8 @@ void find_open_messages(const Evidence& evidence, std::vector<Place>& open) {
   }
 }
 
-// Who deviates: the few that made a call which most did not, or the few that did not make it. Between two equal
-// sides those that made it come first: they hold the handle that they never wait for.
+// Blames the minority: the few that made a call that most did not, or the few that did not make it. If both sides are
+// equally large, the ranks that made it come first: they hold the handle that they never wait for.
 void blame_leak(const Place& place, Finding& finding) {
   if (place.waiting.size() > place.missing.size()) {
     finding.culprits = place.missing;

@@ -12,7 +12,7 @@
 namespace rollcall::check {
 namespace {
 
-// The ranks with other seeds than most; all, and a tie, where no seed has more ranks than every other.
+// Blames the ranks whose seed is not the most common one; all of them, as a tie, if no seed is the most common.
 void blame_seeds(const std::vector<std::int64_t>& seeds, Finding& finding) {
   std::map<std::int64_t, RankSet> ranks;
   for (std::size_t rank = 0; rank < seeds.size(); ++rank) {

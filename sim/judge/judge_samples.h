@@ -1,6 +1,6 @@
 #pragma once
 
-// Samplers that do not cut a data set into parts. Nothing hangs then, and nothing is raised.
+// Samplers that do not partition a dataset. Nothing hangs then, and nothing is raised.
 
 #include <optional>
 
@@ -9,8 +9,8 @@
 
 namespace rollcall::check {
 
-// A finding where ranks shuffle with different seeds and so see each other's samples; none otherwise. What a sampler
-// repeats to make ranks even is no mistake.
+// Returns a finding if ranks shuffle with different seeds and so see each other's samples; null otherwise. The samples
+// that a sampler repeats to give every rank the same number are not a mistake.
 std::optional<Verdict> judge_samples(const SampleUse& use);
 
 }  // namespace rollcall::check

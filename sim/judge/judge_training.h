@@ -1,6 +1,6 @@
 #pragma once
 
-// Ranks that trained one model each without a word to one another. Nothing hangs, and nothing is wrong with any call.
+// Ranks that each trained a model of their own without communicating. Nothing hangs, and no call is wrong.
 
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ struct RankTraining {
 };
 
 // `ranks`: those that trained and sent nothing that others could have trained with. `on_cpu`: no rank had a GPU.
-// Nothing where all have the same parameters in the end.
+// Null if all ranks have the same parameters at the end.
 std::optional<Verdict> judge_training(const std::vector<RankTraining>& ranks, bool on_cpu);
 
 }  // namespace rollcall::check

@@ -22,7 +22,7 @@ struct Crossing {
   GroupId b = 0;
 };
 
-// The calls on these two groups alone.
+// Only the calls on these two groups.
 Order only(const Order& order, GroupId a, GroupId b) {
   Order result;
   for (const GroupId group : order) {

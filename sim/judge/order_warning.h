@@ -1,6 +1,6 @@
 #pragma once
 
-// A run that ends well although ranks use their groups in different orders: a warning, and no verdict.
+// Warns about a run that ends well although ranks use their groups in different orders. The verdict stays.
 
 #include <map>
 #include <string>
@@ -21,7 +21,7 @@ struct CallOrders {
 inline constexpr Rank ordered_ranks_max = 256;
 inline constexpr std::int64_t ordered_calls_max = 100'000;
 
-// Adds a warning for the first two groups that ranks in both use in different orders. Only where the run is well.
+// Adds a warning for the first two groups that ranks in both use in different orders, if the run completed.
 void warn_about_order(const CallOrders& orders, Report& report);
 
 }  // namespace rollcall::check

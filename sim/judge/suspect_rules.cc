@@ -13,7 +13,7 @@
 namespace rollcall::check {
 namespace {
 
-// Elements that a flag, a count or a name takes, and that no gradient or activation does.
+// Numbers of elements that flags, counts and names stay below, and gradients and activations do not.
 constexpr std::int64_t most_of_a_vote = 4;
 constexpr std::int64_t most_of_a_message = 64;
 
@@ -34,7 +34,7 @@ bool has_kind(Calls calls, OpKind kind) {
 
 // ---- Habits ----
 
-// Where the number begins that a label ends in: "grads_s2" is of step 2.
+// Where a label's trailing number begins: "grads_s2" is of step 2.
 std::size_t end_of_name(std::string_view label) {
   std::size_t end = label.size();
   while (end > 0 && std::isdigit(static_cast<unsigned char>(label[end - 1])) != 0) {
@@ -50,8 +50,8 @@ bool is_repetition(const ProgramCall& a, const ProgramCall& b) {
              std::string_view(b.label).substr(0, end_of_name(b.label));
 }
 
-// How well a side's call fits what it did before: how many of the calls just before it came before such a call
-// earlier, too. A call that never was has less than one that was made after other calls.
+// How well a side's call fits what the side did before: how many of the calls just before it also preceded the same
+// call earlier. A call that was never made scores lower than one that was made after other calls.
 constexpr std::size_t never_made = 0;
 constexpr std::size_t made_elsewhere = 1;
 
@@ -74,7 +74,7 @@ std::size_t habit(const Side& side) {
 
 using Rule = Opinion (*)(const Side& a, const Side& b);
 
-// b goes on as it always did after the calls before, and a does not.
+// b continues as it always did after the calls before, and a does not.
 Opinion breaks_habit(const Side& a, const Side& b) {
   if (habit(b) > std::max(habit(a), made_elsewhere)) {
     return {&a, fmt::format("{} pattern: in earlier steps {} next call was {}",
@@ -86,7 +86,7 @@ Opinion breaks_habit(const Side& a, const Side& b) {
 
 // ---- Rules about two sides that met with different calls. Each asks about `a`; both orders are tried. ----
 
-// A vote that every step begins with, where the other is still in the step: a has skipped something.
+// a is at a vote that every step begins with, while b is still in the step: a has skipped something.
 Opinion votes_early(const Side& a, const Side& b) {
   const bool votes = a.call->numel <= most_of_a_vote && a.call->kind != OpKind::barrier;
   if (votes && contains(a.before, *a.call) && !contains(b.before, *b.call)) {
@@ -96,8 +96,8 @@ Opinion votes_early(const Side& a, const Side& b) {
   return {};
 }
 
-// A kind of call that was not made before, that carries hardly anything, and that the other never makes: a is on a path
-// of its own.
+// a makes a kind of call that it has not made before, that carries hardly any data, and that b never makes: a is on a
+// path of its own.
 Opinion takes_own_path(const Side& a, const Side& b) {
   if (a.call->kind != b.call->kind && is_on_own_path(a) && has_kind(b.before, b.call->kind) &&
       !contains(b.after, *a.call)) {
@@ -108,7 +108,8 @@ Opinion takes_own_path(const Side& a, const Side& b) {
   return {};
 }
 
-// a hands out something small of its own, or collects it, and the others never come to that: what rank 0 does alone.
+// a is the root of a call that distributes or collects something small, and the others never make it: rank 0 acts
+// alone.
 Opinion is_root_alone(const Side& a, const Side& b) {
   const bool is_small = a.call->numel <= most_of_a_message;
   if (a.call->is_root && is_small && a.call->kind != b.call->kind && !contains(b.after, *a.call)) {
@@ -127,7 +128,7 @@ Opinion keeps_barrier_waiting(const Side& a, const Side& b) {
   return {};
 }
 
-// b still comes to a's call, and a never to b's: a has left something out.
+// b will still make a's call, but a will never make b's: a has left something out.
 Opinion is_ahead(const Side& a, const Side& b) {
   if (contains(b.after, *a.call) && !contains(a.after, *b.call)) {
     return {&a, fmt::format("{} ahead: {} {} without {}", with_verb(a.ranks, "is", "are"),
@@ -137,7 +138,7 @@ Opinion is_ahead(const Side& a, const Side& b) {
   return {};
 }
 
-// a repeats what it did before, b is at something new: a went round its loop without it.
+// a repeats a call that it made before, and b is at a new one: a went around its loop without it.
 Opinion went_round(const Side& a, const Side& b) {
   if (contains(a.before, *a.call) && !contains(b.before, *b.call)) {
     return {&a, fmt::format("{} {} without {}", with_verb(a.ranks, "repeats", "repeat"), name_of(*a.call),
@@ -158,8 +159,8 @@ Opinion is_wider(const Side& a, const Side& b) {
   return {};
 }
 
-// Neither comes to the other's call, and a's is so small that it is no part of a step: a flag, or a name, on a path of
-// its own.
+// Neither will make the other's call, and a's is too small to be part of a step: a flag or a name, on a path of its
+// own.
 Opinion stays_away(const Side& a, const Side& b) {
   const bool apart = !contains(a.after, *b.call) && !contains(b.after, *a.call);
   if (apart && !a.before.empty() && a.call->numel <= most_of_a_vote && b.call->numel > most_of_a_message &&
@@ -172,8 +173,8 @@ Opinion stays_away(const Side& a, const Side& b) {
 
 // ---- Rules about two sides that wait for each other ----
 
-// Only one waits in a message: the other is in a call that everyone makes. What nobody sends, its receiver should not
-// wait for; what is sent has to be received.
+// Only one side waits in a message; the other is in a call that all ranks make. A receiver should not wait for a
+// message that no rank sends; a message that is sent has to be received.
 Opinion has_no_other_end(const Side& a, const Side& b) {
   if (is_point_to_point(a.call->kind) == is_point_to_point(b.call->kind)) {
     return {};
@@ -188,7 +189,7 @@ Opinion has_no_other_end(const Side& a, const Side& b) {
   return {};
 }
 
-// b never comes to a's call, while a would come to b's: a makes a call too many.
+// b will never make a's call, but a would still make b's: a makes an extra call.
 Opinion makes_extra_call(const Side& a, const Side& b) {
   if (!contains(b.after, *a.call) && contains(a.after, *b.call)) {
     return {&a, fmt::format("{} alone in {}: it is in no other rank's program here",
@@ -197,7 +198,7 @@ Opinion makes_extra_call(const Side& a, const Side& b) {
   return {};
 }
 
-// The number that a label ends in.
+// The trailing number of a label; null if there is none.
 std::optional<std::int64_t> step_of(std::string_view label) {
   const std::size_t begin = end_of_name(label);
   constexpr std::size_t digits_max = 9;
@@ -218,7 +219,7 @@ Opinion is_in_later_step(const Side& a, const Side& b) {
   return {};
 }
 
-// b makes or ends a group, which is every member's duty, and a does something else.
+// b makes or ends a group, which every member has to do, and a does something else.
 Opinion shirks_group_call(const Side& a, const Side& b) {
   if (is_about_groups(b.call->kind) && !is_about_groups(a.call->kind)) {
     return {&a, fmt::format("{} call {}, which every member has to call",
@@ -233,7 +234,7 @@ constexpr std::array<Rule, 9> mismatch_rules{
 constexpr std::array<Rule, 5> cycle_rules{breaks_habit, has_no_other_end, shirks_group_call, makes_extra_call,
                                           is_in_later_step};
 
-// The first rule that finds fault with one side and not with the other.
+// Returns the opinion of the first rule that finds fault with one side and not with the other.
 Opinion ask(std::span<const Rule> rules, const Side& a, const Side& b) {
   for (const Rule rule : rules) {
     const Opinion about_a = rule(a, b);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Rules that tell which of two sides has left the common path, from the programs of both. Each looks for one
-// habit of real programs: they repeat themselves, they vote with small tensors, they save in barriers.
+// Rules that decide from the programs of two sides which one has left the common path. Each looks for one
+// habit of real programs: they repeat themselves, they vote with small tensors, they save between barriers.
 
 #include <span>
 #include <string>
@@ -21,7 +21,7 @@ struct Side {
   Calls after;
 };
 
-// The side that is at fault, and why; no side where the programs do not tell.
+// The side that is at fault, and why; null if the programs do not tell.
 struct Opinion {
   const Side* side = nullptr;
   std::string reason;
@@ -31,9 +31,9 @@ struct Opinion {
 Opinion opinion_on_mismatch(const Side& a, const Side& b);
 // Two sides that wait for each other.
 Opinion opinion_on_cycle(const Side& a, const Side& b);
-// Is this a small call of a kind that its side has not made before?
+// True if the side's call is small and of a kind that the side has not made before.
 bool is_on_own_path(const Side& side);
-// Has the side made a call like this one before, on whatever group?
+// True if the side has made a call like this one before, on any group.
 bool came_by(const Side& side, const ProgramCall& call);
 
 // "all_reduce in gradients".

@@ -18,7 +18,7 @@ const RankProgram* program_of(const std::vector<RankProgram>& programs, Rank ran
   return found == programs.end() ? nullptr : &*found;
 }
 
-// The ranks of a cycle that wait in its first call, and that the second one waits for.
+// The ranks of a cycle that wait in the call `waits` and that the call `awaits` waits for.
 RankSet closing(const Place& waits, const Place& awaits) {
   return difference(waits.waiting, difference(waits.waiting, awaits.missing));
 }
@@ -41,7 +41,7 @@ std::optional<Side> side_of(const std::vector<RankProgram>& programs, const Rank
   return std::nullopt;
 }
 
-// The others keep the order that they have.
+// Makes `first` the likeliest suspects. The others keep their order.
 void suspect(const RankSet& first, const std::string& reason, Finding& finding) {
   std::vector<Rank> others = finding.suspects.empty() ? finding.culprits.to_vector() : finding.suspects;
   std::erase_if(others, [&](Rank rank) { return first.contains(rank); });
@@ -54,7 +54,7 @@ bool is_message_op(const std::string& op) { return op == "send" || op == "recv";
 
 // ---- The verdicts ----
 
-// What the root sends is what there is: whoever expects something else is wrong. So is a receiver.
+// The data is what the root sends: a rank that expects something else is wrong. The same goes for a receiver.
 bool suspect_receivers(Mismatch& mismatch) {
   Finding& finding = mismatch.finding;
   const Call& first = mismatch.variants.front().call;
@@ -81,7 +81,7 @@ bool suspect_receivers(Mismatch& mismatch) {
   return true;
 }
 
-// Groups are made in ascending order nearly everywhere: whoever names the later one has left out the first.
+// Nearly all programs make groups in ascending order: a rank that names the later group has left out the first.
 bool suspect_later_groups(Mismatch& mismatch) {
   if (mismatch.variants.size() != 2 || mismatch.variants.front().call.ranks.empty()) {
     return false;
@@ -118,14 +118,14 @@ void order_mismatch(Mismatch& mismatch, const std::vector<RankProgram>& programs
   }
 }
 
-// Who waits in the larger slot of the cycle, and is no part of it.
+// The ranks that wait in the larger slot of the cycle without being part of the cycle.
 RankSet bystanders(const Place& a, const Place& b) {
   const Place& large = a.waiting.size() > b.waiting.size() ? a : b;
   const Place& small = &large == &a ? b : a;
   return difference(large.waiting, closing(large, small));
 }
 
-// What the bystanders of a cycle did before: they show which of its two calls comes first.
+// The earlier calls of a cycle's bystanders show which of its two calls comes first.
 bool suspect_by_example(const std::vector<RankProgram>& programs, const Place& large, const Side& in_large,
                         const Side& in_small, const RankSet& others, Finding& finding) {
   const auto example = others.empty() ? std::nullopt : side_of(programs, others, large.call);
@@ -140,7 +140,7 @@ bool suspect_by_example(const std::vector<RankProgram>& programs, const Place& l
   return true;
 }
 
-// A cycle of two calls. More of them have no two sides.
+// For a cycle of two calls. A longer cycle does not have two sides.
 void order_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   Finding& finding = deadlock.finding;
   if (deadlock.cycle.size() != 2) {
@@ -169,7 +169,7 @@ void order_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   if (a->ranks.size() != b->ranks.size()) {
     suspect_few(a->ranks.size(), b->ranks.size());
   } else if (suspect_as_others_show()) {
-    // by what they did before
+    // decided by what the bystanders did before
   } else if (const Opinion opinion = opinion_on_cycle(*a, *b); opinion.side != nullptr) {
     suspect(opinion.side->ranks, opinion.reason, finding);
   } else if (first.waiting.size() != second.waiting.size()) {
@@ -177,7 +177,7 @@ void order_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   }
 }
 
-// Some ranks wait for a key, the others for those. If nobody's program sets the key, then that is the mistake.
+// Some ranks wait for a key, and the others wait for those ranks. If no program sets the key, that is the mistake.
 void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   Finding& finding = deadlock.finding;
   const auto in_store =
@@ -202,8 +202,8 @@ void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& progr
   finding.advice = "let one rank set the key before anybody waits for it; check its spelling and its prefix";
 }
 
-// As many ranks wait in a call as ended without it. If the call is of a kind that nobody made before and carries
-// hardly anything, those that make it have left the common path; otherwise the others left too early.
+// As many ranks wait in a call as ended without it. If the call is of a kind that the waiting ranks have not made
+// before and carries hardly any data, they have left the common path; otherwise the others ended too early.
 void order_missing(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   Finding& finding = deadlock.finding;
   const Place& place = *finding.at;
@@ -217,14 +217,14 @@ void order_missing(Deadlock& deadlock, const std::vector<RankProgram>& programs)
           fmt::format("no rank called {} before {}", to_string(a->call->kind), name_of(*a->call)), finding);
 }
 
-// A collective, that is: calls about groups are every member's duty.
+// True if half of the ranks are missing in a collective. Not for calls about groups, which every member has to make.
 bool is_even_miss(const Finding& finding) {
   const auto kind = finding.at ? parse_op_kind(finding.at->call.op) : std::nullopt;
   return finding.kind == FindingKind::missing_participant && kind && count_of(*kind) == 0 &&
          finding.at->waiting.size() == finding.at->missing.size() && finding.culprits == finding.at->missing;
 }
 
-// None of them when there are too many to ask, or when a key is one of several.
+// Empty if there are too many to ask, or if a rank waits for several keys at once.
 std::vector<Rank> ranks_outside_the_store(const std::vector<Place>& cycle) {
   constexpr std::size_t most_asked = 64;
   RankSet ranks;

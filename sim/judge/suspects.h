@@ -1,13 +1,13 @@
 #pragma once
 
-// When no majority decides who is wrong, the ranks' whole programs often do: what each of them has called
+// When no majority decides which rank is wrong, the ranks' whole programs often do: what each of them called
 // before, and what it would have called next. This module compares them and orders the culprits of a verdict,
 // the likeliest first, with the reason. It never adds a culprit to those of a mismatch or a cycle of calls,
-// and it says nothing where the programs say nothing. Where no program sets a key that ranks wait for, the key
-// is what is wrong.
+// and it says nothing where the programs do not decide. If no program sets a key that ranks wait for, the missing
+// key is the mistake.
 //
-// Needed: what each rank would call if every call completed at once. A simulator can find out; for a recorded
-// job the calls up to the hang serve (RankProgram::is_whole), and rules that look ahead stay silent.
+// It needs the calls that each rank would make if every call completed at once. A simulator can find out; for a
+// recorded job the calls up to the hang serve (RankProgram::is_whole), and rules that look ahead stay silent.
 
 #include <vector>
 
@@ -16,7 +16,7 @@
 
 namespace rollcall::check {
 
-// The ranks whose programs would help; empty when the verdict needs no help.
+// The ranks whose programs would help; empty if the verdict needs no help.
 std::vector<Rank> ranks_to_compare(const Verdict& verdict);
 
 // Orders the culprits. `programs`: those of ranks_to_compare, ascending.

@@ -13,7 +13,7 @@
 namespace rollcall::check {
 namespace {
 
-// What has to agree for a send and a recv to meet.
+// The fields that have to agree for a send and a recv to meet.
 struct Address {
   Rank from = 0;
   Rank to = 0;
@@ -22,7 +22,7 @@ struct Address {
   friend auto operator<=>(const Address&, const Address&) = default;
 };
 
-// A send without a recv, and a recv without a send, that one other argument would bring together.
+// A send without a recv and a recv without a send that would meet if one argument were different.
 struct Misfit {
   Address send;
   Address recv;
@@ -32,7 +32,8 @@ struct Misfit {
   bool same_receiver() const { return send.to == recv.to && send.from != recv.from; }
 };
 
-// By address: so many more sends than recvs. None where a rank receives from anyone, or more may follow.
+// By address: the number of sends minus the number of recvs. Null if a rank receives from any source, or if a program
+// is not known to its end.
 std::optional<std::map<Address, std::int64_t>> balance_of(const std::vector<RankProgram>& programs) {
   std::map<Address, std::int64_t> balance;
   for (const RankProgram& program : programs) {

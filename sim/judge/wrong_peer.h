@@ -1,8 +1,8 @@
 #pragma once
 
-// Messages that never meet because one end names another rank, tag or group than the other. A send that nobody
-// receives and a recv that nobody sends, both of one rank's, are one mistake: with another peer in one call both would
-// be well. Told from the programs of all ranks; where one receives from anyone, nothing can be told.
+// Messages that never meet because their ends name different ranks, tags or groups. A send without a recv and a recv
+// without a send that share one rank are one mistake: with another peer in one call both would match. This is decided
+// from the programs of all ranks; if any rank receives from any source, it cannot be decided.
 
 #include <vector>
 
@@ -10,11 +10,11 @@
 
 namespace rollcall::check {
 
-// True when messages are stuck, so that find_wrong_peer could help.
+// True if messages are stuck, so that find_wrong_peer could help.
 bool has_stuck_messages(const Verdict& verdict);
 
-// Names whose call has the wrong peer, if the verdict's messages are among those that it explains.
-// `programs`: of all ranks, and whole; otherwise nothing is said.
+// Blames the ranks whose calls name the wrong peer, if that explains the verdict's messages.
+// `programs`: of all ranks, and whole; otherwise the verdict stays.
 void find_wrong_peer(Verdict& verdict, const std::vector<RankProgram>& programs);
 
 }  // namespace rollcall::check
