@@ -17,7 +17,7 @@ constexpr std::size_t handlers_stack_bytes = 64 * 1024;
 thread_local const StackArena* watched = nullptr;
 struct sigaction handled_before;
 
-// A signal handler may not format, nor use what allocates.
+// A line of text for a signal handler, which may neither format nor allocate.
 class Line {
  public:
   Line& add(std::string_view text) {
@@ -48,7 +48,7 @@ void handle(int, siginfo_t* info, void*) {
   const std::optional<std::size_t> rank =
       watched != nullptr ? watched->guarded_by(info->si_addr) : std::nullopt;
   if (!rank) {
-    sigaction(SIGSEGV, &handled_before, nullptr);  // the same instruction faults again, and goes there
+    sigaction(SIGSEGV, &handled_before, nullptr);  // the same instruction faults again, with that handler
     return;
   }
   Line()
@@ -63,7 +63,7 @@ void handle(int, siginfo_t* info, void*) {
   _exit(OverflowWatch::exit_code);
 }
 
-// Again for every thread that has ranks: a test framework may have put its own handler in place meanwhile.
+// Called again for every thread that has ranks: a test framework may have installed its own handler meanwhile.
 void install() {
   static std::mutex lock;
   const std::lock_guard guard(lock);
@@ -86,7 +86,7 @@ OverflowWatch::OverflowWatch() {
   install();
   stack_t current{};
   sigaltstack(nullptr, &current);
-  if ((current.ss_flags & SS_DISABLE) != 0) {  // else somebody else's, which serves as well
+  if ((current.ss_flags & SS_DISABLE) != 0) {  // otherwise there is one already, which serves as well
     handlers_stack_ = std::make_unique<std::byte[]>(handlers_stack_bytes);
     const stack_t own{.ss_sp = handlers_stack_.get(), .ss_flags = 0, .ss_size = handlers_stack_bytes};
     sigaltstack(&own, nullptr);

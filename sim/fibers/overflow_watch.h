@@ -1,7 +1,7 @@
 #pragma once
 
-// OverflowWatch: a rank that runs out of stack ends the process with a message instead of a signal. For the thread that
-// has made it; other faults go to whoever handled them before.
+// OverflowWatch: a rank that runs out of stack ends the process with a message instead of a signal. It serves the
+// thread that created it; other faults go to the previous handler.
 
 #include <cstddef>
 #include <memory>
@@ -19,11 +19,11 @@ class OverflowWatch {
   OverflowWatch(const OverflowWatch&) = delete;
   OverflowWatch& operator=(const OverflowWatch&) = delete;
 
-  // The stacks that ranks have from now on. Borrowed.
+  // Sets the stacks that ranks use from now on. Borrowed.
   void look_at(const StackArena& arena);
 
  private:
-  std::unique_ptr<std::byte[]> handlers_stack_;  // a handler cannot run on the stack that has ended
+  std::unique_ptr<std::byte[]> handlers_stack_;  // the handler cannot run on the stack that overflowed
 };
 
 }  // namespace rollcall::sim

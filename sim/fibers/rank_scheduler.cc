@@ -56,8 +56,8 @@ struct RankScheduler::Impl {
   CaughtExceptions* caught = nullptr;  // the thread's
 };
 
-// Boost.Fiber's scheduling hook over the ring of the scheduler that runs. Nothing ready and nothing to free is the
-// quiescence signal: the main context runs then, and only then.
+// Boost.Fiber's scheduling hook over the ring of the scheduler that runs. The main context runs at quiescence only:
+// when no rank is ready and there is nothing to free.
 struct Algorithm final : fibers::algo::algorithm {
   void awakened(fibers::context* context) noexcept override {
     if (context->is_context(fibers::type::dispatcher_context)) {
@@ -87,9 +87,9 @@ struct Algorithm final : fibers::algo::algorithm {
     return dispatcher;
   }
 
-  // A rank's cache lines are cold by the time its turn comes again when there are many ranks; asking for
-  // them a few switches early hides most of the miss. The context lies at the top of the stack, the
-  // saved frame where park() noted it. Forced inline: GCC finds a function of prefetches free of side
+  // With many ranks, a rank's cache lines are cold by the time its turn comes again; prefetching
+  // them a few switches early hides most of the miss. The context is at the top of the stack, the
+  // saved frame where park() noted it. Forced inline: GCC considers a function of prefetches free of side
   // effects and drops calls to it.
   [[gnu::always_inline]] void prefetch_ahead() const noexcept {
     constexpr std::size_t ahead = 3;
@@ -110,7 +110,7 @@ struct Algorithm final : fibers::algo::algorithm {
     }
   }
 
-  // Boost moves what is ready into a successor algorithm through this; the dispatcher counts.
+  // Boost asks this when it moves ready fibers into a successor algorithm; the dispatcher counts.
   bool has_ready_fibers() const noexcept override {
     const bool has_ranks = scheduler != nullptr && scheduler->head_ != scheduler->tail_;
     return has_ranks || main_is_ready || dispatcher_is_ready;
@@ -119,7 +119,7 @@ struct Algorithm final : fibers::algo::algorithm {
   void suspend_until(const std::chrono::steady_clock::time_point&) noexcept override {}
   void notify() noexcept override {}
 
-  RankScheduler* scheduler = nullptr;     // the one that runs; null between two
+  RankScheduler* scheduler = nullptr;     // the one that runs; null between two runs
   fibers::context* main = nullptr;        // the thread's own context: runs at quiescence
   fibers::context* dispatcher = nullptr;  // Boost's; only needed to free finished fibers
   bool main_is_ready = false;
@@ -129,7 +129,7 @@ struct Algorithm final : fibers::algo::algorithm {
 
 namespace {
 
-// What a thread keeps from one run to the next. Boost.Fiber has one scheduler per thread for the thread's whole life.
+// What a thread keeps from one run to the next. Boost.Fiber has one scheduler per thread for the thread's lifetime.
 struct FiberThread {
   FiberThread() {
     algorithm->main = fibers::context::active();
@@ -148,14 +148,14 @@ struct FiberThread {
     return *arena;
   }
 
-  Algorithm* algorithm = new Algorithm;  // Boost's from the start
+  Algorithm* algorithm = new Algorithm;  // owned by Boost
   std::unique_ptr<StackArena> arena;
   std::size_t stacks = 0;
   std::size_t bytes_asked = 0;
   OverflowWatch overflow_watch;
 };
 
-thread_local FiberThread* fiber_thread = nullptr;  // of the calling thread; null: it is none
+thread_local FiberThread* fiber_thread = nullptr;  // the calling thread's; null if it is not a fiber thread
 
 void run_as_fiber_thread(const std::function<void()>& work) {
   FiberThread self;
@@ -168,7 +168,7 @@ void run_as_fiber_thread(const std::function<void()>& work) {
 
 void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t index)>& work) {
   std::vector<std::exception_ptr> failures(count);
-  std::vector<std::jthread> threads;  // one that cannot be started leaves none behind
+  std::vector<std::jthread> threads;  // if one cannot be started, the others are joined
   for (std::uint32_t index = 0; index < count; ++index) {
     threads.emplace_back([&, index] {
       try {
@@ -199,7 +199,7 @@ RankScheduler::RankScheduler(std::vector<RankContext>& contexts, const std::vect
 RankScheduler::~RankScheduler() = default;
 
 void RankScheduler::run(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence) {
-  // A rank program that runs a simulation is on such a thread as well, but not between two runs.
+  // A rank program that itself runs a simulation is on a fiber thread as well, but not between two runs.
   const bool is_free = fiber_thread != nullptr && fiber_thread->algorithm->scheduler == nullptr;
   if (is_free) {
     run_on_this_thread(body, at_quiescence);
@@ -234,11 +234,11 @@ void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
     if (unfinished_ == 0) {
       break;
     }
-    while (head_ == tail_) {  // an event need not wake anybody
+    while (head_ == tail_) {  // an event need not wake a rank
       at_quiescence();
     }
   }
-  algorithm.prefer_dispatcher = true;  // once round the dispatcher, which frees the finished fibers
+  algorithm.prefer_dispatcher = true;  // the dispatcher runs once and frees the finished fibers
   algorithm.main->yield();
   algorithm.scheduler = nullptr;
 }
@@ -254,8 +254,8 @@ void RankScheduler::enter(Rank rank) {
 #endif
 }
 
-// Not inlined, so that the frame address is that of the frame the switch saves. Nothing may be cached
-// across the switch but locals.
+// Not inlined, so that the frame address is that of the frame that the switch saves. Only locals may be cached
+// across the switch.
 [[gnu::noinline]] void RankScheduler::park(const void* hint) {
   const Rank rank = running_;
   Ready& fiber = fibers_[static_cast<std::size_t>(rank)];
@@ -269,7 +269,7 @@ void RankScheduler::enter(Rank rank) {
   if (mine.stack != nullptr || mine.uncaught != 0) [[unlikely]] {
     caught = {};
   }
-  fiber_thread->algorithm->pick_next()->resume();  // what context::suspend() does, three calls later
+  fiber_thread->algorithm->pick_next()->resume();  // what context::suspend() does three calls deeper
   if (mine.stack != nullptr || mine.uncaught != 0) [[unlikely]] {
     caught = mine;
   }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Ranks as fibers on one OS thread, in a deterministic order: first ready, first run.
+// Runs ranks as fibers on one OS thread, in a deterministic order: first ready, first run.
 //
-// The seam is narrow on purpose (start, park, make ready, quiescence), so that another kind of context
+// The interface is narrow on purpose (start, park, make ready, quiescence), so that another kind of context
 // switch can replace Boost.Fiber behind it. Only this module includes Boost.Fiber.
 
 #include <cstddef>
@@ -19,15 +19,14 @@ namespace rollcall::sim {
 // std::exception: a program's own catch clauses let it through.
 struct RankAborted {};
 
-// Calls `work` once on each of `count` new threads, and waits for all. Runs begun there share their thread and its
-// stacks, one after the other; a run begun elsewhere gets a thread of its own, which costs more than a small run.
-// Throws what the first of them throws.
+// Calls `work` once on each of `count` new threads, and waits for all. Runs started there use their thread and its
+// stacks, one after the other; a run started elsewhere gets a thread of its own, which costs more than a small run.
+// Rethrows the exception of the first thread, by index, that threw.
 void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t index)>& work);
 
 class RankScheduler {
  public:
-  // `contexts[r]` becomes the current rank whenever rank r runs. Borrowed; so is the program. `stack_bytes`: of each;
-  // 0: as usual.
+  // `contexts[r]` becomes the current rank whenever rank r runs. Borrowed. `stack_bytes`: of each rank; 0: the default.
   RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order,
                 std::size_t stack_bytes = 0);
   ~RankScheduler();
@@ -38,13 +37,13 @@ class RankScheduler {
   // run, calls `at_quiescence` until it has made some rank ready. `body` must not throw.
   void run(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence);
 
-  // Called by a rank: sleeps until somebody makes it ready. `hint` is memory that the rank will touch
-  // soon after it continues, or null; it is asked for ahead of time and never read.
+  // Called by a rank: sleeps until make_ready is called for it. `hint` is memory that the rank will touch
+  // soon after it continues, or null; it is prefetched and never read.
   void park(const void* hint = nullptr);
   // Puts a parked rank at the end of the ready queue.
   void make_ready(Rank rank);
 
-  // The running rank is about to end and was deep in its stack, as after an exception: its pages may serve others.
+  // Called when the running rank is about to end and was deep in its stack, as after an exception: frees the pages.
   void give_back_stack() const;
 
   // The rank that is running.
@@ -54,7 +53,7 @@ class RankScheduler {
   struct Impl;
   friend struct Algorithm;
 
-  // Where a parked fiber continues: its context, and what to prefetch beside it.
+  // Where a parked fiber continues: its context, and what else to prefetch.
   struct Ready {
     void* context = nullptr;
     const char* frame = nullptr;

@@ -26,7 +26,7 @@ StackArena::StackArena(std::size_t stacks, std::size_t stack_bytes)
     throw std::bad_alloc();
   }
   base_ = static_cast<std::byte*>(memory);
-  // A huge page would make 2 MiB resident for the sake of one 4 KiB page of each stack. Advice only:
+  // A huge page would make 2 MiB resident for the sake of one 4 KiB page of each stack. This is advice only:
   // a kernel without huge pages refuses it, and nothing is lost.
   static_cast<void>(madvise(base_, bytes_, MADV_NOHUGEPAGE));
   for (std::size_t i = 0; i < stacks && stride_ > stack_bytes_; ++i) {

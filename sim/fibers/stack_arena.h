@@ -10,19 +10,19 @@ namespace rollcall::sim {
 class StackArena {
  public:
   // Address space per stack. A rank that formats text or throws needs up to 16 KiB; only touched pages
-  // become resident, so more costs little. In very large worlds it does cost: page-table entries lie
-  // further apart, and every rank's turn begins with a page walk (1.3 times the time at 100,000 ranks).
+  // become resident, so more costs little. In very large worlds it does cost: page-table entries are
+  // farther apart, and every rank's turn begins with a page walk (1.3 times the time at 100,000 ranks).
   static constexpr std::size_t bytes_each(std::size_t stacks) {
     return stacks <= guarded_max ? std::size_t{256} * 1024
            : stacks <= 32'768    ? std::size_t{64} * 1024
                                  : std::size_t{32} * 1024;
   }
-  // Up to so many stacks, below each lies memory that nobody may touch: whoever needs more stack ends the process
+  // With up to this many stacks, there is protected memory below each: a rank that needs more stack ends the process
   // with a message. A guard takes two of the 65,530 mappings that a process may have.
   static constexpr std::size_t guarded_max = 1024;
   static constexpr std::size_t guard_bytes = std::size_t{1024} * 1024;  // a local array may be as large
 
-  // Of `stack_bytes` each, rounded up to pages; 0: as many as is usual. Throws std::bad_alloc when the address space
+  // `stack_bytes`: of each stack, rounded up to pages; 0: the default. Throws std::bad_alloc when the address space
   // cannot be reserved.
   explicit StackArena(std::size_t stacks, std::size_t stack_bytes = 0);
   ~StackArena();
@@ -39,11 +39,11 @@ class StackArena {
   Stack stack(std::size_t i) const;
 
   std::size_t stack_bytes() const { return stack_bytes_; }
-  // Whose guard this address lies in; nothing if in none.
+  // The stack whose guard contains this address; null if there is none.
   std::optional<std::size_t> guarded_by(const void* address) const;
 
-  // The pages below `frame`, which lies in the i-th stack, become free again: what runs there may grow into them
-  // anew, but nothing below may be in use.
+  // Frees the pages below `frame`, which is in the i-th stack. The stack may grow into them again, but nothing below
+  // may be in use now.
   void give_back(std::size_t i, const void* frame) const;
 
   // Writes a known word at the low end of a stack, and checks it. Debug builds check at every suspension.

@@ -1,20 +1,20 @@
 #pragma once
 
 // Gloo's collective algorithms, each as the list of steps one rank runs (gloo_transport.h). A rank builds
-// its list from its *own* idea of the call: ranks that disagree run lists that do not fit each other.
+// its list from its *own* view of the call: ranks that disagree run lists that do not match.
 //
-// `memory` below says what a member's bytes are; offsets in the steps go into it.
+// `memory` below says what a member's memory holds; offsets in the steps are into it.
 
 #include "sim/gloo/gloo_transport.h"
 
 namespace rollcall::sim::gloo {
 
-// Where a rank sits in its group.
+// A rank's place in its group.
 struct Seat {
   std::size_t rank = 0;
   std::size_t ranks = 1;
 
-  std::uint32_t at(std::size_t distance) const {  // the rank `distance` further on, round the ring
+  std::uint32_t at(std::size_t distance) const {  // the rank `distance` places to the right in the ring
     return static_cast<std::uint32_t>((rank + distance) % ranks);
   }
   std::uint32_t right() const { return at(1); }
@@ -26,8 +26,8 @@ struct Seat {
 struct Segments {
   std::size_t total;     // bytes of the buffer
   std::size_t bytes;     // of a full segment
-  std::size_t count;     // in all
-  std::size_t per_rank;  // in a chunk
+  std::size_t count;     // of all segments
+  std::size_t per_rank;  // segments in a chunk
 
   Segments(std::size_t ranks, std::size_t total_bytes, std::size_t element);
 
@@ -43,13 +43,13 @@ Steps broadcast_steps(Seat seat, std::size_t root, std::size_t bytes);
 // memory: a block for every rank, the rank's own filled in.
 Steps all_gather_steps(Seat seat, std::size_t block_bytes);
 
-// memory of the root: a block for every rank, its own filled in. Of the others: their block.
+// memory of the root: a block for every rank, its own filled in; of the others: their block.
 Steps gather_steps(Seat seat, std::size_t root, std::size_t block_bytes);
 
-// memory of the root: a block for every rank. Of the others: room for theirs.
+// memory of the root: a block for every rank; of the others: room for theirs.
 Steps scatter_steps(Seat seat, std::size_t root, std::size_t block_bytes);
 
-// Bytes of what goes to every rank, or comes from it, one after the other.
+// The parts that go to every rank, or come from it, in bytes, one after the other.
 struct Parts {
   std::vector<std::size_t> lengths;
   std::vector<std::size_t> offsets;
@@ -58,12 +58,12 @@ struct Parts {
   void add(std::size_t length);
 };
 
-// memory: the output, then the input. The rank's own part has been copied.
+// memory: the output, then the input. The rank's own part is already copied.
 Steps all_to_all_steps(Seat seat, const Parts& output, const Parts& input);
 
 // No memory.
 Steps barrier_steps(Seat seat);
-// Everyone reports to rank 0, which answers once all have.
+// All ranks report to rank 0, which answers once all have reported.
 Steps monitored_barrier_steps(Seat seat);
 
 }  // namespace rollcall::sim::gloo

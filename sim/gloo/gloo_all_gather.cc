@@ -1,5 +1,5 @@
-// A ring (gloo/allgather.cc). Blocks travel to the right, each in two halves, and what arrives from the left
-// is passed on. Two exchanges are under way at a time.
+// A ring (gloo/allgather.cc). Blocks travel to the right, each in two halves, and each rank passes on the blocks
+// that arrive from the left. Two exchanges are in flight at a time.
 
 #include "sim/gloo/gloo_algorithms.h"
 
@@ -8,7 +8,7 @@ namespace rollcall::sim::gloo {
 Steps all_gather_steps(Seat seat, std::size_t block_bytes) {
   using Kind = Step::Kind;
   if (block_bytes == 0) {
-    return {};  // PyTorch 1.13's divides by it, and the process dies of SIGFPE
+    return {};  // in PyTorch 1.13, Gloo divides by it, and the process dies of SIGFPE
   }
   const std::size_t half = block_bytes / 2;
   Steps steps;

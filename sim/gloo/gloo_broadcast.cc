@@ -1,5 +1,5 @@
-// A binomial tree (gloo/broadcast.cc). Counted from the root, rank v hears from v without its highest bit,
-// and passes on to v plus every higher power of two. The root waits until its children have taken the
+// A binomial tree (gloo/broadcast.cc). Counted from the root, rank v receives from v without its highest bit,
+// and sends to v plus every higher power of two. The root waits until its children have taken the
 // message: there is no buffering.
 
 #include <bit>

@@ -17,7 +17,7 @@ Parts in_bytes(const std::vector<std::int64_t>& elements, Dtype dtype) {
   return parts;
 }
 
-// gloo/alltoall.cc cuts bytes, wherever an element begins.
+// gloo/alltoall.cc splits bytes, regardless of where an element begins.
 Parts equal_parts(std::size_t bytes, std::size_t ranks) {
   Parts parts;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -60,7 +60,7 @@ void Call::lay_out() {
       }
       return;
     case Sizes::divided:
-      if (row.root == Root::none) {  // everybody has everything reduced, and keeps a part
+      if (row.root == Root::none) {  // every rank gets the whole result and keeps a part
         lay_out_reduced();
         return;
       }
@@ -137,7 +137,7 @@ void Call::add_listed_parts() {
 std::size_t Call::step_count() const {
   switch (row_of(op_.kind).gloo) {
     case GlooFunction::all_reduce:
-    case GlooFunction::reduce:  // also counts the empty segments, which are looked at
+    case GlooFunction::reduce:  // also counts the empty segments, which the loop visits
       return 4 * seat_.ranks + 8 * std::min(2 * seat_.ranks, static_cast<std::size_t>(op_.numel));
     case GlooFunction::all_gather:
     case GlooFunction::all_to_all:

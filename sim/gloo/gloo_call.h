@@ -18,7 +18,7 @@ class Call {
 
   std::size_t rank() const { return seat_.rank; }
   std::size_t memory_bytes() const { return memory_bytes_; }
-  std::size_t step_count() const;  // an upper bound, without making them
+  std::size_t step_count() const;  // an upper bound, without building the steps
 
   Member member() const;
   // Writes a member's memory back to the tensors it belongs to.
@@ -27,7 +27,7 @@ class Call {
  private:
   enum class Use : std::uint8_t { read, write, both };
 
-  // Where a part of a tensor lies in the memory.
+  // A part of a tensor, and where it is in the memory.
   struct Piece {
     Storage* tensor;
     Use use;
@@ -48,7 +48,7 @@ class Call {
   const Op& op_;
   Seat seat_;
   std::size_t root_;
-  std::size_t bytes_;  // of the tensor given; what every rank has of it, where there are blocks
+  std::size_t bytes_;  // of the tensor given; of one rank's block, if there are blocks
   std::size_t memory_bytes_ = 0;
   std::vector<Piece> pieces_;
   Parts output_;  // of an all_to_all

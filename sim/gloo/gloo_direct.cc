@@ -1,4 +1,4 @@
-// The algorithms without relays: every message goes straight from the rank that has it to the rank that
+// The algorithms without relays, in which every message goes directly from the rank that has the data to the rank that
 // wants it (gloo/gather.cc, scatter.cc, alltoall.cc, alltoallv.cc), and the dissemination barrier (gloo/barrier.cc).
 
 #include "sim/gloo/gloo_algorithms.h"

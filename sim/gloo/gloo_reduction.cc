@@ -17,8 +17,8 @@ bool all_equal(std::span<const Bits> values) {
   return std::all_of(values.begin(), values.end(), [&](Bits value) { return value == values.front(); });
 }
 
-// Whole numbers whose magnitudes add up (or multiply) to less than 2^digits: every partial result, in
-// whatever order, is a whole number that the type holds exactly.
+// True for whole numbers whose magnitudes add up (or multiply) to less than `limit`, 2^digits: every partial
+// result, in any order, is a whole number that the type holds exactly.
 template <typename Number>
 bool stays_whole(ReduceOp reduce, std::span<const Bits> values, double limit, Number&& number) {
   double magnitude = reduce == ReduceOp::product ? 1 : 0;
@@ -32,8 +32,8 @@ bool stays_whole(ReduceOp reduce, std::span<const Bits> values, double limit, Nu
   return magnitude < limit;
 }
 
-// What the ranks hold of one element after the first round of the ring. Chunk c starts at rank c - 1 and
-// travels to the left; each rank adds its own value to what arrives and keeps the sum. It ends at rank c.
+// Computes what the ranks hold of one element of chunk c = `chunk` in the end. The chunk starts at rank c - 1 and
+// travels to the left; each rank adds its own value to the sum that arrives and keeps the new one. It ends at rank c.
 void go_round(const Op& op, std::size_t chunk, std::vector<Bits>& held) {
   const std::size_t ranks = held.size();
   for (std::size_t step = 2; step <= ranks; ++step) {
@@ -45,7 +45,7 @@ void go_round(const Op& op, std::size_t chunk, std::vector<Bits>& held) {
   } else {
     std::fill(held.begin(), held.end(), held[chunk]);
   }
-  if (op.reduce == ReduceOp::avg) {  // torch divides what Gloo leaves, on every rank
+  if (op.reduce == ReduceOp::avg) {  // torch divides Gloo's result on every rank
     for (Bits& sum : held) {
       sum = finish_average(op.dtype, sum, static_cast<std::int64_t>(ranks));
     }
@@ -111,7 +111,7 @@ void reduce_by_ring(const Op& op, std::span<const Bits> values, std::span<Storag
       std::transform(tensors.begin(), tensors.end(), held.begin(),
                      [i](const Storage* tensor) { return tensor->at(static_cast<std::int64_t>(i)); });
       go_round(op, i / in_chunk, held);
-    } else if (i % in_chunk == 0) {  // the rest of the chunk fares alike
+    } else if (i % in_chunk == 0) {  // the rest of the chunk is the same
       std::copy(values.begin(), values.end(), held.begin());
       go_round(op, i / in_chunk, held);
     }
@@ -126,7 +126,7 @@ void reduce_by_ring(const Op& op, std::span<const Bits> values, std::span<Storag
 
 namespace {
 
-// Of every rank's `tensors`, by rank: reduced in copies, which are the result.
+// Reduces copies of `tensors`, which are given by rank, and returns them.
 TensorList reduced(Op op, const TensorList& tensors) {
   TensorList copies;
   std::vector<Storage*> storages;

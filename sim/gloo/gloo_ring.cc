@@ -1,6 +1,6 @@
 // The two reducing algorithms (gloo/allreduce.cc, gloo/reduce.cc). Both begin alike: segments travel to the
-// left, every rank adds its own to what arrives, and after the round rank r holds the total of chunk r.
-// all_reduce then passes the totals on round the same ring; reduce sends them to the root.
+// left, every rank adds its own to those that arrive, and after the round rank r holds the total of chunk r.
+// all_reduce then passes the totals around the same ring; reduce sends them to the root.
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
 }
 
 // A round sends the segments from `first_send` on and receives those from `first_receive` on, always with
-// two exchanges under way: the waits for exchange i come just before exchange i + 2.
+// two exchanges in flight: the waits for exchange i come just before exchange i + 2.
 void add_round(Steps& steps, Seat seat, const Segments& segments, std::size_t first_send,
                std::size_t first_receive, bool reduces) {
   using Kind = Step::Kind;

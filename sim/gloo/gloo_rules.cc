@@ -17,16 +17,16 @@ using check::Fate;
 using check::GroupMatcher;
 using check::Slot;
 
-// Slots larger than this are not exchanged message by message: their members hang without more ado. Bytes
-// count over all members; steps are what the algorithms' lists are built from.
+// Slots larger than this are not exchanged message by message: their members simply hang. Bytes
+// are counted over all members; steps are those of the algorithms' lists.
 constexpr std::size_t exchanged_bytes_max = 256 * 1024 * 1024;
 constexpr std::size_t exchanged_steps_max = 8 * 1024 * 1024;
 
 // Larger groups are not simulated member by member when some members never arrive.
 constexpr Rank most_exchanging = 4096;
 
-// Reductions larger than this, over all members, keep the reference order of additions and touch nothing
-// but their results. A uniform tensor would become a dense one here, on every rank.
+// Reductions larger than this, over all members, keep the reference order of additions and change only
+// their results. A uniform tensor would become a dense one here, on every rank.
 constexpr std::int64_t most_ordered_bytes = 256 * 1024;
 
 class GlooRules final : public BackendRules {
@@ -77,7 +77,7 @@ class GlooRules final : public BackendRules {
     return true;
   }
 
-  // Everyone runs its own idea of the algorithm against the others'.
+  // Every rank runs its own version of the algorithm against the others'.
   void settle(const GroupMatcher& matcher, Slot& slot) const override {
     const std::vector<Op> ops = calls_of(matcher, slot);
     give_all(slot, ops.size(), Fate::hangs);
@@ -96,10 +96,10 @@ class GlooRules final : public BackendRules {
     }
   }
 
-  // Broadcast is a tree, and gather, scatter and all_to_all are messages: members get through that have no
-  // message from, or to, those who are not there. The other algorithms are rings, and everybody needs everybody but
-  // in a reduce of a few elements: who has no segment of it has nothing to send to the root. A ring that carries no
-  // elements sends nothing at all.
+  // Broadcast is a tree, and gather, scatter and all_to_all are messages: members complete if they have no message
+  // from, or to, the missing ranks. The other algorithms are rings, and all members need each other, except in a reduce
+  // of a few elements: a rank without a segment has nothing to send to the root. A ring without elements sends nothing
+  // at all.
   void settle_partly(const GroupMatcher& matcher, Slot& slot) const override {
     const Op& op = slot.reference;
     const bool may_go_on = slot.differs || passes_messages(op.kind) || (has_tensor(op.kind) && op.numel == 0);
@@ -163,7 +163,7 @@ class GlooRules final : public BackendRules {
   }
 
  private:
-  // The members of a slot that have come, with their calls.
+  // The members that have reached a slot, with their calls.
   struct Present {
     Present(const GroupMatcher& matcher, const Slot& slot) : ops(static_cast<std::size_t>(matcher.size())) {
       for (std::size_t rank = 0; rank < ops.size(); ++rank) {
@@ -186,7 +186,7 @@ class GlooRules final : public BackendRules {
            });
   }
 
-  // By group rank; who is not there takes no step.
+  // By group rank; a missing member takes no step.
   static std::vector<gloo::Member> members_of(const Present& present) {
     std::vector<gloo::Member> members(present.ops.size());
     for (const gloo::Call& call : present.calls) {
@@ -210,7 +210,7 @@ class GlooRules final : public BackendRules {
     return bytes <= exchanged_bytes_max && steps <= exchanged_steps_max;
   }
 
-  // What a rank raises by itself while it runs the call; empty for nothing.
+  // The error that a rank raises on its own while it runs the call; empty if none.
   std::string error_of(const Op& op, std::size_t ranks) const {
     const auto size = static_cast<Rank>(ranks);
     return raises_late(op, size) ? refusal(op, size).what() : "";
@@ -223,7 +223,7 @@ class GlooRules final : public BackendRules {
       members.push_back(error_of(ops[rank], ops.size()).empty() ? calls[rank].member() : gloo::Member());
     }
     const std::vector<gloo::Outcome> outcomes = gloo::exchange(members, torch_);
-    slot.stuck.clear();  // to be known now: later the tensors of those who complete are gone
+    slot.stuck.clear();  // filled in now: later the tensors of the ranks that complete are gone
     for (std::size_t rank = 0; rank < ops.size(); ++rank) {
       slot.stuck.push_back(outcomes[rank].stuck);
       slot.fates[rank] = outcomes[rank].fate;

@@ -14,7 +14,7 @@ namespace {
 
 using check::Fate;
 
-// A receive that its message has reached.
+// A receive whose message has arrived.
 struct Arrival {
   Step receive;
   std::vector<std::byte> data;  // only of receives that reduce; others are written at once
@@ -35,7 +35,7 @@ struct Run {
 
 void reduce_into(Member& member, const Arrival& arrival) {
   const Step& receive = arrival.receive;
-  // Gloo receives into fresh memory; what a short message leaves untouched there counts as zero here.
+  // Gloo receives into fresh memory; the bytes that a short message leaves untouched count as zero here.
   std::vector<std::byte> scratch(receive.length, std::byte{0});
   std::memcpy(scratch.data(), arrival.data.data(), arrival.data.size());
   const std::size_t element = size_of(member.dtype);
@@ -131,9 +131,9 @@ class Exchange {
     return false;
   }
 
-  // Moves one message, if both sides are there. Its bytes are read now, not when the send was posted. What a
-  // dying process has posted races with its death in reality; here its messages still go out, and others'
-  // are still taken.
+  // Moves one message, if both sides are there. Its bytes are read now, not when the send was posted. In reality, the
+  // messages that a dying process has posted race with its death; here they still go out, and it still takes the
+  // others' messages.
   bool deliver(std::size_t from, std::size_t to, Channel& channel) {
     if (channel.sends.empty() || channel.receives.empty() ||
         members_[from].function != members_[to].function) {

@@ -1,12 +1,12 @@
 #pragma once
 
-// Gloo's transport, as far as it decides who completes a collective, who hangs, who dies, and with what
-// bytes. Each member of a slot runs a list of sends, receives and waits (gloo_algorithms.h); between two
-// ranks messages stay in order.
+// Gloo's transport, as far as it decides which ranks complete a collective, hang or die, and with which
+// bytes. Each member of a slot runs a list of sends, receives and waits (gloo_algorithms.h); messages
+// between two ranks stay in order.
 //
 // The rules (gloo/transport/tcp/pair.cc, unbound_buffer.cc): a send completes when the other side has
 // posted its receive; a message longer than that receive aborts the receiving process; a shorter one is
-// accepted; every kind of collective has a slot prefix of its own (gloo/types.h), so that messages of
+// accepted; every kind of collective has its own slot prefix (gloo/types.h), so messages of
 // different kinds never meet.
 
 #include <cstddef>
@@ -31,10 +31,10 @@ using Steps = std::vector<Step>;
 
 // One rank of a group, in one collective.
 struct Member {
-  GlooFunction function = GlooFunction::barrier;  // messages meet only those of the same one
+  GlooFunction function = GlooFunction::barrier;  // messages meet only those of the same function
   Dtype dtype = Dtype::float32;                   // as this rank sees the bytes
   ReduceOp reduce = ReduceOp::sum;
-  std::vector<std::byte> memory;  // in: what it brings; out: what it is left with
+  std::vector<std::byte> memory;  // in: its input; out: its result
   Steps steps;
 };
 
@@ -44,16 +44,16 @@ struct Outcome {
   std::string failure;   // crashes: the text that the process leaves on stderr
 };
 
-// Lets the members, in group-rank order, run until none can go on. A member without steps completes.
+// Runs the members, in group-rank order, until none can continue. A member without steps completes.
 std::vector<Outcome> exchange(std::vector<Member>& members,
                               const TorchTraits& torch = traits_of(newest_torch));
 
-// Whether a message of this size leaves its sender though its receiver dies when it sees how long it is. What the
-// sockets of a connection hold is written by then; the sender of more stays in its send, and is told nothing
+// True if a message of this size leaves its sender although the receiver dies when it sees how long it is. By then, as
+// much as the sockets of the connection hold is written; the sender of more stays in its send, and gets no error
 // (PyTorch 1.13 on loopback with Linux's limits for TCP: 3.8 MB always left, 4.1 MB never did).
 bool leaves_unread(std::size_t bytes);
 
-// What a process leaves on stderr when a message of `sent` bytes meets a receive of `room` bytes.
+// The text that a process leaves on stderr when a message of `sent` bytes meets a receive of `room` bytes.
 std::string overflow_text(std::size_t sent, std::size_t room, const TorchTraits& torch);
 
 }  // namespace rollcall::sim::gloo

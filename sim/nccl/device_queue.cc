@@ -19,7 +19,7 @@ const DeviceQueue::LaneRef* DeviceQueue::find_lane(GroupId group) const {
   return found == lanes_.end() ? nullptr : &*found;
 }
 
-// The first call of a lane, or one that its stream has not come to.
+// The first call of a lane, or a call that its stream has not reached.
 [[gnu::noinline]] void DeviceQueue::enqueue(LaunchTable& table, const Op& op, std::int64_t seq,
                                             bool is_here) {
   if (seq == 0) {
@@ -34,7 +34,7 @@ const DeviceQueue::LaneRef* DeviceQueue::find_lane(GroupId group) const {
   }
 }
 
-// The stream has come to the collective.
+// The stream has reached the collective.
 void DeviceQueue::make_ready(const LaneRef& lane, std::int64_t seq) {
   lane.table->place(lane.member, seq).ready = true;
   may_start_ = may_start_ || !lane.lane().running;
@@ -123,7 +123,7 @@ bool DeviceQueue::is_over(const Step& step) const {
     case Step::Kind::await_event:
       return has_passed({step.awaited, step.number});
     case Step::Kind::kernel:
-      return false;  // finish_kernel takes it away
+      return false;  // finish_kernel removes it
     case Step::Kind::release:
     case Step::Kind::post:
       return true;
@@ -131,7 +131,7 @@ bool DeviceQueue::is_over(const Step& step) const {
   return true;
 }
 
-// Moves every stream on as far as it goes, or to the next thing that the engine has to do.
+// Advances every stream as far as possible, or to the next thing that the engine has to do.
 std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
   bool moved = true;
   while (moved) {  // a stream may wait for an event of a later one
@@ -169,7 +169,7 @@ std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
   return std::nullopt;
 }
 
-// Of the collectives that could start, the one that was launched first.
+// Starts the collective that was launched first, of those that can start.
 std::optional<DeviceQueue::Action> DeviceQueue::start_a_collective() {
   if (slots_ > 0 && running_ >= slots_) {
     return std::nullopt;
@@ -255,9 +255,9 @@ bool DeviceQueue::is_idle() const {
          std::ranges::all_of(lanes_, [](const LaneRef& lane) { return lane.lane().is_empty(); });
 }
 
-// ---- What a wait comes down to ----
+// ---- What a wait ultimately waits for ----
 
-// The collective that holds the GPU: of those that run, the first that was launched.
+// The collective that holds the GPU: of those that run, the one that was launched first.
 std::optional<DeviceQueue::Block> DeviceQueue::running_block() const {
   const LaneRef* first = nullptr;
   for (const LaneRef& lane : lanes_) {
@@ -279,7 +279,7 @@ std::optional<DeviceQueue::Block> DeviceQueue::blocking(GroupId group, std::int6
   if (lane->lane().running) {
     return Block{group, lane->member, lane->lane().finished, check::no_message};
   }
-  if (!lane->front().ready) {  // its own stream has not come to it
+  if (!lane->front().ready) {  // its own stream has not reached it
     const std::size_t id = lane->front().stream.id;
     if (id < streams_.size() && !streams_[id].steps.empty() &&
         streams_[id].steps.front().kind != Step::Kind::release) {

@@ -1,13 +1,13 @@
 #pragma once
 
-// One rank's GPU, as the host of an NCCL job sees it: what has been launched and not finished.
+// One rank's GPU, as the host of an NCCL job sees it: the work that has been launched and has not finished.
 //
 //   streams   work in the order it was queued. A collective only passes through: its communicator takes it.
 //   lanes     one per group, kept in the group's LaunchTable: NCCL's own stream. Collectives of a group run one
 //             after the other, in the order in which the host launched them; each starts once its stream has
-//             come to it (ProcessGroupNCCL.cpp, syncStream) and the GPU has room.
+//             reached it (ProcessGroupNCCL.cpp, syncStream) and the GPU has room.
 //
-// Pure: it knows neither fibers nor time. The engine launches, asks what to do next, and says what finished.
+// Pure: it knows neither fibers nor time. The engine launches work, asks what to do next, and reports what finished.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace rollcall::sim {
 
-// First in, first out, in memory that is reused: what has been popped is overwritten later, not destroyed.
+// First in, first out, in memory that is reused: popped items are overwritten later, not destroyed.
 template <typename T>
 class Fifo {
  public:
@@ -77,7 +77,7 @@ class InUse {
 
 class DeviceQueue {
  public:
-  // What the engine has to do before the queue can go on.
+  // What the engine has to do before the queue can continue.
   struct Action {
     enum class Kind : std::uint8_t { none, start, post, run_kernel };
     Kind kind = Kind::none;
@@ -97,10 +97,10 @@ class DeviceQueue {
     check::MessageId message = check::no_message;
   };
 
-  // `slots`: how many collective kernels run at once; 0: any number.
+  // `slots`: how many collective kernels can run at once; 0: any number.
   explicit DeviceQueue(int slots = 0) : slots_(slots) {}
 
-  // The host queues. launch() returns the number of the collective in its group; the table outlives the queue.
+  // The host queues work. launch() returns the number of the collective in its group; the table outlives the queue.
   std::int64_t launch(LaunchTable& table, const Op& op) {
     const bool is_here = steps_ == 0 || is_through(op.stream);
     const std::int64_t seq = table.launch(op, launches_++, is_here);
@@ -119,12 +119,13 @@ class DeviceQueue {
   void await_event(Stream stream, const Event& event);
   Event record(Stream stream) const;
 
-  // What to do now, one thing at a time; none: everything waits for something to finish.
+  // The next thing to do; none: everything waits for something to finish.
   Action next();
   bool has_next() const { return steps_ > 0 || may_start_; }  // false: next() would be none
   // The collective at the front of a lane is over.
   void finish_collective(LaunchTable& table, Rank group_rank);
-  // The same. When the one behind it starts at once, which is the usual case and needs no next(): its place.
+  // The same. Returns the place of the collective behind it if that one starts at once, which is the usual case and
+  // needs no next(); null otherwise.
   const LaunchTable::Place* advance(LaunchTable& table, Rank group_rank) {
     if (slots_ > 0) [[unlikely]] {
       finish_collective(table, group_rank);  // another lane may be next
@@ -138,17 +139,17 @@ class DeviceQueue {
   void finish_message(GroupId group, std::int64_t seq);
   const Kernel& running_kernel(Stream stream) const;
   void finish_kernel(Stream stream);
-  // The rank's process is gone: what has not started never will.
+  // The rank's process is gone: work that has not started never will.
   void drop_unstarted();
 
   // For the host's waits. An event is named as in the functions above.
   bool has_finished_message(GroupId group, std::int64_t seq) const;
   bool has_passed(const Event& event) const;
   bool is_idle() const;           // nothing queued, nothing running
-  bool streams_are_idle() const;  // every stream is through; calls nobody waits for may still run
+  bool streams_are_idle() const;  // every stream is done; calls that nothing waits for may still run
   std::size_t backlog() const { return backlog_; }  // things queued
 
-  // What the named wait comes down to. Empty: to nothing that depends on other ranks.
+  // What the named wait ultimately waits for. Null: for nothing that depends on other ranks.
   std::optional<Block> blocking(GroupId group, std::int64_t seq) const;
   std::optional<Block> blocking(const Event& event) const;
   std::optional<Block> blocking() const;  // anything that is queued
@@ -175,7 +176,7 @@ class DeviceQueue {
   };
   struct StreamQueue {
     Fifo<Step> steps;
-    std::int64_t passed = 0;  // steps behind it
+    std::int64_t passed = 0;  // steps that it has completed
   };
   // The rank's lane in a group's table.
   struct LaneRef {
@@ -201,7 +202,7 @@ class DeviceQueue {
   std::optional<Block> blocking(const StreamQueue& queue, int depth) const;
   std::optional<Block> running_block() const;
 
-  // What every call touches comes first.
+  // The members that every call touches come first.
   std::size_t steps_ = 0;  // queued on all streams
   std::size_t backlog_ = 0;
   int slots_;

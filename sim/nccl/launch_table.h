@@ -2,10 +2,10 @@
 
 // The collectives of one group that hosts have launched on their GPUs and that are not over.
 //
-//   row    point k of the group: the call, which members mostly say alike and which is kept once
+//   row    call k of the group, which is usually the same for all members and is stored once
 //   lane   one member's way through the rows, in launch order: NCCL's own stream of that communicator. Its places
-//          lie side by side: a host that runs ahead writes one after the other, and of four rows that complete in
-//          turn only the first has to fetch them
+//          are contiguous: a host that runs ahead writes one after the other, and when four rows complete in turn,
+//          only the first has to fetch them
 
 #include <cstdint>
 #include <memory>
@@ -24,12 +24,12 @@ class LaunchTable {
     Storage* input = nullptr;    // kept alive through Storage::begin_use
     std::uint32_t launched = 0;  // number among the launches of its GPU
     Stream stream;
-    bool ready = false;   // its stream has come to it
+    bool ready = false;   // its stream has reached it
     bool is_own = false;  // not the row's call: see Row::own
   };
   struct Lane {
     std::int64_t launched = 0;  // calls; the next is number `launched`
-    std::int64_t finished = 0;  // calls behind it; the front is number `finished`
+    std::int64_t finished = 0;  // calls that are over; the front is number `finished`
     bool running = false;       // the front
 
     bool is_empty() const { return finished == launched; }
@@ -45,8 +45,8 @@ class LaunchTable {
   LaunchTable(const LaunchTable&) = delete;
   LaunchTable& operator=(const LaunchTable&) = delete;
 
-  // The next call of op.rank, and its number in the group. The caller need not keep its tensors and lists alive.
-  // `number`: among the launches of its GPU; `ready`: its stream is there already.
+  // Adds the next call of op.rank and returns its number in the group. The caller need not keep its tensors and lists
+  // alive. `number`: among the launches of its GPU; `ready`: its stream has already reached it.
   std::int64_t launch(const Op& op, std::uint32_t number, bool ready = false) {
     const auto member = static_cast<std::size_t>(op.rank);
     const std::int64_t seq = lanes_[member].launched;
@@ -54,10 +54,10 @@ class LaunchTable {
     const bool is_own =
         (!row.plain && is_special(op)) || op.malformed || !check::same_in_reports(row.call, op);
     if (is_own) [[unlikely]] {
-      keep_own(row, op);  // which may find no memory: nothing is launched then
+      keep_own(row, op);  // may throw for lack of memory: nothing is launched then
     }
     lanes_[member].launched = seq + 1;
-    Place& own = place(op.rank, seq);  // written field by field: in one piece it would be put together first
+    Place& own = place(op.rank, seq);  // written field by field: a whole Place would be assembled first
     own.input = op.tensors.input;
     own.launched = number;
     own.stream = op.stream;
@@ -68,7 +68,7 @@ class LaunchTable {
     }
     return seq;
   }
-  // The member's front is over. What is behind it starts if it is ready; then, its place.
+  // The member's front is over. The call behind it starts if it is ready. Returns its place then, null otherwise.
   const Place* advance(Rank member) {
     Lane& own = lane(member);
     const Place* const places = &places_[first_of(member)];
@@ -80,7 +80,7 @@ class LaunchTable {
     own.running = next.ready;
     return next.ready ? &next : nullptr;
   }
-  // The same, and nothing starts.
+  // The same, but nothing starts.
   void finish(Rank member) { leave(lane(member), member, front(member)); }
 
   GroupId group() const { return group_; }
@@ -88,17 +88,17 @@ class LaunchTable {
   Lane& lane(Rank member) { return lanes_[static_cast<std::size_t>(member)]; }
   bool has_finished(Rank member, std::int64_t seq) const { return lane(member).finished > seq; }
 
-  // Of a call that is launched and not over.
+  // The place of a call that is launched and not over.
   Place& place(Rank member, std::int64_t seq) { return places_[first_of(member) + index(seq)]; }
   const Place& place(Rank member, std::int64_t seq) const { return places_[first_of(member) + index(seq)]; }
   const Place& front(Rank member) const { return place(member, lane(member).finished); }
-  // True when the member's next call may start as far as its own lane goes.
+  // True if the member's next call may start as far as its own lane is concerned.
   bool is_startable(Rank member) const {
     const Lane& own = lane(member);
     return !own.running && !own.is_empty() && place(member, own.finished).ready;
   }
 
-  // What the members of a row say who do not say something else: without a rank, a device and tensors.
+  // The call of a row's members that have no call of their own: without a rank, a device and tensors.
   const Op& call(std::int64_t seq) const { return ring_[index(seq)]->call; }
   OpKind kind_of(Rank member, std::int64_t seq) const;
   // The member's call, without its device.
@@ -112,12 +112,12 @@ class LaunchTable {
     std::unique_ptr<TensorList> outputs;
     std::unique_ptr<SplitSizes> splits;
   };
-  // What every launch reads lies in the first cache line.
+  // The fields that every launch reads are in the first cache line.
   struct alignas(64) Row {
     Rank finished = 0;
     bool plain = true;  // its call is one of those that need no Op of their own
     Op call;
-    std::vector<std::unique_ptr<Own>> own;  // by member; empty while nobody has any
+    std::vector<std::unique_ptr<Own>> own;  // by member; empty while no member has one
   };
 
   static bool is_special(const Op& op) { return op.malformed || check::needs_every_op(op); }
@@ -145,17 +145,18 @@ class LaunchTable {
     }
   }
   std::size_t index(std::int64_t seq) const { return static_cast<std::size_t>(seq) & mask_; }
-  // Of one member's places to the next one's. Not a power of two: they would fall into the same cache sets.
+  // The distance from one member's places to the next one's. Not a power of two: they would fall into the same cache
+  // sets.
   std::size_t stride() const { return mask_ + 2; }
   std::size_t first_of(Rank member) const { return static_cast<std::size_t>(member) * stride(); }
 
   GroupId group_;
   std::vector<Lane> lanes_;                 // by member
-  std::int64_t base_ = 0;                   // rows below are over for everyone
+  std::int64_t base_ = 0;                   // rows below are over for all members
   std::int64_t end_ = 0;                    // one past the latest row; end_ - base_ <= ring_.size()
   std::vector<std::unique_ptr<Row>> ring_;  // a power of two of rows, reused
-  std::size_t mask_;                        // the ring's size, less one
-  std::vector<Place> places_;               // by member, and of each by row; set while launched and not over
+  std::size_t mask_;                        // the ring's size, minus one
+  std::vector<Place> places_;               // by member, then by row; set while launched and not over
 };
 
 }  // namespace rollcall::sim

@@ -32,8 +32,8 @@ bool same_root(const std::vector<Op>& calls) {
 // A barrier is an all_reduce of one element (ProcessGroupNCCL::barrier).
 bool is_reduced_in_place(const Op& op) { return has_uniform_form(op.kind) || op.kind == OpKind::barrier; }
 
-// Several tensors, or a list of parts, are calls of their own, or are put together first: only calls of the same kind
-// are compared there.
+// Calls with several tensors, or a list of parts, are separate NCCL calls, or are packed first: only calls of the same
+// kind are compared there.
 bool same_function(const std::vector<Op>& calls) {
   return same_kind(calls) || (std::ranges::all_of(calls, is_reduced_in_place) &&
                               agree(calls, [](const Op& op) { return row_of(op.kind).nccl; }));
@@ -66,8 +66,8 @@ class NcclRules final : public BackendRules {
   bool has_own_order() const override { return false; }
   bool complete(const Op&, Slot&) const override { return false; }
 
-  // Only what a kernel's steps depend on can make it hang: NCCL's function, the byte count and the root. Dtype and
-  // reduction pass silently.
+  // Only differences that change a kernel's steps can make it hang: in NCCL's function, the byte count and the root.
+  // Other dtypes and reductions pass silently.
   void settle(const GroupMatcher& matcher, Slot& slot) const override {
     const std::vector<Op> calls = calls_of(matcher, slot);
     give_all(slot, calls.size(), Fate::hangs);
@@ -81,7 +81,7 @@ class NcclRules final : public BackendRules {
       return;
     }
     if (calls.front().uneven) {
-      return;  // broadcasts or reduces in one group, for parts of different sizes, one of which does not fit
+      return;  // broadcasts or reduces in one NCCL group, one per part: a part's sizes do not match
     }
     give_all(slot, calls.size(), Fate::completes);
     if (std::ranges::all_of(calls, [](const Op& op) { return is_reduced_in_place(op); })) {
@@ -116,8 +116,8 @@ class NcclRules final : public BackendRules {
     return agree(calls, [this](const Op& op) { return bytes_moved(op); });
   }
 
-  // Messages in one group: a member is through when each of its parts has the size that the other end expects. What
-  // the others got is theirs to wait for.
+  // Messages in one NCCL group: a member completes if each of its parts has the size that the other end expects. The
+  // others hang and keep their old output.
   static void exchange_what_fits(const std::vector<Op>& calls, Slot& slot) {
     std::vector<OpTensors> members;
     std::vector<std::vector<std::byte>> before;  // by member: what it receives into
@@ -155,8 +155,8 @@ class NcclRules final : public BackendRules {
     }
   }
 
-  // Which part of a tensor is reduced by whom depends on algorithm and channel; here every rank sees the
-  // whole reduced its own way. The bits are garbage to somebody in any case.
+  // Which rank reduces which part of a tensor depends on algorithm and channel; here every rank gets the
+  // whole tensor reduced its own way. The bits are garbage to some rank in any case.
   void reduce_as_each_sees_it(const std::vector<Op>& calls) const {
     std::vector<std::vector<std::byte>> inputs;
     for (const Op& op : calls) {
@@ -177,7 +177,7 @@ class NcclRules final : public BackendRules {
     }
   }
 
-  // Everyone's result, if everyone had made the call `op`.
+  // The results of all ranks, if all had made the call `op`.
   static std::vector<std::vector<std::byte>> results_as(const Op& op,
                                                         const std::vector<std::vector<std::byte>>& inputs) {
     TensorList copies;

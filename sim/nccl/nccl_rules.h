@@ -1,7 +1,7 @@
 #pragma once
 
 // NCCL's rules (backend_rules.h): they follow from its kernels, which exchange data by step number and
-// compare nothing.
+// do not compare calls.
 
 #include <memory>
 
