@@ -112,7 +112,7 @@ std::string read_all(int pipe) {
   }
 }
 
-// Nothing of the program is seen or heard, and a crash leaves no file.
+// Hides the program's output, and keeps a crash from leaving a core file.
 void silence() {
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -128,12 +128,12 @@ void silence() {
   try {
     write_all(pipe, answer());
   } catch (...) {
-    // Then there is no answer.
+    // The parent gets no answer then.
   }
-  ::_exit(0);  // destructors and buffers are the parent's
+  ::_exit(0);  // destructors and buffers belong to the parent
 }
 
-// What `answer` says in a child process; empty when it could not say it.
+// The result of `answer` in a child process; empty if it could not give one.
 std::string ask(const std::function<std::string()>& answer) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -158,7 +158,7 @@ T ask_for(const std::function<T()>& answer) {
   try {
     return bytes.empty() ? T() : decode_value<T>(bytes);
   } catch (const std::runtime_error&) {
-    return {};  // it died in the middle of a word
+    return {};  // the child died while it wrote
   }
 }
 

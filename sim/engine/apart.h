@@ -1,7 +1,8 @@
 #pragma once
 
-// Apart: an outlook that is asked in a child process. A program in C++ that is run again there leaves this process as
-// it was: its variables, its output, and its life where the program crashes on values that the others would have sent.
+// Apart: an outlook that is asked in a child process. A C++ program that is run again there does not affect this
+// process: not its variables, not its output, and not its life if the program crashes on values that other ranks would
+// have sent.
 
 #include <optional>
 #include <vector>
@@ -15,7 +16,7 @@ class Apart final : public check::Outlook {
   // Borrowed.
   explicit Apart(const check::Outlook& inner) : inner_(inner) {}
 
-  // Nothing where the child has died, or has not come to its end in ten seconds.
+  // Empty if the child has died, or has not finished within ten seconds.
   std::vector<check::RankProgram> programs(const std::vector<Rank>& ranks) const override;
   check::StepLog steps(const std::vector<Rank>& ranks) const override;
   bool can_run_again() const override { return inner_.can_run_again(); }

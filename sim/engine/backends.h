@@ -10,14 +10,14 @@
 
 namespace rollcall::sim {
 
-// The name must be that of a backend that is known.
+// The name must be that of a known backend.
 std::unique_ptr<BackendRules> make_backend_rules(std::string_view name,
                                                  const TorchTraits& torch = traits_of(newest_torch));
 
 // BackendRules::refuses as a table, because it is asked for every call.
 class Admission {
  public:
-  // Of the backend of this name in this release. Made when it is first asked for: it takes as long as a small run.
+  // The table of this backend in this release. Built at its first use, which takes as long as a small run.
   static const Admission& to(std::string_view backend, TorchRelease torch);
   explicit Admission(const BackendRules& rules);
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Causes: what each rank can know of the others, by messages and collectives that have ended for it. Only kept for runs
-// in which somebody decides when messages arrive: what a rank did because of another cannot have come before.
+// Causes: what each rank can know about the others, through messages and collectives that have ended for it. Kept only
+// for runs in which Decisions decides when messages arrive: a rank's action cannot come before the action of another
+// rank that caused it.
 
 #include <limits>
 #include <map>
@@ -28,7 +29,7 @@ class Causes {
     ++now.seen[static_cast<std::size_t>(rank)];
     return std::make_shared<const check::Moment>(now);
   }
-  // A message has ended, and who waits for it knows of its other end; `member` is the rank in the group.
+  // A message has ended, and the rank that waits for it knows about its other end; `member` is the rank in the group.
   void end(GroupId group, Rank member, std::int64_t seq, std::shared_ptr<const check::Moment> other) {
     ended_[{group, member, seq}] = std::move(other);
   }
@@ -39,14 +40,14 @@ class Causes {
       ended_.erase(found);
     }
   }
-  // A rank has come to a collective. Those with a root need not wait for everyone: what is certain is that data have
-  // come from the root, or to it.
+  // A rank has reached a collective. Collectives with a root need not wait for all ranks: the only certainty is that
+  // data has come from the root, or reached it.
   void call(Rank rank, const Op& op, std::int64_t seq) {
     if (row_of(op.kind).root != Root::source || op.root == op.rank) {
       called_[{op.group, seq}].join(now_[static_cast<std::size_t>(rank)]);
     }
   }
-  // `hears_all`: or only that its own part is done.
+  // `hears_all`: the rank knows about all others, not just that its own part is done.
   void waited_for_call(Rank rank, std::pair<GroupId, std::int64_t> call, bool hears_all) {
     const auto found = called_.find(call);
     if (found != called_.end() && hears_all) {
@@ -54,7 +55,7 @@ class Causes {
     }
   }
 
-  // For those who compare states.
+  // For comparing states.
   void write_state(Encoder& state, const check::LiveNotices& notices) const {
     for (const check::Moment& moment : now_) {
       notices.write(state, moment);

@@ -1,6 +1,6 @@
 #pragma once
 
-// How long computing takes on which rank: slow ranks, and chance. Integer arithmetic; what chance adds
+// How long computing takes on each rank: slow ranks, and chance. Integer arithmetic; the jitter
 // depends on the seed, the rank and how often it has computed, so no schedule can change it.
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rollcall::sim {
 
-// Parts of a million: 3'000'000 is three times.
+// A factor in millionths: 3'000'000 is three times.
 using Millionths = std::int64_t;
 inline constexpr Millionths one_whole = 1'000'000;
 
@@ -23,7 +23,7 @@ struct SlowRanks {
 
 struct Jitter {
   RankSet ranks;
-  Millionths most = 0;  // up to this part is added, each amount as likely as any other
+  Millionths most = 0;  // up to this part is added, uniformly distributed
 };
 
 // A rank's process ends, as by SIGKILL.
@@ -32,9 +32,9 @@ struct Crash {
   Time at = 0;
 };
 
-// `duration` and up to `most` of it, the amount drawn from the seed, the rank and how often it has drawn.
+// `duration` plus up to `most` of it, the amount drawn from the seed, the rank and how often it has drawn.
 Duration jittered(Duration duration, Millionths most, std::uint64_t seed, Rank rank, std::uint64_t count);
-// The same where it is decided by somebody: as drawn, or nothing, or all of it. `decisions` may be null.
+// The same if `decisions` decides the amount: as drawn, nothing, or all of it. `decisions` may be null.
 Duration jittered(Decisions* decisions, Duration duration, Millionths most, std::uint64_t seed, Rank rank,
                   std::uint64_t count);
 
@@ -44,7 +44,7 @@ class ComputeTimes {
   ComputeTimes(const std::vector<SlowRanks>& slow, const std::vector<Jitter>& jitter, Rank world_size,
                std::uint64_t seed, Decisions* decisions = nullptr);
 
-  // What the next compute of `rank` takes, if it takes `duration` on a rank without faults.
+  // How long the next compute of `rank` takes, if it takes `duration` on a rank without faults.
   Duration next(Rank rank, Duration duration);
 
  private:

@@ -20,7 +20,7 @@ std::int64_t bytes_of(const Op& op) {
 
 std::int64_t millionths(double share) { return static_cast<std::int64_t>(share * 1e6); }
 
-// A program whose sizes never repeat must not fill the memory with them.
+// Keeps a program whose sizes never repeat from filling the memory.
 constexpr std::size_t most_known = 4096;
 
 }  // namespace
@@ -45,7 +45,7 @@ NcclCost::NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_
                    std::vector<Rank> hosts)
     : cluster_(cluster),
       ranks_per_host_(ranks_per_host),
-      // Whoever measured, or said how calls are launched, wants to see it.
+      // A user who measured, or said how calls are launched, wants to see the effect.
       with_residuals_(with_residuals || !cluster.corrections.empty() || cluster.launch != cost::Launch{}),
       hosts_(std::move(hosts)) {}
 
@@ -77,7 +77,7 @@ NcclCost::Group& NcclCost::group_of(const GroupMembers& members) {
   return group;
 }
 
-// A rank uses the NIC beside its GPU; of two GPUs with one NIC between them, both use that one.
+// A rank uses the NIC next to its GPU; two GPUs that share a NIC both use that one.
 std::vector<std::int32_t> NcclCost::nics_of(const std::vector<Rank>& ranks) const {
   std::vector<std::int32_t> nics;
   for (const Rank rank : ranks) {

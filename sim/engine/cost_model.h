@@ -1,7 +1,7 @@
 #pragma once
 
-// How long what was matched takes: the engine's question to a model. Which model answers is a matter of
-// the run's options; the engine asks once per full slot and once per message.
+// How long matched calls take: the engine's question to a model. The run's options choose the
+// model; the engine asks once per full slot and once per message.
 
 #include <deque>
 #include <map>
@@ -22,21 +22,21 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
 
-  // Whether calls that run at once slow each other down. Then `demand_of` says by what.
+  // True if concurrent calls slow each other down. Then `demand_of` says which resources they use.
   virtual bool contends() const { return false; }
   virtual cost::Demand demand_of(const Op& /*op*/, const GroupMembers& /*group*/) { return {}; }
 
   // From the last member's arrival to the completion everywhere; more than 0, so that a loop of calls ends
   // in a limit. `op` is one member's call: numel and dtype are its own input's.
   virtual Duration of(const Op& op, const GroupMembers& group) = 0;
-  // The same for a message that both ends have come to. `group` has both.
+  // The same for a message that both ends have posted. Both are in `group`.
   virtual Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) = 0;
-  // Between which times nine of ten such calls would lie, for people; empty where nothing is known about it.
+  // The interval that contains the times of nine in ten such calls, as text for people; empty if unknown.
   virtual std::string interval_of(const Op& /*op*/, const GroupMembers& /*group*/) { return {}; }
 };
 
-// The textbook model: a latency per step of a binary tree over the members, and every byte crossing one
-// uniform link. It orders events and makes timelines readable; it predicts no cluster (see
+// The textbook model: a latency per step of a binary tree over the members, and every byte crosses one
+// uniform link. It orders events and makes timelines readable; it does not predict a real cluster (see
 // docs/decisions/0004-uniform-cost.md). Integer arithmetic.
 class UniformCost final : public CostModel {
  public:
@@ -58,23 +58,23 @@ class UniformCost final : public CostModel {
   Link link_;
 };
 
-// NCCL's tuner on a cluster, each group with the nodes its members are on. What was asked once is
-// remembered: training repeats itself.
+// NCCL's tuner on a cluster, for each group with the nodes of its members. Answers are
+// cached: training repeats itself.
 class NcclCost final : public CostModel {
  public:
-  // Ranks stand on the cluster's nodes in blocks of `ranks_per_host`, unless `hosts` has each rank's.
+  // Ranks are on the cluster's nodes in blocks of `ranks_per_host`, unless `hosts` gives each rank's node.
   NcclCost(const cost::Cluster& cluster, Rank ranks_per_host, bool with_residuals,
            std::vector<Rank> hosts = {});
 
   Duration of(const Op& op, const GroupMembers& group) override;
   Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) override;
-  // Where times are what is to be expected, and not what NCCL takes calls for.
+  // Empty unless times are measured expectations rather than NCCL's own estimates.
   std::string interval_of(const Op& op, const GroupMembers& group) override;
   bool contends() const override { return with_residuals_; }
   cost::Demand demand_of(const Op& op, const GroupMembers& group) override;
 
  private:
-  using Key = std::tuple<OpKind, Dtype, ReduceOp, std::int64_t, bool>;  // bytes; whether on one node
+  using Key = std::tuple<OpKind, Dtype, ReduceOp, std::int64_t, bool>;  // the last two: bytes; on one node
   struct Answer {
     Duration time = 0;
     std::int64_t port_share = 0;
@@ -103,10 +103,10 @@ class NcclCost final : public CostModel {
   bool with_residuals_;
   std::vector<Rank> hosts_;
   std::map<std::pair<int, int>, std::unique_ptr<cost::GroupCost>> models_;  // by ranks and nodes
-  std::deque<Group> groups_;  // by GroupId; addresses are stable, as calls under way know them
+  std::deque<Group> groups_;  // by GroupId; addresses are stable, because calls in flight refer to them
 };
 
-// What the options ask for: NCCL's model on nccl with a cluster, the uniform one otherwise.
+// The model that the options ask for: NCCL's on nccl with a cluster, the uniform one otherwise.
 std::unique_ptr<CostModel> make_cost_model(const Options& options);
 
 }  // namespace rollcall::sim

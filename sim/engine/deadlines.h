@@ -1,8 +1,8 @@
 #pragma once
 
-// Deadlines: how long ranks wait. A rank gives up when its call, its group or the run says how long it may. Only
-// limits that a call names itself can end a wait before it is proven that nothing else can: a program that gives one
-// is prepared for its end.
+// Deadlines: how long ranks wait. A rank gives up after the limit of its call, its group or the run. Only a limit
+// that the call itself names can end a wait before it is proven that nothing else can: a program that passes one
+// is prepared for the timeout.
 
 #include <optional>
 #include <vector>
@@ -15,9 +15,9 @@ namespace rollcall::sim {
 struct Deadline {
   Time since = 0;
   Duration limit = 0;      // 0: none
-  bool own = false;        // the program's call said so, which makes the end of it an event like others
+  bool own = false;        // the program's call named it, so its expiry is an event like any other
   bool names_all = false;  // monitored_barrier's wait_all_ranks
-  bool of_wait = false;    // work.wait's: the call itself goes on
+  bool of_wait = false;    // work.wait's: the call itself continues
 };
 
 class Deadlines {
@@ -32,20 +32,20 @@ class Deadlines {
   bool none() const { return of_.empty(); }
   const Deadline& of(Rank rank) const { return of_[static_cast<std::size_t>(rank)]; }
 
-  // Says of the running rank's next wait what its call says; without a limit, its group's counts. Since when is not
-  // known yet.
+  // Sets the limit that the running rank's call names for its next wait; without one, its group's counts. The start is
+  // not known yet.
   void limit_next(const Deadline& deadline);
-  // What a call says of its wait is forgotten where there was none.
+  // Drops a limit that a call named if it did not wait.
   void forget_next() { next_ = {}; }
-  // The rank, whose status says for what, waits from now on.
+  // The rank waits from now on; its status says for what.
   void begin(Rank rank);
 
-  // The rank goes on waiting, for as long as it takes.
+  // The rank continues to wait, without a limit.
   void lift(Rank rank) { of_[static_cast<std::size_t>(rank)].limit = 0; }
 
-  // When the first of the waiting ranks gives up. `own`: of those whose call says when.
+  // When the first of the waiting ranks gives up. `own`: only of ranks whose call names the limit.
   std::optional<Time> first(bool own) const;
-  // The rank waits, and has waited for too long.
+  // True if the rank waits and its limit is over.
   bool is_over(Rank rank) const;
 
  private:

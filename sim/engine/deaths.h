@@ -1,6 +1,6 @@
 #pragma once
 
-// Deaths: when ranks die because the scenario says so. A rank dies at a time, whatever it does then.
+// Deaths: when ranks die because the scenario says so. A rank dies at its time, whatever it is doing then.
 
 #include <algorithm>
 #include <functional>
@@ -14,19 +14,19 @@ namespace rollcall::sim {
 
 class Deaths {
  public:
-  // Of the crashes that `options` has.
+  // The deaths of the crashes in `options`.
   explicit Deaths(const Options& options);
 
   bool none() const { return at_.empty(); }
-  // When the rank dies.
+  // When the rank dies; `never` if it does not.
   Time of(Rank rank) const { return at_.empty() ? never : at_[static_cast<std::size_t>(rank)]; }
 
-  // The first that `pop` has not taken yet.
+  // The time of the first death that `pop` has not taken yet; `never` if none is left.
   Time next() const { return left_.empty() ? never : left_.back().first; }
   Rank pop();
 
  private:
-  std::vector<Time> at_;                     // by rank; empty while nobody is to die
+  std::vector<Time> at_;                     // by rank; empty if no rank is to die
   std::vector<std::pair<Time, Rank>> left_;  // the last first
 };
 

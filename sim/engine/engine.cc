@@ -15,7 +15,7 @@ using check::GroupMatcher;
 using check::RankStatus;
 using check::Slot;
 
-// What the run may issue: a ticket has room for so many calls of one rank.
+// How many calls the run may issue: the sequence number in a Work has a maximum.
 std::int64_t ops_max(const Options& options) { return std::min(options.limits.ops, Work::seq_max); }
 
 }  // namespace
@@ -127,7 +127,7 @@ Report Engine::run() {
 void Engine::run_rank(Rank rank) {
   try {
     run_program(rank);
-  } catch (const std::bad_alloc& error) {  // no fault of the program's, and nothing that it can catch
+  } catch (const std::bad_alloc& error) {  // not the program's fault, and not for it to catch
     run_.status[static_cast<std::size_t>(rank)].state =
         RankStatus::State::running;  // wherever it was about to park
     run_out_of_memory(error);
@@ -143,7 +143,7 @@ void Engine::run_program(Rank rank) {
     end_rank(rank, State::finished, nullptr, {});
     return;
   } catch (const RankAborted&) {
-    // Woken only so that destructors run: its state is the one it was stopped in.
+    // Woken only so that destructors run: its state stays the one in which it was stopped.
   } catch (const StepLimitReached&) {
     stop(FindingKind::ops, ops_max(run_.options));
   } catch (const std::bad_alloc&) {
@@ -165,7 +165,7 @@ void Engine::run_program(Rank rank) {
 
 void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, const std::string& message) {
   if (aborting_) {
-    return;  // the story is over; only destructors run
+    return;  // the verdict is settled; only destructors run
   }
   RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   run_.notes->end(status, state, type != nullptr ? type : "", message);
@@ -214,7 +214,7 @@ void Engine::at_quiescence() {
     return;
   }
   if (deadline && *deadline < run_.events.next_time()) {
-    expire_timeouts();  // nothing is stuck, but somebody has waited too long
+    expire_timeouts();  // nothing is stuck, but a rank has waited too long
     return;
   }
   run_.now = run_.events.next_time();
@@ -262,7 +262,7 @@ void Engine::schedule_full_slots() {
   full_.clear();
 }
 
-// Work that shared the GPU: how long it took is known only now.
+// Records work that shared the GPU: how long it took is known only now.
 void Engine::record_work(const RunEvent& event, const cost::Contention::Past& past) {
   const std::string remark = slowed_text(run_.now - past.start, past.alone, past.because);
   if (event.kind == RunEvent::Kind::kernel) {
@@ -301,7 +301,7 @@ void Engine::process(const RunEvent& event) {
   }
 }
 
-// ---- What ranks ask for besides communication ----
+// ---- Calls of ranks besides communication ----
 
 void Engine::compute(Duration duration) {
   if (aborting_) [[unlikely]] {
@@ -332,7 +332,7 @@ ProcessGroup Engine::find_group(std::string_view name) {
   if (found == group_ids_.end()) {
     return {};
   }
-  // Of several that were given one name, the latest of the rank's own.
+  // Of several groups with one name, the latest that the rank belongs to.
   const std::vector<GroupId>& ids = found->second;
   const Rank self = run_.scheduler->running();
   const auto own =
@@ -375,7 +375,7 @@ void Engine::everyone_joined(const ProcessGroup& group, std::int64_t steps, std:
 
 void Engine::write_line(bool warning, std::string_view text) {
   if (aborting_) {
-    return end_call();  // a rank that hung for ever says nothing more
+    return end_call();  // a rank that hung forever prints nothing more
   }
   if (static_cast<std::int64_t>(output_.size()) >= run_.options.limits.output_lines) [[unlikely]] {
     stop(FindingKind::output_lines, run_.options.limits.output_lines);

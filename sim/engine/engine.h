@@ -4,12 +4,12 @@
 //
 //   repeat
 //     run ranks until every one is parked or done      quiescence: only now may time move
-//     match what they asked for, give it a finishing time
+//     match their calls, schedule when they finish
 //     nothing is scheduled and ranks are parked         a deadlock, proven: judge it
 //     advance the clock to the next event, complete it, wake its ranks
 //
-// Quiescence is what makes determinism easy to believe: matching waits for everyone, so the order in
-// which ranks ran cannot change what is matched.
+// Quiescence makes determinism easy to see: matching waits for all ranks, so the order in
+// which they ran cannot change which calls match.
 
 #include <map>
 #include <memory>
@@ -91,7 +91,7 @@ class Engine final : public Backend, private Streams, private Observer {
     std::int64_t seq;
     friend auto operator<=>(const SlotKey&, const SlotKey&) = default;
   };
-  // What a host waits for on its GPU.
+  // A host's wait for its GPU.
   struct HostWait {
     enum class Kind : std::uint8_t { none, room, collective, peer, event, tensor, device, streams, any };
     Kind kind = Kind::none;
@@ -99,7 +99,7 @@ class Engine final : public Backend, private Streams, private Observer {
     Rank group_rank = -1;                          // collective, peer
     std::int64_t seq = 0;                          // collective, peer
     check::MessageId message = check::no_message;  // peer
-    bool has_met = false;                          // peer: the other rank has come
+    bool has_met = false;                          // peer: the other rank has arrived
     rollcall::Event event{};
     const Storage* tensor = nullptr;
     std::span<const Work> works{};  // any: borrowed from the waiting rank
@@ -107,7 +107,7 @@ class Engine final : public Backend, private Streams, private Observer {
 
   void make_groups();
   void make_devices();
-  // `is_connected`: whatever is usual, its communicator is there.
+  // `is_connected`: its communicator exists already, whatever is usual.
   GroupId add_group(const std::string& name, RankList ranks, Duration timeout, bool is_connected = false);
   void make_ranks();
   void run_rank(Rank rank);
@@ -115,16 +115,16 @@ class Engine final : public Backend, private Streams, private Observer {
   void end_rank(Rank rank, check::RankStatus::State state, const char* type, const std::string& message);
 
   static void end_call();
-  // Its rank's story is over, or its group's connections are closed.
+  // True if the rank is unwinding after the verdict, or the group's connections are closed.
   bool meets_nobody(const Op& op) const {
     return aborting_ || (any_broken_ && broken_[op.group]) || is_ignored(op, *run_.torch);
   }
-  // It does not go straight to its slot.
+  // True if the call does not go straight to its slot.
   bool goes_elsewhere(const Op& op) const { return run_.queues_calls || is_point_to_point(op.kind); }
   [[gnu::noinline]] Work issue_elsewhere(const Op& op);
   check::Slot& arrive(const Op& op);
   Work issue_nowhere(const Op& op);
-  // A call that check_device has to look at.
+  // True for a call that check_device has to check.
   bool is_odd_on(const check::GroupMatcher& matcher, const Op& op) const {
     return op.malformed || !admission_.admits(op) ||
            (admission_.one_gpu_per_rank() && !matcher.uses(op.rank, op.device));
@@ -179,7 +179,7 @@ class Engine final : public Backend, private Streams, private Observer {
   [[gnu::always_inline]] void wait_collective(const Work& work);
   void block_in(const Work& work) { work.is_point_to_point() ? wait_message(work) : wait_collective(work); }
   bool has_completed(const Work& work);
-  // Of all calls; of messages in any case.
+  // True if the handles of all calls are watched; those of messages always are.
   bool watches_handles() const { return run_.options.check_leaks && !run_.queues_calls; }
   void note_left_handles();
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
@@ -192,7 +192,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void enlist(const Work& work);
   void delist(const Work& work);
 
-  // Calls of hosts: engine_host_calls.cc.
+  // Host calls: engine_host_calls.cc.
   ProcessGroup make_local_group(GroupCall call);
   ProcessGroup make_group(GroupCall call);
   void destroy_group(const GroupCall& call);
@@ -208,7 +208,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void tell_batches(const Op& op);
   void meet_peer(const Work& work);
 
-  // Calls whose order somebody decides: engine_order.cc.
+  // Calls whose order Decisions decides: engine_order.cc.
   bool order_calls();
   std::size_t decide_order(std::size_t ready);
   void tell_of_latecomers();
@@ -221,7 +221,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void await_turn(const Op& op, check::MessageId id);
   void let_go_ahead(std::size_t way);
 
-  // Limits of time: engine_timeouts.cc.
+  // Time limits: engine_timeouts.cc.
   bool expire_timeouts();
   bool waits_without_limit(Rank rank);
   void take_off(const Interruptions& leaving);
@@ -280,7 +280,7 @@ class Engine final : public Backend, private Streams, private Observer {
     Contender contender;
     Rank receiver = -1;  // of a message, inside the group
   };
-  // A receive that is about to be posted; its rank is parked. All but the first are inside the group.
+  // A receive that is about to be posted; its rank is parked. `source` is a rank of the group.
   struct Posting {
     Rank rank;
     GroupId group;
@@ -291,7 +291,7 @@ class Engine final : public Backend, private Streams, private Observer {
   };
   struct GpuUser {
     Rank rank = -1;
-    bool settled = false;  // the instant in which it came is over: nobody can come before it
+    bool settled = false;  // the instant of its first use is over: no other rank can precede it
   };
 
   const Program& program_;
@@ -314,24 +314,24 @@ class Engine final : public Backend, private Streams, private Observer {
   Deadlines deadlines_;
   Deaths deaths_;
 
-  std::unordered_map<std::string, std::vector<GroupId>> group_ids_;  // looked up, never iterated
+  std::unordered_map<std::string, std::vector<GroupId>> group_ids_;  // only for lookups, never iterated
   std::vector<bool> lazy_;     // by GroupId: its communicators are made at their first use
   std::vector<bool> broken_;   // by GroupId: a timeout closed its connections, or it was destroyed
   std::vector<SlotKey> full_;  // filled up since the last quiescence
-  std::unordered_map<Rank, Interruption> interruptions_;  // looked up, never iterated
-  std::vector<Contest> contests_;                         // those that are ready first
+  std::unordered_map<Rank, Interruption> interruptions_;  // only for lookups, never iterated
+  std::vector<Contest> contests_;                         // the ready ones first
   std::vector<Posting> postings_;
   std::map<std::pair<GroupId, std::pair<Rank, Device>>, GpuUser> gpu_users_;  // by group, host and device
 
   std::vector<std::unique_ptr<LaunchTable>> launches_;  // by GroupId; empty on backends whose calls block
-  std::vector<DeviceQueue> devices_;                    // by global rank; the same
-  std::vector<HostWait> host_waits_;                    // the same
+  std::vector<DeviceQueue> devices_;                    // by global rank; empty likewise
+  std::vector<HostWait> host_waits_;                    // by global rank; empty likewise
   std::size_t launch_limit_ = 0;  // things queued on one GPU before its host has to wait
   bool is_in_batch_ = false;      // a batch is one launch
 
   JoinMeter joins_;
   std::vector<OutputLine> output_;
-  std::optional<Verdict> verdict_;  // set at the proof; what follows cannot change it
+  std::optional<Verdict> verdict_;  // set at the proof; later events cannot change it
   std::vector<RankClass> classes_;
   WatchedSteps steps_;
   Rank ended_ = 0;  // ranks
@@ -339,7 +339,7 @@ class Engine final : public Backend, private Streams, private Observer {
   bool any_broken_ = false;
   bool was_settled_ = false;
   bool aborting_ = false;
-  bool is_inconclusive_ = false;  // memory ended in the middle of something: there is no verdict
+  bool is_inconclusive_ = false;  // memory ran out in the middle of something: there is no verdict
 };
 
 }  // namespace rollcall::sim

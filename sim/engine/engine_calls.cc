@@ -1,4 +1,4 @@
-// The engine's part that every call of every rank passes: issuing, waiting and what ends a wait.
+// The engine's part that every call of every rank passes through: issuing, waiting, and ending a wait.
 
 #include <algorithm>
 #include <exception>
@@ -17,13 +17,13 @@ using check::GroupMatcher;
 using check::RankStatus;
 using check::Slot;
 
-// What a group's members see once one of them has given up on it.
+// The error that a group's members see once one of them has given up on it.
 constexpr const char* closed_pairs = "Application timeout caused pair closure";
 
 }  // namespace
 
-// The hot path: every call of every rank. What is rare is kept out of line, so that the frames stay small
-// and the lines a rank touches few.
+// The hot path: every call of every rank. Rare cases are kept out of line, so that frames stay small
+// and a rank touches few cache lines.
 Work Engine::issue(const Op& op) {
   if (meets_nobody(op)) [[unlikely]] {
     return issue_nowhere(op);
@@ -34,7 +34,7 @@ Work Engine::issue(const Op& op) {
   return Work(op.group, op.rank, arrive(op).seq);
 }
 
-// A call that blocks finds its slot once.
+// A blocking call looks up its slot only once.
 void Engine::call(const Op& op) {
   if (meets_nobody(op) || goes_elsewhere(op)) [[unlikely]] {
     if (is_ignored(op, *run_.torch)) {
@@ -44,12 +44,12 @@ void Engine::call(const Op& op) {
   }
   Slot& slot = arrive(op);
   if (slot.raises) [[unlikely]] {
-    has_its_fate(op.rank, slot);  // its own may be to raise
+    has_its_fate(op.rank, slot);  // this rank may be the one that raises
   }
   block(op.group, op.rank, slot);
 }
 
-// The call takes its place among those of the others.
+// Enters the call into its slot.
 inline Slot& Engine::arrive(const Op& op) {
   ++ops_;
   GroupMatcher& matcher = *run_.matchers[op.group];
@@ -70,11 +70,11 @@ inline Slot& Engine::arrive(const Op& op) {
   return slot;
 }
 
-// A call that its rank's GPU takes to the others, or a message.
+// A call that the rank's GPU makes, or a message.
 Work Engine::issue_elsewhere(const Op& op) {
   ++ops_;
   GroupMatcher& matcher = *run_.matchers[op.group];
-  if (is_odd_on(matcher, op)) [[unlikely]] {  // a rank's first collective is
+  if (is_odd_on(matcher, op)) [[unlikely]] {  // true for a rank's first collective
     check_device(op);
     if (lazy_[op.group] && !is_point_to_point(op.kind)) {
       tell_batches(op);
@@ -83,15 +83,15 @@ Work Engine::issue_elsewhere(const Op& op) {
   return run_.queues_calls ? launch(op) : post(op);
 }
 
-// Ends a call of a rank whose story is over. In a destructor that communicates while its rank unwinds
-// already, the call does nothing: a second exception would end the process.
+// Ends a call of a rank that is to unwind. In a destructor that communicates while its rank is already
+// unwinding, the call does nothing: a second exception would end the process.
 void Engine::end_call() {
   if (std::uncaught_exceptions() == 0) {
     throw RankAborted{};
   }
 }
 
-// A rank that never waits could fill any memory with calls that nobody else has come to.
+// A rank that never waits could fill any memory with calls that no other rank has made.
 void Engine::check_pending(GroupId group) {
   constexpr std::int64_t base_cost = 32;  // what a slot takes besides its members, in members
   const GroupMatcher& matcher = *run_.matchers[group];
@@ -102,8 +102,8 @@ void Engine::check_pending(GroupId group) {
   }
 }
 
-// A call of a rank whose story is over, or on a group whose connections are closed: it meets nobody. A
-// collective finds that out in the thread that runs it, so its rank hears of it when it waits.
+// A call of a rank that is unwinding, or on a group whose connections are closed: it meets no other call. A
+// collective fails in the thread that runs it, so the rank gets the error when it waits.
 Work Engine::issue_nowhere(const Op& op) {
   if (is_ignored(op, *run_.torch)) {
     return {};
@@ -123,7 +123,7 @@ Work Engine::issue_nowhere(const Op& op) {
   return Work(op.group, op.rank, Work::no_slot);
 }
 
-// True when the running rank's story is over, and it must not be stopped because it unwinds already.
+// True if calls do nothing because the running rank is already unwinding. Otherwise ends a rank that is to unwind.
 bool Engine::refuses_calls() const {
   if (aborting_) {
     end_call();
@@ -131,7 +131,7 @@ bool Engine::refuses_calls() const {
   return aborting_;
 }
 
-// What only some calls, or only some runs, have to do after a call was matched.
+// The work after matching that only some calls, or only some runs, need.
 void Engine::issued(const Op& op, Slot& slot) {
   const bool raises = op.malformed || !admission_.admits(op);
   slot.raises = slot.raises || raises;
@@ -145,18 +145,18 @@ void Engine::issued(const Op& op, Slot& slot) {
     }
   }
   if (op.async_op || raises) {
-    retain(op, slot);  // the caller may drop its tensors before the others have come
+    retain(op, slot);  // the caller may drop its tensors before the others have arrived
   }
   if (run_.recorder) {
     run_.recorder->arrived(slot, op.rank, run_.matchers[op.group]->size(), run_.now);
   }
   if (run_.options.debug == DebugLevel::detail && op.async_op) {
     wait(Work(op.group, op.rank,
-              slot.seq));  // DETAIL compares with the others first, and the host blocks in that
+              slot.seq));  // DETAIL compares with the others first, and the host blocks in it
   }
 }
 
-// The number that a call of the running rank takes.
+// The number that the next call of the running rank gets.
 std::int64_t Engine::next_number(const Op& op) {
   return run_.queues_calls ? launches_[op.group]->lane(op.rank).launched
                            : run_.matchers[op.group]->calls_of(op.rank);
@@ -187,7 +187,7 @@ void Engine::retain(const Op& op, Slot& slot) const {
   }
 }
 
-// The frames below a parked rank are what its next turn touches first: everything rare lives elsewhere.
+// A parked rank's next turn touches these frames first, so all rare cases are elsewhere.
 void Engine::wait(const Work& work) {
   if (aborting_ || run_.queues_calls || work.is_point_to_point() || run_.options.check_leaks) [[unlikely]] {
     return wait_otherwise(work);
@@ -211,7 +211,7 @@ inline void Engine::wait_collective(const Work& work) {
   block(work.group(), work.rank(), *slot);
 }
 
-// A wait that is not for a collective on a backend whose calls block.
+// All waits except those for a collective on a backend whose calls block.
 void Engine::wait_otherwise(const Work& work) {
   if (aborting_) [[unlikely]] {
     return end_call();
@@ -231,8 +231,8 @@ void Engine::wait_otherwise(const Work& work) {
   }
 }
 
-// True when the call completed for the waiting member of an irregular slot, or of one that lacks others. Throws when it
-// failed or raises, and false says that it hangs.
+// True if the call completed for the waiting member of an irregular slot, or of one in which others are missing. Throws
+// if the call failed or raises. False if it hangs.
 bool Engine::has_its_fate(Rank member, const Slot& slot) const {
   if (slot.is_through(member)) {
     return true;
@@ -258,8 +258,8 @@ bool Engine::has_its_fate(Rank member, const Slot& slot) const {
 
 void Engine::interrupt_closed() { interrupt({false, closed_pairs}); }
 
-// True when the backend cannot run this call and says so without waiting for the others. DETAIL does wait
-// for them first.
+// True if the backend cannot run this call and says so without waiting for the others. DETAIL waits for
+// them first.
 bool Engine::raises_late(Rank member, const Slot& slot) const {
   const GroupMatcher& matcher = *run_.matchers[slot.reference.group];
   return run_.options.debug != DebugLevel::detail &&
@@ -285,7 +285,7 @@ inline void Engine::block(GroupId group, Rank member, Slot& slot) {
   }
 }
 
-// Parks the running rank, whose status says what it waits for. Returns when that has completed; throws when
+// Parks the running rank, whose status says what it waits for. Returns when the wait has completed; throws if
 // it ended otherwise.
 void Engine::suspend_rank(const void* hint) {
   if (!deadlines_.none()) [[unlikely]] {
@@ -305,7 +305,7 @@ void Engine::set_deadline(Rank rank) {
   deadlines_.begin(rank);
 }
 
-// Throws if the running rank was woken for another reason than that its wait is over.
+// Throws if the running rank was woken for any reason other than the end of its wait.
 void Engine::take_interruption() {
   if (aborting_) {
     return end_call();
@@ -353,7 +353,7 @@ bool Engine::has_completed(const Work& work) {
           slot->fates[static_cast<std::size_t>(work.rank())] == Fate::completes);
 }
 
-// The rank is blocked in the first of them, as far as reports go; whichever completes first wakes it.
+// In reports, the rank is blocked in the first of them; the one that completes first wakes it.
 void Engine::wait_any(std::span<const Work> works) {
   if (aborting_) [[unlikely]] {
     return end_call();

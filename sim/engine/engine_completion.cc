@@ -1,4 +1,4 @@
-// The engine's part about a slot that has its time: what is computed, and who goes on.
+// The engine's part about a slot whose time has come: computing the results, and letting the members continue.
 
 #include <algorithm>
 #include <utility>
@@ -69,7 +69,7 @@ void Engine::complete(GroupId group, Slot& slot, const std::optional<cost::Conte
   slot.waiters.clear();
 }
 
-// A full slot whose calls disagree, or cannot be run: everyone fares as on the real backend.
+// A full slot whose calls disagree, or cannot be run: every member ends as on the real backend.
 void Engine::settle(GroupId group, Slot& slot) {
   GroupMatcher& matcher = *run_.matchers[group];
   const std::vector<std::string> refused = run_.options.debug == DebugLevel::detail
@@ -84,7 +84,7 @@ void Engine::settle(GroupId group, Slot& slot) {
   deal_fates(group, slot);
 }
 
-// Its results are there now, whether or not somebody waits.
+// The slot's results are there now, whether or not its members wait.
 void Engine::tell_members(GroupId group, const Slot& slot) const {
   if (run_.learner != nullptr) [[unlikely]] {
     for (const Rank rank : run_.members[group].ranks) {
@@ -93,7 +93,7 @@ void Engine::tell_members(GroupId group, const Slot& slot) const {
   }
 }
 
-// Every member goes on, stays or ends as its fate says.
+// Every member continues, stays or ends as its fate says.
 void Engine::deal_fates(GroupId group, Slot& slot) {
   const bool all_complete =
       std::ranges::all_of(slot.fates, [](Fate fate) { return fate == Fate::completes; });
@@ -125,9 +125,9 @@ void Engine::deal_fates(GroupId group, Slot& slot) {
   slot.waiters = std::move(staying);
 }
 
-// On backends whose collectives are messages, some members get through though others never come. That is asked
-// only when nothing else can move, or somebody's patience ends: until then the others may come, and nobody can
-// tell the difference. True when some rank goes on.
+// On backends whose collectives are messages, some members get through although others never arrive. This is checked
+// only when nothing else can move, or when a wait times out: until then the others may still arrive, and there is no
+// observable difference. True if some rank continues.
 bool Engine::let_some_through() {
   if (run_.queues_calls || run_.options.debug == DebugLevel::detail) {
     return false;  // on GPUs kernels wait for each other; under DETAIL a barrier comes first
@@ -184,7 +184,7 @@ bool Engine::let_some_through(GroupId group, Slot& slot) {
   return anybody;
 }
 
-// The member has gone on, and its tensors are its program's again: the slot keeps copies.
+// The member has continued, and its tensors belong to its program again: the slot keeps copies.
 void Engine::detach(Rank member, Slot& slot) const {
   const auto at = static_cast<std::size_t>(member);
   const auto copy = [&slot](Storage*& storage) {
@@ -233,7 +233,7 @@ void Engine::wake(Rank rank) {
   run_.scheduler->make_ready(rank);
 }
 
-// The rank gives up its wait; what it waited for must not wake it again.
+// Interrupts a rank's wait; the call that it waited for must not wake it again.
 void Engine::wake_interrupted(Rank rank, Interruption interruption) {
   const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   const bool in_slot = status.channel == check::Channel::collectives && !status.in_message();
@@ -244,7 +244,7 @@ void Engine::wake_interrupted(Rank rank, Interruption interruption) {
   if (run_.queues_calls) {
     host_waits_[static_cast<std::size_t>(rank)] = {};
   } else if (status.channel != check::Channel::collectives) {
-    // no slot and no message knows of it
+    // no slot and no message refers to it
   } else if (status.in_message()) {
     messages_.give_up(status);
   } else if (Slot* slot = run_.matchers[status.group]->find(status.seq)) {

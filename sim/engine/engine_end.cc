@@ -1,4 +1,4 @@
-// The engine's part about the end: the proof of a deadlock, how real ranks would notice, the report.
+// The engine's part about the end: the proof of a deadlock, how real ranks would notice it, and the report.
 
 #include <algorithm>
 #include <utility>
@@ -16,8 +16,8 @@ using check::RankStatus;
 
 }  // namespace
 
-// Nothing is scheduled and ranks are parked: whatever they wait for can never come. The verdict is
-// settled here. What follows is only how the real job would notice.
+// Nothing is scheduled and ranks are parked: whatever they wait for can never happen. The verdict is
+// settled here. The rest shows only how the real job would notice.
 void Engine::at_deadlock() {
   if (let_some_through()) {
     return;
@@ -47,7 +47,7 @@ void Engine::notify_settled() {
   run_.options.on_settled(states);
 }
 
-// Ranks whose peer's process is gone see its connection close. True when there was one.
+// Ranks whose peer's process is gone see its connection close. True if there was one.
 bool Engine::fail_lost_peers() {
   const std::string text = run_.rules->lost_peer_text();
   Interruptions lost;
@@ -64,7 +64,7 @@ bool Engine::fail_lost_peers() {
   return !lost.empty();
 }
 
-// By group: whether some member's process is gone. Asked once for all waiting ranks.
+// By group: whether some member's process is gone. Computed once for all waiting ranks.
 std::vector<bool> Engine::torn_groups() const {
   std::vector<bool> torn;
   for (const GroupMembers& group : run_.members) {
@@ -79,8 +79,9 @@ bool Engine::has_left(Rank rank) const {
   return state == RankStatus::State::crashed || (ended && run_.options.finished_ranks_exit);
 }
 
-// A message is torn by its other end's end, but for one that was half written by then (gloo::leaves_unread); a
-// collective by those that a rank has messages under way with, or where the backend cannot tell, by any member's.
+// A message fails when its other end's process is gone, unless it was half written by then (gloo::leaves_unread). A
+// collective fails when a process with which the rank has messages in flight is gone, or if the backend cannot tell,
+// when any member's is.
 bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& torn) {
   if (status.channel != check::Channel::collectives) {
     return false;  // the store has other connections
@@ -99,7 +100,7 @@ bool Engine::has_lost_peer(const RankStatus& status, const std::vector<bool>& to
   return std::ranges::any_of(check::awaited(all, status), [this](Rank peer) { return has_left(peer); });
 }
 
-// Between two portions of steps. The running rank ends here when there is no more memory.
+// Called between two portions of steps. The running rank ends here if there is no more memory.
 void Engine::look() {
   const Watch& watch = run_.options.watch;
   if (watch.progress) {
@@ -121,8 +122,8 @@ void Engine::stop(FindingKind limit, std::int64_t value) {
   }
 }
 
-// Whoever ran into it has been unwound. Everybody else still has to be, which needs no memory; a verdict does, and it
-// needs evidence that was written down to the end.
+// The rank that ran out of memory has been unwound. All others still have to be, which needs no memory. A verdict does
+// need memory, and it needs evidence that was recorded completely.
 void Engine::run_out_of_memory(const std::bad_alloc& error) {
   try {
     if (dynamic_cast<const TensorTooLarge*>(&error) != nullptr) {
@@ -130,7 +131,7 @@ void Engine::run_out_of_memory(const std::bad_alloc& error) {
       return;
     }
   } catch (const std::bad_alloc&) {
-    // Now it is one of those after which nothing can be said.
+    // Now there cannot be a verdict.
   }
   is_inconclusive_ = true;
   aborting_ = true;
@@ -186,7 +187,7 @@ void Engine::note_left_handles() {
   }
 }
 
-// Takes the final state down, once; it needs the tensors and frames of ranks that still wait.
+// Records the final state, once; it needs the tensors and frames of ranks that still wait.
 void Engine::conclude() {
   if (!classes_.empty()) {
     return;

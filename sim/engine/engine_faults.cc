@@ -1,6 +1,6 @@
-// The engine's part about ranks that die when the scenario says. A rank dies at a time, whatever it does then:
-// computing stops, a wait ends, calls that others have not joined are taken back. What everybody had entered
-// before completes.
+// The engine's part about ranks that die when the scenario says so. A rank dies at its time, whatever it is doing:
+// computing stops, a wait ends, and calls that not all members have made are withdrawn. Calls that all had made
+// before complete.
 
 #include <algorithm>
 
@@ -17,8 +17,8 @@ constexpr const char* deadly = "SIGKILL";
 
 }  // namespace
 
-// Nothing moves before `next`. Ranks that are to die until then and wait do so now; true when there was one.
-// Those that compute notice by themselves.
+// Nothing moves before `next`. Waiting ranks that are to die by then die now; true if there was one.
+// Ranks that compute notice on their own.
 bool Engine::crash_before(Time next) {
   const Time until = std::min(next, run_.options.limits.simulated_time);
   bool anybody = false;
@@ -44,7 +44,7 @@ void Engine::die_at_last(Rank rank) const {
   }
 }
 
-// Others that come now wait for the dead rank.
+// Ranks that arrive from now on wait for the dead rank.
 void Engine::withdraw_calls(Rank rank) {
   for (std::size_t id = 0; id < run_.members.size(); ++id) {
     const Rank member = run_.members[id].rank_of(rank);
@@ -54,7 +54,7 @@ void Engine::withdraw_calls(Rank rank) {
     withdraw_from(*run_.matchers[id], member, run_.groups[id], run_.recorder.has_value());
     group_calls_.withdraw(
         static_cast<GroupId>(id), member, [this](auto& matcher, Rank who, const auto& group) {
-          withdraw_from(matcher, who, group, false);  // calls about groups are in no timeline
+          withdraw_from(matcher, who, group, false);  // timelines do not have calls about groups as slots
         });
   }
   messages_.withdraw(rank);
@@ -64,7 +64,7 @@ void Engine::withdraw_from(check::GroupMatcher& matcher, Rank member, const chec
                            bool is_recorded) {
   for (std::int64_t seq = matcher.first_live(); seq < matcher.end(); ++seq) {
     Slot& slot = *matcher.find(seq);
-    // Who is through has given the others what they need of it.
+    // A member that got through has already given the others what they need.
     if (slot.phase != Slot::Phase::collecting || !slot.has(member) || slot.is_through(member)) {
       continue;
     }

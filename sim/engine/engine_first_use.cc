@@ -1,9 +1,9 @@
-// The engine's part about communicators that nccl makes at their first use (ProcessGroupNCCL.cpp, getNCCLComm), which
-// it does unless init_process_group is given a device_id. Making one is a call of hosts, and blocks them:
+// The engine's part about communicators that nccl makes at their first use (ProcessGroupNCCL.cpp, getNCCLComm), unless
+// init_process_group gets a device_id. Making one is a host call, and it blocks:
 //
-//   a group's       inside each member's first collective or batch_isend_irecv. A collective waits for every member
-//                   anyway, so only batches wait here: also for members that they have no message for.
-//   of two ranks    inside the first send, recv, isend or irecv between them that is in no batch.
+//   a group's       inside each member's first collective or batch_isend_irecv. A collective waits for all members
+//                   anyway, so only batches wait here, even for members that they have no message for.
+//   of two ranks    inside the first send, recv, isend or irecv between them that is not in a batch.
 
 #include "sim/engine/engine.h"
 
@@ -25,7 +25,7 @@ void Engine::await_communicators(std::span<const Op> batch) {
       continue;
     }
     if (is_odd_on(*run_.matchers[op.group], op)) {
-      check_device(op);  // what torch refuses gets no communicator
+      check_device(op);  // a call that torch refuses does not make a communicator
     }
     if (group_calls_.find(op.group, Channel::first_use) == nullptr) {
       gather_callers(op.group);
@@ -47,7 +47,7 @@ Op Engine::first_call(GroupId group, Rank member) {
   return op;
 }
 
-// The group's first batch: members whose first call was a collective have come already.
+// The group's first batch: members whose first call was a collective count as arrived.
 void Engine::gather_callers(GroupId group) {
   group_calls_.matcher(group, Channel::first_use);
   for (Rank member = 0; member < run_.members[group].size(); ++member) {
@@ -57,7 +57,7 @@ void Engine::gather_callers(GroupId group) {
   }
 }
 
-// The running rank makes a collective. Where batches wait for members and this is its first call, it has come.
+// The running rank makes a collective. If this is its first call and batches wait for the members, it has arrived.
 void Engine::tell_batches(const Op& op) {
   const bool batches = group_calls_.find(op.group, Channel::first_use) != nullptr;
   if (batches && !has_called(op.group, op.rank)) {
@@ -66,7 +66,7 @@ void Engine::tell_batches(const Op& op) {
   }
 }
 
-// The running rank has launched a message in no batch: it goes on once the other one has launched one as well.
+// The running rank has launched a message outside a batch: it continues once its peer has launched one as well.
 void Engine::meet_peer(const Work& work) {
   using Meeting = check::MessageMatcher::Meeting;
   check::MessageMatcher& messages = messages_.of(work.group());

@@ -1,4 +1,4 @@
-// The engine's part about who works with which GPU, and what a call is refused for on the spot.
+// The engine's part about which rank uses which GPU, and about calls that are refused immediately.
 
 #include <algorithm>
 
@@ -52,7 +52,7 @@ void Engine::check_device(const Op& op) {
     run_.notes->incidents.device(incident);
     throw stray_device_error(op.device, *before);
   }
-  // The default mapping gives every rank a GPU of its own: whoever uses another rank's is the odd one.
+  // The default mapping gives every rank its own GPU: a rank that uses another rank's is the odd one.
   const bool is_own = run_.options.devices.empty() && op.device == device_of_rank(run_.options, rank);
   const Rank user =
       is_own ? intruder_on_gpu(op.group, op.device, rank) : user_of_gpu(op.group, op.device, rank);
@@ -68,8 +68,8 @@ void Engine::check_device(const Op& op) {
   }
 }
 
-// Who works with a GPU in a group: whoever came first, and of those that came in one instant the lowest rank.
-// That is known only when the instant is over, so the ranks that ask sleep until then.
+// The rank that uses a GPU in a group: the first one, and of those that came at the same instant the lowest.
+// This is known only when the instant is over, so the ranks that ask sleep until then.
 Rank Engine::user_of_gpu(GroupId group, Device device, Rank rank) {
   GpuUser& user = gpu_users_[{group, {host_of_rank(run_.options, rank), device}}];
   if (!user.settled) {
@@ -86,13 +86,13 @@ Rank Engine::user_of_gpu(GroupId group, Device device, Rank rank) {
   return user.rank;
 }
 
-// Who works with a rank's own GPU since an earlier instant; usually nobody else.
+// The rank that has used `rank`'s own GPU since an earlier instant; usually `rank` itself.
 Rank Engine::intruder_on_gpu(GroupId group, Device device, Rank rank) const {
   const auto found = gpu_users_.find({group, {host_of_rank(run_.options, rank), device}});
   return found != gpu_users_.end() && found->second.settled ? found->second.rank : rank;
 }
 
-// The rank on this host whose own GPU it is by the default mapping, if it works with it in the group; or -1.
+// The rank on this host that owns the GPU by the default mapping, if it uses it in the group; otherwise -1.
 Rank Engine::owner_of_gpu(GroupId group, Device device, Rank rank) const {
   if (!run_.options.devices.empty()) {
     return -1;

@@ -1,5 +1,5 @@
-// The engine's part about calls of hosts: a rank that makes one parks, and GroupCalls or StoreService say when it
-// goes on.
+// The engine's part about host calls: a rank that makes one parks, and GroupCalls or StoreService say when it
+// continues.
 
 #include "sim/base/expects.h"
 #include "sim/engine/engine.h"
@@ -12,7 +12,7 @@ using check::Slot;
 
 namespace {
 
-// While it lives, a rank's status says that it waits in a call of hosts.
+// During its lifetime, a rank's status says that it waits in a host call.
 class ParkInChannel {
  public:
   ParkInChannel(check::RankStatus& status, GroupId group, check::Channel channel, Rank group_rank,
@@ -91,7 +91,7 @@ ProcessGroup Engine::make_group(GroupCall call) {
   return made;
 }
 
-// A call of the group's members, who are all of its ranks.
+// A new_group that only the members call.
 ProcessGroup Engine::make_local_group(GroupCall call) {
   const RankList members = call.ranks.front().empty() ? run_.members.front().ranks : call.ranks.front();
   const GroupId group =
@@ -157,7 +157,7 @@ StoreReply Engine::store(const StoreCall& call) {
   return request.reply;
 }
 
-// True when that made some rank ready at once.
+// True if that made some rank ready at once.
 bool Engine::attend_to_hosts() {
   const std::size_t told = interruptions_.size();
   for (auto& [rank, interruption] : group_calls_.advance()) {
@@ -169,7 +169,7 @@ bool Engine::attend_to_hosts() {
   return interruptions_.size() > told;
 }
 
-// The rank's wait has been given up, for whatever reason.
+// The rank's wait was given up, for any reason.
 void Engine::leave_channel(Rank rank) {
   if (run_.recorder) {
     run_.recorder->left(rank, run_.now);

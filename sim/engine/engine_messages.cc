@@ -1,4 +1,4 @@
-// The engine's part about sends and receives: who waits for a message, and goes on when it has arrived.
+// The engine's part about sends and receives: ranks that wait for a message, and continue when it has arrived.
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ std::string overflow_of(const Message& message, const TorchTraits& torch) {
                              static_cast<std::size_t>(message_bytes(message.op)), torch);
 }
 
-// Ends the batches, also when one of their operations is refused.
+// Ends the batches, even if one of their operations is refused.
 struct BatchEnd {
   const std::vector<MessageMatcher*>& batched;
   bool& is_in_batch;
@@ -35,7 +35,7 @@ struct BatchEnd {
   }
 };
 
-// Whoever has waited for a message knows of its other end.
+// A rank that has waited for a message knows about its other end.
 struct Learn {
   Causes* causes;
   Rank rank;
@@ -65,12 +65,12 @@ Work Engine::post(const Op& op) {
 std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {
   await_communicators(ops);
   if (run_.queues_calls) {
-    await_room();  // a host that stopped within the batch would part messages that are launched together
+    await_room();  // a host that stopped within the batch would separate messages that are launched together
   }
   std::vector<MessageMatcher*> batched;
   for (const Op& op : ops) {
     batched.push_back(&messages_.of(op.group));
-    batched.back()->begin_batch();  // one batch per group: numbers only have to differ from others'
+    batched.back()->begin_batch();  // one batch per group: its number only has to differ from other batches'
   }
   const BatchEnd end{batched, is_in_batch_};
   is_in_batch_ = true;
@@ -107,7 +107,7 @@ void Engine::wait_message(const Work& work) {
 
 Rank Engine::source_of(const Work& work) {
   if (aborting_) [[unlikely]] {
-    return 0;  // to a destructor of a rank that unwinds; see end_call
+    return 0;  // for a destructor of a rank that unwinds; see end_call
   }
   MessageMatcher& messages = messages_.of(work.group());
   expects(messages.is_current(work.message(), work.rank(), work.seq()),
@@ -128,7 +128,7 @@ void Engine::deliver(GroupId group, MessageId send, MessageId receive) {
   }
 }
 
-// What it has received. A receive that failed has a sender to be named.
+// Reports what the rank has received, even if the receive failed: its error depends on the sender.
 void Engine::tell_receiver(GroupId group, const Message& receive) const {
   if (run_.learner != nullptr) [[unlikely]] {
     Encoder values;

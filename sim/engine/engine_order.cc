@@ -1,7 +1,7 @@
-// The engine's part about calls whose order matters, where somebody decides it: requests to the store, messages that
-// arrive at ranks that receive from anyone, and what such a rank then receives by name. They wait until nothing else
-// can move, so that all who could be first are there, and go ahead one at a time. What else happens meanwhile has
-// nothing to do with any of them, and loses nothing.
+// The engine's part about calls whose order matters, if Decisions decides it: requests to the store, messages that
+// arrive at ranks that receive from any source, and receives of those ranks that name their source. They wait until
+// nothing else can move, so that all calls that could be first are there, and go ahead one at a time. Everything else
+// that happens meanwhile is independent of them, so delaying them changes nothing.
 
 #include <algorithm>
 #include <limits>
@@ -57,7 +57,8 @@ Contender::Access access_of(const StoreCall& call) {
   return Contender::Access::write;
 }
 
-// Where one sender's messages arrive, and where all of a tag's do that a receive from anyone could take.
+// The objects of contenders: where one sender's messages arrive, and where all messages of a tag arrive that a receive
+// from any source could take.
 std::uint64_t connection(GroupId group, Rank source, Rank receiver, std::int32_t tag) {
   return Mix().add(group).add(as_bits(source)).add(as_bits(receiver)).add(as_bits(tag)).value();
 }
@@ -68,7 +69,7 @@ std::uint64_t mailbox_of(GroupId group, Rank receiver, std::int32_t tag) {
 
 }  // namespace
 
-// True when a call went ahead, or the run is over.
+// True if a call went ahead, or the run is over.
 bool Engine::order_calls() {
   if ((store_.requests().empty() && postings_.empty() && !messages_.is_watching()) || others_may_come()) {
     return false;
@@ -78,7 +79,7 @@ bool Engine::order_calls() {
       std::ranges::count_if(contests_, [](const Contest& contest) { return contest.contender.ready; }));
   const std::size_t way = verdict_ ? 0 : decide_order(ready);
   if (way == Decisions::cut) {
-    stop(FindingKind::ops, 0);  // any limit: nobody sees the report of a run that a search gives up
+    stop(FindingKind::ops, 0);  // any limit: the report of a run that a search abandons is not shown
     abort_waiting();
     return true;
   }
@@ -101,9 +102,8 @@ std::size_t Engine::decide_order(std::size_t ready) {
       {.kind = Decision::Kind::order, .rank = -1, .ways = ready, .contenders = contenders, .state = held});
 }
 
-// What the run holds at a decision besides what its ranks have learned, which says what they have called: how far
-// messages have come, and what the store has. Nothing is scheduled; what time it is cannot matter, or the search hears
-// of it.
+// The run's state at a decision, apart from what its ranks have learned, which determines their calls: how far messages
+// have come, and the contents of the store. Nothing is scheduled; the time cannot matter, or else the search is told.
 std::string Engine::state() const {
   expects(run_.events.empty(), "what is scheduled is no part of a state");
   Encoder state;
@@ -138,7 +138,7 @@ std::string Engine::state() const {
   return std::move(state.bytes);
 }
 
-// What it has called so far is over for everyone, left nothing behind, and is in no report yet.
+// True if the rank's calls so far are over for all members, left nothing behind, and are not in a report yet.
 bool Engine::can_forget() {
   if (run_.learner == nullptr || aborting_ || verdict_ || !run_.notes->incidents.empty()) {
     return false;
@@ -179,7 +179,8 @@ void Engine::holds(std::string_view state) {
   run_.learner->holds(rank, all.bytes);
 }
 
-// Every rank has ended. What is still on its way changes nothing any more, but it could have come before what has.
+// Every rank has ended. Calls that are still in flight change nothing anymore, but they could have preceded those that
+// went ahead.
 void Engine::tell_of_latecomers() {
   gather_contenders();
   for (Contest& contest : contests_) {
@@ -188,7 +189,7 @@ void Engine::tell_of_latecomers() {
   decide_order(0);
 }
 
-// Something is still to happen by itself, and to wait for it makes nobody give up or die.
+// True if an event is still scheduled, and waiting for it makes no rank give up or die.
 bool Engine::others_may_come() {
   if (run_.events.empty()) {
     return false;
@@ -285,7 +286,7 @@ void Engine::let_go_ahead(std::size_t way) {
   }
 }
 
-// A receive that is about to be posted, where its place among arriving messages matters.
+// Holds back a receive that is about to be posted, if its place among arriving messages matters.
 void Engine::await_turn(const Op& op, MessageId id) {
   if (op.kind == OpKind::recv && op.root < 0) {
     const Rank rank = run_.members[op.group].ranks[static_cast<std::size_t>(op.rank)];

@@ -1,5 +1,5 @@
-// The engine's part about GPUs: on NCCL a rank's host only queues calls, and its GPU works them off. Nothing
-// is matched before the GPU has come to it, so everything behind the matcher is the same as for Gloo.
+// The engine's part about GPUs: on NCCL a rank's host only queues calls, and its GPU runs them. A call is
+// not matched before the GPU has reached it, so everything behind the matcher is the same as for Gloo.
 
 #include <algorithm>
 
@@ -34,7 +34,7 @@ void Engine::make_devices() {
   }
 }
 
-// What the rank queues, or asks about, next.
+// The GPU of the running rank.
 DeviceQueue& Engine::running_device() {
   return devices_[static_cast<std::size_t>(run_.scheduler->running())];
 }
@@ -61,7 +61,7 @@ Work Engine::launch(const Op& op) {
     pump(rank);
   }
   if (run_.options.debug == DebugLevel::detail) [[unlikely]] {
-    // DETAIL compares with the others first, and the host blocks in that.
+    // DETAIL compares with the others first, and the host blocks in it.
     wait_on_host({.kind = HostWait::Kind::collective, .group = op.group, .group_rank = op.rank, .seq = seq});
   }
   return Work(op.group, op.rank, seq);
@@ -81,7 +81,7 @@ Work Engine::launch_message(const Op& op) {
   return work;
 }
 
-// work.wait(): the current stream waits, and the host goes on. A barrier's host waits as well
+// work.wait(): the current stream waits, and the host continues. For a barrier, the host waits as well
 // (ProcessGroupNCCL.cpp, WorkNCCL::synchronizeInternal).
 void Engine::wait_on_device(const Work& work) {
   DeviceQueue& device = running_device();
@@ -150,7 +150,7 @@ void Engine::resolve_host_waits() {
   }
 }
 
-// Says of a rank whose host waits for its GPU what that wait comes down to: the call that the GPU is in.
+// If the rank's host waits for its GPU, sets its status to the call that the wait ultimately depends on.
 void Engine::resolve_host_wait(Rank rank) {
   const HostWait& wait = host_waits_[static_cast<std::size_t>(rank)];
   if (wait.kind == HostWait::Kind::none) {
@@ -218,8 +218,8 @@ void Engine::launch_kernel(Stream stream, const Kernel& kernel) {
   }
 }
 
-// The program has returned. The process ends once its streams are through: what it asked to wait for must
-// come, what it never waited for need not.
+// The program has returned. The process ends once its streams are done: calls that it asked to wait for must
+// complete, calls that it never waited for need not.
 void Engine::drain(Rank rank) {
   expects(rank == run_.scheduler->running(), "a rank drains its own GPU");
   if (run_.queues_calls && !aborting_) {
@@ -229,7 +229,7 @@ void Engine::drain(Rank rank) {
 
 // ---- The GPU's progress ----
 
-// Lets the GPU of `rank` go on as far as it can.
+// Advances the GPU of `rank` as far as possible.
 void Engine::pump(Rank rank) {
   using Kind = DeviceQueue::Action::Kind;
   const auto index = static_cast<std::size_t>(rank);
@@ -264,7 +264,7 @@ void Engine::run_kernel(Rank rank, const DeviceQueue::Action& action) {
   run_.events.add(run_.now + kernel.duration, end);
 }
 
-// Its GPU has gone on: the host may be through with its wait.
+// The rank's GPU has advanced: the host's wait may be over.
 void Engine::wake_waiting_host(Rank rank) {
   HostWait& wait = host_waits_[static_cast<std::size_t>(rank)];
   if (is_over(rank, wait)) {
@@ -273,8 +273,8 @@ void Engine::wake_waiting_host(Rank rank) {
   }
 }
 
-// The GPU has come to a collective, the front of its lane: now it takes its place among the others'. The slot, if
-// members of the same row that say the same may simply follow (GroupMatcher::arrive_like); else null.
+// The GPU has reached a collective, the front of its lane, which now enters its slot. Returns the slot if members with
+// the same call may simply follow (GroupMatcher::arrive_like); null otherwise.
 [[gnu::noinline]] Slot* Engine::start(LaunchTable& table, Rank member) {
   GroupMatcher& matcher = *run_.matchers[table.group()];
   const std::int64_t seq = table.lane(member).finished;
@@ -295,7 +295,7 @@ void Engine::wake_waiting_host(Rank rank) {
   return slot.like == &table.call(seq) && !table.call(seq).shadow ? &slot : nullptr;
 }
 
-// What only some calls, or only some runs, have to do then.
+// The work at the start of a collective that only some calls, or only some runs, need.
 void Engine::started(const Op& op, Slot& slot) {
   if (slot.differs) {
     run_.notes->incidents.suspect(run_.now, op.group, slot.seq);
@@ -306,8 +306,8 @@ void Engine::started(const Op& op, Slot& slot) {
   }
 }
 
-// The slot's members that are through with it go on. Of a row of launches mostly all do, each to the next row:
-// there the first opens a slot, and the others follow it.
+// The members that have completed the slot continue. In a row of launches usually all do, each to the next row:
+// there the first member opens a slot, and the others follow it.
 void Engine::finish_on_devices(GroupId group, const Slot& slot) {
   if (!slot.fates.empty()) [[unlikely]] {
     finish_unequally(group, slot);
@@ -335,7 +335,7 @@ void Engine::finish_on_devices(GroupId group, const Slot& slot) {
   }
 }
 
-// The same where not all have the same fate.
+// The same if the members have different fates.
 void Engine::finish_unequally(GroupId group, const Slot& slot) {
   LaunchTable& table = *launches_[group];
   const RankList& ranks = run_.members[group].ranks;
@@ -367,7 +367,7 @@ void Engine::finish_kernel(Rank rank, Stream stream) {
   pump(rank);
 }
 
-// The host hears of a failure on its GPU where it next waits, or now if it does.
+// The host gets the error of its GPU when it next waits, or now if it is waiting.
 void Engine::fail_on_device(Rank rank, Interruption interruption) {
   if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
     wake_interrupted(rank, std::move(interruption));

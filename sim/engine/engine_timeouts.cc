@@ -1,5 +1,5 @@
-// The engine's part about ranks that give up because their Deadline is over: what each raises, and what it takes
-// with it.
+// The engine's part about ranks that give up because their Deadline is over: the error that each raises, and the
+// connections that it closes.
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 using check::Channel;
 using check::RankStatus;
 
-// What a call says of its wait is forgotten where there was none.
+// Drops a limit that a call named for its wait if it did not wait.
 struct AfterWait {
   Deadlines& deadlines;
   ~AfterWait() { deadlines.forget_next(); }
@@ -23,7 +23,7 @@ struct AfterWait {
 
 }  // namespace
 
-// The ranks whose deadline comes first give up. True when there was one.
+// The ranks whose deadline comes first give up. True if there was one.
 bool Engine::expire_timeouts() {
   if (let_some_through()) {
     return true;
@@ -34,7 +34,7 @@ bool Engine::expire_timeouts() {
     return false;
   }
   run_.now = std::max(run_.now, *first);
-  if (first != deadlines_.first(true)) {  // otherwise the program has said itself how long to wait
+  if (first != deadlines_.first(true)) {  // otherwise the program itself has said how long to wait
     notify_settled();
   }
   Interruptions expired;
@@ -53,7 +53,7 @@ bool Engine::expire_timeouts() {
   return true;
 }
 
-// Whether what the rank waits for has no limit, whatever its group's is; it has none from now on.
+// True if the rank's wait has no limit, whatever its group's limit is. Lifts its deadline then.
 bool Engine::waits_without_limit(Rank rank) {
   const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   const bool is_unlimited =
@@ -64,7 +64,7 @@ bool Engine::waits_without_limit(Rank rank) {
   return is_unlimited;
 }
 
-// Takes ranks off the lists of waiters of their slots, all at once: one by one, a million take a million times as
+// Removes ranks from the waiter lists of their slots, all at once: one by one, a million would take a million times as
 // long.
 void Engine::take_off(const Interruptions& leaving) {
   std::vector<bool> leaves(run_.status.size(), false);
@@ -97,7 +97,7 @@ void Engine::give_up(Rank rank, Interruptions& expired) {
   if (slot == nullptr || slot->reference.kind != OpKind::monitored_barrier || status.group_rank != 0) {
     return;
   }
-  for (const Rank waiter : slot->waiters) {  // rank 0 closes its connections to everybody
+  for (const Rank waiter : slot->waiters) {  // rank 0 closes its connections to all ranks
     if (waiter != rank) {
       const Rank member = run_.status[static_cast<std::size_t>(waiter)].group_rank;
       expired.emplace_back(waiter,
@@ -138,7 +138,7 @@ Interruption Engine::timeout_of(Rank rank) {
   return {false, monitored_root_text(missing, !monitored || names_all, limit, transport)};
 }
 
-// Whether a waiting rank hangs in sending: what its transport says then.
+// True if a waiting rank hangs in a send: the transport's error text says so.
 bool Engine::hangs_in_send(const RankStatus& status) {
   if (status.channel != Channel::collectives) {
     return false;
@@ -150,7 +150,7 @@ bool Engine::hangs_in_send(const RankStatus& status) {
   return stuck != nullptr && stuck->in_send;
 }
 
-// What keeps a rank in its collective; null where the backend cannot tell.
+// What keeps a rank in its collective; null if the backend cannot tell.
 const check::Stuck* Engine::stuck_of(const RankStatus& status) {
   check::Slot* slot = run_.matchers[status.group]->find(status.seq);
   if (slot == nullptr) {
@@ -162,7 +162,7 @@ const check::Stuck* Engine::stuck_of(const RankStatus& status) {
   return slot->stuck.empty() ? nullptr : &slot->stuck[static_cast<std::size_t>(status.group_rank)];
 }
 
-// The members that have not come to a rank's slot, as ranks of the group.
+// The members that have not reached a rank's slot, as ranks of the group.
 std::vector<Rank> Engine::missing_in(const RankStatus& status) const {
   std::vector<Rank> missing;
   const check::GroupMatcher* matcher = run_.groups[status.group].calls(status.channel);
@@ -175,7 +175,7 @@ std::vector<Rank> Engine::missing_in(const RankStatus& status) const {
   return missing;
 }
 
-// A wait that ends before anything was proven is an event like others.
+// A wait that ends before anything was proven is an event like any other.
 void Engine::note_timeout(Rank rank) {
   const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   if (verdict_ || status.in_message() || status.channel == Channel::store) {
@@ -188,7 +188,7 @@ void Engine::note_timeout(Rank rank) {
   }
 }
 
-// On nccl the host waits for the call, and the communicator ends with its patience.
+// On nccl the host waits for the call, and the communicator is aborted if the wait times out.
 void Engine::wait_for(const Work& work, Duration timeout) {
   const AfterWait after{deadlines_};
   deadlines_.limit_next({.limit = timeout, .own = true, .of_wait = true});
@@ -199,7 +199,7 @@ void Engine::wait_for(const Work& work, Duration timeout) {
   }
 }
 
-// Only rank 0 keeps time. The others wait for it as long as for any message.
+// Only rank 0 has the barrier's timeout. The others wait for it as long as for any message.
 void Engine::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
   const Work work = issue(op);
   const AfterWait after{deadlines_};

@@ -1,7 +1,7 @@
 #pragma once
 
-// What happens when, in simulated time. Events at one time keep the order in which they were added:
-// never a tie, so never a choice that depends on the heap.
+// Events in simulated time. Events at the same time keep the order in which they were added:
+// there is never a tie, so never a choice that depends on the heap.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +22,7 @@ class EventQueue {
   bool empty() const { return heap_.empty(); }
   Time next_time() const { return heap_.front().at; }
 
-  // All that equal `event`. As long as a look at each.
+  // Removes all that equal `event`. Takes time linear in the number of events.
   void remove(const Event& event) {
     std::erase_if(heap_, [&event](const Entry& entry) { return entry.event == event; });
     std::make_heap(heap_.begin(), heap_.end(), later);

@@ -12,7 +12,7 @@ using check::GroupMatcher;
 using check::RankStatus;
 using check::Slot;
 
-// What a call about groups costs once everybody has come: a word with the store.
+// The cost of a call about groups once all ranks have arrived: one word exchanged with the store.
 constexpr std::int64_t word_bytes = 8;
 
 }  // namespace
@@ -55,8 +55,8 @@ Slot& GroupCalls::enter_creation(const Op& op, bool& waits) {
   return slot;
 }
 
-// What tells groups of the same members apart, in a name that every member makes up by itself
-// (distributed_c10d.py, _hash_ranks_to_str). Members that count otherwise never find each other.
+// The number that distinguishes groups of the same members, in a name that every member makes up on its own
+// (distributed_c10d.py, _hash_ranks_to_str). Members with different counts never find each other.
 std::int64_t GroupCalls::take_local_salt() {
   const Rank self = run_.scheduler->running();
   if (run_.torch->local_names == LocalGroupNames::salted_by_groups) {
@@ -73,7 +73,7 @@ void GroupCalls::count_held(int change) {
   held_[static_cast<std::size_t>(run_.scheduler->running())] += change;
 }
 
-// What everybody has come to is over, unless it is a new_group: that has steps of its own.
+// Ends the calls that all ranks have made, except new_group, which has steps of its own.
 void GroupCalls::open() {
   std::sort(full_.begin(), full_.end());
   for (const ChannelSlot& full : full_) {
@@ -87,7 +87,7 @@ void GroupCalls::open() {
     }
     const Duration cost =
         full.channel == Channel::first_use
-            ? 0  // no model has the seconds that making a communicator takes
+            ? 0  // no model covers the seconds that making a communicator takes
             : run_.host_cost.of(slot.reference.kind, word_bytes, run_.members[full.group].size());
     std::sort(slot.waiters.begin(), slot.waiters.end());
     for (const Rank rank : slot.waiters) {
@@ -161,7 +161,7 @@ ProcessGroup GroupCalls::handle_to(std::span<const GroupId> made, OpKind kind) c
     if (const Rank rank = group.rank_of(self); rank >= 0) {
       handle = ProcessGroup(group, rank);
     } else if (kind == OpKind::new_group) {
-      handle = ProcessGroup(group, -1);  // its name is worth keeping
+      handle = ProcessGroup(group, -1);  // for a non-member, which keeps the group's name
     }
   }
   return handle;

@@ -1,8 +1,8 @@
 #pragma once
 
 // GroupCalls: calls that make, split and end groups, and first uses of communicators. They are matched like
-// collectives, in channels of their own, so that the judge sees who has not come. Ranks that go on are released in
-// rank order: who comes first makes the group, and no schedule shows.
+// collectives, in channels of their own, so that the judge sees which ranks are missing. Ranks that continue are
+// released in rank order: the first one creates the group, so its number does not depend on the schedule.
 
 #include <array>
 #include <map>
@@ -29,38 +29,38 @@ class GroupCalls {
   // The run has one more group.
   void add_group() { channels_.emplace_back(); }
 
-  // The channel's matcher; made for the first call, and `find` gives null before.
+  // The channel's matcher; created for the first call. `find` returns null before.
   check::GroupMatcher& matcher(GroupId group, check::Channel channel);
   const check::GroupMatcher* find(GroupId group, check::Channel channel) const {
     return channels_[group][static_cast<std::size_t>(channel)].get();
   }
-  // The call takes its place among those of the others.
+  // Enters a call into its slot.
   check::Slot& enter(const Op& op);
-  // The same of a new_group, whose rank then goes through the steps of its making. `waits`: false when there is
-  // nobody to wait for.
+  // The same for a new_group, whose rank then goes through the steps of creating the group. `waits`: set to false if
+  // there is no rank to wait for.
   check::Slot& enter_creation(const Op& op, bool& waits);
-  // Of a new_group by members only: which of the groups of these members it is, as the running rank counts.
-  // `make(name, ranks)` gives the GroupId of one that nobody has called yet.
+  // For a new_group that only the members call: the group of these members that it means, as the running rank counts.
+  // `make(name, ranks)` returns the GroupId of a group that no rank has called for yet.
   template <typename Make>
   GroupId local_group(const RankList& ranks, const std::string& name, Make&& make) {
     const std::int64_t salt = take_local_salt();
     const auto [entry, is_new] = local_.try_emplace({ranks, salt});
-    if (is_new) {  // called by what it is, and not by who came first
+    if (is_new) {  // the name depends on the group, not on the rank that came first
       entry->second = make(name.empty() ? fmt::format("local{}.{}", ranks.front(), salt) : name, ranks);
     }
     return entry->second;
   }
-  // The running rank holds a group more, or one less.
+  // The running rank holds one group more, or one less.
   void count_held(int change);
 
-  // Lets go on who can, since everybody has come. Those that cannot go on, and why.
+  // Releases the ranks whose calls are complete. Returns the ranks whose calls failed, and why.
   Interruptions advance();
 
-  // The rank's wait has been given up, for whatever reason.
+  // The rank's wait was given up, for any reason.
   void give_up(Rank rank);
-  // What a rank raises that has waited for `limit` in new_group; nothing where it waits without a limit.
+  // The error of a rank that has waited for `limit` in new_group; null if it waits without a limit.
   std::optional<std::string> timeout_text(const check::RankStatus& status, Duration limit) const;
-  // Takes back what a dead rank has called and others have not come to. `withdraw(matcher, member, group)` does.
+  // Withdraws a dead rank's incomplete calls, by calling `withdraw(matcher, member, group)` for each channel.
   template <typename Withdraw>
   void withdraw(GroupId group, Rank member, Withdraw&& withdraw) {
     for (const std::unique_ptr<check::GroupMatcher>& channel : channels_[group]) {
@@ -70,8 +70,8 @@ class GroupCalls {
     }
   }
 
-  // The running rank's handle to what its call `seq` made. The first rank that asks makes it, one group per list:
-  // `make(name, ranks)` gives its GroupId.
+  // The running rank's handle to the group that its call `seq` made. The first rank that asks creates the groups, one
+  // per list: `make(name, ranks)` returns a GroupId.
   template <typename Make>
   ProcessGroup made(const Op& op, const std::string& name, std::int64_t seq, Make&& make) {
     const auto [entry, is_new] = made_.try_emplace({{op.group, check::channel_of(op.kind), seq}, op.numel});
@@ -109,13 +109,13 @@ class GroupCalls {
   ProcessGroup handle_to(std::span<const GroupId> made, OpKind kind) const;
 
   Run& run_;
-  // By group; null while nobody has called.
+  // By group; null while no rank has called.
   std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>> channels_;
   std::vector<ChannelSlot> full_;                    // filled up since the last quiescence
-  std::map<std::int64_t, GroupCreation> creations_;  // new_group calls under way, by number
+  std::map<std::int64_t, GroupCreation> creations_;  // new_group calls in progress, by number
   bool creations_moved_ = false;
   std::map<std::pair<RankList, std::int64_t>, GroupId> local_;  // by members and salt
-  std::vector<std::int32_t> held_;  // by rank: groups besides the world; empty while nobody has made any
+  std::vector<std::int32_t> held_;  // by rank: groups besides the world; empty while there are none
   std::map<std::pair<ChannelSlot, std::int64_t>, MadeGroups> made_;  // by call and number of its lists
 };
 

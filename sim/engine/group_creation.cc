@@ -69,19 +69,19 @@ std::vector<GroupCreation::Outcome> GroupCreation::advance() {
   return outcomes;
 }
 
-// True when all addresses are there and fit, which is known without looking at each.
+// True if all addresses are there and have the right length, which is known without checking each.
 bool GroupCreation::everybody_is_there(const Participant& participant) const {
   return !lost_ && sizes_.size() == 1 && addresses_.size() == participant.group_size;
 }
 
-// True when that made a difference to others.
+// True if that may let other ranks advance.
 bool GroupCreation::go_on(Rank rank, Participant& participant, std::vector<Outcome>& outcomes) {
   if (everybody_is_there(participant)) {
     leave_exchange(rank, participant, outcomes);
     return false;
   }
   if (!lost_ && sizes_.size() == 1 && rules_.rendezvous != GlooRendezvous::one_by_one) {
-    return false;  // and so far all of them fit
+    return false;  // some are missing, and so far all have the right length
   }
   if (rules_.rendezvous == GlooRendezvous::address_per_pair) {
     const std::optional<std::string> error = read_addresses(participant);
@@ -114,9 +114,9 @@ void GroupCreation::leave_exchange(Rank rank, Participant& participant, std::vec
   outcomes.push_back({rank, {}});
 }
 
-// Takes the addresses of the others, in order, as far as they are there. A rank leaves one for every other
-// member that it knows of; who knows of more or fewer cuts them wrongly. The error; empty when all are there and
-// fit; nothing while one is missing.
+// Reads the addresses of the others, in order, as far as they are there. A rank leaves one for every other
+// member that it knows about; a rank that knows about more or fewer members splits them wrongly. Returns the error;
+// empty if all addresses are there and valid; null while one is missing.
 std::optional<std::string> GroupCreation::read_addresses(Participant& participant) const {
   const std::size_t others = participant.group_size - 1;
   for (Rank peer = 0; peer < static_cast<Rank>(participant.group_size); ++peer) {
@@ -137,7 +137,7 @@ std::optional<std::string> GroupCreation::read_addresses(Participant& participan
   return std::string();
 }
 
-// Goes on from peer to peer. True when it is connected with all.
+// Advances from peer to peer. True if the rank is connected with all.
 bool GroupCreation::connect(Participant& participant) {
   const auto size = static_cast<Rank>(participant.group_size);
   const auto is_missing = [&](Rank peer) {
@@ -161,7 +161,7 @@ bool GroupCreation::connect(Participant& participant) {
   return true;
 }
 
-// Both sides have to connect: which of them only listens is chance.
+// True if the peer has started to connect to this rank. Both sides have to: which of them only listens is chance.
 bool GroupCreation::has_turned_to(const Address& peer, Rank group_rank) const {
   const Participant& other = participants_[static_cast<std::size_t>(peer.owner)];
   const bool is_listed = static_cast<std::size_t>(group_rank) < peer.group_size;

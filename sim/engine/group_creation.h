@@ -1,12 +1,12 @@
 #pragma once
 
-// How the ranks of a world come through one new_group (torch/distributed/distributed_c10d.py). Pure: no fibers
+// How the ranks of a world get through one new_group (torch/distributed/distributed_c10d.py). Pure: no fibers
 // and no time.
 //
-// Members of a Gloo group first find each other through the store (GlooRendezvous): each leaves where it listens
-// under its rank inside the group, waits for the others' and connects. In releases that let nobody go before
-// everybody has come, all ranks of the world, members or not, then count themselves in at the store and wait for
-// the others. NCCL makes its communicator later, so that at most that second part is left.
+// Members of a Gloo group first find each other through the store (GlooRendezvous): each writes its address to the
+// store under its rank in the group, waits for the others' addresses, and connects. In releases in which no rank may
+// leave before all have arrived, all ranks of the world, members or not, then count themselves in at the store and wait
+// for the others. NCCL makes its communicator later, so at most this second part remains.
 
 #include <map>
 #include <optional>
@@ -22,32 +22,32 @@ namespace rollcall::sim {
 class GroupCreation {
  public:
   struct Rules {
-    std::optional<GlooRendezvous> rendezvous{};  // none: members do not look for each other
+    std::optional<GlooRendezvous> rendezvous{};  // null: members do not connect to each other
     bool waits_for_all = false;
   };
 
-  // Of the `number`-th new_group, from 0.
+  // For the `number`-th new_group, from 0.
   GroupCreation(std::int64_t number, Rank world_size, Rules rules);
 
-  // A rank calls, with its idea of the members. Once per rank. False when it is through at once, having nobody to
-  // wait for.
+  // A rank calls, with its own list of members. Once per rank. Returns false if the call is done at once, because it
+  // does not wait for any rank.
   bool enter(Rank rank, const RankList& ranks);
-  // Takes back a rank whose patience is over. What it left in the store stays there.
+  // Withdraws a rank that has timed out. What it left in the store stays there.
   void give_up(Rank rank);
 
-  // How a rank ended: without a text it is through.
+  // How the call of a rank ended: it has completed if `error` is empty.
   struct Outcome {
     Rank rank = 0;
     std::string error;
   };
-  // Lets every rank go as far as it can; those that ended, by rank.
+  // Advances every rank as far as possible. Returns the ranks whose calls ended, by rank.
   std::vector<Outcome> advance();
 
-  // True when every rank is through.
+  // True if the calls of all ranks have completed.
   bool is_complete() const { return through_ == static_cast<Rank>(participants_.size()); }
 
-  // What a rank raises that has waited for `timeout`. Nothing where Gloo waits without a limit: for a peer that
-  // listens, and never connects.
+  // The error of a rank that has waited for `timeout`. Null where Gloo waits without a limit: for a peer that
+  // listens and never connects.
   std::optional<std::string> timeout_text(Rank rank, Duration timeout) const;
 
  private:
@@ -60,7 +60,7 @@ class GroupCreation {
     std::size_t group_size = 0;
   };
   struct Address {
-    std::size_t group_size = 0;  // of the group that it is meant for
+    std::size_t group_size = 0;  // of the group that the owner means
     Rank owner = 0;
   };
 
@@ -76,7 +76,7 @@ class GroupCreation {
   std::vector<Participant> participants_;  // by rank
   std::map<Rank, Address> addresses_;      // in the store, by rank inside the group
   std::set<std::size_t> sizes_;            // those of addresses_
-  bool lost_ = false;                      // somebody has given up before it was connected
+  bool lost_ = false;                      // a rank has given up before it was connected
   Rank counted_in_ = 0;
   Rank through_ = 0;
 };

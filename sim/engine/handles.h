@@ -1,10 +1,10 @@
 #pragma once
 
-// Handles: what asynchronous calls have given to ranks, and whether they have waited for it. Only where calls block
-// (Gloo): on GPUs a wait orders streams, and may be made as often as one likes.
+// Handles: the work handles that asynchronous calls have returned to ranks, and whether the ranks have waited for them.
+// Used only where calls block (Gloo): on GPUs a wait orders streams and can be repeated.
 //
 // A message's handle is good for one wait: Gloo's buffer hands out each completion once (gloo/transport/tcp/
-// unbound_buffer.cc, waitSend and waitRecv), and a second wait has no other to wait for.
+// unbound_buffer.cc, waitSend and waitRecv), and a second wait would wait for another one, which never comes.
 
 #include <cstdint>
 #include <map>
@@ -19,14 +19,14 @@ namespace rollcall::sim {
 
 class Handles {
  public:
-  // So that their number is bounded, later ones are not watched.
+  // Later handles are not watched, so that their number is bounded.
   static constexpr std::size_t most = 100'000;
 
   struct Handle {
     Rank rank = -1;  // global
     Op op{};         // without tensors
     std::int64_t seq = 0;
-    bool is_done = false;  // its rank has waited for it, or seen that it is completed
+    bool is_done = false;  // its rank has waited for it, or has seen it completed
     bool was_waited_for = false;
   };
 
@@ -37,7 +37,7 @@ class Handles {
       handle.op.tensors = {};
     }
   }
-  // A wait begins. Not null: of a message that its rank has waited for before.
+  // Called when a wait begins. Null unless the handle is a message's that its rank has waited for before.
   const Handle* find_used_up(const Work& work) const {
     const auto found = handles_.find(key_of(work));
     const bool is_used_up =
@@ -47,7 +47,7 @@ class Handles {
   void waited_for(const Work& work) { finish(work, true); }
   void seen_completed(const Work& work) { finish(work, false); }
 
-  // Of a rank's, those that it has not waited for, for those who compare states.
+  // Writes a rank's handles that it has not waited for, for comparing states.
   void write_state(Encoder& state, Rank rank) const {
     for (const auto& [key, handle] : handles_) {
       if (handle.rank == rank && !handle.was_waited_for) {

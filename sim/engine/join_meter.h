@@ -1,7 +1,7 @@
 #pragma once
 
-// JoinMeter: clocks the way of every rank through its Join contexts. On a GPU a rank has joined when its device
-// comes to the first shadow call, not when its host has queued it.
+// JoinMeter: times every rank's way through its Join contexts. On a GPU, a rank has joined when its device
+// reaches the first shadow call, not when its host has queued it.
 
 #include <cstdint>
 #include <deque>
@@ -17,19 +17,19 @@ namespace rollcall::sim {
 
 class JoinMeter {
  public:
-  // ranks: of the run.
+  // `ranks`: how many the run has.
   void joined(Rank rank, Time at, Rank ranks);
-  // The rank's device has come to a shadow call.
+  // The rank's device has reached a shadow call.
   void came(Rank rank, Time at) {
     if (!open_.empty() && open_[static_cast<std::size_t>(rank)].awaits_device) {
       open_[static_cast<std::size_t>(rank)] = {at, false};
     }
   }
-  // The next time that `came` is called counts.
+  // The next call of `came` sets the time at which the rank joined.
   void await_device(Rank rank) { open_[static_cast<std::size_t>(rank)].awaits_device = true; }
   void left(Rank rank, GroupId group, std::int64_t steps, std::int64_t shadow_calls, Time at);
 
-  // The contexts of all groups that all members have left, by group.
+  // The costs of all contexts that all members have left, by group.
   std::vector<JoinCost> costs(const std::deque<GroupMembers>& groups, Duration run) const;
 
  private:

@@ -80,7 +80,7 @@ void Messages::schedule() {
     if (run_.options.decisions != nullptr && !run_.orders_calls && messages.anyone_receives()) {
       run_.options.decisions->kept_order();
     }
-    messages.sort_matched();                // not the order in which ranks ran: schedules must not be visible
+    messages.sort_matched();                // not in the order in which ranks ran: schedules must not show
     std::size_t open = deliveries_.size();  // the delivery being filled
     Duration open_cost = -1;
     for (const auto& pair : messages.matched()) {
@@ -116,7 +116,7 @@ std::pair<Fate, Fate> Messages::exchange(GroupId group, MessageId send_id, Messa
     return {Fate::completes, Fate::completes};
   }
   Message known = receive;
-  known.op.root = send.op.rank;  // a receive from anyone has its sender now
+  known.op.root = send.op.rank;  // a receive from any source has its sender now
   run_.notes->incidents.message(run_.now, send, known);
   const std::pair<Fate, Fate> fates = run_.rules->settle(send.op, receive.op);
   receive.sent_bytes = send.op.numel * static_cast<std::int64_t>(size_of(send.op.dtype));

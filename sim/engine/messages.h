@@ -1,7 +1,7 @@
 #pragma once
 
-// Messages: sends and receives under way. Like collectives they are matched by a pure matcher and completed by
-// events; unlike them, each is between two ranks, so what arrives at one time is delivered in one event.
+// Messages: sends and receives in flight. Like collectives, they are matched by a pure matcher and completed by
+// events; unlike collectives, each is between two ranks, so messages that arrive at the same time share one event.
 
 #include <memory>
 #include <utility>
@@ -19,10 +19,10 @@ class Messages {
   // Both are borrowed.
   Messages(Run& run, CostModel& cost);
 
-  // The run has one more group. `keeps_batches_apart`: they travel on another communicator than other messages.
+  // The run has one more group. `keeps_batches_apart`: batches use another communicator than other messages.
   void add_group(bool keeps_batches_apart);
 
-  // The group's; made when somebody sends.
+  // The group's matcher; created at the first use.
   check::MessageMatcher& of(GroupId group) {
     const std::unique_ptr<check::MessageMatcher>& messages = of_[group];
     return messages != nullptr ? *messages : open(group);
@@ -31,11 +31,11 @@ class Messages {
     return of(work.group()).is_current(work.message(), work.rank(), work.seq());
   }
 
-  // A call takes its number. Throws what torch raises for it.
+  // Gives a call its number. Throws the error that torch raises for it.
   check::MessageId plan(const Op& op);
-  // From now on it can be matched.
+  // From now on the message can be matched.
   void post(GroupId group, check::MessageId id);
-  // Gives every newly matched pair its time of arrival.
+  // Schedules the arrival of every newly matched pair.
   void schedule();
   // Calls `deliver(group, send, receive)` for every pair of an event that schedule() has added.
   template <typename Deliver>
@@ -48,24 +48,24 @@ class Messages {
     delivery.pairs.clear();
     free_.push_back(static_cast<std::size_t>(number));
   }
-  // What the two ends come to, the sender's fate first. What arrives is in the receiver's tensor.
+  // Delivers the data into the receiver's tensor. Returns the fates of the two ends, the sender's first.
   std::pair<check::Fate, check::Fate> exchange(GroupId group, check::MessageId send,
                                                check::MessageId receive);
 
-  // A rank does not wait for its message any more. One on its way arrives all the same, and needs its tensor.
+  // A rank no longer waits for its message. If the message is on its way, it arrives all the same and needs its tensor.
   void give_up(const check::RankStatus& status);
-  // The rank is dead: what nobody has matched is taken back.
+  // The rank is dead: its unmatched messages are withdrawn.
   void withdraw(Rank rank);
 
-  // Null unless somebody decides when messages arrive.
+  // Null unless Decisions decides when messages arrive.
   Causes* causes() { return causes_.get(); }
   const Causes* causes() const { return causes_.get(); }
 
-  // For who decides in which order messages arrive at ranks that receive from anyone.
+  // For deciding in which order messages arrive at ranks that receive from any source.
   bool is_watching() const;
   bool is_watching(GroupId group) const { return of_[group] != nullptr && of_[group]->is_watching(); }
   void let_arrive(GroupId group, Rank source, Rank receiver);
-  // Calls `finish(group, receive, fate)` for receives whose bytes were held back, and have arrived.
+  // Calls `finish(group, receive, fate)` for receives whose data was held back and has arrived. True if there was one.
   template <typename Finish>
   bool hand_out(Finish&& finish) {
     bool any = false;
@@ -81,7 +81,7 @@ class Messages {
   }
 
  private:
-  // What arrives at one time, in one group. The vectors are reused.
+  // The messages that arrive at one time in one group. The vectors are reused.
   struct Delivery {
     GroupId group = 0;
     std::vector<Pair> pairs;
@@ -92,7 +92,7 @@ class Messages {
 
   Run& run_;
   CostModel& cost_;
-  std::vector<std::unique_ptr<check::MessageMatcher>> of_;  // by GroupId; null while nobody sends
+  std::vector<std::unique_ptr<check::MessageMatcher>> of_;  // by GroupId; null before the first message
   std::vector<bool> keeps_batches_apart_;                   // by GroupId
   std::unique_ptr<Causes> causes_;
   std::vector<GroupId> posted_;  // groups with messages posted since the last quiescence

@@ -1,6 +1,6 @@
 #pragma once
 
-// OrderNoter: passes everything on, and notes in which order its rank uses its groups, for check::warn_about_order.
+// OrderNoter: forwards all calls, and records the order in which its rank uses its groups, for check::warn_about_order.
 
 #include <string_view>
 #include <utility>
@@ -30,7 +30,7 @@ class OrderNoter final : public ForwardingBackend {
   ProcessGroup manage(GroupCall call) override { return known(inner().manage(std::move(call))); }
 
  private:
-  // Longer orders than can be compared are not kept.
+  // Orders that are too long to be compared are not kept.
   void note(const Op& op) {
     std::vector<GroupId>& order = orders_.ranks[static_cast<std::size_t>(this_rank().rank)];
     if (!is_point_to_point(op.kind) && std::ssize(order) <= check::ordered_calls_max) {

@@ -14,8 +14,8 @@
 namespace rollcall::sim {
 namespace {
 
-constexpr std::int64_t steps_max = 200'000;        // of all ranks, or
-constexpr std::int64_t steps_of_rank_max = 5'000;  // as many of each
+constexpr std::int64_t steps_max = 200'000;        // of all ranks, or this many
+constexpr std::int64_t steps_of_rank_max = 5'000;  // of each, if that is more
 
 class StepWriter final : public ForwardingBackend {
  public:

@@ -1,10 +1,10 @@
 #pragma once
 
-// Rehearsal: an outlook on a program that can be run again, on the simulator. Each rank alone, with calls that complete
-// at once, shows what it would call next: values are those that the rank put in, so a program that decides by a result
-// may take another way there. All ranks together, once more, show which calls a hook stands among.
+// Rehearsal: an outlook on a program that can be run again on the simulator. Running each rank alone, with calls that
+// complete at once, shows what it would call next. Results are the rank's own inputs then, so a program that branches
+// on a result may take another way. Running all ranks together once more shows the calls around a hook.
 //
-// What the program does besides calling, it does again: Apart keeps it out of this process.
+// The program's side effects happen again: Apart keeps them out of this process.
 
 #include <optional>
 #include <vector>
@@ -16,10 +16,10 @@ namespace rollcall::sim {
 
 class Rehearsal final : public check::Outlook {
  public:
-  // As for sim::run. Nobody watches a rehearsal, and it takes the usual way wherever there are several.
+  // As for sim::run. A rehearsal has no observers, and it takes the usual way at every decision.
   Rehearsal(const Options& options, Program program);
 
-  // Endless programs are cut off.
+  // Cuts off endless programs.
   std::vector<check::RankProgram> programs(const std::vector<Rank>& ranks) const override;
   check::StepLog steps(const std::vector<Rank>& ranks) const override;
   bool can_run_again() const override { return options_.tries_repairs; }

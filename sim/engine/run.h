@@ -1,7 +1,7 @@
 #pragma once
 
-// Run: what the parts of an engine share. Who stands where, what time it is, what is scheduled. Each part owns what
-// only it changes (StoreService, GroupCalls, Messages, Deadlines, Deaths) and is given this.
+// Run: the state that the parts of an engine share: the status of the ranks, the time, and the schedule of events. Each
+// part owns the state that only it changes (StoreService, GroupCalls, Messages, Deadlines, Deaths) and gets this one.
 
 #include <deque>
 #include <memory>
@@ -22,22 +22,22 @@
 
 namespace rollcall::sim {
 
-// What happens at a time.
+// An event at a simulated time.
 struct RunEvent {
   enum class Kind : std::uint8_t { complete, deliver, wake, kernel };
   Kind kind;
   GroupId group = 0;
   Rank rank = 0;         // wake, kernel
-  std::int64_t seq = 0;  // complete: the slot; deliver: a number of Messages'; kernel: the stream
+  std::int64_t seq = 0;  // complete: the slot; deliver: a delivery's number; kernel: the stream
 
   friend bool operator==(const RunEvent&, const RunEvent&) = default;
 };
 
-// How a rank's wait ends when not by completion.
+// How a rank's wait ends other than by completion.
 struct Interruption {
   bool crash = false;
   std::string text;
-  const char* signal = "SIGABRT";  // crash: that ends the process
+  const char* signal = "SIGABRT";  // crash: the signal that ends the process
 };
 using Interruptions = std::vector<std::pair<Rank, Interruption>>;
 
@@ -53,8 +53,8 @@ struct Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // Of new_group. Where communicators are made with their groups, ranks that are in none of them help to split them
-  // off the world's (distributed_c10d.py, perform_nocolor_split).
+  // True if new_group waits for all ranks. If communicators are made with their groups, non-members help to split them
+  // off the world's communicator (distributed_c10d.py, perform_nocolor_split).
   bool new_group_waits_for_all() const {
     return torch->new_group_waits_for_all || (queues_calls && options.eager_communicators);
   }
@@ -64,7 +64,8 @@ struct Run {
   const check::RankStatus& status_of(Rank rank) const { return status[static_cast<std::size_t>(rank)]; }
   bool waits(Rank rank) const { return status_of(rank).state == check::RankStatus::State::waiting; }
 
-  // To be told whatever could make the rank go on otherwise than in another run; see Decisions::learned.
+  // Must be called for everything that could make the rank continue differently than in another run; see
+  // Decisions::learned.
   template <typename... T>
   void learned(Rank rank, const T&... what) const {
     if (learner != nullptr) [[unlikely]] {
@@ -74,7 +75,7 @@ struct Run {
     }
   }
 
-  // The wait of a rank in a call of hosts is over at `end`.
+  // A rank's wait in a host call is over at `end`.
   void release(Rank rank, Time end) {
     learned(rank);
     expects(waits(rank), "only a rank that waits is released");
@@ -90,9 +91,9 @@ struct Run {
   const TorchTraits* torch;
   std::unique_ptr<BackendRules> rules;
   bool queues_calls;        // hosts only queue their calls on GPUs
-  bool orders_calls;        // options.decisions does
-  Decisions* learner;       // options.decisions, if it compares states, and there are no GPUs; or null
-  UniformCost host_cost{};  // of calls about groups and on the store: they go from host to host
+  bool orders_calls;        // options.decisions decides their order
+  Decisions* learner;       // options.decisions, if it compares states and there are no GPUs; or null
+  UniformCost host_cost{};  // of calls about groups and on the store, which go from host to host
   std::deque<GroupMembers> members{};                            // by GroupId; addresses are stable
   std::vector<std::unique_ptr<check::GroupMatcher>> matchers{};  // by GroupId
   std::vector<check::GroupEvidence> groups{};                    // the same, as the judge sees them

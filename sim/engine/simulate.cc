@@ -61,7 +61,7 @@ void check(const Options& options) {
   }
 }
 
-// The noters stand inside of what the caller puts around a backend.
+// The noters wrap the engine's backend, inside the caller's decorators.
 Report run_noting_orders(const Options& options, const Program& program) {
   check::CallOrders orders;
   orders.ranks.resize(static_cast<std::size_t>(options.world_size));

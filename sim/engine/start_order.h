@@ -1,6 +1,6 @@
 #pragma once
 
-// What a run's options say about single ranks: in which order they start, and where they run.
+// What a run's options say about individual ranks: the order in which they start, and where they run.
 
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace rollcall::sim {
 std::vector<Rank> start_order(Rank world_size, std::uint64_t seed);
 
 Rank host_of_rank(const Options& options, Rank rank);
-// Its number among the ranks of its host.
+// The rank's number among the ranks of its host.
 Rank local_rank_of(const Options& options, Rank rank);
 Device device_of_rank(const Options& options, Rank rank);
 

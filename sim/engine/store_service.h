@@ -1,7 +1,8 @@
 #pragma once
 
-// StoreService: the run's store, and who waits for it. A rank that asks parks until every rank has come to rest, and
-// is served then, in rank order: the order in which ranks ran cannot decide who sets a key first.
+// StoreService: the run's store, and the ranks that wait for it. A rank with a request parks until all ranks are at
+// rest, and requests are then served in rank order: the order in which ranks ran cannot decide which one sets a key
+// first.
 
 #include <map>
 #include <optional>
@@ -12,7 +13,7 @@
 
 namespace rollcall::sim {
 
-// A call on the store. Its rank is parked, and this lies on its stack.
+// A call on the store. It is on the stack of its parked rank.
 struct StoreRequest {
   const StoreCall* call = nullptr;
   Time since = 0;
@@ -26,23 +27,23 @@ class StoreService {
   // `run` is borrowed.
   explicit StoreService(Run& run) : run_(run) {}
 
-  // The rank is about to park. `call` and the answer stay its own until it is served or gives up.
+  // The rank is about to park. `call` and the request stay the rank's own until it is served or gives up.
   StoreRequest ask(Rank rank, const StoreCall& call);
   void post(Rank rank, StoreRequest& request);
   void give_up(Rank rank);
 
-  // Serves all that can be served, until nobody gets any further: what one rank sets another may have waited for.
+  // Serves all requests that can be served, repeatedly: a key that one rank sets may be what another waits for.
   void serve_all();
 
-  // For who decides which request is first. Not served yet, by rank.
+  // For deciding which request is first: those that are not served yet, by rank.
   const std::map<Rank, StoreRequest*>& requests() const { return requests_; }
-  // False when the rank has to wait, and then notes for what.
+  // False if the rank has to wait; notes the keys that it waits for then.
   bool is_servable(Rank rank, const StoreCall& call);
-  // One that is servable.
+  // Serves a request that is servable.
   void serve_one(Rank rank);
 
   std::int64_t bytes() const { return state_.bytes(); }
-  // For those who compare states.
+  // For comparing states.
   const std::map<std::string, std::string>& values() const { return state_.values(); }
   std::uint64_t requests_of(Rank rank) const {
     return requested_.empty() ? 0 : requested_[static_cast<std::size_t>(rank)];
@@ -55,7 +56,7 @@ class StoreService {
   StoreState state_;
   bool moved_ = false;  // there is something new to serve
   std::map<Rank, StoreRequest*> requests_;
-  std::vector<std::uint64_t> requested_;  // by rank: how often it has asked; empty while nobody has
+  std::vector<std::uint64_t> requested_;  // by rank: how many requests it has made; empty before the first
 };
 
 }  // namespace rollcall::sim

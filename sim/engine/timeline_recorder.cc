@@ -45,7 +45,7 @@ void TimelineRecorder::abandoned(const check::GroupEvidence& group, const check:
 
 void TimelineRecorder::message(const check::GroupEvidence& group, const check::Message& message, Time end) {
   Span span = span_of(*group.members, message.op, message.seq, message.posted, end);
-  const Rank peer = message.source >= 0 ? message.source : message.op.root;  // of a receive from anyone
+  const Rank peer = message.source >= 0 ? message.source : message.op.root;  // receives from any: the source
   span.kind = Span::Kind::message;
   span.peer =
       peer >= 0 && peer < group.members->size() ? group.members->ranks[static_cast<std::size_t>(peer)] : -1;
@@ -66,7 +66,7 @@ void TimelineRecorder::entered(Rank rank, const GroupMembers& world, const Store
   enter(rank, world, call.op, span);
 }
 
-// `span` says when, and what besides the caller and the group.
+// `span` has the start, and everything apart from the caller and the group.
 void TimelineRecorder::enter(Rank rank, const GroupMembers& group, const Op& op, Span span) {
   span.rank = rank;
   span.kind = Span::Kind::host;

@@ -17,10 +17,10 @@ class TimelineRecorder {
  public:
   explicit TimelineRecorder(const ScopeTable& scopes) : scopes_(scopes) {}
 
-  // A member came to the slot at `now`.
+  // A member reached the slot at `now`.
   void arrived(check::Slot& slot, Rank group_rank, Rank members, Time now) const;
-  // The slot's members that completed, or stay in it for ever (`end` is then Span::open). `remark`: how long such calls
-  // take, and what slowed this one down, where that is known.
+  // Records the slot's members that completed, or stay in it forever (`end` is then Span::open). `remark`: how long
+  // such calls take, and what slowed this one down, if known.
   void finished(const check::GroupEvidence& group, const check::Slot& slot, Time end,
                 const std::string& remark = {});
   // A member that got through while others were missing.
@@ -37,7 +37,7 @@ class TimelineRecorder {
   void entered(Rank rank, const GroupMembers& group, const Op& op, std::int64_t seq, Time now);
   void entered(Rank rank, const GroupMembers& world, const StoreCall& call, Time now);
   void left(Rank rank, Time end);
-  // Who has not left never will.
+  // Ranks that have not left a host call never will.
   void end();
 
   Timeline take() { return std::move(timeline_); }
@@ -48,7 +48,7 @@ class TimelineRecorder {
 
   const ScopeTable& scopes_;
   Timeline timeline_;
-  std::map<Rank, Span> host_calls_;  // that hosts are in
+  std::map<Rank, Span> host_calls_;  // those that hosts are in
 };
 
 }  // namespace rollcall::sim

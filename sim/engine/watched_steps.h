@@ -1,7 +1,7 @@
 #pragma once
 
-// WatchedSteps: the step budget of a simulation, given out in portions. Between two of them somebody may look at the
-// run, which costs the steps themselves nothing.
+// WatchedSteps: the step budget of a simulation, handed out in portions. Between two portions a callback may inspect
+// the run, which costs the steps themselves nothing.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,13 +16,13 @@ class WatchedSteps final : public StepBudget {
  public:
   static constexpr std::int64_t portion = 65'536;
 
-  // `look` may be null, and may throw what ends the rank that is running.
+  // `look` may be null, and may throw to end the rank that is running.
   WatchedSteps(std::int64_t most, std::function<void()> look)
       : StepBudget(0), rest_(most), look_(std::move(look)) {
     take_portion();
   }
 
-  // The next step is the one too many.
+  // The next step exceeds the limit.
   void close() { rest_ = left_ = 0; }
 
  private:
@@ -42,7 +42,7 @@ class WatchedSteps final : public StepBudget {
     rest_ -= left_;
   }
 
-  std::int64_t rest_;  // of which nothing has been given out
+  std::int64_t rest_;  // steps that have not been handed out
   std::function<void()> look_;
 };
 
